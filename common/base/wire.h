@@ -1,0 +1,88 @@
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+// Little-endian integers in byte buffers: the one way in which our files and sockets spell numbers. The machines
+// that we build for are little-endian, so this is a bounds-checked memcpy.
+namespace stoker {
+
+static_assert(std::endian::native == std::endian::little, "files and frames are little-endian");
+
+// Appends to a growing buffer. Not thread-safe.
+class WireWriter {
+public:
+    template <std::integral T>
+    WireWriter& put(T value) {
+        const auto* raw = reinterpret_cast<const std::byte*>(&value);
+        bytes_.insert(bytes_.end(), raw, raw + sizeof(T));
+        return *this;
+    }
+
+    WireWriter& put_bytes(std::span<const std::byte> data) {
+        bytes_.insert(bytes_.end(), data.begin(), data.end());
+        return *this;
+    }
+
+    WireWriter& put_text(std::string_view text) { return put_bytes(std::as_bytes(std::span{text})); }
+
+    WireWriter& pad_to(std::size_t size) {
+        bytes_.resize(size > bytes_.size() ? size : bytes_.size());
+        return *this;
+    }
+
+    [[nodiscard]] std::size_t size() const { return bytes_.size(); }
+
+    [[nodiscard]] std::span<const std::byte> view() const { return bytes_; }
+
+    [[nodiscard]] std::vector<std::byte> take() && { return std::move(bytes_); }
+
+private:
+    std::vector<std::byte> bytes_;
+};
+
+// Reads from a buffer that it does not own. After the first read past the end ok() is false and every further read
+// gives zero or nothing, so a parser may read on and check once at the end.
+class WireReader {
+public:
+    explicit WireReader(std::span<const std::byte> data) : data_(data) {}
+
+    template <std::integral T>
+    T get() {
+        T value{};
+        if (const auto raw = get_bytes(sizeof(T)); !raw.empty()) {
+            std::memcpy(&value, raw.data(), sizeof(T));
+        }
+        return value;
+    }
+
+    std::span<const std::byte> get_bytes(std::size_t count) {
+        if (!ok_ || count > data_.size()) {
+            ok_ = false;
+            return {};
+        }
+        const auto head = data_.first(count);
+        data_ = data_.subspan(count);
+        return head;
+    }
+
+    std::string_view get_text(std::size_t count) {
+        const auto raw = get_bytes(count);
+        return {reinterpret_cast<const char*>(raw.data()), raw.size()};
+    }
+
+    [[nodiscard]] bool ok() const { return ok_; }
+
+    [[nodiscard]] std::size_t left() const { return data_.size(); }
+
+private:
+    std::span<const std::byte> data_;
+    bool ok_ = true;
+};
+
+}  // namespace stoker

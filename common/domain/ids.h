@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/base/strong.h"
+
+// The vocabulary of docs/reference/glossary.md as types.
+namespace stoker::domain {
+
+// Dense, 0..N-1 within one revision of a dataset. The order is the bytewise order of the keys.
+using SampleId = Strong<std::uint64_t, struct SampleIdTag>;
+
+// Names one segment file in a node directory. Never reused there, so it also names the bytes.
+using SegmentSeq = Strong<std::uint32_t, struct SegmentSeqTag>;
+
+// One immutable listing of a dataset: a digest over every key, size and ETag. Sixteen hex digits in file names.
+using RevisionId = Strong<std::uint64_t, struct RevisionIdTag>;
+
+using NodeName = Strong<std::string, struct NodeNameTag>;
+using DatasetUid = Strong<std::string, struct DatasetUidTag>;
+
+std::string to_string(RevisionId revision);
+
+}  // namespace stoker::domain

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/result.h"
+#include "common/domain/ids.h"
+
+// The manifest of one dataset revision: id -> key, size, ETag, label (docs/design/manifest-format.md). The file is
+// made once by a leader, then mapped read-only by every sidecar and client of the node. Pure: buffers in, values out.
+//
+//   header (128) · records (40 each, by id) · label table (8 each) · string pool · crc32c (4)
+namespace stoker::domain {
+
+inline constexpr std::uint32_t kManifestFormatVersion = 1;
+inline constexpr std::size_t kManifestHeaderBytes = 128;
+inline constexpr std::size_t kManifestRecordBytes = 40;
+inline constexpr std::int32_t kNoLabel = -1;
+
+// What a listing of the origin says about one object.
+struct ListedObject {
+    std::string key;  // relative to the dataset's root, '/'-separated, any bytes but NUL
+    std::uint64_t size_bytes = 0;
+    std::string etag;  // without quotes; never empty (an empty one cannot be a cache key)
+
+    bool operator==(const ListedObject&) const = default;
+};
+
+// One row of a manifest. The views point into the manifest's bytes and live as long as these.
+struct SampleInfo {
+    SampleId id{};
+    std::string_view key;
+    std::string_view etag;
+    std::uint64_t size_bytes = 0;
+    std::int32_t label = kNoLabel;  // index into labels(): the parent folder, as ImageFolder counts them
+};
+
+// Sorts by key, gives ids 0..N-1, derives labels from the parent folder (sorted folder names, as torchvision's
+// ImageFolder does; objects at the root have kNoLabel), and returns the file's bytes.
+// kInvalidArgument: no objects, an empty ETag, a duplicate or empty key; the message names the key.
+Result<std::vector<std::byte>> encode_manifest(std::vector<ListedObject> objects);
+
+// A checked view of manifest bytes that it does not own; the bytes must outlive it. Thread-safe: immutable.
+class ManifestView {
+public:
+    // Verifies lengths, version and (with `verify_checksum`) the checksum of the whole file; afterwards no call can
+    // read outside `bytes`. kCorruption: damaged. kInvalidArgument: another version.
+    static Result<ManifestView> open(std::span<const std::byte> bytes, bool verify_checksum = true);
+
+    [[nodiscard]] RevisionId revision() const { return revision_; }
+
+    [[nodiscard]] std::uint64_t sample_count() const { return sample_count_; }
+
+    [[nodiscard]] Bytes total_bytes() const { return total_bytes_; }
+
+    [[nodiscard]] std::uint64_t largest_sample_bytes() const { return largest_sample_bytes_; }
+
+    [[nodiscard]] std::uint32_t label_count() const { return label_count_; }
+
+    // `id` must be below sample_count(). O(1), no allocation.
+    [[nodiscard]] SampleInfo sample(SampleId id) const;
+
+    [[nodiscard]] std::uint64_t size_bytes(SampleId id) const;
+
+    // `label` must be below label_count(). The folder's name.
+    [[nodiscard]] std::string_view label_name(std::uint32_t label) const;
+
+private:
+    ManifestView() = default;
+
+    [[nodiscard]] std::string_view pool_text(std::uint64_t offset, std::size_t length) const;
+
+    std::span<const std::byte> records_;
+    std::span<const std::byte> labels_;
+    std::span<const std::byte> pool_;
+    RevisionId revision_{};
+    std::uint64_t sample_count_ = 0;
+    std::uint64_t largest_sample_bytes_ = 0;
+    Bytes total_bytes_{};
+    std::uint32_t label_count_ = 0;
+};
+
+}  // namespace stoker::domain

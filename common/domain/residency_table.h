@@ -1,0 +1,34 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/base/result.h"
+#include "common/domain/ids.h"
+
+// The file `residency.<revision>`: header (64) · one 64-bit residency word per sample id. Written only by the leader's
+// mapping, mapped read-only by clients; it can be deleted at any time and is rebuilt from the segments.
+namespace stoker::domain {
+
+inline constexpr std::uint32_t kResidencyFormatVersion = 1;
+inline constexpr std::size_t kResidencyHeaderBytes = 64;
+
+struct ResidencyHeader {
+    RevisionId revision{};
+    std::uint64_t sample_count = 0;
+
+    bool operator==(const ResidencyHeader&) const = default;
+};
+
+constexpr std::uint64_t residency_file_bytes(std::uint64_t sample_count) {
+    return kResidencyHeaderBytes + sample_count * sizeof(std::uint64_t);
+}
+
+std::array<std::byte, kResidencyHeaderBytes> encode_residency_header(const ResidencyHeader& header);
+
+// kCorruption or kInvalidArgument (another version), like decode_segment_header().
+Result<ResidencyHeader> decode_residency_header(std::span<const std::byte> bytes);
+
+}  // namespace stoker::domain

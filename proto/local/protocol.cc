@@ -1,0 +1,271 @@
+#include "proto/local/protocol.h"
+
+#include <algorithm>
+#include <string_view>
+#include <type_traits>
+
+#include <fmt/core.h>
+
+#include "common/base/wire.h"
+
+namespace stoker::local {
+
+namespace {
+
+constexpr std::size_t kTextBytesMax = 4096;
+
+void put_text(WireWriter& out, std::string_view text) {
+    const std::string_view cut = text.substr(0, kTextBytesMax);
+    out.put(static_cast<std::uint16_t>(cut.size())).put_text(cut);
+}
+
+std::string get_text(WireReader& in) {
+    const auto size = in.get<std::uint16_t>();
+    return std::string{in.get_text(size)};
+}
+
+void put_ids(WireWriter& out, const std::vector<std::uint64_t>& ids) {
+    out.put(static_cast<std::uint32_t>(ids.size())).put(std::uint32_t{0});
+    out.put_bytes(std::as_bytes(std::span{ids}));
+}
+
+std::vector<std::uint64_t> get_ids(WireReader& in) {
+    const auto count = in.get<std::uint32_t>();
+    in.get<std::uint32_t>();
+    const auto raw = in.get_bytes(std::size_t{count} * sizeof(std::uint64_t));
+    std::vector<std::uint64_t> ids(raw.size() / sizeof(std::uint64_t));
+    if (!raw.empty()) {
+        std::memcpy(ids.data(), raw.data(), raw.size());
+    }
+    return ids;
+}
+
+FrameType put(WireWriter& out, const Hello& hello) {
+    out.put(kProtocolMagic)
+        .put(hello.version)
+        .put(static_cast<std::uint16_t>(hello.relay ? 1 : 0))
+        .put(hello.pid)
+        .put(hello.rank)
+        .put(hello.world_size)
+        .put(std::uint32_t{0})
+        .put(hello.stream);
+    put_text(out, hello.dataset);
+    put_text(out, hello.client);
+    return FrameType::kHello;
+}
+
+FrameType put(WireWriter& out, const Welcome& welcome) {
+    out.put(welcome.version)
+        .put(std::uint16_t{0})
+        .put(std::uint32_t{0})
+        .put(welcome.revision)
+        .put(welcome.sample_count);
+    put_text(out, welcome.directory);
+    return FrameType::kWelcome;
+}
+
+FrameType put(WireWriter& out, const Listing& listing) {
+    out.put(listing.objects_listed);
+    return FrameType::kListing;
+}
+
+FrameType put(WireWriter& out, const ErrorReply& error) {
+    out.put(error.code);
+    put_text(out, error.message);
+    return FrameType::kError;
+}
+
+FrameType put(WireWriter& out, const Fetch& fetch) {
+    put_ids(out, fetch.samples);
+    return FrameType::kFetch;
+}
+
+FrameType put(WireWriter& out, const Fetched& fetched) {
+    out.put(static_cast<std::uint32_t>(fetched.statuses.size()));
+    out.put_bytes(std::as_bytes(std::span{fetched.statuses}));
+    put_text(out, fetched.message);
+    return FrameType::kFetched;
+}
+
+FrameType put(WireWriter& out, const Plan& plan) {
+    out.put(plan.epoch).put(plan.sample_count).put(plan.start);
+    return FrameType::kPlan;
+}
+
+FrameType put(WireWriter& /*out*/, const Planned& /*planned*/) {
+    return FrameType::kPlanned;
+}
+
+FrameType put(WireWriter& out, const Consumed& consumed) {
+    out.put(consumed.epoch);
+    put_ids(out, consumed.samples);
+    return FrameType::kConsumed;
+}
+
+FrameType put(WireWriter& out, const Report& report) {
+    out.put(report.epoch)
+        .put(report.steps)
+        .put(report.samples)
+        .put(report.bytes)
+        .put(report.hit_samples)
+        .put(report.origin_samples)
+        .put(report.wait_ns)
+        .put(report.compute_ns);
+    return FrameType::kReport;
+}
+
+Hello get_hello(WireReader& in, bool& magic_ok) {
+    Hello hello;
+    magic_ok = in.get<std::uint32_t>() == kProtocolMagic;
+    hello.version = in.get<std::uint16_t>();
+    hello.relay = (in.get<std::uint16_t>() & 1U) != 0;
+    if (hello.version != kProtocolVersion) {
+        in.get_bytes(in.left());  // the rest is another version's business
+        return hello;
+    }
+    hello.pid = in.get<std::uint32_t>();
+    hello.rank = in.get<std::uint32_t>();
+    hello.world_size = in.get<std::uint32_t>();
+    in.get<std::uint32_t>();
+    hello.stream = in.get<std::uint64_t>();
+    hello.dataset = get_text(in);
+    hello.client = get_text(in);
+    return hello;
+}
+
+Welcome get_welcome(WireReader& in) {
+    Welcome welcome;
+    welcome.version = in.get<std::uint16_t>();
+    in.get<std::uint16_t>();
+    in.get<std::uint32_t>();
+    welcome.revision = in.get<std::uint64_t>();
+    welcome.sample_count = in.get<std::uint64_t>();
+    welcome.directory = get_text(in);
+    return welcome;
+}
+
+Fetched get_fetched(WireReader& in) {
+    Fetched fetched;
+    const auto count = in.get<std::uint32_t>();
+    const auto raw = in.get_bytes(count);
+    fetched.statuses.reserve(raw.size());
+    for (const std::byte status : raw) {
+        fetched.statuses.push_back(static_cast<FetchStatus>(status));
+    }
+    fetched.message = get_text(in);
+    return fetched;
+}
+
+Report get_report(WireReader& in) {
+    Report report;
+    for (auto* field : {
+             &report.epoch,
+             &report.steps,
+             &report.samples,
+             &report.bytes,
+             &report.hit_samples,
+             &report.origin_samples,
+             &report.wait_ns,
+             &report.compute_ns}) {
+        *field = in.get<std::uint64_t>();
+    }
+    return report;
+}
+
+Result<Message> get_message(FrameType type, WireReader& in) {
+    switch (type) {
+        case FrameType::kHello: {
+            bool magic_ok = false;
+            Hello hello = get_hello(in, magic_ok);
+            if (!magic_ok) {
+                return fail(ErrorCode::kInvalidArgument, "hello without the protocol's magic");
+            }
+            return Message{std::move(hello)};
+        }
+        case FrameType::kWelcome:
+            return Message{get_welcome(in)};
+        case FrameType::kListing:
+            return Message{Listing{in.get<std::uint64_t>()}};
+        case FrameType::kError: {
+            const auto code = in.get<std::uint16_t>();
+            return Message{ErrorReply{code, get_text(in)}};
+        }
+        case FrameType::kFetch:
+            return Message{Fetch{get_ids(in)}};
+        case FrameType::kFetched:
+            return Message{get_fetched(in)};
+        case FrameType::kPlan: {
+            const auto epoch = in.get<std::uint64_t>();
+            const auto count = in.get<std::uint64_t>();
+            return Message{Plan{epoch, count, in.get<std::uint64_t>()}};
+        }
+        case FrameType::kPlanned:
+            return Message{Planned{}};
+        case FrameType::kConsumed: {
+            const auto epoch = in.get<std::uint64_t>();
+            return Message{Consumed{epoch, get_ids(in)}};
+        }
+        case FrameType::kReport:
+            return Message{get_report(in)};
+    }
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("unknown frame type {}", static_cast<unsigned>(type)));
+}
+
+}  // namespace
+
+std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id) {
+    WireWriter payload;
+    const FrameType type =
+        std::visit([&payload](const auto& body) { return put(payload, body); }, message);
+    WireWriter frame;
+    frame.put(static_cast<std::uint32_t>(payload.size()))
+        .put(static_cast<std::uint16_t>(type))
+        .put(std::uint16_t{0})
+        .put(request_id)
+        .put_bytes(payload.view());
+    return std::move(frame).take();
+}
+
+Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes) {
+    WireReader in{bytes};
+    FrameHeader header;
+    header.payload_bytes = in.get<std::uint32_t>();
+    const auto type = in.get<std::uint16_t>();
+    const auto flags = in.get<std::uint16_t>();
+    header.request_id = in.get<std::uint64_t>();
+    if (!in.ok()) {
+        return fail(ErrorCode::kInvalidArgument, "frame header is cut short");
+    }
+    if (header.payload_bytes > kFramePayloadBytesMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "frame of {} bytes, the limit is {}", header.payload_bytes, kFramePayloadBytesMax));
+    }
+    if (type < static_cast<std::uint16_t>(FrameType::kHello) ||
+        type > static_cast<std::uint16_t>(FrameType::kReport) || flags != 0) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("unknown frame type {} with flags {}", type, flags));
+    }
+    header.type = static_cast<FrameType>(type);
+    return header;
+}
+
+Result<Message> decode_payload(FrameType type, std::span<const std::byte> payload) {
+    WireReader in{payload};
+    auto message = get_message(type, in);
+    if (message && (!in.ok() || in.left() != 0)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "frame of type {} has a payload of a wrong length ({} bytes)",
+                static_cast<unsigned>(type),
+                payload.size()));
+    }
+    return message;
+}
+
+}  // namespace stoker::local

@@ -1,0 +1,157 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "common/base/result.h"
+
+// The local protocol: trainer process <-> its sidecar, and follower sidecar <-> leader, over a unix stream socket.
+// docs/design/local-protocol.md tells who says what when; golden vectors in tests/contract hold both sides to it.
+//
+// Every frame is [payload_bytes u32][type u16][flags u16 = 0][request_id u64][payload]; all integers little-endian,
+// texts are [bytes u16][utf-8]. A request's answer carries its request_id; one-way frames carry 0. Pure: no I/O here.
+namespace stoker::local {
+
+inline constexpr std::uint32_t kProtocolMagic = 0x524B5453U;  // "STKR"
+inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::size_t kFrameHeaderBytes = 16;
+inline constexpr std::uint32_t kFramePayloadBytesMax = 16U << 20U;
+
+enum class FrameType : std::uint16_t {
+    kHello = 1,     // client -> sidecar, first frame of a connection
+    kWelcome = 2,   // answer to kHello once the manifest is there
+    kListing = 3,   // before kWelcome, at most one a second: the manifest is being made
+    kError = 4,     // answer to anything; after an error to kHello the connection ends
+    kFetch = 5,     // client -> sidecar: make these samples readable
+    kFetched = 6,   // answer to kFetch
+    kPlan = 7,      // client -> sidecar, with one sealed memfd of u64 sample ids by SCM_RIGHTS
+    kPlanned = 8,   // answer to kPlan
+    kConsumed = 9,  // client -> sidecar, one-way: these samples were read and may leave a window
+    kReport = 10,   // client -> sidecar, one-way: how the job is doing
+};
+
+struct FrameHeader {
+    std::uint32_t payload_bytes = 0;
+    FrameType type = FrameType::kError;
+    std::uint64_t request_id = 0;
+
+    bool operator==(const FrameHeader&) const = default;
+};
+
+// `stream` names one sample stream (one rank of one job): the sampler's process and all its DataLoader workers say the
+// same number. 0: this connection reads without a plan.
+struct Hello {
+    std::uint16_t version = kProtocolVersion;
+    bool relay = false;  // a follower sidecar speaks for a client of its own
+    std::uint32_t pid = 0;
+    std::uint32_t rank = 0;
+    std::uint32_t world_size = 1;
+    std::uint64_t stream = 0;
+    std::string dataset;  // the name under spec.datasets, e.g. "train"
+    std::string client;   // "stoker-python/0.1.0", for logs
+
+    bool operator==(const Hello&) const = default;
+};
+
+struct Welcome {
+    std::uint16_t version = kProtocolVersion;
+    std::uint64_t revision = 0;
+    std::uint64_t sample_count = 0;
+    std::string directory;  // the node directory as the client sees it
+
+    bool operator==(const Welcome&) const = default;
+};
+
+struct Listing {
+    std::uint64_t objects_listed = 0;
+
+    bool operator==(const Listing&) const = default;
+};
+
+struct ErrorReply {
+    std::uint16_t code = 0;  // an ErrorCode
+    std::string message;
+
+    bool operator==(const ErrorReply&) const = default;
+};
+
+// The previous kFetch of the same connection is finished with: its window samples may go.
+struct Fetch {
+    std::vector<std::uint64_t> samples;
+
+    bool operator==(const Fetch&) const = default;
+};
+
+enum class FetchStatus : std::uint8_t {
+    kReady = 0,         // the residency word is set
+    kReadAtOrigin = 1,  // the sidecar steps aside (no room, or slower than the origin)
+    kOriginError = 2,   // the origin does not give this sample; `message` says why, with its key
+};
+
+struct Fetched {
+    std::vector<FetchStatus> statuses;  // one for each id of the request, in its order
+    std::string message;                // of the first kOriginError
+
+    bool operator==(const Fetched&) const = default;
+};
+
+// Replaces the stream's plan. The memfd holds `sample_count` u64 ids, sealed against shrinking and writing.
+struct Plan {
+    std::uint64_t epoch = 0;
+    std::uint64_t sample_count = 0;
+    std::uint64_t start = 0;  // position to begin at, for a resume in mid-epoch
+
+    bool operator==(const Plan&) const = default;
+};
+
+struct Planned {
+    bool operator==(const Planned&) const = default;
+};
+
+struct Consumed {
+    std::uint64_t epoch = 0;
+    std::vector<std::uint64_t> samples;
+
+    bool operator==(const Consumed&) const = default;
+};
+
+// Differences since the last report of this connection.
+struct Report {
+    std::uint64_t epoch = 0;
+    std::uint64_t steps = 0;
+    std::uint64_t samples = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t hit_samples = 0;
+    std::uint64_t origin_samples = 0;  // read by the client itself, past the sidecar
+    std::uint64_t wait_ns = 0;         // waiting for data
+    std::uint64_t compute_ns = 0;      // between one batch handed out and the next one asked for
+
+    bool operator==(const Report&) const = default;
+};
+
+using Message = std::variant<Hello,
+                             Welcome,
+                             Listing,
+                             ErrorReply,
+                             Fetch,
+                             Fetched,
+                             Plan,
+                             Planned,
+                             Consumed,
+                             Report>;
+
+// A whole frame, header included.
+std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id);
+
+// kInvalidArgument: too long, unknown type, nonzero flags. The connection is to be closed: the stream is lost.
+Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes);
+
+// `payload` is exactly header.payload_bytes long. kInvalidArgument: cut short, too long, a wrong magic or text.
+// A Hello of another protocol version decodes (with that version), so that it can be refused with a clear answer.
+Result<Message> decode_payload(FrameType type, std::span<const std::byte> payload);
+
+}  // namespace stoker::local

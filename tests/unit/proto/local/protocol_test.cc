@@ -1,0 +1,95 @@
+#include "proto/local/protocol.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+
+namespace stoker::local {
+namespace {
+
+std::vector<Message> one_of_each() {
+    return {
+        Hello{kProtocolVersion, true, 77, 3, 8, 0xABCD, "train", "stoker-python/0.1.0"},
+        Welcome{kProtocolVersion, 0x1122, 5000, "/stoker/node/abc"},
+        Listing{123456},
+        ErrorReply{9, "no such dataset"},
+        Fetch{{1, 2, UINT64_MAX}},
+        Fetched{{FetchStatus::kReady, FetchStatus::kOriginError}, "GET a/1: 404"},
+        Plan{4, 5000, 17},
+        Planned{},
+        Consumed{4, {9, 8}},
+        Report{1, 2, 3, 4, 5, 6, 7, 8},
+    };
+}
+
+TEST(LocalProtocol, EveryMessageReadsBack) {
+    for (const Message& message : one_of_each()) {
+        const auto frame = encode_frame(message, 99);
+        const auto header = decode_frame_header(frame).value();
+        EXPECT_EQ(header.request_id, 99U);
+        const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
+        ASSERT_EQ(header.payload_bytes, payload.size());
+        EXPECT_EQ(decode_payload(header.type, payload).value(), message);
+    }
+}
+
+TEST(LocalProtocol, EveryCutPayloadIsRefused) {
+    for (const Message& message : one_of_each()) {
+        const auto frame = encode_frame(message, 1);
+        const auto header = decode_frame_header(frame).value();
+        const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
+        for (std::size_t size = 0; size < payload.size(); ++size) {
+            EXPECT_FALSE(decode_payload(header.type, payload.first(size)).has_value());
+        }
+    }
+}
+
+TEST(LocalProtocol, ALongerPayloadIsRefused) {
+    auto frame = encode_frame(Listing{5}, 1);
+    frame.push_back(std::byte{0});
+    const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
+    EXPECT_FALSE(decode_payload(FrameType::kListing, payload).has_value());
+}
+
+TEST(LocalProtocol, AFrameOverTheLimitIsRefusedByItsHeader) {
+    auto frame = encode_frame(Planned{}, 1);
+    frame.at(3) = std::byte{0x7F};
+    EXPECT_EQ(decode_frame_header(frame).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(LocalProtocol, AHelloOfAnotherVersionKeepsItsVersion) {
+    auto frame = encode_frame(Hello{}, 1);
+    frame.at(kFrameHeaderBytes + 4) = std::byte{9};
+    const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
+    const auto message = decode_payload(FrameType::kHello, payload).value();
+    EXPECT_EQ(std::get<Hello>(message).version, 9);
+}
+
+TEST(LocalProtocol, AHelloWithoutTheMagicIsRefused) {
+    auto frame = encode_frame(Hello{}, 1);
+    frame.at(kFrameHeaderBytes) = std::byte{0};
+    EXPECT_FALSE(
+        decode_payload(FrameType::kHello, std::span{frame}.subspan(kFrameHeaderBytes)).has_value());
+}
+
+TEST(LocalProtocol, GarbageNeverCrashesTheDecoder) {
+    Prng prng{20261121};
+    for (int round = 0; round < 20000; ++round) {
+        std::vector<std::byte> garbage(prng.below(80));
+        for (auto& byte : garbage) {
+            byte = static_cast<std::byte>(prng());
+        }
+        const auto type = static_cast<FrameType>(1 + prng.below(12));
+        const auto message = decode_payload(type, garbage);
+        if (message) {
+            EXPECT_LE(encode_frame(*message, 0).size(), kFrameHeaderBytes + 4096 * 2 + 80);
+        }
+        if (garbage.size() >= kFrameHeaderBytes) {
+            const auto header = decode_frame_header(garbage);
+            EXPECT_TRUE(!header || header->payload_bytes <= kFramePayloadBytesMax);
+        }
+    }
+}
+
+}  // namespace
+}  // namespace stoker::local
