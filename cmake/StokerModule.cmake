@@ -1,7 +1,8 @@
 # stoker_library(common/domain SOURCES a.cc b.cc DEPS common/base EXTERNAL Some::target)
 #
-# One static library a folder. DEPS are spelled like the folders they name and are public; EXTERNAL libraries link
-# privately, so that a heavy header stays behind the .cc file that includes it. A module without sources is an interface.
+# One static library a folder. DEPS are spelled like the folders they name and are public; EXTERNAL libraries
+# link privately, so that a heavy header stays behind the .cc file that includes it. A module without sources
+# is an interface.
 function(stoker_target_name out path)
     string(REPLACE "/" "_" name "${path}")
     set(${out} "stoker_${name}" PARENT_SCOPE)
@@ -41,7 +42,8 @@ function(stoker_test name)
     cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPS;EXTERNAL" ${ARGN})
     string(REPLACE "/" "_" target "test_${name}")
     add_executable(${target} ${ARG_SOURCES})
-    target_link_libraries(${target} PRIVATE stoker_flags fmt::fmt tl::expected GTest::gmock GTest::gtest_main ${ARG_EXTERNAL})
+    target_link_libraries(${target} PRIVATE
+        stoker_flags fmt::fmt tl::expected GTest::gmock GTest::gtest_main ${ARG_EXTERNAL})
     stoker_link(${target} PRIVATE ${ARG_DEPS})
     add_test(NAME ${name} COMMAND ${target})
     if(NOT ARG_TIMEOUT)

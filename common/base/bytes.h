@@ -7,14 +7,16 @@
 
 namespace stoker {
 
-// A number of bytes, never negative in meaning and never wrapping: addition and multiplication saturate at
-// unlimited(), subtraction at zero. Prevents the three bugs that plain integers invite in quotas: a sum that
-// overflows to a small number, a difference that wraps to a huge one, and a "no limit" that somebody adds one to.
+// A number of bytes, never negative in meaning and never wrapping: addition and multiplication
+// saturate at unlimited(), subtraction at zero. Prevents the three bugs that plain integers invite
+// in quotas: a sum that overflows to a small number, a difference that wraps to a huge one, and a
+// "no limit" that somebody adds one to.
 class Bytes {
 public:
     constexpr Bytes() = default;
 
-    constexpr explicit Bytes(std::uint64_t count) : count_(count) {}
+    constexpr explicit Bytes(std::uint64_t count)
+        : count_(count) {}
 
     static constexpr Bytes zero() { return Bytes{}; }
 

@@ -4,9 +4,9 @@
 
 namespace stoker {
 
-// Two kinds of time, never mixed. Monotonic time measures intervals and deadlines and goes on while the machine is
-// suspended (CLOCK_BOOTTIME), so that a lease or a grant cannot outlive a pause unnoticed; its zero means nothing.
-// Wall time is for people and for time stamps on the wire.
+// Two kinds of time, never mixed. Monotonic time measures intervals and deadlines and goes on while
+// the machine is suspended (CLOCK_BOOTTIME), so that a lease or a grant cannot outlive a pause
+// unnoticed; its zero means nothing. Wall time is for people and for time stamps on the wire.
 struct BootClock {
     using duration = std::chrono::nanoseconds;
     using rep = duration::rep;

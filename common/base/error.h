@@ -29,7 +29,8 @@ std::string_view to_string(ErrorCode code);
 // This is the only place that says so.
 bool is_retryable(ErrorCode code);
 
-// A failure as a value. `message` is one line for people: what happened and, where we know it, what to do next.
+// A failure as a value. `message` is one line for people: what happened and, where we know it, what
+// to do next.
 struct Error {
     ErrorCode code = ErrorCode::kInternal;
     std::string message;

@@ -5,17 +5,21 @@
 
 namespace stoker {
 
-// Data that can only be reached with its lock held: `auto view = state.lock(); view->count++;`. The view holds the
-// lock until it goes out of scope. Thread-safe by construction; do not keep references obtained through a view.
+// Data that can only be reached with its lock held: `auto view = state.lock(); view->count++;`. The
+// view holds the lock until it goes out of scope. Thread-safe by construction; do not keep
+// references obtained through a view.
 template <class T>
 class Guarded {
 public:
     template <class... Args>
-    explicit Guarded(Args&&... args) : value_(std::forward<Args>(args)...) {}
+    explicit Guarded(Args&&... args)
+        : value_(std::forward<Args>(args)...) {}
 
     class Locked {
     public:
-        Locked(std::mutex& mutex, T& value) : lock_(mutex), value_(&value) {}
+        Locked(std::mutex& mutex, T& value)
+            : lock_(mutex),
+              value_(&value) {}
 
         T* operator->() const { return value_; }
 

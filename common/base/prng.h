@@ -5,14 +5,15 @@
 
 namespace stoker {
 
-// A small, fast, seedable generator whose stream is the same on every machine: SplitMix64 (Steele, Lea, Flood,
-// OOPSLA 2014). Good for jitter, tests and simulation, not for secrets. Not thread-safe: one owner each.
-// Usable as a standard UniformRandomBitGenerator.
+// A small, fast, seedable generator whose stream is the same on every machine: SplitMix64 (Steele,
+// Lea, Flood, OOPSLA 2014). Good for jitter, tests and simulation, not for secrets. Not
+// thread-safe: one owner each. Usable as a standard UniformRandomBitGenerator.
 class Prng {
 public:
     using result_type = std::uint64_t;
 
-    explicit Prng(std::uint64_t seed) : state_(seed) {}
+    explicit Prng(std::uint64_t seed)
+        : state_(seed) {}
 
     static constexpr result_type min() { return 0; }
 

@@ -8,8 +8,9 @@
 
 namespace stoker {
 
-// A value or an Error. Dropping one is a compile-time warning (an error in this project); dereferencing a failed one
-// is undefined behaviour, so check first. Names follow std::expected, to which it will move with C++23.
+// A value or an Error. Dropping one is a compile-time warning (an error in this project);
+// dereferencing a failed one is undefined behaviour, so check first. Names follow std::expected, to
+// which it will move with C++23.
 template <class T>
 class [[nodiscard]] Result : public tl::expected<T, Error> {
     using Base = tl::expected<T, Error>;
@@ -18,7 +19,8 @@ public:
     using Base::Base;
 
     // Implicit by design: results of map() and and_then() convert back.
-    Result(Base base) : Base(std::move(base)) {}  // NOLINT(google-explicit-constructor): see above
+    Result(Base base)
+        : Base(std::move(base)) {}  // NOLINT(google-explicit-constructor): see above
 };
 
 using Status = Result<void>;
@@ -37,21 +39,22 @@ inline tl::unexpected<Error> fail(Error error) {
 #define STOKER_CONCAT_INNER(a, b) a##b
 #define STOKER_CONCAT(a, b) STOKER_CONCAT_INNER(a, b)
 
-// STOKER_TRY(auto segment, open_segment(path)): declares `segment`, or returns the error to our caller.
+// STOKER_TRY(auto segment, open_segment(path)): declares `segment`, or returns the error to our
+// caller.
 #define STOKER_TRY(declaration, expression) \
     STOKER_TRY_INNER(declaration, expression, STOKER_CONCAT(stoker_result_, __LINE__))
-#define STOKER_TRY_INNER(declaration, expression, name)  \
-    auto name = (expression);                            \
-    if (!name.has_value()) {                             \
-        return ::stoker::fail(std::move(name).error());  \
-    }                                                    \
+#define STOKER_TRY_INNER(declaration, expression, name) \
+    auto name = (expression);                           \
+    if (!name.has_value()) {                            \
+        return ::stoker::fail(std::move(name).error()); \
+    }                                                   \
     declaration = *std::move(name)
 
 // STOKER_TRY_VOID(sync(file)): the same for a Status.
-#define STOKER_TRY_VOID(expression)                                     \
-    do {                                                                \
-        auto stoker_status = (expression);                              \
-        if (!stoker_status.has_value()) {                               \
-            return ::stoker::fail(std::move(stoker_status).error());    \
-        }                                                               \
+#define STOKER_TRY_VOID(expression)                                  \
+    do {                                                             \
+        auto stoker_status = (expression);                           \
+        if (!stoker_status.has_value()) {                            \
+            return ::stoker::fail(std::move(stoker_status).error()); \
+        }                                                            \
     } while (false)

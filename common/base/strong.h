@@ -8,8 +8,9 @@
 
 namespace stoker {
 
-// A value of type `Rep` that cannot be confused with another: `struct SegmentSeqTag; using SegmentSeq =
-// Strong<std::uint32_t, SegmentSeqTag>;`. Explicit to construct, ordered, hashable; arithmetic only through value().
+// A value of type `Rep` that cannot be confused with another: `struct SegmentSeqTag; using
+// SegmentSeq = Strong<std::uint32_t, SegmentSeqTag>;`. Explicit to construct, ordered, hashable;
+// arithmetic only through value().
 template <class Rep, class Tag>
 class Strong {
 public:
@@ -17,7 +18,8 @@ public:
 
     constexpr Strong() = default;
 
-    constexpr explicit Strong(Rep value) : value_(std::move(value)) {}
+    constexpr explicit Strong(Rep value)
+        : value_(std::move(value)) {}
 
     [[nodiscard]] constexpr const Rep& value() const { return value_; }
 

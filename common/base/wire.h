@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-// Little-endian integers in byte buffers: the one way in which our files and sockets spell numbers. The machines
-// that we build for are little-endian, so this is a bounds-checked memcpy.
+// Little-endian integers in byte buffers: the one way in which our files and sockets spell numbers.
+// The machines that we build for are little-endian, so this is a bounds-checked memcpy.
 namespace stoker {
 
 static_assert(std::endian::native == std::endian::little, "files and frames are little-endian");
@@ -29,7 +29,9 @@ public:
         return *this;
     }
 
-    WireWriter& put_text(std::string_view text) { return put_bytes(std::as_bytes(std::span{text})); }
+    WireWriter& put_text(std::string_view text) {
+        return put_bytes(std::as_bytes(std::span{text}));
+    }
 
     WireWriter& pad_to(std::size_t size) {
         bytes_.resize(size > bytes_.size() ? size : bytes_.size());
@@ -46,11 +48,12 @@ private:
     std::vector<std::byte> bytes_;
 };
 
-// Reads from a buffer that it does not own. After the first read past the end ok() is false and every further read
-// gives zero or nothing, so a parser may read on and check once at the end.
+// Reads from a buffer that it does not own. After the first read past the end ok() is false and
+// every further read gives zero or nothing, so a parser may read on and check once at the end.
 class WireReader {
 public:
-    explicit WireReader(std::span<const std::byte> data) : data_(data) {}
+    explicit WireReader(std::span<const std::byte> data)
+        : data_(data) {}
 
     template <std::integral T>
     T get() {

@@ -14,7 +14,8 @@ using SampleId = Strong<std::uint64_t, struct SampleIdTag>;
 // Names one segment file in a node directory. Never reused there, so it also names the bytes.
 using SegmentSeq = Strong<std::uint32_t, struct SegmentSeqTag>;
 
-// One immutable listing of a dataset: a digest over every key, size and ETag. Sixteen hex digits in file names.
+// One immutable listing of a dataset: a digest over every key, size and ETag. Sixteen hex digits in
+// file names.
 using RevisionId = Strong<std::uint64_t, struct RevisionIdTag>;
 
 using NodeName = Strong<std::string, struct NodeNameTag>;

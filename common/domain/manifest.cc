@@ -67,7 +67,8 @@ std::map<std::string_view, std::int32_t> number_labels(const std::vector<ListedO
 
 Status check_objects(const std::vector<ListedObject>& sorted) {
     if (sorted.empty()) {
-        return fail(ErrorCode::kInvalidArgument, "the dataset is empty: no object under its prefix");
+        return fail(
+            ErrorCode::kInvalidArgument, "the dataset is empty: no object under its prefix");
     }
     for (std::size_t i = 0; i < sorted.size(); ++i) {
         const ListedObject& object = sorted[i];
@@ -86,7 +87,8 @@ Status check_objects(const std::vector<ListedObject>& sorted) {
         }
         if (i > 0 && sorted[i - 1].key == object.key) {
             return fail(
-                ErrorCode::kInvalidArgument, fmt::format("object '{}' is listed twice", object.key));
+                ErrorCode::kInvalidArgument,
+                fmt::format("object '{}' is listed twice", object.key));
         }
     }
     return {};
@@ -234,8 +236,8 @@ Result<ManifestView> ManifestView::open(std::span<const std::byte> bytes, bool v
 
 SampleInfo ManifestView::sample(SampleId id) const {
     STOKER_CHECK(id.value() < sample_count_, "sample id is outside the manifest");
-    const Record record = read_record(
-        records_.subspan(id.value() * kManifestRecordBytes, kManifestRecordBytes));
+    const Record record =
+        read_record(records_.subspan(id.value() * kManifestRecordBytes, kManifestRecordBytes));
     SampleInfo info;
     info.id = id;
     info.key = pool_text(record.key_offset, record.key_bytes);
@@ -258,7 +260,8 @@ std::string_view ManifestView::label_name(std::uint32_t label) const {
     return pool_text(offset, in.get<std::uint32_t>());
 }
 
-// Without the checksum a damaged offset is still possible: it gives an empty text, never a read outside.
+// Without the checksum a damaged offset is still possible: it gives an empty text, never a read
+// outside.
 std::string_view ManifestView::pool_text(std::uint64_t offset, std::size_t length) const {
     if (offset > pool_.size() || length > pool_.size() - offset) {
         return {};

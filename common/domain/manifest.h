@@ -11,8 +11,9 @@
 #include "common/base/result.h"
 #include "common/domain/ids.h"
 
-// The manifest of one dataset revision: id -> key, size, ETag, label (docs/design/manifest-format.md). The file is
-// made once by a leader, then mapped read-only by every sidecar and client of the node. Pure: buffers in, values out.
+// The manifest of one dataset revision: id -> key, size, ETag, label
+// (docs/design/manifest-format.md). The file is made once by a leader, then mapped read-only by
+// every sidecar and client of the node. Pure: buffers in, values out.
 //
 //   header (128) · records (40 each, by id) · label table (8 each) · string pool · crc32c (4)
 namespace stoker::domain {
@@ -37,19 +38,22 @@ struct SampleInfo {
     std::string_view key;
     std::string_view etag;
     std::uint64_t size_bytes = 0;
-    std::int32_t label = kNoLabel;  // index into labels(): the parent folder, as ImageFolder counts them
+    std::int32_t label =
+        kNoLabel;  // index into labels(): the parent folder, as ImageFolder counts them
 };
 
-// Sorts by key, gives ids 0..N-1, derives labels from the parent folder (sorted folder names, as torchvision's
-// ImageFolder does; objects at the root have kNoLabel), and returns the file's bytes.
+// Sorts by key, gives ids 0..N-1, derives labels from the parent folder (sorted folder names, as
+// torchvision's ImageFolder does; objects at the root have kNoLabel), and returns the file's bytes.
 // kInvalidArgument: no objects, an empty ETag, a duplicate or empty key; the message names the key.
 Result<std::vector<std::byte>> encode_manifest(std::vector<ListedObject> objects);
 
-// A checked view of manifest bytes that it does not own; the bytes must outlive it. Thread-safe: immutable.
+// A checked view of manifest bytes that it does not own; the bytes must outlive it. Thread-safe:
+// immutable.
 class ManifestView {
 public:
-    // Verifies lengths, version and (with `verify_checksum`) the checksum of the whole file; afterwards no call can
-    // read outside `bytes`. kCorruption: damaged. kInvalidArgument: another version.
+    // Verifies lengths, version and (with `verify_checksum`) the checksum of the whole file;
+    // afterwards no call can read outside `bytes`. kCorruption: damaged. kInvalidArgument: another
+    // version.
     static Result<ManifestView> open(std::span<const std::byte> bytes, bool verify_checksum = true);
 
     [[nodiscard]] RevisionId revision() const { return revision_; }

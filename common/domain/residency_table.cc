@@ -16,7 +16,8 @@ constexpr std::size_t kChecksumOffset = 60;
 
 }  // namespace
 
-std::array<std::byte, kResidencyHeaderBytes> encode_residency_header(const ResidencyHeader& header) {
+std::array<std::byte, kResidencyHeaderBytes> encode_residency_header(
+    const ResidencyHeader& header) {
     WireWriter out;
     out.put(kResidencyMagic)
         .put(kResidencyFormatVersion)

@@ -8,8 +8,9 @@
 #include "common/base/result.h"
 #include "common/domain/ids.h"
 
-// The file `residency.<revision>`: header (64) · one 64-bit residency word per sample id. Written only by the leader's
-// mapping, mapped read-only by clients; it can be deleted at any time and is rebuilt from the segments.
+// The file `residency.<revision>`: header (64) · one 64-bit residency word per sample id. Written
+// only by the leader's mapping, mapped read-only by clients; it can be deleted at any time and is
+// rebuilt from the segments.
 namespace stoker::domain {
 
 inline constexpr std::uint32_t kResidencyFormatVersion = 1;

@@ -25,16 +25,17 @@ struct Residency {
 
 inline constexpr std::uint64_t kRecordAlignment = 64;
 
-// The 64-bit word of the residency table: class in bits 62..63, segment in bits 30..61 (32 bits), offset / 64 in bits
-// 0..29 (so a record starts below 64 GiB). Zero means absent. Writers store it with release, readers load with acquire,
-// after the record's bytes are in the file.
+// The 64-bit word of the residency table: class in bits 62..63, segment in bits 30..61 (32 bits),
+// offset / 64 in bits 0..29 (so a record starts below 64 GiB). Zero means absent. Writers store it
+// with release, readers load with acquire, after the record's bytes are in the file.
 constexpr std::uint64_t pack_residency(const Residency& where) {
     return (static_cast<std::uint64_t>(where.segment_class) << 62U) |
            (static_cast<std::uint64_t>(where.segment.value()) << 30U) |
            (where.record_offset / kRecordAlignment);
 }
 
-// nullopt for absent and for a class that this version does not know; a reader treats both as a miss.
+// nullopt for absent and for a class that this version does not know; a reader treats both as a
+// miss.
 constexpr std::optional<Residency> unpack_residency(std::uint64_t word) {
     const auto segment_class = static_cast<SegmentClass>(word >> 62U);
     if (segment_class != SegmentClass::kResident && segment_class != SegmentClass::kWindow) {

@@ -107,7 +107,8 @@ std::vector<std::byte> encode_footer(std::span<const FooterEntry> entries, Segme
         out.put(entry.sample.value()).put(entry.record_offset).put(entry.payload_bytes);
     }
     const std::size_t unpadded = entries.size() * kFooterEntryBytes + kFooterTailBytes;
-    const std::size_t total = (unpadded + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
+    const std::size_t total =
+        (unpadded + kRecordAlignment - 1) / kRecordAlignment * kRecordAlignment;
     constexpr std::size_t kTrailer = 8 + 8 + 4 + 4 + 4;  // total, count, seq, crc, magic
     out.pad_to(total - kTrailer);
     out.put(static_cast<std::uint64_t>(total))

@@ -11,10 +11,11 @@
 #include "common/domain/ids.h"
 #include "common/domain/residency_word.h"
 
-// The bytes of a segment file (docs/design/segment-format.md). Shared by the sidecar, which writes, and the client
-// library, which maps. Pure: byte buffers in, values out.
+// The bytes of a segment file (docs/design/segment-format.md). Shared by the sidecar, which writes,
+// and the client library, which maps. Pure: byte buffers in, values out.
 //
-//   header (64) · records, each at a multiple of 64: record header (64) · payload · zero padding · … · footer when sealed
+//   header (64) · records, each at a multiple of 64: record header (64) · payload · zero padding ·
+//   … · footer when sealed
 namespace stoker::domain {
 
 inline constexpr std::uint32_t kSegmentFormatVersion = 1;
@@ -32,7 +33,8 @@ struct SegmentHeader {
 
 struct RecordHeader {
     SampleId sample{};
-    SegmentSeq seq{};  // of the segment that it stands in: a stale block of another file is not taken for ours
+    SegmentSeq seq{};  // of the segment that it stands in: a stale block of another file is not
+                       // taken for ours
     std::uint64_t payload_bytes = 0;
     std::uint32_t payload_crc32c = 0;
 
@@ -56,7 +58,8 @@ constexpr std::uint64_t record_bytes(std::uint64_t payload_bytes) {
 
 std::array<std::byte, kSegmentHeaderBytes> encode_segment_header(const SegmentHeader& header);
 
-// kCorruption: not a segment, or damaged. kInvalidArgument: a version that we do not read; the message names both.
+// kCorruption: not a segment, or damaged. kInvalidArgument: a version that we do not read; the
+// message names both.
 Result<SegmentHeader> decode_segment_header(std::span<const std::byte> bytes);
 
 std::array<std::byte, kRecordHeaderBytes> encode_record_header(const RecordHeader& header);
@@ -67,12 +70,13 @@ std::optional<RecordHeader> decode_record_header(std::span<const std::byte> byte
 // The footer is [entries][count u64][crc32c u32][magic u32] and ends the file at a multiple of 64.
 std::vector<std::byte> encode_footer(std::span<const FooterEntry> entries, SegmentSeq seq);
 
-// `tail` is the end of the file, at least kFooterTailBytes long. Gives the length of the whole footer, or nullopt when
-// the segment is not sealed.
+// `tail` is the end of the file, at least kFooterTailBytes long. Gives the length of the whole
+// footer, or nullopt when the segment is not sealed.
 inline constexpr std::size_t kFooterTailBytes = 64;
 std::optional<std::uint64_t> footer_bytes(std::span<const std::byte> tail);
 
-// `footer` is exactly the bytes that footer_bytes() told. kCorruption when they do not match their checksum.
+// `footer` is exactly the bytes that footer_bytes() told. kCorruption when they do not match their
+// checksum.
 Result<std::vector<FooterEntry>> decode_footer(std::span<const std::byte> footer, SegmentSeq seq);
 
 }  // namespace stoker::domain

@@ -8,8 +8,9 @@
 
 #include <fmt/format.h>
 
-// One JSON object a line on stderr: {"ts":"…","level":"info","msg":"…","key":"value",…}. Decisions are logged, not steps;
-// values go into fields, not into the sentence. Thread-safe; a line is written with one write().
+// One JSON object a line on stderr: {"ts":"…","level":"info","msg":"…","key":"value",…}. Decisions
+// are logged, not steps; values go into fields, not into the sentence. Thread-safe; a line is
+// written with one write().
 namespace stoker::log {
 
 enum class Level : std::uint8_t { kDebug, kInfo, kWarning, kError };
@@ -20,16 +21,24 @@ struct Field {
     std::string value;
     bool quoted = true;
 
-    Field(std::string_view name, std::string_view text) : key(name), value(text) {}
+    Field(std::string_view name, std::string_view text)
+        : key(name),
+          value(text) {}
 
-    Field(std::string_view name, const char* text) : key(name), value(text) {}
+    Field(std::string_view name, const char* text)
+        : key(name),
+          value(text) {}
 
-    Field(std::string_view name, const std::string& text) : key(name), value(text) {}
+    Field(std::string_view name, const std::string& text)
+        : key(name),
+          value(text) {}
 
     template <class Number>
-        requires std::is_arithmetic_v<Number>
-    Field(std::string_view name, Number number)
-        : key(name), value(fmt::format("{}", number)), quoted(false) {}
+
+    requires std::is_arithmetic_v<Number> Field(std::string_view name, Number number)
+        : key(name),
+          value(fmt::format("{}", number)),
+          quoted(false) {}
 };
 
 // Below this nothing is written. Set once at start; kInfo until then.

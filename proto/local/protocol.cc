@@ -158,15 +158,15 @@ Fetched get_fetched(WireReader& in) {
 
 Report get_report(WireReader& in) {
     Report report;
-    for (auto* field : {
-             &report.epoch,
-             &report.steps,
-             &report.samples,
-             &report.bytes,
-             &report.hit_samples,
-             &report.origin_samples,
-             &report.wait_ns,
-             &report.compute_ns}) {
+    for (auto* field :
+         {&report.epoch,
+          &report.steps,
+          &report.samples,
+          &report.bytes,
+          &report.hit_samples,
+          &report.origin_samples,
+          &report.wait_ns,
+          &report.compute_ns}) {
         *field = in.get<std::uint64_t>();
     }
     return report;

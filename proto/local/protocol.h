@@ -9,11 +9,13 @@
 
 #include "common/base/result.h"
 
-// The local protocol: trainer process <-> its sidecar, and follower sidecar <-> leader, over a unix stream socket.
-// docs/design/local-protocol.md tells who says what when; golden vectors in tests/contract hold both sides to it.
+// The local protocol: trainer process <-> its sidecar, and follower sidecar <-> leader, over a unix
+// stream socket. docs/design/local-protocol.md tells who says what when; golden vectors in
+// tests/contract hold both sides to it.
 //
-// Every frame is [payload_bytes u32][type u16][flags u16 = 0][request_id u64][payload]; all integers little-endian,
-// texts are [bytes u16][utf-8]. A request's answer carries its request_id; one-way frames carry 0. Pure: no I/O here.
+// Every frame is [payload_bytes u32][type u16][flags u16 = 0][request_id u64][payload]; all
+// integers little-endian, texts are [bytes u16][utf-8]. A request's answer carries its request_id;
+// one-way frames carry 0. Pure: no I/O here.
 namespace stoker::local {
 
 inline constexpr std::uint32_t kProtocolMagic = 0x524B5453U;  // "STKR"
@@ -42,8 +44,8 @@ struct FrameHeader {
     bool operator==(const FrameHeader&) const = default;
 };
 
-// `stream` names one sample stream (one rank of one job): the sampler's process and all its DataLoader workers say the
-// same number. 0: this connection reads without a plan.
+// `stream` names one sample stream (one rank of one job): the sampler's process and all its
+// DataLoader workers say the same number. 0: this connection reads without a plan.
 struct Hello {
     std::uint16_t version = kProtocolVersion;
     bool relay = false;  // a follower sidecar speaks for a client of its own
@@ -99,7 +101,8 @@ struct Fetched {
     bool operator==(const Fetched&) const = default;
 };
 
-// Replaces the stream's plan. The memfd holds `sample_count` u64 ids, sealed against shrinking and writing.
+// Replaces the stream's plan. The memfd holds `sample_count` u64 ids, sealed against shrinking and
+// writing.
 struct Plan {
     std::uint64_t epoch = 0;
     std::uint64_t sample_count = 0;
@@ -133,25 +136,19 @@ struct Report {
     bool operator==(const Report&) const = default;
 };
 
-using Message = std::variant<Hello,
-                             Welcome,
-                             Listing,
-                             ErrorReply,
-                             Fetch,
-                             Fetched,
-                             Plan,
-                             Planned,
-                             Consumed,
-                             Report>;
+using Message = std::
+    variant<Hello, Welcome, Listing, ErrorReply, Fetch, Fetched, Plan, Planned, Consumed, Report>;
 
 // A whole frame, header included.
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id);
 
-// kInvalidArgument: too long, unknown type, nonzero flags. The connection is to be closed: the stream is lost.
+// kInvalidArgument: too long, unknown type, nonzero flags. The connection is to be closed: the
+// stream is lost.
 Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes);
 
-// `payload` is exactly header.payload_bytes long. kInvalidArgument: cut short, too long, a wrong magic or text.
-// A Hello of another protocol version decodes (with that version), so that it can be refused with a clear answer.
+// `payload` is exactly header.payload_bytes long. kInvalidArgument: cut short, too long, a wrong
+// magic or text. A Hello of another protocol version decodes (with that version), so that it can be
+// refused with a clear answer.
 Result<Message> decode_payload(FrameType type, std::span<const std::byte> payload);
 
 }  // namespace stoker::local

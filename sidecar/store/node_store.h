@@ -18,39 +18,43 @@
 namespace stoker::sidecar {
 
 struct StoreOptions {
-    std::string directory;               // <pool root>/<namespace>/<dataset uid>, exists, ours alone (lock held)
-    Bytes segment_bytes = mib(64);       // a sample larger than this gets a segment of its own
+    std::string directory;  // <pool root>/<namespace>/<dataset uid>, exists, ours alone (lock held)
+    Bytes segment_bytes = mib(64);        // a sample larger than this gets a segment of its own
     Bytes window_segment_bytes = mib(8);  // smaller: a window comes back only by whole segments
-    double reserved_free = 0.15;         // share of the file system that stays free
-    std::string boot_id;                 // of the running kernel; another one in state.json means a reboot
+    double reserved_free = 0.15;          // share of the file system that stays free
+    std::string boot_id;  // of the running kernel; another one in state.json means a reboot
 };
 
 // What opening a directory found; logged once and counted.
 struct RecoveryReport {
     std::uint64_t segments_kept = 0;
-    std::uint64_t segments_dropped = 0;   // another version, another revision, damaged header
+    std::uint64_t segments_dropped = 0;  // another version, another revision, damaged header
     std::uint64_t samples_kept = 0;
-    std::uint64_t samples_dropped = 0;    // torn tail, or wrong checksum where it had to be verified
-    bool verified_checksums = false;      // after a reboot: every segment not known to be synced was read
+    std::uint64_t samples_dropped = 0;  // torn tail, or wrong checksum where it had to be verified
+    bool verified_checksums =
+        false;  // after a reboot: every segment not known to be synced was read
 };
 
 struct StoreUsage {
-    Bytes resident_bytes{};    // record bytes of class resident, headers and padding included
+    Bytes resident_bytes{};  // record bytes of class resident, headers and padding included
     Bytes window_bytes{};
     std::uint64_t resident_samples = 0;
     std::uint64_t window_samples = 0;
-    Bytes written_bytes{};     // to the device since open, for bytes written per byte served
+    Bytes written_bytes{};  // to the device since open, for bytes written per byte served
 };
 
-// The segments and the residency table of one revision in one node directory, on the side of the one writer. Owns
-// every file of the directory except `lock` and the sockets. Thread-safe: append() may be called from several I/O
-// threads, everything else too; publishing order is payload, then word (release).
+// The segments and the residency table of one revision in one node directory, on the side of the
+// one writer. Owns every file of the directory except `lock` and the sockets. Thread-safe: append()
+// may be called from several I/O threads, everything else too; publishing order is payload, then
+// word (release).
 //
-// Errors: kResourceExhausted when the disk is full or reservedFree would be touched; kUnavailable for read-only and
-// I/O errors; in both cases nothing was published and what is stored stays readable.
+// Errors: kResourceExhausted when the disk is full or reservedFree would be touched; kUnavailable
+// for read-only and I/O errors; in both cases nothing was published and what is stored stays
+// readable.
 class NodeStore {
 public:
-    // Scans the directory, drops what cannot be trusted, rebuilds the residency table. `manifest` must outlive the store.
+    // Scans the directory, drops what cannot be trusted, rebuilds the residency table. `manifest`
+    // must outlive the store.
     static Result<std::unique_ptr<NodeStore>> open(
         Device& device, const domain::ManifestView& manifest, StoreOptions options);
 
@@ -58,8 +62,8 @@ public:
 
     [[nodiscard]] virtual RecoveryReport recovery() const = 0;
 
-    // Stores the payload of `sample` (its length must be the manifest's) and publishes it. A sample that is already
-    // there is left alone and its place is returned.
+    // Stores the payload of `sample` (its length must be the manifest's) and publishes it. A sample
+    // that is already there is left alone and its place is returned.
     virtual Result<domain::Residency> append(
         domain::SampleId sample,
         std::span<const std::byte> payload,
@@ -67,20 +71,24 @@ public:
 
     [[nodiscard]] virtual std::optional<domain::Residency> find(domain::SampleId sample) const = 0;
 
-    // Makes a sample absent. Its segment is unlinked as soon as no sample in it is live; readers that hold a map keep it.
+    // Makes a sample absent. Its segment is unlinked as soon as no sample in it is live; readers
+    // that hold a map keep it.
     virtual void drop(domain::SampleId sample) = 0;
 
-    // Reads a resident sample into the page cache just before use, and lets it go behind the reader. Hints: never fail.
+    // Reads a resident sample into the page cache just before use, and lets it go behind the
+    // reader. Hints: never fail.
     virtual void will_need(domain::SampleId sample) = 0;
     virtual void wont_need(domain::SampleId sample) = 0;
 
-    // Re-reads a stored sample and drops it when its checksum is wrong. false: it was wrong (or absent).
+    // Re-reads a stored sample and drops it when its checksum is wrong. false: it was wrong (or
+    // absent).
     virtual bool verify(domain::SampleId sample) = 0;
 
     [[nodiscard]] virtual StoreUsage usage() const = 0;
 
-    // Copies live samples of the emptiest sealed segments forward and unlinks them until no segment is less than half
-    // live; bounded to `budget` bytes copied a call. True when there is nothing left to do.
+    // Copies live samples of the emptiest sealed segments forward and unlinks them until no segment
+    // is less than half live; bounded to `budget` bytes copied a call. True when there is nothing
+    // left to do.
     virtual Result<bool> compact(Bytes budget) = 0;
 
     // Seals open segments, syncs, writes state.json with clean = true. Called on an orderly stop.

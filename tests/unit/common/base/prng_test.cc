@@ -7,7 +7,8 @@
 namespace stoker {
 namespace {
 
-// The reference stream of SplitMix64 for seed 1234567 (from the algorithm's published test program).
+// The reference stream of SplitMix64 for seed 1234567 (from the algorithm's published test
+// program).
 TEST(Prng, GivesTheReferenceStream) {
     Prng prng{1234567};
     EXPECT_EQ(prng(), 6457827717110365317ULL);

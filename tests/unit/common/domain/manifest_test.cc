@@ -71,8 +71,7 @@ TEST(Manifest, KeysMayHoldAnyBytes) {
 
 TEST(Manifest, WhatCannotBeACacheKeyIsRefusedByName) {
     EXPECT_EQ(
-        encode_manifest({}).error().message,
-        "the dataset is empty: no object under its prefix");
+        encode_manifest({}).error().message, "the dataset is empty: no object under its prefix");
     EXPECT_EQ(
         encode_manifest({{"a/1", 1, ""}}).error().message,
         "object 'a/1' has no ETag, so a change of it could not be seen");
@@ -97,7 +96,8 @@ TEST(Manifest, EveryTruncationIsRefused) {
     }
 }
 
-// Without the checksum a view must still never read outside its bytes (run under the address sanitizer).
+// Without the checksum a view must still never read outside its bytes (run under the address
+// sanitizer).
 TEST(Manifest, DamageNeverLeadsOutsideTheBytes) {
     const auto good = encode_manifest(digits()).value();
     for (std::size_t at = kManifestHeaderBytes; at < good.size(); ++at) {

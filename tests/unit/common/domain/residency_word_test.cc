@@ -13,7 +13,8 @@ TEST(ResidencyWord, ZeroMeansAbsent) {
 TEST(ResidencyWord, KeepsItsThreeFieldsApartAtTheirLimits) {
     for (const auto segment_class : {SegmentClass::kResident, SegmentClass::kWindow}) {
         for (const std::uint32_t segment : {0U, 1U, UINT32_MAX}) {
-            for (const std::uint64_t offset : {std::uint64_t{0}, kRecordAlignment, kSegmentBytesMax - 64}) {
+            for (const std::uint64_t offset :
+                 {std::uint64_t{0}, kRecordAlignment, kSegmentBytesMax - 64}) {
                 const Residency where{segment_class, SegmentSeq{segment}, offset};
                 EXPECT_EQ(unpack_residency(pack_residency(where)), where);
             }
