@@ -1,0 +1,88 @@
+# The one entry point for people; `make help` lists everything. Variables: PRESET=release|dev|tsan, NODES=1..3.
+SHELL := /bin/bash
+PRESET ?= release
+NODES ?= 1
+BUILD := build/$(PRESET)
+PYTHON := /usr/bin/python3
+CLUSTER := e2e/cluster/cluster.sh
+CXX_FILES = $(shell git ls-files '*.cc' '*.h')
+export STOKER_PYTHON := $(PYTHON)
+
+.DEFAULT_GOAL := help
+.PHONY: help deps build test test-local e2e demo demo-down cluster-up cluster-down images bench lint format generate \
+        check-generated asan tsan clang-tidy wheel clean
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+deps: ## install the Debian packages that build and tests need (as root)
+	tools/deps.sh build test
+
+$(BUILD)/build.ninja: CMakePresets.json
+	cmake --preset $(PRESET)
+
+build: $(BUILD)/build.ninja ## build operator, sidecar, client core and tests
+	cmake --build --preset $(PRESET)
+
+test: deps build ## every test: those without a cluster, then the cluster tests where they can run
+	tools/run-tests --build $(BUILD) ctest client contract e2e
+
+test-local: build ## every test that needs no cluster
+	tools/run-tests --build $(BUILD) ctest client contract
+
+e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own)
+	tools/deps.sh build test cluster
+	$(MAKE) build images
+	tools/run-tests --build $(BUILD) e2e
+
+demo: ## train on a real Kubernetes with and without the cache, and see what it was worth
+	e2e/demo/demo.sh up
+
+demo-down: ## remove everything that the demo made
+	e2e/demo/demo.sh down
+
+cluster-up: ## start a real Kubernetes of NODES=1..3 nodes on this machine
+	tools/deps.sh cluster
+	e2e/cluster/build.sh
+	$(CLUSTER) up $(NODES)
+
+cluster-down: ## stop it and leave nothing behind
+	$(CLUSTER) down
+
+images: build ## build the container images (buildah)
+	tools/deps.sh cluster
+	tools/images.sh
+
+bench: build ## measure; writes build/bench/results.json and prints the bars
+	$(PYTHON) bench/run.py --build $(BUILD)
+
+wheel: ## build the Python client as a wheel into build/wheels
+	$(PYTHON) -m venv build/venv-wheel
+	build/venv-wheel/bin/pip wheel --no-deps -w build/wheels ./client
+
+lint: ## formatting, layers, scripts, YAML
+	tools/tidy
+	clang-format-14 --dry-run --Werror $(CXX_FILES)
+	shellcheck $$(git ls-files '*.sh') .ci/run
+	yamllint -s crds docs/examples charts/stoker/values.yaml charts/stoker/Chart.yaml
+
+clang-tidy: build ## the static analyser over all sources (slow)
+	git ls-files '*.cc' | grep -v '^tests/fuzz' | xargs -P 2 -n 4 clang-tidy-14 -p $(BUILD) --quiet
+
+format: ## format the C++ sources
+	clang-format-14 -i $(CXX_FILES)
+
+generate: ## make the generated reference pages again
+	tools/generate
+
+check-generated: ## fail when a generated page is out of date
+	tools/generate --check
+
+asan: ## the C++ tests under the address and undefined-behaviour sanitizers
+	cmake --preset dev && cmake --build --preset dev && tools/run-tests --build build/dev ctest
+
+tsan: ## the C++ tests under the thread sanitizer
+	cmake --preset tsan && cmake --build --preset tsan && tools/run-tests --build build/tsan ctest
+
+clean: ## remove what was built here
+	rm -rf build
