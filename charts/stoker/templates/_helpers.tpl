@@ -1,0 +1,57 @@
+{{- define "stoker.name" -}}
+{{ default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "stoker.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{ .Values.fullnameOverride | trunc 40 | trimSuffix "-" }}
+{{- else if contains (include "stoker.name" .) .Release.Name -}}
+{{ .Release.Name | trunc 40 | trimSuffix "-" }}
+{{- else -}}
+{{ printf "%s-%s" .Release.Name (include "stoker.name" .) | trunc 40 | trimSuffix "-" }}
+{{- end -}}
+{{- end }}
+
+{{- define "stoker.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "stoker.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+{{- end }}
+
+{{- define "stoker.labels" -}}
+{{ include "stoker.selectorLabels" . }}
+app.kubernetes.io/part-of: stoker
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
+{{- define "stoker.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ default (printf "%s-operator" (include "stoker.fullname" .)) .Values.serviceAccount.name }}
+{{- else -}}
+{{ default "default" .Values.serviceAccount.name }}
+{{- end -}}
+{{- end }}
+
+{{/* An image reference; takes a dict of `image` (a value with registry, repository, tag, digest) and `chart`. */}}
+{{- define "stoker.image" -}}
+{{- $name := .image.repository -}}
+{{- if .image.registry }}{{ $name = printf "%s/%s" .image.registry .image.repository }}{{ end -}}
+{{- if .image.digest -}}
+{{ $name }}@{{ .image.digest }}
+{{- else -}}
+{{ $name }}:{{ default .chart.AppVersion .image.tag }}
+{{- end -}}
+{{- end }}
+
+{{- define "stoker.controlServiceName" -}}
+{{ include "stoker.fullname" . }}-control
+{{- end }}
+
+{{- define "stoker.controlSecretName" -}}
+{{ default (printf "%s-control-tls" (include "stoker.fullname" .)) .Values.control.tlsSecretName }}
+{{- end }}
