@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+
+// What sidecars tell the operator, as plain values: proto/control/v1/control.proto without gRPC.
+// Made by operator/agents, judged by operator/core. Counters are totals since the sidecar's start.
+namespace stoker::control {
+
+enum class ManifestState : std::uint8_t { kUnknown, kListing, kReady, kFailed };
+
+struct DatasetReport {
+    std::string name;         // under spec.datasets of the TrainingJob
+    std::string dataset_uid;  // names the node directory
+    bool leader = false;      // only a leader knows what is on the node
+    ManifestState manifest_state = ManifestState::kUnknown;
+    std::string error;  // the origin's words, or why nothing is admitted
+    std::uint64_t objects_listed = 0;
+    std::string revision;
+    std::uint64_t samples = 0;
+    Bytes total_bytes{};
+    Bytes resident_bytes{};
+    std::uint64_t resident_samples = 0;
+    Bytes window_bytes{};
+    Bytes granted_bytes{};
+    Bytes cache_bytes_read{};
+    Bytes origin_bytes_read{};
+    std::uint64_t origin_requests = 0;
+    std::uint64_t hit_samples = 0;
+    std::uint64_t miss_samples = 0;
+    std::uint64_t corrupt_samples = 0;
+    bool admitting = true;
+
+    bool operator==(const DatasetReport&) const = default;
+};
+
+struct TrainerReport {
+    std::uint64_t epoch = 0;
+    std::uint64_t samples = 0;
+    Bytes bytes{};
+    std::uint64_t steps = 0;
+    Duration wait{};     // for data
+    Duration compute{};  // between a batch and the next one asked for
+    std::uint64_t fallback_samples = 0;
+    std::uint64_t epoch_samples = 0;  // length of this rank's epoch plan, 0: not known
+    std::uint64_t epoch_position = 0;
+
+    bool operator==(const TrainerReport&) const = default;
+};
+
+// The last word of one sidecar, and when it came. `pod`, `namespace_name` and `node` are checked
+// against its token.
+struct AgentReport {
+    std::string namespace_name;
+    std::string pod;
+    std::string node;
+    std::string training_job;
+    std::string training_job_uid;
+    std::int32_t rank = 0;
+    std::uint64_t sequence = 0;
+    TimePoint received_at{};
+    WallTime received_wall{};
+    bool attached = false;  // its stream is open now
+    std::vector<DatasetReport> datasets;
+    TrainerReport trainer;
+
+    bool operator==(const AgentReport&) const = default;
+};
+
+// What the operator tells the sidecars of one node about one dataset.
+struct AgentGrant {
+    std::string node;
+    std::string dataset_uid;
+    Bytes resident_bytes{};
+    std::uint32_t valid_seconds = 0;
+    std::uint64_t origin_bytes_per_second = 0;  // 0: no limit
+    std::string reason;
+
+    bool operator==(const AgentGrant&) const = default;
+};
+
+}  // namespace stoker::control
