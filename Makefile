@@ -36,10 +36,12 @@ e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own)
 	tools/run-tests --build $(BUILD) e2e
 
 demo: ## train on a real Kubernetes with and without the cache, and see what it was worth
-	e2e/demo/demo.sh up
+	tools/deps.sh build test cluster
+	$(MAKE) build images
+	$(PYTHON) e2e/demo/demo.py up
 
 demo-down: ## remove everything that the demo made
-	e2e/demo/demo.sh down
+	$(PYTHON) e2e/demo/demo.py down
 
 cluster-up: ## start a real Kubernetes of NODES=1..3 nodes on this machine
 	tools/deps.sh cluster

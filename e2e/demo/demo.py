@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""The demo: MNIST trains on a real Kubernetes, once through Stoker's cache and once without, side by side.
+
+usage: demo.py up | down     (`make demo` and `make demo-down` call it, after installing and building what it needs)
+With KUBECONFIG set it uses that cluster; otherwise it makes one of its own on this machine.
+"""
+
+import copy
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import yaml
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+
+from harness import kube as kubes, origin as origins  # noqa: E402
+from harness.kube import condition, wait_until  # noqa: E402
+
+EXAMPLE = kubes.ROOT / "docs" / "examples" / "mnist.yaml"
+SYSTEM = "stoker-system"
+IMAGES = ["localhost/stoker-operator:dev", "localhost/stoker-sidecar:dev", "localhost/stoker-trainer:dev",
+          "localhost/stoker-e2e-s3:dev"]
+STARTED = time.monotonic()
+
+
+def say(text):
+    print(f"[{time.monotonic() - STARTED:5.0f} s] {text}", flush=True)
+
+
+def connect():
+    if "KUBECONFIG" in os.environ:
+        say("using the cluster of KUBECONFIG")
+        return kubes.users_cluster()
+    say("starting a real one-node Kubernetes on this machine")
+    kube = kubes.own_cluster(1)
+    say("loading the images into it")
+    subprocess.run([kubes.CLUSTER, "load-image", *IMAGES], check=True)
+    return kube
+
+
+def install(kube):
+    say("helm install stoker charts/stoker --wait")
+    kube.helm("upgrade", "--install", "stoker", str(kubes.ROOT / "charts" / "stoker"), "--namespace", SYSTEM,
+              "--create-namespace", "--wait", "--timeout", "180s", "--set", "image.registry=localhost",
+              "--set", "image.tag=dev", "--set", "sidecar.image.registry=localhost", "--set", "sidecar.image.tag=dev")
+
+
+def example():
+    """The example's objects, and its TrainingJob by itself."""
+    items = list(yaml.safe_load_all(EXAMPLE.read_text()))
+    job = next(item for item in items if item["kind"] == "TrainingJob")
+    return items, job
+
+
+def without_cache(job):
+    twin = copy.deepcopy(job)
+    twin["metadata"]["name"] = job["metadata"]["name"] + "-off"
+    twin["spec"]["cache"] = {"mode": "Off"}
+    return twin
+
+
+def printed(kube, namespace, job_name):
+    """The JSON lines that the newest pod of a job has printed."""
+    pods = kube.list("pods", namespace, f"stoker.dev/training-job={job_name}")
+    if not pods:
+        return []
+    newest = max(pods, key=lambda pod: pod["metadata"]["creationTimestamp"])["metadata"]["name"]
+    text = kube.run("logs", newest, "-n", namespace, "-c", "trainer", check=False)
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def follow(kube, namespace, name):
+    """Tells each epoch as it ends; returns all epochs when the job is complete."""
+    told, state = 0, None
+
+    def ended():
+        nonlocal told, state
+        item = kube.get("trainingjob", name, namespace)
+        epochs = [line for line in printed(kube, namespace, name) if line.get("event") == "epoch"]
+        for line in epochs[told:]:
+            say(f"{name}: epoch {line['epoch']} took {line['seconds']:.1f} s, test accuracy {line['test_accuracy']:.3f}")
+        told = len(epochs)
+        if condition(item, "Failed").get("status") == "True":
+            sys.exit(f"{name} failed: {condition(item, 'Failed')['message']}\n"
+                     f"look at it: kubectl -n {namespace} describe tj {name}")
+        now = [entry["type"] for entry in (item.get("status") or {}).get("conditions", []) if entry["status"] == "True"]
+        if now != state:
+            state = now
+            say(f"{name}: {', '.join(now) or 'waiting'}")
+        return epochs if condition(item, "Complete").get("status") == "True" else None
+
+    return wait_until(f"{name} to complete", ended, seconds=1200, interval=1)
+
+
+def origin_per_epoch(origin, epochs):
+    times = [line["began_ms"] for line in epochs]
+    times.append(epochs[-1]["began_ms"] + epochs[-1]["seconds"] * 1000 + 1000)
+    return origin.between(times)
+
+
+def table(rows):
+    widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join("  ".join(str(cell).rjust(width) for cell, width in zip(row, widths)) for row in rows)
+
+
+def compare(origin, cached, plain):
+    rows = [("epoch", "GETs", "MB", "seconds", "accuracy", "| Off: GETs", "MB", "seconds", "accuracy")]
+    pairs = zip(cached, origin_per_epoch(origin, cached), plain, origin_per_epoch(origin, plain))
+    for number, (with_, asked, off, asked_off) in enumerate(pairs):
+        rows.append((number, asked.gets, f"{asked.bytes / 1e6:.2f}", f"{with_['seconds']:.1f}",
+                     f"{with_['test_accuracy']:.3f}", f"| {asked_off.gets}", f"{asked_off.bytes / 1e6:.2f}",
+                     f"{off['seconds']:.1f}", f"{off['test_accuracy']:.3f}"))
+    return table(rows)
+
+
+def up():
+    kube = connect()
+    install(kube)
+    say("starting an S3 server in the cluster with the 5,000 MNIST images, one object each")
+    origin = origins.Origin(kube)
+    origin.deploy()
+    say("it is paced by a proxy like a bucket far away: 20 ms to the first byte, 200 MB/s in all")
+    items, job = example()
+    namespace, name = job["metadata"].get("namespace", "default"), job["metadata"]["name"]
+    for item in (job, without_cache(job)):
+        kube.delete("trainingjob", item["metadata"]["name"], namespace)
+    say(f"kubectl apply -f {EXAMPLE.relative_to(kubes.ROOT)}")
+    for item in items:
+        kube.apply(item)
+    cached = follow(kube, namespace, name)
+    say("the same job with cache.mode: Off")
+    kube.apply(without_cache(job))
+    plain = follow(kube, namespace, name + "-off")
+
+    print("\n$ kubectl get tj,dset -A")
+    print(kube.run("get", "tj,dset", "-A"))
+    print("Asked of the origin, counted at the S3 server (paced: 20 ms to the first byte, 200 MB/s):\n")
+    print(compare(origin, cached, plain))
+    print(f"""
+What next:
+  {'' if 'KUBECONFIG' in os.environ else 'eval "$(e2e/cluster/cluster.sh env)"'}
+  kubectl -n {namespace} describe tj {name}        what happened, and why it got the bytes that it got
+  kubectl explain trainingjob.spec.cache           what can be set
+  make demo-down                                   leave nothing behind""")
+
+
+def down():
+    if "KUBECONFIG" not in os.environ:
+        subprocess.run([kubes.CLUSTER, "down"], check=True)
+        return
+    kube = kubes.users_cluster()
+    items, job = example()
+    for item in [without_cache(job), *reversed(items)]:
+        if item["kind"] != "Namespace":
+            kube.delete(item["kind"].lower(), item["metadata"]["name"], item["metadata"].get("namespace"))
+    kube.run("delete", "-f", str(origins.MANIFEST), "--ignore-not-found")
+    kube.helm("uninstall", "stoker", "--namespace", SYSTEM, "--wait", "--ignore-not-found")
+    kube.delete("namespace", SYSTEM)
+
+
+if __name__ == "__main__":
+    {"up": up, "down": down}.get(sys.argv[1] if len(sys.argv) == 2 else "", lambda: sys.exit(__doc__))()

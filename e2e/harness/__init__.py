@@ -1,0 +1,1 @@
+"""What the cluster tests share: kubectl, the origin that counts, training jobs."""

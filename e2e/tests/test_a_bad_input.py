@@ -1,0 +1,75 @@
+"""What bad input gets: clear words, at `kubectl apply` where a rule is static, in a condition where it is not."""
+
+import copy
+
+import pytest
+
+from harness import jobs
+from harness.kube import condition, wait_until
+
+
+def job(**changes):
+    item = jobs.training_job("bad", ["--epochs", 1])
+    for path, value in changes.items():
+        target = item
+        *parents, last = path.split("__")
+        for parent in parents:
+            target = target[int(parent)] if parent.isdigit() else target[parent]
+        if value is None:
+            del target[last]
+        else:
+            target[last] = value
+    return item
+
+
+REFUSED = [
+    ("an unknown field", job(spec__cashe={"mode": "Off"}), "cashe"),
+    ("a missing image", job(spec__trainer__image=None), "spec.trainer.image"),
+    ("zero nodes", job(spec__trainer__numNodes=0), "spec.trainer.numNodes"),
+    ("minBytes over maxBytes", job(spec__cache={"minBytes": "2Gi", "maxBytes": "1Gi"}), "minBytes"),
+    ("neither datasetRef nor storageUri", job(spec__datasets=[{"name": "train"}]), "datasetRef"),
+    ("both datasetRef and storageUri",
+     job(spec__datasets=[{"name": "train", "datasetRef": {"name": "a"}, "storageUri": "s3://b"}]), "storageUri"),
+    ("a name of 60 characters", job(metadata__name="n" * 60), "52 characters"),
+    ("sizes with the cache off", job(spec__cache={"mode": "Off", "maxBytes": "1Gi"}), "Off"),
+]
+
+
+@pytest.mark.parametrize("item,words", [entry[1:] for entry in REFUSED], ids=[entry[0] for entry in REFUSED])
+def test_a_wrong_job_is_refused_with_the_field_in_the_answer(namespace, item, words):
+    assert words in namespace.refused(copy.deepcopy(item))
+
+
+def test_a_job_waits_for_its_dataset_and_starts_when_it_appears(namespace):
+    namespace.apply(jobs.training_job("early", ["--epochs", 1]))
+    found = namespace.wait_condition("trainingjob", "early", "DataReady", "False")
+    assert "mnist" in found["message"] and found["reason"] == "DatasetNotFound"
+    namespace.apply(jobs.dataset())
+    namespace.wait_complete("early")
+
+
+def dataset_condition(namespace, words):
+    """The Ready condition once it holds the origin's words."""
+    def said():
+        found = condition(namespace.get("dataset", "mnist"), "Ready")
+        return found if found.get("status") == "False" and words in found.get("message", "") else None
+    return wait_until(f"the dataset to say '{words}'", said, 120)
+
+
+def test_a_missing_bucket_is_named_in_the_origins_words_and_retried(namespace, origin):
+    namespace.apply(jobs.dataset(uri="s3://no-such-bucket"), jobs.training_job("lost", ["--epochs", 1]))
+    found = dataset_condition(namespace, "NoSuchBucket")
+    assert "no-such-bucket" in found["message"]
+
+
+def test_wrong_credentials_are_told_as_the_origin_tells_them(namespace):
+    namespace.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"},
+                     "stringData": {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing"}},
+                    jobs.dataset(), jobs.training_job("locked-out", ["--epochs", 1]))
+    dataset_condition(namespace, "InvalidAccessKeyId")
+
+
+def test_an_empty_dataset_is_an_answer_not_a_crash(namespace):
+    namespace.apply(jobs.dataset(uri=f"s3://{jobs.origin.BUCKET}/no/such/prefix"),
+                    jobs.training_job("empty", ["--epochs", 1]))
+    dataset_condition(namespace, "empty")

@@ -1,0 +1,85 @@
+"""A trainer that learns nothing: it reads every sample, every byte, and prints what it read as JSON lines.
+
+Used by the cluster tests to prove what a job was served: `digest` depends on order, ids, labels and bytes.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import sys
+import time
+import zlib
+
+import torch.utils.data
+
+import stoker.torch
+
+
+def emit(event, **fields):
+    print(json.dumps({"event": event, "ms": int(time.time() * 1000), **fields}), flush=True)
+
+
+def raw(view):
+    """Decoder: the sample's bytes as they are, and their checksum."""
+    return bytes(view)
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--batch-size", type=int, default=50)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--step-ms", type=float, default=0.0, help="pretend to compute, each batch")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--crash-once", metavar="EPOCH", type=int, help="exit 1 in this epoch of the first attempt")
+    parser.add_argument("--linger", type=float, default=0.0, help="seconds to stay after the last epoch")
+    return parser.parse_args()
+
+
+def read_epoch(loader, epoch, options, rank):
+    digest, seen = hashlib.sha256(), set()
+    began = time.time()
+    for number, batch in enumerate(loader):
+        for data, label, sample in batch:
+            seen.add(sample)
+            digest.update(f"{sample}:{label}:{zlib.crc32(data)};".encode())
+        if number % 10 == 0:
+            emit("progress", epoch=epoch, batch=number)
+        if options.crash_once == epoch and number == 5 and os.environ.get("STOKER_ATTEMPT", "1") == "1":
+            emit("crash", epoch=epoch, rank=rank)
+            sys.exit(1)
+        time.sleep(options.step_ms / 1000)
+    return {"epoch": epoch, "rank": rank, "distinct": len(seen), "digest": digest.hexdigest(),
+            "began_ms": int(began * 1000), "seconds": round(time.time() - began, 3)}
+
+
+class WithIds(stoker.torch.Dataset):
+    """Gives (bytes, label, id), so that a test can see which sample it was served."""
+
+    def __getitem__(self, index):
+        data, label = super().__getitem__(index)
+        return data, label, index
+
+    def __getitems__(self, indices):
+        return [(data, label, index) for (data, label), index in zip(super().__getitems__(indices), indices)]
+
+
+def main():
+    options = parse()
+    rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    dataset = WithIds("train", decode=raw)
+    sampler = stoker.torch.Sampler(dataset, num_replicas=world, rank=rank, seed=options.seed)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=options.batch_size, sampler=sampler,
+                                         num_workers=options.workers, collate_fn=list,
+                                         persistent_workers=options.workers > 0)
+    emit("start", rank=rank, world=world, attempt=os.environ.get("STOKER_ATTEMPT"), samples=len(dataset))
+    for epoch in range(options.epochs):
+        sampler.set_epoch(epoch)
+        emit("epoch", **read_epoch(loader, epoch, options, rank))
+    emit("end", stats=stoker.stats())
+    time.sleep(options.linger)
+
+
+if __name__ == "__main__":
+    main()
