@@ -1,0 +1,68 @@
+"""tools/tidy finds what it promises to find, and nothing in this tree."""
+
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TIDY = ROOT / "tools" / "tidy"
+LAYERS = "common/base: -\noperator/core: common/base\nsidecar/core: common/base\n"
+
+
+def run(root):
+    done = subprocess.run([sys.executable, TIDY, "--root", root], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def tree(tmp_path):
+    """A clean little checkout; tests add one sin."""
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    write(tmp_path, "layers.txt", LAYERS)
+    write(tmp_path, "CMakeLists.txt", "add(plan.cc plan_test.cc)\n")
+    write(tmp_path, "operator/core/plan.h", "#pragma once\n")
+    write(tmp_path, "operator/core/plan.cc", '#include "operator/core/plan.h"\n')
+    write(tmp_path, "tests/unit/operator/core/plan_test.cc", "int x;\n")
+    return tmp_path
+
+
+def write(root, path, text):
+    target = root / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text)
+
+
+def test_this_tree_is_tidy():
+    code, out = run(ROOT)
+    assert code == 0, out
+
+
+def test_a_clean_tree_has_no_findings(tree):
+    assert run(tree) == (0, "tidy: 0 finding(s)\n")
+
+
+SINS = [
+    ("a layer that looks up", "operator/core/plan.cc", '#include "sidecar/core/engine.h"\n', "may not include"),
+    ("a clock in the core", "operator/core/plan.cc", "auto t = std::chrono::steady_clock::now();\n", "take `now`"),
+    ("luck in the core", "operator/core/plan.cc", "std::random_device device;\n", "seeded Prng"),
+    ("a file in the core", "operator/core/plan.cc", 'auto fd = ::open("x", 0);\n', "an edge reads them"),
+    ("a log line in the core", "operator/core/plan.cc", 'log::info("x");\n', "return the reason"),
+    ("a heavy header in a header", "operator/core/plan.h", "#pragma once\n#include <cpprest/json.h>\n", "heavy header"),
+    ("a core file without a test", "operator/core/other.cc", "\n", "has no test"),
+    ("a source that nobody builds", "common/base/dead.cc", "\n", "no CMakeLists.txt builds"),
+    ("a header without a guard", "common/base/open.h", "\n", "#pragma once"),
+    ("a drawer", "common/base/utils.h", "#pragma once\n", "a drawer is not a name"),
+    ("a giant", "common/base/giant.py", "x\n" * 451, "split it by idea"),
+    ("two titles on a page", "docs/a.md", "# one\n# two\n", "2 titles"),
+    ("an unlisted folder", "common/new/a.h", "#pragma once\n", "not in layers.txt"),
+]
+
+
+@pytest.mark.parametrize("path,text,words", [sin[1:] for sin in SINS], ids=[sin[0] for sin in SINS])
+def test_each_sin_is_found(tree, path, text, words):
+    write(tree, path, text)
+    code, out = run(tree)
+    assert code == 1 and words in out, out
+    assert path in out
