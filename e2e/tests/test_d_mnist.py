@@ -7,7 +7,7 @@ from harness import jobs
 
 def mnist(name, cache):
     item = jobs.training_job(name, [], cache=cache)
-    item["spec"]["trainer"]["command"] = ["python3", "-u", "/examples/mnist/train.py", "--epochs", "3", "--seed", "1"]
+    item["spec"]["trainer"]["command"] = ["python3", "-u", "mnist/train.py", "--epochs", "3", "--seed", "1"]
     return item
 
 
