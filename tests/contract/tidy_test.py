@@ -49,7 +49,7 @@ SINS = [
     ("luck in the core", "operator/core/plan.cc", "std::random_device device;\n", "seeded Prng"),
     ("a file in the core", "operator/core/plan.cc", 'auto fd = ::open("x", 0);\n', "an edge reads them"),
     ("a log line in the core", "operator/core/plan.cc", 'log::info("x");\n', "return the reason"),
-    ("a heavy header in a header", "operator/core/plan.h", "#pragma once\n#include <cpprest/json.h>\n", "heavy header"),
+    ("a heavy header out of place", "operator/core/plan.h", "#pragma once\n#include <cpprest/json.h>\n", "heavy header"),
     ("a core file without a test", "operator/core/other.cc", "\n", "has no test"),
     ("a source that nobody builds", "common/base/dead.cc", "\n", "no CMakeLists.txt builds"),
     ("a header without a guard", "common/base/open.h", "\n", "#pragma once"),
@@ -66,3 +66,12 @@ def test_each_sin_is_found(tree, path, text, words):
     code, out = run(tree)
     assert code == 1 and words in out, out
     assert path in out
+
+
+def test_a_heavy_header_spreads_only_inside_its_folder(tree):
+    write(tree, "layers.txt", LAYERS + "operator/api: -\noperator/kube: operator/api\n")
+    write(tree, "operator/api/json.h", "#pragma once\n#include <cpprest/json.h>\n")
+    assert run(tree)[0] == 0
+    write(tree, "operator/kube/client.h", '#pragma once\n#include "operator/api/json.h"\n')
+    code, out = run(tree)
+    assert code == 1 and "heavy header in a header" in out
