@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "common/base/bytes.h"
 #include "common/base/result.h"
 #include "common/domain/ids.h"
 #include "common/domain/residency_word.h"
@@ -54,6 +55,12 @@ struct FooterEntry {
 constexpr std::uint64_t record_bytes(std::uint64_t payload_bytes) {
     return (kRecordHeaderBytes + payload_bytes + kRecordAlignment - 1) / kRecordAlignment *
            kRecordAlignment;
+}
+
+// The most that a whole dataset of so many payload bytes can take in records on a node: what a
+// grant must be so that all of it may stay.
+constexpr Bytes records_bytes_max(Bytes payload, std::uint64_t sample_count) {
+    return payload + Bytes{kRecordHeaderBytes + kRecordAlignment - 1} * sample_count;
 }
 
 std::array<std::byte, kSegmentHeaderBytes> encode_segment_header(const SegmentHeader& header);

@@ -50,6 +50,14 @@ TEST(SegmentFormat, RecordsAreAlignedAndHoldTheirHeader) {
     EXPECT_EQ(record_bytes(65), 192U);
 }
 
+TEST(SegmentFormat, NoDatasetTakesMoreThanItsBoundInRecords) {
+    for (const std::uint64_t size : {0U, 1U, 63U, 64U, 65U, 1000U}) {
+        const Bytes bound = records_bytes_max(Bytes{size} * 7, 7);
+        EXPECT_LE(Bytes{record_bytes(size)} * 7, bound);
+    }
+    EXPECT_EQ(records_bytes_max(Bytes{1}, 1), Bytes{record_bytes(1)}) << "and some take all of it";
+}
+
 std::vector<FooterEntry> entries(std::size_t count) {
     std::vector<FooterEntry> out;
     for (std::size_t i = 0; i < count; ++i) {

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
+
+namespace stoker::config {
+
+// "256Mi", "1.5Gi", "500M", "17" (bytes), "unlimited". kInvalidArgument: anything else, negative,
+// or more than 2^64-1.
+Result<Bytes> parse_bytes(std::string_view text);
+
+// "250ms", "30s", "5m", "2h". kInvalidArgument: anything else, or negative.
+Result<Duration> parse_duration(std::string_view text);
+
+// Reads one YAML mapping field by field and remembers every mistake with its path, so that a person
+// sees all of them at once: `datasets[0].windowBytes: "lots" is not a number of bytes, such as
+// 256Mi`. Keys that nobody asked for are mistakes too. For trusted local files only (yaml-cpp has
+// no limits). Not thread-safe.
+//
+//     STOKER_TRY(auto in, ConfigReader::parse(text));
+//     in.read("socket", options.socket);
+//     in.section("metrics", [&](ConfigReader& metrics) { metrics.read("listen", options.listen);
+//     }); STOKER_TRY_VOID(in.finish());
+class ConfigReader {
+public:
+    // kInvalidArgument: not YAML (with line and column), or not a mapping. An empty text is an
+    // empty mapping.
+    static Result<ConfigReader> parse(std::string_view text);
+
+    ~ConfigReader();
+    ConfigReader(ConfigReader&&) noexcept;
+    ConfigReader& operator=(ConfigReader&&) noexcept;
+
+    [[nodiscard]] bool has(std::string_view key) const;
+
+    // A key that is there replaces `out`; one that is not leaves it alone.
+    void read(std::string_view key, std::string& out);
+    void read(std::string_view key, bool& out);
+    void read(std::string_view key, std::uint32_t& out);
+    void read(std::string_view key, std::uint64_t& out);
+    void read(std::string_view key, double& out);
+    void read(std::string_view key, Bytes& out);
+    void read(std::string_view key, Duration& out);
+    void read(std::string_view key, std::vector<std::string>& out);
+    // A mapping with keys of the writer's own choice.
+    void read(std::string_view key, std::map<std::string, std::string>& out);
+
+    // The same for a key that must be there and not empty.
+    void require(std::string_view key, std::string& out);
+
+    // A nested mapping, or a list of mappings; `visit` is not called where there is none.
+    void section(std::string_view key, const std::function<void(ConfigReader&)>& visit);
+    void each(std::string_view key, const std::function<void(ConfigReader&)>& visit);
+
+    // A mistake that only the caller can see.
+    void mistake(std::string_view key, std::string_view what);
+
+    // kInvalidArgument with every mistake, one a line, when there was any. Call it once, on the
+    // outermost reader.
+    Status finish();
+
+private:
+    struct State;
+    explicit ConfigReader(std::unique_ptr<State> state);
+    void close();
+
+    template <class T, class Parse>
+    void read_scalar(std::string_view key, T& out, std::string_view expected, Parse convert);
+
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace stoker::config

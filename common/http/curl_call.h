@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <curl/curl.h>
+
+#include "common/http/http_client.h"
+
+// One transfer of the curl client: an easy handle, what it was asked and how far it got. Private to
+// common/http.
+namespace stoker::http {
+
+struct CurlEasyDeleter {
+    void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+};
+
+using CurlEasy = std::unique_ptr<CURL, CurlEasyDeleter>;
+
+// Lives on the client's thread and at a fixed address, which curl's callbacks keep.
+class CurlCall {
+public:
+    CurlCall(
+        CallId id,
+        HttpRequest request,
+        HttpSink sink,
+        const ClientOptions& options,
+        const Clock& clock);
+    ~CurlCall();
+    CurlCall(const CurlCall&) = delete;
+    CurlCall& operator=(const CurlCall&) = delete;
+
+    // Sets `easy` up for this request. `fresh_connection` refuses every pooled connection.
+    Status prepare(CurlEasy easy, bool fresh_connection);
+
+    [[nodiscard]] CallId id() const { return id_; }
+
+    [[nodiscard]] CURL* easy() const { return easy_.get(); }
+
+    CurlEasy release_easy() { return std::move(easy_); }
+
+    // When the call runs out of time if nothing more arrives; TimePoint::max() if never.
+    [[nodiscard]] TimePoint deadline() const;
+
+    // The error of a call that ran out of time by `now`.
+    [[nodiscard]] Error expiry(TimePoint now) const;
+
+    // What curl's verdict means to our callers.
+    [[nodiscard]] Status outcome(CURLcode code) const;
+
+    // Curl gave up on a series of dead pooled connections before anything was sent or received:
+    // worth one try on a fresh connection.
+    [[nodiscard]] bool may_restart(CURLcode code) const;
+
+    // Tells the sink. Once.
+    void finish(Status status);
+
+private:
+    static std::size_t on_header(char* data, std::size_t size, std::size_t count, void* self);
+    static std::size_t on_body(char* data, std::size_t size, std::size_t count, void* self);
+    static std::size_t on_upload(char* data, std::size_t size, std::size_t count, void* self);
+    static int on_socket(void* self, curl_socket_t socket, curlsocktype purpose);
+
+    bool take_header(std::string_view line);
+    bool take_body(std::span<const std::byte> data);
+    void set_request_options();
+    void set_body_options();
+    void set_transport_options();
+    Status set_tls_options();
+
+    CallId id_;
+    HttpRequest request_;
+    HttpSink sink_;
+    const ClientOptions* options_;
+    const Clock* clock_;
+    CurlEasy easy_;
+    curl_slist* header_list_ = nullptr;
+    std::string curl_words_;  // CURL_ERROR_SIZE bytes that curl writes to
+
+    TimePoint started_;
+    TimePoint last_byte_;
+    int status_ = 0;
+    Headers response_headers_;
+    std::size_t header_bytes_ = 0;
+    std::uint64_t body_bytes_ = 0;
+    std::size_t sent_bytes_ = 0;
+    bool responded_ = false;
+    bool fresh_connection_ = false;
+    Status verdict_{};  // set when one of our own callbacks ended the transfer
+};
+
+}  // namespace stoker::http

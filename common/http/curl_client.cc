@@ -1,0 +1,292 @@
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+#include <pthread.h>
+
+#include "common/base/check.h"
+#include "common/base/guarded.h"
+#include "common/http/curl_call.h"
+#include "common/http/http_client.h"
+
+namespace stoker::http {
+
+namespace {
+
+constexpr std::size_t kSpareHandlesMax = 64;
+constexpr Duration kPollMax = std::chrono::minutes{1};
+
+struct StartCommand {
+    CallId id;
+    HttpRequest request;
+    HttpSink sink;
+};
+
+struct Inbox {
+    std::vector<StartCommand> starts;
+    std::vector<CallId> cancels;
+    bool stopping = false;
+};
+
+struct CurlMultiDeleter {
+    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+};
+
+class CurlClient final : public HttpClient {
+public:
+    CurlClient(ClientOptions options, const Clock& clock)
+        : options_(std::move(options)),
+          clock_(&clock),
+          multi_(curl_multi_init()) {
+        STOKER_CHECK(multi_ != nullptr, "curl_multi_init() has no memory");
+        curl_multi_setopt(
+            multi_.get(),
+            CURLMOPT_MAX_TOTAL_CONNECTIONS,
+            static_cast<long>(options_.connections_max));
+        curl_multi_setopt(
+            multi_.get(), CURLMOPT_MAXCONNECTS, static_cast<long>(options_.idle_connections));
+        curl_multi_setopt(multi_.get(), CURLMOPT_PIPELINING, static_cast<long>(CURLPIPE_NOTHING));
+        thread_ = std::thread{[this] { run(); }};
+    }
+
+    ~CurlClient() override {
+        STOKER_CHECK(!on_callback_thread(), "a callback destroys its own client");
+        inbox_.lock()->stopping = true;
+        curl_multi_wakeup(multi_.get());
+        thread_.join();
+    }
+
+    CurlClient(const CurlClient&) = delete;
+    CurlClient& operator=(const CurlClient&) = delete;
+
+    CallId start(HttpRequest request, HttpSink sink) override {
+        const CallId id{next_id_.fetch_add(1, std::memory_order_relaxed)};
+        {
+            auto inbox = inbox_.lock();
+            if (!inbox->stopping) {
+                inbox->starts.push_back({id, std::move(request), std::move(sink)});
+                curl_multi_wakeup(multi_.get());
+                return id;
+            }
+        }
+        if (sink.on_done) {
+            sink.on_done(fail(ErrorCode::kCancelled, "the HTTP client is closing"));
+        }
+        return id;
+    }
+
+    void cancel(CallId id) override {
+        inbox_.lock()->cancels.push_back(id);
+        curl_multi_wakeup(multi_.get());
+    }
+
+protected:
+    [[nodiscard]] bool on_callback_thread() const override {
+        return std::this_thread::get_id() == thread_.get_id();
+    }
+
+private:
+    void run();
+    bool take_commands();
+    void begin(StartCommand command);
+    void launch(CurlCall& call, bool fresh_connection);
+    void finish(CallId id, Status status);
+    void finish_completed();
+    void expire(TimePoint now);
+    void cancel_everything();
+    [[nodiscard]] int poll_ms() const;
+
+    const ClientOptions options_;
+    const Clock* clock_;
+    std::unique_ptr<CURLM, CurlMultiDeleter> multi_;
+    std::atomic<std::uint64_t> next_id_{1};
+    Guarded<Inbox> inbox_;
+
+    // Only the client's thread touches these.
+    std::unordered_map<CallId, std::unique_ptr<CurlCall>> calls_;
+    std::vector<CurlEasy> spare_handles_;
+    TimePoint next_deadline_ = TimePoint::max();  // never later than the earliest call's
+    std::thread thread_;
+};
+
+// Signals go to the threads that wait for them. A closed TLS connection must not raise SIGPIPE
+// here.
+void block_all_signals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+void CurlClient::run() {
+    block_all_signals();
+    pthread_setname_np(pthread_self(), "http-client");
+    while (take_commands()) {
+        int running = 0;
+        const CURLMcode code = curl_multi_perform(multi_.get(), &running);
+        STOKER_CHECK(code == CURLM_OK, curl_multi_strerror(code));
+        finish_completed();
+        expire(clock_->now());
+        curl_multi_poll(multi_.get(), nullptr, 0, poll_ms(), nullptr);
+    }
+    cancel_everything();
+}
+
+bool CurlClient::take_commands() {
+    Inbox batch;
+    {
+        auto inbox = inbox_.lock();
+        if (inbox->stopping) {
+            return false;
+        }
+        std::swap(batch, *inbox);
+    }
+    for (StartCommand& command : batch.starts) {
+        begin(std::move(command));
+    }
+    for (const CallId id : batch.cancels) {
+        finish(id, fail(ErrorCode::kCancelled, "cancelled"));
+    }
+    return true;
+}
+
+void CurlClient::begin(StartCommand command) {
+    auto call = std::make_unique<CurlCall>(
+        command.id, std::move(command.request), std::move(command.sink), options_, *clock_);
+    CurlCall& added = *call;
+    calls_.emplace(command.id, std::move(call));
+    launch(added, false);
+}
+
+void CurlClient::launch(CurlCall& call, bool fresh_connection) {
+    CurlEasy easy{};
+    if (spare_handles_.empty()) {
+        easy.reset(curl_easy_init());
+    } else {
+        easy = std::move(spare_handles_.back());
+        spare_handles_.pop_back();
+    }
+    if (Status prepared = call.prepare(std::move(easy), fresh_connection); !prepared) {
+        finish(call.id(), std::move(prepared));
+        return;
+    }
+    next_deadline_ = std::min(next_deadline_, call.deadline());
+    const CURLMcode code = curl_multi_add_handle(multi_.get(), call.easy());
+    STOKER_CHECK(code == CURLM_OK, curl_multi_strerror(code));
+}
+
+// The call leaves the table before its sink hears of it, so a callback sees a client without it.
+void CurlClient::finish(CallId id, Status status) {
+    auto node = calls_.extract(id);
+    if (node.empty()) {
+        return;
+    }
+    CurlCall& call = *node.mapped();
+    if (call.easy() != nullptr) {
+        curl_multi_remove_handle(multi_.get(), call.easy());
+        if (spare_handles_.size() < kSpareHandlesMax) {
+            CurlEasy easy = call.release_easy();
+            curl_easy_reset(easy.get());
+            spare_handles_.push_back(std::move(easy));
+        }
+    }
+    call.finish(std::move(status));
+}
+
+void CurlClient::finish_completed() {
+    int left = 0;
+    while (const CURLMsg* message = curl_multi_info_read(multi_.get(), &left)) {
+        if (message->msg != CURLMSG_DONE) {
+            continue;
+        }
+        CURL* easy = message->easy_handle;
+        const CURLcode code = message->data.result;  // `message` dies with the handle's removal
+        char* owner = nullptr;
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, &owner);
+        auto& call = *reinterpret_cast<CurlCall*>(owner);
+        if (call.may_restart(code)) {
+            curl_multi_remove_handle(multi_.get(), easy);
+            spare_handles_.push_back(call.release_easy());
+            launch(call, true);
+            continue;
+        }
+        finish(call.id(), call.outcome(code));
+    }
+}
+
+void CurlClient::expire(TimePoint now) {
+    if (now < next_deadline_) {
+        return;
+    }
+    std::vector<std::pair<CallId, Error>> expired;
+    next_deadline_ = TimePoint::max();
+    for (const auto& [id, call] : calls_) {
+        if (now >= call->deadline()) {
+            expired.emplace_back(id, call->expiry(now));
+        } else {
+            next_deadline_ = std::min(next_deadline_, call->deadline());
+        }
+    }
+    for (auto& [id, error] : expired) {
+        finish(id, fail(std::move(error)));
+    }
+}
+
+int CurlClient::poll_ms() const {
+    Duration wait = kPollMax;
+    if (next_deadline_ != TimePoint::max()) {
+        wait = std::clamp(next_deadline_ - clock_->now(), Duration::zero(), kPollMax);
+    }
+    return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(wait).count());
+}
+
+void CurlClient::cancel_everything() {
+    const Error closing{ErrorCode::kCancelled, "the HTTP client is closing"};
+    while (!calls_.empty()) {
+        finish(calls_.begin()->first, fail(closing));
+    }
+    std::vector<StartCommand> never_started;
+    std::swap(never_started, inbox_.lock()->starts);
+    for (StartCommand& command : never_started) {
+        if (command.sink.on_done) {
+            command.sink.on_done(fail(closing));
+        }
+    }
+    spare_handles_.clear();
+}
+
+Result<std::string> read_file(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (!file || text.str().empty()) {
+        return fail(
+            ErrorCode::kInvalidArgument, fmt::format("cannot read CA certificates from {}", path));
+    }
+    return text.str();
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HttpClient>> make_curl_client(ClientOptions options, const Clock& clock) {
+    static std::once_flag initialised;
+    std::call_once(initialised, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+    if (options.cert_pem.empty() != options.key_pem.empty()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "a client certificate needs its key and the other way round");
+    }
+    if (options.ca_pem.empty() && !options.ca_file.empty()) {
+        STOKER_TRY(options.ca_pem, read_file(options.ca_file));
+    }
+    return std::unique_ptr<HttpClient>{std::make_unique<CurlClient>(std::move(options), clock)};
+}
+
+}  // namespace stoker::http

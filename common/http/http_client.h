@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <stop_token>
+#include <string>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/base/strong.h"
+#include "common/http/headers.h"
+
+// The door to HTTP servers. One interface for short calls and for streams without end (watches).
+// HTTP/1.1 only: a stream of its own connection cannot stall another one.
+namespace stoker::http {
+
+using CallId = Strong<std::uint64_t, struct CallIdTag>;
+
+// The URL is sent as it stands: nothing is normalised ("/a/../b" stays) or encoded, so encode it
+// before. Redirects are not followed. A duration of zero means no limit.
+struct HttpRequest {
+    std::string method = "GET";
+    std::string url;  // http:// or https://
+    Headers headers{};
+    std::string body{};
+    Duration connect_timeout = std::chrono::seconds{5};  // name look-up, TCP and TLS together
+    Duration total_timeout = std::chrono::seconds{30};   // from start() to the last byte
+    Duration idle_timeout{};                             // without one byte from the server
+    Bytes response_bytes_max = mib(64);                  // body only, after decompression
+    bool accept_gzip = false;                            // ask for compression; decoded on the fly
+};
+
+// Where an answer goes. All three are called on the client's own thread, one after the other for
+// one call, and must not block: every other call of the client waits meanwhile. They may call
+// start() and cancel(). Empty functions are left out.
+struct HttpSink {
+    // Once, when the final header is there (1xx are skipped). Any status is an answer: 404 is no
+    // error here.
+    std::function<void(int status, const Headers& headers)> on_response{};
+    // Each piece of the body as it arrives. The view ends with the call. false: enough, cancel the
+    // rest.
+    std::function<bool(std::span<const std::byte> data)> on_data{};
+    // Exactly once, last. The sink is destroyed after it.
+    std::function<void(Status status)> on_done{};
+};
+
+struct HttpResponse {
+    int status = 0;
+    Headers headers{};
+    std::string body{};
+};
+
+struct ClientOptions {
+    std::string ca_file{};   // PEM bundle to trust instead of the system's
+    std::string ca_pem{};    // the same as text; wins over ca_file
+    std::string cert_pem{};  // client certificate (with chain) and key: both or none
+    std::string key_pem{};
+    bool verify = true;  // certificate and host name; off only for tests and by explicit wish
+    std::uint32_t connections_max = 0;    // at once, further calls wait in order; 0 = no limit
+    std::uint32_t idle_connections = 16;  // kept open for reuse, for at most 60 s
+    std::string user_agent = "stoker/" STOKER_VERSION;
+    bool proxy_from_environment = false;
+};
+
+// Thread-safe. A GET, HEAD, PUT, DELETE or OPTIONS may be sent twice when a pooled connection turns
+// out to be dead; any other method is sent at most once. Nothing else is retried here.
+//
+// Errors: kUnavailable (no connection, name not found, cut off), kDeadlineExceeded (total or idle
+// time-out), kResourceExhausted (response_bytes_max or 64 KiB of headers exceeded), kForbidden (the
+// server's certificate is not trusted), kInvalidArgument (URL, certificate, key), kCancelled.
+// Messages repeat the library's words, never a header.
+class HttpClient {
+public:
+    // Finishes every call with kCancelled, then returns. Not from a callback.
+    virtual ~HttpClient() = default;
+
+    // Returns at once. While the destructor runs, on_done(kCancelled) is called before start()
+    // returns.
+    virtual CallId start(HttpRequest request, HttpSink sink) = 0;
+
+    // The call ends soon with kCancelled, unless it has ended already. Never blocks; unknown ids
+    // are ignored.
+    virtual void cancel(CallId id) = 0;
+
+    // Waits for the whole answer; `stop` cancels it. Not from a callback.
+    Result<HttpResponse> call(HttpRequest request, std::stop_token stop = {});
+
+protected:
+    // True on the thread that runs the callbacks.
+    [[nodiscard]] virtual bool on_callback_thread() const = 0;
+};
+
+// libcurl's multi interface on one thread. One client per set of credentials: throw it away when
+// they rotate. `clock` must outlive the client. kInvalidArgument: the CA file cannot be read,
+// certificate without key.
+Result<std::unique_ptr<HttpClient>> make_curl_client(ClientOptions options, const Clock& clock);
+
+}  // namespace stoker::http

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/strong.h"
+#include "common/base/unique_fd.h"
+
+namespace stoker {
+
+using TimerId = Strong<std::uint64_t, struct TimerIdTag>;
+
+// What a watched descriptor is ready for. A hang-up or an error shows as readable: the next read
+// tells which.
+struct IoReady {
+    bool readable = false;
+    bool writable = false;
+};
+
+// One thread's loop over descriptors (epoll), timers and posted tasks. Callbacks run on the thread
+// that calls run() or step(), one at a time, and must not block. Everything but post() and stop()
+// belongs to that thread. A callback may watch, forget, set and cancel anything, itself included.
+class EventLoop {
+public:
+    using IoCallback = std::function<void(IoReady)>;
+    using Task = std::function<void()>;
+
+    explicit EventLoop(const Clock& clock);
+    EventLoop(const EventLoop&) = delete;
+    EventLoop& operator=(const EventLoop&) = delete;
+    ~EventLoop();
+
+    [[nodiscard]] TimePoint now() const { return clock_.now(); }
+
+    [[nodiscard]] const Clock& clock() const { return clock_; }
+
+    // Watches `fd` for reading, until forget(). The caller keeps the descriptor open that long.
+    void watch(int fd, IoCallback callback);
+
+    // Whether to be told that the descriptor can be read, or written.
+    void set_interest(int fd, bool readable, bool writable);
+    void forget(int fd);
+
+    TimerId run_at(TimePoint when, Task task);
+
+    // A timer that ran or was cancelled is ignored.
+    void cancel(TimerId timer);
+
+    // Any thread: runs `task` on the loop soon. After the loop was destroyed nobody may post any
+    // more.
+    void post(Task task);
+
+    // Any thread: makes run() return.
+    void stop();
+
+    void run();
+
+    // Waits for something to do, at most `timeout`, and does it. False once stop() was called.
+    bool step(Duration timeout);
+
+private:
+    struct Watch {
+        IoCallback callback;
+        std::uint32_t events = 0;
+    };
+
+    int wait_ms(Duration timeout) const;
+    void run_timers();
+    void run_posted();
+
+    const Clock& clock_;
+    UniqueFd epoll_;
+    UniqueFd wake_;
+    std::unordered_map<int, std::shared_ptr<Watch>> watches_;
+    std::map<std::pair<TimePoint, TimerId>, Task> timers_;
+    std::unordered_map<TimerId, TimePoint> timer_times_;
+    std::uint64_t next_timer_ = 1;
+    std::mutex mutex_;  // guards posted_ and stopping_
+    std::vector<Task> posted_;
+    bool stopping_ = false;
+};
+
+}  // namespace stoker

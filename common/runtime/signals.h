@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+
+#include "common/base/unique_fd.h"
+#include "common/runtime/event_loop.h"
+
+namespace stoker {
+
+// Turns SIGTERM and SIGINT into a call on the event loop. Make it before any other thread starts,
+// so that all of them inherit the blocked signals; SIGPIPE is ignored from then on. One a program.
+class StopSignals {
+public:
+    StopSignals(EventLoop& loop, std::function<void(int signal)> on_stop);
+    StopSignals(const StopSignals&) = delete;
+    StopSignals& operator=(const StopSignals&) = delete;
+    ~StopSignals();
+
+private:
+    EventLoop& loop_;
+    UniqueFd fd_;
+};
+
+}  // namespace stoker

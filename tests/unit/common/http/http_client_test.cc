@@ -1,0 +1,260 @@
+#include "common/http/http_client.h"
+
+#include <condition_variable>
+#include <future>
+#include <mutex>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/http_script_server.h"
+
+namespace stoker::http {
+namespace {
+
+using test::answering;
+using test::HttpScriptServer;
+using test::ScriptConnection;
+using test::ScriptRequest;
+using testing::HasSubstr;
+
+constexpr Duration kPatience = std::chrono::seconds{20};
+
+std::unique_ptr<HttpClient> make_client(ClientOptions options = {}) {
+    static const SystemClock clock;
+    auto client = make_curl_client(std::move(options), clock);
+    EXPECT_TRUE(client.has_value());
+    return *std::move(client);
+}
+
+HttpRequest get(std::string url) {
+    HttpRequest request;
+    request.url = std::move(url);
+    return request;
+}
+
+TEST(HttpClient, GivesStatusHeadersAndBody) {
+    HttpScriptServer server{answering([](const ScriptRequest&, ScriptConnection& to) {
+        to.reply(404, "no such thing", "X-Why: gone\r\n");
+    })};
+    const auto response = make_client()->call(get(server.url("/a")));
+    ASSERT_TRUE(response.has_value()) << response.error().message;
+    EXPECT_EQ(response->status, 404) << "any status is an answer";
+    EXPECT_EQ(response->body, "no such thing");
+    ASSERT_NE(find_header(response->headers, "x-why"), nullptr);
+    EXPECT_EQ(*find_header(response->headers, "x-why"), "gone");
+}
+
+TEST(HttpClient, SendsMethodTargetHeadersAndBodyAsGiven) {
+    std::promise<ScriptRequest> seen;
+    HttpScriptServer server{answering([&](const ScriptRequest& request, ScriptConnection& to) {
+        seen.set_value(request);
+        to.reply(200, "");
+    })};
+    HttpRequest request = get(server.url("/a/../b//c?x=1&y=%2F"));
+    request.method = "PATCH";
+    request.headers = {{"Content-Type", "application/apply-patch+yaml"}, {"X-Empty", ""}};
+    request.body = R"({"a":1})";
+    ASSERT_TRUE(make_client()->call(std::move(request)).has_value());
+    const ScriptRequest got = seen.get_future().get();
+    EXPECT_EQ(got.method, "PATCH");
+    EXPECT_EQ(got.target, "/a/../b//c?x=1&y=%2F") << "never normalised";
+    EXPECT_EQ(got.headers.at("content-type"), "application/apply-patch+yaml");
+    EXPECT_EQ(got.headers.at("x-empty"), "");
+    EXPECT_EQ(got.headers.count("expect"), 0U);
+    EXPECT_THAT(got.headers.at("user-agent"), HasSubstr("stoker/"));
+    EXPECT_EQ(got.body, R"({"a":1})");
+}
+
+TEST(HttpClient, SpeaksEveryMethod) {
+    HttpScriptServer server{answering([](const ScriptRequest& request, ScriptConnection& to) {
+        const bool typed = request.headers.contains("content-type");
+        if (request.method == "HEAD") {
+            to.send("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+            return;
+        }
+        to.reply(200, request.method + " " + request.body + (typed ? " typed" : ""));
+    })};
+    const auto client = make_client();
+    for (const std::string method : {"GET", "HEAD", "PUT", "POST", "PATCH", "DELETE"}) {
+        for (const std::string body : {"", "text"}) {
+            SCOPED_TRACE(method + " " + body);
+            if (method == "HEAD" && !body.empty()) {
+                continue;
+            }
+            HttpRequest request = get(server.url());
+            request.method = method;
+            request.body = body;
+            const auto response = client->call(std::move(request));
+            ASSERT_TRUE(response.has_value()) << response.error().message;
+            EXPECT_EQ(response->body, method == "HEAD" ? "" : method + " " + body);
+        }
+    }
+}
+
+TEST(HttpClient, ReusesItsConnection) {
+    HttpScriptServer server{
+        answering([](const ScriptRequest&, ScriptConnection& to) { to.reply(200, "ok"); })};
+    const auto client = make_client();
+    for (int i = 0; i < 20; ++i) {
+        ASSERT_TRUE(client->call(get(server.url())).has_value());
+    }
+    EXPECT_EQ(server.connection_count(), 1);
+}
+
+// Collects what a stream delivers, for tests that wait for it piece by piece. Must outlive the
+// client.
+class Collector {
+public:
+    HttpSink sink() {
+        HttpSink sink;
+        sink.on_response = [this](int status, const Headers&) {
+            update([&] { status_ = status; });
+        };
+        sink.on_data = [this](std::span<const std::byte> data) {
+            update([&] { text_.append(reinterpret_cast<const char*>(data.data()), data.size()); });
+            return true;
+        };
+        sink.on_done = [this](Status status) { update([&] { done_.push_back(status); }); };
+        return sink;
+    }
+
+    bool wait_for_text(const std::string& text) {
+        return wait([&] { return text_ == text; });
+    }
+
+    bool wait_until_done() {
+        return wait([&] { return !done_.empty(); });
+    }
+
+    std::vector<Status> done() {
+        const std::lock_guard lock{mutex_};
+        return done_;
+    }
+
+private:
+    template <class Change>
+    void update(Change change) {
+        const std::lock_guard lock{mutex_};
+        change();
+        changed_.notify_all();
+    }
+
+    template <class Predicate>
+    bool wait(Predicate predicate) {
+        std::unique_lock lock{mutex_};
+        return changed_.wait_for(lock, kPatience, predicate);
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    int status_ = 0;
+    std::string text_;
+    std::vector<Status> done_;
+};
+
+TEST(HttpClient, DeliversEachPieceOfAStreamAtOnce) {
+    std::promise<void> first_seen;
+    std::promise<void> end;
+    auto first_seen_future = first_seen.get_future();
+    auto end_future = end.get_future();
+    HttpScriptServer server{[&](ScriptConnection& to) {
+        to.read_request();
+        to.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nADD\n\r\n");
+        first_seen_future.wait();
+        to.send("4\r\nDEL\n\r\n");
+        end_future.wait();
+        to.send("0\r\n\r\n");
+    }};
+    Collector collector;
+    const auto client = make_client();
+    HttpRequest watch = get(server.url("/watch"));
+    watch.total_timeout = Duration::zero();
+    client->start(std::move(watch), collector.sink());
+    EXPECT_TRUE(collector.wait_for_text("ADD\n"));
+    first_seen.set_value();
+    EXPECT_TRUE(collector.wait_for_text("ADD\nDEL\n"));
+    EXPECT_TRUE(collector.done().empty()) << "the stream is still open";
+    end.set_value();
+    ASSERT_TRUE(collector.wait_until_done());
+    EXPECT_TRUE(collector.done().front().has_value());
+}
+
+TEST(HttpClient, RunsManyCallsAtOnce) {
+    constexpr int kCalls = 50;
+    std::mutex mutex;
+    std::condition_variable all_here;
+    int waiting = 0;
+    HttpScriptServer server{[&](ScriptConnection& to) {
+        to.read_request();
+        std::unique_lock lock{mutex};
+        ++waiting;
+        all_here.notify_all();
+        // Nobody is answered before everybody has asked.
+        all_here.wait_for(lock, kPatience, [&] { return waiting == kCalls; });
+        to.reply(200, "together");
+    }};
+    std::vector<Collector> collectors(kCalls);
+    const auto client = make_client();
+    for (Collector& collector : collectors) {
+        client->start(get(server.url()), collector.sink());
+    }
+    for (Collector& collector : collectors) {
+        EXPECT_TRUE(collector.wait_for_text("together"));
+    }
+}
+
+TEST(HttpClient, LimitsItsConnections) {
+    HttpScriptServer server{
+        answering([](const ScriptRequest&, ScriptConnection& to) { to.reply(200, "ok"); })};
+    ClientOptions options;
+    options.connections_max = 3;
+    std::vector<Collector> collectors(60);
+    const auto client = make_client(options);
+    for (Collector& collector : collectors) {
+        client->start(get(server.url()), collector.sink());
+    }
+    for (Collector& collector : collectors) {
+        EXPECT_TRUE(collector.wait_until_done());
+    }
+    EXPECT_LE(server.connection_count(), 3);
+}
+
+TEST(HttpClient, LetsCallbacksStartAndCancel) {
+    HttpScriptServer server{
+        answering([](const ScriptRequest&, ScriptConnection& to) { to.reply(200, "ok"); })};
+    Collector second;
+    const auto client = make_client();
+    HttpSink sink;
+    sink.on_done = [&](Status) {
+        const CallId id = client->start(get(server.url()), second.sink());
+        client->cancel(CallId{id.value() + 1000});  // unknown: ignored
+    };
+    client->start(get(server.url()), std::move(sink));
+    ASSERT_TRUE(second.wait_until_done());
+    EXPECT_TRUE(second.done().front().has_value());
+}
+
+TEST(HttpClient, DecodesGzipWhenAskedTo) {
+    // "hello hello hello" by gzip, written out because the server has no compressor.
+    const std::string packed(
+        "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\x48\xcd\xc9\xc9\x57\xc8\x40\x90\x00\x80\x88"
+        "\xf9\xe5\x11\x00\x00\x00",
+        28);
+    HttpScriptServer server{answering([&](const ScriptRequest& request, ScriptConnection& to) {
+        const auto accepted = request.headers.find("accept-encoding");
+        const bool gzip = accepted != request.headers.end() && accepted->second == "gzip";
+        to.reply(200, gzip ? packed : "plain", gzip ? "Content-Encoding: gzip\r\n" : "");
+    })};
+    const auto client = make_client();
+    EXPECT_EQ(client->call(get(server.url()))->body, "plain");
+    HttpRequest request = get(server.url());
+    request.accept_gzip = true;
+    const auto response = client->call(std::move(request));
+    ASSERT_TRUE(response.has_value()) << response.error().message;
+    EXPECT_EQ(response->body, "hello hello hello");
+}
+
+}  // namespace
+}  // namespace stoker::http

@@ -1,0 +1,177 @@
+#include <list>
+#include <string>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "common/http/http_server.h"
+#include "tests/support/http_certificate.h"
+#include "tests/support/http_raw_client.h"
+#include "tests/support/test_seed.h"
+
+namespace stoker::http {
+namespace {
+
+using namespace std::chrono_literals;
+using test::HttpRawClient;
+using testing::StartsWith;
+
+constexpr Duration kPatience = 20s;
+constexpr std::string_view kGoodRequest = "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+
+std::unique_ptr<HttpServer> serve(ServerOptions options) {
+    const auto handler = [](const ServerRequest&) { return ServerResponse{}; };
+    auto server = HttpServer::start(std::move(options), handler);
+    EXPECT_TRUE(server.has_value()) << server.error().message;
+    return *std::move(server);
+}
+
+void expect_alive(const HttpServer& server) {
+    HttpRawClient client{server.port()};
+    client.send(kGoodRequest);
+    EXPECT_THAT(client.read_until_closed(kPatience), StartsWith("HTTP/1.1 200"));
+}
+
+bool wait_for_open(const HttpServer& server, std::uint64_t count) {
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (server.stats().open != count) {
+        if (std::chrono::steady_clock::now() > end) {
+            return false;
+        }
+        std::this_thread::yield();
+    }
+    return true;
+}
+
+TEST(HttpServerAbuse, ASlowHeaderIsCutHoweverSteadilyItDrips) {
+    const auto server = serve({.header_timeout = 300ms});
+    HttpRawClient client{server->port()};
+    client.send("GET / HTTP/1.1\r\n");
+    bool closed = false;
+    for (int i = 0; i < 200 && !closed; ++i) {
+        client.send("X-Drip: 1\r\n");
+        closed = client.wait_until_closed(50ms);
+    }
+    EXPECT_TRUE(closed) << "each drip must not buy more time";
+    expect_alive(*server);
+}
+
+TEST(HttpServerAbuse, ASlowBodyIsCut) {
+    const auto server = serve({.body_timeout = 200ms});
+    HttpRawClient client{server->port()};
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nonly this");
+    EXPECT_TRUE(client.wait_until_closed(kPatience));
+    EXPECT_EQ(server->stats().requests, 0U);
+    expect_alive(*server);
+}
+
+TEST(HttpServerAbuse, IdleConnectionsAreClosed) {
+    const auto server = serve({.idle_timeout = 200ms});
+    HttpRawClient never_spoke{server->port()};
+    HttpRawClient spoke_once{server->port()};
+    spoke_once.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    EXPECT_TRUE(spoke_once.read_until("200 OK", kPatience));
+    EXPECT_TRUE(never_spoke.wait_until_closed(kPatience));
+    EXPECT_TRUE(spoke_once.wait_until_closed(kPatience));
+    EXPECT_TRUE(wait_for_open(*server, 0));
+}
+
+TEST(HttpServerAbuse, AnIdleHandshakeIsCut) {
+    const auto certificate = test::make_certificate("localhost");
+    const auto server = serve(
+        {.cert_pem = certificate.cert_pem,
+         .key_pem = certificate.key_pem,
+         .handshake_timeout = 200ms});
+    std::list<HttpRawClient> clients;
+    for (int i = 0; i < 50; ++i) {
+        clients.emplace_back(server->port());
+    }
+    for (HttpRawClient& client : clients) {
+        EXPECT_TRUE(client.wait_until_closed(kPatience));
+    }
+    EXPECT_TRUE(wait_for_open(*server, 0)) << "no connection is leaked";
+}
+
+TEST(HttpServerAbuse, OversizedRequestsAreRefusedByName) {
+    const auto server = serve({.header_bytes_max = kib(16), .body_bytes_max = kib(64)});
+    const std::string long_header = "X-Long: " + std::string(20'000, 'x') + "\r\n";
+    const std::vector<std::pair<std::string, std::string>> cases = {
+        {"HTTP/1.1 431", "GET / HTTP/1.1\r\n" + long_header + "\r\n"},
+        {"HTTP/1.1 431", "GET /" + std::string(20'000, 'x') + " HTTP/1.1\r\n\r\n"},
+        {"HTTP/1.1 413", "POST / HTTP/1.1\r\nContent-Length: 65537\r\n\r\n"},
+        {"HTTP/1.1 413",
+         "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n20000\r\n" +
+             std::string(0x20000, 'x')},
+        {"HTTP/1.1 400", "POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n"},
+    };
+    for (const auto& [want, request] : cases) {
+        SCOPED_TRACE(request.substr(0, 60));
+        HttpRawClient client{server->port()};
+        client.send(request);
+        EXPECT_THAT(client.read_until_closed(kPatience), StartsWith(want));
+    }
+    expect_alive(*server);
+}
+
+TEST(HttpServerAbuse, AnswersGarbageWith400) {
+    const auto server = serve({});
+    for (const std::string text :
+         {"\r\n\r\n\r\n",
+          "GET\r\n\r\n",
+          "GET / FTP/1.1\r\n\r\n",
+          "GET / HTTP/1.1\r\nno colon\r\n\r\n"}) {
+        SCOPED_TRACE(text);
+        HttpRawClient client{server->port()};
+        client.send(text);
+        EXPECT_THAT(client.read_until_closed(kPatience), StartsWith("HTTP/1.1 400"));
+    }
+    expect_alive(*server);
+}
+
+TEST(HttpServerAbuse, SurvivesRandomBytes) {
+    Prng random{test::seed()};
+    const auto server = serve({.header_timeout = 500ms});
+    for (int round = 0; round < 200; ++round) {
+        HttpRawClient client{server->port()};
+        std::string bytes(1 + random.below(2000), '\0');
+        for (char& c : bytes) {
+            c = static_cast<char>(random());
+        }
+        client.send(round % 2 == 0 ? bytes : "GET / HTTP/1.1\r\n" + bytes + "\r\n\r\n");
+    }
+    expect_alive(*server);
+    EXPECT_TRUE(wait_for_open(*server, 0));
+}
+
+TEST(HttpServerAbuse, ConnectionsOverTheLimitAreClosedAtOnce) {
+    const auto server = serve({.connections_max = 3});
+    std::list<HttpRawClient> holders;
+    for (int i = 0; i < 3; ++i) {
+        holders.emplace_back(server->port());
+    }
+    ASSERT_TRUE(wait_for_open(*server, 3));
+    HttpRawClient one_too_many{server->port()};
+    EXPECT_TRUE(one_too_many.wait_until_closed(kPatience));
+    EXPECT_EQ(server->stats().refused, 1U);
+    holders.pop_back();
+    ASSERT_TRUE(wait_for_open(*server, 2));
+    expect_alive(*server);
+}
+
+TEST(HttpServerAbuse, AReaderThatDoesNotReadIsCut) {
+    const std::string large(64 * 1024 * 1024, 'x');
+    const auto handler = [&](const ServerRequest&) {
+        return ServerResponse{200, "text/plain", large, {}};
+    };
+    auto server = HttpServer::start({.write_timeout = 200ms}, handler);
+    ASSERT_TRUE(server.has_value());
+    HttpRawClient client{(*server)->port()};
+    client.send(kGoodRequest);
+    EXPECT_TRUE(wait_for_open(**server, 1));
+    EXPECT_TRUE(wait_for_open(**server, 0)) << "without the client reading a byte";
+}
+
+}  // namespace
+}  // namespace stoker::http

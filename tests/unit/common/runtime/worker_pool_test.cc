@@ -1,0 +1,46 @@
+#include "common/runtime/worker_pool.h"
+
+#include <atomic>
+#include <latch>
+
+#include <gtest/gtest.h>
+
+namespace stoker {
+namespace {
+
+TEST(WorkerPool, RunsEverythingThatWasPostedBeforeItEnds) {
+    std::atomic<int> ran{0};
+    {
+        WorkerPool pool{"test", 3};
+        for (int i = 0; i < 1000; ++i) {
+            pool.post([&ran] { ++ran; });
+        }
+    }
+    EXPECT_EQ(ran, 1000);
+}
+
+TEST(WorkerPool, RunsTasksBesideEachOther) {
+    std::latch both{2};
+    WorkerPool pool{"test", 2};
+    for (int i = 0; i < 2; ++i) {
+        pool.post([&both] { both.arrive_and_wait(); });  // either alone would wait for ever
+    }
+    both.wait();
+}
+
+TEST(WorkerPool, TellsWhatWaits) {
+    std::latch go{1};
+    std::latch started{1};
+    WorkerPool pool{"test", 1};
+    pool.post([&] {
+        started.count_down();
+        go.wait();
+    });
+    started.wait();
+    pool.post([] {});
+    EXPECT_EQ(pool.backlog(), 1U);
+    go.count_down();
+}
+
+}  // namespace
+}  // namespace stoker
