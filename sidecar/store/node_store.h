@@ -22,7 +22,17 @@ struct StoreOptions {
     Bytes segment_bytes = mib(64);        // a sample larger than this gets a segment of its own
     Bytes window_segment_bytes = mib(8);  // smaller: a window comes back only by whole segments
     double reserved_free = 0.15;          // share of the file system that stays free
-    std::string boot_id;  // of the running kernel; another one in state.json means a reboot
+    std::string boot_id;  // of the running kernel: letters, digits, '-'; another one than last time
+                          // means a reboot
+
+    // New segments get this number or a higher one. Seconds on the wall clock since 2020 keep
+    // numbers from coming back even where everything in the directory was deleted by hand under
+    // running readers (docs/design/node-directory.md). 0 is good for tests.
+    std::uint32_t sequence_floor = 0;
+
+    // Other revisions that running jobs still use: their files are left alone. The files of all
+    // others are unlinked.
+    std::vector<domain::RevisionId> keep_revisions;
 };
 
 // What opening a directory found; logged once and counted.
@@ -32,29 +42,32 @@ struct RecoveryReport {
     std::uint64_t samples_kept = 0;
     std::uint64_t samples_dropped = 0;  // torn tail, or wrong checksum where it had to be verified
     bool verified_checksums =
-        false;  // after a reboot: every segment not known to be synced was read
+        false;                      // after a reboot: every segment not known to be synced was read
+    bool after_clean_stop = false;  // the last leader ended with close()
 };
 
 struct StoreUsage {
-    Bytes resident_bytes{};  // record bytes of class resident, headers and padding included
+    Bytes resident_bytes{};  // live records of class resident, headers and padding included
     Bytes window_bytes{};
     std::uint64_t resident_samples = 0;
     std::uint64_t window_samples = 0;
-    Bytes written_bytes{};  // to the device since open, for bytes written per byte served
+    Bytes file_bytes{};     // what the segment files take, dead records and footers included
+    Bytes written_bytes{};  // to segment files since open, for bytes written per byte served
 };
 
 // The segments and the residency table of one revision in one node directory, on the side of the
 // one writer. Owns every file of the directory except `lock` and the sockets. Thread-safe: append()
 // may be called from several I/O threads, everything else too; publishing order is payload, then
-// word (release).
+// word (release). Starts no thread; find() takes no lock. Destroying it without close() is what a
+// crash of the process is: nothing that was published is lost.
 //
-// Errors: kResourceExhausted when the disk is full or reservedFree would be touched; kUnavailable
-// for read-only and I/O errors; in both cases nothing was published and what is stored stays
-// readable.
+// Errors: kInvalidArgument for what the caller got wrong; kResourceExhausted when the disk is full
+// or reservedFree would be touched; kUnavailable for read-only and I/O errors; kCancelled after
+// close(). In every case nothing was published and what is stored stays readable.
 class NodeStore {
 public:
-    // Scans the directory, drops what cannot be trusted, rebuilds the residency table. `manifest`
-    // must outlive the store.
+    // Scans the directory, drops what cannot be trusted, rebuilds the residency table (in place:
+    // readers may have it mapped). `device` and what `manifest` views must outlive the store.
     static Result<std::unique_ptr<NodeStore>> open(
         Device& device, const domain::ManifestView& manifest, StoreOptions options);
 
@@ -86,9 +99,10 @@ public:
 
     [[nodiscard]] virtual StoreUsage usage() const = 0;
 
-    // Copies live samples of the emptiest sealed segments forward and unlinks them until no segment
-    // is less than half live; bounded to `budget` bytes copied a call. True when there is nothing
-    // left to do.
+    // Work for idle moments. Copies live samples of the emptiest sealed segments forward and
+    // unlinks them until no segment is less than half live, then syncs sealed segments, so that a
+    // reboot need not re-read them; bounded to about `budget` bytes a call. True when there is
+    // nothing left to do.
     virtual Result<bool> compact(Bytes budget) = 0;
 
     // Seals open segments, syncs, writes state.json with clean = true. Called on an orderly stop.

@@ -1,0 +1,266 @@
+#include "sidecar/device/device.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/base/check.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr std::size_t kTransferBytesMax = std::size_t{1}
+                                          << 30U;  // below the kernel's limit of 2 GiB a call
+constexpr std::uint64_t kHintBytes =
+    128 * 1024;  // the kernel cuts a longer hint to its read-ahead size
+
+void relaxed_add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) {
+    counter.fetch_add(amount, std::memory_order_relaxed);
+}
+
+// The parts of one write that are still to be written.
+class PartsLeft {
+public:
+    explicit PartsLeft(std::span<const DeviceFile::ConstBuffer> parts)
+        : count_(parts.size()) {
+        std::ranges::copy(parts, parts_.begin());
+        skip_empty();
+    }
+
+    [[nodiscard]] bool empty() const { return first_ == count_; }
+
+    // What the next call writes: whole parts up to the limit, or the head of one part.
+    std::span<const DeviceFile::ConstBuffer> next(
+        std::array<DeviceFile::ConstBuffer, DeviceFile::kPartsMax>& chosen) const {
+        std::size_t bytes = 0;
+        std::size_t count = 0;
+        for (std::size_t i = first_; i < count_ && bytes < kTransferBytesMax; ++i) {
+            const auto take = std::min(parts_.at(i).size(), kTransferBytesMax - bytes);
+            chosen.at(count++) = parts_.at(i).first(take);
+            bytes += take;
+        }
+        return std::span{chosen}.first(count);
+    }
+
+    void advance(std::size_t bytes) {
+        while (bytes > 0) {
+            auto& part = parts_.at(first_);
+            const auto take = std::min(bytes, part.size());
+            part = part.subspan(take);
+            bytes -= take;
+            skip_empty();
+        }
+    }
+
+private:
+    void skip_empty() {
+        while (first_ < count_ && parts_.at(first_).empty()) {
+            ++first_;
+        }
+    }
+
+    std::array<DeviceFile::ConstBuffer, DeviceFile::kPartsMax> parts_{};
+    std::size_t first_ = 0;
+    std::size_t count_;
+};
+
+template <class R>
+R counted(DeviceTally& tally, R result) {
+    if (!result.has_value()) {
+        return fail(tally.count_error(std::move(result).error()));
+    }
+    return result;
+}
+
+}  // namespace
+
+void DeviceTally::count_read(std::uint64_t bytes) {
+    relaxed_add(reads_, 1);
+    relaxed_add(read_bytes_, bytes);
+}
+
+void DeviceTally::count_write(std::uint64_t bytes) {
+    relaxed_add(writes_, 1);
+    relaxed_add(written_bytes_, bytes);
+}
+
+void DeviceTally::count_sync() {
+    relaxed_add(syncs_, 1);
+}
+
+Error DeviceTally::count_error(Error error) {
+    if (error.code != ErrorCode::kNotFound && error.code != ErrorCode::kAlreadyExists) {
+        relaxed_add(errors_, 1);
+    }
+    return error;
+}
+
+DeviceCounters DeviceTally::snapshot() const {
+    DeviceCounters out;
+    out.reads = reads_.load(std::memory_order_relaxed);
+    out.read_bytes = read_bytes_.load(std::memory_order_relaxed);
+    out.writes = writes_.load(std::memory_order_relaxed);
+    out.written_bytes = written_bytes_.load(std::memory_order_relaxed);
+    out.syncs = syncs_.load(std::memory_order_relaxed);
+    out.errors = errors_.load(std::memory_order_relaxed);
+    return out;
+}
+
+Result<std::size_t> DeviceFile::read(std::uint64_t offset, std::span<std::byte> out) {
+    std::size_t done = 0;
+    while (done < out.size()) {
+        const auto want = std::min(out.size() - done, kTransferBytesMax);
+        STOKER_TRY(
+            const std::size_t got,
+            counted(tally_, do_read(offset + done, out.subspan(done, want))));
+        tally_.count_read(got);
+        if (got == 0) {
+            break;
+        }
+        done += got;
+    }
+    return done;
+}
+
+Status DeviceFile::write(std::uint64_t offset, std::span<const ConstBuffer> parts) {
+    STOKER_CHECK(parts.size() <= kPartsMax, "too many parts in one write");
+    PartsLeft left{parts};
+    std::array<ConstBuffer, kPartsMax> chosen{};
+    while (!left.empty()) {
+        STOKER_TRY(const std::size_t written, counted(tally_, do_write(offset, left.next(chosen))));
+        if (written == 0) {
+            return fail(tally_.count_error(
+                {ErrorCode::kUnavailable, "the file system accepts no more bytes"}));
+        }
+        tally_.count_write(written);
+        left.advance(written);
+        offset += written;
+    }
+    return {};
+}
+
+Status DeviceFile::truncate(std::uint64_t size_bytes) {
+    return counted(tally_, do_truncate(size_bytes));
+}
+
+Status DeviceFile::allocate(std::uint64_t size_bytes) {
+    return counted(tally_, do_allocate(size_bytes));
+}
+
+Status DeviceFile::sync() {
+    tally_.count_sync();
+    return counted(tally_, do_sync());
+}
+
+Result<std::uint64_t> DeviceFile::size_bytes() {
+    return counted(tally_, do_size_bytes());
+}
+
+void DeviceFile::will_need(std::uint64_t offset, std::uint64_t bytes) {
+    for (std::uint64_t done = 0; done < bytes; done += kHintBytes) {
+        do_will_need(offset + done, std::min(kHintBytes, bytes - done));
+    }
+}
+
+void DeviceFile::wont_need(std::uint64_t offset, std::uint64_t bytes) {
+    if (bytes > 0) {  // zero would mean "to the end of the file" to the kernel
+        do_wont_need(offset, bytes);
+    }
+}
+
+Result<std::unique_ptr<DeviceFile>> Device::create(const std::string& path) {
+    return counted(tally_, do_create(path));
+}
+
+Result<std::unique_ptr<DeviceFile>> Device::open(const std::string& path) {
+    return counted(tally_, do_open(path));
+}
+
+Result<std::unique_ptr<DeviceMapping>> Device::map(const std::string& path, MapMode mode) {
+    return counted(tally_, do_map(path, mode));
+}
+
+Status Device::make_folder(const std::string& path) {
+    return counted(tally_, do_make_folder(path));
+}
+
+Status Device::unlink(const std::string& path) {
+    return counted(tally_, do_unlink(path));
+}
+
+Status Device::rename(const std::string& source, const std::string& target) {
+    return counted(tally_, do_rename(source, target));
+}
+
+Result<std::vector<std::string>> Device::list(const std::string& folder) {
+    auto names = counted(tally_, do_list(folder));
+    if (names.has_value()) {
+        std::ranges::sort(*names);
+    }
+    return names;
+}
+
+Status Device::sync_folder(const std::string& folder) {
+    tally_.count_sync();
+    return counted(tally_, do_sync_folder(folder));
+}
+
+Result<DeviceSpace> Device::space(const std::string& path) {
+    return counted(tally_, do_space(path));
+}
+
+Result<std::unique_ptr<DeviceLock>> Device::try_lock(const std::string& path) {
+    return counted(tally_, do_try_lock(path));
+}
+
+Status replace_file(
+    Device& device,
+    const std::string& path,
+    std::span<const std::byte> bytes,
+    Durability durability) {
+    const std::string temporary = path + ".tmp";
+    if (const Status old = device.unlink(temporary);
+        !old.has_value() && old.error().code != ErrorCode::kNotFound) {
+        return old;
+    }
+    {
+        STOKER_TRY(const auto file, device.create(temporary));
+        const std::array<DeviceFile::ConstBuffer, 1> parts{bytes};
+        STOKER_TRY_VOID(file->write(0, parts));
+        if (durability == Durability::kPower) {
+            STOKER_TRY_VOID(file->sync());
+        }
+    }
+    STOKER_TRY_VOID(device.rename(temporary, path));
+    return durability == Durability::kPower ? device.sync_folder(parent_path(path)) : Status{};
+}
+
+Result<std::vector<std::byte>> read_file(
+    Device& device, const std::string& path, std::uint64_t bytes_max) {
+    STOKER_TRY(const auto file, device.open(path));
+    STOKER_TRY(const std::uint64_t size, file->size_bytes());
+    if (size > bytes_max) {
+        return fail(
+            ErrorCode::kCorruption,
+            fmt::format("{} has {} bytes, more than {}", path, size, bytes_max));
+    }
+    std::vector<std::byte> bytes(size);
+    STOKER_TRY(const std::size_t got, file->read(0, bytes));
+    bytes.resize(got);
+    return bytes;
+}
+
+std::string join_path(std::string_view folder, std::string_view name) {
+    return fmt::format("{}/{}", folder, name);
+}
+
+std::string parent_path(std::string_view path) {
+    const auto slash = path.rfind('/');
+    if (slash == std::string_view::npos) {
+        return ".";
+    }
+    return std::string{slash == 0 ? "/" : path.substr(0, slash)};
+}
+
+}  // namespace stoker::sidecar

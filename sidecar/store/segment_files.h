@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <list>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/base/guarded.h"
+#include "common/base/result.h"
+#include "common/domain/ids.h"
+#include "sidecar/device/device.h"
+
+namespace stoker::sidecar {
+
+// Segment files opened for reading and for hints, the most recently used ones kept open: a hint per
+// sample must not cost an open() each, and a large cache has more segments than a process has file
+// descriptors. Thread-safe.
+class SegmentFiles {
+public:
+    SegmentFiles(Device& device, std::string directory)
+        : device_(device),
+          directory_(std::move(directory)) {}
+
+    // kNotFound: the segment is unlinked.
+    Result<std::shared_ptr<DeviceFile>> open(domain::SegmentSeq seq);
+
+    // After an unlink, so that the blocks come back.
+    void forget(domain::SegmentSeq seq);
+
+private:
+    static constexpr std::size_t kOpenMax = 64;
+    using Entry = std::pair<domain::SegmentSeq, std::shared_ptr<DeviceFile>>;
+
+    Device& device_;
+    std::string directory_;
+    Guarded<std::list<Entry>> recent_;  // most recently used first
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/base/result.h"
+#include "common/domain/ids.h"
+#include "sidecar/device/device.h"
+
+namespace stoker::sidecar {
+
+// Hands out segment numbers, each once in the life of a node directory. What makes that sure is an
+// empty file `segments/next.<n>`, durable before any number below n is used and replaced by one
+// with a higher n, so that neither a crash, nor a power cut, nor the loss of table and state file
+// brings a number back. Not thread-safe.
+class SegmentNumbers {
+public:
+    // Goes on from the mark in the directory, or from `lowest` if that is higher.
+    static Result<SegmentNumbers> open(
+        Device& device, const std::string& directory, std::uint64_t lowest);
+
+    // kResourceExhausted: all 2^32 were used. Or the device's error; then try again later.
+    Result<domain::SegmentSeq> next();
+
+private:
+    SegmentNumbers(Device& device, std::string directory)
+        : device_(&device),
+          directory_(std::move(directory)) {}
+
+    Status promise(std::uint64_t number);
+
+    Device* device_;
+    std::string directory_;
+    std::uint64_t next_ = 0;
+    std::uint64_t promised_ = 0;  // the mark: numbers below may be used
+    std::uint64_t marked_ = 0;    // the newest mark that is in the directory, 0: none
+};
+
+}  // namespace stoker::sidecar

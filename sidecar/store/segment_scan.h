@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/domain/manifest.h"
+#include "common/domain/segment_format.h"
+#include "sidecar/device/device.h"
+
+namespace stoker::sidecar {
+
+// What lies in a segment file.
+struct SegmentContents {
+    std::vector<domain::FooterEntry> records;  // good ones of this manifest, by offset
+    std::uint64_t records_dropped = 0;         // torn, wrong checksum, or not of this manifest
+    std::uint64_t file_bytes = 0;
+    bool sealed = false;
+};
+
+enum class Trust : std::uint8_t {
+    kFooter,    // a good footer is believed: the payloads were written before it, and nothing can
+                // have been lost since
+    kChecksums  // every payload is read and compared with its checksum
+};
+
+// kCorruption, kInvalidArgument (another version): as decode_segment_header(). Or the device's
+// error.
+Result<domain::SegmentHeader> read_segment_header(DeviceFile& file);
+
+// Finds the records of a segment: by its footer, or without one by their headers, one behind the
+// other until the first that is none. What was found by headers always has its checksums compared.
+// Never trusts a length or an offset that the file does not bear out. An error is the device's.
+Result<SegmentContents> scan_segment(
+    DeviceFile& file, domain::SegmentSeq seq, const domain::ManifestView& manifest, Trust trust);
+
+// Compares a record of any size with its checksum, in little memory.
+// kCorruption: head, length or checksum are wrong. Or the device's error.
+Status check_record(DeviceFile& file, domain::SegmentSeq seq, const domain::FooterEntry& record);
+
+// Reads the payload of a record, as far as its header, length and checksum are right.
+// kCorruption: they are not. Or the device's error.
+Result<std::vector<std::byte>> read_record(
+    DeviceFile& file, domain::SegmentSeq seq, const domain::FooterEntry& record);
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,406 @@
+#include "sidecar/store/segment_store.h"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "common/base/check.h"
+#include "common/base/crc32c.h"
+#include "common/domain/node_directory.h"
+#include "common/log/log.h"
+
+namespace stoker::sidecar {
+
+using domain::Residency;
+using domain::SampleId;
+using domain::SegmentClass;
+using domain::SegmentSeq;
+
+namespace {
+
+Status check_options(const StoreOptions& options) {
+    const auto is_size = [](Bytes bytes) {
+        return bytes >= Bytes{4096} && bytes <= Bytes{domain::kSegmentBytesMax};
+    };
+    if (!is_plain_text(options.boot_id)) {
+        return fail(ErrorCode::kInvalidArgument, "boot id is not made of letters, digits and '-'");
+    }
+    if (!is_size(options.segment_bytes) || !is_size(options.window_segment_bytes)) {
+        return fail(ErrorCode::kInvalidArgument, "segments must have between 4Ki and 64Gi bytes");
+    }
+    if (!(options.reserved_free >= 0 && options.reserved_free < 1)) {
+        return fail(ErrorCode::kInvalidArgument, "reservedFree must be at least 0 and below 1");
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<NodeStore>> NodeStore::open(
+    Device& device, const domain::ManifestView& manifest, StoreOptions options) {
+    STOKER_TRY_VOID(check_options(options));
+    STOKER_TRY(auto recovered, recover_directory(device, manifest, options));
+    STOKER_TRY(
+        auto numbers, SegmentNumbers::open(device, options.directory, recovered.lowest_number));
+    auto store = std::make_unique<SegmentStore>(
+        device, manifest, std::move(options), std::move(recovered), std::move(numbers));
+    store->begin();
+    return std::unique_ptr<NodeStore>{std::move(store)};
+}
+
+SegmentStore::SegmentStore(
+    Device& device,
+    const domain::ManifestView& manifest,
+    StoreOptions options,
+    RecoveredDirectory recovered,
+    SegmentNumbers numbers)
+    : device_(device),
+      manifest_(manifest),
+      options_(std::move(options)),
+      report_(recovered.report),
+      table_(std::move(recovered.table)),
+      files_(device, options_.directory),
+      shared_(Shared{std::move(recovered.segments), std::move(numbers), {}, {}, {}, {}}) {}
+
+void SegmentStore::begin() {
+    auto shared = shared_.lock();
+    if (const Status saved = save_state(*shared, false, Durability::kPower); !saved.has_value()) {
+        // A full disk is no reason not to serve; the old state is still true of what it names.
+        log::warning("cannot save the store's state", {{"error", saved.error().message}});
+    }
+}
+
+Result<Residency> SegmentStore::append(
+    SampleId sample, std::span<const std::byte> payload, SegmentClass segment_class) {
+    if (sample.value() >= manifest_.sample_count() ||
+        payload.size() != manifest_.size_bytes(sample)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "sample {} of {} bytes is not in the manifest", sample.value(), payload.size()));
+    }
+    if (segment_class == SegmentClass::kAbsent) {
+        return fail(ErrorCode::kInvalidArgument, "a sample cannot be stored as absent");
+    }
+    if (SegmentWriter::capacity_for(payload.size()) > domain::kSegmentBytesMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("sample {} is larger than a segment can be", sample.value()));
+    }
+    return put({sample, payload, segment_class, 0, crc32c(payload)});
+}
+
+Result<Residency> SegmentStore::put(const Incoming& incoming) {
+    auto shared = shared_.lock();
+    settled_.wait(shared.native(), [&] { return !shared->in_flight.contains(incoming.sample); });
+    if (const auto place = settled_already(incoming)) {
+        return *place;
+    }
+    auto reserved = reserve(*shared, incoming);
+    if (!reserved.has_value()) {
+        tidy_up(shared);
+        return fail(std::move(reserved).error());
+    }
+    const Slot slot = *std::move(reserved);
+    shared->in_flight.emplace(incoming.sample, incoming.replaces);
+
+    shared.native().unlock();
+    const Status written =
+        slot.writer->write(slot.record_offset, incoming.sample, incoming.payload, incoming.crc32c);
+    shared.native().lock();
+
+    complete(*shared, *slot.writer, slot.record_offset, written.has_value());
+    settled_.notify_all();
+    settled_.wait(shared.native(), [&] {
+        return slot.writer->is_committed(slot.record_offset) ||
+               slot.writer->is_failed(slot.record_offset);
+    });
+    shared->in_flight.erase(incoming.sample);
+    settled_.notify_all();
+    const bool committed = slot.writer->is_committed(slot.record_offset);
+    tidy_up(shared);
+    if (!written.has_value()) {
+        return fail(written.error());
+    }
+    if (!committed) {
+        return fail(ErrorCode::kUnavailable, "an earlier record of the segment was not written");
+    }
+    return Residency{
+        slot.writer->header().segment_class, slot.writer->header().seq, slot.record_offset};
+}
+
+// The place where the sample is when there is nothing (more) to write: absent if it was dropped
+// before it was copied.
+std::optional<Residency> SegmentStore::settled_already(const Incoming& incoming) const {
+    const std::uint64_t word = table_->load(incoming.sample);
+    if (word == incoming.replaces) {
+        return std::nullopt;
+    }
+    return domain::unpack_residency(word).value_or(Residency{});
+}
+
+Result<SegmentStore::Slot> SegmentStore::reserve(Shared& shared, const Incoming& incoming) {
+    if (shared.closed) {
+        return fail(ErrorCode::kCancelled, "the store is closed");
+    }
+    const std::uint64_t payload_bytes = incoming.payload.size();
+    const SegmentClass segment_class = incoming.segment_class;
+    const std::uint64_t usual_bytes = segment_class == SegmentClass::kWindow
+                                          ? options_.window_segment_bytes.count()
+                                          : options_.segment_bytes.count();
+    const std::uint64_t needed_bytes = SegmentWriter::capacity_for(payload_bytes);
+    if (needed_bytes > usual_bytes) {
+        STOKER_TRY(const WriterPtr own, open_segment(shared, incoming, needed_bytes));
+        const std::uint64_t offset = own->reserve(incoming.sample, payload_bytes);
+        shared.retired.push_back(own);
+        return Slot{own, offset};
+    }
+    const auto open = shared.open.find(segment_class);
+    if (open != shared.open.end() && !open->second->fits(payload_bytes)) {
+        retire(shared, segment_class);
+    }
+    WriterPtr& writer = shared.open[segment_class];
+    if (writer == nullptr) {
+        auto opened = open_segment(shared, incoming, usual_bytes);
+        if (!opened.has_value()) {
+            shared.open.erase(segment_class);
+            return fail(std::move(opened).error());
+        }
+        writer = *std::move(opened);
+    }
+    return Slot{writer, writer->reserve(incoming.sample, payload_bytes)};
+}
+
+Result<SegmentStore::WriterPtr> SegmentStore::open_segment(
+    Shared& shared, const Incoming& incoming, std::uint64_t capacity_bytes) {
+    // A copy forward gives back more than it takes, so it may dip into the reserve.
+    if (incoming.replaces == 0) {
+        STOKER_TRY_VOID(check_space(capacity_bytes));
+    }
+    while (true) {
+        STOKER_TRY(const SegmentSeq seq, shared.numbers.next());
+        auto writer = SegmentWriter::create(
+            device_,
+            options_.directory,
+            {seq, manifest_.revision(), incoming.segment_class, capacity_bytes});
+        if (writer.has_value()) {
+            SegmentInfo info;
+            info.segment_class = incoming.segment_class;
+            info.file_bytes = (*writer)->file_bytes();
+            info.growing = true;
+            shared.segments.add(seq, info);
+            shared.written_bytes += info.file_bytes;
+            return WriterPtr{*std::move(writer)};
+        }
+        if (writer.error().code != ErrorCode::kAlreadyExists) {
+            return fail(writer.error().prefixed("opening a segment"));
+        }
+    }
+}
+
+Status SegmentStore::check_space(std::uint64_t wanted_bytes) const {
+    STOKER_TRY(const DeviceSpace space, device_.space(options_.directory));
+    const Bytes reserved{static_cast<std::uint64_t>(
+        static_cast<double>(space.total.count()) * options_.reserved_free)};
+    if (space.available < reserved + Bytes{wanted_bytes}) {
+        return fail(
+            ErrorCode::kResourceExhausted,
+            fmt::format(
+                "{} free of {}; {} of it are reserved (reservedFree)",
+                to_string(space.available),
+                to_string(space.total),
+                to_string(reserved)));
+    }
+    return {};
+}
+
+void SegmentStore::complete(
+    Shared& shared, SegmentWriter& writer, std::uint64_t record_offset, bool written) {
+    for (const domain::FooterEntry& entry : writer.complete(record_offset, written)) {
+        publish(shared, writer, entry);
+    }
+    shared.segments.set_file_bytes(writer.header().seq, writer.file_bytes());
+    if (writer.is_broken()) {
+        const auto open = shared.open.find(writer.header().segment_class);
+        if (open != shared.open.end() && open->second.get() == &writer) {
+            retire(shared, writer.header().segment_class);
+        }
+    }
+    reap(shared, writer.header().seq);
+}
+
+void SegmentStore::publish(
+    Shared& shared, SegmentWriter& writer, const domain::FooterEntry& entry) {
+    shared.written_bytes += domain::record_bytes(entry.payload_bytes);
+    const auto expected = shared.in_flight.find(entry.sample);
+    STOKER_CHECK(expected != shared.in_flight.end(), "a record that nobody appends");
+    if (table_->load(entry.sample) != expected->second) {
+        return;  // dropped while it was copied: the copy is born dead
+    }
+    const Residency where{writer.header().segment_class, writer.header().seq, entry.record_offset};
+    shared.segments.add_live(where.segment, domain::record_bytes(entry.payload_bytes));
+    table_->store(entry.sample, domain::pack_residency(where));
+    if (const auto old = domain::unpack_residency(expected->second)) {
+        forget_live(shared, *old, entry.payload_bytes);
+    }
+}
+
+void SegmentStore::forget_live(
+    Shared& shared, const Residency& where, std::uint64_t payload_bytes) {
+    shared.segments.remove_live(where.segment, domain::record_bytes(payload_bytes));
+    reap(shared, where.segment);
+}
+
+void SegmentStore::retire(Shared& shared, SegmentClass segment_class) {
+    const auto open = shared.open.find(segment_class);
+    shared.retired.push_back(std::move(open->second));
+    shared.open.erase(open);
+}
+
+// Dooms a segment that has no live sample, unless records are still being written to it.
+void SegmentStore::reap(Shared& shared, SegmentSeq seq) {
+    const SegmentInfo* info = shared.segments.find(seq);
+    if (info == nullptr || info->live_samples > 0) {
+        return;
+    }
+    const auto is_it = [&](const WriterPtr& writer) { return writer->header().seq == seq; };
+    const auto open =
+        std::ranges::find_if(shared.open, [&](const auto& entry) { return is_it(entry.second); });
+    const auto retired = std::ranges::find_if(shared.retired, is_it);
+    if (open != shared.open.end()) {
+        if (!open->second->is_idle()) {
+            return;
+        }
+        shared.open.erase(open);
+    } else if (retired != shared.retired.end()) {
+        if (!(*retired)->is_idle()) {
+            return;
+        }
+        shared.retired.erase(retired);
+    }
+    shared.segments.erase(seq);
+    shared.doomed.push_back(seq);
+}
+
+// Seals and unlinks what has become ready for it, with the lock let go meanwhile. Releases the lock
+// for good.
+void SegmentStore::tidy_up(Locked& shared) {
+    const auto ready = [&] {
+        return std::ranges::find_if(
+            shared->retired, [](const WriterPtr& writer) { return writer->is_idle(); });
+    };
+    for (auto at = ready(); at != shared->retired.end(); at = ready()) {
+        const WriterPtr writer = *at;
+        shared->retired.erase(at);
+        seal(shared, *writer);
+    }
+    std::vector<SegmentSeq> doomed;
+    doomed.swap(shared->doomed);
+    shared.native().unlock();
+    for (const SegmentSeq seq : doomed) {
+        files_.forget(seq);
+        const auto path = join_path(options_.directory, domain::segment_file(seq));
+        const Status status = device_.unlink(path);
+        if (!status.has_value() && status.error().code != ErrorCode::kNotFound) {
+            log::warning(
+                "cannot unlink segment", {{"path", path}, {"error", status.error().message}});
+        }
+    }
+}
+
+void SegmentStore::seal(Locked& shared, SegmentWriter& writer) {
+    shared.native().unlock();
+    const std::uint64_t before = writer.file_bytes();
+    const Status sealed = writer.seal();
+    if (!sealed.has_value()) {
+        log::warning(
+            "cannot seal segment",
+            {{"segment", writer.header().seq.value()}, {"error", sealed.error().message}});
+    }
+    shared.native().lock();
+    shared->written_bytes += writer.file_bytes() - before;
+    shared->segments.set_full_grown(writer.header().seq);
+    shared->segments.set_file_bytes(writer.header().seq, writer.file_bytes());
+    reap(*shared, writer.header().seq);
+}
+
+std::optional<Residency> SegmentStore::find(SampleId sample) const {
+    if (sample.value() >= manifest_.sample_count()) {
+        return std::nullopt;
+    }
+    return domain::unpack_residency(table_->load(sample));
+}
+
+void SegmentStore::drop(SampleId sample) {
+    if (sample.value() < manifest_.sample_count()) {
+        drop_if(sample, table_->load(sample), false);
+    }
+}
+
+// Makes the sample absent if its word is still `word`.
+void SegmentStore::drop_if(SampleId sample, std::uint64_t word, bool damaged) {
+    auto shared = shared_.lock();
+    const auto where = domain::unpack_residency(word);
+    if (!where.has_value() || table_->load(sample) != word) {
+        return;
+    }
+    table_->store(sample, 0);
+    if (damaged) {
+        shared->segments.set_damaged(where->segment);
+    }
+    forget_live(*shared, *where, manifest_.size_bytes(sample));
+    tidy_up(shared);
+}
+
+void SegmentStore::will_need(SampleId sample) {
+    advise(sample, true);
+}
+
+void SegmentStore::wont_need(SampleId sample) {
+    advise(sample, false);
+}
+
+void SegmentStore::advise(SampleId sample, bool needed) {
+    const auto where = find(sample);
+    if (!where.has_value()) {
+        return;
+    }
+    const auto file = files_.open(where->segment);
+    if (!file.has_value()) {
+        return;
+    }
+    const std::uint64_t bytes = domain::record_bytes(manifest_.size_bytes(sample));
+    if (needed) {
+        (*file)->will_need(where->record_offset, bytes);
+    } else {
+        (*file)->wont_need(where->record_offset, bytes);
+    }
+}
+
+Status SegmentStore::save_state(const Shared& shared, bool clean, Durability durability) {
+    StoreState state;
+    state.boot_id = options_.boot_id;
+    state.clean = clean;
+    state.synced = shared.segments.trusted();
+    return sidecar::save_state(
+        device_,
+        join_path(options_.directory, domain::state_file(manifest_.revision())),
+        state,
+        durability);
+}
+
+StoreUsage SegmentStore::usage() const {
+    const auto shared = shared_.lock();
+    const ClassUsage resident = shared->segments.usage(SegmentClass::kResident);
+    const ClassUsage window = shared->segments.usage(SegmentClass::kWindow);
+    StoreUsage out;
+    out.resident_bytes = Bytes{resident.live_bytes};
+    out.window_bytes = Bytes{window.live_bytes};
+    out.resident_samples = resident.live_samples;
+    out.window_samples = window.live_samples;
+    out.file_bytes = Bytes{shared->segments.file_bytes()};
+    out.written_bytes = Bytes{shared->written_bytes};
+    return out;
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,203 @@
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/crc32c.h"
+#include "common/domain/node_directory.h"
+#include "common/log/log.h"
+#include "sidecar/store/segment_scan.h"
+#include "sidecar/store/segment_store.h"
+
+// The slow half of SegmentStore: verifying, compacting, syncing, closing.
+namespace stoker::sidecar {
+
+using domain::Residency;
+using domain::SampleId;
+using domain::SegmentSeq;
+
+namespace {
+
+void spend(std::uint64_t& budget_bytes, std::uint64_t bytes) {
+    budget_bytes -= std::min(budget_bytes, bytes);
+}
+
+}  // namespace
+
+std::string SegmentStore::segments_folder() const {
+    return join_path(options_.directory, domain::kSegmentFolder);
+}
+
+bool SegmentStore::verify(SampleId sample) {
+    if (sample.value() >= manifest_.sample_count()) {
+        return false;
+    }
+    while (true) {
+        const std::uint64_t word = table_->load(sample);
+        const auto where = domain::unpack_residency(word);
+        if (!where.has_value()) {
+            return false;
+        }
+        Status good;
+        if (const auto file = files_.open(where->segment); !file.has_value()) {
+            good = fail(file.error());
+        } else {
+            const domain::FooterEntry record{
+                sample, where->record_offset, manifest_.size_bytes(sample)};
+            good = check_record(**file, where->segment, record);
+        }
+        if (good.has_value()) {
+            return true;
+        }
+        if (table_->load(sample) != word) {
+            continue;  // moved meanwhile
+        }
+        if (good.error().code == ErrorCode::kResourceExhausted) {
+            return true;  // we could not look, which says nothing against it
+        }
+        log::warning(
+            "dropping a damaged sample",
+            {{"sample", sample.value()}, {"error", good.error().message}});
+        drop_if(sample, word, true);
+        remember_damage();
+        return false;
+    }
+}
+
+Result<bool> SegmentStore::compact(Bytes budget) {
+    const std::lock_guard upkeep{upkeep_};
+    std::uint64_t budget_bytes = budget.count();
+    while (budget_bytes > 0) {
+        const auto victim = shared_.lock()->segments.emptiest();
+        if (!victim.has_value()) {
+            STOKER_TRY(const bool synced, sync_segments(budget_bytes));
+            return synced;
+        }
+        STOKER_TRY_VOID(copy_forward(*victim, budget_bytes));
+    }
+    return false;
+}
+
+// Copies what is live in `victim`; the last one to leave has it unlinked.
+Status SegmentStore::copy_forward(SegmentSeq victim, std::uint64_t& budget_bytes) {
+    const auto file = files_.open(victim);
+    if (!file.has_value()) {
+        if (file.error().code != ErrorCode::kNotFound) {
+            return fail(file.error());
+        }
+        drop_all_in(victim);  // unlinked meanwhile, or by somebody else
+        return {};
+    }
+    STOKER_TRY(const auto header, read_segment_header(**file));
+    STOKER_TRY(const auto contents, scan_segment(**file, victim, manifest_, Trust::kFooter));
+    for (const domain::FooterEntry& record : contents.records) {
+        const Residency from{header.segment_class, victim, record.record_offset};
+        if (table_->load(record.sample) != domain::pack_residency(from)) {
+            continue;
+        }
+        if (budget_bytes == 0) {
+            return {};
+        }
+        STOKER_TRY_VOID(copy_record(**file, record, from));
+        spend(budget_bytes, domain::record_bytes(record.payload_bytes));
+    }
+    drop_all_in(victim);
+    return {};
+}
+
+Status SegmentStore::copy_record(
+    DeviceFile& file, const domain::FooterEntry& record, const Residency& from) {
+    const std::uint64_t word = domain::pack_residency(from);
+    const auto payload = read_record(file, from.segment, record);
+    if (payload.has_value()) {
+        const auto stored =
+            put({record.sample, *payload, from.segment_class, word, crc32c(*payload)});
+        return stored.has_value() ? Status{} : Status{fail(stored.error())};
+    }
+    if (payload.error().code != ErrorCode::kCorruption) {
+        return fail(payload.error());
+    }
+    log::warning("dropping a damaged sample", {{"error", payload.error().message}});
+    drop_if(record.sample, word, true);
+    remember_damage();
+    return {};
+}
+
+// After copying nothing of a segment should be left; what its own index does not list (damage) is
+// dropped.
+void SegmentStore::drop_all_in(SegmentSeq seq) {
+    if (shared_.lock()->segments.find(seq) == nullptr) {
+        return;
+    }
+    for (std::uint64_t id = 0; id < manifest_.sample_count(); ++id) {
+        const std::uint64_t word = table_->load(SampleId{id});
+        const auto where = domain::unpack_residency(word);
+        if (where.has_value() && where->segment == seq) {
+            drop_if(SampleId{id}, word, true);
+        }
+    }
+}
+
+// True when no sealed segment is left to sync. The state file tells only after the sync.
+Result<bool> SegmentStore::sync_segments(std::uint64_t& budget_bytes) {
+    bool any = false;
+    auto next = shared_.lock()->segments.oldest_unsynced();
+    while (next.has_value() && budget_bytes > 0) {
+        const auto file = files_.open(*next);
+        if (file.has_value()) {
+            if (Status synced = (*file)->sync(); !synced.has_value()) {
+                // The kernel may have dropped the pages that it could not write, and say yes next
+                // time.
+                shared_.lock()->segments.set_damaged(*next);
+                return fail(std::move(synced).error());
+            }
+        } else if (file.error().code != ErrorCode::kNotFound) {
+            return fail(file.error());
+        }
+        auto shared = shared_.lock();
+        if (const SegmentInfo* info = shared->segments.find(*next); info != nullptr) {
+            spend(budget_bytes, info->file_bytes);
+        }
+        shared->segments.set_synced(*next);
+        any = true;
+        next = shared->segments.oldest_unsynced();
+    }
+    if (any) {
+        // Their names too: a synced file without a name is lost all the same.
+        STOKER_TRY_VOID(device_.sync_folder(segments_folder()));
+        auto shared = shared_.lock();
+        STOKER_TRY_VOID(save_state(*shared, false, Durability::kPower));
+    }
+    return !next.has_value();
+}
+
+// A damaged segment must not be believed after a reboot, so this is durable; rare enough to do at
+// once.
+void SegmentStore::remember_damage() {
+    auto shared = shared_.lock();
+    if (const Status saved = save_state(*shared, false, Durability::kPower); !saved.has_value()) {
+        log::warning("cannot save the store's state", {{"error", saved.error().message}});
+    }
+}
+
+Status SegmentStore::close() {
+    const std::lock_guard upkeep{upkeep_};
+    {
+        auto shared = shared_.lock();
+        if (shared->closed) {
+            return {};
+        }
+        shared->closed = true;
+        settled_.wait(shared.native(), [&] { return shared->in_flight.empty(); });
+        while (!shared->open.empty()) {
+            retire(*shared, shared->open.begin()->first);
+        }
+        tidy_up(shared);
+    }
+    std::uint64_t budget_bytes = Bytes::unlimited().count();
+    STOKER_TRY(const bool synced, sync_segments(budget_bytes));
+    STOKER_CHECK(synced, "a segment still grows after close()");
+    STOKER_TRY_VOID(device_.sync_folder(segments_folder()));
+    auto shared = shared_.lock();
+    return save_state(*shared, true, Durability::kPower);
+}
+
+}  // namespace stoker::sidecar

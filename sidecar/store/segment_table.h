@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/domain/ids.h"
+#include "common/domain/residency_word.h"
+
+namespace stoker::sidecar {
+
+// What the store knows of one segment file.
+struct SegmentInfo {
+    domain::SegmentClass segment_class = domain::SegmentClass::kResident;
+    std::uint64_t file_bytes = 0;
+    std::uint64_t live_bytes = 0;  // records whose word points here, headers and padding included
+    std::uint64_t live_samples = 0;
+    bool growing = false;  // takes records, or waits for its footer
+    bool synced = false;   // durable since the last byte was written
+    bool damaged = false;  // holds a payload that did not match its checksum
+
+    bool operator==(const SegmentInfo&) const = default;
+};
+
+struct ClassUsage {
+    std::uint64_t live_bytes = 0;
+    std::uint64_t live_samples = 0;
+};
+
+// The accounts of a store's segments: pure bookkeeping, no file is touched. Not thread-safe.
+class SegmentTable {
+public:
+    void add(domain::SegmentSeq seq, const SegmentInfo& info);
+
+    // A record of so many bytes has become live in `seq`, or is dead.
+    void add_live(domain::SegmentSeq seq, std::uint64_t record_bytes);
+    void remove_live(domain::SegmentSeq seq, std::uint64_t record_bytes);
+
+    // nullptr when there is no such segment (any more). Valid until the next add() or erase().
+    [[nodiscard]] const SegmentInfo* find(domain::SegmentSeq seq) const;
+
+    // Nothing happens when there is no such segment (any more).
+    void set_file_bytes(domain::SegmentSeq seq, std::uint64_t file_bytes);
+    void set_full_grown(domain::SegmentSeq seq);
+    void set_synced(domain::SegmentSeq seq);
+    void set_damaged(domain::SegmentSeq seq);
+
+    // Without live records only.
+    void erase(domain::SegmentSeq seq);
+
+    // O(1).
+    [[nodiscard]] ClassUsage usage(domain::SegmentClass segment_class) const;
+
+    [[nodiscard]] std::uint64_t file_bytes() const { return file_bytes_; }
+
+    [[nodiscard]] const std::map<domain::SegmentSeq, SegmentInfo>& all() const { return segments_; }
+
+    // The segment with the smallest live share, of those that are full-grown and less than half
+    // live.
+    [[nodiscard]] std::optional<domain::SegmentSeq> emptiest() const;
+
+    // The oldest full-grown segment that is not synced.
+    [[nodiscard]] std::optional<domain::SegmentSeq> oldest_unsynced() const;
+
+    // Those whose payloads need not be verified after a reboot, ascending.
+    [[nodiscard]] std::vector<std::uint32_t> trusted() const;
+
+private:
+    [[nodiscard]] SegmentInfo& at(domain::SegmentSeq seq);
+
+    std::map<domain::SegmentSeq, SegmentInfo> segments_;
+    std::map<domain::SegmentClass, ClassUsage> usage_;
+    std::uint64_t file_bytes_ = 0;
+};
+
+}  // namespace stoker::sidecar

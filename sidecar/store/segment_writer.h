@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/domain/segment_format.h"
+#include "sidecar/device/device.h"
+
+namespace stoker::sidecar {
+
+// One segment file while it grows. Several records may be under way at once; they are committed in
+// the order of their offsets, so that the committed part never has a hole and a scan of record
+// headers finds all of it.
+//
+//   reserve() → write() → complete() … seal()
+//
+// Threads: write() may run in any number of threads beside everything else; all other calls need
+// one lock, the owner's.
+class SegmentWriter {
+public:
+    // Makes `segments/<seq>.seg` in `directory` and writes the header. kAlreadyExists: the number
+    // is taken. After any other error the file is gone again, if the device allows.
+    static Result<std::unique_ptr<SegmentWriter>> create(
+        Device& device, const std::string& directory, const domain::SegmentHeader& header);
+
+    // The capacity of a segment that holds just this payload.
+    static std::uint64_t capacity_for(std::uint64_t payload_bytes);
+
+    [[nodiscard]] const domain::SegmentHeader& header() const { return header_; }
+
+    // True while another record of this payload, and the footer, stay within the capacity.
+    [[nodiscard]] bool fits(std::uint64_t payload_bytes) const;
+
+    // Takes the place of the next record, which must fit; gives its offset. Every reserve() needs
+    // one complete().
+    std::uint64_t reserve(domain::SampleId sample, std::uint64_t payload_bytes);
+
+    Status write(
+        std::uint64_t record_offset,
+        domain::SampleId sample,
+        std::span<const std::byte> payload,
+        std::uint32_t payload_crc32c);
+
+    // Says how the write went. Gives the records that are committed by that, in order: none while
+    // an earlier one is under way. A failed write fails every later record of the segment too, and
+    // the segment takes no more.
+    std::vector<domain::FooterEntry> complete(std::uint64_t record_offset, bool written);
+
+    [[nodiscard]] bool is_committed(std::uint64_t record_offset) const {
+        return record_offset < committed_end_;
+    }
+
+    [[nodiscard]] bool is_failed(std::uint64_t record_offset) const {
+        return record_offset >= failed_from_;
+    }
+
+    [[nodiscard]] bool is_broken() const { return failed_from_ != kNever; }
+
+    // No record is under way.
+    [[nodiscard]] bool is_idle() const { return pending_.empty(); }
+
+    // Cuts off what was not committed and writes the footer. Only when idle, once. After an error
+    // the segment is still good: a scan finds its records without a footer.
+    Status seal();
+
+    // Bytes of the file that are header, committed records and footer.
+    [[nodiscard]] std::uint64_t file_bytes() const { return committed_end_ + footer_bytes_; }
+
+private:
+    static constexpr std::uint64_t kNever = std::numeric_limits<std::uint64_t>::max();
+
+    struct Pending {
+        domain::FooterEntry entry;
+        bool completed = false;
+    };
+
+    SegmentWriter(std::unique_ptr<DeviceFile> file, const domain::SegmentHeader& header)
+        : file_(std::move(file)),
+          header_(header) {}
+
+    std::unique_ptr<DeviceFile> file_;
+    domain::SegmentHeader header_;
+    std::deque<Pending> pending_;  // in the order of their offsets
+    std::vector<domain::FooterEntry> committed_;
+    std::uint64_t reserved_end_ = domain::kSegmentHeaderBytes;
+    std::uint64_t committed_end_ = domain::kSegmentHeaderBytes;
+    std::uint64_t failed_from_ = kNever;
+    std::uint64_t footer_bytes_ = 0;
+    std::size_t records_reserved_ = 0;
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,34 @@
+#include "sidecar/store/directory_lock.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/fault_device.h"
+
+namespace stoker::sidecar {
+namespace {
+
+TEST(DirectoryLock, OneLeads) {
+    test::FaultDevice device{1};
+    auto leader = DirectoryLock::try_acquire(device, "/node").value();
+    ASSERT_TRUE(leader.has_value());
+    EXPECT_FALSE(DirectoryLock::try_acquire(device, "/node").value().has_value());
+    EXPECT_TRUE(DirectoryLock::try_acquire(device, "/other").value().has_value());
+    leader.reset();
+    EXPECT_TRUE(DirectoryLock::try_acquire(device, "/node").value().has_value());
+}
+
+TEST(DirectoryLock, MovesWithItsOwner) {
+    test::FaultDevice device{1};
+    auto leader = DirectoryLock::try_acquire(device, "/node").value();
+    const std::optional<DirectoryLock> owner{std::move(leader)};
+    EXPECT_FALSE(DirectoryLock::try_acquire(device, "/node").value().has_value());
+}
+
+TEST(DirectoryLock, SaysWhyItCannotLock) {
+    test::FaultDevice device{1};
+    device.set_broken(test::FaultDevice::Operation::kOpen, true);
+    EXPECT_EQ(DirectoryLock::try_acquire(device, "/node").error().code, ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

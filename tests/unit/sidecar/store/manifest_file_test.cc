@@ -1,0 +1,77 @@
+#include "sidecar/store/manifest_file.h"
+
+#include <gtest/gtest.h>
+
+#include "common/domain/node_directory.h"
+#include "tests/support/dataset.h"
+#include "tests/support/fault_device.h"
+
+namespace stoker::sidecar {
+namespace {
+
+using test::Dataset;
+using test::FaultDevice;
+
+TEST(ManifestFile, ReadsBackAfterAPowerCut) {
+    FaultDevice device{1};
+    const Dataset dataset{{10, 20, 30}};
+    const auto revision = store_manifest(device, "/node", dataset.manifest_bytes()).value();
+    EXPECT_EQ(revision, dataset.manifest().revision());
+    device.power_cut();
+    const auto mapped = MappedManifest::open(device, "/node", revision).value();
+    EXPECT_EQ(mapped.view().sample_count(), 3U);
+    EXPECT_EQ(list_manifests(device, "/node").value(), std::vector{revision});
+}
+
+TEST(ManifestFile, NeverShowsHalfOfItself) {
+    const Dataset dataset{{10, 20, 30}};
+    for (std::uint64_t changes = 0; changes < 6; ++changes) {
+        FaultDevice device{changes};
+        device.kill_after(changes);
+        const auto stored = store_manifest(device, "/node", dataset.manifest_bytes());
+        device.revive();
+        const auto opened = MappedManifest::open(device, "/node", dataset.manifest().revision());
+        EXPECT_TRUE(opened.has_value() || opened.error().code == ErrorCode::kNotFound)
+            << opened.error().message;
+        EXPECT_TRUE(opened.has_value() || !stored.has_value());
+        EXPECT_TRUE(store_manifest(device, "/node", dataset.manifest_bytes()).has_value());
+    }
+}
+
+TEST(ManifestFile, ADamagedOneIsRefusedAndReplaced) {
+    FaultDevice device{1};
+    const Dataset dataset{{10, 20, 30}};
+    const auto revision = store_manifest(device, "/node", dataset.manifest_bytes()).value();
+    device.flip_bit("/node/" + domain::manifest_file(revision), 200, 3);
+    EXPECT_EQ(MappedManifest::open(device, "/node", revision).error().code, ErrorCode::kCorruption);
+    ASSERT_TRUE(store_manifest(device, "/node", dataset.manifest_bytes()).has_value());
+    EXPECT_TRUE(MappedManifest::open(device, "/node", revision).has_value());
+}
+
+TEST(ManifestFile, AnExistingOneIsNotWrittenAgain) {
+    FaultDevice device{1};
+    const Dataset dataset{{10, 20, 30}};
+    ASSERT_TRUE(store_manifest(device, "/node", dataset.manifest_bytes()).has_value());
+    const auto written = device.counters().written_bytes;
+    ASSERT_TRUE(store_manifest(device, "/node", dataset.manifest_bytes()).has_value());
+    EXPECT_EQ(device.counters().written_bytes, written);
+}
+
+TEST(ManifestFile, AnotherRevisionUnderTheNameIsRefused) {
+    FaultDevice device{1};
+    const Dataset dataset{{10, 20, 30}};
+    const domain::RevisionId other{1};
+    device.put("/node/" + domain::manifest_file(other), dataset.manifest_bytes());
+    EXPECT_EQ(
+        MappedManifest::open(device, "/node", other).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(ManifestFile, BytesThatAreNoManifestAreNotStored) {
+    FaultDevice device{1};
+    const std::vector<std::byte> junk(500);
+    EXPECT_EQ(store_manifest(device, "/node", junk).error().code, ErrorCode::kCorruption);
+    EXPECT_TRUE(device.paths().empty());
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
