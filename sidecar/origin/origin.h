@@ -33,7 +33,10 @@ struct OriginBytes {
 //
 // Errors: kForbidden (403, bad credentials), kNotFound (bucket, or object gone since the listing),
 // kConflict (another ETag or size than the manifest says), kUnavailable (5xx, throttled, no
-// connection, after all retries), kCancelled.
+// connection, after all retries), kCorruption (not the bytes of the checksum stored with the
+// object), kResourceExhausted (larger than a fetch may hold: the client reads it itself),
+// kInvalidArgument (what the origin refuses otherwise), kCancelled. docs/design/origin.md has the
+// whole table.
 class Origin {
 public:
     virtual ~Origin() = default;
@@ -42,7 +45,8 @@ public:
     [[nodiscard]] virtual std::string describe() const = 0;
 
     // Every object below the root, in any order, folders (keys that end in '/') left out. Blocking;
-    // calls `progress` with the number of objects so far, from the calling thread.
+    // calls `progress` with the number of objects so far, from the calling thread. Must have
+    // returned before the origin is destroyed.
     virtual Result<std::vector<domain::ListedObject>> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) = 0;
 

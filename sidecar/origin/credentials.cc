@@ -1,0 +1,128 @@
+#include "sidecar/origin/credentials.h"
+
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "common/base/guarded.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr const char* kIdName = "AWS_ACCESS_KEY_ID";
+constexpr const char* kSecretName = "AWS_SECRET_ACCESS_KEY";
+constexpr const char* kTokenName = "AWS_SESSION_TOKEN";
+constexpr Duration kRecheckInterval = std::chrono::seconds{1};
+
+using Answer = Result<std::optional<Credentials>>;
+
+class FixedSource final : public CredentialSource {
+public:
+    explicit FixedSource(std::optional<Credentials> credentials)
+        : credentials_(std::move(credentials)) {}
+
+    Answer get() override { return credentials_; }
+
+private:
+    const std::optional<Credentials> credentials_;
+};
+
+// nullopt when the file does not exist. Without the line end that editors and `kubectl create
+// secret` leave behind.
+std::optional<std::string> read_value(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    if (!file.is_open()) {
+        return std::nullopt;
+    }
+    std::ostringstream buffer;
+    buffer << file.rdbuf();
+    std::string text = buffer.str();
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) {
+        text.pop_back();
+    }
+    return text;
+}
+
+class DirectorySource final : public CredentialSource {
+public:
+    DirectorySource(std::string directory, const Clock& clock)
+        : directory_(std::move(directory)),
+          clock_(&clock) {}
+
+    Answer get() override {
+        auto cache = cache_.lock();
+        const TimePoint now = clock_->now();
+        if (!cache->answer || now >= cache->read_at + kRecheckInterval) {
+            cache->answer = read();
+            cache->read_at = now;
+        }
+        return *cache->answer;
+    }
+
+private:
+    struct Cache {
+        std::optional<Answer> answer;
+        TimePoint read_at;
+    };
+
+    [[nodiscard]] Answer read() const {
+        Credentials credentials;
+        for (const auto& [name, value] :
+             {std::pair{kIdName, &credentials.access_key_id},
+              std::pair{kSecretName, &credentials.secret_access_key}}) {
+            const std::string path = fmt::format("{}/{}", directory_, name);
+            auto text = read_value(path);
+            if (!text || text->empty()) {
+                const char* what = text ? "is empty" : "cannot be read";
+                return fail(ErrorCode::kForbidden, fmt::format("credentials: {} {}", path, what));
+            }
+            *value = *std::move(text);
+        }
+        credentials.session_token =
+            read_value(fmt::format("{}/{}", directory_, kTokenName)).value_or("");
+        return credentials;
+    }
+
+    const std::string directory_;
+    const Clock* clock_;
+    Guarded<Cache> cache_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
+    const Environment& environment) {
+    const auto value = [&](const char* name) -> std::string {
+        const char* text = environment(name);
+        return text == nullptr ? "" : text;
+    };
+    Credentials credentials{value(kIdName), value(kSecretName), value(kTokenName)};
+    const bool has_id = !credentials.access_key_id.empty();
+    const bool has_secret = !credentials.secret_access_key.empty();
+    if (has_id != has_secret) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "credentials: {} is set without {}",
+                has_id ? kIdName : kSecretName,
+                has_id ? kSecretName : kIdName));
+    }
+    if (!has_id) {
+        return no_credentials();
+    }
+    return std::unique_ptr<CredentialSource>{std::make_unique<FixedSource>(std::move(credentials))};
+}
+
+std::unique_ptr<CredentialSource> credentials_from_directory(
+    std::string directory, const Clock& clock) {
+    return std::make_unique<DirectorySource>(std::move(directory), clock);
+}
+
+std::unique_ptr<CredentialSource> no_credentials() {
+    return std::make_unique<FixedSource>(std::nullopt);
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "sidecar/origin/make_origin.h"
+#include "sidecar/origin/origin.h"
+
+namespace stoker::sidecar {
+
+// An origin in a mounted directory (NFS, Lustre, a volume, a local disk). Keys are paths relative
+// to it; nothing outside it is ever read. A few threads read files whole; I/O errors are retried as
+// the policy says. kNotFound, kForbidden: the directory cannot be opened. kInvalidArgument: it is
+// none.
+Result<std::unique_ptr<Origin>> make_directory_origin(
+    const std::string& path, const OriginOptions& options, const Clock& clock, std::uint64_t seed);
+
+}  // namespace stoker::sidecar

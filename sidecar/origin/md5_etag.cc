@@ -1,0 +1,36 @@
+#include "sidecar/origin/md5_etag.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <fmt/core.h>
+#include <openssl/evp.h>
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr std::size_t kMd5Bytes = 16;
+
+bool looks_like_md5(std::string_view etag) {
+    const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+    return etag.size() == 2 * kMd5Bytes && std::all_of(etag.begin(), etag.end(), is_hex);
+}
+
+}  // namespace
+
+bool matches_md5_etag(std::span<const std::byte> bytes, std::string_view etag) {
+    if (!looks_like_md5(etag)) {
+        return true;
+    }
+    std::array<unsigned char, kMd5Bytes> digest{};
+    EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_md5(), nullptr);
+    std::string text;
+    for (const unsigned char byte : digest) {
+        text += fmt::format("{:02x}", byte);
+    }
+    return text == etag;
+}
+
+}  // namespace stoker::sidecar

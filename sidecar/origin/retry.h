@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "common/base/clock.h"
+#include "common/base/prng.h"
+
+// When to ask the origin again. Pure: time and luck come in.
+namespace stoker::sidecar {
+
+struct RetryPolicy {
+    std::uint32_t attempts_max =
+        8;  // in all, so 7 retries: 13 s of waiting if nothing says otherwise
+    Duration backoff_first = std::chrono::milliseconds{100};  // doubles with each attempt
+    Duration backoff_max = std::chrono::seconds{20};
+    Duration retry_after_max = std::chrono::seconds{60};  // of what a server may ask for
+};
+
+// One attempt that did not work.
+struct FailedAttempt {
+    std::uint32_t attempt = 1;              // the how-manieth it was, from 1
+    bool may_pass = false;                  // the failure is of the kind that passes by itself
+    std::optional<Duration> retry_after{};  // what the server asked for
+};
+
+// How long to wait before the next attempt; nullopt: give up. Exponential with jitter, half to full
+// length (so that clients that failed together do not come back together), but never sooner than
+// Retry-After.
+std::optional<Duration> next_delay(
+    const RetryPolicy& policy, const FailedAttempt& failure, Prng& random);
+
+// HTTP statuses that pass by themselves: 408, 429 and 5xx except 501 and 505.
+bool is_transient_status(int status);
+
+// The value of a Retry-After header: seconds, or a date (RFC 9110, 10.2.3), which counts from `now`
+// and may lie in the past (zero). nullopt: neither.
+std::optional<Duration> parse_retry_after(std::string_view value, WallTime now);
+
+}  // namespace stoker::sidecar

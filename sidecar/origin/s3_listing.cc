@@ -1,0 +1,137 @@
+#include "sidecar/origin/s3_listing.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include <fmt/core.h>
+
+#include "sidecar/origin/s3_answer.h"
+#include "sidecar/origin/s3_xml.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+using PageOrFailure = std::variant<ListPage, S3Failure>;
+
+// False: stopped while waiting.
+bool sleep_unless_stopped(Duration delay, std::stop_token stop) {
+    std::mutex mutex;
+    std::condition_variable_any never_notified;
+    std::unique_lock lock{mutex};
+    never_notified.wait_for(lock, stop, delay, [] { return false; });
+    return !stop.stop_requested();
+}
+
+void count(const S3ListingContext& context, const std::string& outcome) {
+    if (context.options.metrics != nullptr) {
+        context.options.metrics->requests.with({"list", outcome})->add();
+    }
+}
+
+PageOrFailure ask_for_page(
+    const S3ListingContext& context, const std::string& token, const std::stop_token& stop) {
+    auto credentials = context.credentials.get();
+    if (!credentials) {
+        return S3Failure{credentials.error(), false, std::nullopt};
+    }
+    const WallTime now = context.clock.wall_now();
+    http::HttpRequest request = list_request(context.location, token, *credentials, now);
+    request.connect_timeout = context.options.connect_timeout;
+    request.total_timeout = Duration::zero();
+    request.idle_timeout = context.options.stall_timeout;
+    auto response = context.client.call(std::move(request), stop);
+    if (!response) {
+        count(context, std::string{to_string(response.error().code)});
+        return failure_of_transport(std::move(response).error());
+    }
+    count(context, std::to_string(response->status));
+    if (response->status != 200) {
+        return failure_of_status(response->status, response->headers, response->body, now);
+    }
+    auto page = parse_list_page(response->body);
+    if (!page) {
+        return S3Failure{page.error(), true, std::nullopt};
+    }
+    return *std::move(page);
+}
+
+Result<ListPage> get_page(
+    S3ListingContext& context, const std::string& token, const std::stop_token& stop) {
+    for (std::uint32_t attempt = 1;; ++attempt) {
+        PageOrFailure answer = ask_for_page(context, token, stop);
+        if (auto* page = std::get_if<ListPage>(&answer)) {
+            return std::move(*page);
+        }
+        const auto& failure = std::get<S3Failure>(answer);
+        const auto delay = next_delay(
+            context.options.retry,
+            {attempt, failure.may_pass, failure.retry_after},
+            context.random);
+        if (!delay || !sleep_unless_stopped(*delay, stop)) {
+            const std::string tries =
+                attempt > 1 ? fmt::format(" (after {} attempts)", attempt) : "";
+            const ErrorCode code =
+                stop.stop_requested() ? ErrorCode::kCancelled : failure.error.code;
+            return fail(code, failure.error.message + tries);
+        }
+        if (context.options.metrics != nullptr) {
+            context.options.metrics->retries.add();
+        }
+    }
+}
+
+// Objects of the page below the prefix, with relative keys and without folders.
+Status take_objects(
+    ListPage page, const std::string& prefix, std::vector<domain::ListedObject>& objects) {
+    for (domain::ListedObject& object : page.objects) {
+        if (!object.key.starts_with(prefix) || object.key.ends_with('/')) {
+            continue;
+        }
+        // Servers over a plain directory know no ETag of files that were not stored through them.
+        if (object.etag.empty()) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format(
+                    "'{}' has no ETag, so a change of it could not be noticed; store it through "
+                    "the "
+                    "S3 API",
+                    object.key));
+        }
+        object.key.erase(0, prefix.size());
+        objects.push_back(std::move(object));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::vector<domain::ListedObject>> list_s3(
+    S3ListingContext context,
+    const std::function<void(std::uint64_t)>& progress,
+    std::stop_token stop) {
+    std::vector<domain::ListedObject> objects;
+    const std::string where = fmt::format("listing {}", context.location.describe());
+    std::string token;
+    do {
+        auto page = get_page(context, token, stop);
+        if (!page) {
+            return fail(page.error().prefixed(where));
+        }
+        token = page->next_token;
+        if (const auto taken = take_objects(*std::move(page), context.location.prefix, objects);
+            !taken) {
+            return fail(taken.error().prefixed(where));
+        }
+        if (progress) {
+            progress(objects.size());
+        }
+    } while (!token.empty());
+    return objects;
+}
+
+}  // namespace stoker::sidecar

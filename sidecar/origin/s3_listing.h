@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stop_token>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/prng.h"
+#include "common/base/result.h"
+#include "common/domain/manifest.h"
+#include "common/http/http_client.h"
+#include "sidecar/origin/make_origin.h"
+
+namespace stoker::sidecar {
+
+// What a listing works with; all of it outlives the call.
+struct S3ListingContext {
+    const S3Location& location;
+    const OriginOptions& options;
+    CredentialSource& credentials;
+    http::HttpClient& client;
+    const Clock& clock;
+    Prng random;
+};
+
+// Origin::list() for S3: page by page, each page with retries. Blocking. kInvalidArgument: an
+// object without an ETag.
+Result<std::vector<domain::ListedObject>> list_s3(
+    S3ListingContext context,
+    const std::function<void(std::uint64_t)>& progress,
+    std::stop_token stop);
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "sidecar/origin/make_origin.h"
+#include "sidecar/origin/origin.h"
+
+namespace stoker::sidecar {
+
+// An origin behind the S3 API. One thread decides (what to send, retry, give up), the HTTP client's
+// thread moves bytes straight into the payloads; `done` is called on the first. `clock` and
+// options.metrics must outlive it. kInvalidArgument: the CA file cannot be read.
+Result<std::unique_ptr<Origin>> make_s3_origin(
+    S3Location location,
+    const OriginOptions& options,
+    std::unique_ptr<CredentialSource> credentials,
+    const Clock& clock,
+    std::uint64_t seed);
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/http/http_client.h"
+#include "sidecar/origin/credentials.h"
+
+// S3 requests as values: nothing is sent here. Pure.
+namespace stoker::sidecar {
+
+enum class S3Addressing : std::uint8_t {
+    kAuto,  // virtual-host style for Amazon's own endpoints (if the bucket's name has no dot), else
+            // path style
+    kPath,  // http://endpoint/bucket/key
+    kVirtualHost,  // http://bucket.endpoint/key
+};
+
+// A bucket and a folder in it.
+struct S3Location {
+    std::string scheme;  // "http" or "https"
+    std::string host;    // of the endpoint, with the port unless it is the scheme's own
+    std::string bucket;
+    std::string prefix;  // of every key: empty, or ends in '/'
+    std::string region;
+    bool path_style = true;
+
+    // For people: "s3://bucket/prefix at http://endpoint".
+    [[nodiscard]] std::string describe() const;
+};
+
+// `uri` is s3://bucket or s3://bucket/folder, taken literally (no percent-decoding). An empty
+// `endpoint` is Amazon's of the region. kInvalidArgument: another scheme, a bucket name that cannot
+// be one, an endpoint that is not http(s)://host[:port].
+Result<S3Location> parse_s3_location(
+    std::string_view uri,
+    std::string_view endpoint,
+    std::string_view region,
+    S3Addressing addressing);
+
+struct ByteRange {
+    std::uint64_t offset = 0;
+    std::uint64_t length = 0;  // never 0
+
+    bool operator==(const ByteRange&) const = default;
+};
+
+// One page of ListObjectsV2 below the prefix; `token` empty: the first. Without credentials: not
+// signed.
+http::HttpRequest list_request(
+    const S3Location& location,
+    const std::string& token,
+    const std::optional<Credentials>& credentials,
+    WallTime now);
+
+// The object prefix + `key`, or `range` of it, if it still has this ETag; with its stored checksum
+// if there is one.
+http::HttpRequest get_request(
+    const S3Location& location,
+    const std::string& key,
+    const std::string& etag,
+    std::optional<ByteRange> range,
+    const std::optional<Credentials>& credentials,
+    WallTime now);
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,148 @@
+#include "sidecar/origin/s3_xml.h"
+
+#include <charconv>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "sidecar/origin/percent.h"
+#include "sidecar/origin/xml_walker.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+std::string_view without_quotes(std::string_view text) {
+    const bool quoted = text.size() >= 2 && text.front() == '"' && text.back() == '"';
+    return quoted ? text.substr(1, text.size() - 2) : text;
+}
+
+// Collects the leaves of a ListBucketResult.
+class ListReader {
+public:
+    bool leaf(std::string_view path, std::string text) {
+        constexpr std::string_view kObject = "ListBucketResult/Contents/";
+        constexpr std::string_view kPage = "ListBucketResult/";
+        if (path.starts_with(kObject)) {
+            return object_leaf(path.substr(kObject.size()), std::move(text));
+        }
+        if (!path.starts_with(kPage)) {
+            return refuse("not a ListBucketResult");
+        }
+        const std::string_view name = path.substr(kPage.size());
+        if (name == "IsTruncated") {
+            truncated_ = text == "true";
+            saw_truncated_ = truncated_ || text == "false";
+        } else if (name == "NextContinuationToken") {
+            page_.next_token = std::move(text);
+        } else if (name == "EncodingType") {
+            url_encoded_ = text == "url";
+        }
+        return true;
+    }
+
+    bool end(std::string_view path) {
+        if (path == "ListBucketResult/Contents") {
+            if (!has_key_ || !has_size_) {
+                return refuse("an object without key or size");
+            }
+            page_.objects.push_back(std::move(object_));
+            object_ = {};
+            has_key_ = has_size_ = false;
+        }
+        root_done_ = root_done_ || path == "ListBucketResult";
+        return true;
+    }
+
+    // After a walk without an error.
+    Result<ListPage> take() {
+        if (!root_done_ || !saw_truncated_) {
+            return fail(ErrorCode::kUnavailable, "malformed listing: no IsTruncated");
+        }
+        if (truncated_ == page_.next_token.empty()) {
+            return fail(
+                ErrorCode::kUnavailable,
+                "malformed listing: IsTruncated and NextContinuationToken disagree");
+        }
+        for (domain::ListedObject& object : page_.objects) {
+            if (url_encoded_) {
+                auto decoded = percent_decode(object.key, true);
+                if (!decoded) {
+                    return fail(
+                        ErrorCode::kUnavailable,
+                        fmt::format("malformed listing: key '{}' is badly encoded", object.key));
+                }
+                object.key = *std::move(decoded);
+            }
+        }
+        return std::move(page_);
+    }
+
+    [[nodiscard]] const char* refusal() const { return refusal_; }
+
+private:
+    bool refuse(const char* why) {
+        refusal_ = why;
+        return false;
+    }
+
+    bool object_leaf(std::string_view name, std::string text) {
+        if (name == "Key") {
+            has_key_ = !text.empty();
+            object_.key = std::move(text);
+        } else if (name == "ETag") {
+            object_.etag = without_quotes(text);
+        } else if (name == "Size") {
+            const char* end = text.data() + text.size();
+            const auto [to, error] = std::from_chars(text.data(), end, object_.size_bytes);
+            has_size_ = error == std::errc{} && to == end;
+        }
+        return true;
+    }
+
+    ListPage page_;
+    domain::ListedObject object_;
+    bool has_key_ = false;
+    bool has_size_ = false;
+    bool truncated_ = false;
+    bool saw_truncated_ = false;
+    bool url_encoded_ = false;
+    bool root_done_ = false;
+    const char* refusal_ = nullptr;
+};
+
+}  // namespace
+
+Result<ListPage> parse_list_page(std::string_view xml) {
+    ListReader reader;
+    XmlWalker walker{
+        xml,
+        [&](std::string_view path, std::string text) { return reader.leaf(path, std::move(text)); },
+        [&](std::string_view path) { return reader.end(path); }};
+    if (!walker.walk()) {
+        const std::string why = reader.refusal() != nullptr ? reader.refusal() : walker.error();
+        return fail(ErrorCode::kUnavailable, fmt::format("malformed listing: {}", why));
+    }
+    return reader.take();
+}
+
+std::optional<S3Error> parse_s3_error(std::string_view xml) {
+    S3Error error;
+    XmlWalker walker{
+        xml,
+        [&](std::string_view path, std::string text) {
+            if (path == "Error/Code") {
+                error.code = std::move(text);
+            } else if (path == "Error/Message") {
+                error.message = std::move(text);
+            }
+            return true;
+        },
+        [](std::string_view) { return true; }};
+    if (!walker.walk() || error.code.empty()) {
+        return std::nullopt;
+    }
+    return error;
+}
+
+}  // namespace stoker::sidecar

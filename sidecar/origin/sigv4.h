@@ -1,0 +1,52 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/http/headers.h"
+#include "sidecar/origin/credentials.h"
+
+// AWS Signature Version 4 for S3, header form. Pure.
+// Source: Amazon S3 API Reference, "Authenticating Requests: Using the Authorization Header".
+namespace stoker::sidecar {
+
+// Names and values as they are meant, not encoded.
+using Query = std::vector<std::pair<std::string, std::string>>;
+
+// SHA-256 of nothing: the payload hash of every GET.
+inline constexpr std::string_view kEmptyPayloadHash =
+    "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+struct SigningScope {
+    std::string region;
+    std::string service = "s3";
+};
+
+struct UnsignedRequest {
+    std::string method = "GET";
+    std::string
+        path;  // percent-encoded as it will be sent, starting with '/'; S3 never encodes twice
+    Query query{};
+    http::Headers headers{};  // all of them will be signed; must contain Host
+    std::string payload_hash{kEmptyPayloadHash};
+};
+
+// "a=1&b=%2F": encoded and in the order that signatures want; send exactly this.
+std::string canonical_query(const Query& query);
+
+// The two texts of the specification, for tests and for people who compare signatures.
+std::string canonical_request(const UnsignedRequest& request);
+std::string string_to_sign(const UnsignedRequest& request, const SigningScope& scope, WallTime now);
+
+// All headers to send: those given, x-amz-content-sha256, x-amz-date, x-amz-security-token if there
+// is one, Authorization.
+http::Headers sign(
+    UnsignedRequest request,
+    const SigningScope& scope,
+    const Credentials& credentials,
+    WallTime now);
+
+}  // namespace stoker::sidecar
