@@ -1,0 +1,128 @@
+#include "sidecar/config/sidecar_config.h"
+
+#include <charconv>
+#include <set>
+
+#include <fmt/core.h>
+
+#include "common/config/config_reader.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+using config::ConfigReader;
+
+// sockaddr_un holds 107 bytes and a zero.
+constexpr std::size_t kSocketPathBytesMax = 107;
+
+void read_source(ConfigReader& in, SourceConfig& out) {
+    in.require("uri", out.uri);
+    in.read("endpoint", out.endpoint);
+    in.read("region", out.region);
+    in.read("pathStyle", out.path_style);
+    in.read("credentialsDirectory", out.credentials_directory);
+    in.read("caFile", out.ca_file);
+    if (!out.uri.empty() && !out.uri.starts_with("s3://") && !out.uri.starts_with("file:///")) {
+        in.mistake(
+            "uri",
+            fmt::format("\"{}\" must begin with s3:// or file:/// (an absolute path)", out.uri));
+    }
+}
+
+DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
+    DatasetConfig out;
+    in.require("name", out.name);
+    out.uid = out.name;
+    in.read("uid", out.uid);
+    if (!in.has("origin")) {
+        in.mistake("origin", "is required");
+    }
+    in.section("origin", [&out](ConfigReader& origin) { read_source(origin, out.source); });
+    in.require("directory", out.directory);
+    out.client_directory = out.directory;
+    in.read("clientDirectory", out.client_directory);
+    in.read("grant", out.grant_bytes);
+    in.read("window", out.window_bytes);
+    in.read("memory", out.memory_bytes);
+    in.read("readahead", out.readahead_bytes);
+    in.read("pageCache", out.page_cache_bytes);
+    in.read("maxInFlight", out.max_in_flight);
+    in.read("reservedFree", out.reserved_free);
+    if (!out.name.empty() && !names.insert(out.name).second) {
+        in.mistake("name", fmt::format("\"{}\" stands twice", out.name));
+    }
+    if (!out.directory.empty() && !out.directory.starts_with('/')) {
+        in.mistake("directory", "must be an absolute path");
+    }
+    if (out.max_in_flight == 0) {
+        in.mistake("maxInFlight", "must be at least 1");
+    }
+    if (!(out.reserved_free >= 0.0 && out.reserved_free < 1.0)) {
+        in.mistake("reservedFree", "must be at least 0 and less than 1");
+    }
+    if (out.window_bytes < mib(1) || out.memory_bytes < mib(1)) {
+        in.mistake(out.window_bytes < mib(1) ? "window" : "memory", "must be at least 1Mi");
+    }
+    return out;
+}
+
+void read_control(ConfigReader& in, ControlConfig& out) {
+    in.read("endpoint", out.endpoint);
+    in.read("caFile", out.ca_file);
+    in.read("tokenFile", out.token_file);
+    in.read("serverName", out.server_name);
+}
+
+void read_job(ConfigReader& in, JobConfig& out) {
+    in.read("namespace", out.pod_namespace);
+    in.read("pod", out.pod);
+    in.read("node", out.node);
+    in.read("trainingJob", out.training_job);
+    in.read("trainingJobUid", out.training_job_uid);
+    in.read("rank", out.rank);
+}
+
+JobConfig job_of(const EnvLookup& env) {
+    JobConfig out;
+    out.pod_namespace = env("POD_NAMESPACE").value_or("");
+    out.pod = env("POD_NAME").value_or("");
+    out.node = env("NODE_NAME").value_or("");
+    if (const auto index = env("JOB_COMPLETION_INDEX")) {
+        std::from_chars(index->data(), index->data() + index->size(), out.rank);
+    }
+    return out;
+}
+
+}  // namespace
+
+Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLookup& env) {
+    STOKER_TRY(auto in, ConfigReader::parse(text));
+    SidecarConfig out;
+    out.job = job_of(env);
+    out.control.ca_pem = env("STOKER_CONTROL_CA").value_or("");
+
+    in.read("socket", out.socket_path);
+    in.read("maxConnections", out.connections_max);
+    in.read("ioThreads", out.io_threads);
+    in.section("http", [&out](ConfigReader& http) { http.read("listen", out.http_listen); });
+    in.section("control", [&out](ConfigReader& control) { read_control(control, out.control); });
+    in.section("job", [&out](ConfigReader& job) { read_job(job, out.job); });
+    std::set<std::string> names;
+    in.each("datasets", [&](ConfigReader& dataset) {
+        out.datasets.push_back(read_dataset(dataset, names));
+    });
+    if (!in.has("datasets")) {
+        in.mistake("datasets", "is required");
+    }
+    if (out.io_threads == 0) {
+        in.mistake("ioThreads", "must be at least 1");
+    }
+    if (out.socket_path.size() > kSocketPathBytesMax) {
+        in.mistake("socket", fmt::format("is longer than {} bytes", kSocketPathBytesMax));
+    }
+    STOKER_TRY_VOID(in.finish());
+    return out;
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/result.h"
+
+namespace stoker::sidecar {
+
+// Where a dataset's bytes come from.
+struct SourceConfig {
+    std::string uri;       // s3://bucket/prefix or file:///directory
+    std::string endpoint;  // of the S3 API, empty: AWS by region
+    std::string region = "us-east-1";
+    bool path_style = true;             // http://host/bucket/key instead of http://bucket.host/key
+    std::string credentials_directory;  // files AWS_ACCESS_KEY_ID, …; empty: environment
+    std::string ca_file;                // to trust instead of the system's
+
+    bool operator==(const SourceConfig&) const = default;
+};
+
+struct DatasetConfig {
+    std::string name;  // as clients say it in their hello
+    std::string uid;   // names the dataset to the operator; the name unless set
+    SourceConfig source;
+    std::string directory;                   // the node directory as this process sees it
+    std::string client_directory;            // the same as clients see it; `directory` unless set
+    Bytes grant_bytes = Bytes::unlimited();  // until the operator says otherwise
+    Bytes window_bytes = mib(256);
+    Bytes memory_bytes = mib(64);  // payloads on their way from the origin to the disk
+    Bytes readahead_bytes = mib(32);
+    Bytes page_cache_bytes = Bytes::unlimited();
+    std::uint32_t max_in_flight = 64;
+    double reserved_free = 0.15;  // share of the file system that stays free
+
+    bool operator==(const DatasetConfig&) const = default;
+};
+
+// The link to the operator. Without an endpoint there is none, and the configured grants stand.
+struct ControlConfig {
+    std::string endpoint;     // host:port
+    std::string ca_file;      // PEM; or
+    std::string ca_pem;       // $STOKER_CONTROL_CA
+    std::string token_file;   // projected ServiceAccount token, read anew for every connection
+    std::string server_name;  // in its certificate, when it is not the endpoint's host
+
+    bool operator==(const ControlConfig&) const = default;
+};
+
+// Who we are in Kubernetes. All empty elsewhere.
+struct JobConfig {
+    std::string pod_namespace;
+    std::string pod;
+    std::string node;
+    std::string training_job;
+    std::string training_job_uid;
+    std::uint32_t rank = 0;
+
+    bool operator==(const JobConfig&) const = default;
+};
+
+struct SidecarConfig {
+    std::string socket_path = "/stoker/run/stoker.sock";
+    std::uint32_t socket_mode = 0660;
+    std::uint32_t connections_max = 1024;
+    std::uint32_t io_threads = 2;
+    std::string http_listen;  // host:port of /metrics, /healthz, /readyz, /status; empty: none
+    ControlConfig control;
+    JobConfig job;
+    std::vector<DatasetConfig> datasets;
+
+    bool operator==(const SidecarConfig&) const = default;
+};
+
+// The value of an environment variable, nullopt where it is not set.
+using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
+
+// docs/reference/sidecar-config.md. The job's fields fall back to $POD_NAMESPACE, $POD_NAME,
+// $NODE_NAME and $JOB_COMPLETION_INDEX, control.caFile to $STOKER_CONTROL_CA. kInvalidArgument:
+// every mistake, one a line.
+Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLookup& env);
+
+}  // namespace stoker::sidecar

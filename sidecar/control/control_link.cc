@@ -1,0 +1,210 @@
+#include "sidecar/control/control_link.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+#include <thread>
+
+#include <fmt/core.h>
+#include <grpcpp/grpcpp.h>
+
+#include "common/base/prng.h"
+#include "common/log/log.h"
+#include "common/runtime/named_thread.h"
+#include "proto/control/v1/control.grpc.pb.h"
+#include "sidecar/control/control_messages.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+namespace wire = ::stoker::control::v1;
+
+using Stream = grpc::ClientReaderWriter<wire::SidecarMessage, wire::OperatorMessage>;
+
+constexpr int kMessageBytesMax = 1 << 20;
+
+Result<std::string> read_file(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (!file) {
+        return fail(ErrorCode::kInvalidArgument, fmt::format("cannot read {}", path));
+    }
+    std::string out = text.str();
+    while (!out.empty() && (out.back() == '\n' || out.back() == '\r')) {
+        out.pop_back();
+    }
+    return out;
+}
+
+Result<std::string> read_ca(const ControlConfig& settings) {
+    if (!settings.ca_file.empty()) {
+        return read_file(settings.ca_file);
+    }
+    if (settings.ca_pem.empty()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "control.endpoint is set, but neither control.caFile nor $STOKER_CONTROL_CA");
+    }
+    return settings.ca_pem;
+}
+
+class GrpcLink final : public ControlLink {
+public:
+    GrpcLink(
+        ControlConfig settings,
+        const JobConfig& job,
+        const std::vector<DatasetConfig>& datasets,
+        LinkCallbacks callbacks,
+        LinkOptions options)
+        : settings_(std::move(settings)),
+          hello_(hello_message(job, datasets)),
+          callbacks_(std::move(callbacks)),
+          options_(options),
+          prng_(options.seed) {
+        thread_ = start_thread("control-link", [this](const std::stop_token& stop) { run(stop); });
+    }
+
+    [[nodiscard]] bool is_attached() const override { return attached_.load(); }
+
+private:
+    void run(const std::stop_token& stop);
+    // One connection from dialling to its end; the status says why it ended.
+    grpc::Status attach(const std::stop_token& stop);
+    void read_grants(Stream& stream);
+    void send_reports(Stream& stream, const std::stop_token& stop);
+    bool pause(Duration length, const std::stop_token& stop);
+    std::shared_ptr<grpc::Channel> dial(const std::string& ca) const;
+    void tell(const grpc::Status& status);
+
+    const ControlConfig settings_;
+    const wire::SidecarMessage hello_;
+    const LinkCallbacks callbacks_;
+    const LinkOptions options_;
+    std::atomic<bool> attached_{false};
+
+    // Only the link's own thread uses these.
+    Prng prng_;
+    std::uint64_t sequence_ = 0;
+    std::string told_;
+
+    std::mutex mutex_;
+    std::condition_variable_any wake_;
+    std::jthread thread_;  // last: it uses all of the above
+};
+
+bool GrpcLink::pause(Duration length, const std::stop_token& stop) {
+    std::unique_lock lock{mutex_};
+    wake_.wait_for(lock, stop, length, [] { return false; });
+    return !stop.stop_requested();
+}
+
+void GrpcLink::run(const std::stop_token& stop) {
+    Duration retry = options_.retry_min;
+    while (!stop.stop_requested()) {
+        const grpc::Status status = attach(stop);
+        if (attached_.exchange(false)) {
+            retry = options_.retry_min;
+        }
+        if (stop.stop_requested()) {
+            return;
+        }
+        tell(status);
+        const auto jittered = std::chrono::duration_cast<Duration>(retry * (0.5 + prng_.unit()));
+        pause(jittered, stop);
+        retry = std::min(retry + retry / 4, options_.retry_max);
+    }
+}
+
+// The same trouble is told once, not every few seconds for a day.
+void GrpcLink::tell(const grpc::Status& status) {
+    if (status.error_message() == told_) {
+        return;
+    }
+    told_ = status.error_message();
+    log::warning(
+        "not attached to the operator; running on the last grants",
+        {{"endpoint", settings_.endpoint}, {"reason", told_}});
+}
+
+std::shared_ptr<grpc::Channel> GrpcLink::dial(const std::string& ca) const {
+    grpc::ChannelArguments arguments;
+    // Each try is a connection of its own: behind the Service stands another replica, perhaps the
+    // leading one.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+    arguments.SetMaxReceiveMessageSize(kMessageBytesMax);
+    if (!settings_.server_name.empty()) {
+        arguments.SetSslTargetNameOverride(settings_.server_name);
+    }
+    grpc::SslCredentialsOptions tls;
+    tls.pem_root_certs = ca;
+    return grpc::CreateCustomChannel(settings_.endpoint, grpc::SslCredentials(tls), arguments);
+}
+
+grpc::Status GrpcLink::attach(const std::stop_token& stop) {
+    const auto ca = read_ca(settings_);
+    const auto token = settings_.token_file.empty() ? Result<std::string>{std::string{}}
+                                                    : read_file(settings_.token_file);
+    if (!ca || !token) {
+        const Error& error = !ca ? ca.error() : token.error();
+        return {grpc::StatusCode::FAILED_PRECONDITION, error.message};
+    }
+    const auto channel = dial(*ca);
+    const auto stub = wire::Control::NewStub(channel);
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + *token);
+    const std::stop_callback cancel_on_stop{stop, [&context] { context.TryCancel(); }};
+    const auto stream = stub->Attach(&context);
+    if (stream->Write(hello_)) {
+        std::jthread reader = start_thread(
+            "control-read", [this, &stream](const std::stop_token&) { read_grants(*stream); });
+        send_reports(*stream, stop);
+        context.TryCancel();  // the reader wakes up
+    }
+    return stream->Finish();
+}
+
+void GrpcLink::read_grants(Stream& stream) {
+    wire::OperatorMessage message;
+    while (stream.Read(&message)) {
+        if (!attached_.exchange(true)) {
+            log::info("attached to the operator", {{"endpoint", settings_.endpoint}});
+        }
+        for (const auto& grant : message.grants()) {
+            callbacks_.grant(plain_grant(grant));
+        }
+    }
+}
+
+void GrpcLink::send_reports(Stream& stream, const std::stop_token& stop) {
+    while (!stop.stop_requested()) {
+        if (!stream.Write(report_message(callbacks_.report(), ++sequence_))) {
+            return;
+        }
+        pause(options_.report_interval, stop);
+    }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ControlLink>> ControlLink::start(
+    const ControlConfig& settings,
+    const JobConfig& job,
+    std::vector<DatasetConfig> datasets,
+    LinkCallbacks callbacks,
+    LinkOptions options) {
+    STOKER_TRY(const std::string ca, read_ca(settings));
+    if (ca.find("BEGIN CERTIFICATE") == std::string::npos) {
+        return fail(ErrorCode::kInvalidArgument, "the operator's CA is not a PEM certificate");
+    }
+    return std::unique_ptr<ControlLink>{
+        std::make_unique<GrpcLink>(settings, job, datasets, std::move(callbacks), options)};
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,102 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "sidecar/config/sidecar_config.h"
+
+// The sidecar's end of proto/control/v1/control.proto, with plain values on our side of it.
+namespace stoker::sidecar {
+
+enum class ManifestStage : std::uint8_t { kListing, kReady, kFailed };
+
+// One dataset as this sidecar sees it. Counters are totals since its start.
+struct LinkDataset {
+    std::string name;
+    std::string uid;
+    bool leader = false;
+    ManifestStage stage = ManifestStage::kListing;
+    std::string error;
+    std::uint64_t objects_listed = 0;
+    std::string revision;
+    std::uint64_t samples = 0;
+    Bytes total_bytes{};
+    Bytes resident_bytes{};
+    std::uint64_t resident_samples = 0;
+    Bytes window_bytes{};
+    Bytes granted_bytes{};
+    Bytes cache_bytes_read{};
+    Bytes origin_bytes_read{};
+    std::uint64_t origin_requests = 0;
+    std::uint64_t hit_samples = 0;
+    std::uint64_t miss_samples = 0;
+    std::uint64_t corrupt_samples = 0;
+    bool admitting = true;
+};
+
+// What the trainers of this pod told, summed.
+struct LinkTrainer {
+    std::uint64_t epoch = 0;
+    std::uint64_t samples = 0;
+    Bytes bytes{};
+    std::uint64_t steps = 0;
+    Duration wait{};
+    Duration compute{};
+    std::uint64_t fallback_samples = 0;
+    std::uint64_t epoch_samples = 0;
+    std::uint64_t epoch_position = 0;
+};
+
+struct LinkReport {
+    std::vector<LinkDataset> datasets;
+    LinkTrainer trainer;
+};
+
+struct LinkGrant {
+    std::string dataset_uid;
+    Bytes resident_bytes{};
+    Duration valid{};
+    std::uint64_t origin_bytes_per_second = 0;  // 0: no limit
+    std::string reason;
+};
+
+// Both are called on the link's threads, one call of each at a time, and should return soon.
+struct LinkCallbacks {
+    std::function<LinkReport()> report;
+    std::function<void(const LinkGrant&)> grant;
+};
+
+struct LinkOptions {
+    Duration report_interval = std::chrono::seconds{2};
+    Duration retry_min =
+        std::chrono::milliseconds{200};  // a quarter more each time, up to retry_max, with jitter
+    Duration retry_max = std::chrono::seconds{15};
+    std::uint64_t seed = 0;  // of the jitter
+};
+
+// Keeps one stream to the operator open for ever: says who we are, reports every interval, hands
+// grants on. Whatever goes wrong is logged once per change and tried again; nothing else in the
+// sidecar waits for it. The token and the CA are read anew for every connection. Destruction closes
+// the stream and joins; after it no callback runs.
+class ControlLink {
+public:
+    // kInvalidArgument: no CA, or a file of the settings cannot be read now.
+    static Result<std::unique_ptr<ControlLink>> start(
+        const ControlConfig& settings,
+        const JobConfig& job,
+        std::vector<DatasetConfig> datasets,
+        LinkCallbacks callbacks,
+        LinkOptions options);
+
+    virtual ~ControlLink() = default;
+
+    [[nodiscard]] virtual bool is_attached() const = 0;
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,100 @@
+#include "sidecar/control/control_messages.h"
+
+#include "proto/control/v1/control.pb.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+namespace wire = ::stoker::control::v1;
+
+wire::ManifestState stage(ManifestStage value) {
+    switch (value) {
+        case ManifestStage::kListing:
+            return wire::MANIFEST_STATE_LISTING;
+        case ManifestStage::kReady:
+            return wire::MANIFEST_STATE_READY;
+        case ManifestStage::kFailed:
+            return wire::MANIFEST_STATE_FAILED;
+    }
+    return wire::MANIFEST_STATE_UNSPECIFIED;
+}
+
+void fill(wire::DatasetReport& out, const LinkDataset& in) {
+    out.set_name(in.name);
+    out.set_dataset_uid(in.uid);
+    out.set_leader(in.leader);
+    out.set_manifest_state(stage(in.stage));
+    out.set_error(in.error);
+    out.set_objects_listed(in.objects_listed);
+    out.set_revision(in.revision);
+    out.set_samples(in.samples);
+    out.set_total_bytes(in.total_bytes.count());
+    out.set_resident_bytes(in.resident_bytes.count());
+    out.set_resident_samples(in.resident_samples);
+    out.set_window_bytes(in.window_bytes.count());
+    out.set_granted_bytes(in.granted_bytes.count());
+    out.set_cache_bytes_read(in.cache_bytes_read.count());
+    out.set_origin_bytes_read(in.origin_bytes_read.count());
+    out.set_origin_requests(in.origin_requests);
+    out.set_hit_samples(in.hit_samples);
+    out.set_miss_samples(in.miss_samples);
+    out.set_corrupt_samples(in.corrupt_samples);
+    out.set_admitting(in.admitting);
+}
+
+void fill(wire::JobReport& out, const LinkTrainer& in) {
+    out.set_epoch(in.epoch);
+    out.set_samples(in.samples);
+    out.set_bytes(in.bytes.count());
+    out.set_steps(in.steps);
+    out.set_wait_ns(static_cast<std::uint64_t>(in.wait.count()));
+    out.set_compute_ns(static_cast<std::uint64_t>(in.compute.count()));
+    out.set_fallback_samples(in.fallback_samples);
+    out.set_epoch_samples(in.epoch_samples);
+    out.set_epoch_position(in.epoch_position);
+}
+
+}  // namespace
+
+wire::SidecarMessage hello_message(
+    const JobConfig& job, const std::vector<DatasetConfig>& datasets) {
+    wire::SidecarMessage message;
+    wire::Hello& hello = *message.mutable_hello();
+    hello.set_namespace_(job.pod_namespace);
+    hello.set_pod(job.pod);
+    hello.set_node(job.node);
+    hello.set_training_job(job.training_job);
+    hello.set_training_job_uid(job.training_job_uid);
+    hello.set_rank(static_cast<std::int32_t>(job.rank));
+    hello.set_version(STOKER_VERSION);
+    for (const DatasetConfig& dataset : datasets) {
+        wire::DatasetMount& mount = *hello.add_datasets();
+        mount.set_name(dataset.name);
+        mount.set_dataset_uid(dataset.uid);
+    }
+    return message;
+}
+
+wire::SidecarMessage report_message(const LinkReport& report, std::uint64_t sequence) {
+    wire::SidecarMessage message;
+    wire::Report& out = *message.mutable_report();
+    out.set_sequence(sequence);
+    for (const LinkDataset& dataset : report.datasets) {
+        fill(*out.add_datasets(), dataset);
+    }
+    fill(*out.mutable_job(), report.trainer);
+    return message;
+}
+
+LinkGrant plain_grant(const wire::Grant& grant) {
+    LinkGrant out;
+    out.dataset_uid = grant.dataset_uid();
+    out.resident_bytes = Bytes{grant.resident_bytes()};
+    out.valid = std::chrono::seconds{grant.valid_seconds()};
+    out.origin_bytes_per_second = grant.origin_bytes_per_second();
+    out.reason = grant.reason();
+    return out;
+}
+
+}  // namespace stoker::sidecar

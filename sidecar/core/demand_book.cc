@@ -1,0 +1,113 @@
+#include "sidecar/core/demand_book.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace stoker::sidecar {
+
+void DemandBook::connect(ConnectionId connection) {
+    const bool added = connections_.try_emplace(connection).second;
+    STOKER_CHECK(added, "a connection connects once");
+}
+
+DemandBook::Leftovers DemandBook::disconnect(ConnectionId id) {
+    const auto connection = connections_.extract(id);
+    STOKER_CHECK(!connection.empty(), "only a connection can disconnect");
+    Leftovers left{std::move(connection.mapped().held), {}};
+    const auto& tickets = connection.mapped().tickets;
+    for (const std::uint64_t ticket : tickets) {
+        const auto request = requests_.extract(ticket);
+        left.held.insert(
+            left.held.end(), request.mapped().ready.begin(), request.mapped().ready.end());
+    }
+    if (tickets.empty()) {
+        return left;
+    }
+    for (auto& [sample, places] : waiters_) {
+        std::erase_if(places, [&tickets](const Place& place) {
+            return std::ranges::find(tickets, place.ticket) != tickets.end();
+        });
+        if (places.empty()) {
+            left.abandoned.push_back(sample);
+        }
+    }
+    std::erase_if(waiters_, [](const auto& entry) { return entry.second.empty(); });
+    std::ranges::sort(left.abandoned);
+    return left;
+}
+
+std::vector<SampleIndex> DemandBook::take_held(ConnectionId connection) {
+    return std::exchange(connections_.at(connection).held, {});
+}
+
+bool DemandBook::release(ConnectionId connection, SampleIndex sample) {
+    auto& held = connections_.at(connection).held;
+    const auto found = std::ranges::lower_bound(held, sample);
+    if (found == held.end() || *found != sample) {
+        return false;
+    }
+    held.erase(found);
+    return true;
+}
+
+std::uint64_t DemandBook::open(
+    ConnectionId connection, std::uint64_t request_id, std::size_t count) {
+    STOKER_CHECK(count > 0, "an empty request needs no ticket");
+    const std::uint64_t ticket = next_ticket_++;
+    Request& request = requests_[ticket];
+    request.reply.connection = connection;
+    request.reply.request_id = request_id;
+    request.reply.outcomes.resize(count, FetchOutcome::kReadAtOrigin);
+    request.unresolved = count;
+    connections_.at(connection).tickets.push_back(ticket);
+    return ticket;
+}
+
+void DemandBook::wait(SampleIndex sample, Place place) {
+    waiters_[sample].push_back(place);
+}
+
+void DemandBook::settle(
+    SampleIndex sample, Place place, FetchOutcome outcome, std::string_view message) {
+    Request& request = requests_.at(place.ticket);
+    request.reply.outcomes[place.index] = outcome;
+    if (outcome == FetchOutcome::kReady) {
+        request.ready.push_back(sample);
+    } else if (outcome == FetchOutcome::kOriginError && request.reply.message.empty()) {
+        request.reply.message = message;
+    }
+    if (--request.unresolved == 0) {
+        finish(place.ticket);
+    }
+}
+
+std::uint32_t DemandBook::settle_all(
+    SampleIndex sample, FetchOutcome outcome, std::string_view message) {
+    const auto waiting = waiters_.extract(sample);
+    if (waiting.empty()) {
+        return 0;
+    }
+    for (const Place& place : waiting.mapped()) {
+        settle(sample, place, outcome, message);
+    }
+    return static_cast<std::uint32_t>(waiting.mapped().size());
+}
+
+std::size_t DemandBook::pending_requests(ConnectionId connection) const {
+    const auto found = connections_.find(connection);
+    return found == connections_.end() ? 0 : found->second.tickets.size();
+}
+
+void DemandBook::finish(std::uint64_t ticket) {
+    auto request = requests_.extract(ticket);
+    Connection& connection = connections_.at(request.mapped().reply.connection);
+    std::erase(connection.tickets, ticket);
+    auto& ready = request.mapped().ready;
+    connection.held.insert(connection.held.end(), ready.begin(), ready.end());
+    std::ranges::sort(connection.held);
+    replies_.push_back(std::move(request.mapped().reply));
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,333 @@
+#include "sidecar/core/fetch_engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "common/base/check.h"
+
+namespace stoker::sidecar {
+
+using domain::SegmentClass;
+
+namespace {
+
+constexpr std::size_t kRefusalMessagesMax = 4096;
+constexpr std::uint64_t kReadaheadPositionsMin = 8;
+constexpr std::uint64_t kReadaheadPositionsMax = 4096;
+
+std::uint32_t readahead_positions(const domain::ManifestView& manifest, Bytes readahead) {
+    const std::uint64_t count = std::max<std::uint64_t>(manifest.sample_count(), 1);
+    const std::uint64_t mean = std::max<std::uint64_t>(manifest.total_bytes().count() / count, 1);
+    return static_cast<std::uint32_t>(
+        std::clamp(readahead.count() / mean, kReadaheadPositionsMin, kReadaheadPositionsMax));
+}
+
+// Asking again cannot help: the object is gone, or is not the one that was listed.
+bool is_final(ErrorCode code) {
+    switch (code) {
+        case ErrorCode::kUnavailable:
+        case ErrorCode::kDeadlineExceeded:
+        case ErrorCode::kForbidden:  // credentials are repaired while jobs run
+        case ErrorCode::kResourceExhausted:
+        case ErrorCode::kCancelled:
+        case ErrorCode::kInternal:
+            return false;
+        default:
+            return true;
+    }
+}
+
+}  // namespace
+
+FetchEngine::FetchEngine(
+    const domain::ManifestView& manifest, EngineLimits limits, EngineGrant grant)
+    : limits_(limits),
+      grant_(grant),
+      table_(manifest),
+      resident_gate_(limits.store_gate),
+      window_gate_(limits.store_gate),
+      origin_gate_(limits.origin_gate),
+      readahead_positions_(readahead_positions(manifest, limits.readahead)) {}
+
+void FetchEngine::adopt(SampleIndex sample, SegmentClass segment_class) {
+    table_.adopt(sample, segment_class);
+    if (segment_class == SegmentClass::kWindow) {
+        table_.at(sample).spare = true;
+        spares_.push_back(sample);
+    }
+}
+
+Effects FetchEngine::open(TimePoint now) {
+    if (!spares_.empty()) {
+        sweep_at_ = now + limits_.adopt_grace;
+    }
+    origin_rate_.set(grant_.origin_bytes_per_second, now);
+    enforce_grant();
+    return pump(now);
+}
+
+void FetchEngine::on_connect(ConnectionId connection, std::optional<StreamId> stream) {
+    book_.connect(connection);
+    stream_of_[connection] = stream;
+    if (stream) {
+        streams_.join(*stream);
+    }
+}
+
+Effects FetchEngine::on_disconnect(ConnectionId connection, TimePoint now) {
+    const auto left = book_.disconnect(connection);
+    for (const SampleIndex sample : left.abandoned) {
+        table_.at(sample).demanded = false;
+        consider(sample);
+    }
+    for (const SampleIndex sample : left.held) {
+        release(sample);
+    }
+    const auto stream = stream_of_.at(connection);
+    stream_of_.erase(connection);
+    if (stream) {
+        if (const auto plan = streams_.leave(*stream)) {
+            release_plan(*plan);
+        }
+    }
+    return pump(now);
+}
+
+Effects FetchEngine::on_plan(ConnectionId connection, StreamPlan plan, TimePoint now) {
+    const auto stream = stream_of_.at(connection);
+    STOKER_CHECK(stream.has_value(), "a plan belongs to a stream");
+    for (std::uint32_t position = plan.frontier(); position < plan.length(); ++position) {
+        if (!plan.is_read(position)) {
+            ++table_.at(plan.sample_at(position)).needs;
+        }
+    }
+    if (const auto old = streams_.replace_plan(*stream, std::move(plan))) {
+        release_plan(*old);
+    }
+    return pump(now);
+}
+
+Effects FetchEngine::on_consumed(
+    ConnectionId connection,
+    std::uint64_t epoch,
+    const std::vector<SampleIndex>& samples,
+    TimePoint now) {
+    const auto stream_id = stream_of_.at(connection);
+    Stream* stream = stream_id ? streams_.with_plan(*stream_id) : nullptr;
+    const bool current = stream != nullptr && stream->plan->epoch() == epoch;
+    const bool leave_cache = table_.account().resident > limits_.page_cache;
+    for (const SampleIndex sample : samples) {
+        SampleRecord& record = table_.at(sample);
+        if (current && stream->plan->read(sample)) {
+            --record.needs;
+        }
+        if (book_.release(connection, sample)) {
+            --record.holds;
+        }
+        consider(sample);
+        if (leave_cache && record.state == SampleState::kStored && record.needs == 0) {
+            effects_.wont_need.push_back(sample);
+        }
+    }
+    return pump(now);
+}
+
+Effects FetchEngine::on_fetch(
+    ConnectionId connection,
+    std::uint64_t request_id,
+    const std::vector<SampleIndex>& samples,
+    TimePoint now) {
+    const auto held = book_.take_held(connection);
+    if (samples.empty()) {
+        effects_.replies.push_back({connection, request_id, {}, {}});
+    } else {
+        const std::uint64_t ticket = book_.open(connection, request_id, samples.size());
+        counters_.demanded_samples += samples.size();
+        for (std::uint32_t i = 0; i < samples.size(); ++i) {
+            const bool suspicious = std::ranges::binary_search(held, samples[i]);
+            demand(samples[i], {ticket, i}, suspicious);
+        }
+    }
+    for (const SampleIndex sample : held) {
+        release(sample);
+    }
+    return pump(now);
+}
+
+void FetchEngine::demand(SampleIndex sample, DemandBook::Place place, bool suspicious) {
+    SampleRecord& record = table_.at(sample);
+    if (record.state == SampleState::kStored && !record.verifying && !suspicious) {
+        ++record.holds;
+        ++counters_.demand_ready_samples;
+        book_.settle(sample, place, FetchOutcome::kReady, {});
+        return;
+    }
+    if (record.state == SampleState::kRefused) {
+        const auto words = refusals_.find(sample);
+        ++counters_.demand_failed_samples;
+        book_.settle(
+            sample,
+            place,
+            FetchOutcome::kOriginError,
+            words == refusals_.end()
+                ? fmt::format("sample {} is not at the origin as it was listed", sample)
+                : words->second);
+        return;
+    }
+    if (record.state == SampleState::kStored && !record.verifying) {
+        record.verifying = true;
+        effects_.verifies.push_back(sample);
+    }
+    if (record.state == SampleState::kAbsent && !record.demanded) {
+        demand_queue_.push_back(sample);
+    }
+    record.demanded = true;
+    book_.wait(sample, place);
+}
+
+Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
+    gate_of(table_.at(sample).segment_class).on_success();
+    origin_gate_.on_success();
+    last_origin_error_.clear();
+    if (is_admitting()) {
+        last_store_error_.clear();
+    }
+    table_.finish(sample);
+    ++counters_.stored_samples;
+    counters_.stored_bytes += table_.payload_bytes(sample).count();
+    settle_ready(sample);
+    return pump(now);
+}
+
+Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now) {
+    SampleRecord& record = table_.at(sample);
+    gate_of(record.segment_class).on_abandoned();
+    table_.abandon(sample);
+    ++counters_.origin_failures;
+    last_origin_error_ = error.message;
+    if (is_final(error.code)) {
+        origin_gate_.on_success();  // it answers
+        table_.refuse(sample);
+        if (refusals_.size() < kRefusalMessagesMax) {
+            refusals_[sample] = error.message;
+        }
+        settle_failed(sample, error.message);
+        return pump(now);
+    }
+    if (error.code == ErrorCode::kResourceExhausted) {
+        record.failures =
+            UINT8_MAX;  // too large for the origin's memory: clients read it themselves
+        settle_bypassed(sample);
+        return pump(now);
+    }
+    origin_gate_.on_failure(now);
+    if (record.demanded) {
+        settle_failed(sample, error.message);
+    } else {
+        record.failures = static_cast<std::uint8_t>(std::min(record.failures + 1, 255));
+    }
+    streams_.rewind(sample);
+    return pump(now);
+}
+
+Effects FetchEngine::on_store_failed(SampleIndex sample, const Error& error, TimePoint now) {
+    gate_of(table_.at(sample).segment_class).on_failure(now);
+    origin_gate_.on_success();
+    table_.abandon(sample);
+    ++counters_.store_failures;
+    last_store_error_ = error.message;
+    settle_bypassed(sample);
+    streams_.rewind(sample);
+    return pump(now);
+}
+
+Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now) {
+    SampleRecord& record = table_.at(sample);
+    STOKER_CHECK(record.verifying, "only a sample that is being verified can be found intact");
+    record.verifying = false;
+    if (intact) {
+        settle_ready(sample);
+        return pump(now);
+    }
+    ++counters_.corrupt_samples;
+    table_.remove(sample);
+    streams_.rewind(sample);
+    if (record.demanded) {
+        demand_queue_.push_back(sample);
+    }
+    return pump(now);
+}
+
+Effects FetchEngine::on_grant(EngineGrant grant, TimePoint now) {
+    grant_ = grant;
+    origin_rate_.set(grant.origin_bytes_per_second, now);
+    enforce_grant();
+    return pump(now);
+}
+
+Effects FetchEngine::tick(TimePoint now) {
+    sweep_adopted(now);
+    return pump(now);
+}
+
+std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
+    if (more_to_scan_) {
+        return now;
+    }
+    std::optional<TimePoint> next = sweep_at_;
+    if (const auto at = origin_rate_.allows_at(now)) {
+        next = std::min(next.value_or(*at), *at);
+    }
+    for (const AdmissionGate* gate : {&resident_gate_, &window_gate_, &origin_gate_}) {
+        const auto at = gate->reopens_at();
+        if (at && *at > now) {
+            next = std::min(next.value_or(*at), *at);
+        }
+    }
+    return next;
+}
+
+bool FetchEngine::is_admitting() const {
+    return resident_gate_.is_open() && window_gate_.is_open();
+}
+
+AdmissionGate& FetchEngine::gate_of(SegmentClass segment_class) {
+    return segment_class == SegmentClass::kResident ? resident_gate_ : window_gate_;
+}
+
+void FetchEngine::settle_ready(SampleIndex sample) {
+    SampleRecord& record = table_.at(sample);
+    record.demanded = false;
+    record.holds += book_.settle_all(sample, FetchOutcome::kReady);
+    consider(sample);
+}
+
+void FetchEngine::settle_bypassed(SampleIndex sample) {
+    table_.at(sample).demanded = false;
+    counters_.demand_bypassed_samples += book_.settle_all(sample, FetchOutcome::kReadAtOrigin);
+}
+
+void FetchEngine::settle_failed(SampleIndex sample, const std::string& message) {
+    table_.at(sample).demanded = false;
+    counters_.demand_failed_samples +=
+        book_.settle_all(sample, FetchOutcome::kOriginError, message);
+}
+
+void FetchEngine::release(SampleIndex sample) {
+    --table_.at(sample).holds;
+    consider(sample);
+}
+
+void FetchEngine::release_plan(const StreamPlan& plan) {
+    for (std::uint32_t position = plan.frontier(); position < plan.length(); ++position) {
+        if (!plan.is_read(position)) {
+            const SampleIndex sample = plan.sample_at(position);
+            --table_.at(sample).needs;
+            consider(sample);
+        }
+    }
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,216 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "common/base/error.h"
+#include "common/domain/manifest.h"
+#include "common/domain/residency_word.h"
+#include "sidecar/core/admission_gate.h"
+#include "sidecar/core/byte_rate.h"
+#include "sidecar/core/demand_book.h"
+#include "sidecar/core/sample_table.h"
+#include "sidecar/core/stream_plan.h"
+#include "sidecar/core/stream_set.h"
+
+namespace stoker::sidecar {
+
+struct EngineLimits {
+    Bytes window = mib(256);           // record bytes of class window: unread, held or in flight
+    Bytes memory = mib(64);            // payload bytes in flight; a larger sample is never cached
+    std::uint32_t max_in_flight = 32;  // fetches
+    Bytes readahead = mib(32);         // residents announced to the page cache before each reader
+    Bytes page_cache = Bytes::unlimited();  // above: residents leave the page cache behind readers
+    Duration adopt_grace = std::chrono::seconds{10};  // for window samples found when opening
+    AdmissionGate::Limits store_gate{};
+    AdmissionGate::Limits origin_gate{std::chrono::milliseconds{250}, std::chrono::seconds{10}};
+};
+
+// Bytes that may be resident here, and until when new ones may be admitted. Without an end: for
+// ever.
+struct EngineGrant {
+    Bytes resident_bytes{};
+    std::optional<TimePoint> valid_until;
+    std::uint64_t origin_bytes_per_second = 0;  // for prefetches; 0: no limit
+};
+
+struct StartFetch {
+    SampleIndex sample = 0;
+    domain::SegmentClass segment_class = domain::SegmentClass::kWindow;
+
+    bool operator==(const StartFetch&) const = default;
+};
+
+// What the edge has to do, in this order: drops, fetches, and the rest. Ids only, never payload.
+struct Effects {
+    std::vector<SampleIndex> drops;
+    std::vector<StartFetch> fetches;    // each is answered by one of on_stored and the two failures
+    std::vector<SampleIndex> verifies;  // each is answered by on_verified
+    std::vector<SampleIndex> will_need;
+    std::vector<SampleIndex> wont_need;
+    std::vector<FetchReply> replies;
+};
+
+// Totals since the start.
+struct EngineCounters {
+    std::uint64_t demanded_samples = 0;
+    std::uint64_t demand_ready_samples = 0;     // were there already when they were asked for
+    std::uint64_t demand_bypassed_samples = 0;  // answered by kReadAtOrigin
+    std::uint64_t demand_failed_samples = 0;    // answered by kOriginError
+    std::uint64_t fetches = 0;
+    std::uint64_t stored_samples = 0;
+    std::uint64_t stored_bytes = 0;  // payload
+    std::uint64_t origin_failures = 0;
+    std::uint64_t store_failures = 0;
+    std::uint64_t corrupt_samples = 0;
+    std::uint64_t dropped_window_samples = 0;    // after everybody had read them
+    std::uint64_t evicted_window_samples = 0;    // before that, to make room
+    std::uint64_t dropped_resident_samples = 0;  // because the grant shrank
+
+    bool operator==(const EngineCounters&) const = default;
+};
+
+// The mind of one dataset on one node: which sample is fetched when, where it is kept and when it
+// goes. A sans-io machine: every method takes an event and `now`, and returns what to do.
+//
+// Promises. Every demand fetch is answered, whatever the origin and the disk do. At most one fetch
+// of a sample is in flight. Resident record bytes never exceed the grant and window record bytes
+// never exceed their budget, both counted with what is in flight; residents that lose their grant
+// while a client holds them are counted apart until it lets go. A window sample is dropped as soon
+// as nobody needs or holds it, and before that only to make room for a demand (the one that is
+// needed last goes first), or when it is needed later than anything prefetched.
+//
+// Admission is never-evict (CoorDL, section 4.1): what comes first stays while the grant lasts,
+// which keeps a uniform subset of a randomly ordered epoch, so w of the dataset resident costs
+// exactly (1-w)N fetches an epoch.
+//
+// Not thread-safe: one owner. `manifest` must outlive it. Ids in events must be below its sample
+// count.
+class FetchEngine {
+public:
+    FetchEngine(const domain::ManifestView& manifest, EngineLimits limits, EngineGrant grant);
+
+    // What the store found when it opened; before any other event. open() ends this.
+    void adopt(SampleIndex sample, domain::SegmentClass segment_class);
+    Effects open(TimePoint now);
+
+    // Without a stream the connection reads without a plan.
+    void on_connect(ConnectionId connection, std::optional<StreamId> stream);
+    Effects on_disconnect(ConnectionId connection, TimePoint now);
+
+    // Replaces the plan of the connection's stream, which it must have.
+    Effects on_plan(ConnectionId connection, StreamPlan plan, TimePoint now);
+
+    // Samples of another epoch than the plan's are only released.
+    Effects on_consumed(
+        ConnectionId connection,
+        std::uint64_t epoch,
+        const std::vector<SampleIndex>& samples,
+        TimePoint now);
+
+    // Releases what earlier answered fetches of the connection hold. A sample that one of those
+    // made ready and that is asked for again is suspected to be damaged, and verified first.
+    Effects on_fetch(
+        ConnectionId connection,
+        std::uint64_t request_id,
+        const std::vector<SampleIndex>& samples,
+        TimePoint now);
+
+    Effects on_stored(SampleIndex sample, TimePoint now);
+
+    // kNotFound, kConflict and their like are final; what is_retryable() or kForbidden is tried
+    // again; kResourceExhausted sends clients to the origin themselves.
+    Effects on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now);
+
+    // Nothing was stored. The sample's class is not admitted for a while.
+    Effects on_store_failed(SampleIndex sample, const Error& error, TimePoint now);
+
+    // Not intact: the store has dropped it already.
+    Effects on_verified(SampleIndex sample, bool intact, TimePoint now);
+
+    Effects on_grant(EngineGrant grant, TimePoint now);
+
+    // Does what time alone allows. Call it at next_deadline(); calling it more often is harmless.
+    Effects tick(TimePoint now);
+    [[nodiscard]] std::optional<TimePoint> next_deadline(TimePoint now) const;
+
+    [[nodiscard]] const ByteAccount& account() const { return table_.account(); }
+
+    [[nodiscard]] const EngineCounters& counters() const { return counters_; }
+
+    [[nodiscard]] const EngineGrant& grant() const { return grant_; }
+
+    // False while the disk is full or failing; last_store_error() says why.
+    [[nodiscard]] bool is_admitting() const;
+
+    [[nodiscard]] const std::string& last_store_error() const { return last_store_error_; }
+
+    // Empty once a fetch has worked again.
+    [[nodiscard]] const std::string& last_origin_error() const { return last_origin_error_; }
+
+    [[nodiscard]] std::size_t pending_requests(ConnectionId connection) const {
+        return book_.pending_requests(connection);
+    }
+
+    [[nodiscard]] const SampleRecord& sample(SampleIndex sample) const { return table_.at(sample); }
+
+private:
+    enum class Verdict : std::uint8_t { kResident, kWindow, kFull, kShut, kNever };
+
+    // Where may the sample go now? Evicts nothing.
+    [[nodiscard]] Verdict judge(SampleIndex sample, TimePoint now) const;
+    Verdict judge_with_room(SampleIndex sample, TimePoint now, bool demanded);
+    bool evict_one(bool demanded);
+    [[nodiscard]] bool may_evict(SampleIndex sample) const;
+    [[nodiscard]] bool fits_memory(SampleIndex sample) const;
+    [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
+
+    AdmissionGate& gate_of(domain::SegmentClass segment_class);
+
+    void demand(SampleIndex sample, DemandBook::Place place, bool suspicious);
+    void settle_ready(SampleIndex sample);
+    void settle_bypassed(SampleIndex sample);
+    void settle_failed(SampleIndex sample, const std::string& message);
+    void release(SampleIndex sample);
+    void release_plan(const StreamPlan& plan);
+    void consider(SampleIndex sample);
+    void drop(SampleIndex sample);
+    void enforce_grant();
+    void sweep_adopted(TimePoint now);
+
+    Effects pump(TimePoint now);
+    bool pump_demand(TimePoint now);
+    void pump_prefetch(TimePoint now);
+    void pump_readahead();
+    void start(SampleIndex sample, domain::SegmentClass segment_class, TimePoint now);
+
+    EngineLimits limits_;
+    EngineGrant grant_;
+    SampleTable table_;
+    StreamSet streams_;
+    DemandBook book_;
+    std::map<ConnectionId, std::optional<StreamId>> stream_of_;
+    std::deque<SampleIndex> demand_queue_;  // absent and demanded, oldest first; may hold stale ids
+    std::deque<SampleIndex> spares_;        // window samples needed late or by nobody; may be stale
+    std::map<SampleIndex, std::string> refusals_;  // the origin's words, bounded
+    AdmissionGate resident_gate_;
+    AdmissionGate window_gate_;
+    AdmissionGate origin_gate_;  // for prefetches
+    ByteRate origin_rate_;       // likewise; demands take from it without waiting
+    std::optional<TimePoint> sweep_at_;
+    std::uint32_t readahead_positions_ = 0;
+    bool more_to_scan_ = false;
+    std::string last_store_error_;
+    std::string last_origin_error_;
+    EngineCounters counters_;
+    Effects effects_;
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/domain/manifest.h"
+#include "common/domain/residency_word.h"
+#include "sidecar/core/stream_plan.h"
+
+namespace stoker::sidecar {
+
+enum class SampleState : std::uint8_t {
+    kAbsent,    // not on this node
+    kFetching,  // on its way from the origin or into the store; its bytes are reserved already
+    kStored,    // readable by clients
+    kRefused,   // the origin does not have it as listed: final for this revision
+};
+
+// What the engine remembers of one sample: 12 bytes.
+struct SampleRecord {
+    std::uint32_t needs = 0;  // unread occurrences in the current plans of all streams
+    std::uint32_t holds = 0;  // answered demand fetches that were not released yet
+    SampleState state = SampleState::kAbsent;
+    domain::SegmentClass segment_class =
+        domain::SegmentClass::kAbsent;  // while fetching and stored
+    std::uint8_t failures = 0;          // of prefetches, since the last success; saturates
+    bool demanded : 1 = false;          // a demand fetch waits for it
+    bool doomed : 1 = false;     // a resident without a grant, kept only for those who hold it
+    bool verifying : 1 = false;  // its checksum is being read again
+    bool spare : 1 = false;      // stands in the queue of spare window samples
+};
+
+static_assert(sizeof(SampleRecord) == 12);
+
+struct ByteAccount {
+    Bytes resident{};   // record bytes of class resident, stored or reserved, doomed ones left out
+    Bytes window{};     // the same of class window
+    Bytes doomed{};     // residents above a shrunken grant that a client still holds
+    Bytes in_flight{};  // payload bytes in memory or on their way
+    std::uint32_t in_flight_samples = 0;
+    std::uint64_t resident_samples = 0;  // stored only
+    std::uint64_t window_samples = 0;    // stored only
+
+    bool operator==(const ByteAccount&) const = default;
+};
+
+// The state of every sample of one revision on one node, and the byte sums that follow from it.
+// Transitions keep the account exact; a transition from a wrong state is a bug and crashes. Not
+// thread-safe; `manifest` must outlive it.
+class SampleTable {
+public:
+    explicit SampleTable(const domain::ManifestView& manifest);
+
+    [[nodiscard]] std::uint64_t size() const { return records_.size(); }
+
+    [[nodiscard]] const ByteAccount& account() const { return account_; }
+
+    [[nodiscard]] SampleRecord& at(SampleIndex sample) { return records_[sample]; }
+
+    [[nodiscard]] const SampleRecord& at(SampleIndex sample) const { return records_[sample]; }
+
+    [[nodiscard]] Bytes payload_bytes(SampleIndex sample) const;
+
+    // What the sample takes in a segment, header and padding included.
+    [[nodiscard]] Bytes record_bytes(SampleIndex sample) const;
+
+    // absent → stored, for what the store found when it opened.
+    void adopt(SampleIndex sample, domain::SegmentClass segment_class);
+
+    // absent → fetching: reserves the bytes of its class and of the memory.
+    void start(SampleIndex sample, domain::SegmentClass segment_class);
+
+    // fetching → stored, and fetching → absent.
+    void finish(SampleIndex sample);
+    void abandon(SampleIndex sample);
+
+    // absent → refused.
+    void refuse(SampleIndex sample);
+
+    // stored → absent.
+    void remove(SampleIndex sample);
+
+    // A resident (stored or on its way) stops counting against the grant until it is removed.
+    void doom(SampleIndex sample);
+
+    // A stored window sample that nobody needs, or a doomed one, and that nobody holds, waits for
+    // or verifies: it has to go.
+    [[nodiscard]] bool is_superfluous(SampleIndex sample) const;
+
+private:
+    Bytes& class_bytes(const SampleRecord& record);
+    std::uint64_t& stored_count(const SampleRecord& record);
+    void leave_flight(SampleIndex sample);
+
+    const domain::ManifestView* manifest_;
+    std::vector<SampleRecord> records_;
+    ByteAccount account_;
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,72 @@
+#include "sidecar/core/stream_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace stoker::sidecar {
+
+Result<StreamPlan> StreamPlan::make(
+    std::uint64_t epoch,
+    std::vector<SampleIndex> samples,
+    std::uint64_t start,
+    std::uint64_t sample_count) {
+    if (samples.size() >= std::numeric_limits<std::uint32_t>::max()) {
+        return fail(ErrorCode::kInvalidArgument, "an epoch plan has 2^32 positions or more");
+    }
+    if (start > samples.size()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("plan starts at {} but has {} positions", start, samples.size()));
+    }
+    const auto foreign =
+        std::ranges::find_if(samples, [&](SampleIndex id) { return id >= sample_count; });
+    if (foreign != samples.end()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("plan names sample {}, the dataset has {}", *foreign, sample_count));
+    }
+    StreamPlan plan;
+    plan.epoch_ = epoch;
+    plan.samples_ = std::move(samples);
+    plan.by_sample_.resize(plan.samples_.size());
+    std::iota(plan.by_sample_.begin(), plan.by_sample_.end(), 0U);
+    std::ranges::sort(plan.by_sample_, [&plan](std::uint32_t a, std::uint32_t b) {
+        return std::pair{plan.samples_[a], a} < std::pair{plan.samples_[b], b};
+    });
+    plan.read_.assign(plan.samples_.size(), false);
+    std::fill_n(plan.read_.begin(), static_cast<std::ptrdiff_t>(start), true);
+    plan.frontier_ = static_cast<std::uint32_t>(start);
+    plan.read_count_ = plan.frontier_;
+    return plan;
+}
+
+std::optional<std::uint32_t> StreamPlan::next_position(SampleIndex sample) const {
+    const auto of_sample = std::ranges::equal_range(
+        by_sample_, sample, {}, [this](std::uint32_t position) { return samples_[position]; });
+    // Occurrences are read in order, so the read ones come first.
+    const auto unread = std::ranges::partition_point(
+        of_sample, [this](std::uint32_t position) { return read_[position]; });
+    if (unread == of_sample.end()) {
+        return std::nullopt;
+    }
+    return *unread;
+}
+
+bool StreamPlan::read(SampleIndex sample) {
+    const auto position = next_position(sample);
+    if (!position) {
+        return false;
+    }
+    read_[*position] = true;
+    ++read_count_;
+    while (frontier_ < length() && read_[frontier_]) {
+        ++frontier_;
+    }
+    return true;
+}
+
+}  // namespace stoker::sidecar

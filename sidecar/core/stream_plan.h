@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/domain/ids.h"
+
+namespace stoker::sidecar {
+
+// Ids are dense and a manifest holds fewer than 2^32 of them, so plans and tables keep them in 32
+// bits.
+using SampleIndex = std::uint32_t;
+
+constexpr SampleIndex index_of(domain::SampleId sample) {
+    return static_cast<SampleIndex>(sample.value());
+}
+
+// The samples that one stream will read in one epoch, in order, and which of them it has read. A
+// sample may occur more than once (padding, draws with replacement); its occurrences are read in
+// plan order. 8 bytes and 1 bit a position. Pure value; not thread-safe.
+class StreamPlan {
+public:
+    // Positions before `start` count as read (a resume in mid-epoch). Sorts an index: O(n log n),
+    // so make it off the engine's thread. kInvalidArgument: an id at or above `sample_count`,
+    // `start` past the end, 2^32 positions.
+    static Result<StreamPlan> make(
+        std::uint64_t epoch,
+        std::vector<SampleIndex> samples,
+        std::uint64_t start,
+        std::uint64_t sample_count);
+
+    [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
+
+    [[nodiscard]] std::uint32_t length() const {
+        return static_cast<std::uint32_t>(samples_.size());
+    }
+
+    [[nodiscard]] SampleIndex sample_at(std::uint32_t position) const { return samples_[position]; }
+
+    [[nodiscard]] bool is_read(std::uint32_t position) const { return read_[position]; }
+
+    // The lowest unread position; length() when everything was read.
+    [[nodiscard]] std::uint32_t frontier() const { return frontier_; }
+
+    // How many positions were read, those before the start included.
+    [[nodiscard]] std::uint32_t read_count() const { return read_count_; }
+
+    // The first unread position of `sample`. O(log n).
+    [[nodiscard]] std::optional<std::uint32_t> next_position(SampleIndex sample) const;
+
+    // Marks the first unread occurrence as read. False where there is none: a repeated or foreign
+    // sample.
+    bool read(SampleIndex sample);
+
+private:
+    StreamPlan() = default;
+
+    std::uint64_t epoch_ = 0;
+    std::vector<SampleIndex> samples_;
+    std::vector<std::uint32_t> by_sample_;  // positions, sorted by (sample, position)
+    std::vector<bool> read_;
+    std::uint32_t frontier_ = 0;
+    std::uint32_t read_count_ = 0;
+};
+
+}  // namespace stoker::sidecar

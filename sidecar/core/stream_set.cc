@@ -1,0 +1,171 @@
+#include "sidecar/core/stream_set.h"
+
+#include <utility>
+#include <vector>
+
+#include "common/base/check.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+// Moves the cursor to the next unread wanted position. False: `steps` ran out before the answer was
+// known.
+bool advance(Stream& stream, const std::function<bool(SampleIndex)>& wants, std::uint32_t& steps) {
+    const StreamPlan& plan = *stream.plan;
+    stream.cursor = std::max(stream.cursor, plan.frontier());
+    while (stream.cursor < plan.length()) {
+        if (!plan.is_read(stream.cursor) && wants(plan.sample_at(stream.cursor))) {
+            break;
+        }
+        if (steps == 0) {
+            return false;
+        }
+        --steps;
+        ++stream.cursor;
+        stream.high_water = std::max(stream.high_water, stream.cursor);
+    }
+    return true;
+}
+
+std::uint32_t ahead(const Stream& stream) {
+    const std::uint32_t frontier = stream.plan->frontier();
+    return stream.high_water > frontier ? stream.high_water - frontier : 0;
+}
+
+}  // namespace
+
+std::optional<StreamPlan> StreamSet::leave(StreamId stream) {
+    const auto found = streams_.find(stream);
+    STOKER_CHECK(found != streams_.end(), "a stream is left only by those who joined it");
+    if (--found->second.connections > 0) {
+        return std::nullopt;
+    }
+    std::optional<StreamPlan> plan;
+    plan.swap(found->second.plan);
+    streams_.erase(found);
+    return plan;
+}
+
+std::optional<StreamPlan> StreamSet::replace_plan(StreamId id, StreamPlan plan) {
+    Stream& stream = streams_.at(id);
+    auto old = std::exchange(stream.plan, std::move(plan));
+    stream.cursor = stream.high_water = stream.readahead = stream.plan->frontier();
+    return old;
+}
+
+Stream* StreamSet::with_plan(StreamId stream) {
+    const auto found = streams_.find(stream);
+    return found == streams_.end() || !found->second.plan ? nullptr : &found->second;
+}
+
+void StreamSet::rewind(SampleIndex sample) {
+    for (auto& [id, stream] : streams_) {
+        if (!stream.plan) {
+            continue;
+        }
+        if (const auto position = stream.plan->next_position(sample)) {
+            stream.cursor = std::min(stream.cursor, *position);
+        }
+    }
+}
+
+void StreamSet::rewind_all() {
+    for (auto& [id, stream] : streams_) {
+        stream.cursor = 0;
+    }
+}
+
+std::optional<std::uint32_t> StreamSet::distance(SampleIndex sample) const {
+    std::optional<std::uint32_t> nearest;
+    for (const auto& [id, stream] : streams_) {
+        if (!stream.plan) {
+            continue;
+        }
+        if (const auto position = stream.plan->next_position(sample)) {
+            const std::uint32_t distance = *position - stream.plan->frontier();
+            nearest = std::min(nearest.value_or(distance), distance);
+        }
+    }
+    return nearest;
+}
+
+bool StreamSet::is_near(SampleIndex sample) const {
+    return std::ranges::any_of(streams_, [sample](const auto& entry) {
+        const Stream& stream = entry.second;
+        if (!stream.plan) {
+            return false;
+        }
+        const auto position = stream.plan->next_position(sample);
+        return position && *position < stream.high_water;
+    });
+}
+
+std::optional<Candidate> StreamSet::nearest(
+    const std::function<bool(SampleIndex)>& wants, std::uint32_t& steps) {
+    std::optional<Candidate> best;
+    for (auto& [id, stream] : streams_) {
+        if (!stream.plan) {
+            continue;
+        }
+        if (!advance(stream, wants, steps)) {
+            return std::nullopt;
+        }
+        if (stream.cursor == stream.plan->length()) {
+            continue;
+        }
+        const std::uint32_t distance = stream.cursor - stream.plan->frontier();
+        if (!best || distance < best->distance) {
+            best = Candidate{stream.plan->sample_at(stream.cursor), distance};
+        }
+    }
+    return best;
+}
+
+std::optional<SampleIndex> StreamSet::farthest(
+    const std::function<bool(SampleIndex)>& may_go, std::uint32_t& steps) {
+    std::vector<Stream*> by_lead;
+    for (auto& [id, stream] : streams_) {
+        if (stream.plan) {
+            by_lead.push_back(&stream);
+        }
+    }
+    std::ranges::stable_sort(by_lead, std::greater{}, [](const Stream* s) { return ahead(*s); });
+    for (Stream* stream : by_lead) {
+        const StreamPlan& plan = *stream->plan;
+        while (stream->high_water > plan.frontier() && steps > 0) {
+            --steps;
+            const std::uint32_t position = --stream->high_water;
+            stream->cursor = std::min(stream->cursor, position);
+            const SampleIndex sample = plan.sample_at(position);
+            if (plan.is_read(position) || !may_go(sample)) {
+                continue;
+            }
+            // What another reader needs much sooner is not far.
+            if (distance(sample).value_or(0) >= (position - plan.frontier()) / 2) {
+                return sample;
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+void StreamSet::read_ahead(
+    std::uint32_t distance, const std::function<void(SampleIndex)>& announce) {
+    for (auto& [id, stream] : streams_) {
+        if (!stream.plan) {
+            continue;
+        }
+        const StreamPlan& plan = *stream.plan;
+        const auto end =
+            std::min<std::uint64_t>(plan.length(), std::uint64_t{plan.frontier()} + distance);
+        stream.readahead = std::max(stream.readahead, plan.frontier());
+        for (; stream.readahead < end; ++stream.readahead) {
+            if (!plan.is_read(stream.readahead)) {
+                announce(plan.sample_at(stream.readahead));
+            }
+        }
+    }
+}
+
+}  // namespace stoker::sidecar

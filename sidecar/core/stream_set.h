@@ -1,0 +1,80 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "common/base/strong.h"
+#include "sidecar/core/stream_plan.h"
+
+namespace stoker::sidecar {
+
+// One rank's sampler together with its DataLoader workers: they say the same number in their Hello.
+using StreamId = Strong<std::uint64_t, struct StreamIdTag>;
+
+struct Stream {
+    std::uint32_t connections = 0;
+    std::optional<StreamPlan> plan;
+    std::uint32_t cursor = 0;      // prefetch has looked at every position before
+    std::uint32_t high_water = 0;  // the furthest that the cursor came: what lies before is near
+    std::uint32_t readahead = 0;   // residents before were announced to the page cache
+};
+
+// A sample that some stream needs and that is not on the node.
+struct Candidate {
+    SampleIndex sample = 0;
+    std::uint32_t distance = 0;  // positions between the stream's reader and this need
+};
+
+// The streams of one dataset on one node, their plans and how far ahead each of them was served.
+// Ordered by id, so equal histories choose equally. Not thread-safe.
+class StreamSet {
+public:
+    void join(StreamId stream) { ++streams_[stream].connections; }
+
+    // The plan that goes away with the stream's last connection.
+    std::optional<StreamPlan> leave(StreamId stream);
+
+    // Gives the plan that was replaced. The stream must have joined.
+    std::optional<StreamPlan> replace_plan(StreamId stream, StreamPlan plan);
+
+    // nullptr: unknown, or without a plan.
+    [[nodiscard]] Stream* with_plan(StreamId stream);
+
+    [[nodiscard]] std::size_t size() const { return streams_.size(); }
+
+    // After `sample` went away: every stream that still needs it looks at it again.
+    void rewind(SampleIndex sample);
+
+    // After many samples went away.
+    void rewind_all();
+
+    // Positions between a reader and its next need of `sample`, over all streams; nullopt: nobody
+    // needs it.
+    [[nodiscard]] std::optional<std::uint32_t> distance(SampleIndex sample) const;
+
+    // Does a stream need the sample before its high water, so that dropping it undoes a prefetch?
+    [[nodiscard]] bool is_near(SampleIndex sample) const;
+
+    // Advances the cursors over unwanted samples and gives the wanted one that is needed soonest.
+    // `steps` bounds the positions looked at and is counted down; nullopt when it is used up or
+    // nothing is wanted.
+    std::optional<Candidate> nearest(
+        const std::function<bool(SampleIndex)>& wants, std::uint32_t& steps);
+
+    // The prefetched sample that is needed last among those that `may_go`; its stream's cursor
+    // steps back before it. `steps` as in nearest().
+    std::optional<SampleIndex> farthest(
+        const std::function<bool(SampleIndex)>& may_go, std::uint32_t& steps);
+
+    // Calls `announce` for what comes next within `distance` positions of each reader, once for
+    // each position.
+    void read_ahead(std::uint32_t distance, const std::function<void(SampleIndex)>& announce);
+
+private:
+    std::map<StreamId, Stream> streams_;
+};
+
+}  // namespace stoker::sidecar

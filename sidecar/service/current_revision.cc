@@ -1,0 +1,62 @@
+#include "sidecar/service/current_revision.h"
+
+#include <charconv>
+
+#include <cpprest/json.h>
+#include <fmt/core.h>
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr const char* kFileName = "current.json";
+constexpr std::uint64_t kFileBytesMax = 64U << 10U;
+
+std::string text_field(const web::json::value& json, const char* name) {
+    return json.has_string_field(name) ? json.at(name).as_string() : std::string{};
+}
+
+}  // namespace
+
+std::string encode_current(const CurrentRevision& current) {
+    auto json = web::json::value::object();
+    json["revision"] = web::json::value::string(domain::to_string(current.revision));
+    json["source"] = web::json::value::string(current.source);
+    json["jobUid"] = web::json::value::string(current.job_uid);
+    return json.serialize() + "\n";
+}
+
+std::optional<CurrentRevision> decode_current(const std::string& text) {
+    std::error_code error;
+    const auto json = web::json::value::parse(text, error);
+    if (error || !json.is_object()) {
+        return std::nullopt;
+    }
+    const std::string digits = text_field(json, "revision");
+    std::uint64_t revision = 0;
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), revision, 16);
+    if (digits.size() != 16 || parsed.ptr != digits.data() + digits.size()) {
+        return std::nullopt;
+    }
+    return CurrentRevision{
+        domain::RevisionId{revision}, text_field(json, "source"), text_field(json, "jobUid")};
+}
+
+std::optional<CurrentRevision> load_current(Device& device, const std::string& directory) {
+    const auto bytes = read_file(device, join_path(directory, kFileName), kFileBytesMax);
+    if (!bytes) {
+        return std::nullopt;
+    }
+    return decode_current({reinterpret_cast<const char*>(bytes->data()), bytes->size()});
+}
+
+Status save_current(Device& device, const std::string& directory, const CurrentRevision& current) {
+    const std::string text = encode_current(current);
+    return replace_file(
+        device,
+        join_path(directory, kFileName),
+        std::as_bytes(std::span{text}),
+        Durability::kPower);
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,223 @@
+#include "sidecar/service/dataset_node.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include "common/log/log.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+// The lead is sought at once when a leader's connection ends; these are for what nobody tells us.
+constexpr Duration kSeekSoon = std::chrono::milliseconds{20};
+constexpr Duration kSeekWhileFollowing = std::chrono::milliseconds{500};
+constexpr Duration kSeekAfterError = std::chrono::seconds{2};
+constexpr Duration kLostAgain = std::chrono::seconds{1};
+constexpr Duration kSeekAfterLostAgain = std::chrono::milliseconds{100};
+
+}  // namespace
+
+DatasetNode::DatasetNode(const SidecarParts& parts, const DatasetConfig& config, Origin& origin)
+    : parts_(parts),
+      config_(config),
+      origin_(origin),
+      grant_{first_grant(parts, config)} {
+    seek();
+}
+
+DatasetNode::~DatasetNode() {
+    parts_.loop.cancel(seek_timer_);
+}
+
+void DatasetNode::attach(Session& session) {
+    if (role_ == Role::kLeading) {
+        leader_->attach(session);
+        return;
+    }
+    if (!error_.empty()) {
+        session.refuse({ErrorCode::kUnavailable, error_});
+        return;
+    }
+    auto relay =
+        std::make_unique<Relay>(parts_.loop, session, client_directory(), [this] { on_lost(); });
+    relays_.emplace(session.id(), std::move(relay));
+    session.send_listing(0);
+    seek_later(Duration{});
+}
+
+// Every frame is checked here, whoever serves it: a bad one ends its own session, not the one to
+// the leader.
+void DatasetNode::on_frame(Session& session, Frame frame) {
+    const auto message = local::decode_payload(frame.header.type, frame.payload);
+    if (!message) {
+        session.send_error(message.error(), frame.header.request_id);
+        session.hang_up();
+        return;
+    }
+    if (const auto* report = std::get_if<local::Report>(&*message)) {
+        on_report(
+            *report);  // ours, whoever leads: the operator hears of a job from its own sidecar
+        return;
+    }
+    note_progress(*message);
+    const auto relay = relays_.find(session.id());
+    if (relay != relays_.end()) {
+        relay->second->on_request(std::move(frame));
+    } else {
+        leader_->on_frame(session, std::move(frame));
+    }
+}
+
+void DatasetNode::detach(Session& session) {
+    if (relays_.erase(session.id()) == 0 && leader_ != nullptr) {
+        leader_->detach(session);
+    }
+}
+
+void DatasetNode::set_grant(EngineGrant grant) {
+    grant_ = grant;
+    if (leader_ != nullptr) {
+        leader_->set_grant(grant);
+    }
+}
+
+bool DatasetNode::is_serving() const {
+    if (leader_ != nullptr) {
+        return leader_->state() == LeaderState::kServing;
+    }
+    return std::ranges::any_of(
+        relays_, [](const auto& entry) { return entry.second->is_welcomed(); });
+}
+
+void DatasetNode::stop() {
+    parts_.loop.cancel(seek_timer_);
+    leader_server_.reset();
+    if (leader_ != nullptr) {
+        leader_->stop_preparing();
+    }
+}
+
+void DatasetNode::close() {
+    if (leader_ != nullptr) {
+        if (const auto closed = leader_->close_store(); !closed) {
+            log::warning(
+                "the store did not close cleanly",
+                {{"dataset", config_.name}, {"error", closed.error().message}});
+        }
+        leader_.reset();
+    }
+    lock_.reset();
+    role_ = Role::kSeeking;
+}
+
+void DatasetNode::seek() {
+    if (role_ == Role::kLeading) {
+        follow();
+        return;
+    }
+    auto lock = [this]() -> Result<std::optional<DirectoryLock>> {
+        STOKER_TRY_VOID(parts_.device.make_folder(config_.directory));
+        return DirectoryLock::try_acquire(parts_.device, config_.directory);
+    }();
+    if (!lock) {
+        if (std::exchange(error_, lock.error().message) != error_) {
+            log::error(
+                "the node directory cannot be used",
+                {{"dataset", config_.name}, {"error", lock.error().message}});
+        }
+        for (auto& [id, relay] : relays_) {
+            relay->session().refuse(lock.error());
+        }
+        seek_later(kSeekAfterError);
+        return;
+    }
+    error_.clear();
+    if (lock->has_value()) {
+        lead(std::move(**lock));
+        return;
+    }
+    role_ = Role::kFollowing;
+    follow();
+}
+
+void DatasetNode::lead(DirectoryLock lock) {
+    const bool keep_revision =
+        std::ranges::any_of(relays_, [](const auto& entry) { return entry.second->is_welcomed(); });
+    log::info("leading", {{"dataset", config_.name}, {"directory", config_.directory}});
+    role_ = Role::kLeading;
+    lock_.emplace(std::move(lock));
+    leader_ = std::make_unique<Leader>(parts_, config_, origin_, keep_revision);
+    leader_->set_grant(grant_);
+    auto server = SessionServer::listen(
+        parts_.loop,
+        parts_.connection_ids,
+        {.path = leader_socket(), .mode = 0600, .same_user_only = true},
+        [this](const local::Hello&) -> Result<SessionHandler*> { return leader_.get(); });
+    if (server) {
+        leader_server_ = *std::move(server);
+    } else {
+        log::warning(
+            "other sidecars cannot follow us",
+            {{"dataset", config_.name}, {"error", server.error().message}});
+    }
+    follow();
+}
+
+// Connects the sessions that have no leader to the one that there is, us included.
+void DatasetNode::follow() {
+    bool all = true;
+    for (auto& [id, relay] : relays_) {
+        if (!relay->is_connected()) {
+            all = relay->connect(leader_socket()).has_value() && all;
+        }
+    }
+    if (role_ != Role::kLeading || !all) {
+        seek_later(all ? kSeekWhileFollowing : kSeekSoon);
+    }
+}
+
+void DatasetNode::seek_later(Duration delay) {
+    parts_.loop.cancel(seek_timer_);
+    seek_timer_ = parts_.loop.run_at(parts_.loop.now() + delay, [this] { seek(); });
+}
+
+void DatasetNode::on_report(const local::Report& report) {
+    job_.epoch = std::max(job_.epoch, report.epoch);
+    job_.steps += report.steps;
+    job_.samples += report.samples;
+    job_.bytes += report.bytes;
+    job_.hit_samples += report.hit_samples;
+    job_.origin_samples += report.origin_samples;
+    job_.wait_ns += report.wait_ns;
+    job_.compute_ns += report.compute_ns;
+}
+
+void DatasetNode::note_progress(const local::Message& message) {
+    if (const auto* plan = std::get_if<local::Plan>(&message)) {
+        job_.epoch_samples = plan->sample_count;
+        job_.epoch_position = plan->start;
+    } else if (const auto* consumed = std::get_if<local::Consumed>(&message)) {
+        job_.epoch_position += consumed->samples.size();
+    }
+}
+
+// At once after a leader's death, but not in a tight circle when somebody there keeps hanging up.
+void DatasetNode::on_lost() {
+    const TimePoint now = parts_.loop.now();
+    const bool again = lost_at_ && now - *lost_at_ < kLostAgain;
+    lost_at_ = now;
+    seek_later(again ? kSeekAfterLostAgain : Duration{});
+}
+
+std::string DatasetNode::leader_socket() const {
+    return config_.directory + "/leader.sock";
+}
+
+std::string DatasetNode::client_directory() const {
+    return config_.client_directory.empty() ? config_.directory : config_.client_directory;
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sidecar/service/leader.h"
+#include "sidecar/service/relay.h"
+#include "sidecar/service/session.h"
+#include "sidecar/store/directory_lock.h"
+
+namespace stoker::sidecar {
+
+// What the trainers of this pod reported, summed over their processes.
+struct JobTotals {
+    std::uint64_t epoch = 0;
+    std::uint64_t steps = 0;
+    std::uint64_t samples = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t hit_samples = 0;
+    std::uint64_t origin_samples = 0;
+    std::uint64_t wait_ns = 0;
+    std::uint64_t compute_ns = 0;
+    std::uint64_t epoch_samples = 0;   // length of the last plan
+    std::uint64_t epoch_position = 0;  // read of it
+
+    bool operator==(const JobTotals&) const = default;
+};
+
+enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
+
+// One dataset of this sidecar on this node, whoever leads its directory: we, when we get its lock,
+// or the sidecar that has it. Sessions that came while somebody else led stay relayed when the lead
+// falls to us; they are carried to our own socket then, so that taking over has no path of its own.
+// Belongs to the loop's thread.
+class DatasetNode final : public SessionHandler {
+public:
+    DatasetNode(const SidecarParts& parts, const DatasetConfig& config, Origin& origin);
+    DatasetNode(const DatasetNode&) = delete;
+    DatasetNode& operator=(const DatasetNode&) = delete;
+    ~DatasetNode() override;
+
+    void attach(Session& session) override;
+    void on_frame(Session& session, Frame frame) override;
+    void detach(Session& session) override;
+
+    void set_grant(EngineGrant grant);
+
+    [[nodiscard]] const EngineGrant& grant() const { return grant_; }
+
+    [[nodiscard]] const DatasetConfig& config() const { return config_; }
+
+    [[nodiscard]] Role role() const { return role_; }
+
+    // nullptr unless we lead.
+    [[nodiscard]] const Leader* leader() const { return leader_.get(); }
+
+    // Can samples be had, from us or through the leader?
+    [[nodiscard]] bool is_serving() const;
+
+    [[nodiscard]] const JobTotals& job() const { return job_; }
+
+    // Why nobody can lead here, or empty.
+    [[nodiscard]] const std::string& error() const { return error_; }
+
+    // First step of a stop: no sessions from other sidecars, no listing. The others look for
+    // another leader once we have let the lock go.
+    void stop();
+
+    // Last step of a stop: seals the store, then lets the lock go.
+    void close();
+
+private:
+    void seek();
+    void seek_later(Duration delay);
+    void lead(DirectoryLock lock);
+    void follow();
+    void on_report(const local::Report& report);
+    void note_progress(const local::Message& message);
+    void on_lost();
+    [[nodiscard]] std::string leader_socket() const;
+    [[nodiscard]] std::string client_directory() const;
+
+    SidecarParts parts_;
+    const DatasetConfig& config_;
+    Origin& origin_;
+    EngineGrant grant_;
+    Role role_ = Role::kSeeking;
+    std::string error_;
+    JobTotals job_;
+    TimerId seek_timer_{};
+    std::optional<TimePoint> lost_at_;  // when a leader's connection ended last
+    std::optional<DirectoryLock> lock_;
+    std::unique_ptr<Leader> leader_;
+    std::map<ConnectionId, std::unique_ptr<Relay>> relays_;
+    std::unique_ptr<SessionServer> leader_server_;
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,269 @@
+#include "sidecar/service/frame_socket.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include <fmt/core.h>
+#include <sys/socket.h>
+
+#include "common/base/wire.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr std::size_t kReadChunk = std::size_t{64} << 10U;
+constexpr int kReadsPerTurn = 4;  // so that one busy client does not starve the others
+constexpr std::size_t kDescriptorsMax = 4;
+
+}  // namespace
+
+FrameSocket::FrameSocket(EventLoop& loop, UniqueFd socket, OnFrame on_frame, OnClosed on_closed)
+    : loop_(loop),
+      socket_(std::move(socket)),
+      on_frame_(std::move(on_frame)),
+      on_closed_(std::move(on_closed)) {
+    loop_.watch(socket_.get(), [this](IoReady ready) { on_io(ready); });
+}
+
+FrameSocket::~FrameSocket() {
+    close();
+}
+
+void FrameSocket::send(const local::Message& message, std::uint64_t request_id) {
+    send_raw(local::encode_frame(message, request_id));
+}
+
+void FrameSocket::send_raw(std::vector<std::byte> frame, UniqueFd fd) {
+    if (!is_open() || closing_) {
+        return;
+    }
+    backlog_bytes_ += frame.size();
+    outgoing_.push_back({std::move(frame), std::move(fd)});
+    if (backlog_bytes_ > limits_.backlog_bytes_max) {
+        closing_ = true;
+        fail_later("the peer does not read its answers");
+        return;
+    }
+    flush();
+}
+
+void FrameSocket::set_paused(bool paused) {
+    paused_ = paused;
+    if (!is_open()) {
+        return;
+    }
+    if (!paused) {
+        hand_out_frames();
+    }
+    update_interest();
+}
+
+void FrameSocket::close_when_sent() {
+    closing_ = true;
+    if (is_open()) {
+        flush();
+        update_interest();
+    }
+}
+
+void FrameSocket::close() {
+    if (is_open()) {
+        loop_.forget(socket_.get());
+        socket_.reset();
+        outgoing_.clear();
+        descriptors_.clear();
+    }
+}
+
+void FrameSocket::on_io(IoReady ready) {
+    if (ready.writable) {
+        flush();
+    }
+    if (!is_open() || !ready.readable) {
+        return;
+    }
+    if (paused_ || closing_) {
+        fail("");  // readiness without interest: the peer is gone
+        return;
+    }
+    read_some();
+}
+
+void FrameSocket::read_some() {
+    for (int turn = 0; turn < kReadsPerTurn && is_open() && !paused_ && !closing_; ++turn) {
+        if (!receive()) {
+            return;
+        }
+        hand_out_frames();
+    }
+}
+
+// False when there is nothing more to read now, or the connection has ended.
+bool FrameSocket::receive() {
+    incoming_.resize(incoming_used_ + kReadChunk);
+    iovec part{incoming_.data() + incoming_used_, kReadChunk};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(kDescriptorsMax * sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    const ssize_t count = ::recvmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (count < 0) {
+        if (errno != EAGAIN && errno != EINTR) {
+            fail(fmt::format("reading: {}", std::strerror(errno)));
+        }
+        return false;
+    }
+    if (!take_descriptors(message)) {
+        fail("too many descriptors");
+        return false;
+    }
+    if (count == 0) {
+        fail(incoming_used_ == 0 ? "" : "the peer hung up in the middle of a frame");
+        return false;
+    }
+    incoming_used_ += static_cast<std::size_t>(count);
+    return true;
+}
+
+bool FrameSocket::take_descriptors(msghdr& message) {
+    for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
+         part = CMSG_NXTHDR(&message, part)) {
+        if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) {
+            continue;
+        }
+        const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (std::size_t i = 0; i < count; ++i) {
+            int fd = -1;
+            std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
+            descriptors_.emplace_back(fd);
+        }
+    }
+    return (message.msg_flags & MSG_CTRUNC) == 0 && descriptors_.size() <= kDescriptorsMax;
+}
+
+void FrameSocket::hand_out_frames() {
+    if (std::exchange(handing_out_, true)) {
+        return;  // the outer call goes on
+    }
+    std::size_t done = 0;
+    while (is_open() && !paused_ && !closing_) {
+        const std::span<const std::byte> left{incoming_.data() + done, incoming_used_ - done};
+        if (left.size() < local::kFrameHeaderBytes) {
+            break;
+        }
+        const auto header = local::decode_frame_header(left.first(local::kFrameHeaderBytes));
+        if (!header) {
+            fail(header.error().message);
+            break;
+        }
+        if (header->payload_bytes > limits_.payload_bytes_max) {
+            fail(fmt::format("frame of {} bytes", header->payload_bytes));
+            break;
+        }
+        if (left.size() < local::kFrameHeaderBytes + header->payload_bytes) {
+            break;
+        }
+        const auto payload = left.subspan(local::kFrameHeaderBytes, header->payload_bytes);
+        Frame frame{*header, {payload.begin(), payload.end()}, {}};
+        if (header->type == local::FrameType::kPlan && !descriptors_.empty()) {
+            frame.fd = std::move(descriptors_.front());
+            descriptors_.pop_front();
+        }
+        done += local::kFrameHeaderBytes + header->payload_bytes;
+        on_frame_(std::move(frame));
+    }
+    std::copy(
+        incoming_.begin() + static_cast<std::ptrdiff_t>(done),
+        incoming_.begin() + static_cast<std::ptrdiff_t>(incoming_used_),
+        incoming_.begin());
+    incoming_used_ -= done;
+    handing_out_ = false;
+}
+
+void FrameSocket::flush() {
+    while (is_open() && !outgoing_.empty()) {
+        if (!send_one(outgoing_.front())) {
+            break;
+        }
+        backlog_bytes_ -= outgoing_.front().bytes.size();
+        outgoing_.pop_front();
+    }
+    if (is_open()) {
+        update_interest();
+    }
+    if (is_open() && closing_ && outgoing_.empty()) {
+        fail_later("");
+    }
+}
+
+// False when the frame is not wholly sent.
+bool FrameSocket::send_one(Outgoing& frame) {
+    while (frame.sent < frame.bytes.size()) {
+        iovec part{frame.bytes.data() + frame.sent, frame.bytes.size() - frame.sent};
+        alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+        msghdr message{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        if (frame.fd.valid()) {
+            message.msg_control = control.data();
+            message.msg_controllen = control.size();
+            cmsghdr* header = CMSG_FIRSTHDR(&message);
+            header->cmsg_level = SOL_SOCKET;
+            header->cmsg_type = SCM_RIGHTS;
+            header->cmsg_len = CMSG_LEN(sizeof(int));
+            const int fd = frame.fd.get();
+            std::memcpy(CMSG_DATA(header), &fd, sizeof(int));
+        }
+        const ssize_t count = ::sendmsg(socket_.get(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (count < 0 && errno == EINTR) {
+            continue;
+        }
+        if (count < 0) {
+            // A broken pipe is told by the read side, which may still have frames for us.
+            return errno != EAGAIN && (frame.sent = frame.bytes.size(), true);
+        }
+        frame.fd.reset();
+        frame.sent += static_cast<std::size_t>(count);
+    }
+    return true;
+}
+
+void FrameSocket::update_interest() {
+    loop_.set_interest(socket_.get(), !paused_ && !closing_, !outgoing_.empty());
+}
+
+void FrameSocket::fail(const std::string& reason) {
+    if (is_open()) {
+        close();
+        on_closed_(reason);
+    }
+}
+
+// For those who are in the middle of something with this peer and do not expect to lose it under
+// their hands.
+void FrameSocket::fail_later(const std::string& reason) {
+    loop_.post([this, alive = std::weak_ptr<int>{alive_}, reason] {
+        if (!alive.expired()) {
+            fail(reason);
+        }
+    });
+}
+
+std::vector<std::byte> join_frame(
+    const local::FrameHeader& header, std::span<const std::byte> payload) {
+    WireWriter out;
+    out.put(static_cast<std::uint32_t>(payload.size()))
+        .put(static_cast<std::uint16_t>(header.type))
+        .put(std::uint16_t{0})
+        .put(header.request_id)
+        .put_bytes(payload);
+    return std::move(out).take();
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <sys/socket.h>
+
+#include "common/base/unique_fd.h"
+#include "common/runtime/event_loop.h"
+#include "proto/local/protocol.h"
+
+namespace stoker::sidecar {
+
+// One whole frame as it came, and the descriptor that came with it.
+struct Frame {
+    local::FrameHeader header;
+    std::vector<std::byte> payload;
+    UniqueFd fd;
+};
+
+// A connected unix stream socket that speaks frames of the local protocol without ever blocking.
+// What a peer can make us hold is bounded: one frame of the allowed length, a few descriptors, and
+// a backlog of answers that it does not read. Whatever breaks a rule closes the connection with a
+// reason. Belongs to the loop's thread.
+//
+// Callbacks may send, pause and close; they must not destroy the socket (post that).
+class FrameSocket {
+public:
+    struct Limits {
+        std::uint32_t payload_bytes_max = local::kFramePayloadBytesMax;
+        std::size_t backlog_bytes_max = std::size_t{32} << 20U;
+    };
+
+    using OnFrame = std::function<void(Frame)>;
+
+    // Once, for whatever reason but close(): "" when the peer hung up between two frames.
+    using OnClosed = std::function<void(const std::string& reason)>;
+
+    FrameSocket(EventLoop& loop, UniqueFd socket, OnFrame on_frame, OnClosed on_closed);
+    FrameSocket(const FrameSocket&) = delete;
+    FrameSocket& operator=(const FrameSocket&) = delete;
+    ~FrameSocket();
+
+    void set_limits(Limits limits) { limits_ = limits; }
+
+    // Queues a frame; `fd` travels with it. Nothing is sent any more after close().
+    void send(const local::Message& message, std::uint64_t request_id);
+    void send_raw(std::vector<std::byte> frame, UniqueFd fd = {});
+
+    // While paused nothing is read: frames wait in the kernel.
+    void set_paused(bool paused);
+
+    // Sends what is queued, reads nothing more, then closes. on_closed is still called.
+    void close_when_sent();
+
+    // At once, without on_closed.
+    void close();
+
+    [[nodiscard]] bool is_open() const { return socket_.valid(); }
+
+    [[nodiscard]] int fd() const { return socket_.get(); }
+
+private:
+    struct Outgoing {
+        std::vector<std::byte> bytes;
+        UniqueFd fd;
+        std::size_t sent = 0;
+    };
+
+    void on_io(IoReady ready);
+    void read_some();
+    bool receive();
+    bool take_descriptors(msghdr& message);
+    void hand_out_frames();
+    void flush();
+    bool send_one(Outgoing& frame);
+    void update_interest();
+    void fail(const std::string& reason);
+    void fail_later(const std::string& reason);
+
+    EventLoop& loop_;
+    UniqueFd socket_;
+    OnFrame on_frame_;
+    OnClosed on_closed_;
+    Limits limits_;
+    std::vector<std::byte> incoming_;
+    std::size_t incoming_used_ = 0;  // bytes of incoming_ that hold data
+    std::deque<UniqueFd> descriptors_;
+    std::deque<Outgoing> outgoing_;
+    std::size_t backlog_bytes_ = 0;
+    bool paused_ = false;
+    bool closing_ = false;
+    bool handing_out_ = false;
+    std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
+};
+
+// The bytes of a frame whose payload is already encoded.
+std::vector<std::byte> join_frame(
+    const local::FrameHeader& header, std::span<const std::byte> payload);
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,261 @@
+#include "sidecar/service/leader.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "common/log/log.h"
+#include "common/runtime/named_thread.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr Duration kListingInterval = std::chrono::seconds{1};
+constexpr Duration kRetryMin = std::chrono::seconds{1};
+constexpr Duration kRetryMax = std::chrono::seconds{30};
+constexpr Duration kUpkeepInterval = std::chrono::seconds{1};
+constexpr Bytes kCompactBudget = mib(16);
+
+EngineLimits limits_of(const DatasetConfig& config) {
+    EngineLimits limits;
+    limits.window = config.window_bytes;
+    limits.memory = config.memory_bytes;
+    limits.max_in_flight = config.max_in_flight;
+    limits.readahead = config.readahead_bytes;
+    limits.page_cache = config.page_cache_bytes;
+    return limits;
+}
+
+PreparationOptions preparation_options(
+    const SidecarParts& parts, const DatasetConfig& config, const Origin& origin, bool keep) {
+    PreparationOptions options;
+    options.directory = config.directory;
+    options.source = origin.describe();
+    options.job_uid = parts.job_uid;
+    options.keep_revision = keep;
+    options.window_bytes = config.window_bytes;
+    options.store.directory = config.directory;
+    options.store.reserved_free = config.reserved_free;
+    options.store.boot_id = parts.boot_id;
+    return options;
+}
+
+}  // namespace
+
+EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config) {
+    if (parts.operator_grants) {
+        return {Bytes::unlimited(), TimePoint{}};
+    }
+    return {config.grant_bytes, std::nullopt};
+}
+
+Leader::Leader(
+    const SidecarParts& parts, const DatasetConfig& config, Origin& origin, bool keep_revision)
+    : parts_(parts),
+      config_(config),
+      origin_(origin),
+      keep_revision_(keep_revision),
+      grant_{first_grant(parts, config)},
+      objects_listed_(std::make_shared<std::atomic<std::uint64_t>>(0)),
+      retry_delay_(kRetryMin) {
+    prepare();
+}
+
+Leader::~Leader() {
+    for (const TimerId timer : {prepare_timer_, listing_timer_, tick_timer_, upkeep_timer_}) {
+        parts_.loop.cancel(timer);
+    }
+}
+
+void Leader::prepare() {
+    state_ = LeaderState::kPreparing;
+    *objects_listed_ = 0;
+    tell_listing();
+    preparing_ = start_thread("prepare", [this](const std::stop_token& stop) {
+        auto prepared = std::make_shared<Result<Preparation>>(prepare_dataset(
+            parts_.device,
+            origin_,
+            preparation_options(parts_, config_, origin_, keep_revision_),
+            [count = objects_listed_](std::uint64_t objects) { *count = objects; },
+            stop));
+        parts_.loop.post([this, alive = std::weak_ptr<int>{alive_}, prepared] {
+            if (!alive.expired()) {
+                on_prepared(std::move(*prepared));
+            }
+        });
+    });
+}
+
+void Leader::on_prepared(Result<Preparation> prepared) {
+    parts_.loop.cancel(listing_timer_);
+    if (prepared) {
+        begin_serving(*std::move(prepared));
+        return;
+    }
+    state_ = LeaderState::kFailed;
+    last_error_ = prepared.error();
+    log::warning(
+        "dataset cannot be served yet",
+        {{"dataset", config_.name},
+         {"code", to_string(last_error_.code)},
+         {"error", last_error_.message},
+         {"retry_seconds",
+          std::chrono::duration_cast<std::chrono::seconds>(retry_delay_).count()}});
+    for (const ConnectionId id : std::exchange(waiting_, {})) {
+        sessions_.at(id)->refuse(last_error_);
+    }
+    prepare_timer_ = parts_.loop.run_at(parts_.loop.now() + retry_delay_, [this] { prepare(); });
+    retry_delay_ = std::min(retry_delay_ * 2, kRetryMax);
+}
+
+void Leader::tell_listing() {
+    for (const ConnectionId id : waiting_) {
+        sessions_.at(id)->send_listing(*objects_listed_);
+    }
+    listing_timer_ =
+        parts_.loop.run_at(parts_.loop.now() + kListingInterval, [this] { tell_listing(); });
+}
+
+void Leader::begin_serving(Preparation prepared) {
+    manifest_ = std::move(prepared.manifest);
+    store_ = std::move(prepared.store);
+    const auto& view = manifest_->view();
+    engine_ = std::make_unique<FetchEngine>(view, limits_of(config_), grant_);
+    for (const auto& [sample, segment_class] : prepared.stored) {
+        engine_->adopt(sample, segment_class);
+    }
+    state_ = LeaderState::kServing;
+    last_error_ = {};
+    const RecoveryReport recovery = store_->recovery();
+    log::info(
+        "serving",
+        {{"dataset", config_.name},
+         {"revision", domain::to_string(view.revision())},
+         {"samples", view.sample_count()},
+         {"bytes", view.total_bytes().count()},
+         {"resident_samples", engine_->account().resident_samples},
+         {"segments_dropped", recovery.segments_dropped},
+         {"samples_dropped", recovery.samples_dropped}});
+    apply(engine_->open(parts_.loop.now()));
+    upkeep();
+    for (const ConnectionId id : std::exchange(waiting_, {})) {
+        welcome(*sessions_.at(id));
+    }
+}
+
+void Leader::attach(Session& session) {
+    sessions_[session.id()] = &session;
+    switch (state_) {
+        case LeaderState::kServing:
+            welcome(session);
+            return;
+        case LeaderState::kPreparing:
+            waiting_.insert(session.id());
+            session.send_listing(*objects_listed_);
+            return;
+        case LeaderState::kFailed:
+            session.refuse(last_error_);
+            return;
+    }
+}
+
+void Leader::welcome(Session& session) {
+    const auto& view = manifest_->view();
+    engine_->on_connect(session.id(), session.stream());
+    welcomed_.insert(session.id());
+    local::Welcome welcome;
+    welcome.revision = view.revision().value();
+    welcome.sample_count = view.sample_count();
+    welcome.directory =
+        config_.client_directory.empty() ? config_.directory : config_.client_directory;
+    session.send_welcome(welcome);
+}
+
+void Leader::detach(Session& session) {
+    waiting_.erase(session.id());
+    sessions_.erase(session.id());
+    if (welcomed_.erase(session.id()) > 0) {
+        apply(engine_->on_disconnect(session.id(), parts_.loop.now()));
+    }
+}
+
+void Leader::set_grant(EngineGrant grant) {
+    grant_ = grant;
+    if (engine_ != nullptr) {
+        apply(engine_->on_grant(effective_grant(), parts_.loop.now()));
+    }
+}
+
+// The disk sets a limit of its own: residents leave room for the window, which every miss needs.
+EngineGrant Leader::effective_grant() const {
+    EngineGrant grant = grant_;
+    grant.resident_bytes = std::min(grant.resident_bytes, resident_cap_);
+    return grant;
+}
+
+// Every second: how much more the residents may take of the disk, and cleaning.
+void Leader::upkeep() {
+    const StoreUsage usage = store_->usage();
+    if (const auto space = parts_.device.space(config_.directory)) {
+        const Bytes reserved{static_cast<std::uint64_t>(
+            static_cast<double>(space->total.count()) * config_.reserved_free)};
+        // Half as much again: a window segment is on the disk until its last sample is read.
+        const Bytes window_room = config_.window_bytes + Bytes{config_.window_bytes.count() / 2} -
+                                  usage.window_bytes;
+        const Bytes room = space->available - reserved - window_room;
+        resident_cap_ = std::max(engine_->account().resident, usage.resident_bytes + room);
+    }
+    if (effective_grant().resident_bytes != engine_->grant().resident_bytes) {
+        apply(engine_->on_grant(effective_grant(), parts_.loop.now()));
+    }
+    if (!std::exchange(compacting_, true)) {
+        parts_.io.post([this] {
+            const auto done = store_->compact(kCompactBudget);
+            if (!done) {
+                log::debug("cleaning failed", {{"error", done.error().message}});
+            }
+            post([this] { compacting_ = false; });
+        });
+    }
+    upkeep_timer_ = parts_.loop.run_at(parts_.loop.now() + kUpkeepInterval, [this] { upkeep(); });
+}
+
+LeaderStatus Leader::status() const {
+    LeaderStatus status;
+    status.state = state_;
+    status.objects_listed = *objects_listed_;
+    status.error = last_error_.message;
+    status.granted_bytes = grant_.resident_bytes;
+    status.origin_requests = origin_requests_;
+    status.origin_bytes = origin_bytes_;
+    if (engine_ == nullptr) {
+        return status;
+    }
+    const auto& view = manifest_->view();
+    status.revision = view.revision();
+    status.samples = view.sample_count();
+    status.total_bytes = view.total_bytes();
+    status.bytes = engine_->account();
+    status.counters = engine_->counters();
+    status.usage = store_->usage();
+    status.recovery = store_->recovery();
+    status.admitting = engine_->is_admitting();
+    status.error = !engine_->last_store_error().empty() ? engine_->last_store_error()
+                                                        : engine_->last_origin_error();
+    return status;
+}
+
+Status Leader::close_store() {
+    return store_ == nullptr ? Status{} : store_->close();
+}
+
+void Leader::post(std::function<void()> task) {
+    parts_.loop.post([alive = std::weak_ptr<int>{alive_}, task = std::move(task)] {
+        if (!alive.expired()) {
+            task();
+        }
+    });
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,152 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/runtime/event_loop.h"
+#include "common/runtime/worker_pool.h"
+#include "sidecar/config/sidecar_config.h"
+#include "sidecar/core/fetch_engine.h"
+#include "sidecar/device/device.h"
+#include "sidecar/origin/origin.h"
+#include "sidecar/service/preparation.h"
+#include "sidecar/service/session.h"
+#include "sidecar/store/node_store.h"
+
+namespace stoker::sidecar {
+
+// What all datasets of one sidecar share. Everything outlives the datasets.
+struct SidecarParts {
+    EventLoop& loop;
+    WorkerPool& io;  // stores, checksums, plans
+    Device& device;
+    ConnectionIds& connection_ids;
+    std::string boot_id;
+    std::string job_uid;  // empty: none
+    bool operator_grants = false;
+};
+
+// Before the operator's first word nothing new is kept, and nothing that is there is dropped: an
+// earlier job may have left it, and the grant to come may cover it. Without an operator the
+// configured grant stands for ever.
+EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config);
+
+enum class LeaderState : std::uint8_t { kPreparing, kServing, kFailed };
+
+// For reports, metrics and the status page.
+struct LeaderStatus {
+    LeaderState state = LeaderState::kPreparing;
+    std::uint64_t objects_listed = 0;
+    std::string error;  // why preparing failed, or what went wrong last
+    domain::RevisionId revision{};
+    std::uint64_t samples = 0;
+    Bytes total_bytes{};
+    Bytes granted_bytes{};
+    ByteAccount bytes;
+    EngineCounters counters;
+    StoreUsage usage;
+    RecoveryReport recovery;
+    std::uint64_t origin_requests = 0;
+    Bytes origin_bytes{};
+    bool admitting = true;
+};
+
+// Leads one node directory: makes or finds the manifest, opens the store, runs the engine and
+// carries out what it decides. The caller holds the directory's lock as long as this lives. Belongs
+// to the loop's thread; the origin's threads and the pool only post to it.
+//
+// Failures to prepare are answered to the sessions that wait, and tried again with back-off for
+// ever.
+class Leader final : public SessionHandler {
+public:
+    // `keep_revision`: clients are at work on the manifest that is there, so that it stays current.
+    Leader(
+        const SidecarParts& parts, const DatasetConfig& config, Origin& origin, bool keep_revision);
+    Leader(const Leader&) = delete;
+    Leader& operator=(const Leader&) = delete;
+
+    // Stops preparing. What the origin and the pool still do for us must have ended before (Sidecar
+    // sees to it).
+    ~Leader() override;
+
+    void attach(Session& session) override;
+    void on_frame(Session& session, Frame frame) override;
+    void detach(Session& session) override;
+
+    // The operator's word; without one the configuration's.
+    void set_grant(EngineGrant grant);
+
+    [[nodiscard]] LeaderState state() const { return state_; }
+
+    [[nodiscard]] LeaderStatus status() const;
+
+    // Ends preparing, which may be in the middle of a listing.
+    void stop_preparing() { preparing_ = {}; }
+
+    // Seals and syncs the store. The last call.
+    Status close_store();
+
+private:
+    void prepare();
+    void on_prepared(Result<Preparation> prepared);
+    void tell_listing();
+    void begin_serving(Preparation prepared);
+    void welcome(Session& session);
+    void upkeep();
+    [[nodiscard]] EngineGrant effective_grant() const;
+
+    void on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch);
+    void on_consumed(Session& session, const local::Consumed& consumed);
+    void on_plan(Session& session, Frame frame);
+    void finish_plan(ConnectionId connection, std::uint64_t request_id, Result<StreamPlan> plan);
+    [[nodiscard]] std::optional<Error> check_ids(const std::vector<std::uint64_t>& ids) const;
+
+    void apply(Effects effects);
+    void start_fetch(const StartFetch& fetch);
+    void on_origin_bytes(const StartFetch& fetch, Result<OriginBytes> bytes);
+    void on_append_done(const StartFetch& fetch, const Status& status);
+    void start_verify(SampleIndex sample);
+    void reply(const FetchReply& reply);
+    void schedule_tick();
+
+    // From any thread: runs the task on the loop unless we are gone by then.
+    void post(std::function<void()> task);
+
+    SidecarParts parts_;
+    const DatasetConfig& config_;
+    Origin& origin_;
+    bool keep_revision_;
+    EngineGrant grant_;
+    std::map<ConnectionId, Session*> sessions_;  // attached, in whatever state
+    std::set<ConnectionId> waiting_;             // for the manifest
+    std::set<ConnectionId> welcomed_;            // known to the engine
+    std::shared_ptr<std::atomic<std::uint64_t>> objects_listed_;
+    LeaderState state_ = LeaderState::kPreparing;
+    Error last_error_;
+    Duration retry_delay_;
+    std::unique_ptr<MappedManifest> manifest_;
+    std::unique_ptr<NodeStore> store_;
+    std::unique_ptr<FetchEngine> engine_;
+    Bytes resident_cap_ = Bytes::unlimited();  // what the disk allows, whatever the grant says
+    bool compacting_ = false;
+    TimerId prepare_timer_{};
+    TimerId listing_timer_{};
+    TimerId tick_timer_{};
+    TimerId upkeep_timer_{};
+    std::optional<TimePoint> tick_at_;
+    std::uint64_t origin_requests_ = 0;
+    Bytes origin_bytes_{};
+    std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
+    std::jthread preparing_;  // joined before anything that it uses goes away
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,265 @@
+// The half of Leader that speaks with sessions, the origin and the store on the engine's behalf.
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include <fmt/core.h>
+
+#include "common/log/log.h"
+#include "sidecar/service/leader.h"
+#include "sidecar/service/sealed_plan.h"
+
+namespace stoker::sidecar {
+
+using domain::SampleId;
+
+namespace {
+
+constexpr std::size_t kFetchSamplesMax = 16384;
+constexpr std::size_t kPendingFetchesMax = 64;
+
+local::FetchStatus status_of(FetchOutcome outcome) {
+    switch (outcome) {
+        case FetchOutcome::kReady:
+            return local::FetchStatus::kReady;
+        case FetchOutcome::kReadAtOrigin:
+            return local::FetchStatus::kReadAtOrigin;
+        case FetchOutcome::kOriginError:
+            return local::FetchStatus::kOriginError;
+    }
+    return local::FetchStatus::kReadAtOrigin;
+}
+
+std::vector<SampleIndex> to_indices(const std::vector<std::uint64_t>& ids) {
+    std::vector<SampleIndex> samples(ids.size());
+    std::ranges::transform(
+        ids, samples.begin(), [](std::uint64_t id) { return static_cast<SampleIndex>(id); });
+    return samples;
+}
+
+}  // namespace
+
+void Leader::on_frame(Session& session, Frame frame) {
+    if (!welcomed_.contains(session.id())) {
+        session.refuse({ErrorCode::kInvalidArgument, "a frame before the welcome"});
+        return;
+    }
+    const local::FrameHeader header = frame.header;
+    if (header.type == local::FrameType::kPlan) {
+        on_plan(session, std::move(frame));
+        return;
+    }
+    const auto message = local::decode_payload(header.type, frame.payload);
+    if (!message) {
+        session.send_error(message.error(), header.request_id);
+        session.hang_up();
+        return;
+    }
+    if (const auto* fetch = std::get_if<local::Fetch>(&*message)) {
+        on_fetch(session, header.request_id, *fetch);
+    } else if (const auto* consumed = std::get_if<local::Consumed>(&*message)) {
+        on_consumed(session, *consumed);
+    } else if (!std::holds_alternative<local::Report>(*message)) {
+        session.send_error(
+            {ErrorCode::kInvalidArgument, "a frame that only sidecars send"}, header.request_id);
+        session.hang_up();
+    }
+}
+
+void Leader::on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch) {
+    auto wrong = check_ids(fetch.samples);
+    if (!wrong && fetch.samples.size() > kFetchSamplesMax) {
+        wrong = Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "a fetch of {} samples, the limit is {}", fetch.samples.size(), kFetchSamplesMax)};
+    }
+    if (!wrong && engine_->pending_requests(session.id()) >= kPendingFetchesMax) {
+        wrong = Error{ErrorCode::kResourceExhausted, "too many fetches wait for their answers"};
+    }
+    if (wrong) {
+        session.send_error(*wrong, request_id);
+        return;
+    }
+    apply(
+        engine_->on_fetch(session.id(), request_id, to_indices(fetch.samples), parts_.loop.now()));
+}
+
+void Leader::on_consumed(Session& session, const local::Consumed& consumed) {
+    if (const auto wrong = check_ids(consumed.samples)) {
+        session.send_error(*wrong, 0);
+        return;
+    }
+    apply(engine_->on_consumed(
+        session.id(), consumed.epoch, to_indices(consumed.samples), parts_.loop.now()));
+}
+
+// The session waits meanwhile, so that nothing that it says after the plan comes before it.
+void Leader::on_plan(Session& session, Frame frame) {
+    const std::uint64_t request_id = frame.header.request_id;
+    const auto message = local::decode_payload(frame.header.type, frame.payload);
+    if (!message) {
+        session.send_error(message.error(), request_id);
+        return;
+    }
+    if (!session.stream()) {
+        session.send_error(
+            {ErrorCode::kInvalidArgument, "a plan needs a stream in the hello"}, request_id);
+        return;
+    }
+    session.set_paused(true);
+    const auto memfd = std::make_shared<UniqueFd>(std::move(frame.fd));
+    const auto plan = std::get<local::Plan>(*message);
+    parts_.io.post([this,
+                    memfd,
+                    plan,
+                    request_id,
+                    id = session.id(),
+                    samples = manifest_->view().sample_count()] {
+        auto read = std::make_shared<Result<StreamPlan>>(read_plan(*memfd, plan, samples));
+        post([this, id, request_id, read] { finish_plan(id, request_id, std::move(*read)); });
+    });
+}
+
+void Leader::finish_plan(
+    ConnectionId connection, std::uint64_t request_id, Result<StreamPlan> plan) {
+    const auto found = sessions_.find(connection);
+    if (found == sessions_.end()) {
+        return;
+    }
+    Session& session = *found->second;
+    if (plan) {
+        log::debug(
+            "plan",
+            {{"dataset", config_.name}, {"epoch", plan->epoch()}, {"samples", plan->length()}});
+        apply(engine_->on_plan(connection, *std::move(plan), parts_.loop.now()));
+        session.send(local::Planned{}, request_id);
+    } else {
+        session.send_error(plan.error(), request_id);
+    }
+    session.set_paused(false);
+}
+
+std::optional<Error> Leader::check_ids(const std::vector<std::uint64_t>& ids) const {
+    const std::uint64_t count = manifest_->view().sample_count();
+    const auto wrong = std::ranges::find_if(ids, [count](std::uint64_t id) { return id >= count; });
+    if (wrong == ids.end()) {
+        return std::nullopt;
+    }
+    return Error{
+        ErrorCode::kInvalidArgument,
+        fmt::format("sample {} is asked for, the dataset has {}", *wrong, count)};
+}
+
+void Leader::apply(Effects effects) {
+    for (const SampleIndex sample : effects.drops) {
+        store_->drop(SampleId{sample});
+    }
+    for (const StartFetch& fetch : effects.fetches) {
+        start_fetch(fetch);
+    }
+    for (const SampleIndex sample : effects.verifies) {
+        start_verify(sample);
+    }
+    if (!effects.will_need.empty() || !effects.wont_need.empty()) {
+        parts_.io.post([this,
+                        will_need = std::move(effects.will_need),
+                        wont_need = std::move(effects.wont_need)] {
+            std::ranges::for_each(will_need, [this](auto id) { store_->will_need(SampleId{id}); });
+            std::ranges::for_each(wont_need, [this](auto id) { store_->wont_need(SampleId{id}); });
+        });
+    }
+    for (const FetchReply& answer : effects.replies) {
+        reply(answer);
+    }
+    schedule_tick();
+}
+
+void Leader::start_fetch(const StartFetch& fetch) {
+    const auto info = manifest_->view().sample(SampleId{fetch.sample});
+    origin_.fetch(
+        {std::string{info.key}, std::string{info.etag}, info.size_bytes},
+        [this, fetch](Result<OriginBytes> bytes) { on_origin_bytes(fetch, std::move(bytes)); });
+}
+
+// On a thread of the origin.
+void Leader::on_origin_bytes(const StartFetch& fetch, Result<OriginBytes> bytes) {
+    if (!bytes) {
+        post([this, fetch, error = bytes.error()] {
+            ++origin_requests_;
+            apply(engine_->on_fetch_failed(fetch.sample, error, parts_.loop.now()));
+        });
+        return;
+    }
+    const auto shared = std::make_shared<OriginBytes>(*std::move(bytes));
+    parts_.io.post([this, fetch, shared] {
+        const auto stored =
+            store_->append(SampleId{fetch.sample}, shared->payload, fetch.segment_class);
+        const Status status = stored ? Status{} : Status{fail(stored.error())};
+        const Bytes size{shared->payload.size()};
+        post([this, fetch, status, size, requests = shared->requests] {
+            origin_requests_ += requests;
+            origin_bytes_ += size;
+            on_append_done(fetch, status);
+        });
+    });
+}
+
+void Leader::on_append_done(const StartFetch& fetch, const Status& status) {
+    const TimePoint now = parts_.loop.now();
+    if (status) {
+        apply(engine_->on_stored(fetch.sample, now));
+        return;
+    }
+    if (engine_->is_admitting()) {
+        log::warning(
+            "the store takes nothing more for now",
+            {{"dataset", config_.name},
+             {"code", to_string(status.error().code)},
+             {"error", status.error().message}});
+    }
+    apply(engine_->on_store_failed(fetch.sample, status.error(), now));
+}
+
+void Leader::start_verify(SampleIndex sample) {
+    parts_.io.post([this, sample] {
+        const bool intact = store_->verify(SampleId{sample});
+        post([this, sample, intact] {
+            if (!intact) {
+                log::warning(
+                    "a stored sample was damaged and is fetched again",
+                    {{"dataset", config_.name}, {"sample", sample}});
+            }
+            apply(engine_->on_verified(sample, intact, parts_.loop.now()));
+        });
+    });
+}
+
+void Leader::reply(const FetchReply& reply) {
+    const auto session = sessions_.find(reply.connection);
+    if (session == sessions_.end()) {
+        return;
+    }
+    local::Fetched fetched;
+    fetched.statuses.reserve(reply.outcomes.size());
+    std::ranges::transform(reply.outcomes, std::back_inserter(fetched.statuses), status_of);
+    fetched.message = reply.message;
+    session->second->send(fetched, reply.request_id);
+}
+
+void Leader::schedule_tick() {
+    const auto next = engine_->next_deadline(parts_.loop.now());
+    if (next == tick_at_) {
+        return;
+    }
+    parts_.loop.cancel(tick_timer_);
+    tick_at_ = next;
+    if (next) {
+        tick_timer_ = parts_.loop.run_at(*next, [this] {
+            tick_at_.reset();
+            apply(engine_->tick(parts_.loop.now()));
+        });
+    }
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/base/guarded.h"
+#include "common/http/http_server.h"
+#include "common/metrics/metrics.h"
+#include "common/runtime/event_loop.h"
+#include "sidecar/control/control_link.h"
+#include "sidecar/service/sidecar.h"
+#include "sidecar/service/sidecar_metrics.h"
+
+namespace stoker::sidecar {
+
+// Looks at the sidecar once a second on the loop's thread, and lets other threads see what it saw:
+// the HTTP door and the link to the operator. The sidecar, the loop and the registry outlive it.
+class Monitor {
+public:
+    Monitor(const Sidecar& sidecar, EventLoop& loop, metrics::Registry& registry);
+    Monitor(const Monitor&) = delete;
+    Monitor& operator=(const Monitor&) = delete;
+    ~Monitor();
+
+    // Any thread: /metrics, /healthz (the loop turns), /readyz (sessions are accepted; cold is
+    // ready), /status (JSON).
+    [[nodiscard]] http::ServerResponse answer(const http::ServerRequest& request) const;
+
+    // Any thread.
+    [[nodiscard]] LinkReport report() const;
+
+private:
+    struct Seen {
+        std::string status_json;
+        LinkReport report;
+        TimePoint at{};
+    };
+
+    void look();
+
+    const Sidecar& sidecar_;
+    EventLoop& loop_;
+    const metrics::Registry& registry_;
+    SidecarMetrics metrics_;
+    TimerId timer_{};
+    mutable Guarded<Seen> seen_;
+};
+
+// What /status says.
+std::string status_json(const Sidecar& sidecar);
+
+// What the operator is told.
+LinkReport link_report(const Sidecar& sidecar);
+
+}  // namespace stoker::sidecar

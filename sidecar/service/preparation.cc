@@ -1,0 +1,123 @@
+#include "sidecar/service/preparation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/error.h"
+#include "common/log/log.h"
+#include "sidecar/service/current_revision.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+Result<MappedManifest> list_anew(
+    Device& device,
+    Origin& origin,
+    const PreparationOptions& options,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop) {
+    STOKER_TRY(auto objects, origin.list(progress, stop));
+    auto encoded = domain::encode_manifest(std::move(objects));
+    if (!encoded) {
+        return fail(encoded.error().prefixed(origin.describe()));
+    }
+    STOKER_TRY(const auto revision, store_manifest(device, options.directory, *encoded));
+    STOKER_TRY_VOID(
+        save_current(device, options.directory, {revision, options.source, options.job_uid}));
+    return MappedManifest::open(device, options.directory, revision);
+}
+
+// Other manifests are of no more use; clients that have one mapped keep their map.
+void remove_other_manifests(
+    Device& device, const std::string& directory, domain::RevisionId current) {
+    const auto revisions = list_manifests(device, directory);
+    if (!revisions) {
+        return;
+    }
+    for (const auto revision : *revisions) {
+        if (revision != current) {
+            // A leftover that cannot be unlinked now costs some bytes, no more.
+            [[maybe_unused]] const auto unlinked =
+                device.unlink(join_path(directory, "manifest." + domain::to_string(revision)));
+        }
+    }
+}
+
+Result<MappedManifest> find_manifest(
+    Device& device,
+    Origin& origin,
+    const PreparationOptions& options,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop) {
+    const auto current = load_current(device, options.directory);
+    const bool usable = current && current->source == options.source;
+    const bool same_job = usable && !options.job_uid.empty() && current->job_uid == options.job_uid;
+    if (usable && (options.keep_revision || same_job)) {
+        if (auto manifest = MappedManifest::open(device, options.directory, current->revision)) {
+            return manifest;
+        }
+    }
+    auto listed = list_anew(device, origin, options, progress, stop);
+    if (listed || !usable || !is_retryable(listed.error().code)) {
+        return listed;
+    }
+    auto manifest = MappedManifest::open(device, options.directory, current->revision);
+    if (!manifest) {
+        return listed;
+    }
+    log::warning(
+        "the origin cannot be listed; going on with the listing that is here",
+        {{"source", options.source},
+         {"revision", domain::to_string(current->revision)},
+         {"error", listed.error().message}});
+    return manifest;
+}
+
+std::vector<std::pair<SampleIndex, domain::SegmentClass>> find_stored(
+    const NodeStore& store, std::uint64_t sample_count) {
+    std::vector<std::pair<SampleIndex, domain::SegmentClass>> stored;
+    for (std::uint64_t id = 0; id < sample_count; ++id) {
+        if (const auto where = store.find(domain::SampleId{id})) {
+            stored.emplace_back(static_cast<SampleIndex>(id), where->segment_class);
+        }
+    }
+    return stored;
+}
+
+}  // namespace
+
+SegmentSizes segment_sizes(Bytes total, Bytes window) {
+    constexpr std::uint64_t kOfDisk = 64;
+    constexpr std::uint64_t kOfWindow = 16;
+    const StoreOptions usual;
+    const auto clamped = [](std::uint64_t bytes, Bytes least, Bytes most) {
+        return Bytes{std::clamp(bytes, least.count(), most.count())};
+    };
+    return {
+        clamped(total.count() / kOfDisk, mib(1), usual.segment_bytes),
+        clamped(window.count() / kOfWindow, kib(128), usual.window_segment_bytes)};
+}
+
+Result<Preparation> prepare_dataset(
+    Device& device,
+    Origin& origin,
+    const PreparationOptions& options,
+    const std::function<void(std::uint64_t)>& progress,
+    const std::stop_token& stop) {
+    STOKER_TRY(auto manifest, find_manifest(device, origin, options, progress, stop));
+    Preparation prepared;
+    prepared.manifest = std::make_unique<MappedManifest>(std::move(manifest));
+    const domain::ManifestView& view = prepared.manifest->view();
+    remove_other_manifests(device, options.directory, view.revision());
+    StoreOptions store = options.store;
+    STOKER_TRY(const auto space, device.space(options.directory));
+    const SegmentSizes sizes = segment_sizes(space.total, options.window_bytes);
+    store.segment_bytes = sizes.resident;
+    store.window_segment_bytes = sizes.window;
+    STOKER_TRY(prepared.store, NodeStore::open(device, view, store));
+    prepared.stored = find_stored(*prepared.store, view.sample_count());
+    return prepared;
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,201 @@
+#include "sidecar/service/relay.h"
+
+#include <unordered_map>
+#include <utility>
+#include <variant>
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "common/domain/ids.h"
+#include "sidecar/service/unix_listener.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr std::uint64_t kHelloRequestId = 1;
+
+UniqueFd duplicate(const UniqueFd& fd) {
+    return UniqueFd{fd.valid() ? ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0) : -1};
+}
+
+constexpr std::size_t kIdsPerRead = std::size_t{64} << 10U;
+constexpr std::size_t kConsumedMax = local::kFramePayloadBytesMax / sizeof(std::uint64_t) / 2;
+
+// Moves the plan's start behind what was read without a gap; gives what was read beyond it. A memfd
+// that does not hold what the plan says is the leader's to refuse.
+std::vector<std::uint64_t> skip_read(
+    local::Plan& plan, const UniqueFd& memfd, const std::vector<std::uint64_t>& consumed) {
+    std::unordered_map<std::uint64_t, std::uint32_t> counts;
+    for (const std::uint64_t sample : consumed) {
+        ++counts[sample];
+    }
+    std::vector<std::uint64_t> ids(kIdsPerRead);
+    for (bool gap = false; !gap && plan.start < plan.sample_count;) {
+        const ssize_t bytes = ::pread(
+            memfd.get(),
+            ids.data(),
+            ids.size() * sizeof(std::uint64_t),
+            static_cast<off_t>(plan.start * sizeof(std::uint64_t)));
+        if (bytes < static_cast<ssize_t>(sizeof(std::uint64_t))) {
+            break;
+        }
+        const auto count = static_cast<std::size_t>(bytes) / sizeof(std::uint64_t);
+        for (std::size_t i = 0; i < count && !gap; ++i) {
+            const auto found = counts.find(ids[i]);
+            gap = found == counts.end() || found->second == 0;
+            if (!gap) {
+                --found->second;
+                ++plan.start;
+            }
+        }
+    }
+    std::vector<std::uint64_t> beyond;
+    for (const std::uint64_t sample : consumed) {
+        const auto found = counts.find(sample);
+        if (found->second > 0 && beyond.size() < kConsumedMax) {
+            --found->second;
+            beyond.push_back(sample);
+        }
+    }
+    return beyond;
+}
+
+}  // namespace
+
+void ReplayLog::on_request(const Frame& frame) {
+    const auto message = local::decode_payload(frame.header.type, frame.payload);
+    if (!message) {
+        return;
+    }
+    if (const auto* plan = std::get_if<local::Plan>(&*message)) {
+        plan_ = RecordedPlan{*plan, frame.header.request_id, duplicate(frame.fd)};
+        consumed_.clear();
+    } else if (const auto* consumed = std::get_if<local::Consumed>(&*message)) {
+        if (plan_ && consumed->epoch == plan_->plan.epoch) {
+            consumed_.insert(consumed_.end(), consumed->samples.begin(), consumed->samples.end());
+        }
+    } else if (std::holds_alternative<local::Fetch>(*message)) {
+        pending_[frame.header.request_id] = join_frame(frame.header, frame.payload);
+    }
+}
+
+void ReplayLog::on_answer(std::uint64_t request_id) {
+    pending_.erase(request_id);
+    if (plan_ && request_id == plan_->request_id) {
+        plan_->answered = true;
+    }
+}
+
+std::vector<ReplayLog::Recorded> ReplayLog::frames() const {
+    std::vector<Recorded> frames;
+    if (plan_) {
+        local::Plan plan = plan_->plan;
+        std::vector<std::uint64_t> beyond = skip_read(plan, plan_->memfd, consumed_);
+        frames.push_back({local::encode_frame(plan, plan_->request_id), duplicate(plan_->memfd)});
+        if (!beyond.empty()) {
+            frames.push_back(
+                {local::encode_frame(local::Consumed{plan.epoch, std::move(beyond)}, 0), {}});
+        }
+    }
+    for (const auto& [id, bytes] : pending_) {
+        frames.push_back({bytes, {}});
+    }
+    return frames;
+}
+
+bool ReplayLog::is_repeated_plan(std::uint64_t request_id) const {
+    return plan_ && plan_->answered && request_id == plan_->request_id;
+}
+
+Relay::Relay(
+    EventLoop& loop, Session& session, std::string client_directory, std::function<void()> on_lost)
+    : loop_(loop),
+      session_(session),
+      client_directory_(std::move(client_directory)),
+      on_lost_(std::move(on_lost)) {}
+
+Status Relay::connect(const std::string& leader_socket) {
+    STOKER_TRY(auto socket, connect_unix(leader_socket));
+    ready_ = false;
+    upstream_ = std::make_unique<FrameSocket>(
+        loop_,
+        std::move(socket),
+        [this](const Frame& frame) { on_answer(frame); },
+        [this](const std::string&) {
+            ready_ = false;
+            on_lost_();
+        });
+    local::Hello hello = session_.hello();
+    hello.relay = true;
+    upstream_->send(hello, kHelloRequestId);
+    return {};
+}
+
+void Relay::on_request(Frame frame) {
+    log_.on_request(frame);
+    if (ready_) {
+        upstream_->send_raw(join_frame(frame.header, frame.payload), std::move(frame.fd));
+    }
+}
+
+void Relay::on_answer(const Frame& frame) {
+    if (!ready_) {
+        on_welcome(frame);
+        return;
+    }
+    const bool repeated = frame.header.type == local::FrameType::kPlanned &&
+                          log_.is_repeated_plan(frame.header.request_id);
+    log_.on_answer(frame.header.request_id);
+    if (!repeated) {
+        session_.send_raw(join_frame(frame.header, frame.payload));
+    }
+}
+
+void Relay::on_welcome(const Frame& frame) {
+    auto message = local::decode_payload(frame.header.type, frame.payload);
+    if (!message) {
+        upstream_->close_when_sent();
+        return;
+    }
+    if (const auto* listing = std::get_if<local::Listing>(&*message)) {
+        if (!is_welcomed()) {
+            session_.send_listing(listing->objects_listed);
+        }
+        return;
+    }
+    if (const auto* error = std::get_if<local::ErrorReply>(&*message)) {
+        session_.refuse({static_cast<ErrorCode>(error->code), error->message});
+        return;
+    }
+    auto* welcome = std::get_if<local::Welcome>(&*message);
+    if (welcome == nullptr) {
+        upstream_->close_when_sent();
+        return;
+    }
+    if (is_welcomed() && *revision_ != welcome->revision) {
+        session_.refuse(
+            {ErrorCode::kConflict,
+             fmt::format(
+                 "the node now serves revision {}",
+                 domain::to_string(domain::RevisionId{welcome->revision}))});
+        return;
+    }
+    ready_ = true;
+    if (!is_welcomed()) {
+        revision_ = welcome->revision;
+        welcome->directory = client_directory_;
+        session_.send_welcome(*welcome);
+    }
+    say_again();
+}
+
+void Relay::say_again() {
+    for (auto& recorded : log_.frames()) {
+        upstream_->send_raw(std::move(recorded.bytes), std::move(recorded.fd));
+    }
+}
+
+}  // namespace stoker::sidecar

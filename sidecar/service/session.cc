@@ -1,0 +1,159 @@
+#include "sidecar/service/session.h"
+
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "common/log/log.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr std::uint32_t kHelloBytesMax = 16U << 10U;
+
+}  // namespace
+
+Session::Session(
+    EventLoop& loop,
+    ConnectionId id,
+    UniqueFd socket,
+    FrameSocket::OnFrame on_frame,
+    FrameSocket::OnClosed on_closed)
+    : id_(id),
+      socket_(loop, std::move(socket), std::move(on_frame), std::move(on_closed)) {}
+
+std::optional<StreamId> Session::stream() const {
+    return hello_.stream == 0 ? std::nullopt : std::optional{StreamId{hello_.stream}};
+}
+
+void Session::send_error(const Error& error, std::uint64_t request_id) {
+    socket_.send(
+        local::ErrorReply{static_cast<std::uint16_t>(error.code), error.message}, request_id);
+}
+
+void Session::refuse(const Error& error) {
+    send_error(error, hello_request_id_);
+    socket_.close_when_sent();
+}
+
+Result<std::unique_ptr<SessionServer>> SessionServer::listen(
+    EventLoop& loop, ConnectionIds& ids, SessionServerOptions options, Route route) {
+    auto server = std::unique_ptr<SessionServer>{
+        new SessionServer(loop, ids, std::move(options), std::move(route))};
+    STOKER_TRY(
+        server->listener_,
+        UnixListener::listen(
+            loop,
+            server->options_.path,
+            server->options_.mode,
+            [raw = server.get()](UniqueFd socket, const PeerCredentials& peer) {
+                raw->accept(std::move(socket), peer);
+            }));
+    return server;
+}
+
+SessionServer::SessionServer(
+    EventLoop& loop, ConnectionIds& ids, SessionServerOptions options, Route route)
+    : loop_(loop),
+      ids_(ids),
+      options_(std::move(options)),
+      route_(std::move(route)) {}
+
+SessionServer::~SessionServer() {
+    for (const auto& [id, session] : sessions_) {
+        loop_.cancel(session->hello_timer_);
+        if (session->handler_ != nullptr) {
+            session->handler_->detach(*session);
+        }
+    }
+}
+
+void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
+    if (sessions_.size() >= options_.sessions_max) {
+        log::warning(
+            "connection refused: too many",
+            {{"socket", options_.path}, {"connections", sessions_.size()}});
+        return;
+    }
+    if (options_.same_user_only && peer.uid != ::geteuid() && peer.uid != 0) {
+        log::warning(
+            "connection refused: another user", {{"socket", options_.path}, {"uid", peer.uid}});
+        return;
+    }
+    const ConnectionId id = ids_.next();
+    log::debug("connected", {{"connection", id.value()}, {"pid", peer.pid}, {"uid", peer.uid}});
+    auto session = std::make_unique<Session>(
+        loop_,
+        id,
+        std::move(socket),
+        [this, id](Frame frame) { on_frame(*sessions_.at(id), std::move(frame)); },
+        [this, id](const std::string& reason) { end(*sessions_.at(id), reason); });
+    session->socket_.set_limits({.payload_bytes_max = kHelloBytesMax});
+    session->hello_timer_ = loop_.run_at(loop_.now() + options_.hello_timeout, [this, id] {
+        sessions_.at(id)->refuse({ErrorCode::kDeadlineExceeded, "no hello in time"});
+    });
+    sessions_.emplace(id, std::move(session));
+}
+
+void SessionServer::on_frame(Session& session, Frame frame) {
+    if (session.handler_ != nullptr) {
+        session.handler_->on_frame(session, std::move(frame));
+    } else {
+        greet(session, frame);
+    }
+}
+
+void SessionServer::greet(Session& session, const Frame& frame) {
+    loop_.cancel(session.hello_timer_);
+    session.hello_request_id_ = frame.header.request_id;
+    auto message = local::decode_payload(frame.header.type, frame.payload);
+    if (!message || !std::holds_alternative<local::Hello>(*message)) {
+        session.refuse({ErrorCode::kInvalidArgument, "the first frame has to be a hello"});
+        return;
+    }
+    session.hello_ = std::get<local::Hello>(std::move(*message));
+    if (session.hello_.version != local::kProtocolVersion) {
+        session.refuse(
+            {ErrorCode::kInvalidArgument,
+             fmt::format(
+                 "protocol version {}, this sidecar (stoker {}) speaks version {}",
+                 session.hello_.version,
+                 STOKER_VERSION,
+                 local::kProtocolVersion)});
+        return;
+    }
+    const auto handler = route_(session.hello_);
+    if (!handler) {
+        session.refuse(handler.error());
+        return;
+    }
+    session.socket_.set_limits({});
+    session.handler_ = *handler;
+    session.handler_->attach(session);
+}
+
+void SessionServer::end(Session& session, const std::string& reason) {
+    loop_.cancel(session.hello_timer_);
+    if (!reason.empty()) {
+        log::warning(
+            "connection closed",
+            {{"connection", session.id().value()},
+             {"client", session.hello().client},
+             {"reason", reason}});
+    }
+    if (session.handler_ != nullptr) {
+        std::exchange(session.handler_, nullptr)->detach(session);
+    }
+    // The socket still runs our callback.
+    loop_.post([this, id = session.id(), alive = std::weak_ptr<int>{alive_}] {
+        if (!alive.expired()) {
+            sessions_.erase(id);
+        }
+    });
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/base/error.h"
+#include "common/base/unique_fd.h"
+#include "common/runtime/event_loop.h"
+#include "proto/local/protocol.h"
+#include "sidecar/core/demand_book.h"
+#include "sidecar/core/stream_set.h"
+#include "sidecar/service/frame_socket.h"
+#include "sidecar/service/unix_listener.h"
+
+namespace stoker::sidecar {
+
+class Session;
+
+// What serves the sessions of one dataset. Called on the loop's thread.
+class SessionHandler {
+public:
+    virtual ~SessionHandler() = default;
+
+    // The session has said hello and is owed a kWelcome or a kError.
+    virtual void attach(Session& session) = 0;
+    virtual void on_frame(Session& session, Frame frame) = 0;
+
+    // The session ends; it must not be used afterwards.
+    virtual void detach(Session& session) = 0;
+};
+
+// One accepted connection: a trainer's process, or another sidecar that speaks for one. It is told
+// from the others by its id, which is never used again. Owned by its SessionServer.
+class Session {
+public:
+    Session(
+        EventLoop& loop,
+        ConnectionId id,
+        UniqueFd socket,
+        FrameSocket::OnFrame on_frame,
+        FrameSocket::OnClosed on_closed);
+
+    [[nodiscard]] ConnectionId id() const { return id_; }
+
+    [[nodiscard]] const local::Hello& hello() const { return hello_; }
+
+    // The stream of its hello; none for 0.
+    [[nodiscard]] std::optional<StreamId> stream() const;
+
+    void send(const local::Message& message, std::uint64_t request_id) {
+        socket_.send(message, request_id);
+    }
+
+    void send_raw(std::vector<std::byte> frame) { socket_.send_raw(std::move(frame)); }
+
+    // Answers the request with an error; the session goes on.
+    void send_error(const Error& error, std::uint64_t request_id);
+
+    // Answers the hello with an error and ends the session.
+    void refuse(const Error& error);
+
+    void send_welcome(const local::Welcome& welcome) { socket_.send(welcome, hello_request_id_); }
+
+    void send_listing(std::uint64_t objects_listed) {
+        socket_.send(local::Listing{objects_listed}, hello_request_id_);
+    }
+
+    // A paused session's frames wait: what comes later must not overtake what is being done.
+    void set_paused(bool paused) { socket_.set_paused(paused); }
+
+    // The connection ends as if the peer had hung up.
+    void hang_up() { socket_.close_when_sent(); }
+
+private:
+    friend class SessionServer;
+
+    ConnectionId id_;
+    FrameSocket socket_;
+    local::Hello hello_;
+    std::uint64_t hello_request_id_ = 0;
+    SessionHandler* handler_ = nullptr;
+    TimerId hello_timer_{};
+};
+
+// Gives connection ids to all servers of a program.
+class ConnectionIds {
+public:
+    ConnectionId next() { return ConnectionId{++last_}; }
+
+private:
+    std::uint64_t last_ = 0;
+};
+
+struct SessionServerOptions {
+    std::string path;
+    mode_t mode = 0660;
+    std::size_t sessions_max = 1024;
+    bool same_user_only = false;  // our own user and root: sidecars among themselves
+    Duration hello_timeout = std::chrono::seconds{5};
+};
+
+// Accepts sessions on one socket, speaks the handshake with them and hands them to the handler that
+// `route` finds for their hello; its error refuses them. Belongs to the loop's thread. Handlers
+// must outlive it.
+class SessionServer {
+public:
+    using Route = std::function<Result<SessionHandler*>(const local::Hello& hello)>;
+
+    static Result<std::unique_ptr<SessionServer>> listen(
+        EventLoop& loop, ConnectionIds& ids, SessionServerOptions options, Route route);
+
+    SessionServer(const SessionServer&) = delete;
+    SessionServer& operator=(const SessionServer&) = delete;
+    ~SessionServer();
+
+    [[nodiscard]] std::size_t session_count() const { return sessions_.size(); }
+
+private:
+    SessionServer(EventLoop& loop, ConnectionIds& ids, SessionServerOptions options, Route route);
+
+    void accept(UniqueFd socket, const PeerCredentials& peer);
+    void on_frame(Session& session, Frame frame);
+    void greet(Session& session, const Frame& frame);
+    void end(Session& session, const std::string& reason);
+
+    EventLoop& loop_;
+    ConnectionIds& ids_;
+    SessionServerOptions options_;
+    Route route_;
+    std::unique_ptr<UnixListener> listener_;
+    std::map<ConnectionId, std::unique_ptr<Session>> sessions_;
+    std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,94 @@
+#include "sidecar/service/sidecar.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/log/log.h"
+
+namespace stoker::sidecar {
+
+Result<std::unique_ptr<Sidecar>> Sidecar::start(
+    const SidecarConfig& config,
+    EventLoop& loop,
+    Device& device,
+    const OriginFactory& make_origin,
+    std::string boot_id) {
+    auto sidecar = std::unique_ptr<Sidecar>{new Sidecar(config, loop)};
+    for (const DatasetConfig& dataset : config.datasets) {
+        auto origin = make_origin(dataset);
+        if (!origin) {
+            return fail(origin.error().prefixed(fmt::format("dataset '{}'", dataset.name)));
+        }
+        sidecar->origins_.push_back(*std::move(origin));
+    }
+    const SidecarParts parts{
+        loop,
+        *sidecar->io_,
+        device,
+        sidecar->connection_ids_,
+        std::move(boot_id),
+        config.job.training_job_uid,
+        !config.control.endpoint.empty()};
+    for (std::size_t i = 0; i < config.datasets.size(); ++i) {
+        sidecar->nodes_.push_back(
+            std::make_unique<DatasetNode>(parts, config.datasets[i], *sidecar->origins_[i]));
+    }
+    SessionServerOptions options;
+    options.path = config.socket_path;
+    options.mode = config.socket_mode;
+    options.sessions_max = config.connections_max;
+    STOKER_TRY(
+        sidecar->server_,
+        SessionServer::listen(
+            loop,
+            sidecar->connection_ids_,
+            options,
+            [raw = sidecar.get()](const local::Hello& hello) { return raw->route(hello); }));
+    log::info("listening", {{"socket", config.socket_path}, {"datasets", config.datasets.size()}});
+    return sidecar;
+}
+
+Sidecar::Sidecar(const SidecarConfig& config, EventLoop& loop)
+    : config_(config),
+      loop_(loop),
+      io_(std::make_unique<WorkerPool>("io", config.io_threads)) {}
+
+// First nobody asks any more, then nothing arrives any more, then the files are closed.
+Sidecar::~Sidecar() {
+    server_.reset();
+    for (const auto& node : nodes_) {
+        node->stop();
+    }
+    origins_.clear();
+    io_.reset();
+    for (const auto& node : nodes_) {
+        node->close();
+    }
+}
+
+void Sidecar::set_grant(const std::string& dataset_uid, const EngineGrant& grant) {
+    for (const auto& node : nodes_) {
+        if (node->config().uid == dataset_uid) {
+            node->set_grant(grant);
+        }
+    }
+}
+
+Result<SessionHandler*> Sidecar::route(const local::Hello& hello) {
+    std::vector<std::string> names;
+    for (const auto& node : nodes_) {
+        if (node->config().name == hello.dataset) {
+            return node.get();
+        }
+        names.push_back(node->config().name);
+    }
+    return fail(
+        ErrorCode::kNotFound,
+        fmt::format(
+            "no dataset '{}' here; this sidecar serves: {}",
+            hello.dataset,
+            fmt::join(names, ", ")));
+}
+
+}  // namespace stoker::sidecar

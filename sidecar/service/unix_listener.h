@@ -1,0 +1,51 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <sys/types.h>
+
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+#include "common/runtime/event_loop.h"
+
+namespace stoker::sidecar {
+
+// Who is at the other end of a unix socket, as the kernel saw it connect.
+struct PeerCredentials {
+    pid_t pid = 0;
+    uid_t uid = 0;
+    gid_t gid = 0;
+};
+
+// A listening unix stream socket. Removes a stale socket file of the same name first, and its own
+// at the end. Paths of any length: they are reached through a descriptor of their folder. Belongs
+// to the loop's thread.
+class UnixListener {
+public:
+    using OnAccept = std::function<void(UniqueFd socket, const PeerCredentials& peer)>;
+
+    // kForbidden, kUnavailable: the folder is missing or not ours to write; the message names the
+    // path.
+    static Result<std::unique_ptr<UnixListener>> listen(
+        EventLoop& loop, const std::string& path, mode_t mode, OnAccept on_accept);
+
+    UnixListener(const UnixListener&) = delete;
+    UnixListener& operator=(const UnixListener&) = delete;
+    ~UnixListener();
+
+private:
+    UnixListener(EventLoop& loop, UniqueFd socket, std::string path, OnAccept on_accept);
+    void accept_some();
+
+    EventLoop& loop_;
+    UniqueFd socket_;
+    std::string path_;
+    OnAccept on_accept_;
+};
+
+// Connects without waiting. kUnavailable: nobody listens there (now).
+Result<UniqueFd> connect_unix(const std::string& path);
+
+}  // namespace stoker::sidecar

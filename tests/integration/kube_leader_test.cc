@@ -1,0 +1,367 @@
+// Electors, events and the order of start and stop over real HTTP (fault list 7, 13-15, 31). Times
+// are short, so that nobody waits for fifteen seconds; their proportions are the real ones.
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "operator/kube/rest_transport.h"
+#include "operator/runtime/event_recorder.h"
+#include "operator/runtime/leader_elector.h"
+#include "operator/runtime/supervisor.h"
+#include "tests/support/api_server/server.h"
+#include "tests/support/poll.h"
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using test::ApiServer;
+using test::ApiServerModel;
+using test::eventually;
+using test::Fault;
+
+const ObjectKey kLease{"stoker-system", "stoker-operator"};
+const LeaseTiming kQuick{milliseconds{1500}, milliseconds{1000}, milliseconds{200}};
+
+AccessConfig config_of(const ApiServer& server) {
+    AccessConfig config;
+    config.server = server.url();
+    return config;
+}
+
+class Candidate {
+public:
+    Candidate(ApiServer& server, const std::string& identity)
+        : access_(config_of(server), system_doors(), clock_),
+          transport_(access_, {"stoker-test lease", mib(1), 1}, clock_),
+          elector_(
+              transport_, {kLease, identity, kQuick}, clock_, std::hash<std::string>{}(identity)) {}
+
+    void start() {
+        thread_ = std::jthread([this](const std::stop_token& stop) {
+            end_ = elector_.run(stop, [this] { ++times_led_; });
+            ended_ = true;
+        });
+    }
+
+    void stop() {
+        thread_.request_stop();
+        thread_.join();
+    }
+
+    LeaderElector& elector() { return elector_; }
+
+    [[nodiscard]] bool ended_by_loss() const { return ended_ && end_ == LeaderElector::End::kLost; }
+
+    [[nodiscard]] int times_led() const { return times_led_; }
+
+private:
+    SystemClock clock_;
+    AccessSource access_;
+    RestTransport transport_;
+    LeaderElector elector_;
+    std::atomic<int> times_led_{0};
+    std::atomic<bool> ended_{false};
+    std::atomic<LeaderElector::End> end_{LeaderElector::End::kStopped};
+    std::jthread thread_;
+};
+
+std::string holder(ApiServer& server) {
+    return server.with_model([](ApiServerModel& model) {
+        const auto lease = model.find(kinds::kLeases, kLease);
+        return lease ? read_lease(*lease).holder : std::string();
+    });
+}
+
+TEST(KubeLeader, OneOfThreeLeadsAndACleanStopHandsOverAtOnce) {
+    ApiServer server;
+    std::vector<std::unique_ptr<Candidate>> candidates;
+    for (int i = 0; i < 3; ++i) {
+        candidates.push_back(std::make_unique<Candidate>(server, fmt::format("c{}", i)));
+        candidates.back()->start();
+    }
+    const auto leaders = [&] {
+        int count = 0;
+        for (const auto& candidate : candidates) {
+            count += candidate->elector().may_write() ? 1 : 0;
+        }
+        return count;
+    };
+    ASSERT_TRUE(eventually([&] { return leaders() == 1; }));
+    const SystemClock clock;
+    for (int round = 0; round < 2; ++round) {
+        for (auto at = candidates.begin(); at != candidates.end(); ++at) {
+            if ((*at)->elector().leads()) {
+                (*at)->stop();
+                const TimePoint released = clock.now();
+                (*at)->elector().release(clock.now() + seconds{10});
+                candidates.erase(at);
+                ASSERT_TRUE(eventually([&] { return leaders() == 1; }));
+                EXPECT_LT(clock.now() - released, kQuick.lease)
+                    << "nobody had to wait for the lease to run out";
+                break;
+            }
+        }
+    }
+    EXPECT_EQ(candidates.size(), 1U);
+    server.with_model([](ApiServerModel& model) {
+        EXPECT_EQ(read_lease(*model.find(kinds::kLeases, kLease)).transitions, 2)
+            << "one for each holder after the first";
+    });
+}
+
+TEST(KubeLeader, StopsWritingWhenTheServerIsAwayAndAnotherTakesOver) {
+    ApiServer server;
+    Candidate first(server, "first");
+    first.start();
+    ASSERT_TRUE(eventually([&] { return first.elector().may_write(); }));
+    Fault fault;
+    fault.target_contains = "/leases";
+    fault.hang_up = true;
+    fault.times = -1;
+    server.add_fault(fault);
+    ASSERT_TRUE(eventually([&] { return first.ended_by_loss(); }));
+    EXPECT_FALSE(first.elector().may_write());
+    server.clear_faults();
+    Candidate second(server, "second");
+    second.start();
+    ASSERT_TRUE(eventually([&] { return second.elector().may_write(); }));
+    EXPECT_EQ(holder(server), "second");
+    EXPECT_FALSE(first.elector().may_write());
+    second.stop();
+}
+
+TEST(KubeLeader, SlowAnswersDoNotCostTheLease) {
+    ApiServer server;
+    Candidate candidate(server, "slow");
+    candidate.start();
+    ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
+    Fault fault;
+    fault.target_contains = "/leases";
+    fault.delay = milliseconds{300};
+    fault.times = -1;
+    server.add_fault(fault);
+    const auto before = server.count("PUT", "/leases");
+    ASSERT_TRUE(eventually([&] { return server.count("PUT", "/leases") >= before + 5; }));
+    EXPECT_TRUE(candidate.elector().may_write());
+    EXPECT_EQ(candidate.times_led(), 1);
+    candidate.stop();
+}
+
+TEST(KubeLeader, AStolenLeaseEndsTheLeaderAtOnce) {
+    ApiServer server;
+    Candidate candidate(server, "me");
+    candidate.start();
+    ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
+    server.merge(kinds::kLeases, kLease, R"({"spec":{"holderIdentity":"thief"}})");
+    EXPECT_TRUE(eventually([&] { return candidate.ended_by_loss(); }, seconds{5}));
+    EXPECT_EQ(holder(server), "thief") << "what is not ours is not written over";
+}
+
+TEST(KubeLeader, ALostAnswerOfARenewalIsReadBackNotFeared) {
+    ApiServer server;
+    Candidate candidate(server, "me");
+    candidate.start();
+    ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
+    for (int i = 0; i < 3; ++i) {
+        Fault fault;
+        fault.method = "PUT";
+        fault.lose_answer = true;
+        fault.skip = i;
+        server.add_fault(fault);
+    }
+    const auto before = server.count("PUT", "/leases");
+    ASSERT_TRUE(eventually([&] { return server.count("PUT", "/leases") >= before + 8; }));
+    EXPECT_TRUE(candidate.elector().may_write());
+    candidate.stop();
+}
+
+TEST(KubeEvents, AreCreatedFoldedAndMadeAnewWhenRemoved) {
+    ApiServer server;
+    const SystemClock clock;
+    AccessSource access(config_of(server), system_doors(), clock);
+    RestTransport transport(access, {"stoker-test events", mib(1), 1}, clock);
+    EventRecorderOptions options;
+    options.reporter = {"stoker.dev/operator", "pod-0"};
+    options.retry_pause = milliseconds{5};
+    EventRecorder recorder(transport, options, clock, 1);
+    std::jthread writer([&](const std::stop_token& stop) { recorder.run(stop); });
+    EventNote note;
+    note.regarding = {"stoker.dev/v1alpha1", "TrainingJob", {"demo", "mnist"}, "u1", "1"};
+    note.reason = "Started";
+    note.action = "Start";
+    note.note = "attempt 1";
+    Fault fault;
+    fault.method = "POST";
+    fault.status = 503;
+    fault.times = 3;
+    server.add_fault(fault);
+    recorder.record(note);
+    const auto events = [&] {
+        return server.with_model([](ApiServerModel& model) { return model.all(kinds::kEvents); });
+    };
+    ASSERT_TRUE(eventually([&] { return events().size() == 1; })) << "tried until it was taken";
+    const auto first = *events().begin();
+    EXPECT_EQ(string_at(first.second.value(), {"reportingInstance"}), "pod-0");
+    EXPECT_EQ(find_at(first.second.value(), {"series"}), nullptr);
+    server.erase(kinds::kEvents, first.first);
+    for (int i = 0; i < 100; ++i) {
+        recorder.record(note);
+    }
+    ASSERT_TRUE(eventually([&] { return events().size() == 1; })) << "made anew";
+    writer.request_stop();
+    writer.join();
+    EXPECT_EQ(recorder.dropped(), 0U);
+    EXPECT_LE(server.count("PATCH", "/events/"), 2U) << "a hundred events are a few writes";
+}
+
+TEST(KubeEvents, AFullQueueDropsAndCounts) {
+    ApiServer server;
+    const SystemClock clock;
+    AccessSource access(config_of(server), system_doors(), clock);
+    RestTransport transport(access, {"stoker-test events", mib(1), 1}, clock);
+    EventRecorderOptions options;
+    options.queue_max = 10;
+    EventRecorder recorder(transport, options, clock, 1);
+    for (int i = 0; i < 25; ++i) {
+        recorder.record({});
+    }
+    EXPECT_EQ(recorder.dropped(), 15U);
+}
+
+// Writes down who started and stopped, in order.
+class Diary {
+public:
+    void add(const std::string& line) {
+        const std::lock_guard lock(mutex_);
+        lines_.push_back(line);
+    }
+
+    std::vector<std::string> lines() {
+        const std::lock_guard lock(mutex_);
+        return lines_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<std::string> lines_;
+};
+
+class SupervisorTest : public ::testing::Test {
+protected:
+    Supervisor::Loop loop(const std::string& name) {
+        return [this, name](const std::stop_token& stop) {
+            diary.add("+" + name);
+            eventually([&] { return stop.stop_requested(); });
+            diary.add("-" + name);
+        };
+    }
+
+    Supervisor make(SupervisorOptions options = {}) {
+        return Supervisor(
+            [](const std::string&, std::function<void(std::stop_token)> body) {
+                return std::jthread(std::move(body));
+            },
+            clock,
+            options);
+    }
+
+    void fill(Supervisor& supervisor) {
+        supervisor.add_service(
+            {"probes",
+             [this]() -> Status {
+                 diary.add("+probes");
+                 return {};
+             },
+             [this] { diary.add("-probes"); }});
+        supervisor.add_cache("cache", loop("cache"), [this] { return synced.load(); });
+        supervisor.add_loop("loop", loop("loop"));
+        supervisor.add_worker("worker", loop("worker"), 1);
+        supervisor.add_drain([this](TimePoint) { diary.add("drain"); });
+        supervisor.set_event_writer(loop("events"));
+    }
+
+    bool wrote(const std::string& line) {
+        const auto lines = diary.lines();
+        return std::find(lines.begin(), lines.end(), line) != lines.end();
+    }
+
+    SystemClock clock;
+    Diary diary;
+    std::atomic<bool> synced{false};
+    std::stop_source stopping;
+};
+
+TEST_F(SupervisorTest, StartsAndStopsInOrderAndReleasesTheLeaseLast) {
+    ApiServer server;
+    AccessSource access(config_of(server), system_doors(), clock);
+    RestTransport transport(access, {"stoker-test lease", mib(1), 1}, clock);
+    LeaderElector elector(transport, {kLease, "me", kQuick}, clock, 1);
+    auto supervisor = make();
+    fill(supervisor);
+    supervisor.set_elector(elector, [] { FAIL() << "the lease was never lost"; });
+    std::jthread runner(
+        [&] { EXPECT_EQ(supervisor.run(stopping.get_token()), Supervisor::End::kStopped); });
+    ASSERT_TRUE(eventually([&] { return wrote("+cache"); }));
+    EXPECT_FALSE(wrote("+worker")) << "not before the caches have synced";
+    synced = true;
+    ASSERT_TRUE(eventually([&] { return wrote("+worker"); }));
+    EXPECT_EQ(holder(server), "me");
+    stopping.request_stop();
+    runner.join();
+    EXPECT_EQ(holder(server), "");
+    auto lines = diary.lines();
+    lines.erase(std::find(lines.begin(), lines.end(), "+events"));  // beside the first others
+    EXPECT_EQ(
+        lines,
+        (std::vector<std::string>{
+            "+probes",
+            "+cache",
+            "+loop",
+            "+worker",
+            "-loop",
+            "drain",
+            "-worker",
+            "-cache",
+            "-probes",
+            "-events"}));
+}
+
+TEST_F(SupervisorTest, CachesThatDoNotSyncInTimeAreFatal) {
+    SupervisorOptions options;
+    options.cache_sync_limit = milliseconds{50};
+    auto supervisor = make(options);
+    fill(supervisor);
+    EXPECT_EQ(supervisor.run(stopping.get_token()), Supervisor::End::kCachesNotSynced);
+    EXPECT_FALSE(wrote("+worker"));
+    EXPECT_TRUE(wrote("-probes"));
+}
+
+TEST_F(SupervisorTest, ALostLeaseEndsItAtOnce) {
+    ApiServer server;
+    AccessSource access(config_of(server), system_doors(), clock);
+    RestTransport transport(access, {"stoker-test lease", mib(1), 1}, clock);
+    LeaderElector elector(transport, {kLease, "me", kQuick}, clock, 1);
+    auto supervisor = make();
+    fill(supervisor);
+    synced = true;
+    std::atomic<bool> told{false};
+    supervisor.set_elector(elector, [&] { told = true; });
+    std::jthread thief([&] {
+        eventually([&] { return wrote("+worker"); });
+        server.merge(kinds::kLeases, kLease, R"({"spec":{"holderIdentity":"thief"}})");
+    });
+    EXPECT_EQ(supervisor.run(stopping.get_token()), Supervisor::End::kLeadershipLost);
+    EXPECT_TRUE(told);
+    EXPECT_EQ(holder(server), "thief");
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,197 @@
+// Sidecars attached to a real operator: what they report shows in statuses, what is decided reaches
+// them.
+#include <atomic>
+#include <fstream>
+
+#include <fmt/format.h>
+
+#include "operator/api/dataset.h"
+#include "sidecar/control/control_link.h"
+#include "tests/integration/operator_fixture.h"
+
+namespace stoker::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+class OperatorSidecars : public OperatorTest {
+protected:
+    // The next grant that is not empty.
+    static std::uint64_t next_grant(testing::SidecarClient& sidecar) {
+        control::v1::OperatorMessage message;
+        while (sidecar.receive(message)) {
+            if (message.grants_size() > 0) {
+                return message.grants(0).resident_bytes();
+            }
+        }
+        return 0;
+    }
+
+    control::Dataset dataset() {
+        return control::parse_dataset(cluster.find(kinds::kDatasets, "digits")->text()).value();
+    }
+};
+
+TEST_F(OperatorSidecars, WhatTheyReportShowsInTheStatuses) {
+    run_job("mnist");
+    const auto sidecar = attach("mnist");
+    ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
+    EXPECT_EQ(wait_condition(kinds::kDatasets, "digits", "Ready", "True Listed"), "True Listed");
+    EXPECT_TRUE(eventually([&] { return dataset().status.cached_bytes == 60'000; }));
+    EXPECT_EQ(dataset().status.total_bytes, 100'000);
+    EXPECT_EQ(dataset().status.samples, 100);
+    EXPECT_EQ(dataset().status.nodes, 1);
+    EXPECT_EQ(
+        wait_condition(kinds::kTrainingJobs, "mnist", "DataReady", "True Listed"), "True Listed");
+    EXPECT_TRUE(eventually([&] {
+        const auto cache = cluster.training_job("mnist").status.cache;
+        return cache && cache->used_bytes == 60'000 && cache->sampled_at.has_value();
+    }));
+}
+
+TEST_F(OperatorSidecars, AJobGetsWhatItsDatasetNeedsAndTheReason) {
+    run_job("mnist");
+    const auto sidecar = attach("mnist");
+    ASSERT_TRUE(sidecar->report(report_of(1, 0)));
+    std::uint64_t granted = 0;
+    while (granted == 0 && (granted = next_grant(*sidecar)) == 0) {
+    }
+    EXPECT_GE(granted, 100'000U);
+    EXPECT_EQ(
+        wait_condition(kinds::kTrainingJobs, "mnist", "CacheAllocated", "True Granted"),
+        "True Granted");
+}
+
+TEST_F(OperatorSidecars, AQuotaCapsTheGrantAndIsNamedAsTheReason) {
+    cluster.add(
+        kinds::kCacheQuotas, "quota", R"({"poolRef":{"name":"nvme"},"nominalQuota":"10Ki"})");
+    run_job("mnist", 1, R"(,"cache":{"mode":"Fixed","maxBytes":"1Mi"})");
+    const auto sidecar = attach("mnist");
+    ASSERT_TRUE(sidecar->report(report_of(1, 0)));
+    EXPECT_EQ(
+        wait_condition(kinds::kTrainingJobs, "mnist", "CacheAllocated", "True QuotaExhausted"),
+        "True QuotaExhausted");
+    EXPECT_THAT(
+        cluster.message(kinds::kTrainingJobs, "mnist", "CacheAllocated"), HasSubstr("10Ki"));
+    EXPECT_EQ(wait_condition(kinds::kCacheQuotas, "quota", "Active", "True Active"), "True Active");
+    EXPECT_EQ(next_grant(*sidecar), 10U * 1024);
+}
+
+TEST_F(OperatorSidecars, ASecondQuotaForThePoolIsADuplicate) {
+    const std::string spec = R"({"poolRef":{"name":"nvme"},"nominalQuota":"1Mi"})";
+    cluster.add(kinds::kCacheQuotas, "a", spec);
+    cluster.add(kinds::kCacheQuotas, "b", spec);
+    EXPECT_EQ(wait_condition(kinds::kCacheQuotas, "a", "Active", "True Active"), "True Active");
+    EXPECT_EQ(
+        wait_condition(kinds::kCacheQuotas, "b", "Active", "False Duplicate"), "False Duplicate");
+    cluster.remove(kinds::kCacheQuotas, "a");
+    EXPECT_EQ(wait_condition(kinds::kCacheQuotas, "b", "Active", "True Active"), "True Active");
+}
+
+TEST_F(OperatorSidecars, GrantsAreRepeatedBeforeTheyRunOut) {
+    run_job("mnist");
+    const auto sidecar = attach("mnist");
+    ASSERT_TRUE(sidecar->report(report_of(1, 0)));
+    std::uint64_t granted = 0;
+    while (granted == 0 && (granted = next_grant(*sidecar)) == 0) {
+    }
+    // Valid for ten seconds, nothing changes, and yet it comes again.
+    EXPECT_EQ(next_grant(*sidecar), granted);
+}
+
+TEST_F(OperatorSidecars, AFailedListingIsToldInTheOriginsWords) {
+    run_job("mnist");
+    const auto sidecar = attach("mnist");
+    control::v1::Report report = report_of(1, 0);
+    report.mutable_datasets(0)->set_manifest_state(control::v1::MANIFEST_STATE_FAILED);
+    report.mutable_datasets(0)->set_error("404 NoSuchBucket: bucket");
+    ASSERT_TRUE(sidecar->report(report));
+    EXPECT_EQ(
+        wait_condition(kinds::kDatasets, "digits", "Ready", "False OriginFailed"),
+        "False OriginFailed");
+    EXPECT_THAT(cluster.message(kinds::kDatasets, "digits", "Ready"), HasSubstr("NoSuchBucket"));
+}
+
+TEST_F(OperatorSidecars, WhatASidecarSaysAboutOthersIsNotBelieved) {
+    run_job("mnist");
+    const std::string other = cluster.add_dataset("other");
+    const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
+    cluster.add_token("token.of.liar", pod, "node-1");
+    testing::SidecarClient liar(
+        operator_->wait_control_address(), operator_->ca(), "token.of.liar");
+    control::v1::Hello hello = testing::make_hello("ml", pod);
+    hello.set_training_job_uid(cluster.uid_of(kinds::kTrainingJobs, "mnist"));
+    hello.mutable_datasets(0)->set_dataset_uid(other);
+    liar.hello(hello);
+    control::v1::Report report = testing::make_report(1, 999'999);
+    report.mutable_datasets(0)->set_dataset_uid(other);
+    ASSERT_TRUE(liar.report(report));
+    ASSERT_TRUE(eventually([&] {
+        return operator_->http_body("/metrics")
+                   .find("stoker_control_reports_total{result=\"accepted\"} 1") !=
+               std::string::npos;
+    }));
+    // A true report about the same time shows that statuses are being written.
+    run_job("honest");
+    const auto sidecar = attach("honest");
+    ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
+    EXPECT_TRUE(eventually([&] { return dataset().status.cached_bytes == 60'000; }));
+    EXPECT_EQ(cluster.condition(kinds::kDatasets, "other", "Ready"), "Unknown NotListed");
+}
+
+TEST_F(OperatorSidecars, ABadTokenIsRefused) {
+    run_job("mnist");
+    testing::SidecarClient stranger(
+        operator_->wait_control_address(), operator_->ca(), "not.a.token");
+    stranger.hello(testing::make_hello("ml", FakeCluster::pod_name("mnist-a1", 0)));
+    EXPECT_EQ(stranger.finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+// The sidecar's own end of the link, not a test's.
+TEST_F(OperatorSidecars, TheLinkOfARealSidecarAttachesReportsAndTakesGrants) {
+    run_job("mnist");
+    const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
+    cluster.add_token("token.of.link", pod, "node-1");
+    const TempFolder folder;
+    const std::string token_file = folder.path() + "/token";
+    std::ofstream(token_file) << "token.of.link\n";
+    sidecar::ControlConfig settings;
+    settings.endpoint = operator_->wait_control_address();
+    settings.ca_pem = operator_->ca();
+    settings.token_file = token_file;
+    sidecar::JobConfig identity;
+    identity.pod_namespace = "ml";
+    identity.pod = pod;
+    identity.node = "node-1";
+    identity.training_job = "mnist";
+    identity.training_job_uid = cluster.uid_of(kinds::kTrainingJobs, "mnist");
+    sidecar::DatasetConfig mount;
+    mount.name = "train";
+    mount.uid = dataset_uid;
+
+    sidecar::LinkDataset told;
+    told.name = "train";
+    told.uid = dataset_uid;
+    told.leader = true;
+    told.stage = sidecar::ManifestStage::kReady;
+    told.samples = 100;
+    told.total_bytes = Bytes{100'000};
+    told.resident_bytes = Bytes{70'000};
+    std::atomic<std::uint64_t> granted{0};
+    sidecar::LinkCallbacks callbacks;
+    callbacks.report = [&] { return sidecar::LinkReport{{told}, {}}; };
+    callbacks.grant = [&](const sidecar::LinkGrant& grant) {
+        granted = grant.resident_bytes.count();
+    };
+    sidecar::LinkOptions options;
+    options.report_interval = std::chrono::milliseconds{50};
+    auto link =
+        sidecar::ControlLink::start(settings, identity, {mount}, std::move(callbacks), options);
+    ASSERT_TRUE(link);
+    EXPECT_TRUE(eventually([&] { return granted >= 100'000; }));
+    EXPECT_TRUE((*link)->is_attached());
+    EXPECT_TRUE(eventually([&] { return dataset().status.cached_bytes == 70'000; }));
+}
+
+}  // namespace
+}  // namespace stoker::test

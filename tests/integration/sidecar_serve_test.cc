@@ -1,0 +1,123 @@
+// A sidecar over a fake origin, spoken to over its socket: the ordinary path.
+#include <algorithm>
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "common/domain/segment_format.h"
+#include "tests/integration/sidecar_fixture.h"
+
+namespace stoker::test {
+namespace {
+
+using SidecarServe = SidecarTest;
+
+TEST_F(SidecarServe, WelcomesAClientWithTheRevisionAndTheDirectory) {
+    start();
+    SampleClient client{config.socket_path};
+    const auto welcome = client.hello("train");
+    ASSERT_TRUE(welcome.has_value()) << welcome.error().message;
+    EXPECT_EQ(welcome->sample_count, 200U);
+    EXPECT_EQ(welcome->revision, data.manifest().revision().value());
+    EXPECT_EQ(welcome->directory, config.datasets[0].client_directory);
+}
+
+TEST_F(SidecarServe, GivesEverySampleByDemandAndFetchesEachOnce) {
+    start();
+    SampleClient client = connect();
+    read_all(client, all(), 1);
+    EXPECT_EQ(origin->fetches(), 200U);
+    origin->forget_counts();
+    read_all(client, all(), 2);
+    EXPECT_EQ(origin->fetches(), 0U);
+}
+
+TEST_F(SidecarServe, PrefetchesThePlanWithoutBeingAsked) {
+    start();
+    SampleClient client = connect(5);
+    ASSERT_TRUE(client.plan(1, all()).has_value());
+    ASSERT_TRUE(eventually([&] { return status().bytes.resident_samples == 200; }));
+    for (const std::uint64_t id : all()) {
+        const auto bytes = client.read(id);
+        ASSERT_TRUE(bytes && bytes->has_value()) << "sample " << id;
+        ASSERT_EQ(**bytes, data.payload(domain::SampleId{id}));
+    }
+    EXPECT_EQ(status().counters.demanded_samples, 0U);
+}
+
+TEST_F(SidecarServe, WithHalfTheBytesGrantedEachLaterEpochFetchesExactlyTheOtherHalf) {
+    std::uint64_t records = 0;
+    for (const std::uint64_t id : all()) {
+        records += domain::record_bytes(data.manifest().size_bytes(domain::SampleId{id}));
+    }
+    config.datasets[0].grant_bytes = Bytes{records / 2};
+    config.datasets[0].window_bytes = kib(256);
+    start();
+    SampleClient client = connect(5);
+    for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+        auto order = all();
+        Prng prng{epoch};
+        std::shuffle(order.begin(), order.end(), prng);
+        origin->forget_counts();
+        ASSERT_TRUE(client.plan(epoch, order).has_value());
+        read_all(client, order, epoch);
+        const auto now = status();
+        EXPECT_LE(now.usage.resident_bytes, config.datasets[0].grant_bytes);
+        EXPECT_GT(now.bytes.resident_samples, 80U);
+        EXPECT_EQ(origin->fetches(), epoch == 1 ? 200 : 200 - now.bytes.resident_samples);
+    }
+}
+
+// The grant of the job before may be far from the one to come: nobody knows until the operator
+// speaks.
+TEST_F(SidecarServe, KeepsWhatAnEarlierJobLeftAndNothingNewUntilTheOperatorSpeaks) {
+    const std::vector<std::uint64_t> left = {1, 2, 3, 4, 5};
+    start();
+    {
+        SampleClient client = connect();
+        read_all(client, left, 1);
+    }
+    stop();
+    config.control.endpoint = "operator:9443";
+    start();
+    SampleClient client = connect();
+    read_all(client, all(), 1);
+    EXPECT_EQ(origin->fetches(), 195U) << "what was left is served";
+    EXPECT_EQ(status().bytes.resident_samples, left.size()) << "and nothing is added to it";
+}
+
+TEST_F(SidecarServe, AStartAfterACleanStopIsWarm) {
+    start();
+    {
+        SampleClient client = connect();
+        read_all(client, all(), 1);
+    }
+    stop();
+    start();
+    SampleClient client = connect();
+    read_all(client, all(), 1);
+    EXPECT_EQ(origin->fetches(), 0U);
+}
+
+TEST_F(SidecarServe, ManyClientsAtOnceCostOneFetchASample) {
+    start();
+    std::vector<std::thread> readers;
+    for (int reader = 0; reader < 4; ++reader) {
+        readers.emplace_back([this, reader] {
+            SampleClient client = connect();
+            auto order = all();
+            Prng prng{static_cast<std::uint64_t>(reader)};
+            std::shuffle(order.begin(), order.end(), prng);
+            read_all(client, order, 1);
+        });
+    }
+    for (std::thread& reader : readers) {
+        reader.join();
+    }
+    for (const std::uint64_t id : all()) {
+        EXPECT_EQ(origin->fetches_of(domain::SampleId{id}), 1U);
+    }
+}
+
+}  // namespace
+}  // namespace stoker::test

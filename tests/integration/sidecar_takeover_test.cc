@@ -1,0 +1,134 @@
+// Two sidecars on one node directory: one leads, the other carries its trainer's session to it, and
+// leads when the first one is gone. (The leader that is killed is in sidecar_kill_test.cc.)
+#include <algorithm>
+
+#include "tests/integration/sidecar_fixture.h"
+
+namespace stoker::test {
+namespace {
+
+class SidecarTakeover : public SidecarTest {
+protected:
+    SidecarTakeover() {
+        second_config = config;
+        second_config.socket_path = folder.path() + "/second.sock";
+        // Another pod mounts the directory elsewhere.
+        second_config.datasets[0].client_directory = folder.path() + "/elsewhere";
+        std::filesystem::create_directories(folder.path() + "/node");
+        std::filesystem::create_symlink(
+            folder.path() + "/node/train", second_config.datasets[0].client_directory);
+    }
+
+    void start_both() {
+        start();
+        ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+        second = run(second_config, second_origin);
+    }
+
+    [[nodiscard]] SampleClient connect_second(std::uint64_t stream) const {
+        SampleClient client{second_config.socket_path};
+        const auto welcome = client.hello("train", stream);
+        EXPECT_TRUE(welcome.has_value()) << welcome.error().message;
+        return client;
+    }
+
+    [[nodiscard]] sidecar::Role second_role() const {
+        return second->ask([](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->role(); });
+    }
+
+    [[nodiscard]] std::vector<std::uint64_t> shuffled(std::uint64_t seed) const {
+        auto order = all();
+        Prng prng{seed};
+        std::shuffle(order.begin(), order.end(), prng);
+        return order;
+    }
+
+    sidecar::SidecarConfig second_config;
+    FakeOrigin* second_origin = nullptr;
+    std::unique_ptr<RunningSidecar> second;
+};
+
+TEST_F(SidecarTakeover, AFollowerServesThroughTheLeader) {
+    start_both();
+    SampleClient client = connect_second(9);
+    EXPECT_EQ(client.welcome().directory, second_config.datasets[0].client_directory);
+    EXPECT_EQ(second_role(), sidecar::Role::kFollowing);
+    ASSERT_TRUE(client.plan(1, all()).has_value());
+    read_all(client, all(), 1);
+    EXPECT_EQ(origin->fetches(), 200U);
+    EXPECT_EQ(second_origin->fetches(), 0U);
+}
+
+TEST_F(SidecarTakeover, TrainersOfBothShareOneFetchASample) {
+    start_both();
+    SampleClient first_client = connect(1);
+    SampleClient second_client = connect_second(2);
+    const auto order = shuffled(3);
+    ASSERT_TRUE(first_client.plan(1, order).has_value());
+    ASSERT_TRUE(second_client.plan(1, order).has_value());
+    read_all(first_client, order, 1);
+    read_all(second_client, order, 1);
+    EXPECT_EQ(origin->fetches() + second_origin->fetches(), 200U);
+}
+
+TEST_F(SidecarTakeover, TheFollowerLeadsOnWhenTheLeaderEndsInMidEpoch) {
+    start_both();
+    SampleClient client = connect_second(9);
+    const auto order = shuffled(4);
+    ASSERT_TRUE(client.plan(1, order).has_value());
+    const auto middle = order.begin() + 100;
+    read_all(client, {order.begin(), middle}, 1);
+    stop();
+    read_all(client, {middle, order.end()}, 1);
+    EXPECT_TRUE(eventually([&] { return second_role() == sidecar::Role::kLeading; }));
+    EXPECT_EQ(second_origin->listings(), 0U);  // clients are at work on the revision that is there
+}
+
+TEST_F(SidecarTakeover, ANewLeaderKnowsWhatWasReadOfThePlan) {
+    config.datasets[0].grant_bytes = second_config.datasets[0].grant_bytes = Bytes::zero();
+    config.datasets[0].window_bytes = second_config.datasets[0].window_bytes = kib(128);
+    start_both();
+    SampleClient client = connect_second(9);
+    const auto order = shuffled(5);
+    ASSERT_TRUE(client.plan(1, order).has_value());
+    const auto middle = order.begin() + 100;
+    read_all(client, {order.begin(), middle}, 1);
+    stop();
+    read_all(client, {middle, order.end()}, 1);
+    for (auto sample = order.begin(); sample != middle; ++sample) {
+        EXPECT_EQ(second_origin->fetches_of(domain::SampleId{*sample}), 0U)
+            << "sample " << *sample << " was read before";
+    }
+}
+
+TEST_F(SidecarTakeover, AFetchThatTheOldLeaderOwedIsAnsweredByTheNewOne) {
+    start_both();
+    SampleClient client = connect_second(9);
+    origin->hold();
+    const std::uint64_t request = client.send(local::Fetch{{7}});
+    ASSERT_TRUE(eventually([&] { return origin->fetches() == 1; }));
+    stop();
+    const auto answer = client.receive();
+    ASSERT_TRUE(answer.has_value()) << answer.error().message;
+    EXPECT_EQ(answer->request_id, request);
+    EXPECT_EQ(std::get<local::Fetched>(answer->message).statuses.at(0), local::FetchStatus::kReady);
+}
+
+TEST_F(SidecarTakeover, AnIdleFollowerTakesTheLeadToo) {
+    start_both();
+    stop();
+    EXPECT_TRUE(eventually([&] { return second_role() == sidecar::Role::kLeading; }));
+}
+
+TEST_F(SidecarTakeover, AReplacedPlanIsNotAnsweredTwice) {
+    start_both();
+    SampleClient client = connect_second(9);
+    ASSERT_TRUE(client.plan(1, all()).has_value());
+    stop();
+    ASSERT_TRUE(client.plan(2, all()).has_value());
+    const auto fetched = client.fetch({3});
+    ASSERT_TRUE(fetched.has_value()) << fetched.error().message;
+}
+
+}  // namespace
+}  // namespace stoker::test

@@ -1,0 +1,85 @@
+#include "sidecar/config/sidecar_config.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace stoker::sidecar {
+namespace {
+
+EnvLookup no_env() {
+    return [](const char*) { return std::nullopt; };
+}
+
+constexpr const char* kLaptop =
+    "socket: /tmp/stoker.sock\n"
+    "datasets:\n"
+    "- name: train\n"
+    "  origin: {uri: 's3://mnist', endpoint: 'http://127.0.0.1:9000'}\n"
+    "  directory: /nvme/mnist\n";
+
+TEST(SidecarConfig, ALaptopNeedsFiveLines) {
+    const auto config = parse_sidecar_config(kLaptop, no_env()).value();
+    ASSERT_EQ(config.datasets.size(), 1U);
+    const DatasetConfig& dataset = config.datasets[0];
+    EXPECT_EQ(dataset.uid, "train");
+    EXPECT_EQ(dataset.client_directory, "/nvme/mnist");
+    EXPECT_TRUE(dataset.grant_bytes.is_unlimited());
+    EXPECT_EQ(dataset.source.region, "us-east-1");
+    EXPECT_EQ(config.control.endpoint, "");
+}
+
+TEST(SidecarConfig, InAPodTheEnvironmentSaysWhoWeAre) {
+    const std::map<std::string, std::string> pod = {
+        {"POD_NAMESPACE", "team-a"},
+        {"POD_NAME", "resnet-a1-3-x"},
+        {"NODE_NAME", "node-7"},
+        {"JOB_COMPLETION_INDEX", "3"},
+        {"STOKER_CONTROL_CA", "PEM"},
+    };
+    const auto config =
+        parse_sidecar_config(kLaptop, [&pod](const char* name) {
+            const auto found = pod.find(name);
+            return found == pod.end() ? std::nullopt : std::optional<std::string>{found->second};
+        }).value();
+    EXPECT_EQ(config.job.pod_namespace, "team-a");
+    EXPECT_EQ(config.job.pod, "resnet-a1-3-x");
+    EXPECT_EQ(config.job.node, "node-7");
+    EXPECT_EQ(config.job.rank, 3U);
+    EXPECT_EQ(config.control.ca_pem, "PEM");
+}
+
+TEST(SidecarConfig, EveryMistakeIsToldAtOnce) {
+    const auto config = parse_sidecar_config(
+        "sokcet: x\n"
+        "datasets:\n"
+        "- {name: a, origin: {uri: 'ftp://x'}, directory: rel, reservedFree: 1.5, grant: -1}\n"
+        "- {name: a, directory: /d, window: 5}\n",
+        no_env());
+    ASSERT_FALSE(config);
+    EXPECT_EQ(
+        config.error().message,
+        "datasets[0].origin.uri: \"ftp://x\" must begin with s3:// or file:/// (an absolute path)\n"
+        "datasets[0].grant: \"-1\" is not a number of bytes, such as 256Mi\n"
+        "datasets[0].directory: must be an absolute path\n"
+        "datasets[0].reservedFree: must be at least 0 and less than 1\n"
+        "datasets[1].origin: is required\n"
+        "datasets[1].name: \"a\" stands twice\n"
+        "datasets[1].window: must be at least 1Mi\n"
+        "sokcet: unknown key; known here: control, datasets, http, ioThreads, job, "
+        "maxConnections, socket");
+}
+
+TEST(SidecarConfig, WithoutDatasetsThereIsNothingToDo) {
+    EXPECT_EQ(parse_sidecar_config("", no_env()).error().message, "datasets: is required");
+}
+
+TEST(SidecarConfig, ASocketPathThatTheKernelCannotHoldIsRefused) {
+    const std::string text = "socket: /" + std::string(120, 'x') + "\n" + (kLaptop + 25);
+    const auto config = parse_sidecar_config(text, no_env());
+    ASSERT_FALSE(config);
+    EXPECT_EQ(config.error().message, "socket: is longer than 107 bytes");
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

@@ -1,0 +1,241 @@
+#include "sidecar/control/control_link.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "proto/control/v1/control.grpc.pb.h"
+#include "tests/support/certificates.h"
+
+namespace stoker::sidecar {
+namespace {
+
+namespace wire = ::stoker::control::v1;
+using namespace std::chrono_literals;
+
+constexpr auto kHangGuard = 30s;
+
+// An operator that writes down what it hears and grants what it is told to.
+class FakeOperator final : public wire::Control::Service {
+public:
+    grpc::Status Attach(
+        grpc::ServerContext* context,
+        grpc::ServerReaderWriter<wire::OperatorMessage, wire::SidecarMessage>* stream) override {
+        {
+            const std::scoped_lock lock{mutex_};
+            const auto bearer = context->client_metadata().find("authorization");
+            tokens_.emplace_back(
+                bearer == context->client_metadata().end()
+                    ? "none"
+                    : std::string{bearer->second.data(), bearer->second.size()});
+        }
+        wire::SidecarMessage message;
+        while (stream->Read(&message)) {
+            hear(message);
+            if (message.has_hello()) {
+                stream->Write(grants_);
+            }
+        }
+        return grpc::Status::OK;
+    }
+
+    void hear(const wire::SidecarMessage& message) {
+        const std::scoped_lock lock{mutex_};
+        heard_.push_back(message);
+        changed_.notify_all();
+    }
+
+    template <class Condition>
+    bool wait_for(Condition condition) {
+        std::unique_lock lock{mutex_};
+        return changed_.wait_for(lock, kHangGuard, condition);
+    }
+
+    wire::OperatorMessage grants_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::vector<wire::SidecarMessage> heard_;
+    std::vector<std::string> tokens_;
+};
+
+class ControlLinkTest : public ::testing::Test {
+protected:
+    void SetUp() override {
+        token_file_ =
+            std::filesystem::temp_directory_path() / ("stoker-token-" + std::to_string(getpid()));
+        write_token("first");
+        certificates_ = stoker::testing::make_certificates();
+        wire::Grant& grant = *operator_.grants_.add_grants();
+        grant.set_dataset_uid("uid-1");
+        grant.set_resident_bytes(4096);
+        grant.set_valid_seconds(60);
+        grant.set_reason("Granted");
+        serve("127.0.0.1:0");
+    }
+
+    void TearDown() override {
+        link_.reset();
+        server_->Shutdown(std::chrono::system_clock::now());
+        std::filesystem::remove(token_file_);
+    }
+
+    void serve(const std::string& address) {
+        grpc::SslServerCredentialsOptions tls;
+        tls.pem_key_cert_pairs.push_back({certificates_.key, certificates_.certificate});
+        grpc::ServerBuilder builder;
+        int port = 0;
+        builder.AddListeningPort(address, grpc::SslServerCredentials(tls), &port);
+        builder.RegisterService(&operator_);
+        server_ = builder.BuildAndStart();
+        ASSERT_TRUE(server_);
+        port_ = port;
+    }
+
+    void write_token(const std::string& token) const {
+        std::ofstream{token_file_} << token << "\n";
+    }
+
+    [[nodiscard]] ControlConfig settings() const {
+        ControlConfig out;
+        out.endpoint = "localhost:" + std::to_string(port_);
+        out.ca_pem = certificates_.ca;
+        out.token_file = token_file_;
+        return out;
+    }
+
+    Result<std::unique_ptr<ControlLink>> start(const ControlConfig& settings) {
+        JobConfig identity{"team-a", "resnet-a1-0-x", "node-7", "resnet", "job-uid", 2};
+        DatasetConfig mount;
+        mount.name = "train";
+        mount.uid = "uid-1";
+        LinkCallbacks callbacks;
+        callbacks.report = [] {
+            LinkReport report;
+            LinkDataset& dataset = report.datasets.emplace_back();
+            dataset.name = "train";
+            dataset.uid = "uid-1";
+            dataset.leader = true;
+            dataset.resident_bytes = Bytes{77};
+            report.trainer.wait = 5ns;
+            return report;
+        };
+        callbacks.grant = [this](const LinkGrant& grant) {
+            const std::scoped_lock lock{operator_.mutex_};
+            granted_.push_back(grant);
+            operator_.changed_.notify_all();
+        };
+        LinkOptions options;
+        options.report_interval = 10ms;
+        options.retry_min = 10ms;
+        options.retry_max = 50ms;
+        return ControlLink::start(settings, identity, {mount}, callbacks, options);
+    }
+
+    FakeOperator operator_;
+    stoker::testing::TestCertificates certificates_;
+    std::filesystem::path token_file_;
+    std::unique_ptr<grpc::Server> server_;
+    int port_ = 0;
+    std::vector<LinkGrant> granted_;
+    std::unique_ptr<ControlLink> link_;
+};
+
+TEST_F(ControlLinkTest, SaysWhoItIsThenReportsInOrder) {
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 4; }));
+    const std::scoped_lock lock{operator_.mutex_};
+    ASSERT_TRUE(operator_.heard_[0].has_hello());
+    EXPECT_EQ(operator_.heard_[0].hello().namespace_(), "team-a");
+    EXPECT_EQ(operator_.heard_[0].hello().node(), "node-7");
+    EXPECT_EQ(operator_.heard_[0].hello().rank(), 2);
+    EXPECT_EQ(operator_.heard_[0].hello().datasets(0).dataset_uid(), "uid-1");
+    for (std::size_t i = 1; i < 4; ++i) {
+        ASSERT_TRUE(operator_.heard_[i].has_report());
+        EXPECT_EQ(operator_.heard_[i].report().sequence(), i);
+    }
+    EXPECT_EQ(operator_.heard_[1].report().datasets(0).resident_bytes(), 77U);
+    EXPECT_EQ(operator_.heard_[1].report().job().wait_ns(), 5U);
+    EXPECT_EQ(operator_.tokens_[0], "Bearer first");
+}
+
+TEST_F(ControlLinkTest, HandsGrantsOn) {
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return !granted_.empty(); }));
+    const std::scoped_lock lock{operator_.mutex_};
+    EXPECT_EQ(granted_[0].dataset_uid, "uid-1");
+    EXPECT_EQ(granted_[0].resident_bytes, Bytes{4096});
+    EXPECT_EQ(granted_[0].valid, 60s);
+    EXPECT_EQ(granted_[0].reason, "Granted");
+}
+
+TEST_F(ControlLinkTest, DialsAgainWithTheTokenOfTheDay) {
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
+    write_token("second");
+    const std::string address = "127.0.0.1:" + std::to_string(port_);
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+    serve(address);
+    ASSERT_TRUE(operator_.wait_for([this] {
+        return std::ranges::find(operator_.tokens_, "Bearer second") != operator_.tokens_.end();
+    }));
+}
+
+TEST_F(ControlLinkTest, TheSequenceGoesOnOverConnections) {
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 3; }));
+    const std::string address = "127.0.0.1:" + std::to_string(port_);
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+    std::size_t before = 0;
+    {
+        const std::scoped_lock lock{operator_.mutex_};
+        before = operator_.heard_.size();
+    }
+    serve(address);
+    ASSERT_TRUE(operator_.wait_for([&] { return operator_.heard_.size() >= before + 2; }));
+    const std::scoped_lock lock{operator_.mutex_};
+    std::uint64_t last = 0;
+    for (const auto& message : operator_.heard_) {
+        if (message.has_report()) {
+            EXPECT_GT(message.report().sequence(), last);
+            last = message.report().sequence();
+        }
+    }
+}
+
+TEST_F(ControlLinkTest, TrustsNobodyElsesCertificate) {
+    ControlConfig wrong = settings();
+    wrong.ca_pem = stoker::testing::make_certificates().ca;
+    link_ = start(wrong).value();
+    // The right one on another link shows that time enough has passed for the wrong one.
+    const auto right = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 10; }));
+    EXPECT_FALSE(link_->is_attached());
+    EXPECT_TRUE(right->is_attached());
+}
+
+TEST_F(ControlLinkTest, ALinkThatCouldNeverWorkIsRefusedAtStart) {
+    ControlConfig without = settings();
+    without.ca_pem.clear();
+    EXPECT_EQ(start(without).error().code, ErrorCode::kInvalidArgument);
+    without.ca_file = "/no/such/file";
+    EXPECT_EQ(start(without).error().message, "cannot read /no/such/file");
+    without.ca_file.clear();
+    without.ca_pem = "garbage";
+    EXPECT_EQ(start(without).error().message, "the operator's CA is not a PEM certificate");
+}
+
+TEST_F(ControlLinkTest, StopsPromptlyWhileNobodyAnswers) {
+    server_->Shutdown(std::chrono::system_clock::now());
+    link_ = start(settings()).value();
+    link_.reset();
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

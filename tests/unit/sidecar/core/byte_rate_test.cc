@@ -1,0 +1,64 @@
+#include "sidecar/core/byte_rate.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::sidecar {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr TimePoint kStart{seconds{100}};
+
+TEST(ByteRate, WithoutALimitEverythingPasses) {
+    ByteRate rate;
+    rate.take(gib(1), kStart);
+    EXPECT_TRUE(rate.allows(kStart));
+    EXPECT_EQ(rate.allows_at(kStart), std::nullopt);
+}
+
+TEST(ByteRate, LetsPassWhatTheRateGivesInTheLongRun) {
+    ByteRate rate;
+    rate.set(1000, kStart);
+    std::uint64_t taken = 0;
+    for (TimePoint now = kStart; now < kStart + seconds{10}; now += milliseconds{10}) {
+        while (rate.allows(now)) {
+            rate.take(Bytes{300}, now);
+            taken += 300;
+        }
+    }
+    EXPECT_NEAR(static_cast<double>(taken), 10000, 600);
+}
+
+TEST(ByteRate, ADebtDelaysThoseWhoCanWait) {
+    ByteRate rate;
+    rate.set(1000, kStart);
+    rate.take(Bytes{2000}, kStart + seconds{1});  // there were 1000
+    EXPECT_FALSE(rate.allows(kStart + seconds{1}));
+    const auto at = rate.allows_at(kStart + seconds{1});
+    ASSERT_TRUE(at.has_value());
+    EXPECT_GE(*at, kStart + seconds{2});
+    EXPECT_LE(*at, kStart + milliseconds{2010});
+    EXPECT_TRUE(rate.allows(*at));
+}
+
+TEST(ByteRate, SavesUpAtMostOneSecond) {
+    ByteRate rate;
+    rate.set(1000, kStart);
+    const TimePoint later = kStart + seconds{60};
+    rate.take(Bytes{1000}, later);
+    EXPECT_FALSE(rate.allows(later));
+}
+
+TEST(ByteRate, ALiftedLimitForgetsTheDebt) {
+    ByteRate rate;
+    rate.set(1000, kStart);
+    rate.take(gib(1), kStart);
+    rate.set(0, kStart);
+    EXPECT_TRUE(rate.allows(kStart));
+    rate.set(1000, kStart);
+    EXPECT_TRUE(rate.allows(kStart + milliseconds{10}));
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

@@ -1,0 +1,431 @@
+#include "tests/unit/sidecar/core/engine_world.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "common/domain/segment_format.h"
+
+namespace stoker::test {
+
+using domain::SegmentClass;
+using sidecar::ConnectionId;
+using sidecar::Effects;
+using sidecar::FetchOutcome;
+using sidecar::SampleIndex;
+using sidecar::StreamId;
+
+namespace {
+
+constexpr std::uint64_t kSizeMax = 3000;
+
+Dataset small_dataset(Prng& prng) {
+    return Dataset::random(1 + prng.below(30), kSizeMax, prng());
+}
+
+sidecar::EngineLimits random_limits(Prng& prng) {
+    sidecar::EngineLimits limits;
+    limits.window = Bytes{prng.below(5) == 0 ? prng.below(4000) : 4000 + prng.below(30000)};
+    limits.memory = Bytes{prng.below(5) == 0 ? prng.below(3000) : 3000 + prng.below(9000)};
+    limits.max_in_flight = static_cast<std::uint32_t>(1 + prng.below(12));
+    limits.readahead = Bytes{prng.below(20000)};
+    limits.page_cache = prng.below(2) == 0 ? Bytes::unlimited() : Bytes{prng.below(20000)};
+    return limits;
+}
+
+sidecar::EngineGrant random_grant(Prng& prng, TimePoint now) {
+    sidecar::EngineGrant grant{Bytes{prng.below(60000)}, std::nullopt, 0};
+    if (prng.below(8) == 0) {
+        grant.resident_bytes = prng.below(2) == 0 ? Bytes::zero() : Bytes::unlimited();
+    }
+    if (prng.below(3) == 0) {
+        grant.valid_until = now + std::chrono::milliseconds{prng.below(3000)};
+    }
+    if (prng.below(4) == 0) {
+        grant.origin_bytes_per_second = 1 + prng.below(20000);
+    }
+    return grant;
+}
+
+}  // namespace
+
+EngineWorld::EngineWorld(std::uint64_t seed)
+    : prng_(seed),
+      dataset_(small_dataset(prng_)),
+      limits_(random_limits(prng_)),
+      engine_(dataset_.manifest(), limits_, random_grant(prng_, now_)) {
+    for (SampleIndex sample = 0; sample < count(); ++sample) {
+        if (chance(20)) {
+            const auto segment_class = chance(70) ? SegmentClass::kResident : SegmentClass::kWindow;
+            // An earlier leader kept to its window budget too.
+            if (segment_class == SegmentClass::kWindow &&
+                engine_.account().window + record_bytes(sample) > limits_.window) {
+                continue;
+            }
+            engine_.adopt(sample, segment_class);
+            stored_[sample] = {segment_class};
+        }
+    }
+    apply(engine_.open(now_), true);
+}
+
+void EngineWorld::step() {
+    ClientEntry* client = any_client();
+    const std::uint64_t dice = prng_.below(100);
+    if (dice < 3 || client == nullptr) {
+        connect();
+    } else if (dice < 4) {
+        disconnect(client->first);
+    } else if (dice < 8) {
+        make_plan(*client);
+    } else if (dice < 28) {
+        fetch(*client);
+    } else if (dice < 48) {
+        consume(*client);
+    } else if (dice < 88) {
+        finish_fetch();
+    } else if (dice < 92) {
+        finish_verify();
+    } else if (dice < 95) {
+        change_grant();
+    } else {
+        pass_time();
+    }
+}
+
+void EngineWorld::settle() {
+    // Each round lets all that is under way end; gates reopen within their longest back-off.
+    for (int round = 0; round < 2000; ++round) {
+        while (!in_flight_.empty() || !verifying_.empty()) {
+            finish_fetch();
+            finish_verify();
+        }
+        const auto next = engine_.next_deadline(now_);
+        if (!next) {
+            break;
+        }
+        now_ = std::max(now_, *next);
+        apply(engine_.tick(now_));
+    }
+    for (const auto& [id, client] : clients_) {
+        EXPECT_TRUE(client.pending.empty())
+            << "connection " << id.value() << " waits for ever for " << client.pending[0].id;
+    }
+    check_prefetched();
+}
+
+void EngineWorld::end() {
+    while (!clients_.empty()) {
+        disconnect(clients_.begin()->first);
+    }
+    settle();
+    EXPECT_EQ(engine_.account().window, Bytes::zero());
+    EXPECT_EQ(engine_.account().doomed, Bytes::zero());
+    EXPECT_EQ(engine_.account().in_flight, Bytes::zero());
+    for (const auto& [sample, stored] : stored_) {
+        EXPECT_EQ(stored.segment_class, SegmentClass::kResident) << "sample " << sample;
+    }
+}
+
+void EngineWorld::connect() {
+    const ConnectionId id{++last_connection_};
+    Client client;
+    if (chance(80)) {
+        client.stream = StreamId{1 + prng_.below(3)};
+    }
+    engine_.on_connect(id, client.stream);
+    clients_.emplace(id, std::move(client));
+}
+
+void EngineWorld::disconnect(ConnectionId id) {
+    const auto stream = clients_.at(id).stream;
+    clients_.erase(id);
+    const bool last = stream && std::ranges::none_of(clients_, [&](const auto& entry) {
+                          return entry.second.stream == stream;
+                      });
+    if (last) {
+        plans_.erase(*stream);
+    }
+    apply(engine_.on_disconnect(id, now_));
+}
+
+void EngineWorld::make_plan(ClientEntry& client) {
+    if (!client.second.stream) {
+        return;
+    }
+    Plan plan;
+    plan.epoch = ++last_epoch_;
+    plan.samples.resize(count());
+    std::iota(plan.samples.begin(), plan.samples.end(), 0U);
+    std::shuffle(plan.samples.begin(), plan.samples.end(), prng_);
+    if (chance(50)) {
+        plan.samples.resize(1 + prng_.below(count()));
+    }
+    for (std::uint64_t repeats = chance(30) ? prng_.below(5) : 0; repeats > 0; --repeats) {
+        plan.samples.push_back(any_sample());
+    }
+    const std::uint64_t start = chance(20) ? prng_.below(plan.samples.size() + 1) : 0;
+    plan.read.assign(plan.samples.size(), false);
+    std::fill_n(plan.read.begin(), static_cast<std::ptrdiff_t>(start), true);
+    auto made = sidecar::StreamPlan::make(plan.epoch, plan.samples, start, count());
+    ASSERT_TRUE(made.has_value());
+    plans_[*client.second.stream] = std::move(plan);
+    apply(engine_.on_plan(client.first, *std::move(made), now_));
+}
+
+void EngineWorld::fetch(ClientEntry& client) {
+    auto& [id, state] = client;
+    Request request{++last_request_, {}, {}};
+    const auto plan = state.stream ? plans_.find(*state.stream) : plans_.end();
+    const std::uint64_t wanted = prng_.below(6);
+    if (plan != plans_.end() && chance(80)) {
+        for (std::size_t i = 0; i < plan->second.samples.size(); ++i) {
+            if (!plan->second.read[i] && request.samples.size() < wanted && chance(80)) {
+                request.samples.push_back(plan->second.samples[i]);
+            }
+        }
+    } else {
+        for (std::uint64_t i = 0; i < wanted; ++i) {
+            request.samples.push_back(any_sample());
+        }
+    }
+    state.held.clear();
+    state.pending.push_back(request);
+    apply(engine_.on_fetch(id, request.id, request.samples, now_));
+}
+
+void EngineWorld::consume(ClientEntry& client) {
+    auto& [id, state] = client;
+    std::vector<SampleIndex> samples;
+    const auto plan = state.stream ? plans_.find(*state.stream) : plans_.end();
+    std::uint64_t epoch = last_epoch_ + 7;  // nobody's
+    if (plan != plans_.end()) {
+        epoch = chance(90) ? plan->second.epoch : epoch;
+        for (std::size_t i = 0; i < plan->second.samples.size() && samples.size() < 4; ++i) {
+            const SampleIndex sample = plan->second.samples[i];
+            if (!plan->second.read[i] && (stored_.contains(sample) || chance(10))) {
+                samples.push_back(sample);
+            }
+        }
+    }
+    if (chance(10)) {
+        samples.push_back(any_sample());
+    }
+    for (const SampleIndex sample : samples) {
+        if (plan != plans_.end() && plan->second.epoch == epoch) {
+            for (std::size_t i = 0; i < plan->second.samples.size(); ++i) {
+                if (plan->second.samples[i] == sample && !plan->second.read[i]) {
+                    plan->second.read[i] = true;
+                    break;
+                }
+            }
+        }
+        if (const auto held = state.held.find(sample); held != state.held.end()) {
+            state.held.erase(held);
+        }
+    }
+    apply(engine_.on_consumed(id, epoch, samples, now_));
+}
+
+void EngineWorld::finish_fetch() {
+    if (in_flight_.empty()) {
+        return;
+    }
+    auto chosen = in_flight_.begin();
+    std::advance(chosen, static_cast<std::ptrdiff_t>(prng_.below(in_flight_.size())));
+    const auto [sample, flight] = *chosen;
+    in_flight_.erase(chosen);
+    const std::uint64_t dice = faults_ ? prng_.below(100) : 100;
+    if (dice < 10) {
+        apply(engine_.on_fetch_failed(sample, {ErrorCode::kUnavailable, "503"}, now_));
+    } else if (dice < 13) {
+        refused_.insert(sample);
+        apply(engine_.on_fetch_failed(sample, {ErrorCode::kConflict, "other ETag"}, now_));
+    } else if (dice < 20) {
+        apply(engine_.on_store_failed(sample, {ErrorCode::kResourceExhausted, "full"}, now_));
+    } else {
+        stored_[sample] = flight;
+        apply(engine_.on_stored(sample, now_));
+    }
+}
+
+void EngineWorld::finish_verify() {
+    if (verifying_.empty()) {
+        return;
+    }
+    const SampleIndex sample = *verifying_.begin();
+    verifying_.erase(sample);
+    const bool intact = !faults_ || chance(50);
+    if (!intact) {
+        stored_.erase(sample);
+        // A client that holds a damaged sample holds nothing of worth, and one that is about to be
+        // told that it is ready finds a miss.
+        for (auto& [id, client] : clients_) {
+            client.held.erase(sample);
+            for (Request& request : client.pending) {
+                request.damaged.insert(sample);
+            }
+        }
+    }
+    apply(engine_.on_verified(sample, intact, now_));
+}
+
+void EngineWorld::change_grant() {
+    apply(engine_.on_grant(random_grant(prng_, now_), now_), true);
+}
+
+void EngineWorld::pass_time() {
+    now_ += std::chrono::milliseconds{prng_.below(2000)};
+    apply(engine_.tick(now_));
+}
+
+void EngineWorld::apply(const Effects& effects, bool grant_changed) {
+    const bool may_drop_residents = grant_changed || doomed_before_ > Bytes::zero();
+    std::uint64_t needed_drops = 0;
+    for (const SampleIndex sample : effects.drops) {
+        const auto found = stored_.find(sample);
+        ASSERT_NE(found, stored_.end()) << "drops sample " << sample << ", which is not stored";
+        needed_drops += static_cast<std::uint64_t>(
+            found->second.segment_class == SegmentClass::kWindow && is_needed(sample));
+        apply_drop(sample, may_drop_residents);
+    }
+    // What somebody needs goes only to make room, and that is counted.
+    EXPECT_LE(
+        needed_drops, engine_.counters().evicted_window_samples - seen_.evicted_window_samples);
+    for (const auto& fetch : effects.fetches) {
+        apply_fetch(fetch);
+    }
+    for (const SampleIndex sample : effects.verifies) {
+        EXPECT_TRUE(stored_.contains(sample));
+        EXPECT_TRUE(verifying_.insert(sample).second);
+    }
+    for (const auto& reply : effects.replies) {
+        apply_reply(reply);
+    }
+    seen_ = engine_.counters();
+    doomed_before_ = engine_.account().doomed;
+    check_bytes();
+}
+
+void EngineWorld::apply_drop(SampleIndex sample, bool may_drop_residents) {
+    EXPECT_FALSE(is_held(sample)) << "drops sample " << sample << ", which a client holds";
+    EXPECT_FALSE(verifying_.contains(sample));
+    if (stored_.at(sample).segment_class == SegmentClass::kResident) {
+        EXPECT_TRUE(may_drop_residents) << "evicts resident " << sample;
+    }
+    stored_.erase(sample);
+}
+
+void EngineWorld::apply_fetch(const sidecar::StartFetch& fetch) {
+    EXPECT_FALSE(stored_.contains(fetch.sample)) << "fetches what is here: " << fetch.sample;
+    EXPECT_FALSE(refused_.contains(fetch.sample)) << "asks again for what was refused";
+    EXPECT_TRUE(in_flight_.emplace(fetch.sample, Stored{fetch.segment_class}).second)
+        << "two fetches of sample " << fetch.sample << " in flight";
+    EXPECT_LE(in_flight_.size(), limits_.max_in_flight);
+}
+
+void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {
+    const auto client = clients_.find(reply.connection);
+    ASSERT_NE(client, clients_.end()) << "answers a connection that has ended";
+    auto& pending = client->second.pending;
+    const auto request = std::ranges::find(pending, reply.request_id, &Request::id);
+    ASSERT_NE(request, pending.end()) << "answers request " << reply.request_id << " twice";
+    ASSERT_EQ(reply.outcomes.size(), request->samples.size());
+    bool failed = false;
+    for (std::size_t i = 0; i < reply.outcomes.size(); ++i) {
+        const SampleIndex sample = request->samples[i];
+        if (reply.outcomes[i] == FetchOutcome::kReady) {
+            EXPECT_TRUE(stored_.contains(sample) || request->damaged.contains(sample))
+                << "sample " << sample << " is not ready";
+            client->second.held.insert(sample);
+        }
+        failed = failed || reply.outcomes[i] == FetchOutcome::kOriginError;
+    }
+    EXPECT_EQ(failed, !reply.message.empty());
+    pending.erase(request);
+}
+
+// The engine's sums against our own books, to the byte.
+void EngineWorld::check_bytes() const {
+    Bytes resident;
+    Bytes window;
+    Bytes loose;  // residents that may have lost their grant
+    Bytes payload;
+    for (const auto* samples : {&stored_, &in_flight_}) {
+        for (const auto& [sample, where] : *samples) {
+            const bool is_resident = where.segment_class == SegmentClass::kResident;
+            (is_resident ? resident : window) += record_bytes(sample);
+            if (is_resident && (samples == &in_flight_ || is_held(sample) ||
+                                engine_.sample(sample).holds > 0 || verifying_.contains(sample))) {
+                loose += record_bytes(sample);
+            }
+        }
+    }
+    for (const auto& [sample, where] : in_flight_) {
+        payload += Bytes{dataset_.manifest().size_bytes(domain::SampleId{sample})};
+    }
+    const auto& account = engine_.account();
+    EXPECT_EQ(account.resident + account.doomed, resident);
+    EXPECT_EQ(account.window, window);
+    EXPECT_EQ(account.in_flight, payload);
+    EXPECT_EQ(account.in_flight_samples, in_flight_.size());
+    EXPECT_LE(account.resident, engine_.grant().resident_bytes);
+    EXPECT_LE(account.window, limits_.window);
+    EXPECT_LE(account.doomed, loose);
+    EXPECT_TRUE(account.in_flight <= limits_.memory || in_flight_.size() <= 1);
+}
+
+// At rest: with room for the largest sample, no planned sample may be missing.
+void EngineWorld::check_prefetched() const {
+    constexpr int kGivenUp = 3;  // failures after which a sample is left to the demand
+    const Bytes largest{domain::record_bytes(dataset_.manifest().largest_sample_bytes())};
+    if (engine_.account().window + largest > limits_.window) {
+        return;
+    }
+    for (SampleIndex sample = 0; sample < count(); ++sample) {
+        const Bytes payload{dataset_.manifest().size_bytes(domain::SampleId{sample})};
+        if (is_needed(sample) && !refused_.contains(sample) && payload <= limits_.memory &&
+            engine_.sample(sample).failures < kGivenUp) {
+            EXPECT_TRUE(stored_.contains(sample)) << "nobody prefetches sample " << sample;
+        }
+    }
+}
+
+bool EngineWorld::is_needed(SampleIndex sample) const {
+    return std::ranges::any_of(plans_, [sample](const auto& entry) {
+        const Plan& plan = entry.second;
+        for (std::size_t i = 0; i < plan.samples.size(); ++i) {
+            if (plan.samples[i] == sample && !plan.read[i]) {
+                return true;
+            }
+        }
+        return false;
+    });
+}
+
+bool EngineWorld::is_held(SampleIndex sample) const {
+    return std::ranges::any_of(
+        clients_, [sample](const auto& entry) { return entry.second.held.contains(sample); });
+}
+
+Bytes EngineWorld::record_bytes(SampleIndex sample) const {
+    return Bytes{domain::record_bytes(dataset_.manifest().size_bytes(domain::SampleId{sample}))};
+}
+
+SampleIndex EngineWorld::any_sample() {
+    return static_cast<SampleIndex>(prng_.below(count()));
+}
+
+EngineWorld::ClientEntry* EngineWorld::any_client() {
+    if (clients_.empty()) {
+        return nullptr;
+    }
+    auto chosen = clients_.begin();
+    std::advance(chosen, static_cast<std::ptrdiff_t>(prng_.below(clients_.size())));
+    return &*chosen;
+}
+
+}  // namespace stoker::test

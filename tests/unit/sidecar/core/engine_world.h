@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "common/base/prng.h"
+#include "sidecar/core/fetch_engine.h"
+#include "tests/support/dataset.h"
+
+namespace stoker::test {
+
+// A toy world around a FetchEngine: an origin, a store and clients, all driven by one seed. It
+// keeps its own books of what is stored, held, needed and asked for, and fails the running test
+// (gtest) when the engine breaks a promise.
+class EngineWorld {
+public:
+    explicit EngineWorld(std::uint64_t seed);
+
+    // One random event: something that a client, the origin, the disk, the operator or the clock
+    // does.
+    void step();
+
+    // From now on origin and disk work.
+    void heal() { faults_ = false; }
+
+    // Lets everything under way end, and time pass, until nothing happens any more. Every demand
+    // has its answer then, and where there is room, everything that is planned is here.
+    void settle();
+
+    // All clients leave; only residents may stay.
+    void end();
+
+private:
+    struct Stored {
+        domain::SegmentClass segment_class = domain::SegmentClass::kAbsent;
+    };
+
+    struct Request {
+        std::uint64_t id = 0;
+        std::vector<sidecar::SampleIndex> samples;
+        std::set<sidecar::SampleIndex> damaged;  // found so while the request was open
+    };
+
+    struct Client {
+        std::optional<sidecar::StreamId> stream;
+        std::vector<Request> pending;
+        std::multiset<sidecar::SampleIndex> held;
+    };
+
+    struct Plan {
+        std::uint64_t epoch = 0;
+        std::vector<sidecar::SampleIndex> samples;
+        std::vector<bool> read;
+    };
+
+    using ClientEntry = std::pair<const sidecar::ConnectionId, Client>;
+
+    // Events.
+    void connect();
+    void disconnect(sidecar::ConnectionId id);
+    void make_plan(ClientEntry& client);
+    void fetch(ClientEntry& client);
+    void consume(ClientEntry& client);
+    void finish_fetch();
+    void finish_verify();
+    void change_grant();
+    void pass_time();
+
+    // What the engine wants done, and whether it may want it.
+    void apply(const sidecar::Effects& effects, bool grant_changed = false);
+    void apply_drop(sidecar::SampleIndex sample, bool may_drop_residents);
+    void apply_fetch(const sidecar::StartFetch& fetch);
+    void apply_reply(const sidecar::FetchReply& reply);
+    void check_bytes() const;
+    void check_prefetched() const;
+
+    [[nodiscard]] bool is_needed(sidecar::SampleIndex sample) const;
+    [[nodiscard]] bool is_held(sidecar::SampleIndex sample) const;
+    [[nodiscard]] Bytes record_bytes(sidecar::SampleIndex sample) const;
+
+    [[nodiscard]] std::uint64_t count() const { return dataset_.manifest().sample_count(); }
+
+    sidecar::SampleIndex any_sample();
+    ClientEntry* any_client();
+
+    bool chance(std::uint64_t percent) { return prng_.below(100) < percent; }
+
+    Prng prng_;
+    Dataset dataset_;
+    sidecar::EngineLimits limits_;
+    sidecar::FetchEngine engine_;
+    TimePoint now_{std::chrono::seconds{1}};
+    bool faults_ = true;
+    std::uint64_t last_request_ = 0;
+    std::uint64_t last_connection_ = 0;
+    std::uint64_t last_epoch_ = 0;
+    std::map<sidecar::ConnectionId, Client> clients_;
+    std::map<sidecar::StreamId, Plan> plans_;
+    std::map<sidecar::SampleIndex, Stored> stored_;
+    std::map<sidecar::SampleIndex, Stored> in_flight_;
+    std::set<sidecar::SampleIndex> verifying_;
+    std::set<sidecar::SampleIndex> refused_;
+    sidecar::EngineCounters seen_;  // at the last event
+    Bytes doomed_before_{};
+};
+
+}  // namespace stoker::test

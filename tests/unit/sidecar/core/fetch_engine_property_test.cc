@@ -1,0 +1,193 @@
+// The engine in a toy world (engine_world.h): thousands of random lives, every promise checked
+// after every event. Each of these mistakes was planted once and found, within five seeds:
+//   a window sample goes at the first of two consumers · holds do not protect from drops, or from
+//   eviction · the grant's sum leaves out what is in flight · grant, window: one record too many ·
+//   no second look after an eviction, or after a failed prefetch · a demand waits for ever when
+//   the window is full · a store failure forgets who waits · a failed probe keeps its gate shut ·
+//   a shrinking grant overlooks residents on their way · needs outlive their stream, or a replaced
+//   plan · holds outlive their connection · prefetch ignores the memory · all occurrences of
+//   a repeated sample are read at once · a damaged sample is answered as ready · a fetch is
+//   started twice (stopped by the sample table's own check).
+#include <algorithm>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "common/domain/segment_format.h"
+#include "sidecar/core/fetch_engine.h"
+#include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/core/engine_world.h"
+
+namespace stoker::test {
+namespace {
+
+using domain::SegmentClass;
+using sidecar::Effects;
+using sidecar::FetchEngine;
+using sidecar::SampleIndex;
+
+TEST(FetchEngineProperty, KeepsItsPromisesInRandomWorlds) {
+    Prng seeds{seed()};
+    for (int world_count = 0; world_count < 1500 && !testing::Test::HasFailure(); ++world_count) {
+        const std::uint64_t world_seed = seeds();
+        SCOPED_TRACE(testing::Message() << "world " << world_seed);
+        EngineWorld world{world_seed};
+        for (int event = 0; event < 300 && !testing::Test::HasFailure(); ++event) {
+            world.step();
+        }
+        world.heal();
+        world.settle();
+        world.end();
+    }
+}
+
+// One trainer that reads in batches: hits at once, misses by demand; nothing fails. Fetches are
+// done in random order.
+class Epochs {
+public:
+    Epochs(
+        const domain::ManifestView& manifest, sidecar::EngineLimits limits, Bytes grant, Prng& prng)
+        : manifest_(manifest),
+          engine_(manifest, limits, {grant, std::nullopt}),
+          prng_(prng) {
+        engine_.open(kNow);
+        engine_.on_connect(kTrainer, sidecar::StreamId{1});
+    }
+
+    // Gives how many fetches the epoch took.
+    std::uint64_t run(std::uint64_t epoch, std::size_t batch) {
+        const std::uint64_t before = engine_.counters().fetches;
+        const auto order = plan(epoch);
+        for (std::size_t begin = 0; begin < order.size(); begin += batch) {
+            const std::vector<SampleIndex> wanted(
+                order.begin() + static_cast<std::ptrdiff_t>(begin),
+                order.begin() + static_cast<std::ptrdiff_t>(std::min(begin + batch, order.size())));
+            read(wanted);
+            apply(engine_.on_consumed(kTrainer, epoch, wanted, kNow));
+        }
+        while (!in_flight_.empty()) {
+            arrive();
+        }
+        return engine_.counters().fetches - before;
+    }
+
+    // Never asks: waits for each sample in plan order until the prefetch has brought it.
+    void run_patiently(std::uint64_t epoch) {
+        for (const SampleIndex sample : plan(epoch)) {
+            while (engine_.sample(sample).state != sidecar::SampleState::kStored) {
+                ASSERT_FALSE(in_flight_.empty()) << "nobody fetches sample " << sample;
+                arrive();
+            }
+            apply(engine_.on_consumed(kTrainer, epoch, {sample}, kNow));
+        }
+    }
+
+    [[nodiscard]] const FetchEngine& engine() const { return engine_; }
+
+private:
+    static constexpr TimePoint kNow{std::chrono::seconds{5}};
+    static constexpr sidecar::ConnectionId kTrainer{1};
+
+    std::vector<SampleIndex> plan(std::uint64_t epoch) {
+        std::vector<SampleIndex> order(manifest_.sample_count());
+        std::iota(order.begin(), order.end(), 0U);
+        std::shuffle(order.begin(), order.end(), prng_);
+        apply(engine_.on_plan(
+            kTrainer,
+            sidecar::StreamPlan::make(epoch, order, 0, manifest_.sample_count()).value(),
+            kNow));
+        return order;
+    }
+
+    void read(const std::vector<SampleIndex>& wanted) {
+        std::vector<SampleIndex> missing;
+        std::ranges::copy_if(wanted, std::back_inserter(missing), [this](SampleIndex sample) {
+            return engine_.sample(sample).state != sidecar::SampleState::kStored;
+        });
+        if (missing.empty()) {
+            return;
+        }
+        answered_ = false;
+        apply(engine_.on_fetch(kTrainer, ++request_, missing, kNow));
+        while (!answered_ && !in_flight_.empty()) {
+            arrive();
+        }
+        ASSERT_TRUE(answered_);
+    }
+
+    void arrive() {
+        const auto chosen = prng_.below(in_flight_.size());
+        const SampleIndex sample = in_flight_[chosen];
+        in_flight_.erase(in_flight_.begin() + static_cast<std::ptrdiff_t>(chosen));
+        apply(engine_.on_stored(sample, kNow));
+    }
+
+    void apply(const Effects& effects) {
+        for (const auto& fetch : effects.fetches) {
+            in_flight_.push_back(fetch.sample);
+        }
+        for (const auto& reply : effects.replies) {
+            answered_ = true;
+            for (const auto outcome : reply.outcomes) {
+                EXPECT_EQ(outcome, sidecar::FetchOutcome::kReady);
+            }
+        }
+    }
+
+    const domain::ManifestView& manifest_;
+    FetchEngine engine_;
+    Prng& prng_;
+    std::vector<SampleIndex> in_flight_;
+    std::uint64_t request_ = 0;
+    bool answered_ = false;
+};
+
+TEST(FetchEngineProperty, EachEpochFetchesExactlyWhatIsNotResident) {
+    Prng prng{seed()};
+    for (int round = 0; round < 300 && !testing::Test::HasFailure(); ++round) {
+        const std::uint64_t world_seed = prng();
+        SCOPED_TRACE(testing::Message() << "world " << world_seed);
+        Prng own{world_seed};
+        const Dataset dataset = Dataset::random(1 + own.below(200), 2000, own());
+        const auto& manifest = dataset.manifest();
+        std::uint64_t records = 0;
+        for (std::uint64_t id = 0; id < manifest.sample_count(); ++id) {
+            records += domain::record_bytes(manifest.size_bytes(domain::SampleId{id}));
+        }
+        const std::size_t batch = 1 + own.below(8);
+        sidecar::EngineLimits limits;
+        // Room for the batch that is read, for the one before it, and for one that is on its way.
+        limits.window = Bytes{(3 * batch + 1 + own.below(20)) * domain::record_bytes(2000)};
+        limits.max_in_flight = static_cast<std::uint32_t>(1 + own.below(16));
+        Epochs epochs{manifest, limits, Bytes{own.below(records + 1)}, own};
+        EXPECT_EQ(epochs.run(1, batch), manifest.sample_count());
+        const std::uint64_t resident = epochs.engine().account().resident_samples;
+        for (std::uint64_t epoch = 2; epoch <= 3; ++epoch) {
+            EXPECT_EQ(epochs.run(epoch, batch), manifest.sample_count() - resident);
+        }
+        EXPECT_EQ(epochs.engine().account().resident_samples, resident);
+        EXPECT_EQ(epochs.engine().counters().evicted_window_samples, 0U);
+    }
+}
+
+TEST(FetchEngineProperty, PrefetchAloneCarriesAReaderThroughItsPlan) {
+    Prng prng{seed()};
+    for (int round = 0; round < 300 && !testing::Test::HasFailure(); ++round) {
+        const std::uint64_t world_seed = prng();
+        SCOPED_TRACE(testing::Message() << "world " << world_seed);
+        Prng own{world_seed};
+        const Dataset dataset = Dataset::random(1 + own.below(200), 2000, own());
+        sidecar::EngineLimits limits;
+        limits.window = Bytes{domain::record_bytes(2000) + own.below(20000)};
+        limits.memory = Bytes{2000 + own.below(8000)};
+        limits.max_in_flight = static_cast<std::uint32_t>(1 + own.below(16));
+        Epochs epochs{dataset.manifest(), limits, Bytes{own.below(300000)}, own};
+        epochs.run_patiently(1);
+        epochs.run_patiently(2);
+        EXPECT_EQ(epochs.engine().counters().demanded_samples, 0U);
+        EXPECT_EQ(epochs.engine().counters().evicted_window_samples, 0U);
+    }
+}
+
+}  // namespace
+}  // namespace stoker::test

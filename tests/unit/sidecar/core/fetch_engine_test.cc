@@ -1,0 +1,172 @@
+#include <chrono>
+
+#include <gmock/gmock.h>
+
+#include "tests/unit/sidecar/core/fetch_engine_fixture.h"
+
+namespace stoker::sidecar {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+TEST_F(FetchEngineTest, FetchesADemandedSampleAndAnswersWhenItIsStored) {
+    make();
+    const auto asked = fetch({3});
+    EXPECT_THAT(asked.fetches, ElementsAre(resident(3)));
+    EXPECT_THAT(asked.replies, IsEmpty());
+    EXPECT_THAT(stored(3).replies, ElementsAre(ready(1)));
+    EXPECT_THAT(fetch({3, 3}).replies, SizeIs(0));  // suspected: it was ready a moment ago
+}
+
+TEST_F(FetchEngineTest, SendsOneOriginRequestWhoeverAsks) {
+    make();
+    engine->on_connect(kWorker, kStream);
+    EXPECT_THAT(fetch({3}).fetches, SizeIs(1));
+    EXPECT_THAT(fetch({3}, kWorker).fetches, IsEmpty());
+    EXPECT_THAT(stored(3).replies, UnorderedElementsAre(ready(1), ready(2, 1, kWorker)));
+}
+
+TEST_F(FetchEngineTest, AnswersAnEmptyFetchAtOnce) {
+    make();
+    EXPECT_THAT(fetch({}).replies, ElementsAre(ready(1, 0)));
+}
+
+TEST_F(FetchEngineTest, DropsAWindowSampleOnceItWasConsumed) {
+    make(Bytes::zero());
+    plan({0, 1});
+    stored(0);
+    EXPECT_THAT(consume({0}).drops, ElementsAre(0));
+    EXPECT_THAT(consume({0}).drops, IsEmpty());
+}
+
+TEST_F(FetchEngineTest, KeepsAWindowSampleUntilEveryStreamHasReadIt) {
+    make(Bytes::zero());
+    engine->on_connect(kWorker, StreamId{8});
+    plan({0});
+    engine->on_plan(kWorker, StreamPlan::make(4, {1, 0}, 0, 10).value(), kNow);
+    stored(0);
+    EXPECT_THAT(consume({0}).drops, IsEmpty());
+    EXPECT_THAT(engine->on_consumed(kWorker, 4, {0}, kNow).drops, ElementsAre(0));
+}
+
+TEST_F(FetchEngineTest, HoldsADemandedWindowSampleUntilTheNextFetch) {
+    make(Bytes::zero());
+    fetch({0});
+    EXPECT_THAT(stored(0).drops, IsEmpty());
+    EXPECT_THAT(fetch({1}).drops, ElementsAre(0));
+}
+
+TEST_F(FetchEngineTest, HoldsADemandedWindowSampleUntilItsConnectionEnds) {
+    make(Bytes::zero());
+    fetch({0});
+    stored(0);
+    EXPECT_THAT(engine->on_disconnect(kTrainer, kNow).drops, ElementsAre(0));
+}
+
+TEST_F(FetchEngineTest, PrefetchFailuresAreRetriedUntilTheSampleIsDemanded) {
+    make({.max_in_flight = 1}, Bytes::unlimited());
+    plan({0});
+    EXPECT_THAT(engine->on_fetch_failed(0, kDown, kNow).fetches, IsEmpty());
+    const TimePoint later = engine->next_deadline(kNow).value();
+    EXPECT_THAT(engine->tick(later).fetches, ElementsAre(resident(0)));
+    EXPECT_THAT(fetch({0}).replies, IsEmpty());
+    const auto failed = engine->on_fetch_failed(0, kDown, later);
+    ASSERT_THAT(failed.replies, SizeIs(1));
+    EXPECT_THAT(failed.replies[0].outcomes, ElementsAre(FetchOutcome::kOriginError));
+    EXPECT_EQ(failed.replies[0].message, kDown.message);
+}
+
+TEST_F(FetchEngineTest, ADemandAfterAFailureAsksTheOriginAgain) {
+    make();
+    fetch({0});
+    engine->on_fetch_failed(0, kDown, kNow);
+    EXPECT_THAT(fetch({0}).fetches, ElementsAre(resident(0)));
+}
+
+TEST_F(FetchEngineTest, AMissingObjectIsFinal) {
+    make();
+    plan({0});
+    engine->on_fetch_failed(0, kGone, kNow);
+    const auto asked = fetch({0});
+    EXPECT_THAT(asked.fetches, IsEmpty());
+    ASSERT_THAT(asked.replies, SizeIs(1));
+    EXPECT_EQ(asked.replies[0].message, kGone.message);
+}
+
+TEST_F(FetchEngineTest, AnObjectTooLargeForTheOriginsMemoryIsReadByTheClient) {
+    make({.max_in_flight = 1}, Bytes::unlimited());
+    plan({0, 1});
+    fetch({0});
+    const auto failed =
+        engine->on_fetch_failed(0, {ErrorCode::kResourceExhausted, "too large"}, kNow);
+    ASSERT_THAT(failed.replies, SizeIs(1));
+    EXPECT_THAT(failed.replies[0].outcomes, ElementsAre(FetchOutcome::kReadAtOrigin));
+    EXPECT_THAT(failed.fetches, ElementsAre(resident(1)));
+}
+
+TEST_F(FetchEngineTest, AFullDiskSendsDemandsToTheOriginAndIsTriedAgainLater) {
+    make();
+    fetch({0});
+    const auto failed = engine->on_store_failed(0, kDiskFull, kNow);
+    ASSERT_THAT(failed.replies, SizeIs(1));
+    EXPECT_THAT(failed.replies[0].outcomes, ElementsAre(FetchOutcome::kReadAtOrigin));
+    EXPECT_FALSE(engine->is_admitting());
+
+    EXPECT_THAT(fetch({1}).fetches, ElementsAre(window(1)));  // space comes back in the window
+    engine->on_store_failed(1, kDiskFull, kNow);
+    EXPECT_THAT(fetch({2}).replies, SizeIs(1));
+    const TimePoint later = kNow + seconds{2};
+    EXPECT_THAT(engine->on_fetch(kTrainer, 9, {3}, later).fetches, ElementsAre(resident(3)));
+    engine->on_stored(3, later);
+    EXPECT_THAT(engine->on_fetch(kTrainer, 10, {4}, later).fetches, ElementsAre(resident(4)));
+}
+
+TEST_F(FetchEngineTest, ASampleAskedForAgainIsVerifiedAndFetchedAnewWhenItIsDamaged) {
+    make();
+    fetch({0});
+    stored(0);
+    const auto again = fetch({0});
+    EXPECT_THAT(again.verifies, ElementsAre(0));
+    const auto damaged = engine->on_verified(0, false, kNow);
+    EXPECT_THAT(damaged.fetches, ElementsAre(resident(0)));
+    EXPECT_THAT(stored(0).replies, ElementsAre(ready(2)));
+    EXPECT_EQ(engine->counters().corrupt_samples, 1U);
+}
+
+TEST_F(FetchEngineTest, AnIntactSampleAskedForAgainIsReady) {
+    make();
+    fetch({0});
+    stored(0);
+    fetch({0});
+    EXPECT_THAT(engine->on_verified(0, true, kNow).replies, ElementsAre(ready(2)));
+}
+
+TEST_F(FetchEngineTest, ANewPlanKeepsWhatItSharesWithTheOldOneAndDropsTheRest) {
+    make({.max_in_flight = 2}, Bytes::zero());
+    plan({0, 1}, 1);
+    stored(0);
+    stored(1);
+    EXPECT_THAT(plan({1, 2}, 2).drops, ElementsAre(0));
+}
+
+TEST_F(FetchEngineTest, ConsumedSamplesOfAnotherEpochChangeNothing) {
+    make(Bytes::zero());
+    plan({0}, 2);
+    stored(0);
+    EXPECT_THAT(consume({0}, 1).drops, IsEmpty());
+    EXPECT_THAT(consume({0}, 2).drops, ElementsAre(0));
+}
+
+TEST_F(FetchEngineTest, LetsResidentsLeaveThePageCacheWhenItIsSmall) {
+    make({.page_cache = Bytes::zero()}, Bytes::unlimited());
+    plan({0});
+    stored(0);
+    EXPECT_THAT(consume({0}).wont_need, ElementsAre(0));
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

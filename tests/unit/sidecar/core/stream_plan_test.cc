@@ -1,0 +1,60 @@
+#include "sidecar/core/stream_plan.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::sidecar {
+namespace {
+
+StreamPlan plan_of(std::vector<SampleIndex> samples, std::uint64_t start = 0) {
+    return StreamPlan::make(1, std::move(samples), start, 10).value();
+}
+
+TEST(StreamPlan, ReadsInAnyOrderAndItsFrontierIsTheLowestUnreadPosition) {
+    StreamPlan plan = plan_of({4, 2, 9});
+    EXPECT_TRUE(plan.read(2));
+    EXPECT_EQ(plan.frontier(), 0U);
+    EXPECT_TRUE(plan.read(4));
+    EXPECT_EQ(plan.frontier(), 2U);
+    EXPECT_TRUE(plan.read(9));
+    EXPECT_EQ(plan.frontier(), plan.length());
+    EXPECT_EQ(plan.read_count(), 3U);
+}
+
+TEST(StreamPlan, ReadsRepeatedSamplesOnceForEachOccurrence) {
+    StreamPlan plan = plan_of({3, 5, 3});
+    EXPECT_EQ(plan.next_position(3), 0U);
+    EXPECT_TRUE(plan.read(3));
+    EXPECT_EQ(plan.next_position(3), 2U);
+    EXPECT_TRUE(plan.read(3));
+    EXPECT_FALSE(plan.read(3));
+    EXPECT_EQ(plan.next_position(3), std::nullopt);
+    EXPECT_EQ(plan.frontier(), 1U);
+}
+
+TEST(StreamPlan, RefusesToReadWhatItDoesNotHold) {
+    StreamPlan plan = plan_of({1});
+    EXPECT_FALSE(plan.read(2));
+    EXPECT_EQ(plan.read_count(), 0U);
+}
+
+TEST(StreamPlan, CountsPositionsBeforeTheStartAsRead) {
+    StreamPlan plan = plan_of({7, 8, 7}, 1);
+    EXPECT_EQ(plan.frontier(), 1U);
+    EXPECT_EQ(plan.next_position(7), 2U);
+    EXPECT_EQ(plan.next_position(8), 1U);
+}
+
+TEST(StreamPlan, MayBeEmpty) {
+    const StreamPlan plan = plan_of({});
+    EXPECT_EQ(plan.length(), 0U);
+    EXPECT_EQ(plan.next_position(0), std::nullopt);
+}
+
+TEST(StreamPlan, RefusesForeignSamplesAndAStartPastTheEnd) {
+    EXPECT_EQ(StreamPlan::make(0, {10}, 0, 10).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(StreamPlan::make(0, {1}, 2, 10).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(StreamPlan::make(0, {1}, 1, 10).has_value());
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

@@ -1,0 +1,37 @@
+#include "sidecar/service/current_revision.h"
+
+#include <gtest/gtest.h>
+
+#include "sidecar/device/posix_device.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::sidecar {
+namespace {
+
+const CurrentRevision kCurrent{domain::RevisionId{0xBEEF}, "s3://b/ü at \"x\"", "job-1"};
+
+TEST(CurrentRevision, ComesBackFromTheDirectory) {
+    const test::TempFolder folder;
+    const auto device = make_posix_device();
+    EXPECT_EQ(load_current(*device, folder.path()), std::nullopt);
+    ASSERT_TRUE(save_current(*device, folder.path(), kCurrent).has_value());
+    EXPECT_EQ(load_current(*device, folder.path()), kCurrent);
+}
+
+TEST(CurrentRevision, AnythingElseIsNoRevision) {
+    for (const char* text :
+         {"",
+          "{",
+          "[]",
+          "{}",
+          R"({"revision": 7})",
+          R"({"revision": "beef"})",
+          R"({"revision": "000000000000beeg"})",
+          R"({"revision": "000000000000beef0"})"}) {
+        EXPECT_EQ(decode_current(text), std::nullopt) << text;
+    }
+    EXPECT_TRUE(decode_current(R"({"revision": "000000000000beef"})").has_value());
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

@@ -1,0 +1,122 @@
+#include "sidecar/service/preparation.h"
+
+#include <gtest/gtest.h>
+
+#include "sidecar/device/posix_device.h"
+#include "tests/support/dataset.h"
+#include "tests/support/fake_origin.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::sidecar {
+namespace {
+
+TEST(SegmentSizes, AreTheUsualOnesOnAnOrdinaryDisk) {
+    const auto sizes = segment_sizes(gib(1000), mib(256));
+    EXPECT_EQ(sizes, (SegmentSizes{mib(64), mib(8)}));
+}
+
+TEST(SegmentSizes, ShrinkWithTheDiskAndTheWindow) {
+    EXPECT_EQ(segment_sizes(gib(1), mib(16)), (SegmentSizes{mib(16), mib(1)}));
+    EXPECT_EQ(segment_sizes(mib(8), mib(1)), (SegmentSizes{mib(1), kib(128)}));
+}
+
+class PrepareDataset : public testing::Test {
+protected:
+    Result<Preparation> prepare() {
+        options.directory = options.store.directory = folder.path();
+        options.store.boot_id = "boot-1";
+        options.store.reserved_free = 0;
+        options.window_bytes = mib(16);
+        return prepare_dataset(*device, origin, options, [](std::uint64_t) {}, {});
+    }
+
+    // The revision that is served; 0 for an error.
+    std::uint64_t revision() {
+        const auto prepared = prepare();
+        EXPECT_TRUE(prepared.has_value()) << prepared.error().message;
+        return prepared ? prepared->manifest->view().revision().value() : 0;
+    }
+
+    void change_dataset() { origin.list_instead({{"only.png", 7, "new"}}); }
+
+    test::TempFolder folder;
+    test::Dataset dataset{{10, 20, 30}};
+    test::FakeOrigin origin{dataset};
+    std::unique_ptr<Device> device = make_posix_device();
+    PreparationOptions options = [] {
+        PreparationOptions made;
+        made.source = "fake://dataset";
+        return made;
+    }();
+};
+
+TEST_F(PrepareDataset, ListsAnOriginThatIsNew) {
+    EXPECT_EQ(revision(), dataset.manifest().revision().value());
+    EXPECT_EQ(origin.listings(), 1U);
+}
+
+TEST_F(PrepareDataset, WithoutAJobEveryStartSeesTheDatasetOfToday) {
+    const auto before = revision();
+    change_dataset();
+    EXPECT_NE(revision(), before);
+}
+
+TEST_F(PrepareDataset, AJobKeepsItsRevision) {
+    options.job_uid = "job-1";
+    const auto before = revision();
+    change_dataset();
+    EXPECT_EQ(revision(), before);
+    EXPECT_EQ(origin.listings(), 1U);
+    options.job_uid = "job-2";
+    EXPECT_NE(revision(), before);
+}
+
+TEST_F(PrepareDataset, ClientsAtWorkKeepTheirRevision) {
+    const auto before = revision();
+    change_dataset();
+    options.keep_revision = true;
+    EXPECT_EQ(revision(), before);
+}
+
+TEST_F(PrepareDataset, AnOriginThatIsDownDoesNotStopWhatWasListedBefore) {
+    const auto before = revision();
+    origin.fail_with(Error{ErrorCode::kUnavailable, "503"});
+    EXPECT_EQ(revision(), before);
+}
+
+TEST_F(PrepareDataset, ARefusalOfTheOriginStands) {
+    revision();
+    origin.fail_with(Error{ErrorCode::kForbidden, "403"});
+    const auto refused = prepare();
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error(), (Error{ErrorCode::kForbidden, "403"}));
+}
+
+TEST_F(PrepareDataset, AnotherSourceIsAnotherDataset) {
+    options.job_uid = "job-1";
+    revision();
+    options.source = "fake://other";
+    revision();
+    EXPECT_EQ(origin.listings(), 2U);
+}
+
+TEST_F(PrepareDataset, ADamagedManifestIsMadeAnew) {
+    options.job_uid = "job-1";
+    const auto before = revision();
+    const std::string path =
+        folder.path() + "/manifest." + domain::to_string(domain::RevisionId{before});
+    const std::vector<std::byte> garbage(200, std::byte{7});
+    ASSERT_TRUE(replace_file(*device, path, garbage, Durability::kProcess).has_value());
+    EXPECT_EQ(revision(), before);
+    EXPECT_EQ(origin.listings(), 2U);
+}
+
+TEST_F(PrepareDataset, OldManifestsGo) {
+    revision();
+    change_dataset();
+    revision();
+    EXPECT_EQ(list_manifests(*device, folder.path()).value().size(), 1U);
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
