@@ -1,0 +1,12 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+// Each puts its classes into the module `stoker._core`.
+namespace stoker::client {
+
+void add_catalog(pybind11::module_& module);
+void add_node_reader(pybind11::module_& module);
+void add_sidecar_client(pybind11::module_& module);
+
+}  // namespace stoker::client

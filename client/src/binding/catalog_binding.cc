@@ -1,0 +1,108 @@
+#include <pybind11/stl.h>
+
+#include "client/src/binding/bindings.h"
+#include "client/src/binding/core_error.h"
+#include "client/src/core/catalog.h"
+
+namespace stoker::client {
+
+namespace {
+
+namespace py = pybind11;
+using ListedTuple = std::tuple<std::string, std::uint64_t, std::string>;
+
+py::str decode_text(std::string_view text) {
+    PyObject* decoded =
+        PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
+    if (decoded == nullptr) {
+        throw py::error_already_set();
+    }
+    return py::reinterpret_steal<py::str>(decoded);
+}
+
+domain::SampleInfo info_of(const Catalog& catalog, std::uint64_t id) {
+    if (id >= catalog.manifest().sample_count()) {
+        throw py::index_error("sample id is outside the dataset");
+    }
+    return catalog.manifest().sample(domain::SampleId{id});
+}
+
+std::shared_ptr<Catalog> build(const std::vector<ListedTuple>& listing) {
+    std::vector<domain::ListedObject> objects;
+    objects.reserve(listing.size());
+    for (const auto& [key, size_bytes, etag] : listing) {
+        objects.push_back({key, size_bytes, etag});
+    }
+    return std::const_pointer_cast<Catalog>(value_or_raise(Catalog::build(std::move(objects))));
+}
+
+std::shared_ptr<Catalog> from_bytes(const py::bytes& bytes) {
+    const auto text = static_cast<std::string_view>(bytes);
+    const auto raw = std::as_bytes(std::span{text});
+    return std::const_pointer_cast<Catalog>(
+        value_or_raise(Catalog::from_bytes({raw.begin(), raw.end()})));
+}
+
+py::bytes to_bytes(const Catalog& catalog) {
+    const auto raw = catalog.bytes();
+    return {reinterpret_cast<const char*>(raw.data()), raw.size()};
+}
+
+py::tuple describe(const Catalog& catalog, std::uint64_t id) {
+    const auto info = info_of(catalog, id);
+    return py::make_tuple(
+        py::bytes{info.key.data(), info.key.size()},
+        info.size_bytes,
+        decode_text(info.etag),
+        info.label);
+}
+
+std::vector<std::int32_t> labels(const Catalog& catalog) {
+    std::vector<std::int32_t> out;
+    out.reserve(catalog.manifest().sample_count());
+    for (std::uint64_t id = 0; id < catalog.manifest().sample_count(); ++id) {
+        out.push_back(catalog.manifest().sample(domain::SampleId{id}).label);
+    }
+    return out;
+}
+
+py::list classes(const Catalog& catalog) {
+    py::list names;
+    for (std::uint32_t label = 0; label < catalog.manifest().label_count(); ++label) {
+        names.append(decode_text(catalog.manifest().label_name(label)));
+    }
+    return names;
+}
+
+}  // namespace
+
+void add_catalog(py::module_& module) {
+    py::class_<Catalog, std::shared_ptr<Catalog>>(
+        module, "Catalog", "The samples of one dataset revision, by id.")
+        .def_static(
+            "open",
+            [](const std::string& path) {
+                py::gil_scoped_release release;
+                return std::const_pointer_cast<Catalog>(value_or_raise(Catalog::open(path)));
+            },
+            py::arg("path"),
+            "Maps a manifest file.")
+        .def_static(
+            "build",
+            &build,
+            py::arg("listing"),
+            "Numbers a listing [(key bytes, size, etag)] as the sidecar does.")
+        .def_static("from_bytes", &from_bytes, py::arg("bytes"), "From to_bytes() of another one.")
+        .def("to_bytes", &to_bytes, "The bytes of the manifest file.")
+        .def("__len__", [](const Catalog& self) { return self.manifest().sample_count(); })
+        .def("describe", &describe, py::arg("id"), "(key bytes, size, etag, label) of one sample.")
+        .def("labels", &labels, "Label of every sample, by id.")
+        .def("classes", &classes, "Folder names, sorted; a label is an index into them.")
+        .def_property_readonly(
+            "revision", [](const Catalog& self) { return self.manifest().revision().value(); })
+        .def_property_readonly("total_bytes", [](const Catalog& self) {
+            return self.manifest().total_bytes().count();
+        });
+}
+
+}  // namespace stoker::client

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include <pybind11/pybind11.h>
+
+#include "client/src/core/segment_map.h"
+
+// The Python type `stoker.Sample`, written against CPython's own API: one is made for every sample
+// that is read, so it must cost tens of nanoseconds. It is a read-only buffer itself and holds what
+// keeps its bytes alive.
+namespace stoker::client {
+
+struct SampleFields {
+    std::span<const std::byte> bytes;
+    std::uint64_t id = 0;
+    std::int32_t label = -1;
+    std::shared_ptr<const SegmentMap>
+        pin;  // the bytes stand in this segment, behind their record header ...
+    PyObject* owner =
+        nullptr;  // ... or in this `bytes` object (borrowed; the sample takes a reference)
+    PyObject* catalog =
+        nullptr;  // gives key and ETag by id: a Catalog, or a tuple (key, etag); borrowed
+};
+
+// Makes the type and puts it into the module as `Sample`.
+void add_sample_type(pybind11::module_& module);
+
+// A new reference, or nullptr with a Python error set.
+PyObject* new_sample(SampleFields fields);
+
+}  // namespace stoker::client

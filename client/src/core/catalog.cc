@@ -1,0 +1,33 @@
+#include "client/src/core/catalog.h"
+
+#include <utility>
+
+namespace stoker::client {
+
+Result<std::shared_ptr<const Catalog>> Catalog::open(const std::string& path) {
+    STOKER_TRY(MappedFile file, MappedFile::open(path));
+    auto manifest = domain::ManifestView::open(file.bytes());
+    if (!manifest) {
+        return fail(manifest.error().prefixed(path));
+    }
+    return std::shared_ptr<const Catalog>{new Catalog{std::move(file), *manifest}};
+}
+
+Result<std::shared_ptr<const Catalog>> Catalog::build(std::vector<domain::ListedObject> objects) {
+    STOKER_TRY(std::vector<std::byte> bytes, domain::encode_manifest(std::move(objects)));
+    return from_bytes(std::move(bytes));
+}
+
+Result<std::shared_ptr<const Catalog>> Catalog::from_bytes(std::vector<std::byte> bytes) {
+    STOKER_TRY(const domain::ManifestView manifest, domain::ManifestView::open(bytes));
+    return std::shared_ptr<const Catalog>{new Catalog{std::move(bytes), manifest}};
+}
+
+std::span<const std::byte> Catalog::bytes() const {
+    if (const auto* file = std::get_if<MappedFile>(&bytes_)) {
+        return file->bytes();
+    }
+    return std::get<std::vector<std::byte>>(bytes_);
+}
+
+}  // namespace stoker::client

@@ -1,0 +1,309 @@
+#include "client/src/core/sidecar_client.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/src/core/mapped_file.h"
+
+namespace stoker::client {
+
+namespace {
+
+Result<sockaddr_un> socket_address(const std::string& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "socket path '{}' must have 1 to {} bytes", path, sizeof(address.sun_path) - 1));
+    }
+    std::ranges::copy(path, static_cast<char*>(address.sun_path));
+    return address;
+}
+
+// A sidecar that is gone or not there yet is an ordinary state, so it is always "try again later".
+Error connection_error(int error_number, const std::string& context) {
+    Error error = system_error(error_number, context);
+    if (error.code == ErrorCode::kNotFound) {
+        error.code = ErrorCode::kUnavailable;
+    }
+    return error;
+}
+
+Result<UniqueFd> sealed_memfd(std::span<const std::byte> bytes) {
+    UniqueFd fd{::memfd_create("stoker-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    if (!fd.valid()) {
+        return fail(system_error(errno, "making a memfd for the plan"));
+    }
+    while (!bytes.empty()) {
+        const ssize_t wrote = ::write(fd.get(), bytes.data(), bytes.size());
+        if (wrote < 0) {
+            return fail(system_error(errno, "writing the plan"));
+        }
+        bytes = bytes.subspan(static_cast<std::size_t>(wrote));
+    }
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+    if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) {
+        return fail(system_error(errno, "sealing the plan"));
+    }
+    return fd;
+}
+
+// Sends `bytes`, with a descriptor attached when there is one; gives what sendmsg gives.
+ssize_t send_some(int socket, std::span<const std::byte> bytes, int passed_fd) {
+    iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control{};
+    if (passed_fd >= 0) {
+        message.msg_control = control.data();
+        message.msg_controllen = control.size();
+        cmsghdr* rights = CMSG_FIRSTHDR(&message);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(sizeof(int));
+        std::memcpy(CMSG_DATA(rights), &passed_fd, sizeof(int));
+    }
+    return ::sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+bool would_block(int error_number) {
+    return error_number == EAGAIN || error_number == EWOULDBLOCK || error_number == EINTR;
+}
+
+Error error_of(const local::ErrorReply& reply) {
+    const bool known = reply.code <= static_cast<std::uint16_t>(ErrorCode::kInternal);
+    return {known ? static_cast<ErrorCode>(reply.code) : ErrorCode::kInternal, reply.message};
+}
+
+Error unexpected_answer() {
+    return {ErrorCode::kInvalidArgument, "the sidecar answered with a frame that does not fit"};
+}
+
+}  // namespace
+
+SidecarClient::SidecarClient(UniqueFd socket, const Clock& clock, Interrupted interrupted)
+    : socket_(std::move(socket)),
+      clock_(&clock),
+      interrupted_(std::move(interrupted)),
+      pid_(::getpid()) {}
+
+Result<SidecarClient> SidecarClient::connect(
+    const std::string& socket_path,
+    const local::Hello& hello,
+    const Clock& clock,
+    TimePoint deadline,
+    Interrupted interrupted) {
+    STOKER_TRY(const sockaddr_un address, socket_address(socket_path));
+    UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+    if (!socket.valid()) {
+        return fail(system_error(errno, "making a socket"));
+    }
+    // A unix socket connects at once or, with a full backlog, gives EAGAIN: also "try again later".
+    if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
+        0) {
+        return fail(connection_error(errno, fmt::format("connecting to {}", socket_path)));
+    }
+    SidecarClient client{std::move(socket), clock, std::move(interrupted)};
+    STOKER_TRY_VOID(
+        client.send_all(local::encode_frame(hello, client.next_request_id_++), deadline));
+    return client;
+}
+
+bool SidecarClient::has_answer() const {
+    pollfd waiting{socket_.get(), POLLIN, 0};
+    return !is_usable() || ::poll(&waiting, 1, 0) != 0;
+}
+
+Result<std::variant<local::Welcome, local::Listing>> SidecarClient::await_welcome(
+    TimePoint deadline) {
+    STOKER_TRY(local::Message answer, receive(deadline));
+    if (auto* listing = std::get_if<local::Listing>(&answer)) {
+        return *listing;
+    }
+    if (const auto* refused = std::get_if<local::ErrorReply>(&answer)) {
+        return close_with(error_of(*refused));
+    }
+    auto* welcome = std::get_if<local::Welcome>(&answer);
+    if (welcome == nullptr) {
+        return close_with(unexpected_answer());
+    }
+    if (welcome->version != local::kProtocolVersion) {
+        return close_with(
+            {ErrorCode::kInvalidArgument,
+             fmt::format(
+                 "the sidecar speaks protocol version {}, this client version {}",
+                 welcome->version,
+                 local::kProtocolVersion)});
+    }
+    return std::move(*welcome);
+}
+
+Result<local::Fetched> SidecarClient::fetch(
+    std::span<const std::uint64_t> samples, TimePoint deadline) {
+    local::Fetch fetch{{samples.begin(), samples.end()}};
+    STOKER_TRY(local::Message answer, request(fetch, deadline));
+    auto* fetched = std::get_if<local::Fetched>(&answer);
+    if (fetched == nullptr || fetched->statuses.size() != samples.size()) {
+        return close_with(unexpected_answer());
+    }
+    return std::move(*fetched);
+}
+
+Status SidecarClient::send_plan(
+    std::uint64_t epoch,
+    std::span<const std::uint64_t> samples,
+    std::uint64_t start,
+    TimePoint deadline) {
+    STOKER_TRY(const UniqueFd plan, sealed_memfd(std::as_bytes(samples)));
+    STOKER_TRY(
+        const local::Message answer,
+        request(local::Plan{epoch, samples.size(), start}, deadline, plan.get()));
+    if (!std::holds_alternative<local::Planned>(answer)) {
+        return close_with(unexpected_answer());
+    }
+    return {};
+}
+
+Result<bool> SidecarClient::send_consumed(
+    std::uint64_t epoch, std::span<const std::uint64_t> samples) {
+    return send_now(local::Consumed{epoch, {samples.begin(), samples.end()}});
+}
+
+Result<bool> SidecarClient::send_report(const local::Report& report) {
+    return send_now(report);
+}
+
+bool SidecarClient::is_usable() const {
+    return socket_.valid() && pid_ == ::getpid();
+}
+
+Result<local::Message> SidecarClient::request(
+    const local::Message& message, TimePoint deadline, int passed_fd) {
+    const std::uint64_t request_id = next_request_id_++;
+    STOKER_TRY_VOID(send_all(local::encode_frame(message, request_id), deadline, passed_fd));
+    STOKER_TRY(local::Message answer, receive(deadline, request_id));
+    if (const auto* refused = std::get_if<local::ErrorReply>(&answer)) {
+        return fail(error_of(*refused));
+    }
+    return answer;
+}
+
+Result<bool> SidecarClient::send_now(const local::Message& message) {
+    if (!is_usable()) {
+        return fail(ErrorCode::kUnavailable, "no connection to the sidecar");
+    }
+    const auto frame = local::encode_frame(message, 0);
+    const ssize_t sent = send_some(socket_.get(), frame, -1);
+    if (sent < 0 && would_block(errno)) {
+        return false;
+    }
+    if (sent < 0) {
+        return close_with(connection_error(errno, "writing to the sidecar"));
+    }
+    if (static_cast<std::size_t>(sent) != frame.size()) {
+        return close_with({ErrorCode::kUnavailable, "the sidecar does not read its socket"});
+    }
+    return true;
+}
+
+Status SidecarClient::send_all(
+    std::span<const std::byte> bytes, TimePoint deadline, int passed_fd) {
+    if (!is_usable()) {
+        return fail(ErrorCode::kUnavailable, "no connection to the sidecar");
+    }
+    while (!bytes.empty()) {
+        const ssize_t sent = send_some(socket_.get(), bytes, passed_fd);
+        if (sent >= 0) {
+            bytes = bytes.subspan(static_cast<std::size_t>(sent));
+            passed_fd = -1;
+        } else if (!would_block(errno)) {
+            return close_with(connection_error(errno, "writing to the sidecar"));
+        } else if (Status waited = wait_for(POLLOUT, deadline); !waited) {
+            return waited;
+        }
+    }
+    return {};
+}
+
+Result<local::Message> SidecarClient::receive(
+    TimePoint deadline, std::optional<std::uint64_t> request_id) {
+    if (!is_usable()) {
+        return fail(ErrorCode::kUnavailable, "no connection to the sidecar");
+    }
+    std::array<std::byte, local::kFrameHeaderBytes> raw{};
+    STOKER_TRY_VOID(receive_all(raw, deadline));
+    auto header = local::decode_frame_header(raw);
+    if (!header) {
+        return close_with(std::move(header).error());
+    }
+    if (request_id && header->request_id != *request_id) {
+        return close_with(unexpected_answer());
+    }
+    std::vector<std::byte> payload(header->payload_bytes);
+    STOKER_TRY_VOID(receive_all(payload, deadline));
+    auto message = local::decode_payload(header->type, payload);
+    if (!message) {
+        return close_with(std::move(message).error());
+    }
+    return message;
+}
+
+Status SidecarClient::receive_all(std::span<std::byte> out, TimePoint deadline) {
+    while (!out.empty()) {
+        const ssize_t got = ::recv(socket_.get(), out.data(), out.size(), MSG_DONTWAIT);
+        if (got > 0) {
+            out = out.subspan(static_cast<std::size_t>(got));
+        } else if (got == 0) {
+            return close_with({ErrorCode::kUnavailable, "the sidecar hung up"});
+        } else if (!would_block(errno)) {
+            return close_with(connection_error(errno, "reading from the sidecar"));
+        } else if (Status waited = wait_for(POLLIN, deadline); !waited) {
+            return waited;
+        }
+    }
+    return {};
+}
+
+Status SidecarClient::wait_for(short events, TimePoint deadline) {
+    using std::chrono::milliseconds;
+    pollfd waiting{socket_.get(), events, 0};
+    while (true) {
+        const auto left = std::chrono::ceil<milliseconds>(deadline - clock_->now());
+        if (left <= milliseconds::zero()) {
+            return close_with({ErrorCode::kDeadlineExceeded, "the sidecar did not answer in time"});
+        }
+        const auto slice = std::min(left, milliseconds{60'000});
+        const int ready = ::poll(&waiting, 1, static_cast<int>(slice.count()));
+        if (ready > 0) {
+            return {};
+        }
+        if (ready < 0 && errno != EINTR) {
+            return close_with(connection_error(errno, "waiting for the sidecar"));
+        }
+        if (ready < 0 && interrupted_ && interrupted_()) {
+            return close_with({ErrorCode::kCancelled, "interrupted"});
+        }
+    }
+}
+
+tl::unexpected<Error> SidecarClient::close_with(Error error) {
+    socket_.reset();
+    return fail(std::move(error));
+}
+
+}  // namespace stoker::client

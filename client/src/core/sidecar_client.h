@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "common/base/unique_fd.h"
+#include "proto/local/protocol.h"
+
+namespace stoker::client {
+
+// One connection of one process to its sidecar (proto/local/protocol.h). Blocking with deadlines.
+// Not thread-safe.
+//
+// After an error that leaves the stream in doubt (deadline, hang-up, garbage) the connection is
+// closed: is_usable() is false and the owner makes a new one when its back-off says so. A fork
+// copies the object but not the right to use it: in the child is_usable() is false, and the
+// parent's connection is not disturbed.
+class SidecarClient {
+public:
+    // Asked when a signal interrupts a wait; true gives it up with kCancelled.
+    using Interrupted = std::function<bool()>;
+
+    // Connects and sends the Hello. `clock` must outlive the client. kUnavailable: nobody listens
+    // there. kForbidden, kDeadlineExceeded; kInvalidArgument: not a path for a socket.
+    static Result<SidecarClient> connect(
+        const std::string& socket_path,
+        const local::Hello& hello,
+        const Clock& clock,
+        TimePoint deadline,
+        Interrupted interrupted = nullptr);
+
+    // Whether await_welcome() has something to read, so that it will not wait; true too when the
+    // sidecar has hung up.
+    [[nodiscard]] bool has_answer() const;
+
+    // The next word about the Hello: a Listing while the manifest is being made (wait again), then
+    // the Welcome. An ErrorReply of the sidecar comes back as that Error and ends the connection.
+    Result<std::variant<local::Welcome, local::Listing>> await_welcome(TimePoint deadline);
+
+    // Asks for the samples and waits until all have an answer; one status for each, in order.
+    Result<local::Fetched> fetch(std::span<const std::uint64_t> samples, TimePoint deadline);
+
+    // Hands over the ids in the order in which this stream will read them, through a sealed memfd.
+    Status send_plan(
+        std::uint64_t epoch,
+        std::span<const std::uint64_t> samples,
+        std::uint64_t start,
+        TimePoint deadline);
+
+    // One-way frames. They never wait: false means that the sidecar is behind and the frame was not
+    // sent.
+    Result<bool> send_consumed(std::uint64_t epoch, std::span<const std::uint64_t> samples);
+    Result<bool> send_report(const local::Report& report);
+
+    [[nodiscard]] bool is_usable() const;
+
+private:
+    SidecarClient(UniqueFd socket, const Clock& clock, Interrupted interrupted);
+
+    Status send_all(std::span<const std::byte> bytes, TimePoint deadline, int passed_fd = -1);
+    Result<bool> send_now(const local::Message& message);
+    Result<local::Message> request(
+        const local::Message& message, TimePoint deadline, int passed_fd = -1);
+    Result<local::Message> receive(
+        TimePoint deadline, std::optional<std::uint64_t> request_id = std::nullopt);
+    Status receive_all(std::span<std::byte> out, TimePoint deadline);
+    Status wait_for(short events, TimePoint deadline);
+    tl::unexpected<Error> close_with(Error error);
+
+    UniqueFd socket_;
+    const Clock* clock_;
+    Interrupted interrupted_;
+    pid_t pid_;
+    std::uint64_t next_request_id_ = 1;
+};
+
+}  // namespace stoker::client

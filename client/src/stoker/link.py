@@ -1,0 +1,242 @@
+"""The connection of one process to its sidecar: made when needed, lost without a fuss, made again."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import random
+import threading
+import time
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+from . import _core
+
+__all__ = ["Link", "Outcome", "Place", "Report", "Welcome"]
+
+log = logging.getLogger("stoker")
+
+READY, READ_AT_ORIGIN, ORIGIN_ERROR = 0, 1, 2  # FetchStatus of proto/local/protocol.h
+
+CONNECT_TIMEOUT_S = 5.0
+SILENCE_S_MAX = 30.0  # while it lists the origin, a sidecar says so every second
+FETCH_TIMEOUT_S = 60.0
+PLAN_TIMEOUT_S = 30.0
+FIRST_DELAY_S = 0.05
+DELAY_S_MAX = 3.0
+
+
+class Welcome(NamedTuple):
+    """What the sidecar says about a dataset."""
+
+    revision: int
+    sample_count: int
+    directory: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Who this process is, for the Hello.
+
+    Attributes:
+        stream: 64-bit number that the processes of one sample stream (sampler and workers) share.
+    """
+
+    dataset: str
+    rank: int
+    world_size: int
+    stream: int
+
+
+@dataclasses.dataclass
+class Report:
+    """Differences since the last report; times in nanoseconds. The order is that of the protocol's frame."""
+
+    epoch: int = 0
+    steps: int = 0
+    samples: int = 0
+    bytes: int = 0
+    hit_samples: int = 0
+    origin_samples: int = 0
+    wait_ns: int = 0
+    compute_ns: int = 0
+
+
+class Outcome(NamedTuple):
+    """Answer to a fetch: a status for each id, and the words of the first origin error."""
+
+    statuses: bytes
+    message: str
+
+
+class Link:
+    """A connection that may be there or not. Every method returns quickly without it; none raises because of it.
+
+    Any thread may call; after a fork the child calls forget().
+    """
+
+    def __init__(self, socket_path: str, place: Place, on_lost: Callable[[str], None]) -> None:
+        self._socket_path = socket_path
+        self._place = place
+        self._on_lost = on_lost
+        self._lock = threading.RLock()
+        self._client: Optional[_core.SidecarClient] = None
+        self._pending: Optional[_core.SidecarClient] = None  # said Hello, has no answer yet
+        self._delay = FIRST_DELAY_S
+        self._not_before = 0.0
+        self._is_away = False  # and that was said
+        self._is_new = True  # this process has not tried yet: worth waiting for the answer
+        self._plan: Optional[Tuple[int, Sequence[int], int]] = None
+        self.accepts: Callable[[Welcome], bool] = lambda welcome: True
+        self.attached_count = 0
+
+    def forget(self) -> None:
+        """In a forked child: the parent's connection is not ours, nor is its plan."""
+        self._lock = threading.RLock()
+        self._client = self._pending = self._plan = None
+        self._delay, self._not_before = FIRST_DELAY_S, 0.0
+        self._is_away, self._is_new = False, True
+
+    def attach(self, patience: float) -> Welcome:
+        """The first attachment of a dataset: waits, for as long as the sidecar shows that it is at work.
+
+        Args:
+            patience: seconds to wait for a sidecar that is not there (it may be starting).
+
+        Raises:
+            _core.CoreError: there is no sidecar, or it refuses.
+        """
+        give_up = time.monotonic() + patience
+        with self._lock:
+            while True:
+                try:
+                    return self._attach_once()
+                except _core.CoreError as error:
+                    if error.args[0] != "unavailable" or time.monotonic() > give_up:
+                        self._lost(error, tell=False)
+                        raise
+                    time.sleep(FIRST_DELAY_S)
+
+    def _attach_once(self) -> Welcome:
+        self._is_new = False
+        self._pending = self._hello()
+        while True:
+            welcome = self._answer(SILENCE_S_MAX)
+            if welcome is not None:
+                self._settle(welcome)
+                return welcome
+
+    def is_attached(self) -> bool:
+        """Whether there is a connection now; makes one when its time has come, without waiting for an answer."""
+        with self._lock:
+            if self._client is not None and self._client.is_usable:
+                return True
+            self._client = None
+            if self._pending is None and time.monotonic() < self._not_before:
+                return False
+            try:
+                return self._go_on_attaching()
+            except _core.CoreError as error:
+                self._lost(error)
+                return False
+
+    def fetch(self, ids: Sequence[int]) -> Optional[Outcome]:
+        """Asks for samples; None without a sidecar."""
+        return self._call(lambda client: Outcome(*client.fetch(ids, FETCH_TIMEOUT_S)))
+
+    def plan(self, epoch: int, ids: Sequence[int], start: int) -> None:
+        """Hands over the order of an epoch, now and to every sidecar that comes after this one."""
+        with self._lock:
+            self._plan = (epoch, ids, start)
+            self._call(self._send_plan)
+
+    def advance(self, position: int) -> None:
+        """The plan's position to go on from, should a sidecar come back."""
+        if self._plan is not None:
+            self._plan = (self._plan[0], self._plan[1], position)
+
+    def consumed(self, epoch: int, ids: Sequence[int]) -> Optional[bool]:
+        """Says that samples were read. False: the sidecar is behind, say it again; None: there is no sidecar."""
+        return self._call(lambda client: client.send_consumed(epoch, ids))
+
+    def report(self, report: Report) -> bool:
+        """Sends a report; False: not sent, keep the numbers."""
+        return bool(self._call(lambda client: client.send_report(list(dataclasses.astuple(report)))))
+
+    def close(self) -> None:
+        """Hangs up."""
+        with self._lock:
+            self._client = self._pending = None
+            self._not_before = float("inf")
+
+    def _call(self, ask: Callable):
+        with self._lock:
+            if not self.is_attached():
+                return None
+            try:
+                return ask(self._client)
+            except _core.CoreError as error:
+                if self._client is None or not self._client.is_usable:
+                    self._lost(error)
+                else:
+                    log.warning("stoker: the sidecar refuses a request: %s", error.args[-1])
+                return None
+
+    def _hello(self) -> "_core.SidecarClient":
+        return _core.SidecarClient(
+            socket_path=self._socket_path,
+            dataset=self._place.dataset,
+            rank=self._place.rank,
+            world_size=self._place.world_size,
+            stream=self._place.stream,
+            client=f"stoker-python/{_core.__version__}",
+            timeout=CONNECT_TIMEOUT_S,
+        )
+
+    def _go_on_attaching(self) -> bool:
+        if self._pending is None or not self._pending.is_usable:
+            self._pending = self._hello()
+        is_new, self._is_new = self._is_new, False
+        while is_new or self._pending.has_answer():
+            welcome = self._answer(CONNECT_TIMEOUT_S)
+            if welcome is not None:
+                return self._settle(welcome)
+        return False
+
+    def _answer(self, timeout: float) -> Optional[Welcome]:
+        assert self._pending is not None
+        kind, *fields = self._pending.await_welcome(timeout)
+        if kind == "listing":
+            log.info("stoker: the sidecar is listing '%s': %d objects", self._place.dataset, fields[0])
+            return None
+        return Welcome(*fields)
+
+    def _settle(self, welcome: Welcome) -> bool:
+        client, self._pending = self._pending, None
+        if not self.accepts(welcome):
+            self._not_before = float("inf")
+            return False
+        self._client = client
+        self._is_away = False
+        self._delay = FIRST_DELAY_S
+        self.attached_count += 1
+        if self._plan is not None:
+            self._send_plan(client)
+        return True
+
+    def _send_plan(self, client: "_core.SidecarClient") -> None:
+        assert self._plan is not None
+        epoch, ids, start = self._plan
+        client.send_plan(epoch, ids, start, PLAN_TIMEOUT_S)
+
+    def _lost(self, error: "_core.CoreError", tell: bool = True) -> None:
+        self._client = self._pending = None
+        self._not_before = time.monotonic() + self._delay * random.uniform(0.5, 1.0)
+        self._delay = min(self._delay * 2, DELAY_S_MAX)
+        is_news, self._is_away = not self._is_away, True
+        if tell and is_news:
+            self._on_lost(str(error.args[-1]))
+
+
+def positions(statuses: bytes, wanted: int) -> List[int]:
+    """Where in an answer a status stands."""
+    return [position for position, status in enumerate(statuses) if status == wanted]

@@ -1,0 +1,81 @@
+"""Counts what one process reads of one dataset, and what of it the sidecar has been told."""
+
+from __future__ import annotations
+
+import time
+from typing import Dict, Optional
+
+from . import _core
+from .link import Report
+
+__all__ = ["Meter", "add_counts"]
+
+REPORT_EVERY_S = 2.0
+_BYTES = ("node_bytes", "origin_bytes")
+
+
+class Meter:
+    """Counters of one process. `reader` may have counted before (a forked child inherits it); that is not ours."""
+
+    def __init__(self, reader: Optional[_core.NodeReader]) -> None:
+        self.samples = 0
+        self.origin_samples = 0
+        self.origin_bytes = 0
+        self.lost = 0
+        self._base = reader.counts() if reader is not None else {}
+        self._told: Dict[str, int] = {}
+        self._steps = Report()
+        self._due = time.monotonic() + REPORT_EVERY_S
+
+    def totals(self, reader: Optional[_core.NodeReader], attached: int) -> Dict[str, int]:
+        """The dictionary of Samples.stats()."""
+        counts = reader.counts() if reader is not None else {}
+        hits, hit_bytes, corrupt = (counts.get(k, 0) - self._base.get(k, 0) for k in ("hits", "hit_bytes", "corrupt"))
+        return {
+            "samples": self.samples,
+            "node_samples": hits,
+            "node_bytes": hit_bytes,
+            "origin_samples": self.origin_samples,
+            "origin_bytes": self.origin_bytes,
+            "corrupt": corrupt,
+            "attached": attached,
+            "lost": self.lost,
+        }
+
+    def note_step(self, wait_ns: int, compute_ns: int, steps: int) -> None:
+        """Counts training steps until the next report."""
+        self._steps.steps += steps
+        self._steps.wait_ns += wait_ns
+        self._steps.compute_ns += compute_ns
+
+    def is_due(self) -> bool:
+        """Whether it is time for a report; says so once every REPORT_EVERY_S."""
+        now = time.monotonic()
+        if now < self._due:
+            return False
+        self._due = now + REPORT_EVERY_S
+        return True
+
+    def report(self, epoch: int, totals: Dict[str, int]) -> Report:
+        """What has not been told yet."""
+        new = {key: value - self._told.get(key, 0) for key, value in totals.items()}
+        return Report(
+            epoch=epoch,
+            steps=self._steps.steps,
+            samples=new["samples"],
+            bytes=sum(new[key] for key in _BYTES),
+            hit_samples=new["node_samples"],
+            origin_samples=new["origin_samples"],
+            wait_ns=self._steps.wait_ns,
+            compute_ns=self._steps.compute_ns,
+        )
+
+    def told(self, totals: Dict[str, int]) -> None:
+        """The report over `totals` was sent."""
+        self._told, self._steps = totals, Report()
+
+
+def add_counts(total: Dict[str, int], counts: Dict[str, int]) -> None:
+    """Adds `counts` to `total`, key by key."""
+    for key, value in counts.items():
+        total[key] = total.get(key, 0) + value

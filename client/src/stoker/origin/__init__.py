@@ -1,0 +1,63 @@
+"""Reading the origin without a sidecar. Standard library only."""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import Callable, List, NamedTuple, Optional, Protocol, Sequence, Tuple
+
+from ..errors import SettingsError
+from ..settings import DatasetSettings
+
+__all__ = ["ListedObject", "Origin", "Request", "open_origin"]
+
+ListedObject = Tuple[bytes, int, str]  # key relative to the dataset, size in bytes, ETag without quotes
+
+
+class Request(NamedTuple):
+    """One object to read, as the manifest has it."""
+
+    key: bytes
+    size: int
+    etag: str
+
+
+class Origin(Protocol):
+    """Where the bytes come from. Any thread may call."""
+
+    def describe(self) -> str:
+        """For people: `s3://bucket/prefix at http://endpoint`."""
+
+    def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
+        """Every object below the root, in any order, without folders; `progress` gets the number so far."""
+
+    def read(self, request: Request) -> bytes:
+        """The object's bytes; they are those that were listed.
+
+        Raises:
+            ChangedError, NotFoundError, ForbiddenError, OriginError: after bounded retries; they name the key.
+        """
+
+    def read_many(self, requests: Sequence[Request]) -> List[bytes]:
+        """Several at a time, in the order of the requests."""
+
+    def close(self) -> None:
+        """Gives connections and threads back."""
+
+
+def open_origin(settings: DatasetSettings) -> Origin:
+    """The reader for a dataset's URI.
+
+    Raises:
+        SettingsError: no URI, or a scheme that is not read here.
+    """
+    from .directory import DirectoryOrigin
+    from .s3 import S3Origin
+
+    if settings.uri is None:
+        raise SettingsError(f"nothing says where dataset '{settings.describe()}' is: STOKER_DATASETS has no uri for it")
+    parts = urllib.parse.urlsplit(settings.uri)
+    if parts.scheme == "s3" and parts.netloc:
+        return S3Origin(settings)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
+        return DirectoryOrigin(urllib.parse.unquote(parts.path))
+    raise SettingsError(f"cannot read '{settings.uri}': it must be s3://bucket/prefix or file:///folder")

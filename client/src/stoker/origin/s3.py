@@ -1,0 +1,197 @@
+"""A dataset in an S3 bucket: ListObjectsV2 and GET with If-Match, by http.client."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import http.client
+import os
+import re
+import ssl
+import threading
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+from ..errors import ChangedError, ForbiddenError, NotFoundError, OriginError
+from ..settings import DatasetSettings
+from . import ListedObject, Request
+from .retry import Again, Parallel, with_retries
+from .sigv4 import CredentialChain, encode_query, sign_get
+
+__all__ = ["S3Origin"]
+
+THREADS = 16
+TIMEOUT_S = 30.0
+_AGAIN = {408, 429, 500, 502, 503, 504}
+_BROKEN = (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError, OSError)
+
+
+class Answer:
+    """One response, read to its end."""
+
+    def __init__(self, response: http.client.HTTPResponse, body: bytes) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self.body = body
+
+    def reason(self) -> str:
+        """The server's own words: `403 AccessDenied: no such key id`."""
+        words = {}
+        try:
+            words = {e.tag.rsplit("}", 1)[-1]: (e.text or "").strip() for e in ElementTree.fromstring(self.body)}
+        except ElementTree.ParseError:
+            pass
+        said = ": ".join(filter(None, (words.get("Code"), words.get("Message"))))
+        return f"{self.status} {said or http.client.responses.get(self.status, '')}".strip()
+
+
+class S3Origin:
+    """Reads the objects below one prefix of one bucket; see `Origin`."""
+
+    def __init__(self, settings: DatasetSettings) -> None:
+        parts = urllib.parse.urlsplit(settings.uri or "")
+        self._bucket = parts.netloc
+        prefix = parts.path[1:]
+        self._prefix = prefix if not prefix or prefix.endswith("/") else prefix + "/"
+        self._region = settings.region
+        endpoint = settings.endpoint or f"https://s3.{settings.region}.amazonaws.com"
+        self._endpoint = urllib.parse.urlsplit(endpoint)
+        self._path_style = settings.path_style
+        self._name = f"{settings.uri} at {endpoint}"
+        self._credentials = CredentialChain()
+        self._parallel = Parallel(THREADS)
+        self._local = threading.local()
+
+    def describe(self) -> str:
+        return self._name
+
+    def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
+        listing: List[ListedObject] = []
+        token: Optional[str] = None
+        while True:
+            page, token = self._list_page(token)
+            listing.extend(page)
+            if progress is not None:
+                progress(len(listing))
+            if token is None:
+                return listing
+
+    def read(self, request: Request) -> bytes:
+        key = request.key.decode("utf-8", "surrogateescape")
+        path = urllib.parse.quote(self._prefix.encode() + request.key, safe="/-_.~")
+
+        def attempt() -> bytes:
+            answer = self._get("/" + path, [], {"if-match": f'"{request.etag}"'}, f"'{key}'", key)
+            if len(answer.body) != request.size:
+                raise ChangedError(
+                    f"'{key}' of {self._name} has {len(answer.body)} bytes, it was listed with {request.size}", key
+                )
+            if not _matches_md5(answer.body, request.etag):
+                raise Again(f"the bytes do not match their ETag {request.etag}")
+            return answer.body
+
+        return with_retries(attempt, lambda why: OriginError(f"GET '{key}' of {self._name}: {why}", key))
+
+    def read_many(self, requests: Sequence[Request]) -> List[bytes]:
+        return self._parallel.map(self.read, requests)
+
+    def close(self) -> None:
+        self._parallel.close()
+
+    def _list_page(self, token: Optional[str]) -> Tuple[List[ListedObject], Optional[str]]:
+        query = [("encoding-type", "url"), ("list-type", "2"), ("prefix", self._prefix)]
+        if token is not None:
+            query.append(("continuation-token", token))
+        answer = with_retries(
+            lambda: self._get("", query, {}, "the listing", None),
+            lambda why: OriginError(f"listing {self._name}: {why}"),
+        )
+        try:
+            return self._parse_page(ElementTree.fromstring(answer.body))
+        except (ElementTree.ParseError, ValueError) as error:
+            raise OriginError(f"listing {self._name}: the answer is no listing ({error})") from error
+
+    def _parse_page(self, root: ElementTree.Element) -> Tuple[List[ListedObject], Optional[str]]:
+        space = root.tag[: root.tag.index("}") + 1] if "}" in root.tag else ""
+        encoded = root.findtext(f"{space}EncodingType") == "url"
+        listing: List[ListedObject] = []
+        for item in root.iter(f"{space}Contents"):
+            text = item.findtext(f"{space}Key") or ""
+            key = urllib.parse.unquote_to_bytes(text.replace("+", " ")) if encoded else text.encode()
+            relative = key[len(self._prefix.encode()) :]
+            if relative and not relative.endswith(b"/"):
+                etag = (item.findtext(f"{space}ETag") or "").strip('"')
+                listing.append((relative, int(item.findtext(f"{space}Size") or 0), etag))
+        more = root.findtext(f"{space}IsTruncated") == "true"
+        return listing, root.findtext(f"{space}NextContinuationToken") if more else None
+
+    def _get(
+        self, path: str, query: List[Tuple[str, str]], headers: Dict[str, str], what: str, key: Optional[str]
+    ) -> Answer:
+        """One GET. Raises Again for what may pass by itself, else the error that fits."""
+        try:
+            answer = self._exchange(path, query, headers)
+        except _BROKEN as error:
+            raise Again(f"{type(error).__name__}: {error}") from error
+        if answer.status == 200:
+            return answer
+        if answer.status in _AGAIN:
+            raise Again(answer.reason(), _retry_after(answer))
+        message = f"GET {what} of {self._name}: {answer.reason()}"
+        if answer.status == 412:
+            raise ChangedError(f"{message}; it changed since it was listed", key)
+        kinds = {401: ForbiddenError, 403: ForbiddenError, 404: NotFoundError}
+        raise kinds.get(answer.status, OriginError)(message, key)
+
+    def _exchange(self, path: str, query: List[Tuple[str, str]], headers: Dict[str, str]) -> Answer:
+        now = datetime.datetime.now(datetime.timezone.utc)
+        host = self._endpoint.netloc if self._path_style else f"{self._bucket}.{self._endpoint.netloc}"
+        base = self._endpoint.path.rstrip("/") + (f"/{self._bucket}" if self._path_style else "")
+        path = base + path or "/"
+        credentials = self._credentials.get(now)
+        signed = sign_get(credentials, self._region, host, path, query, now) if credentials else {"host": host}
+        target = path + ("?" + encode_query(sorted(query)) if query else "")
+        connection = self._connection(host)
+        try:
+            connection.request("GET", target, headers={**signed, **headers})
+            response = connection.getresponse()
+            return Answer(response, response.read())
+        except BaseException:
+            connection.close()
+            self._local.connection = None
+            raise
+
+    def _connection(self, host: str) -> http.client.HTTPConnection:
+        """One kept-alive connection a thread and process."""
+        held = getattr(self._local, "connection", None)
+        if held is not None and self._local.pid == os.getpid():
+            return held
+        if self._endpoint.scheme == "https":
+            held = http.client.HTTPSConnection(host, timeout=TIMEOUT_S, context=_tls())
+        else:
+            held = http.client.HTTPConnection(host, timeout=TIMEOUT_S)
+        self._local.connection, self._local.pid = held, os.getpid()
+        return held
+
+
+def _matches_md5(body: bytes, etag: str) -> bool:
+    """False only for an ETag that has the form of an MD5 and is not that of the bytes."""
+    if re.fullmatch("[0-9a-f]{32}", etag) is None:
+        return True
+    return hashlib.new("md5", body, usedforsecurity=False).hexdigest() == etag
+
+
+def _retry_after(answer: Answer) -> Optional[float]:
+    try:
+        return max(0.0, float(answer.headers.get("Retry-After", "")))
+    except ValueError:
+        return None
+
+
+def _tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    extra = os.environ.get("AWS_CA_BUNDLE")
+    if extra and os.path.exists(extra):
+        context.load_verify_locations(extra)
+    return context

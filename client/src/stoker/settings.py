@@ -1,0 +1,125 @@
+"""Where a dataset is: from the environment that the operator injects, or from what the caller says.
+
+STOKER_SOCKET    path of the sidecar's unix socket (default /stoker/run/stoker.sock)
+STOKER_DATASETS  JSON object {name: {"uri", "endpoint", "region", "pathStyle", "directory"}}: the origin of each
+                 dataset for reading without a sidecar, and the node directory as mounted here
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from typing import Any, Mapping, Optional
+
+from .errors import SettingsError
+
+__all__ = ["DEFAULT_SOCKET", "DatasetSettings", "resolve", "socket_path", "world"]
+
+DEFAULT_SOCKET = "/stoker/run/stoker.sock"
+_KEYS = {"uri", "endpoint", "region", "pathStyle", "directory"}
+
+
+@dataclasses.dataclass(frozen=True)
+class DatasetSettings:
+    """Where one dataset is.
+
+    Attributes:
+        name: name under spec.datasets; None for a dataset that was opened by its URI (no sidecar knows it).
+        uri: `s3://bucket/prefix` or `file:///folder`; None: unknown, so there is nothing to fall back to.
+        endpoint: URL of the S3 API; None: AWS's own of the region.
+        region: region to sign for.
+        path_style: bucket in the path (`endpoint/bucket/key`) and not in the host name.
+        directory: node directory as mounted in this process; None: the sidecar tells.
+    """
+
+    name: Optional[str] = None
+    uri: Optional[str] = None
+    endpoint: Optional[str] = None
+    region: str = "us-east-1"
+    path_style: bool = True
+    directory: Optional[str] = None
+
+    def describe(self) -> str:
+        """For people: what this dataset is called."""
+        return self.name or self.uri or "dataset"
+
+
+def resolve(
+    name_or_uri: str,
+    *,
+    endpoint: Optional[str] = None,
+    region: Optional[str] = None,
+    path_style: Optional[bool] = None,
+    directory: Optional[str] = None,
+    env: Optional[Mapping[str, str]] = None,
+) -> DatasetSettings:
+    """Puts the settings of one dataset together; arguments win over the environment.
+
+    Raises:
+        SettingsError: STOKER_DATASETS is not what it should be.
+    """
+    env = os.environ if env is None else env
+    if "://" in name_or_uri:
+        base = DatasetSettings(uri=name_or_uri)
+    else:
+        base = _from_environment(name_or_uri, env)
+    endpoint = endpoint or base.endpoint or env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL")
+    region = region or (base.region if base.region != "us-east-1" else None)
+    region = region or env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"
+    if path_style is None:
+        path_style = base.path_style
+    return dataclasses.replace(
+        base,
+        endpoint=endpoint,
+        region=region,
+        path_style=path_style and endpoint is not None,
+        directory=directory or base.directory,
+    )
+
+
+def _from_environment(name: str, env: Mapping[str, str]) -> DatasetSettings:
+    text = env.get("STOKER_DATASETS", "")
+    entry = _parse_datasets(text).get(name, {}) if text else {}
+    return DatasetSettings(
+        name=name,
+        uri=entry.get("uri"),
+        endpoint=entry.get("endpoint"),
+        region=entry.get("region") or "us-east-1",
+        path_style=bool(entry.get("pathStyle", True)),
+        directory=entry.get("directory"),
+    )
+
+
+def _parse_datasets(text: str) -> Mapping[str, Mapping[str, Any]]:
+    try:
+        datasets = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise SettingsError(f"STOKER_DATASETS is not JSON: {error}") from None
+    if not isinstance(datasets, dict) or not all(isinstance(entry, dict) for entry in datasets.values()):
+        raise SettingsError("STOKER_DATASETS must be a JSON object of objects")
+    unknown = sorted({key for entry in datasets.values() for key in entry} - _KEYS)
+    if unknown:
+        raise SettingsError(f"STOKER_DATASETS has unknown keys: {', '.join(unknown)}")
+    return datasets
+
+
+def socket_path(env: Optional[Mapping[str, str]] = None) -> str:
+    """Path of the sidecar's socket."""
+    return (os.environ if env is None else env).get("STOKER_SOCKET") or DEFAULT_SOCKET
+
+
+def world(env: Optional[Mapping[str, str]] = None) -> "tuple[int, int]":
+    """(rank, world size) as torchrun and the operator tell, (0, 1) without them.
+
+    Raises:
+        SettingsError: they are no numbers, or the rank is outside the world.
+    """
+    env = os.environ if env is None else env
+    try:
+        rank, size = int(env.get("RANK") or 0), int(env.get("WORLD_SIZE") or 1)
+    except ValueError as error:
+        raise SettingsError(f"RANK and WORLD_SIZE must be numbers: {error}") from None
+    if not 0 <= rank < size:
+        raise SettingsError(f"RANK={rank} is outside WORLD_SIZE={size}")
+    return rank, size

@@ -1,0 +1,327 @@
+"""PyTorch: `Dataset`, `Sampler` and `DataLoader` in the places of ImageFolder, DistributedSampler and DataLoader.
+
+    dataset = stoker.torch.Dataset("train", transform)
+    sampler = stoker.torch.Sampler(dataset, seed=7)
+    loader = stoker.torch.DataLoader(dataset, batch_size=64, sampler=sampler, num_workers=8)
+
+torch's own DataLoader works too; ours also measures how long training waits for data, and knows its position exactly
+when workers read ahead.
+"""
+
+from __future__ import annotations
+
+import io
+import time
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
+
+import numpy as np
+import torch
+import torch.utils.data
+
+from . import samples as _samples
+from .errors import SettingsError
+from .samples import Samples
+from .settings import world
+
+__all__ = ["DataLoader", "Dataset", "Sampler", "decode_image", "decode_raw"]
+
+_FLUSH_EVERY = 32
+_FLUSH_AFTER_S = 0.05
+_ADVANCE_EVERY = 256
+
+
+def decode_image(view: memoryview) -> Any:
+    """Decodes an image as torchvision's ImageFolder does: a PIL image in RGB."""
+    from PIL import Image
+
+    with Image.open(io.BytesIO(view)) as image:
+        return image.convert("RGB")
+
+
+def decode_raw(view: memoryview) -> torch.Tensor:
+    """The bytes as they are: uint8 tensor of shape (size,), a copy that may be written to."""
+    return torch.frombuffer(bytearray(view), dtype=torch.uint8) if len(view) else torch.empty(0, dtype=torch.uint8)
+
+
+def _shared_number() -> torch.Tensor:
+    """An int64 that DataLoader workers see change; without shared memory they keep what it was when they began."""
+    try:
+        return torch.zeros(1, dtype=torch.int64).share_memory_()
+    except RuntimeError:
+        return torch.zeros(1, dtype=torch.int64)
+
+
+def _default_decode() -> Callable[[memoryview], Any]:
+    try:
+        import PIL.Image  # noqa: F401  (only to see whether it is there)
+    except ImportError:
+        return decode_raw
+    return decode_image
+
+
+class Dataset(torch.utils.data.Dataset):
+    """Map-style dataset of (decoded sample, label), as torchvision's ImageFolder.
+
+    Args:
+        source: name of the dataset ("train"), URI, or Samples.
+        transform: applied to what `decode` gave.
+        target_transform: applied to the label.
+        decode: from a read-only memoryview (uint8, shape (size,)) of the sample's bytes, which are valid as long as it
+            is held, to anything; default: `decode_image` where Pillow is installed, else `decode_raw`.
+
+    Attributes:
+        source: the Samples; `dataset.source.fetch(ids)` gives undecoded samples without a copy.
+        classes: names of the parent folders, sorted. class_to_idx: their labels.
+    """
+
+    def __init__(
+        self,
+        source: Union[str, Samples],
+        transform: Optional[Callable[[Any], Any]] = None,
+        target_transform: Optional[Callable[[int], Any]] = None,
+        decode: Optional[Callable[[memoryview], Any]] = None,
+    ) -> None:
+        self.source = _samples.open(source) if isinstance(source, str) else source
+        self.transform = transform
+        self.target_transform = target_transform
+        self.decode = decode or _default_decode()
+        self.classes = self.source.classes
+        self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
+        self._epoch = _shared_number()  # workers learn the epoch here
+        self._read: List[int] = []
+        self._read_since = 0.0
+
+    @property
+    def targets(self) -> List[int]:
+        """Label of every sample, by index."""
+        return self.source.labels
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def __getitem__(self, index: int) -> Tuple[Any, Any]:
+        """One sample. DataLoaders of torch before 2.0 call this; the others call __getitems__ once a batch."""
+        index = self._one_index(index)
+        item = self._item(self.source.fetch([index])[0])
+        self._note_read(index)
+        return item
+
+    def __getitems__(self, indices: Sequence[int]) -> List[Tuple[Any, Any]]:
+        """A batch, with one request for all that is not on the node yet."""
+        self.source.epoch = int(self._epoch)
+        items = [self._item(sample) for sample in self.source.fetch(indices)]
+        self.source.flush()
+        return items
+
+    def set_plan(self, epoch: int, ids: np.ndarray, start: int) -> None:
+        """Hands an epoch's order to the sidecar; the sampler calls it in the main process."""
+        self._epoch.fill_(epoch)
+        self.source.set_plan(epoch, ids, start)
+
+    def _one_index(self, index: int) -> int:
+        index = int(index)
+        return index + len(self) if -len(self) <= index < 0 else index
+
+    def _item(self, sample: Any) -> Tuple[Any, Any]:
+        data, label = self.decode(sample.view), sample.label
+        if self.transform is not None:
+            data = self.transform(data)
+        if self.target_transform is not None:
+            label = self.target_transform(label)
+        return data, label
+
+    def _note_read(self, index: int) -> None:
+        """Gathers single reads, so that the sidecar hears of them some at a time."""
+        self.source.hold_back()
+        if not self._read:
+            self._read_since = time.monotonic()
+        self._read.append(index)
+        if len(self._read) >= _FLUSH_EVERY or time.monotonic() - self._read_since > _FLUSH_AFTER_S:
+            ids, self._read = self._read, []
+            self.source.epoch = int(self._epoch)
+            self.source.consumed(ids)
+
+    def __getstate__(self) -> Dict[str, Any]:
+        return {**self.__dict__, "_read": []}
+
+
+class Sampler(torch.utils.data.Sampler):
+    """The stream of torch's DistributedSampler, index for index, that also tells the sidecar what comes next.
+
+    Args:
+        dataset: a stoker.torch.Dataset, a torch Subset of one, or anything with a length (then nobody is told).
+        num_replicas, rank: default: torch.distributed where it is initialised, else WORLD_SIZE and RANK, else 1 and 0.
+        shuffle: False reads in order.
+        seed: the same on all ranks; epoch e is shuffled with seed + e.
+        drop_last: drop the tail that does not divide by num_replicas instead of repeating the first indices.
+
+    State is O(1): seed, epoch and position. After load_state_dict() the next iteration goes on at the position.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: Optional[int] = None,
+        rank: Optional[int] = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        default_rank, default_replicas = _world()
+        self.num_replicas = default_replicas if num_replicas is None else num_replicas
+        self.rank = default_rank if rank is None else rank
+        if not 0 <= self.rank < self.num_replicas:
+            raise ValueError(f"rank {self.rank} is outside a world of {self.num_replicas}")
+        self.dataset = dataset
+        self.shuffle = shuffle
+        self.seed = seed
+        self.drop_last = drop_last
+        self.epoch = 0
+        count = len(dataset)
+        if drop_last:
+            self.num_samples = count // self.num_replicas
+        else:
+            self.num_samples = -(-count // self.num_replicas)
+        self.total_size = self.num_samples * self.num_replicas
+        self._start = 0  # position at which the next iteration begins
+        self._began_at = 0  # position at which the current one began
+        self._yielded = 0  # indices given out by the current one
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def order(self) -> np.ndarray:
+        """This rank's indices of the current epoch: int64 of shape (len(self),)."""
+        count = len(self.dataset)
+        if self.shuffle:
+            generator = torch.Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            indices = torch.randperm(count, generator=generator).numpy()
+        else:
+            indices = np.arange(count, dtype=np.int64)
+        whole = np.resize(indices, self.total_size) if self.total_size else indices[:0]
+        return np.ascontiguousarray(whole[self.rank : self.total_size : self.num_replicas])
+
+    def __iter__(self) -> Iterator[int]:
+        order = self.order()
+        self._began_at, self._start, self._yielded = self._start, 0, 0
+        dataset, ids = _unwrap(self.dataset, order)
+        if dataset is not None:
+            dataset.set_plan(self.epoch, ids, self._began_at)
+        return self._indices(order, self._began_at, dataset.source if dataset is not None else None)
+
+    def _indices(self, order: np.ndarray, start: int, source: Optional[Samples]) -> Iterator[int]:
+        for position, index in enumerate(order[start:].tolist(), start + 1):
+            self._yielded += 1
+            if source is not None and position % _ADVANCE_EVERY == 0:
+                source.advance(position)
+                source.heartbeat()
+            yield index
+
+    def set_epoch(self, epoch: int) -> None:
+        """Call it before each epoch, as with DistributedSampler. A loaded position stays when the epoch is its own."""
+        if epoch != self.epoch:
+            self._start = 0
+        self.epoch = epoch
+
+    def position(self, consumed: Optional[int] = None) -> int:
+        """Position in the epoch after `consumed` indices of the current iteration; see state_dict()."""
+        return min(self._began_at + (self._yielded if consumed is None else consumed), self.num_samples)
+
+    def state_dict(self, consumed: Optional[int] = None) -> Dict[str, int]:
+        """State to go on from.
+
+        Args:
+            consumed: how many samples of this rank the training loop has received since the iteration began (batches ×
+                batch size). Needed with DataLoader workers, which read ahead of the loop; stoker.torch.DataLoader
+                counts it for you. Default: all that were given out, right with num_workers=0.
+        """
+        return {
+            "seed": self.seed,
+            "epoch": self.epoch,
+            "position": self.position(consumed),
+            "num_replicas": self.num_replicas,
+            "count": len(self.dataset),
+        }
+
+    def load_state_dict(self, state: Dict[str, int]) -> None:
+        """Goes on from a state_dict() of the same dataset and world.
+
+        Raises:
+            ValueError: another number of samples or replicas, so that positions mean other samples.
+        """
+        for key, ours in (("count", len(self.dataset)), ("num_replicas", self.num_replicas)):
+            if state[key] != ours:
+                raise ValueError(f"the state was saved with {key}={state[key]}, here it is {ours}")
+        if not 0 <= state["position"] <= self.num_samples:
+            raise ValueError(f"position {state['position']} is outside 0..{self.num_samples}")
+        self.seed, self.epoch = state["seed"], state["epoch"]
+        self._start = state["position"]
+        self._began_at, self._yielded = self._start, 0
+
+
+class DataLoader(torch.utils.data.DataLoader):
+    """torch's DataLoader with the same arguments. It also reports the time that training waits for data, and has
+    state_dict() and load_state_dict() that are exact with any number of workers."""
+
+    _received = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        dataset, _ = _unwrap(self.dataset, np.empty(0, dtype=np.int64))
+        self._received = 0
+        return self._measured(super().__iter__(), dataset.source if dataset is not None else None)
+
+    def _measured(self, batches: Iterator[Any], source: Optional[Samples]) -> Iterator[Any]:
+        handed_out = None
+        while True:
+            asked = time.monotonic_ns()
+            compute = 0 if handed_out is None else asked - handed_out
+            try:
+                batch = next(batches)
+            except StopIteration:
+                self._note(source, 0, compute, 0)
+                return
+            handed_out = time.monotonic_ns()
+            self._received += 1
+            self._note(source, handed_out - asked, compute, 1)
+            yield batch
+
+    def _note(self, source: Optional[Samples], wait_ns: int, compute_ns: int, steps: int) -> None:
+        if source is None:
+            return
+        if isinstance(self.sampler, Sampler) and self.batch_size is not None:
+            source.advance(self.sampler.position(self._received * self.batch_size))
+        source.note_step(wait_ns, compute_ns, steps)
+
+    def state_dict(self) -> Dict[str, int]:
+        """The sampler's state after the batches that this loop has received.
+
+        Raises:
+            SettingsError: the loader has no stoker.torch.Sampler, or batches of its own making.
+        """
+        return self._our_sampler().state_dict(self._received * (self.batch_size or 1))
+
+    def load_state_dict(self, state: Dict[str, int]) -> None:
+        """Goes on from a state_dict(): the next iteration begins after the last batch that was received."""
+        self._received = 0
+        self._our_sampler().load_state_dict(state)
+
+    def _our_sampler(self) -> Sampler:
+        if not isinstance(self.sampler, Sampler) or self.batch_size is None:
+            raise SettingsError("loader state needs sampler=stoker.torch.Sampler(...) and batch_size")
+        return self.sampler
+
+
+def _unwrap(dataset: Any, indices: np.ndarray) -> Tuple[Optional[Dataset], np.ndarray]:
+    """The Dataset below any Subsets, and where `indices` are in it; (None, ...) when there is none of ours."""
+    while isinstance(dataset, torch.utils.data.Subset):
+        indices = np.asarray(dataset.indices, dtype=np.int64)[indices]
+        dataset = dataset.dataset
+    return (dataset if isinstance(dataset, Dataset) else None), indices
+
+
+def _world() -> Tuple[int, int]:
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return world()

@@ -1,0 +1,100 @@
+"""Fixtures: a folder of samples as origin, and the fake sidecar beside it."""
+
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("STOKER_BUILD", HERE.parent.parent / "build" / "release"))
+sys.path.insert(0, str(BUILD / "python"))
+os.environ["PYTHONPATH"] = os.pathsep.join([str(BUILD / "python"), str(HERE)])  # for spawned workers
+SEED = int(os.environ.get("STOKER_TEST_SEED", "20261121"))
+WAIT_S = 30
+
+
+def wait_until(what, holds):
+    """Polls; a hang guard, not a measurement."""
+    give_up = time.monotonic() + WAIT_S
+    while time.monotonic() < give_up:
+        found = holds()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError(f"waited {WAIT_S} s for {what}")
+
+
+class Origin:
+    """A folder with `count` files in a few class folders; `payloads[key]` is what is in them."""
+
+    def __init__(self, root, count=200, classes=("cat", "dog", "ant")):
+        self.root = root
+        self.payloads = {}
+        prng = random.Random(SEED)
+        for number in range(count):
+            key = f"{classes[number % len(classes)]}/{number:04}.bin"
+            self.payloads[key] = prng.randbytes(prng.randrange(1, 400))
+            path = root / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(self.payloads[key])
+        self.keys = sorted(self.payloads)
+
+    @property
+    def uri(self):
+        return f"file://{self.root}"
+
+
+class Sidecar:
+    """The fake sidecar's process."""
+
+    def __init__(self, folder, origin):
+        self.folder = folder
+        self.socket = str(folder / "s.sock")
+        self.log_path = folder / "log"
+        self.settings = {"socket": self.socket, "node": str(folder / "node"), "root": str(origin.root),
+                         "log": str(self.log_path)}
+        (folder / "node").mkdir()
+        self.process = None
+
+    def start(self, **settings):
+        command = [sys.executable, str(HERE / "fake_sidecar.py"), json.dumps({**self.settings, **settings})]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "ready\n"
+        return self
+
+    def kill(self):
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
+            self.process = None
+
+    def events(self, name):
+        lines = self.log_path.read_text().splitlines() if self.log_path.exists() else []
+        return [event for event in map(json.loads, lines) if event["event"] == name]
+
+    def wait_for(self, name, count=1):
+        return wait_until(f"{count} x {name}", lambda: len(self.events(name)) >= count and self.events(name))
+
+
+@pytest.fixture
+def origin(tmp_path):
+    return Origin(tmp_path / "origin")
+
+
+@pytest.fixture
+def sidecar(tmp_path, origin, monkeypatch):
+    """Not started yet; the environment already points to it."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    fake = Sidecar(folder, origin)
+    monkeypatch.setenv("STOKER_SOCKET", fake.socket)
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri}}))
+    monkeypatch.setattr("stoker.samples.PATIENCE_S", 0.0)
+    yield fake
+    fake.kill()

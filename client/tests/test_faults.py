@@ -1,0 +1,234 @@
+"""What can break while training goes on: every sample is right and comes exactly once."""
+
+import os
+import resource
+import subprocess
+import sys
+import threading
+import warnings
+
+import pytest
+import stoker
+from conftest import wait_until
+
+EACCES_CODE = 5  # kForbidden
+
+
+def read_all(samples, batch=16):
+    """Every sample once, in batches; returns {key: bytes}."""
+    got = {}
+    for at in range(0, len(samples), batch):
+        for sample in samples.fetch(range(at, min(at + batch, len(samples)))):
+            assert sample.key not in got
+            got[sample.key] = bytes(sample)
+    return got
+
+
+def opened(name="train"):
+    """Opens with warnings gathered."""
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        samples = stoker.open(name)
+    return samples, [str(warning.message) for warning in seen]
+
+
+def test_without_a_sidecar_it_reads_the_origin_and_warns_once(origin, sidecar):
+    samples, warned = opened()
+    with samples, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read_all(samples) == origin.payloads
+        assert samples.stats()["origin_samples"] == 200
+    assert len(warned) == 1 and "no cache for 'train'" in warned[0]
+
+
+@pytest.mark.parametrize("fault, words", [
+    ({"version": 2}, "the sidecar speaks protocol version 2, this client version 1"),
+    ({"garbage": "ff" * 64}, "the limit is"),
+    ({"garbage": "00000000" + "4200" + "0000" + "00" * 8}, "unknown frame type 66"),
+    ({"garbage": "08000000" + "0300"}, "hung up"),
+    ({"refuse": [EACCES_CODE, "no dataset 'train' here"]}, "no dataset 'train' here"),
+    ({"wrong_directory": "/nonexistent"}, "node directory cannot be read"),
+])
+def test_a_sidecar_that_cannot_be_talked_to_is_as_good_as_none(origin, sidecar, fault, words):
+    sidecar.start(**fault)
+    samples, warned = opened()
+    with samples:
+        assert read_all(samples) == origin.payloads
+    assert len(warned) == 1 and words in warned[0]
+
+
+def test_a_sidecar_that_dies_in_the_middle_of_an_answer_costs_nothing_but_time(origin, sidecar):
+    sidecar.start(die_in_fetch=4)
+    samples, _ = opened()
+    with samples, pytest.warns(stoker.StokerWarning, match="hung up"):
+        assert read_all(samples) == origin.payloads
+        stats = samples.stats()
+        assert stats["node_samples"] + stats["origin_samples"] == 200
+        assert stats["node_samples"] >= 3 * 16 and stats["lost"] == 1
+
+
+def test_it_attaches_again_when_the_sidecar_is_back_and_hands_over_the_plan(origin, sidecar):
+    sidecar.start()
+    with stoker.open("train") as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        samples.set_plan(5, list(range(200)))
+        samples.fetch(range(16))
+        sidecar.kill()
+        samples.fetch(range(16, 32))
+        samples.advance(32)
+        sidecar.start()
+        wait_until("the client to attach again", lambda: samples.fetch([0]) and samples.stats()["attached"] == 2)
+        before = samples.stats()["origin_samples"]
+        for sample in samples.fetch(range(32, 200)):
+            assert bytes(sample) == origin.payloads[sample.key]
+        assert samples.stats()["origin_samples"] == before
+    plans = sidecar.events("plan")
+    assert [plan["start"] for plan in plans] == [0, 32] and plans[0]["samples"] == plans[1]["samples"]
+
+
+def test_residents_are_served_while_the_sidecar_is_away(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        sidecar.kill()
+        assert read_all(samples) == origin.payloads
+        assert samples.stats()["origin_samples"] == 0
+
+
+def test_the_mounted_node_directory_serves_a_process_that_never_saw_a_sidecar(origin, sidecar):
+    sidecar.start(preload=1).kill()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with stoker.open("train", directory=sidecar.settings["node"]) as samples:
+            assert read_all(samples) == origin.payloads
+            assert samples.stats()["node_samples"] == 200
+
+
+def test_a_wrong_checksum_is_never_served_and_is_mended_by_the_sidecar(origin, sidecar):
+    sidecar.start(preload=1, damage=[3, 4, 5])
+    with stoker.open("train") as samples:
+        assert read_all(samples) == origin.payloads
+        stats = samples.stats()
+        assert stats["corrupt"] >= 3 and stats["origin_samples"] == 0
+    assert [event["samples"] for event in sidecar.events("fetch")] == [[3, 4, 5], [3, 4, 5]]
+
+
+def test_a_wrong_checksum_without_a_sidecar_is_read_at_the_origin(origin, sidecar):
+    sidecar.start(preload=1, damage=[3])
+    with stoker.open("train") as samples:
+        sidecar.kill()
+        with pytest.warns(stoker.StokerWarning):
+            assert read_all(samples) == origin.payloads
+        assert samples.stats()["origin_samples"] == 1
+
+
+def test_a_segment_that_ends_too_early_is_a_miss_and_not_a_signal(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        os.truncate(os.path.join(sidecar.settings["node"], "segments", "1.seg"), 5000)
+        assert read_all(samples) == origin.payloads
+
+
+def test_a_view_of_an_evicted_segment_stays_valid(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        held = samples.fetch(range(200))
+        folder = os.path.join(sidecar.settings["node"], "segments")
+        for name in os.listdir(folder):
+            os.unlink(os.path.join(folder, name))
+        samples.close()
+        assert {sample.key: bytes(sample.view) for sample in held} == origin.payloads
+
+
+def test_a_sidecar_that_steps_aside_sends_us_to_the_origin(origin, sidecar):
+    sidecar.start(step_aside=True)
+    with stoker.open("train") as samples:
+        assert read_all(samples) == origin.payloads
+        assert samples.stats()["origin_samples"] == 200
+
+
+def test_a_leader_that_made_a_new_table_is_followed(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        samples.fetch(range(10))
+        sidecar.kill()
+        for name in os.listdir(sidecar.settings["node"]):
+            if name.startswith("residency"):
+                os.unlink(os.path.join(sidecar.settings["node"], name))
+        sidecar.start()
+        wait_until("the client to attach again", lambda: samples.fetch([0]) and samples.stats()["attached"] == 2)
+        assert read_all(samples) == origin.payloads
+
+
+def test_an_object_that_the_origin_does_not_give_is_an_error_with_its_key(origin, sidecar):
+    sidecar.start(origin_error=[7])
+    with stoker.open("train") as samples:
+        (origin.root / origin.keys[7]).unlink()
+        with pytest.raises(stoker.NotFoundError, match=origin.keys[7]) as caught:
+            samples.fetch([6, 7])
+        assert caught.value.key == origin.keys[7] and "GET broken: 404" in str(caught.value)
+        assert bytes(samples[6]) == origin.payloads[origin.keys[6]]
+
+
+def test_an_object_that_changed_since_it_was_listed_is_refused(origin):
+    with stoker.open(origin.uri) as samples:
+        (origin.root / origin.keys[7]).write_bytes(b"other")
+        with pytest.raises(stoker.ChangedError, match=origin.keys[7]):
+            samples.fetch([7])
+
+
+def test_without_an_origin_to_fall_back_to_it_waits_for_the_sidecar(origin, sidecar, monkeypatch):
+    monkeypatch.delenv("STOKER_DATASETS")
+    sidecar.start()
+    with stoker.open("train") as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sidecar.kill()
+        threading.Timer(0.5, sidecar.start).start()
+        assert read_all(samples) == origin.payloads
+
+
+def test_without_any_descriptor_left_it_goes_on_reading_what_is_mapped(origin, sidecar):
+    """No descriptor is held per segment: 60 segments are read with room for 20 files."""
+    sidecar.start(preload=1, capacity=1024)
+    script = (
+        "import resource, stoker\n"
+        "with stoker.open('train') as samples:\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (20, 20))\n"
+        "    print(len(samples.fetch(range(200))), samples.stats()['node_samples'])\n"
+    )
+    run = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=True)
+    assert len(os.listdir(os.path.join(sidecar.settings["node"], "segments"))) > 40
+    assert run.stdout.split() == ["200", "200"]
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 20
+
+
+def test_an_interrupt_ends_a_wait_for_a_deaf_sidecar(origin, sidecar):
+    sidecar.start(deaf=True)
+    script = (
+        "import signal, stoker\n"
+        "samples = stoker.open('train')\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.3)\n"
+        "signal.signal(signal.SIGALRM, signal.default_int_handler)\n"
+        "try:\n"
+        "    samples.fetch([1])\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=30)
+    assert run.stdout == "interrupted\n"
+
+
+@pytest.mark.parametrize("text, words", [
+    ("{", "not JSON"),
+    ("[]", "object of objects"),
+    ('{"train": {"url": "x"}}', "unknown keys: url"),
+    ('{"train": {"uri": "ftp://x/y"}}', "must be s3://bucket/prefix or file:///folder"),
+    ("{}", "nothing says where dataset 'train' is"),
+])
+def test_wrong_settings_are_named(monkeypatch, tmp_path, text, words):
+    monkeypatch.setenv("STOKER_DATASETS", text)
+    monkeypatch.setenv("STOKER_SOCKET", str(tmp_path / "none"))
+    monkeypatch.setattr("stoker.samples.PATIENCE_S", 0.0)
+    with warnings.catch_warnings(), pytest.raises(stoker.SettingsError, match=words):
+        warnings.simplefilter("ignore")
+        stoker.open("train")

@@ -1,0 +1,154 @@
+"""Samples by id: hits, misses, what the sidecar is told."""
+
+import pickle
+
+import numpy as np
+import pytest
+import stoker
+
+
+def check(origin, sample):
+    assert bytes(sample) == origin.payloads[sample.key]
+    assert sample.key == origin.keys[sample.id]
+
+
+def test_ids_follow_the_bytewise_order_of_the_keys_with_and_without_a_sidecar(origin, sidecar):
+    with stoker.open(origin.uri) as alone:
+        expected = [(s.id, s.key, s.label, s.etag) for s in alone.fetch(range(len(alone)))]
+        revision = alone.revision
+    sidecar.start()
+    with stoker.open("train") as samples:
+        assert [(s.id, s.key, s.label, s.etag) for s in samples.fetch(range(len(samples)))] == expected
+        assert samples.revision == revision
+        assert [key for _, key, _, _ in expected] == origin.keys
+
+
+def test_a_hit_asks_nobody(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        for sample in samples.fetch(range(len(samples))):
+            check(origin, sample)
+            assert sample.source == "node"
+        assert samples.stats()["node_samples"] == len(origin.keys)
+    assert sidecar.events("fetch") == []
+
+
+def test_a_batch_with_misses_is_one_request_for_the_missing(origin, sidecar):
+    sidecar.start(preload=0.5)
+    with stoker.open("train") as samples:
+        ids = list(range(90, 110))
+        for sample in samples.fetch(ids):
+            check(origin, sample)
+        assert samples.stats()["origin_samples"] == 0
+    assert [event["samples"] for event in sidecar.events("fetch")] == [list(range(100, 110))]
+
+
+def test_a_huge_batch_is_asked_for_in_pieces(origin, sidecar, monkeypatch):
+    monkeypatch.setattr("stoker.samples.FETCH_AT_MOST", 64)
+    sidecar.start()
+    with stoker.open("train") as samples:
+        for sample in samples.fetch(range(200)):
+            check(origin, sample)
+    assert [len(event["samples"]) for event in sidecar.events("fetch")] == [64, 64, 64, 8]
+
+
+def test_what_a_busy_sidecar_does_not_take_is_told_later(origin, sidecar, monkeypatch):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        with monkeypatch.context() as busy:
+            busy.setattr(samples._link, "consumed", lambda epoch, ids: False)
+            for at in range(0, 100, 20):
+                samples.fetch(range(at, at + 20))
+            samples.flush()
+        samples.fetch([150])
+    told = [id for event in sidecar.wait_for("consumed", 1) for id in event["samples"]]
+    assert told == [*range(100), 150]
+
+
+@pytest.mark.parametrize("convert", [list, tuple, np.array, lambda ids: np.array(ids, dtype=np.int32)])
+def test_ids_may_be_any_sequence_of_integers(origin, sidecar, convert):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        assert [sample.id for sample in samples.fetch(convert([5, 3, 5]))] == [5, 3, 5]
+
+
+@pytest.mark.parametrize("id", [-1, 200, 2**70])
+def test_an_id_outside_the_dataset_is_an_index_error(origin, sidecar, id):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples, pytest.raises(IndexError):
+        samples.fetch([0, id])
+    with stoker.open(origin.uri) as samples, pytest.raises(IndexError):
+        samples.fetch([0, id])
+
+
+def test_a_sample_is_a_read_only_buffer(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        sample = samples[7]
+    payload = origin.payloads[origin.keys[7]]
+    assert sample.view.readonly and sample.view.format == "B" and sample.view.nbytes == len(payload) == len(sample)
+    assert np.frombuffer(sample, np.uint8).tobytes() == payload
+    with pytest.raises(TypeError):
+        sample.view[0] = 1
+
+
+def test_a_sample_pickles_as_a_copy(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        sample = samples[7]
+        copy = pickle.loads(pickle.dumps(sample))
+    assert (bytes(copy), copy.id, copy.key, copy.label, copy.etag, copy.checksum) == (
+        bytes(sample), sample.id, sample.key, sample.label, sample.etag, sample.checksum)
+
+
+def test_the_sidecar_hears_what_was_read_once_each(origin, sidecar):
+    sidecar.start(preload=0.5)
+    with stoker.open("train") as samples:
+        samples.set_plan(3, list(range(len(samples))))
+        for at in range(0, 200, 20):
+            samples.fetch(range(at, at + 20))
+    told = [id for event in sidecar.wait_for("consumed", 10) for id in event["samples"]]
+    assert told == list(range(200))
+    assert {event["epoch"] for event in sidecar.events("consumed")} == {3}
+
+
+def test_the_plan_goes_over_whole_with_its_start(origin, sidecar):
+    sidecar.start()
+    with stoker.open("train") as samples:
+        samples.set_plan(2, np.arange(200)[::-1].copy(), 17)
+    (plan,) = sidecar.wait_for("plan")
+    assert (plan["epoch"], plan["start"], plan["samples"]) == (2, 17, list(range(199, -1, -1)))
+
+
+def test_the_last_report_adds_up(origin, sidecar):
+    sidecar.start(preload=0.5)
+    with stoker.open("train") as samples:
+        samples.fetch(range(80, 120))
+        samples.note_step(wait_ns=5, compute_ns=7)
+    (report,) = sidecar.wait_for("report")
+    size = sum(len(origin.payloads[key]) for key in origin.keys[80:120])
+    assert report == {"event": "report", "epoch": 0, "steps": 1, "samples": 40, "bytes": size, "hit_samples": 40,
+                      "origin_samples": 0, "wait_ns": 5, "compute_ns": 7}
+
+
+def test_the_hello_says_who_reads(origin, sidecar, monkeypatch):
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "8")
+    sidecar.start()
+    stoker.open("train").close()
+    (hello,) = sidecar.events("hello")
+    assert (hello["dataset"], hello["rank"], hello["world_size"]) == ("train", 3, 8)
+    assert hello["stream"] != 0 and hello["version"] == 1 and hello["client"].startswith("stoker-python/")
+
+
+def test_opening_waits_while_the_sidecar_lists(origin, sidecar):
+    sidecar.start(listings=5)
+    with stoker.open("train") as samples:
+        assert samples.stats()["attached"] == 1
+
+
+def test_stats_of_the_process_keep_what_closed_datasets_counted(origin):
+    before = stoker.stats().get("samples", 0)
+    with stoker.open(origin.uri) as samples:
+        samples.fetch([1, 2, 3])
+    assert stoker.stats()["samples"] == before + 3

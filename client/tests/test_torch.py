@@ -1,0 +1,232 @@
+"""Dataset, Sampler and DataLoader: torch's streams, ImageFolder's labels, any number of workers, resume."""
+
+import hashlib
+import io
+import os
+import warnings
+
+import numpy as np
+import PIL.Image
+import pytest
+import stoker
+import stoker.torch
+import torch
+import torch.utils.data
+from torch.utils.data.distributed import DistributedSampler
+
+WORKERS = [(0, None), (2, "fork"), (1, "spawn")]  # a spawned worker takes seconds to import torch
+
+
+def raw(view):
+    return bytes(view)
+
+
+def loader_of(dataset, sampler, workers=(0, None), kind=stoker.torch.DataLoader, **options):
+    count, context = workers
+    return kind(dataset, batch_size=16, sampler=sampler, num_workers=count, multiprocessing_context=context,
+                collate_fn=list, **options)
+
+
+def digest(batches):
+    out = hashlib.sha256()
+    for batch in batches:
+        for data, label in batch:
+            out.update(data + bytes([label]))
+    return out.hexdigest()
+
+
+@pytest.mark.parametrize("count", [1, 7, 200])
+@pytest.mark.parametrize("replicas", [1, 2, 3, 8])
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_the_stream_is_that_of_distributed_sampler(count, replicas, drop_last, shuffle):
+    data = range(count)
+    for rank in range(replicas):
+        options = {"num_replicas": replicas, "rank": rank, "shuffle": shuffle, "seed": 5, "drop_last": drop_last}
+        ours, theirs = stoker.torch.Sampler(data, **options), DistributedSampler(data, **options)
+        for epoch in (0, 1, 9):
+            ours.set_epoch(epoch)
+            theirs.set_epoch(epoch)
+            if count >= replicas or not drop_last:  # torch's own asserts on an empty stream
+                assert list(ours) == list(theirs)
+            assert len(ours) == len(theirs)
+
+
+def test_the_world_comes_from_the_environment(monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    monkeypatch.setenv("RANK", "2")
+    sampler = stoker.torch.Sampler(range(10))
+    assert (sampler.num_replicas, sampler.rank) == (4, 2)
+    monkeypatch.setenv("RANK", "4")
+    with pytest.raises(stoker.SettingsError, match="outside WORLD_SIZE=4"):
+        stoker.torch.Sampler(range(10))
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("kind", [stoker.torch.DataLoader, torch.utils.data.DataLoader])
+def test_any_workers_give_the_same_samples_in_the_same_order(origin, sidecar, workers, kind):
+    dataset = stoker.torch.Dataset(stoker.open(origin.uri), decode=raw)
+    expected = digest(loader_of(dataset, stoker.torch.Sampler(dataset, seed=3)))
+    sidecar.start(preload=0.3)
+    with stoker.open("train") as samples:
+        cached = stoker.torch.Dataset(samples, decode=raw)
+        assert digest(loader_of(cached, stoker.torch.Sampler(cached, seed=3), workers, kind)) == expected
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_workers_read_through_connections_of_their_own_on_the_samplers_stream(origin, sidecar, workers):
+    sidecar.start(preload=0.5)
+    with stoker.open("train") as samples:
+        dataset = stoker.torch.Dataset(samples, decode=raw)
+        sampler = stoker.torch.Sampler(dataset, seed=3)
+        sampler.set_epoch(4)
+        order = sampler.order().tolist()
+        assert len(list(loader_of(dataset, sampler, workers))) == 13
+    hellos = sidecar.events("hello")
+    assert len({hello["pid"] for hello in hellos}) == len(hellos) == 1 + workers[0]
+    assert len({hello["stream"] for hello in hellos}) == 1
+    (plan,) = sidecar.events("plan")
+    assert (plan["epoch"], plan["samples"]) == (4, order)
+    assert sorted(id for event in sidecar.events("fetch") for id in event["samples"]) == list(range(100, 200))
+    assert {event["epoch"] for event in sidecar.events("consumed")} == {4}
+
+
+@pytest.mark.parametrize("workers", WORKERS[:2])
+def test_a_sidecar_that_dies_under_the_loader_changes_no_sample(origin, sidecar, workers):
+    sidecar.start(die_in_fetch=5)
+    with stoker.open("train") as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dataset = stoker.torch.Dataset(samples, decode=raw)
+        sampler = stoker.torch.Sampler(dataset, seed=3)
+        got = [item for batch in loader_of(dataset, sampler, workers) for item in batch]
+        assert [data for data, _ in got] == [origin.payloads[origin.keys[index]] for index in sampler.order()]
+
+
+@pytest.mark.parametrize("workers, after", [
+    *((workers, after) for workers in WORKERS[:2] for after in (0, 1, 6, 13)), (WORKERS[2], 6)])
+def test_a_resumed_run_equals_one_without_interruption(origin, workers, after):
+    def run():
+        dataset = stoker.torch.Dataset(stoker.open(origin.uri), decode=raw)
+        return loader_of(dataset, stoker.torch.Sampler(dataset, seed=3), workers)
+
+    whole = run()
+    expected = []
+    for epoch in (2, 3):
+        whole.sampler.set_epoch(epoch)
+        expected += list(whole)
+
+    first = run()
+    first.sampler.set_epoch(2)
+    got = []
+    batches = iter(first)
+    for _ in range(after):
+        got.append(next(batches))
+    state = first.state_dict()
+    assert state["position"] == min(16 * after, 200)
+
+    second = run()
+    second.load_state_dict(state)
+    for epoch in range(second.sampler.epoch, 4):
+        second.sampler.set_epoch(epoch)
+        got += list(second)
+    assert digest(got) == digest(expected)
+
+
+def test_a_plain_loader_resumes_by_the_number_of_samples_that_it_gave(origin):
+    dataset = stoker.torch.Dataset(stoker.open(origin.uri), decode=raw)
+    sampler = stoker.torch.Sampler(dataset, seed=3)
+    batches = iter(loader_of(dataset, sampler, (2, "fork"), torch.utils.data.DataLoader))
+    head = [next(batches) for _ in range(3)]
+    state = sampler.state_dict(consumed=3 * 16)
+    resumed = stoker.torch.Sampler(dataset, seed=0)
+    resumed.load_state_dict(state)
+    tail = list(loader_of(dataset, resumed, (0, None), torch.utils.data.DataLoader))
+    assert digest(head + tail) == digest(loader_of(dataset, stoker.torch.Sampler(dataset, seed=3)))
+
+
+def test_state_of_another_dataset_or_world_is_refused(origin):
+    state = stoker.torch.Sampler(range(10), 2, 0).state_dict()
+    with pytest.raises(ValueError, match="count=10"):
+        stoker.torch.Sampler(range(11), 2, 0).load_state_dict(state)
+    with pytest.raises(ValueError, match="num_replicas=2"):
+        stoker.torch.Sampler(range(10), 1, 0).load_state_dict(state)
+
+
+def test_a_resume_hands_over_the_position(origin, sidecar):
+    sidecar.start()
+    with stoker.open("train") as samples:
+        dataset = stoker.torch.Dataset(samples, decode=raw)
+        sampler = stoker.torch.Sampler(dataset, seed=3)
+        sampler.load_state_dict({**sampler.state_dict(), "epoch": 6, "position": 48})
+        list(loader_of(dataset, sampler))
+    (plan,) = sidecar.wait_for("plan")
+    assert (plan["epoch"], plan["start"], plan["sample_count"]) == (6, 48, 200)
+
+
+def test_the_loader_reports_steps_and_the_time_between_them(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        dataset = stoker.torch.Dataset(samples, decode=raw)
+        list(loader_of(dataset, stoker.torch.Sampler(dataset, seed=3)))
+    reports = sidecar.wait_for("report")
+    assert sum(report["steps"] for report in reports) == 13
+    assert sum(report["samples"] for report in reports) == 200
+    assert all(sum(report[key] for report in reports) > 0 for key in ("wait_ns", "compute_ns"))
+
+
+def test_labels_are_those_of_an_image_folder(origin):
+    """What torchvision documents for ImageFolder: classes are the sorted folder names, targets their places."""
+    dataset = stoker.torch.Dataset(origin.uri, decode=raw)
+    classes = sorted(entry.name for entry in os.scandir(origin.root) if entry.is_dir())
+    files = [(name, label) for label, folder in enumerate(classes) for name in sorted(os.listdir(origin.root / folder))]
+    assert dataset.classes == classes
+    assert dataset.class_to_idx == {name: label for label, name in enumerate(classes)}
+    assert dataset.targets == [label for _, label in files]
+    assert [dataset[index] for index in (0, 100, 199)] == [
+        (origin.payloads[f"{classes[files[index][1]]}/{files[index][0]}"], files[index][1]) for index in (0, 100, 199)]
+
+
+def test_transforms_and_the_default_decoder(tmp_path):
+    (tmp_path / "red").mkdir()
+    buffer = io.BytesIO()
+    PIL.Image.new("RGB", (3, 2), (255, 0, 0)).save(buffer, "PNG")
+    (tmp_path / "red" / "a.png").write_bytes(buffer.getvalue())
+    dataset = stoker.torch.Dataset(f"file://{tmp_path}", transform=np.asarray, target_transform=str)
+    pixels, label = dataset[0]
+    assert pixels.shape == (2, 3, 3) and pixels[0, 0].tolist() == [255, 0, 0] and label == "0"
+
+
+def test_the_raw_decoder_gives_a_tensor_of_its_own(origin):
+    dataset = stoker.torch.Dataset(origin.uri, decode=stoker.torch.decode_raw)
+    tensor, _ = dataset[0]
+    assert tensor.dtype == torch.uint8 and bytes(tensor.tolist()) == origin.payloads[origin.keys[0]]
+    tensor.fill_(0)
+    assert bytes(dataset[0][0].tolist()) == origin.payloads[origin.keys[0]]
+
+
+def test_negative_indices_count_from_the_end(origin):
+    dataset = stoker.torch.Dataset(origin.uri, decode=raw)
+    assert dataset[-1] == dataset[199]
+    with pytest.raises(IndexError):
+        dataset[-201]
+
+
+def test_a_subset_plans_with_the_ids_of_the_whole(origin, sidecar):
+    sidecar.start()
+    with stoker.open("train") as samples:
+        odd = torch.utils.data.Subset(stoker.torch.Dataset(samples, decode=raw), range(1, 200, 2))
+        few = torch.utils.data.Subset(odd, [5, 6, 7, 8])
+        sampler = stoker.torch.Sampler(few, seed=3)
+        got = [data for batch in loader_of(few, sampler) for data, _ in batch]
+    expected = [11 + 2 * index for index in DistributedSampler(range(4), 1, 0, seed=3)]
+    assert got == [origin.payloads[origin.keys[id]] for id in expected]
+    assert sidecar.events("plan")[0]["samples"] == expected
+
+
+def test_a_batch_is_one_request_where_torch_asks_for_batches(origin, sidecar):
+    sidecar.start()
+    with stoker.open("train") as samples:
+        dataset = stoker.torch.Dataset(samples, decode=raw)
+        assert [data for data, _ in dataset.__getitems__([3, 9])] == [
+            origin.payloads[origin.keys[index]] for index in (3, 9)]
+    assert [event["samples"] for event in sidecar.events("fetch")] == [[3, 9]]

@@ -1,0 +1,272 @@
+#include "client/src/core/node_reader.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "common/domain/residency_word.h"
+#include "tests/support/node_directory.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::client {
+namespace {
+
+using domain::SampleId;
+using domain::SegmentSeq;
+
+constexpr std::uint64_t kSamples = 40;
+constexpr std::uint64_t kSegmentBytes = 4096;
+
+std::uint64_t size_of(std::uint64_t id) {
+    return 1 + id * 37 % 900;
+}
+
+std::vector<std::byte> payload_of(std::uint64_t id) {
+    std::vector<std::byte> payload(size_of(id));
+    Prng prng{id + 1};
+    for (auto& byte : payload) {
+        byte = static_cast<std::byte>(prng());
+    }
+    return payload;
+}
+
+std::vector<domain::ListedObject> objects() {
+    std::vector<domain::ListedObject> out;
+    for (std::uint64_t id = 0; id < kSamples; ++id) {
+        out.push_back({fmt::format("c/{:03}", id), size_of(id), "etag"});
+    }
+    return out;
+}
+
+class NodeReaderTest : public testing::Test {
+protected:
+    NodeReaderTest()
+        : node_(folder_.path(), objects()) {}
+
+    std::unique_ptr<NodeReader> open(NodeReaderOptions options = {}) {
+        options.directory = folder_.path();
+        options.revision = node_.revision();
+        return NodeReader::open(std::move(options)).value();
+    }
+
+    // A segment of its own for every sample, so that segment and sample numbers go together.
+    SegmentSeq store(std::uint64_t id) {
+        const auto seq = node_.start_segment(kSegmentBytes);
+        places_[id] = node_.put(SampleId{id}, payload_of(id));
+        return seq;
+    }
+
+    void store_all() {
+        for (std::uint64_t id = 0; id < kSamples; ++id) {
+            store(id);
+        }
+    }
+
+    // Flips one bit of a stored record, `at` bytes from its beginning.
+    void damage(std::uint64_t id, std::uint64_t at) {
+        const auto& where = places_.at(id);
+        std::fstream file{
+            node_.segment_path(where.segment), std::ios::in | std::ios::out | std::ios::binary};
+        file.seekg(static_cast<std::streamoff>(where.record_offset + at));
+        const auto byte = static_cast<char>(file.get() ^ 1);
+        file.seekp(static_cast<std::streamoff>(where.record_offset + at));
+        file.put(byte);
+    }
+
+    static bool serves(NodeReader& reader, std::uint64_t id) {
+        const auto view = reader.read(SampleId{id});
+        return view && std::ranges::equal(view->bytes, payload_of(id));
+    }
+
+    test::TempFolder folder_;
+    test::NodeDirectory node_;
+    std::map<std::uint64_t, domain::Residency> places_;
+};
+
+TEST_F(NodeReaderTest, ServesWhatTheTableSays) {
+    store_all();
+    const auto reader = open();
+    for (std::uint64_t id = 0; id < kSamples; ++id) {
+        EXPECT_TRUE(serves(*reader, id)) << id;
+    }
+    EXPECT_EQ(reader->counts().hits, kSamples);
+    EXPECT_EQ(reader->counts().misses, 0U);
+}
+
+TEST_F(NodeReaderTest, AnAbsentSampleIsAMissUntilItIsPublished) {
+    const auto reader = open();
+    EXPECT_FALSE(reader->read(SampleId{3}).has_value());
+    store(3);
+    EXPECT_TRUE(serves(*reader, 3));
+    EXPECT_EQ(reader->counts().misses, 1U);
+}
+
+TEST_F(NodeReaderTest, AViewOutlivesEvictionAndTheReader) {
+    const auto seq = store(3);
+    auto reader = open();
+    const auto view = reader->read(SampleId{3});
+    node_.set_word(SampleId{3}, 0);
+    node_.unlink_segment(seq);
+    EXPECT_FALSE(reader->read(SampleId{3}).has_value());
+    reader.reset();
+    EXPECT_TRUE(std::ranges::equal(view->bytes, payload_of(3)));
+}
+
+TEST_F(NodeReaderTest, AWordThatPointsToAnUnlinkedSegmentIsAMiss) {
+    node_.unlink_segment(store(3));
+    EXPECT_FALSE(open()->read(SampleId{3}).has_value());
+}
+
+TEST_F(NodeReaderTest, ADamagedSampleIsNeverServed) {
+    for (const std::uint64_t at : {0U, 5U, 9U, 17U, 25U, 63U, 64U, 70U}) {
+        store(3);
+        damage(3, at);
+        const auto reader = open();
+        EXPECT_FALSE(reader->read(SampleId{3}).has_value()) << "bit flipped at " << at;
+        EXPECT_EQ(reader->counts().corrupt, 1U);
+    }
+}
+
+TEST_F(NodeReaderTest, AWordThatPointsToAnotherSamplesRecordIsAMiss) {
+    store(4);
+    node_.set_word(SampleId{3}, domain::pack_residency(places_.at(4)));
+    const auto reader = open();
+    EXPECT_FALSE(reader->read(SampleId{3}).has_value());
+    EXPECT_EQ(reader->counts().corrupt, 1U);
+}
+
+TEST_F(NodeReaderTest, NoWordWhateverItSaysMakesTheReaderTouchWhatIsNotThere) {
+    store_all();
+    const auto reader = open();
+    Prng prng{20261121};
+    for (int round = 0; round < 5000; ++round) {
+        const SampleId id{prng.below(kSamples)};
+        auto where = places_.at(id.value());
+        where.segment = SegmentSeq{static_cast<std::uint32_t>(prng.below(kSamples + 5))};
+        where.record_offset = prng.below(80) * domain::kRecordAlignment;
+        node_.set_word(id, prng.below(4) == 0 ? prng() : domain::pack_residency(where));
+        if (const auto view = reader->read(id)) {
+            EXPECT_TRUE(std::ranges::equal(view->bytes, payload_of(id.value())));
+        }
+    }
+}
+
+TEST_F(NodeReaderTest, VerifiesAtTheFirstTouchOfEachCopyOnly) {
+    store(3);
+    const auto reader = open();
+    EXPECT_TRUE(serves(*reader, 3));
+    damage(3, 64);
+    EXPECT_TRUE(reader->read(SampleId{3}).has_value()) << "this process has verified this copy";
+    store(3);
+    damage(3, 64);
+    EXPECT_FALSE(reader->read(SampleId{3}).has_value()) << "another copy is looked at again";
+}
+
+TEST_F(NodeReaderTest, VerifyAlwaysLooksEveryTimeAndNeverDoesNotLookAtThePayload) {
+    store(3);
+    const auto always = open({.verify = Verify::kAlways});
+    const auto never = open({.verify = Verify::kNever});
+    EXPECT_TRUE(serves(*always, 3));
+    damage(3, 64);
+    EXPECT_FALSE(always->read(SampleId{3}).has_value());
+    EXPECT_TRUE(never->read(SampleId{3}).has_value());
+    damage(3, 9);
+    EXPECT_FALSE(open({.verify = Verify::kNever})->read(SampleId{3}).has_value())
+        << "the record's own header is always looked at once";
+}
+
+TEST_F(NodeReaderTest, ASegmentThatWasCutShortIsAMiss) {
+    store(38);
+    const auto reader = open();
+    ASSERT_TRUE(serves(*open(), 38));
+    std::filesystem::resize_file(node_.segment_path(places_.at(38).segment), 100);
+    EXPECT_FALSE(reader->read(SampleId{38}).has_value());
+}
+
+TEST_F(NodeReaderTest, KeepsAtMostSoManyMapsAndTheViewsOfOthersStayValid) {
+    store_all();
+    const auto reader = open({.segment_maps_max = 4});
+    std::vector<SampleView> views;
+    for (std::uint64_t id = 0; id < kSamples; ++id) {
+        views.push_back(reader->read(SampleId{id}).value());
+        EXPECT_LE(reader->mapped_segments(), 4U);
+    }
+    for (std::uint64_t id = 0; id < kSamples; ++id) {
+        EXPECT_TRUE(std::ranges::equal(views[id].bytes, payload_of(id)));
+    }
+    EXPECT_EQ(reader->counts().segments_retired, kSamples - 4);
+}
+
+TEST_F(NodeReaderTest, TheLeastRecentlyUsedMapGoesFirst) {
+    store_all();
+    const auto reader = open({.segment_maps_max = 2});
+    for (const std::uint64_t id : {0U, 1U, 0U, 2U, 0U}) {
+        ASSERT_TRUE(serves(*reader, id));
+    }
+    EXPECT_EQ(reader->counts().segments_mapped, 3U) << "segment of sample 0 was kept";
+}
+
+TEST_F(NodeReaderTest, GivesMapsOfUnlinkedSegmentsBack) {
+    store_all();
+    const auto reader = open();
+    for (std::uint64_t id = 0; id < kSamples; ++id) {
+        ASSERT_TRUE(serves(*reader, id));
+    }
+    for (const std::uint64_t id : {3U, 4U, 30U}) {
+        node_.set_word(SampleId{id}, 0);
+        node_.unlink_segment(places_.at(id).segment);
+    }
+    for (std::uint64_t round = 0; round < kSamples; ++round) {
+        reader->retire_unlinked(1);
+    }
+    EXPECT_EQ(reader->mapped_segments(), kSamples - 3);
+    EXPECT_TRUE(serves(*reader, 5));
+}
+
+TEST_F(NodeReaderTest, FollowsALeaderThatReplacedTheTable) {
+    store(3);
+    const auto reader = open();
+    EXPECT_TRUE(serves(*reader, 3));
+    node_.replace_residency_table();
+    store(4);
+    EXPECT_FALSE(reader->read(SampleId{4}).has_value());
+    ASSERT_TRUE(reader->refresh().has_value());
+    EXPECT_TRUE(serves(*reader, 4));
+    EXPECT_FALSE(reader->read(SampleId{3}).has_value());
+}
+
+TEST_F(NodeReaderTest, WithoutATableEverythingIsAMissUntilThereIsOne) {
+    const auto path = folder_.path() + "/residency." + domain::to_string(node_.revision());
+    store(3);
+    std::filesystem::rename(path, path + ".away");
+    const auto reader = open();
+    EXPECT_FALSE(reader->read(SampleId{3}).has_value());
+    EXPECT_EQ(reader->refresh().error().code, ErrorCode::kNotFound);
+    std::filesystem::rename(path + ".away", path);
+    ASSERT_TRUE(reader->refresh().has_value());
+    EXPECT_TRUE(serves(*reader, 3));
+}
+
+TEST_F(NodeReaderTest, ATableOfAnotherShapeIsRefused) {
+    const auto path = folder_.path() + "/residency." + domain::to_string(node_.revision());
+    std::filesystem::resize_file(path, 100);
+    const auto opened =
+        NodeReader::open({.directory = folder_.path(), .revision = node_.revision()});
+    EXPECT_EQ(opened.error().code, ErrorCode::kCorruption);
+}
+
+TEST_F(NodeReaderTest, AMissingOrMisnamedManifestIsRefused) {
+    const domain::RevisionId other{42};
+    const NodeReaderOptions options{.directory = folder_.path(), .revision = other};
+    EXPECT_EQ(NodeReader::open(options).error().code, ErrorCode::kNotFound);
+    std::filesystem::copy_file(
+        folder_.path() + "/manifest." + domain::to_string(node_.revision()),
+        folder_.path() + "/manifest." + domain::to_string(other));
+    EXPECT_EQ(NodeReader::open(options).error().code, ErrorCode::kCorruption);
+}
+
+}  // namespace
+}  // namespace stoker::client
