@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Measures what the README promises and compares it with its bars.
+
+Every figure is a ratio of two things that run in the same round, A-B-B-A; absolute times mean little on shared
+machines.
+Writes build/bench/results.json ([{"name", "median", "min", "max", "unit", "baseline"}]) and prints a table. Exits 1
+when a bar is missed. The samples: 4,000, log-normal sizes with a mean of 110 KiB, random order, batches of 64, every
+byte touched (bench/workload.h).
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+
+import cold
+import servers
+import turns
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+DATA_VERSION = "1"
+
+
+class Bench:
+    """Where things are, for this run."""
+
+    def __init__(self, build, rounds):
+        self.build = build.resolve()
+        self.program = self.build / "bin" / "stoker-bench"
+        self.sidecar_program = self.build / "bin" / "stoker-sidecar"
+        self.folder = ROOT / "build" / "bench"
+        self.data = self.folder / "data"
+        self.rounds = rounds
+
+    def prepare(self):
+        marker = self.data / "version"
+        if not marker.exists() or marker.read_text() != DATA_VERSION:
+            self.data.mkdir(parents=True, exist_ok=True)
+            subprocess.run([self.program, "prepare", self.data], check=True)
+            marker.write_text(DATA_VERSION)
+
+    def cpp(self, kind, path, arguments=(), helpers=(), env=None):
+        return turns.Program([str(self.program), kind, str(path), *arguments], helpers, env)
+
+    def python(self, script, kind, helpers=(), **env):
+        env = dict(os.environ, PYTHONPATH=str(self.build / "python"), **env)
+        return turns.Program([sys.executable, str(HERE / script), kind, str(self.data)], helpers, env)
+
+    def warm_sidecar(self):
+        """A sidecar whose node directory holds all samples after the first pass; kept for later runs."""
+        origin = {"uri": f"file://{self.data / 'files'}"}
+        return servers.sidecar(self.sidecar_program, self.data / "warm", origin)
+
+    def compare(self, a, b):
+        with contextlib.closing(a), contextlib.closing(b):
+            return turns.compare(a, b, self.rounds)
+
+
+def hit_cpp_vs_mmap(bench):
+    return bench.compare(bench.cpp("stoker", bench.data / "node"), bench.cpp("mmap", bench.data / "flat.bin"))
+
+
+def hit_python_vs_memoryview(bench):
+    with bench.warm_sidecar() as (socket, pid):
+        stoker = bench.python("python_driver.py", "stoker", [pid], STOKER_SOCKET=str(socket))
+        return bench.compare(stoker, bench.python("python_driver.py", "memoryview"))
+
+
+def hit_vs_redis(bench):
+    with servers.redis(bench.folder) as (socket, pid):
+        return bench.compare(bench.cpp("stoker", bench.data / "node"), bench.cpp("redis", socket, helpers=[pid]))
+
+
+def hit_vs_pagecache_files(bench):
+    return bench.compare(bench.cpp("stoker", bench.data / "node"), bench.cpp("files", bench.data / "files"))
+
+
+def epoch_overhead(bench):
+    """Time of an epoch with Stoker over time without: the inverse of a ratio of speeds."""
+    step = subprocess.run([sys.executable, HERE / "overhead.py", "calibrate"], check=True, capture_output=True, text=True)
+    work = {"BENCH_STEP_WORK": step.stdout.strip()}
+    with bench.warm_sidecar() as (socket, pid):
+        stoker = bench.python("overhead.py", "stoker", [pid], STOKER_SOCKET=str(socket), **work)
+        speeds, foreign = bench.compare(stoker, bench.python("overhead.py", "files", **work))
+    return [1 / speed for speed in speeds], foreign
+
+
+# name, how, bar, whether more is better, what it is compared with
+ROWS = [
+    ("hit_cpp_vs_mmap", hit_cpp_vs_mmap, 0.90, True, "C++: the same bytes in one mapped file"),
+    ("hit_python_vs_memoryview", hit_python_vs_memoryview, 0.85, True, "Python: slices of one mapped file"),
+    ("hit_vs_redis", hit_vs_redis, 8.0, True, "Redis, MGET of 64 over a unix socket, hiredis"),
+    ("hit_vs_pagecache_files", hit_vs_pagecache_files, 2.0, True, "one file a sample: open, pread, close"),
+    ("cold_vs_link", cold.measure, 0.90, True, "the paced link alone, 64 GETs in flight, from the third second on"),
+    ("epoch_overhead", epoch_overhead, 1.02, False, "compute-bound epoch over local files, DistributedSampler"),
+]
+
+
+def summarize(name, ratios, baseline):
+    return {"name": name, "median": round(statistics.median(ratios), 3), "min": round(min(ratios), 3),
+            "max": round(max(ratios), 3), "unit": "ratio", "baseline": baseline}
+
+
+def is_met(result, bar, more_is_better):
+    return result["median"] >= bar if more_is_better else result["median"] <= bar
+
+
+def line(result, bar, more_is_better, foreign):
+    verdict = "met" if is_met(result, bar, more_is_better) else "MISSED"
+    relation = ">=" if more_is_better else "<="
+    spread = f"{result['min']:.3f} - {result['max']:.3f}"
+    noise = f"  (others used {foreign:.1f} cores)" if foreign > turns.BUSY_CORES_MAX else ""
+    return (f"{result['name']:26} {result['median']:8.3f}  {spread:16}  {relation} {bar:<5} {verdict:7}"
+            f"{result['baseline']}{noise}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--only", metavar="NAME", action="append", help="this row only (may be repeated)")
+    arguments = parser.parse_args()
+    bench = Bench(arguments.build, arguments.rounds)
+    bench.prepare()
+
+    print(f"{'':26} {'median':>8}  {'range':16}  bar")
+    results, missed = [], []
+    for name, measure, bar, more_is_better, baseline in ROWS:
+        if arguments.only and name not in arguments.only:
+            continue
+        ratios, foreign = measure(bench)
+        result = summarize(name, ratios, baseline)
+        results.append(result)
+        print(line(result, bar, more_is_better, foreign), flush=True)
+        if not is_met(result, bar, more_is_better):
+            missed.append(name)
+    (bench.folder / "results.json").write_text(json.dumps(results, indent=2) + "\n")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
