@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "operator/api/choices.h"
+#include "operator/api/condition.h"
+#include "operator/api/meta.h"
+
+// CachePool of stoker.dev/v1alpha1 as values; crds/stoker.dev_cachepools.yaml describes every
+// field.
+namespace stoker::control {
+
+struct CachePoolSpec {
+    TextMap node_selector;  // empty: all nodes
+    Medium medium = Medium::kNvme;
+    std::string host_path;
+    bool has_claim_template = false;
+    bool has_csi = false;
+    Bytes capacity_per_node;
+    std::int64_t reserved_free_percent = 15;
+    StopPolicy stop_policy = StopPolicy::kNone;
+
+    bool operator==(const CachePoolSpec&) const = default;
+};
+
+struct CachePoolColumns {
+    std::string nodes;
+    std::string used;
+    std::string granted;
+
+    bool operator==(const CachePoolColumns&) const = default;
+};
+
+struct CachePoolStatus {
+    std::int64_t observed_generation = 0;
+    std::vector<Condition> conditions;  // sorted by type
+    CachePoolColumns columns;
+    std::int64_t capacity_bytes = 0;
+    std::int64_t granted_bytes = 0;
+    std::int64_t used_bytes = 0;
+    std::int64_t nodes_ready = 0;
+    std::int64_t nodes_total = 0;
+    std::optional<WallTime> sampled_at;
+
+    bool operator==(const CachePoolStatus&) const = default;
+};
+
+// Cluster-scoped: meta.ns is empty.
+struct CachePool {
+    ObjectMeta meta;
+    CachePoolSpec spec;
+    CachePoolStatus status;
+
+    bool operator==(const CachePool&) const = default;
+};
+
+// As parse_training_job, status_patch and training_job_fields.
+Result<CachePool> parse_cache_pool(std::string_view json);
+std::string status_patch(const CachePool& pool);
+std::set<std::string> cache_pool_fields();
+
+}  // namespace stoker::control

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+// Every field of our kinds that has a fixed set of values, with the texts of the CRDs. To add a
+// value: here and in the CRD.
+namespace stoker::control {
+
+enum class DatasetAccess : std::uint8_t { kSdk, kFiles };
+enum class Sampling : std::uint8_t { kEpochShuffle, kSequential, kWeighted, kUnknown };
+enum class Contract : std::uint8_t { kExact, kWindowed, kImportance, kReplicate };
+enum class CacheMode : std::uint8_t { kAuto, kFixed, kOff };
+enum class Medium : std::uint8_t { kNvme, kMemory };
+enum class EvictionPolicy : std::uint8_t { kAuto, kUniform, kLru, kNone };
+enum class Warmup : std::uint8_t { kLazy, kBeforeStart, kBackground };
+enum class OnCacheFailure : std::uint8_t { kBypass, kFail };
+enum class DatasetFormat : std::uint8_t { kObjects, kTar, kTfRecord, kChunks };
+enum class Consistency : std::uint8_t { kImmutable, kEtag, kTtl };
+enum class StopPolicy : std::uint8_t { kNone, kHold, kHoldAndDrain };
+
+// The texts of an enum's values, in their order.
+template <class E>
+inline constexpr std::array<std::string_view, 0> kChoiceTexts{};
+
+template <>
+inline constexpr std::array<std::string_view, 2> kChoiceTexts<DatasetAccess>{"SDK", "Files"};
+template <>
+inline constexpr std::array<std::string_view, 4> kChoiceTexts<Sampling>{
+    "EpochShuffle", "Sequential", "Weighted", "Unknown"};
+template <>
+inline constexpr std::array<std::string_view, 4> kChoiceTexts<Contract>{
+    "Exact", "Windowed", "Importance", "Replicate"};
+template <>
+inline constexpr std::array<std::string_view, 3> kChoiceTexts<CacheMode>{"Auto", "Fixed", "Off"};
+template <>
+inline constexpr std::array<std::string_view, 2> kChoiceTexts<Medium>{"NVMe", "Memory"};
+template <>
+inline constexpr std::array<std::string_view, 4> kChoiceTexts<EvictionPolicy>{
+    "Auto", "Uniform", "LRU", "None"};
+template <>
+inline constexpr std::array<std::string_view, 3> kChoiceTexts<Warmup>{
+    "Lazy", "BeforeStart", "Background"};
+template <>
+inline constexpr std::array<std::string_view, 2> kChoiceTexts<OnCacheFailure>{"Bypass", "Fail"};
+template <>
+inline constexpr std::array<std::string_view, 4> kChoiceTexts<DatasetFormat>{
+    "Objects", "Tar", "TFRecord", "Chunks"};
+template <>
+inline constexpr std::array<std::string_view, 3> kChoiceTexts<Consistency>{
+    "Immutable", "ETag", "TTL"};
+template <>
+inline constexpr std::array<std::string_view, 3> kChoiceTexts<StopPolicy>{
+    "None", "Hold", "HoldAndDrain"};
+
+// The text of a value, as in the CRD.
+template <class E>
+constexpr std::string_view choice_text(E value) {
+    static_assert(!kChoiceTexts<E>.empty(), "this enum has no texts");
+    return kChoiceTexts<E>[static_cast<std::size_t>(value)];
+}
+
+// The value of a text, or none. Case matters.
+template <class E>
+constexpr std::optional<E> parse_choice(std::string_view text) {
+    static_assert(!kChoiceTexts<E>.empty(), "this enum has no texts");
+    for (std::size_t i = 0; i < kChoiceTexts<E>.size(); ++i) {
+        if (kChoiceTexts<E>[i] == text) {
+            return static_cast<E>(i);
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "operator/api/choices.h"
+#include "operator/api/condition.h"
+#include "operator/api/meta.h"
+
+// Dataset of stoker.dev/v1alpha1 as values; crds/stoker.dev_datasets.yaml describes every field.
+namespace stoker::control {
+
+// Where a file:// source is mounted from. Exactly one is set in a valid spec.
+struct SourceVolume {
+    std::optional<std::string> claim_name;
+    std::optional<std::string> host_path;
+
+    bool operator==(const SourceVolume&) const = default;
+};
+
+struct DatasetSource {
+    std::string storage_uri;
+    std::string endpoint;
+    std::string region;
+    std::optional<bool> path_style;  // default: true with an endpoint, else false
+    std::optional<std::string> secret_ref;
+    std::optional<SourceVolume> volume;
+
+    bool operator==(const DatasetSource&) const = default;
+};
+
+struct DatasetSpec {
+    std::vector<DatasetSource> sources;
+    DatasetFormat format = DatasetFormat::kObjects;
+    Consistency consistency = Consistency::kImmutable;
+    std::optional<std::int64_t> ttl_seconds;
+    bool has_sharing = false;
+    TextMap sharing_match_labels;
+    bool has_retention = false;
+    std::optional<std::int64_t> retention_after_last_use_seconds;
+
+    bool operator==(const DatasetSpec&) const = default;
+};
+
+struct DatasetColumns {
+    std::string size;
+    std::string cached;
+    std::string cached_percentage;
+    std::string hit;
+
+    bool operator==(const DatasetColumns&) const = default;
+};
+
+// Bytes of the dataset on one node, kept in status so that a new operator knows it too.
+struct DatasetPlacement {
+    std::string pool;
+    std::string node;
+    std::int64_t bytes = 0;
+    std::int64_t samples = 0;
+
+    bool operator==(const DatasetPlacement&) const = default;
+};
+
+struct DatasetStatus {
+    std::int64_t observed_generation = 0;
+    std::vector<Condition> conditions;  // sorted by type
+    DatasetColumns columns;
+    std::optional<std::int64_t> total_bytes;
+    std::optional<std::int64_t> samples;
+    std::int64_t cached_bytes = 0;
+    std::int64_t cached_samples = 0;
+    std::int64_t cached_percentage = 0;
+    std::string hit_ratio;
+    std::int64_t nodes = 0;
+    std::int64_t jobs = 0;
+    std::string index_revision;
+    std::optional<WallTime> sampled_at;
+    std::vector<DatasetPlacement> placements;  // most bytes first, at most kPlacementCountMax
+
+    bool operator==(const DatasetStatus&) const = default;
+};
+
+inline constexpr std::size_t kPlacementCountMax = 256;
+
+struct Dataset {
+    ObjectMeta meta;
+    DatasetSpec spec;
+    DatasetStatus status;
+
+    bool operator==(const Dataset&) const = default;
+};
+
+// As parse_training_job, status_patch and training_job_fields.
+Result<Dataset> parse_dataset(std::string_view json);
+std::string status_patch(const Dataset& dataset);
+std::set<std::string> dataset_fields();
+
+}  // namespace stoker::control

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "operator/api/meta.h"
+
+namespace stoker::control {
+
+// How a Job ended, or is about to: a Job says FailureTarget before its last pod is gone and Failed
+// afterwards.
+struct JobEnd {
+    bool succeeded = false;
+    std::string reason;   // "BackoffLimitExceeded", "PodFailurePolicy", "DeadlineExceeded", ...
+    std::string message;  // in the Job controller's words
+    std::optional<WallTime> at;
+
+    bool operator==(const JobEnd&) const = default;
+};
+
+// What the operator needs of a batch/v1 Job.
+struct Job {
+    ObjectMeta meta;
+    bool suspend = false;
+    std::int64_t active = 0;
+    std::int64_t ready = 0;
+    std::int64_t succeeded = 0;
+    std::int64_t failed = 0;
+    std::optional<WallTime> start_time;
+    std::optional<JobEnd> end;
+
+    bool operator==(const Job&) const = default;
+};
+
+// kInvalidArgument: not JSON or a field of another type.
+Result<Job> parse_job(std::string_view json);
+
+}  // namespace stoker::control

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "operator/api/meta.h"
+#include "operator/api/training_job.h"
+
+// What the operator makes for a TrainingJob, as values: one Indexed Job and one headless Service.
+// Only what differs from job to job or is a decision stands here; what is the same for all is in
+// job_manifest.cc.
+namespace stoker::control {
+
+// A directory on the node; it is made when it is missing.
+struct HostPathVolume {
+    std::string path;
+    bool must_exist = false;
+
+    bool operator==(const HostPathVolume&) const = default;
+};
+
+struct EmptyDirVolume {
+    bool memory = false;
+    std::string size_limit;  // quantity; empty: none
+
+    bool operator==(const EmptyDirVolume&) const = default;
+};
+
+// A ServiceAccount token for one audience, renewed by the kubelet, in the file `token`.
+struct TokenVolume {
+    std::string audience;
+    std::int64_t expiration_seconds = 3600;
+
+    bool operator==(const TokenVolume&) const = default;
+};
+
+// Every key of a Secret as a file.
+struct SecretVolume {
+    std::string secret;
+
+    bool operator==(const SecretVolume&) const = default;
+};
+
+struct ClaimVolume {
+    std::string claim_name;
+    bool read_only = true;
+
+    bool operator==(const ClaimVolume&) const = default;
+};
+
+struct VolumeManifest {
+    std::string name;
+    std::variant<HostPathVolume, EmptyDirVolume, TokenVolume, SecretVolume, ClaimVolume> source;
+
+    bool operator==(const VolumeManifest&) const = default;
+};
+
+struct MountManifest {
+    std::string volume;
+    std::string path;
+    std::string sub_path;  // empty: the whole volume
+    bool read_only = true;
+
+    bool operator==(const MountManifest&) const = default;
+};
+
+// GET on a port of the container; the container counts as started with the first 200.
+struct StartupProbe {
+    std::string path;
+    std::int32_t port = 0;
+    std::int32_t period_seconds = 1;
+    std::int32_t failures_max = 600;
+
+    bool operator==(const StartupProbe&) const = default;
+};
+
+struct ContainerManifest {
+    std::string name;
+    std::string image;
+    std::string image_pull_policy;
+    std::vector<std::string> command;
+    std::vector<std::string> args;
+    std::string working_dir;
+    std::vector<EnvVar> env;
+    std::vector<RawJson> env_from;
+    std::vector<RawJson> ports;
+    Resources resources;
+    std::vector<MountManifest> mounts;
+    std::vector<RawJson> user_mounts;
+    RawJson security_context;
+    bool restricted = false;      // the whole restricted security context, as user and group 65532
+    bool always_running = false;  // an init container with restartPolicy Always: a native sidecar
+    std::optional<std::int32_t> http_port;
+    std::optional<StartupProbe> startup_probe;
+
+    bool operator==(const ContainerManifest&) const = default;
+};
+
+// A node where the pods would rather run. `weight` is 1 to 100.
+struct PreferredNode {
+    std::string node;
+    std::int32_t weight = 1;
+
+    bool operator==(const PreferredNode&) const = default;
+};
+
+struct PodManifest {
+    TextMap labels;
+    TextMap annotations;
+    std::vector<ContainerManifest> init_containers;
+    std::vector<RawJson> user_init_containers;  // after ours
+    ContainerManifest trainer;
+    std::vector<VolumeManifest> volumes;
+    std::vector<RawJson> user_volumes;
+    std::string service_account_name;
+    bool automount_service_account_token = false;
+    TextMap node_selector;
+    RawJson affinity;  // the user's; `preferred_nodes` are added to it
+    std::vector<PreferredNode> preferred_nodes;
+    std::vector<RawJson> tolerations;
+    std::vector<RawJson> topology_spread_constraints;
+    std::string priority_class_name;
+    std::string scheduler_name;
+    std::string runtime_class_name;
+    std::vector<std::string> image_pull_secrets;
+    RawJson security_context;                        // the user's
+    std::optional<std::int64_t> supplemental_group;  // added to the user's
+    std::int64_t termination_grace_period_seconds = 60;
+    bool host_ipc = false;
+    std::string subdomain;  // the headless Service
+
+    bool operator==(const PodManifest&) const = default;
+};
+
+struct JobManifest {
+    ObjectMeta meta;  // name, ns, labels, annotations, owners
+    std::int32_t node_count = 1;
+    bool suspend = false;
+    std::optional<std::int64_t> active_deadline_seconds;
+    PodManifest pod;
+
+    bool operator==(const JobManifest&) const = default;
+};
+
+// Headless, and it publishes pods that are not ready yet: ranks must find rank 0 before anybody is
+// ready.
+struct ServiceManifest {
+    ObjectMeta meta;
+    TextMap selector;
+
+    bool operator==(const ServiceManifest&) const = default;
+};
+
+// The bodies of server-side applies: one JSON object each.
+std::string to_json(const JobManifest& job);
+std::string to_json(const ServiceManifest& service);
+
+// The body of a merge patch that suspends a Job, or lets it go on.
+std::string suspend_patch(bool suspend);
+
+// Sixteen hex digits over everything in the manifest (FNV-1a of its JSON). Equal manifests, equal
+// digests.
+std::string digest(const JobManifest& job);
+
+// EnvVarSource values.
+RawJson from_field(std::string_view field_path);
+RawJson from_secret(std::string_view secret, std::string_view key, bool optional);
+
+}  // namespace stoker::control

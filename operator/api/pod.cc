@@ -1,0 +1,93 @@
+#include "operator/api/pod.h"
+
+#include <charconv>
+
+#include "operator/api/json_reader.h"
+
+namespace stoker::control {
+
+namespace {
+
+PodPhase parse_phase(std::string_view text) {
+    if (text == "Pending") {
+        return PodPhase::kPending;
+    }
+    if (text == "Running") {
+        return PodPhase::kRunning;
+    }
+    if (text == "Succeeded") {
+        return PodPhase::kSucceeded;
+    }
+    return text == "Failed" ? PodPhase::kFailed : PodPhase::kUnknown;
+}
+
+ContainerState read_container(const JsonReader& status) {
+    ContainerState result;
+    result.started = status.flag("started");
+    result.ready = status.flag("ready");
+    result.restart_count = status.integer("restartCount");
+    const JsonReader state = status.object("state");
+    const JsonReader waiting = state.object("waiting");
+    const JsonReader terminated = state.object("terminated");
+    result.waiting_reason = waiting.text("reason");
+    result.exit_code = terminated.maybe_integer("exitCode");
+    result.reason = terminated.text("reason");
+    result.message = result.exit_code ? terminated.text("message") : waiting.text("message");
+    return result;
+}
+
+void read_pod_conditions(const JsonReader& status, Pod& pod) {
+    status.each("conditions", [&](const JsonReader& condition) {
+        const std::string type = condition.text("type");
+        const bool holds = condition.text("status") == "True";
+        if (type == "Ready") {
+            pod.ready = holds;
+        } else if (type == "DisruptionTarget" && holds) {
+            pod.disruption = condition.text("reason", "Disrupted");
+        } else if (type == "PodScheduled" && !holds) {
+            pod.unschedulable_message = condition.text("message");
+        }
+    });
+}
+
+Pod read_pod(const JsonReader& root) {
+    Pod result;
+    result.meta = read_meta(root);
+    result.node_name = root.object("spec").text("nodeName");
+    const JsonReader status = root.object("status");
+    result.phase = parse_phase(status.text("phase"));
+    read_pod_conditions(status, result);
+    status.each("containerStatuses", [&](const JsonReader& container) {
+        if (container.text("name") == kTrainerContainer) {
+            result.trainer = read_container(container);
+        }
+    });
+    status.each("initContainerStatuses", [&](const JsonReader& container) {
+        if (container.text("name") == kSidecarContainer) {
+            result.sidecar = read_container(container);
+        }
+    });
+    return result;
+}
+
+}  // namespace
+
+Result<Pod> parse_pod(std::string_view json) {
+    return read_document(json, read_pod);
+}
+
+std::optional<std::int64_t> rank_of(const Pod& pod) {
+    const std::string& written =
+        value_or_empty(pod.meta.labels, "batch.kubernetes.io/job-completion-index");
+    std::int64_t rank = 0;
+    const char* end = written.data() + written.size();
+    const auto parsed = std::from_chars(written.data(), end, rank);
+    const bool whole = parsed.ec == std::errc{} && parsed.ptr == end;
+    return whole && rank >= 0 ? std::optional(rank) : std::nullopt;
+}
+
+const std::string& job_name_of(const Pod& pod) {
+    return value_or_empty(pod.meta.labels, "batch.kubernetes.io/job-name");
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/base/result.h"
+#include "operator/api/meta.h"
+
+namespace stoker::control {
+
+inline constexpr std::string_view kTrainerContainer = "trainer";
+inline constexpr std::string_view kSidecarContainer = "stoker-sidecar";
+
+enum class PodPhase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
+
+// One container's present state. At most one of waiting_reason and exit_code is set.
+struct ContainerState {
+    bool started = false;  // its startup probe has passed
+    bool ready = false;
+    std::int64_t restart_count = 0;
+    std::string waiting_reason;  // "ImagePullBackOff", "CreateContainerConfigError", ...
+    std::optional<std::int64_t> exit_code;
+    std::string message;  // of waiting or terminated, in the kubelet's words
+    std::string reason;   // of terminated: "OOMKilled", "Error", "Completed"
+
+    bool operator==(const ContainerState&) const = default;
+};
+
+// What the operator needs of a v1 Pod.
+struct Pod {
+    ObjectMeta meta;
+    std::string node_name;  // empty until it is scheduled
+    PodPhase phase = PodPhase::kUnknown;
+    bool ready = false;
+    std::string unschedulable_message;  // the scheduler's words while no node fits
+    std::string disruption;             // the reason of DisruptionTarget, when it is True
+    ContainerState trainer;
+    ContainerState sidecar;
+
+    bool operator==(const Pod&) const = default;
+};
+
+// kInvalidArgument: not JSON or a field of another type.
+Result<Pod> parse_pod(std::string_view json);
+
+// The pod's completion index, its node rank; none for pods of other kinds.
+std::optional<std::int64_t> rank_of(const Pod& pod);
+
+// The name of the Job that made the pod, or an empty text.
+const std::string& job_name_of(const Pod& pod);
+
+}  // namespace stoker::control

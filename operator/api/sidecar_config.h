@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+
+// What the operator tells a sidecar and a trainer before they start: the sidecar's settings
+// (docs/reference/sidecar-config.md) and the trainer's STOKER_DATASETS.
+namespace stoker::control {
+
+// Where samples come from, as both programs see it. Credentials are in files or the environment,
+// never here.
+struct OriginConfig {
+    std::string uri;       // s3://bucket/prefix, or file:///path inside the container
+    std::string endpoint;  // empty: the region's own
+    std::string region;
+    bool path_style = false;
+    std::string credentials_directory;  // of the sidecar; empty: the environment's
+
+    bool operator==(const OriginConfig&) const = default;
+};
+
+struct DatasetConfig {
+    std::string name;       // stoker.open(name)
+    std::string uid;        // names the node directory, and the dataset to the operator
+    std::string directory;  // the node directory, inside both containers
+    OriginConfig origin;
+
+    bool operator==(const DatasetConfig&) const = default;
+};
+
+struct SidecarConfig {
+    std::string socket;
+    std::vector<DatasetConfig> datasets;
+    Bytes window_bytes{};
+    std::int64_t reserved_free_percent = 15;
+    std::string http_listen;
+    std::string control_endpoint;  // empty: no operator
+    std::string control_token_file;
+    std::string training_job;
+    std::string training_job_uid;
+
+    bool operator==(const SidecarConfig&) const = default;
+};
+
+// The text of STOKER_SIDECAR_CONFIG: one JSON object, which is YAML too. Nothing is granted until
+// the operator grants it.
+std::string to_json(const SidecarConfig& config);
+
+// The text of STOKER_DATASETS: one JSON object, from each dataset's name to where it is.
+std::string to_json(const std::vector<DatasetConfig>& datasets);
+
+}  // namespace stoker::control

@@ -1,0 +1,264 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "operator/api/choices.h"
+#include "operator/api/condition.h"
+#include "operator/api/meta.h"
+
+// TrainingJob of stoker.dev/v1alpha1 as values; crds/stoker.dev_trainingjobs.yaml describes every
+// field. Fields that the CRD refuses today are here as well, so that validate() refuses them too
+// where the CRD in the cluster is older.
+namespace stoker::control {
+
+struct EnvVar {
+    std::string name;
+    std::string value;
+    RawJson value_from;  // EnvVarSource; empty: `value` counts
+
+    bool operator==(const EnvVar&) const = default;
+};
+
+// Quantities as written.
+struct Resources {
+    TextMap limits;
+    TextMap requests;
+
+    bool operator==(const Resources&) const = default;
+};
+
+struct TrainerSpec {
+    std::string image;
+    std::vector<std::string> command;
+    std::vector<std::string> args;
+    std::vector<EnvVar> env;
+    std::int32_t node_count = 1;
+    std::string processes_per_node = "auto";  // auto, cpu, gpu or a number
+    Resources resources;
+
+    bool operator==(const TrainerSpec&) const = default;
+};
+
+// podTemplate.spec.containers[name=trainer].
+struct TrainerOverlay {
+    std::string image_pull_policy;
+    std::string working_dir;
+    std::vector<RawJson> env_from;
+    std::vector<RawJson> ports;
+    RawJson security_context;
+    std::vector<RawJson> volume_mounts;
+    std::vector<std::string> volume_mount_paths;  // of volume_mounts, in their order
+    std::vector<std::string> volume_mount_names;  // of volume_mounts, in their order
+
+    bool operator==(const TrainerOverlay&) const = default;
+};
+
+// podTemplate. Unset parts are empty.
+struct PodOverlay {
+    TextMap labels;
+    TextMap annotations;
+    std::string service_account_name;
+    std::optional<bool> automount_service_account_token;
+    TextMap node_selector;
+    RawJson affinity;
+    std::vector<RawJson> tolerations;
+    std::vector<RawJson> topology_spread_constraints;
+    std::string priority_class_name;
+    std::string scheduler_name;
+    std::string runtime_class_name;
+    std::vector<std::string> image_pull_secrets;
+    RawJson security_context;
+    std::optional<std::int64_t> termination_grace_period_seconds;
+    std::vector<RawJson> volumes;
+    std::vector<std::string> volume_names;  // of volumes, in their order
+    TrainerOverlay trainer;
+    std::vector<std::string> container_names;
+    std::vector<RawJson> init_containers;
+    std::vector<std::string> init_container_names;  // of init_containers, in their order
+    bool host_network = false;
+    bool host_pid = false;
+    bool host_ipc = false;
+    bool share_process_namespace = false;
+    std::string restart_policy;
+
+    bool operator==(const PodOverlay&) const = default;
+};
+
+struct RunPolicy {
+    std::int64_t backoff_limit = 3;
+    std::optional<std::int64_t> ttl_seconds_after_finished;
+    std::optional<std::int64_t> active_deadline_seconds;
+
+    bool operator==(const RunPolicy&) const = default;
+};
+
+// One of spec.datasets. Exactly one of dataset_ref and storage_uri is set in a valid spec.
+struct JobDataset {
+    std::string name;
+    std::optional<std::string> dataset_ref;
+    std::optional<std::string> dataset_ref_namespace;
+    std::optional<std::string> storage_uri;
+    std::optional<std::string> secret_ref;
+    std::optional<std::string> mount_path;
+    DatasetAccess access = DatasetAccess::kSdk;
+    Sampling sampling = Sampling::kEpochShuffle;
+    Contract contract = Contract::kExact;
+
+    bool operator==(const JobDataset&) const = default;
+};
+
+struct ProfilingSpec {
+    std::string mode;
+    std::optional<std::int64_t> steps;
+    std::optional<std::int64_t> max_seconds;
+
+    bool operator==(const ProfilingSpec&) const = default;
+};
+
+struct CacheSpec {
+    CacheMode mode = CacheMode::kAuto;
+    std::optional<std::string> pool_ref;
+    std::optional<Bytes> max_bytes;  // over all nodes of the job
+    std::optional<Bytes> min_bytes;  // over all nodes of the job
+    Medium medium = Medium::kNvme;
+    EvictionPolicy eviction_policy = EvictionPolicy::kAuto;
+    Warmup warmup = Warmup::kLazy;
+    std::optional<ProfilingSpec> profiling;
+    OnCacheFailure on_cache_failure = OnCacheFailure::kBypass;
+
+    bool operator==(const CacheSpec&) const = default;
+};
+
+struct TrainingJobSpec {
+    TrainerSpec trainer;
+    PodOverlay pod_template;
+    RunPolicy run_policy;
+    bool suspend = false;
+    std::vector<JobDataset> datasets;
+    CacheSpec cache;
+
+    bool operator==(const TrainingJobSpec&) const = default;
+};
+
+struct ChildJobStatus {
+    std::string name;
+    std::int64_t active = 0;
+    std::int64_t ready = 0;
+    std::int64_t succeeded = 0;
+    std::int64_t failed = 0;
+
+    bool operator==(const ChildJobStatus&) const = default;
+};
+
+struct BenefitStatus {
+    std::string seconds_saved_per_epoch;
+    std::string per_gib;
+    std::string marginal_per_gib;
+    std::string method;
+
+    bool operator==(const BenefitStatus&) const = default;
+};
+
+struct CacheStatus {
+    std::string pool;
+    std::int64_t wanted_bytes = 0;
+    std::int64_t allocated_bytes = 0;
+    std::int64_t borrowed_bytes = 0;
+    std::int64_t used_bytes = 0;
+    std::int64_t cache_bytes = 0;
+    std::int64_t origin_bytes = 0;
+    std::int64_t origin_bytes_per_second = 0;
+    std::string hit_ratio;  // "0.62"; empty before the first read
+    std::optional<WallTime> sampled_at;
+    std::optional<BenefitStatus> benefit;
+
+    bool operator==(const CacheStatus&) const = default;
+};
+
+struct ProfileStatus {
+    std::int64_t samples_per_second_needed = 0;
+    std::int64_t samples_per_second_remote = 0;
+    std::int64_t compute_seconds_per_epoch = 0;
+    std::int64_t dataset_bytes = 0;
+
+    bool operator==(const ProfileStatus&) const = default;
+};
+
+struct ProgressStatus {
+    std::int64_t epoch = 0;
+    std::int64_t percentage = 0;
+    std::int64_t samples_read = 0;
+    std::optional<std::int64_t> estimated_remaining_seconds;
+
+    bool operator==(const ProgressStatus&) const = default;
+};
+
+struct JobDatasetStatus {
+    std::string name;
+    std::int64_t total_bytes = 0;
+    std::int64_t samples = 0;
+    std::int64_t allocated_bytes = 0;
+    std::int64_t used_bytes = 0;
+
+    bool operator==(const JobDatasetStatus&) const = default;
+};
+
+struct TrainingJobColumns {
+    std::string cache;
+    std::string hit;
+    std::string benefit;
+    std::string borrowed;
+    std::string origin;
+
+    bool operator==(const TrainingJobColumns&) const = default;
+};
+
+struct TrainingJobStatus {
+    std::int64_t observed_generation = 0;
+    std::vector<Condition> conditions;  // sorted by type
+    TrainingJobColumns columns;
+    std::optional<WallTime> start_time;
+    std::optional<WallTime> completion_time;
+    std::int64_t attempt =
+        0;  // of the child Job that is or should be there; 0: none was needed yet
+    std::int64_t restarts = 0;  // attempts that count against backoffLimit
+    std::optional<WallTime> last_restart_time;
+    std::vector<ChildJobStatus> jobs;
+    std::optional<CacheStatus> cache;
+    std::optional<ProfileStatus> profile;
+    std::optional<ProgressStatus> progress;
+    std::vector<JobDatasetStatus> datasets;
+
+    bool operator==(const TrainingJobStatus&) const = default;
+};
+
+struct TrainingJob {
+    ObjectMeta meta;
+    TrainingJobSpec spec;
+    TrainingJobStatus status;
+
+    bool operator==(const TrainingJob&) const = default;
+};
+
+// Reads an object as the API server sends it; defaults as in the CRD; unknown fields are passed
+// over. kInvalidArgument: not JSON or a field of another type; the message has every complaint with
+// its path.
+Result<TrainingJob> parse_training_job(std::string_view json);
+
+// The body of a server-side apply to /status: kind, name, uid and the whole status, one JSON
+// object.
+std::string status_patch(const TrainingJob& job);
+
+// Every field that parse_training_job() knows ("spec.datasets[].name"); a name that ends in ".*" is
+// passed on unread.
+std::set<std::string> training_job_fields();
+
+}  // namespace stoker::control

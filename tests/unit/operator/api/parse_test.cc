@@ -1,0 +1,190 @@
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "operator/api/cache_pool.h"
+#include "operator/api/cache_quota.h"
+#include "operator/api/dataset.h"
+#include "operator/api/training_job.h"
+
+namespace stoker::control {
+namespace {
+
+TEST(ParseTrainingJob, FillsInTheDefaultsOfTheCrd) {
+    const Result<TrainingJob> job = parse_training_job(R"({
+        "metadata": {"name": "digits", "namespace": "team", "uid": "u1", "generation": 3,
+                     "creationTimestamp": "1970-01-01T00:00:07Z"},
+        "spec": {"trainer": {"image": "train:1"},
+                 "datasets": [{"name": "train", "datasetRef": {"name": "digits"}}]}})");
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ(job->meta.key(), (ObjectKey{"team", "digits"}));
+    EXPECT_EQ(job->meta.generation, 3);
+    EXPECT_EQ(job->meta.created_at, WallTime{std::chrono::seconds{7}});
+    EXPECT_EQ(job->spec.trainer.node_count, 1);
+    EXPECT_EQ(job->spec.trainer.processes_per_node, "auto");
+    EXPECT_EQ(job->spec.run_policy.backoff_limit, 3);
+    EXPECT_FALSE(job->spec.suspend);
+    EXPECT_EQ(job->spec.cache, CacheSpec{});
+    EXPECT_EQ(job->spec.datasets.at(0).dataset_ref, "digits");
+    EXPECT_FALSE(job->spec.datasets.at(0).storage_uri);
+    EXPECT_EQ(job->spec.datasets.at(0).contract, Contract::kExact);
+    EXPECT_EQ(job->status, TrainingJobStatus{});
+}
+
+TEST(ParseTrainingJob, ReadsNumbersAndTextsWhereBothAreAllowed) {
+    const Result<TrainingJob> job = parse_training_job(R"({"spec": {
+        "trainer": {"image": "a", "numProcPerNode": 8,
+                    "resourcesPerNode": {"limits": {"nvidia.com/gpu": 8, "cpu": "500m"}}},
+        "cache": {"mode": "Fixed", "maxBytes": 1073741824, "minBytes": "1.5Mi"}}})");
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ(job->spec.trainer.processes_per_node, "8");
+    EXPECT_EQ(
+        job->spec.trainer.resources.limits, (TextMap{{"cpu", "500m"}, {"nvidia.com/gpu", "8"}}));
+    EXPECT_EQ(job->spec.cache.max_bytes, gib(1));
+    EXPECT_EQ(job->spec.cache.min_bytes, Bytes{1536 * 1024});
+}
+
+TEST(ParseTrainingJob, PassesOpaquePartsOnAsTheyAre) {
+    const Result<TrainingJob> job = parse_training_job(R"({"spec": {
+        "trainer": {"image": "a", "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]},
+        "podTemplate": {"spec": {
+            "affinity": {"podAntiAffinity": {"deep": [1, {"b": null}]}},
+            "volumes": [{"name": "data", "emptyDir": {}}],
+            "containers": [{"name": "trainer", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}]}}}})");
+    ASSERT_TRUE(job) << job.error().message;
+    const PodOverlay& pod = job->spec.pod_template;
+    EXPECT_EQ(job->spec.trainer.env.at(0).value_from.value(), R"({"fieldRef":{"fieldPath":"x"}})");
+    EXPECT_EQ(pod.affinity.value(), R"({"podAntiAffinity":{"deep":[1,{"b":null}]}})");
+    EXPECT_EQ(pod.volumes.at(0).value(), R"({"emptyDir":{},"name":"data"})");
+    EXPECT_EQ(pod.volume_names, std::vector<std::string>{"data"});
+    EXPECT_EQ(pod.trainer.volume_mount_paths, std::vector<std::string>{"/d"});
+}
+
+TEST(ParseTrainingJob, PassesOverFieldsThatItDoesNotKnow) {
+    const Result<TrainingJob> job = parse_training_job(
+        R"({"apiVersion": "stoker.dev/v9", "extra": [1], "metadata": {"managedFields": [{"a": {}}]},
+            "spec": {"trainer": {"image": "a", "later": true}, "new": {}}})");
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ(job->spec.trainer.image, "a");
+}
+
+TEST(ParseTrainingJob, TellsEveryWrongFieldAtOnceWithItsPath) {
+    const Result<TrainingJob> job = parse_training_job(R"({"spec": {
+        "trainer": {"image": 5, "numNodes": 1.5, "command": ["a", 1], "env": ["x"]},
+        "datasets": [{"name": "a", "contract": "exact"}],
+        "cache": {"maxBytes": "lots", "mode": false}}})");
+    ASSERT_FALSE(job);
+    EXPECT_EQ(job.error().code, ErrorCode::kInvalidArgument);
+    for (const std::string expected :
+         {"spec.trainer.image: must be a text",
+          "spec.trainer.numNodes: must be a whole number",
+          "spec.trainer.command: must be a list of texts",
+          "spec.trainer.env[0]: must be an object",
+          "spec.datasets[0].contract: 'exact' is not a choice",
+          "spec.cache.maxBytes: 'lots' is not a quantity",
+          "spec.cache.mode: must be a text"}) {
+        EXPECT_NE(job.error().message.find(expected), std::string::npos)
+            << expected << " is not in " << job.error().message;
+    }
+}
+
+TEST(ParseTrainingJob, TreatsNullAsAbsent) {
+    const Result<TrainingJob> job = parse_training_job(
+        R"({"metadata": null, "spec": {"trainer": {"image": null}, "datasets": null, "cache": null}})");
+    ASSERT_TRUE(job) << job.error().message;
+    EXPECT_EQ(job->spec, TrainingJobSpec{});
+}
+
+TEST(ParseTrainingJob, AnswersGarbageWithAnError) {
+    const std::string deep(10'000, '[');
+    for (const std::string& garbage :
+         {std::string{},
+          std::string{"null"},
+          std::string{"[]"},
+          std::string{"{"},
+          std::string{"{\"a\":\"\\ud800\"}"},
+          std::string{"\xff\xfe"},
+          std::string(3, '\0'),
+          deep}) {
+        const Result<TrainingJob> job = parse_training_job(garbage);
+        if (!job) {
+            EXPECT_EQ(job.error().code, ErrorCode::kInvalidArgument);
+        }
+        EXPECT_TRUE(!job || garbage.starts_with("{\"a\"")) << garbage.substr(0, 20);
+    }
+}
+
+TEST(ParseTrainingJob, RefusesCountsThatDoNotFit) {
+    EXPECT_FALSE(parse_training_job(R"({"spec": {"trainer": {"numNodes": 3000000000}}})"));
+    EXPECT_FALSE(parse_training_job(R"({"spec": {"trainer": {"numNodes": 1e30}}})"));
+    EXPECT_FALSE(parse_training_job(R"({"metadata": {"generation": 99999999999999999999}})"));
+}
+
+TEST(ParseDataset, ReadsSourceVolumeAndSecret) {
+    const Result<Dataset> dataset = parse_dataset(R"({"spec": {
+        "sources": [{"storageUri": "s3://b/p", "endpoint": "http://h", "region": "r",
+                     "pathStyle": false, "secretRef": {"name": "s"},
+                     "volume": {"persistentVolumeClaim": {"claimName": "c"}}}],
+        "format": "Tar", "consistency": {"mode": "TTL", "ttlSeconds": 5},
+        "sharing": {"namespaceSelector": {"matchLabels": {"a": "b"}}},
+        "retention": {"afterLastUseSeconds": 9}},
+        "status": {"totalBytes": 12, "placements": [{"pool": "p", "node": "n", "bytes": 3}]}})");
+    ASSERT_TRUE(dataset) << dataset.error().message;
+    const DatasetSource& source = dataset->spec.sources.at(0);
+    EXPECT_EQ(source.storage_uri, "s3://b/p");
+    EXPECT_EQ(source.path_style, false);
+    EXPECT_EQ(source.secret_ref, "s");
+    EXPECT_EQ(source.volume, (SourceVolume{"c", std::nullopt}));
+    EXPECT_EQ(dataset->spec.format, DatasetFormat::kTar);
+    EXPECT_EQ(dataset->spec.consistency, Consistency::kTtl);
+    EXPECT_TRUE(dataset->spec.has_sharing);
+    EXPECT_EQ(dataset->spec.retention_after_last_use_seconds, 9);
+    EXPECT_EQ(dataset->status.total_bytes, 12);
+    EXPECT_EQ(dataset->status.placements.at(0), (DatasetPlacement{"p", "n", 3, 0}));
+}
+
+TEST(ParseDataset, KnowsAnAbsentPathStyle) {
+    const Result<Dataset> dataset =
+        parse_dataset(R"({"spec": {"sources": [{"storageUri": "s3://b/p"}]}})");
+    ASSERT_TRUE(dataset);
+    EXPECT_FALSE(dataset->spec.sources.at(0).path_style);
+    EXPECT_FALSE(dataset->spec.sources.at(0).volume);
+    EXPECT_FALSE(dataset->spec.has_sharing);
+    EXPECT_FALSE(dataset->status.total_bytes);
+}
+
+TEST(ParseCachePool, ReadsPercentAndPolicy) {
+    const Result<CachePool> pool = parse_cache_pool(R"({"spec": {
+        "nodeSelector": {"a": "b"}, "volume": {"hostPath": {"path": "/mnt"}},
+        "capacityPerNode": "1600Gi", "reservedFree": "20%", "stopPolicy": "Hold"}})");
+    ASSERT_TRUE(pool) << pool.error().message;
+    EXPECT_EQ(pool->spec.capacity_per_node, gib(1600));
+    EXPECT_EQ(pool->spec.reserved_free_percent, 20);
+    EXPECT_EQ(pool->spec.stop_policy, StopPolicy::kHold);
+    EXPECT_EQ(pool->spec.host_path, "/mnt");
+    EXPECT_FALSE(pool->spec.has_csi);
+    EXPECT_EQ(parse_cache_pool("{}")->spec.reserved_free_percent, 15);
+}
+
+TEST(ParseCachePool, RefusesAReserveThatIsNoPercentage) {
+    for (const std::string reserve : {"", "%", "15", "91%", "-1%", "15 %", "1Gi"}) {
+        EXPECT_FALSE(parse_cache_pool(R"({"spec": {"reservedFree": ")" + reserve + "\"}}"))
+            << reserve;
+    }
+}
+
+TEST(ParseCacheQuota, ReadsLimitsAndKnowsWhichAreSet) {
+    const Result<CacheQuota> quota = parse_cache_quota(R"({"spec": {
+        "poolRef": {"name": "p"}, "nominalQuota": "2Ti", "lendingLimit": 5,
+        "fairSharing": {"weight": 2}}})");
+    ASSERT_TRUE(quota) << quota.error().message;
+    EXPECT_EQ(quota->spec.pool_ref, "p");
+    EXPECT_EQ(quota->spec.nominal_quota, gib(2048));
+    EXPECT_EQ(quota->spec.lending_limit, Bytes{5});
+    EXPECT_FALSE(quota->spec.borrowing_limit);
+    EXPECT_EQ(quota->spec.fair_sharing, FairSharingSpec{"2"});
+    EXPECT_FALSE(quota->spec.reclaim);
+}
+
+}  // namespace
+}  // namespace stoker::control
