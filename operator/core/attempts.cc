@@ -1,0 +1,161 @@
+#include "operator/core/attempts.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace stoker::control {
+
+namespace {
+
+bool is_owned(const TrainingJobView& view, const ObjectMeta& meta) {
+    const OwnerReference* owner = meta.controller();
+    return owner != nullptr && owner->uid == view.job.meta.uid;
+}
+
+bool has_ended(const Pod& pod) {
+    return pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+}
+
+bool is_node_lost(const TrainingJobView& view, const std::string& name, WallTime now) {
+    const auto node = std::find_if(view.nodes.begin(), view.nodes.end(), [&](const Node& other) {
+        return other.meta.name == name;
+    });
+    if (node == view.nodes.end()) {
+        return true;
+    }
+    return !node->ready && node->not_ready_since && now - *node->not_ready_since >= kLostNodeAfter;
+}
+
+bool is_lost(const TrainingJobView& view, const Pod& pod, WallTime now) {
+    return !has_ended(pod) && pod.meta.deleting_since && !pod.node_name.empty() &&
+           is_node_lost(view, pod.node_name, now);
+}
+
+// The Job's pods by rank, then name, so that messages do not depend on the order of the view.
+std::vector<const Pod*> pods_of(const std::vector<Pod>& pods, const std::string& job_name) {
+    std::vector<const Pod*> result;
+    for (const Pod& pod : pods) {
+        if (job_name_of(pod) == job_name) {
+            result.push_back(&pod);
+        }
+    }
+    std::sort(result.begin(), result.end(), [](const Pod* a, const Pod* b) {
+        return std::make_tuple(rank_of(*a), a->meta.name) <
+               std::make_tuple(rank_of(*b), b->meta.name);
+    });
+    return result;
+}
+
+std::string waits_for(const Pod& pod) {
+    const std::string& name = pod.meta.name;
+    if (!pod.unschedulable_message.empty()) {
+        return fmt::format("Pod {} waits for a node: {}", name, pod.unschedulable_message);
+    }
+    for (const ContainerState* container : {&pod.sidecar, &pod.trainer}) {
+        const std::string& reason = container->waiting_reason;
+        if (!reason.empty() && reason != "PodInitializing" && reason != "ContainerCreating") {
+            return fmt::format("Pod {} waits: {} {}", name, reason, container->message);
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+Attempts find_attempts(const TrainingJobView& view) {
+    Attempts result;
+    result.number = view.job.status.attempt;
+    std::vector<const Job*> owned;
+    for (const Job& job : view.jobs) {
+        if (is_owned(view, job.meta) && attempt_of(job.meta) > 0) {
+            owned.push_back(&job);
+            result.number = std::max(result.number, attempt_of(job.meta));
+        }
+    }
+    std::sort(owned.begin(), owned.end(), [](const Job* a, const Job* b) {
+        return attempt_of(a->meta) < attempt_of(b->meta);
+    });
+    for (const Job* job : owned) {
+        if (attempt_of(job->meta) == result.number) {
+            result.current = job;
+        } else {
+            result.older.push_back(job);
+        }
+    }
+    return result;
+}
+
+bool older_attempts_are_gone(const TrainingJobView& view, const Attempts& attempts, WallTime now) {
+    const std::string current = job_name(view.job, attempts.number);
+    for (const Pod& pod : view.pods) {
+        if (job_name_of(pod) != current && !has_ended(pod) && !is_lost(view, pod, now)) {
+            return false;
+        }
+    }
+    return std::all_of(attempts.older.begin(), attempts.older.end(), [&](const Job* job) {
+        return !lost_pods(view, job->meta.name, now).empty();
+    });
+}
+
+std::vector<std::string> lost_pods(
+    const TrainingJobView& view, const std::string& job_name, WallTime now) {
+    std::vector<std::string> result;
+    for (const Pod* pod : pods_of(view.pods, job_name)) {
+        if (is_lost(view, *pod, now)) {
+            result.push_back(pod->meta.name);
+        }
+    }
+    return result;
+}
+
+bool was_disrupted(const Job& job, const std::vector<Pod>& pods) {
+    if (job.end && job.end->message.find("DisruptionTarget") != std::string::npos) {
+        return true;
+    }
+    const std::vector<const Pod*> ours = pods_of(pods, job.meta.name);
+    return std::any_of(
+        ours.begin(), ours.end(), [](const Pod* pod) { return !pod->disruption.empty(); });
+}
+
+std::string failure_of(const Job& job, const std::vector<Pod>& pods) {
+    for (const Pod* pod : pods_of(pods, job.meta.name)) {
+        if (!pod->disruption.empty()) {
+            return fmt::format("pod {} was disrupted ({}).", pod->meta.name, pod->disruption);
+        }
+    }
+    for (const Pod* pod : pods_of(pods, job.meta.name)) {
+        if (pod->trainer.exit_code.value_or(0) != 0) {
+            return fmt::format(
+                "rank {} (pod {}) exited with code {} ({}).",
+                rank_of(*pod).value_or(0),
+                pod->meta.name,
+                *pod->trainer.exit_code,
+                pod->trainer.reason);
+        }
+    }
+    const std::string told = job.end ? job.end->message : "";
+    return told.empty() ? "the Job does not say why." : told + ".";
+}
+
+std::string what_pods_wait_for(const std::vector<Pod>& pods, const std::string& job_name) {
+    for (const Pod* pod : pods_of(pods, job_name)) {
+        std::string reason = waits_for(*pod);
+        if (!reason.empty()) {
+            return reason;
+        }
+    }
+    return {};
+}
+
+std::int64_t ranks_running(const Job& attempt, const std::vector<Pod>& pods) {
+    const auto runs = std::ranges::count_if(pods, [&attempt](const Pod& pod) {
+        return job_name_of(pod) == attempt.meta.name &&
+               (pod.phase == PodPhase::kSucceeded || pod.trainer.exit_code == 0 ||
+                (pod.phase == PodPhase::kRunning && pod.ready));
+    });
+    return std::max<std::int64_t>(attempt.ready + attempt.succeeded, runs);
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/core/training_job_view.h"
+
+// Which Job is which attempt of a TrainingJob, and how its pods are. Pure.
+namespace stoker::control {
+
+struct Attempts {
+    std::int64_t number = 0;        // of the attempt that is, or should be, there; 0: none yet
+    const Job* current = nullptr;   // its Job, if it is there; points into the view
+    std::vector<const Job*> older;  // Jobs of attempts before it, by number
+};
+
+// The newest attempt that status or a Job knows of.
+Attempts find_attempts(const TrainingJobView& view);
+
+// Whether nothing of an older attempt can still run. Pods that wait for their end on a lost node do
+// not count: the node may never come back.
+bool older_attempts_are_gone(const TrainingJobView& view, const Attempts& attempts, WallTime now);
+
+// Names of the Job's pods that are to end but cannot, because their node is gone or not ready for
+// kLostNodeAfter.
+std::vector<std::string> lost_pods(
+    const TrainingJobView& view, const std::string& job_name, WallTime now);
+
+// Whether the Job failed for something outside the training: drain, preemption, eviction, a lost
+// node.
+bool was_disrupted(const Job& job, const std::vector<Pod>& pods);
+
+// "rank 1 (pod x) exited with code 137 (OOMKilled)." from its pods, else what the Job controller
+// says.
+std::string failure_of(const Job& job, const std::vector<Pod>& pods);
+
+// The first thing that a pod of the Job waits for, lowest rank first: "Pod x waits for a node: 0/3
+// nodes ..."; or nothing.
+std::string what_pods_wait_for(const std::vector<Pod>& pods, const std::string& job_name);
+
+// Pods of an attempt that train or have ended well. A rank counts until its trainer has ended: its
+// pod is not ready any more while the sidecar stops, but nothing is missing.
+std::int64_t ranks_running(const Job& attempt, const std::vector<Pod>& pods);
+
+}  // namespace stoker::control

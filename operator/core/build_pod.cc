@@ -1,0 +1,347 @@
+#include "operator/core/build_pod.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "operator/api/pod.h"
+#include "operator/api/sidecar_config.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr std::string_view kNodeVolume = "stoker-node";
+constexpr std::string_view kRunVolume = "stoker-run";
+constexpr std::string_view kTokenVolume = "stoker-token";
+constexpr std::string_view kOriginVolume = "stoker-origin";
+constexpr std::string_view kCredentialsVolume = "stoker-credentials";
+constexpr std::string_view kNoTokenVolume = "stoker-no-token";
+constexpr std::string_view kSharedMemoryVolume = "stoker-shm";
+constexpr std::string_view kSharedMemoryPath = "/dev/shm";
+constexpr std::string_view kApiTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount";
+constexpr std::string_view kFileScheme = "file://";
+constexpr std::string_view kRankField =
+    "metadata.annotations['batch.kubernetes.io/job-completion-index']";
+
+bool has_cache(const JobInput& input) {
+    return !input.pool.name.empty();
+}
+
+std::string path_of(std::string_view directory, const std::string& name) {
+    return fmt::format("{}/{}", directory, name);
+}
+
+// Datasets are numbered in volume names, because their own names may be too long for that.
+std::string numbered_volume(
+    std::string_view prefix, const JobInput& input, const ResolvedDataset& dataset) {
+    return fmt::format("{}-{}", prefix, &dataset - input.datasets.data());
+}
+
+bool is_directory(const ResolvedDataset& dataset) {
+    return dataset.source.volume.has_value();
+}
+
+OriginConfig origin_of(const ResolvedDataset& dataset) {
+    const DatasetSource& source = dataset.source;
+    OriginConfig result;
+    result.uri = source.storage_uri;
+    if (is_directory(dataset)) {
+        // The volume is mounted whole, so the path in the URI goes on from there.
+        result.uri = fmt::format(
+            "{}{}{}",
+            kFileScheme,
+            path_of(kOriginDirectory, dataset.name),
+            source.storage_uri.substr(kFileScheme.size()));
+    }
+    result.endpoint = source.endpoint;
+    result.region = source.region;
+    result.path_style = source.path_style.value_or(!source.endpoint.empty());
+    if (source.secret_ref) {
+        result.credentials_directory = path_of(kCredentialsDirectory, dataset.name);
+    }
+    return result;
+}
+
+std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
+    std::vector<DatasetConfig> result;
+    for (const ResolvedDataset& dataset : input.datasets) {
+        const std::string directory =
+            has_cache(input) ? path_of(kNodeDirectory, dataset.name) : std::string{};
+        result.push_back({dataset.name, dataset.uid, directory, origin_of(dataset)});
+    }
+    return result;
+}
+
+void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (!dataset.source.secret_ref) {
+            continue;
+        }
+        const std::string& secret = *dataset.source.secret_ref;
+        for (const std::string key : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}) {
+            env.push_back({key, "", from_secret(secret, key, false)});
+        }
+        env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret, "AWS_SESSION_TOKEN", true)});
+        return;  // resolve_datasets() lets only one Secret through
+    }
+}
+
+// The kubelet reads $(NAME) and $$ in values; a key at the origin may have both.
+std::string literal(const std::string& text) {
+    std::string result;
+    for (const char c : text) {
+        result += c;
+        if (c == '$') {
+            result += c;
+        }
+    }
+    return result;
+}
+
+// Without the variables that the user has set.
+void drop_what_the_user_set(const TrainingJob& job, std::vector<EnvVar>& env) {
+    std::set<std::string> taken;
+    for (const EnvVar& variable : job.spec.trainer.env) {
+        taken.insert(variable.name);
+    }
+    std::erase_if(env, [&](const EnvVar& variable) { return taken.contains(variable.name); });
+}
+
+std::vector<EnvVar> identity_env() {
+    return {
+        {"POD_NAMESPACE", "", from_field("metadata.namespace")},
+        {"POD_NAME", "", from_field("metadata.name")},
+        {"NODE_NAME", "", from_field("spec.nodeName")}};
+}
+
+// The node directories and the directories that are origins.
+void add_dataset_mounts(const JobInput& input, bool is_sidecar, ContainerManifest& container) {
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (has_cache(input)) {
+            container.mounts.push_back(
+                {std::string{kNodeVolume},
+                 path_of(kNodeDirectory, dataset.name),
+                 fmt::format("{}/{}", input.job.meta.ns, dataset.uid),
+                 !is_sidecar});
+        }
+        if (is_directory(dataset)) {
+            container.mounts.push_back(
+                {numbered_volume(kOriginVolume, input, dataset),
+                 path_of(kOriginDirectory, dataset.name),
+                 "",
+                 true});
+        }
+    }
+}
+
+std::vector<EnvVar> sidecar_env(const JobInput& input) {
+    std::vector<EnvVar> result = identity_env();
+    result.push_back({"STOKER_SIDECAR_CONFIG", literal(to_json(sidecar_config(input))), {}});
+    if (!input.settings.control_ca_pem.empty()) {
+        result.push_back({"STOKER_CONTROL_CA", input.settings.control_ca_pem, {}});
+    }
+    return result;
+}
+
+std::vector<MountManifest> sidecar_mounts(const JobInput& input) {
+    std::vector<MountManifest> result = {
+        {std::string{kRunVolume}, std::string{kRunDirectory}, "", false},
+        {std::string{kTokenVolume}, std::string{kTokenDirectory}, "", true}};
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (dataset.source.secret_ref) {
+            result.push_back(
+                {numbered_volume(kCredentialsVolume, input, dataset),
+                 path_of(kCredentialsDirectory, dataset.name),
+                 "",
+                 true});
+        }
+    }
+    if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {
+        // The token is the trainer's; a mount at its place keeps it from the sidecar.
+        result.push_back({std::string{kNoTokenVolume}, std::string{kApiTokenPath}, "", true});
+    }
+    return result;
+}
+
+ContainerManifest build_sidecar(const JobInput& input) {
+    const JobSettings& settings = input.settings;
+    ContainerManifest result;
+    result.name = kSidecarContainer;
+    result.image = settings.sidecar_image;
+    result.image_pull_policy = settings.sidecar_image_pull_policy;
+    result.env = sidecar_env(input);
+    result.resources = settings.sidecar_resources;
+    result.mounts = sidecar_mounts(input);
+    add_dataset_mounts(input, true, result);
+    result.restricted = true;
+    result.always_running = true;
+    result.http_port = settings.sidecar_http_port;
+    result.startup_probe = StartupProbe{"/readyz", settings.sidecar_http_port};
+    return result;
+}
+
+std::vector<EnvVar> trainer_env(const JobInput& input) {
+    std::vector<EnvVar> result = rendezvous_env(input.job, input.attempt);
+    add_credentials(input, result);
+    drop_what_the_user_set(input.job, result);
+    if (has_cache(input)) {
+        result.push_back({"STOKER_SOCKET", std::string{kSocketPath}, {}});
+    }
+    result.push_back({"STOKER_DATASETS", literal(to_json(dataset_configs(input))), {}});
+    result.push_back({"STOKER_ATTEMPT", std::to_string(input.attempt), {}});
+    const std::vector<EnvVar>& users = input.job.spec.trainer.env;
+    result.insert(result.end(), users.begin(), users.end());
+    return result;
+}
+
+bool user_mounts_shared_memory(const TrainingJob& job) {
+    const std::vector<std::string>& paths = job.spec.pod_template.trainer.volume_mount_paths;
+    return std::find(paths.begin(), paths.end(), kSharedMemoryPath) != paths.end();
+}
+
+ContainerManifest build_trainer(const JobInput& input) {
+    const TrainerSpec& trainer = input.job.spec.trainer;
+    const TrainerOverlay& overlay = input.job.spec.pod_template.trainer;
+    ContainerManifest result;
+    result.name = kTrainerContainer;
+    result.image = trainer.image;
+    result.image_pull_policy = overlay.image_pull_policy;
+    result.command = trainer.command;
+    result.args = trainer.args;
+    result.working_dir = overlay.working_dir;
+    result.env = trainer_env(input);
+    result.env_from = overlay.env_from;
+    result.ports = overlay.ports;
+    result.resources = trainer.resources;
+    result.user_mounts = overlay.volume_mounts;
+    result.security_context = overlay.security_context;
+    if (has_cache(input)) {
+        // Read-only is enough to connect to a socket.
+        result.mounts.push_back({std::string{kRunVolume}, std::string{kRunDirectory}, "", true});
+    }
+    add_dataset_mounts(input, false, result);
+    if (!user_mounts_shared_memory(input.job)) {
+        result.mounts.push_back(
+            {std::string{kSharedMemoryVolume}, std::string{kSharedMemoryPath}, "", false});
+    }
+    return result;
+}
+
+VolumeManifest build_origin_volume(const JobInput& input, const ResolvedDataset& dataset) {
+    const SourceVolume volume = dataset.source.volume.value_or(SourceVolume{});
+    VolumeManifest result;
+    result.name = numbered_volume(kOriginVolume, input, dataset);
+    if (volume.claim_name) {
+        result.source = ClaimVolume{*volume.claim_name, true};
+    } else {
+        result.source = HostPathVolume{volume.host_path.value_or(""), true};
+    }
+    return result;
+}
+
+std::vector<VolumeManifest> build_volumes(const JobInput& input) {
+    std::vector<VolumeManifest> result;
+    if (has_cache(input)) {
+        result.push_back({std::string{kNodeVolume}, HostPathVolume{input.pool.host_path, false}});
+        result.push_back({std::string{kRunVolume}, EmptyDirVolume{}});
+        result.push_back({std::string{kTokenVolume}, TokenVolume{std::string{kTokenAudience}}});
+        for (const ResolvedDataset& dataset : input.datasets) {
+            if (dataset.source.secret_ref) {
+                result.push_back(
+                    {numbered_volume(kCredentialsVolume, input, dataset),
+                     SecretVolume{*dataset.source.secret_ref}});
+            }
+        }
+        if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {
+            result.push_back({std::string{kNoTokenVolume}, EmptyDirVolume{}});
+        }
+    }
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (is_directory(dataset)) {
+            result.push_back(build_origin_volume(input, dataset));
+        }
+    }
+    if (!user_mounts_shared_memory(input.job)) {
+        result.push_back(
+            {std::string{kSharedMemoryVolume},
+             EmptyDirVolume{true, input.settings.shared_memory_size}});
+    }
+    return result;
+}
+
+void overlay_scheduling(const PodOverlay& overlay, PodManifest& pod) {
+    pod.node_selector = overlay.node_selector;
+    pod.affinity = overlay.affinity;
+    pod.tolerations = overlay.tolerations;
+    pod.topology_spread_constraints = overlay.topology_spread_constraints;
+    pod.priority_class_name = overlay.priority_class_name;
+    pod.scheduler_name = overlay.scheduler_name;
+    pod.runtime_class_name = overlay.runtime_class_name;
+    pod.image_pull_secrets = overlay.image_pull_secrets;
+}
+
+}  // namespace
+
+std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt) {
+    const std::string address = fmt::format("{}-0.{}", job_name(job, attempt), service_name(job));
+    const std::string port = std::to_string(kRendezvousPort);
+    const std::int64_t processes = processes_per_node(job.spec.trainer);
+    const std::string nodes = std::to_string(job.spec.trainer.node_count);
+    std::vector<EnvVar> result = {
+        {"PET_NNODES", nodes, {}},
+        {"PET_NPROC_PER_NODE", std::to_string(processes), {}},
+        {"PET_NODE_RANK", "", from_field(kRankField)},
+        {"PET_MASTER_ADDR", address, {}},
+        {"PET_MASTER_PORT", port, {}},
+        {"MASTER_ADDR", address, {}},
+        {"MASTER_PORT", port, {}},
+        {"PYTHONUNBUFFERED", "1", {}}};
+    if (processes == 1) {
+        result.push_back({"WORLD_SIZE", nodes, {}});
+        result.push_back({"RANK", "", from_field(kRankField)});
+    }
+    return result;
+}
+
+SidecarConfig sidecar_config(const JobInput& input) {
+    SidecarConfig result;
+    result.socket = kSocketPath;
+    result.datasets = dataset_configs(input);
+    result.window_bytes = input.settings.window_bytes;
+    result.reserved_free_percent = input.pool.reserved_free_percent;
+    result.http_listen = fmt::format("[::]:{}", input.settings.sidecar_http_port);
+    result.control_endpoint = input.settings.control_address;
+    result.control_token_file = fmt::format("{}/token", kTokenDirectory);
+    result.training_job = input.job.meta.name;
+    result.training_job_uid = input.job.meta.uid;
+    return result;
+}
+
+PodManifest build_pod(const JobInput& input) {
+    const PodOverlay& overlay = input.job.spec.pod_template;
+    PodManifest result;
+    result.labels = overlay.labels;
+    result.annotations = overlay.annotations;
+    if (has_cache(input)) {
+        result.init_containers = {build_sidecar(input)};
+        result.supplemental_group = kSidecarGroup;
+    }
+    result.user_init_containers = overlay.init_containers;
+    result.trainer = build_trainer(input);
+    result.volumes = build_volumes(input);
+    result.user_volumes = overlay.volumes;
+    result.service_account_name = overlay.service_account_name;
+    result.automount_service_account_token =
+        overlay.automount_service_account_token.value_or(false);
+    result.security_context = overlay.security_context;
+    result.termination_grace_period_seconds =
+        overlay.termination_grace_period_seconds.value_or(input.settings.grace_period_seconds);
+    result.host_ipc = overlay.host_ipc;
+    result.subdomain = service_name(input.job);
+    overlay_scheduling(overlay, result);
+    return result;
+}
+
+}  // namespace stoker::control

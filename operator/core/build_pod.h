@@ -1,0 +1,34 @@
+#pragma once
+
+#include "operator/api/sidecar_config.h"
+#include "operator/core/build_job.h"
+
+namespace stoker::control {
+
+// Paths inside the containers, the same in sidecar and trainer.
+inline constexpr std::string_view kRunDirectory = "/stoker/run";    // sockets
+inline constexpr std::string_view kNodeDirectory = "/stoker/node";  // + "/" + dataset name
+inline constexpr std::string_view kOriginDirectory = "/stoker/origin";
+inline constexpr std::string_view kTokenDirectory = "/stoker/token";
+inline constexpr std::string_view kCredentialsDirectory = "/stoker/credentials";
+inline constexpr std::string_view kSocketPath = "/stoker/run/stoker.sock";
+inline constexpr std::string_view kTokenAudience = "stoker.dev";
+inline constexpr std::int64_t kSidecarGroup = 65532;
+
+// The pod of one rank: sidecar first, then the user's init containers, then the trainer. Part of
+// build_job().
+//
+// The node directory of a dataset is <pool>/<namespace>/<uid>, mounted by subPath, so that a pod
+// reaches its own datasets and no other namespace's. The kubelet makes it with the mode of <pool>,
+// which is prepared for group 65532.
+PodManifest build_pod(const JobInput& input);
+
+// What the sidecar is told.
+SidecarConfig sidecar_config(const JobInput& input);
+
+// The environment that torchrun and hand-written scripts expect, in both families of names, without
+// what the user set. RANK and WORLD_SIZE only with one process in each pod: with more, torchrun
+// computes them for each process.
+std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt);
+
+}  // namespace stoker::control

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "operator/api/agent_report.h"
+#include "operator/api/cache_pool.h"
+#include "operator/api/cache_quota.h"
+#include "operator/api/dataset.h"
+#include "operator/api/node.h"
+#include "operator/api/pod.h"
+#include "operator/api/training_job.h"
+#include "operator/core/moment.h"
+#include "operator/core/plan_grants.h"
+#include "operator/core/resolve.h"
+
+// From objects and reports to what the planner of grants looks at. Pure; the order of the lists
+// does not matter.
+namespace stoker::control {
+
+// A TrainingJob with what its spec names.
+struct JobUse {
+    TrainingJob job;
+    ResolvedDatasets datasets;
+    ResolvedPool pool;
+    std::vector<Pod> pods;  // with its kJobLabel
+
+    // Whether it may hold grants: started, not ended, not suspended, with a pool.
+    [[nodiscard]] bool is_active() const;
+};
+
+struct ClusterView {
+    std::vector<CachePool> pools;
+    std::vector<CacheQuota> quotas;
+    std::vector<Node> nodes;
+    std::vector<Dataset> datasets;
+    std::vector<JobUse> jobs;
+    std::vector<AgentReport> reports;
+    std::vector<AgentGrant> last_grants;  // of the last plan; empty after a restart
+    std::uint32_t grant_seconds = 60;
+};
+
+// Whether a node belongs to a pool: it has every label of the selector.
+bool matches(const TextMap& selector, const TextMap& labels);
+
+std::vector<PoolNode> pool_nodes(
+    const std::vector<CachePool>& pools, const std::vector<Node>& nodes);
+
+// Whether another quota of the same namespace and pool is in force instead: the oldest one is, by
+// name where they are of one age.
+bool is_duplicate(const CacheQuota& quota, const std::vector<CacheQuota>& quotas);
+
+// The quotas in force: valid, not being deleted, the oldest of each namespace and pool.
+std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas);
+
+// What is on the nodes: told by leaders that were heard of lately, else what the Datasets' status
+// remembers of nodes that still exist.
+std::vector<Holding> find_holdings(const ClusterView& cluster, const Moment& now);
+
+// The whole input of plan_grants().
+AllocationView view_allocation(const ClusterView& cluster, const Moment& now);
+
+}  // namespace stoker::control

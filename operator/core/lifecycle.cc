@@ -1,0 +1,442 @@
+#include "operator/core/lifecycle.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "operator/core/attempts.h"
+#include "operator/core/validate.h"
+
+namespace stoker::control {
+
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Duration kFirstDelay = seconds{10};
+constexpr Duration kLongestDelay = seconds{360};
+
+// What the rules below look at.
+struct Facts {
+    const TrainingJobView& view;
+    const Moment& now;
+    Attempts attempts;
+};
+
+using Verdict = std::optional<Lifecycle>;
+using Rule = Verdict (*)(const Facts&);
+
+const TrainingJobSpec& spec_of(const Facts& facts) {
+    return facts.view.job.spec;
+}
+
+bool is_queued_kind(const Facts& facts) {
+    return facts.view.job.meta.labels.contains(std::string{kQueueLabel});
+}
+
+// The lifecycle as status tells it, to be changed by a rule.
+Lifecycle as_before(const Facts& facts, JobState state, std::string message) {
+    const TrainingJobStatus& status = facts.view.job.status;
+    Lifecycle result;
+    result.state = state;
+    result.message = std::move(message);
+    result.attempt = facts.attempts.number;
+    result.restarts = status.restarts;
+    result.start_time = status.start_time;
+    result.completion_time = status.completion_time;
+    result.last_restart_time = status.last_restart_time;
+    const Job* current = facts.attempts.current;
+    if (!result.start_time && current != nullptr && !current->suspend) {
+        result.start_time = current->start_time;
+    }
+    return result;
+}
+
+// Waiting in the middle of a restart: what status says of its cause stands, else `message`.
+Lifecycle still_restarting(const Facts& facts, std::string message) {
+    const Condition* told = find_condition(facts.view.job.status.conditions, "Finished");
+    if (told != nullptr && told->reason == to_string(JobState::kRestarting)) {
+        message = told->message;
+    }
+    return as_before(facts, JobState::kRestarting, std::move(message));
+}
+
+void wake_at(Lifecycle& lifecycle, WallTime due, WallTime now) {
+    const Duration wait = std::max(due - now, Duration::zero());
+    lifecycle.wake_after = std::min(lifecycle.wake_after.value_or(wait), wait);
+}
+
+// When the job's time is over, or nothing.
+std::optional<WallTime> deadline_of(const Facts& facts, const std::optional<WallTime>& start) {
+    const std::optional<std::int64_t> limit = spec_of(facts).run_policy.active_deadline_seconds;
+    return limit && start ? std::optional(*start + seconds{*limit}) : std::nullopt;
+}
+
+DeleteJob deletion_of(const Job& job) {
+    return {job.meta.name, job.meta.uid};
+}
+
+void delete_unless_deleting(const Job& job, Lifecycle& lifecycle) {
+    if (!job.meta.deleting_since) {
+        lifecycle.actions.emplace_back(deletion_of(job));
+    }
+}
+
+Verdict stay_finished(const Facts& facts) {
+    const TrainingJobStatus& status = facts.view.job.status;
+    const bool complete = is_true(status.conditions, "Complete");
+    if (!complete && !is_true(status.conditions, "Failed")) {
+        return std::nullopt;
+    }
+    const Condition* told = find_condition(status.conditions, complete ? "Complete" : "Failed");
+    Lifecycle result =
+        as_before(facts, complete ? JobState::kComplete : JobState::kFailed, told->message);
+    result.failure = complete ? "" : told->reason;
+    const Job* current = facts.attempts.current;
+    if (current != nullptr && !current->end) {
+        delete_unless_deleting(*current, result);  // stopped by the deadline
+    }
+    for (const Job* older : facts.attempts.older) {
+        delete_unless_deleting(*older, result);
+    }
+    const std::optional<std::int64_t> ttl = spec_of(facts).run_policy.ttl_seconds_after_finished;
+    if (ttl && status.completion_time) {
+        const WallTime due = *status.completion_time + seconds{*ttl};
+        if (due <= facts.now.wall) {
+            result.actions.emplace_back(DeleteTrainingJob{facts.view.job.meta.uid});
+        } else {
+            wake_at(result, due, facts.now.wall);
+        }
+    }
+    return result;
+}
+
+Verdict refuse_invalid(const Facts& facts) {
+    const std::vector<FieldError> errors = validate(facts.view.job);
+    if (errors.empty()) {
+        return std::nullopt;
+    }
+    return as_before(facts, JobState::kInvalid, to_string(errors));
+}
+
+Verdict respect_foreign_names(const Facts& facts) {
+    const TrainingJobView& view = facts.view;
+    const auto is_foreign = [&](const ObjectMeta& meta) {
+        const OwnerReference* owner = meta.controller();
+        return owner == nullptr || owner->uid != view.job.meta.uid;
+    };
+    // What a deleted TrainingJob of our name has left is on its way out.
+    const auto is_leaving = [&](const ObjectMeta& meta) {
+        const OwnerReference* owner = meta.controller();
+        return meta.deleting_since || (owner != nullptr && owner->kind == "TrainingJob" &&
+                                       owner->name == view.job.meta.name);
+    };
+    std::string taken;
+    bool leaving = false;
+    if (view.service && is_foreign(*view.service)) {
+        taken = "Service " + view.service->name;
+        leaving = is_leaving(*view.service);
+    }
+    const std::string wanted = job_name(view.job, std::max<std::int64_t>(facts.attempts.number, 1));
+    for (const Job& job : view.jobs) {
+        if (job.meta.name == wanted && is_foreign(job.meta)) {
+            taken = "Job " + job.meta.name;
+            leaving = is_leaving(job.meta);
+        }
+    }
+    if (taken.empty()) {
+        return std::nullopt;
+    }
+    return leaving ? as_before(facts, JobState::kWaiting, taken + " of an earlier job is leaving.")
+                   : as_before(
+                         facts,
+                         JobState::kNameTaken,
+                         taken +
+                             " exists and belongs to somebody else; delete it, or choose "
+                             "another name.");
+}
+
+Lifecycle fail_now(const Facts& facts, std::string failure, std::string message) {
+    Lifecycle result = as_before(facts, JobState::kFailed, std::move(message));
+    result.failure = std::move(failure);
+    result.completion_time = facts.now.wall;
+    const Job* current = facts.attempts.current;
+    if (current != nullptr && !current->end) {
+        delete_unless_deleting(*current, result);
+    }
+    return result;
+}
+
+Lifecycle fail_for_deadline(const Facts& facts) {
+    return fail_now(
+        facts,
+        "DeadlineExceeded",
+        fmt::format(
+            "The job ran longer than activeDeadlineSeconds ({}).",
+            spec_of(facts).run_policy.active_deadline_seconds.value_or(0)));
+}
+
+Verdict keep_the_deadline(const Facts& facts) {
+    const Lifecycle before = as_before(facts, JobState::kRunning, "");
+    const std::optional<WallTime> deadline = deadline_of(facts, before.start_time);
+    const Job* current = facts.attempts.current;
+    const bool succeeded = current != nullptr && current->end && current->end->succeeded;
+    if (!deadline || *deadline > facts.now.wall || succeeded) {
+        return std::nullopt;
+    }
+    return fail_for_deadline(facts);
+}
+
+Verdict take_success(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    if (current == nullptr || !current->end || !current->end->succeeded) {
+        return std::nullopt;
+    }
+    Lifecycle result = as_before(
+        facts,
+        JobState::kComplete,
+        fmt::format("All ranks succeeded in attempt {}.", facts.attempts.number));
+    result.completion_time = current->end->at.value_or(facts.now.wall);
+    return result;
+}
+
+// All ranks stop; the next attempt starts when they are gone.
+Lifecycle restart(const Facts& facts, std::string message, bool counts) {
+    Lifecycle result = as_before(facts, JobState::kRestarting, std::move(message));
+    delete_unless_deleting(*facts.attempts.current, result);
+    result.attempt = facts.attempts.number + 1;
+    result.restarts += counts ? 1 : 0;
+    result.last_restart_time = facts.now.wall;
+    return result;
+}
+
+Verdict answer_failure(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    if (current == nullptr || !current->end) {
+        return std::nullopt;
+    }
+    if (current->end->reason == "DeadlineExceeded") {
+        return fail_for_deadline(facts);
+    }
+    const bool disrupted = was_disrupted(*current, facts.view.pods);
+    const std::string cause = fmt::format(
+        "Attempt {} failed: {}", facts.attempts.number, failure_of(*current, facts.view.pods));
+    if (facts.attempts.number >= kAttemptMax) {
+        return fail_now(facts, "AttemptsExhausted", cause);
+    }
+    const std::int64_t limit = spec_of(facts).run_policy.backoff_limit;
+    if (!disrupted && facts.view.job.status.restarts >= limit) {
+        return fail_now(
+            facts,
+            "BackoffLimitExceeded",
+            fmt::format("{} No restart is left (backoffLimit {}).", cause, limit));
+    }
+    return restart(facts, cause + " All ranks start again.", !disrupted);
+}
+
+Verdict leave_lost_nodes(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    if (current == nullptr || current->meta.deleting_since) {
+        return std::nullopt;
+    }
+    const std::vector<std::string> lost = lost_pods(facts.view, current->meta.name, facts.now.wall);
+    if (lost.empty()) {
+        return std::nullopt;
+    }
+    return restart(
+        facts,
+        fmt::format("Pod {} was lost with its node. All ranks start again.", lost.front()),
+        false);
+}
+
+Verdict stand_still(const Facts& facts) {
+    if (!spec_of(facts).suspend) {
+        return std::nullopt;
+    }
+    Lifecycle result = as_before(facts, JobState::kSuspended, "spec.suspend is true.");
+    const Job* current = facts.attempts.current;
+    if (current == nullptr || current->meta.deleting_since) {
+        return result;
+    }
+    if (is_queued_kind(facts)) {
+        // Kueue would let an admitted Job go on; without the Job it lets the quota go.
+        result.actions.emplace_back(deletion_of(*current));
+    } else if (!current->suspend) {
+        result.actions.emplace_back(SuspendJob{current->meta.name, true});
+    }
+    return result;
+}
+
+Verdict wait_for_older_attempts(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    Lifecycle result = still_restarting(facts, "The pods of the attempt before are being stopped.");
+    for (const Job* older : facts.attempts.older) {
+        delete_unless_deleting(*older, result);
+    }
+    const bool current_leaves = current != nullptr && current->meta.deleting_since;
+    const bool current_is_blocked =
+        current == nullptr && !older_attempts_are_gone(facts.view, facts.attempts, facts.now.wall);
+    if (result.actions.empty() && !current_leaves && !current_is_blocked) {
+        return std::nullopt;
+    }
+    result.wake_after = kLostNodeAfter;
+    return result;
+}
+
+Verdict wait_for_what_is_missing(const Facts& facts) {
+    if (facts.attempts.current != nullptr) {
+        return std::nullopt;
+    }
+    const TrainingJobView& view = facts.view;
+    if (!view.datasets.obstacle.empty()) {
+        return as_before(facts, JobState::kWaiting, view.datasets.obstacle.message);
+    }
+    if (view.pool.waits) {
+        return as_before(facts, JobState::kWaiting, view.pool.obstacle.message);
+    }
+    return std::nullopt;
+}
+
+Verdict wait_before_restarting(const Facts& facts) {
+    const TrainingJobStatus& status = facts.view.job.status;
+    if (facts.attempts.current != nullptr || !status.last_restart_time) {
+        return std::nullopt;
+    }
+    const WallTime due = *status.last_restart_time + restart_delay(status.restarts);
+    if (due <= facts.now.wall) {
+        return std::nullopt;
+    }
+    Lifecycle result = still_restarting(
+        facts, fmt::format("Attempt {} starts at the end of a pause.", facts.attempts.number));
+    wake_at(result, due, facts.now.wall);
+    return result;
+}
+
+JobInput input_of(const Facts& facts, std::int64_t attempt) {
+    const TrainingJobView& view = facts.view;
+    JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, attempt, {}, {}};
+    input.preferred_nodes = preferred_nodes(view.datasets.datasets, view.pool.name, view.holdings);
+    const std::optional<std::int64_t> limit = view.job.spec.run_policy.active_deadline_seconds;
+    if (limit) {
+        const WallTime start = view.job.status.start_time.value_or(facts.now.wall);
+        const auto used = std::chrono::floor<seconds>(facts.now.wall - start).count();
+        input.active_deadline_seconds = std::max<std::int64_t>(*limit - used, 1);
+    }
+    return input;
+}
+
+Verdict start(const Facts& facts) {
+    if (facts.attempts.current != nullptr) {
+        return std::nullopt;
+    }
+    Lifecycle result = as_before(facts, JobState::kStarting, "The pods are being created.");
+    result.attempt = std::max<std::int64_t>(facts.attempts.number, 1);
+    if (!facts.view.service) {
+        result.actions.emplace_back(CreateService{build_service(facts.view.job)});
+    }
+    result.actions.emplace_back(CreateJob{build_job(input_of(facts, result.attempt))});
+    return result;
+}
+
+// A Job that we suspended goes on when its pods would still be the same, else the next attempt
+// takes its place.
+Verdict resume(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    if (!current->suspend || is_queued_kind(facts) || !facts.view.datasets.obstacle.empty()) {
+        return std::nullopt;
+    }
+    const std::string& built_from =
+        value_or_empty(current->meta.annotations, std::string{kDigestAnnotation});
+    if (built_from == template_digest(input_of(facts, facts.attempts.number))) {
+        Lifecycle result = as_before(facts, JobState::kStarting, "The job goes on.");
+        result.actions.emplace_back(SuspendJob{current->meta.name, false});
+        return result;
+    }
+    Lifecycle result =
+        as_before(facts, JobState::kRestarting, "The job was changed while it was suspended.");
+    result.actions.emplace_back(deletion_of(*current));
+    result.attempt = facts.attempts.number + 1;
+    return result;
+}
+
+Verdict watch(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    if (current->suspend) {
+        return is_queued_kind(facts)
+                   ? as_before(facts, JobState::kQueued, "Kueue has not admitted the job yet.")
+                   : as_before(facts, JobState::kSuspended, facts.view.datasets.obstacle.message);
+    }
+    const std::int64_t wanted = spec_of(facts).trainer.node_count;
+    Lifecycle result =
+        ranks_running(*current, facts.view.pods) >= wanted
+            ? as_before(facts, JobState::kRunning, fmt::format("All {} ranks run.", wanted))
+            : as_before(
+                  facts,
+                  JobState::kStarting,
+                  fmt::format(
+                      "{} of {} ranks run. {}",
+                      ranks_running(*current, facts.view.pods),
+                      wanted,
+                      what_pods_wait_for(facts.view.pods, current->meta.name)));
+    if (!facts.view.service) {
+        result.actions.emplace_back(CreateService{build_service(facts.view.job)});
+    }
+    if (const auto deadline = deadline_of(facts, result.start_time)) {
+        wake_at(result, *deadline, facts.now.wall);
+    }
+    const std::vector<Pod>& pods = facts.view.pods;
+    if (std::any_of(pods.begin(), pods.end(), [](const Pod& pod) {
+            return pod.meta.deleting_since.has_value();
+        })) {
+        wake_at(result, facts.now.wall + kLostNodeAfter, facts.now.wall);
+    }
+    return result;
+}
+
+constexpr std::array<Rule, 14> kRules = {
+    stay_finished,
+    refuse_invalid,
+    respect_foreign_names,
+    keep_the_deadline,
+    take_success,
+    answer_failure,
+    stand_still,
+    leave_lost_nodes,
+    wait_for_older_attempts,
+    wait_for_what_is_missing,
+    wait_before_restarting,
+    start,
+    resume,
+    watch,
+};
+
+}  // namespace
+
+Duration restart_delay(std::int64_t restarts) {
+    if (restarts <= 1) {
+        return Duration::zero();
+    }
+    Duration delay = kFirstDelay;
+    for (std::int64_t i = 2; i < restarts && delay < kLongestDelay; ++i) {
+        delay *= 2;
+    }
+    return std::min(delay, kLongestDelay);
+}
+
+Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now) {
+    const Facts facts{view, now, find_attempts(view)};
+    for (const Rule rule : kRules) {
+        if (Verdict verdict = rule(facts)) {
+            if (verdict->state == JobState::kStarting && !view.trouble.empty()) {
+                verdict->message = view.trouble;
+            }
+            return *std::move(verdict);
+        }
+    }
+    return as_before(facts, JobState::kWaiting, "");  // not reached: watch() always speaks
+}
+
+}  // namespace stoker::control

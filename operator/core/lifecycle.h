@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "operator/api/job_manifest.h"
+#include "operator/core/job_state.h"
+#include "operator/core/moment.h"
+#include "operator/core/training_job_view.h"
+
+// Where a TrainingJob stands, and what must be done next. Pure.
+namespace stoker::control {
+
+// What to do, in this order. Each is safe to repeat.
+struct CreateService {
+    ServiceManifest service;
+
+    bool operator==(const CreateService&) const = default;
+};
+
+// "Already exists" is success. Not an apply: a Job's template cannot change.
+struct CreateJob {
+    JobManifest job;
+
+    bool operator==(const CreateJob&) const = default;
+};
+
+struct SuspendJob {
+    std::string name;
+    bool suspend = false;
+
+    bool operator==(const SuspendJob&) const = default;
+};
+
+// In the foreground and only with this uid: the Job is gone when its pods are. "Not found" is
+// success.
+struct DeleteJob {
+    std::string name;
+    std::string uid;
+
+    bool operator==(const DeleteJob&) const = default;
+};
+
+// The TrainingJob itself, when its time after the end is over.
+struct DeleteTrainingJob {
+    std::string uid;
+
+    bool operator==(const DeleteTrainingJob&) const = default;
+};
+
+using Action = std::variant<CreateService, CreateJob, SuspendJob, DeleteJob, DeleteTrainingJob>;
+
+struct Lifecycle {
+    JobState state = JobState::kWaiting;
+    std::string
+        failure;  // of kFailed: "BackoffLimitExceeded", "DeadlineExceeded", "AttemptsExhausted"
+    std::string message;  // one sentence for people
+    std::int64_t attempt = 0;
+    std::int64_t restarts = 0;
+    std::optional<WallTime> start_time;
+    std::optional<WallTime> completion_time;
+    std::optional<WallTime> last_restart_time;
+    std::vector<Action> actions;
+    std::optional<Duration> wake_after;  // look again then, even if nothing changes
+
+    bool operator==(const Lifecycle&) const = default;
+};
+
+// The first of these that applies decides: an end that status already tells (it is final), an
+// invalid spec, a name that is taken, the deadline, success, failure, suspension, a lost node, then
+// starting what is missing.
+//
+// The status must be written before the actions are done: attempt and restarts live only there.
+Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now);
+
+// How long to wait before the attempt after `restarts` failures: nothing at first, then 10 s,
+// doubling, at most 6 min.
+Duration restart_delay(std::int64_t restarts);
+
+// Names of attempts end at "-a9999".
+inline constexpr std::int64_t kAttemptMax = 9999;
+
+}  // namespace stoker::control

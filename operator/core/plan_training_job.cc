@@ -1,0 +1,57 @@
+#include "operator/core/plan_training_job.h"
+
+#include <algorithm>
+
+#include "operator/core/summarize_training_job.h"
+
+namespace stoker::control {
+
+namespace {
+
+bool is_worrying(JobState state) {
+    return state == JobState::kInvalid || state == JobState::kNameTaken ||
+           state == JobState::kWaiting || state == JobState::kRestarting ||
+           state == JobState::kFailed;
+}
+
+// One Event for each change of state, and one for each new answer about the cache.
+std::vector<JobEvent> events_between(
+    const TrainingJobStatus& before, const TrainingJobStatus& after, const Lifecycle& lifecycle) {
+    std::vector<JobEvent> result;
+    const Condition* state_before = find_condition(before.conditions, "Finished");
+    const Condition* state_after = find_condition(after.conditions, "Finished");
+    if (state_before == nullptr || state_before->reason != state_after->reason ||
+        before.attempt != after.attempt) {
+        result.push_back({is_worrying(lifecycle.state), state_after->reason, state_after->message});
+    }
+    const Condition* cache_before = find_condition(before.conditions, "CacheAllocated");
+    const Condition* cache_after = find_condition(after.conditions, "CacheAllocated");
+    const bool is_first = cache_before == nullptr && cache_after->reason == "WaitingForPods";
+    if (!is_first && (cache_before == nullptr || cache_before->reason != cache_after->reason)) {
+        result.push_back({false, cache_after->reason, cache_after->message});
+    }
+    return result;
+}
+
+}  // namespace
+
+TrainingJobPlan plan_training_job(const TrainingJobView& view, const Moment& now) {
+    TrainingJobPlan result;
+    if (view.job.meta.deleting_since) {
+        result.status = view.job.status;
+        return result;
+    }
+    Lifecycle lifecycle = decide_lifecycle(view, now);
+    result.status = summarize_training_job(view, lifecycle, now);
+    result.events = events_between(view.job.status, result.status, lifecycle);
+    result.requeue_after = lifecycle.wake_after;
+    if (lifecycle.state == JobState::kRunning) {
+        // Silence makes no event of its own.
+        result.requeue_after =
+            std::min(result.requeue_after.value_or(kReportAgeMax), kReportAgeMax);
+    }
+    result.actions = std::move(lifecycle.actions);
+    return result;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,201 @@
+#include "operator/core/resolve.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "operator/core/validate.h"
+
+namespace stoker::control {
+
+namespace {
+
+const Dataset* find_dataset(const std::vector<Dataset>& datasets, const std::string& name) {
+    const auto found = std::find_if(datasets.begin(), datasets.end(), [&](const Dataset& dataset) {
+        return dataset.meta.name == name;
+    });
+    return found == datasets.end() ? nullptr : &*found;
+}
+
+const CachePool* find_pool(const std::vector<CachePool>& pools, const std::string& name) {
+    const auto found = std::find_if(pools.begin(), pools.end(), [&](const CachePool& pool) {
+        return pool.meta.name == name && !pool.meta.deleting_since;
+    });
+    return found == pools.end() ? nullptr : &*found;
+}
+
+ResolvedDataset resolve_inline(const TrainingJob& job, const JobDataset& wanted) {
+    ResolvedDataset result;
+    result.name = wanted.name;
+    result.uid = inline_dataset_uid(job.meta.ns, wanted.storage_uri.value_or(""));
+    result.source.storage_uri = wanted.storage_uri.value_or("");
+    result.source.secret_ref = wanted.secret_ref;
+    result.sampling = wanted.sampling;
+    return result;
+}
+
+ResolvedDataset resolve_reference(const JobDataset& wanted, const Dataset& dataset) {
+    ResolvedDataset result;
+    result.name = wanted.name;
+    result.uid = dataset.meta.uid;
+    result.source = dataset.spec.sources.front();
+    result.sampling = wanted.sampling;
+    if (dataset.status.total_bytes) {
+        result.total = Bytes{static_cast<std::uint64_t>(*dataset.status.total_bytes)};
+        result.samples = static_cast<std::uint64_t>(dataset.status.samples.value_or(0));
+    }
+    return result;
+}
+
+Obstacle check_secrets(const std::vector<ResolvedDataset>& datasets) {
+    std::set<std::string> secrets;
+    for (const ResolvedDataset& dataset : datasets) {
+        if (dataset.source.secret_ref) {
+            secrets.insert(*dataset.source.secret_ref);
+        }
+    }
+    if (secrets.size() <= 1) {
+        return {};
+    }
+    return {
+        "SecretsDiffer",
+        fmt::format(
+            "The datasets name different Secrets ({}); today all datasets of a job must use the "
+            "same one.",
+            fmt::join(secrets, ", "))};
+}
+
+// The pool's names that the namespace's quotas are for.
+std::set<std::string> quota_pools(const std::vector<CacheQuota>& quotas) {
+    std::set<std::string> names;
+    for (const CacheQuota& quota : quotas) {
+        if (!quota.meta.deleting_since) {
+            names.insert(quota.spec.pool_ref);
+        }
+    }
+    return names;
+}
+
+ResolvedPool without_pool(std::string reason, std::string message, bool waits) {
+    ResolvedPool result;
+    result.obstacle = {std::move(reason), std::move(message)};
+    result.waits = waits;
+    return result;
+}
+
+ResolvedPool use(const CachePool& pool) {
+    if (const std::vector<FieldError> errors = validate(pool); !errors.empty()) {
+        return without_pool(
+            "PoolInvalid",
+            fmt::format("CachePool {} is invalid: {}.", pool.meta.name, to_string(errors)),
+            false);
+    }
+    ResolvedPool result;
+    result.name = pool.meta.name;
+    result.host_path = pool.spec.host_path;
+    result.reserved_free_percent = pool.spec.reserved_free_percent;
+    return result;
+}
+
+ResolvedPool choose(const std::vector<CachePool>& pools, const std::vector<CacheQuota>& quotas) {
+    const std::set<std::string> from_quota = quota_pools(quotas);
+    if (from_quota.size() == 1) {
+        const CachePool* pool = find_pool(pools, *from_quota.begin());
+        return pool != nullptr
+                   ? use(*pool)
+                   : without_pool(
+                         "PoolNotFound",
+                         fmt::format(
+                             "CachePool {} of the namespace's CacheQuota does not exist.",
+                             *from_quota.begin()),
+                         false);
+    }
+    std::vector<const CachePool*> usable;
+    for (const CachePool& pool : pools) {
+        if (!pool.meta.deleting_since) {
+            usable.push_back(&pool);
+        }
+    }
+    if (usable.empty()) {
+        return without_pool(
+            "NoPool",
+            "There is no CachePool, so the job runs without a cache; an administrator can create "
+            "one.",
+            false);
+    }
+    if (usable.size() == 1 && from_quota.empty()) {
+        return use(*usable.front());
+    }
+    const CachePool* fallback = find_pool(pools, "default");
+    return fallback != nullptr && from_quota.empty()
+               ? use(*fallback)
+               : without_pool(
+                     "PoolAmbiguous",
+                     "There is more than one CachePool; name one in spec.cache.poolRef. Until then "
+                     "the job runs without a cache.",
+                     false);
+}
+
+}  // namespace
+
+std::string inline_dataset_uid(const std::string& ns, const std::string& storage_uri) {
+    std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
+    for (const char c : ns + '\n' + storage_uri) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    }
+    return fmt::format("inline-{:016x}", hash);
+}
+
+ResolvedDatasets resolve_datasets(
+    const TrainingJob& job, const std::vector<Dataset>& in_namespace) {
+    ResolvedDatasets result;
+    for (const JobDataset& wanted : job.spec.datasets) {
+        if (!wanted.dataset_ref) {
+            result.datasets.push_back(resolve_inline(job, wanted));
+            continue;
+        }
+        const Dataset* dataset = find_dataset(in_namespace, *wanted.dataset_ref);
+        if (dataset == nullptr) {
+            result.obstacle = {
+                "DatasetNotFound",
+                fmt::format(
+                    "Dataset {} does not exist in namespace {}; the job starts when it appears.",
+                    *wanted.dataset_ref,
+                    job.meta.ns)};
+            return result;
+        }
+        if (const std::vector<FieldError> errors = validate(*dataset); !errors.empty()) {
+            result.obstacle = {
+                "DatasetInvalid",
+                fmt::format("Dataset {} is invalid: {}.", *wanted.dataset_ref, to_string(errors))};
+            return result;
+        }
+        result.datasets.push_back(resolve_reference(wanted, *dataset));
+    }
+    result.obstacle = check_secrets(result.datasets);
+    return result;
+}
+
+ResolvedPool resolve_pool(
+    const TrainingJob& job,
+    const std::vector<CachePool>& pools,
+    const std::vector<CacheQuota>& quotas) {
+    const CacheSpec& cache = job.spec.cache;
+    if (cache.mode == CacheMode::kOff) {
+        return without_pool("Off", "The job asked for no cache (cache.mode Off).", false);
+    }
+    if (!cache.pool_ref) {
+        return choose(pools, quotas);
+    }
+    const CachePool* pool = find_pool(pools, *cache.pool_ref);
+    return pool != nullptr ? use(*pool)
+                           : without_pool(
+                                 "PoolNotFound",
+                                 fmt::format(
+                                     "CachePool {} does not exist; the job starts when it appears.",
+                                     *cache.pool_ref),
+                                 true);
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,210 @@
+#include "operator/core/summarize_dataset.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "operator/core/tally.h"
+#include "operator/core/training_job_view.h"
+#include "operator/core/validate.h"
+
+namespace stoker::control {
+
+namespace {
+
+using std::chrono::seconds;
+
+struct Judgement {
+    ConditionStatus status = ConditionStatus::kUnknown;
+    std::string reason;
+    std::string message;
+};
+
+const DatasetUser* user_of(const DatasetView& view, const AgentReport& report) {
+    const auto found =
+        std::find_if(view.users.begin(), view.users.end(), [&](const DatasetUser& user) {
+            return user.training_job_uid == report.training_job_uid;
+        });
+    return found == view.users.end() ? nullptr : &*found;
+}
+
+// The users' reports, with nothing in them but this dataset.
+std::vector<AgentReport> reports_on(const DatasetView& view) {
+    std::vector<AgentReport> result;
+    for (AgentReport report : view.reports) {
+        std::erase_if(report.datasets, [&](const DatasetReport& dataset) {
+            return dataset.dataset_uid != view.dataset.meta.uid;
+        });
+        if (user_of(view, report) != nullptr && !report.datasets.empty()) {
+            result.push_back(std::move(report));
+        }
+    }
+    return result;
+}
+
+using Place = std::pair<std::string, std::string>;  // pool, node
+
+std::vector<DatasetPlacement> place_bytes(
+    const DatasetView& view, const std::vector<AgentReport>& reports, const Moment& now) {
+    std::map<Place, DatasetPlacement> by_place;
+    for (const AgentReport& report : reports) {
+        for (const DatasetReport& dataset : report.datasets) {
+            if (!dataset.leader || !is_fresh(report, now)) {
+                continue;
+            }
+            const std::string& pool = user_of(view, report)->pool;
+            DatasetPlacement& placement = by_place[{pool, report.node}];
+            if (count_of(dataset.resident_bytes) >= placement.bytes) {
+                placement = {
+                    pool,
+                    report.node,
+                    count_of(dataset.resident_bytes),
+                    static_cast<std::int64_t>(dataset.resident_samples)};
+            }
+        }
+    }
+    for (const DatasetPlacement& before : view.dataset.status.placements) {
+        by_place.emplace(Place{before.pool, before.node}, before);
+    }
+    std::vector<DatasetPlacement> result;
+    for (const auto& [place, placement] : by_place) {
+        if (placement.bytes > 0 && view.nodes.contains(placement.node)) {
+            result.push_back(placement);
+        }
+    }
+    std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
+        return a.bytes > b.bytes;
+    });
+    result.resize(std::min(result.size(), kPlacementCountMax));
+    return result;
+}
+
+bool is_silent(const DatasetView& view, const Tally& sum, const Moment& now) {
+    if (sum.fresh_reports > 0) {
+        return false;
+    }
+    std::optional<WallTime> since = std::max(sum.newest, view.dataset.status.sampled_at);
+    bool runs = false;
+    for (const DatasetUser& user : view.users) {
+        runs |= user.running_since.has_value();
+        since = std::max(since, user.running_since);
+    }
+    return runs && now.wall - *since > kReportAgeMax;
+}
+
+Judgement judge(const DatasetView& view, const DatasetTally* told, bool silent) {
+    if (const std::vector<FieldError> errors = validate(view.dataset); !errors.empty()) {
+        return {ConditionStatus::kFalse, "Invalid", to_string(errors)};
+    }
+    if (silent) {
+        return {
+            ConditionStatus::kUnknown,
+            "NodesSilent",
+            "No sidecar that uses the dataset has reported for 60 seconds."};
+    }
+    switch (told == nullptr ? ManifestState::kUnknown : told->state) {
+        case ManifestState::kReady:
+            return {
+                ConditionStatus::kTrue,
+                "Listed",
+                fmt::format("{} samples, {}.", told->samples, to_string(told->total))};
+        case ManifestState::kFailed:
+            return {ConditionStatus::kFalse, "OriginFailed", told->error};
+        case ManifestState::kListing:
+            return {
+                ConditionStatus::kUnknown,
+                "Listing",
+                fmt::format("{} objects so far.", told->objects_listed)};
+        case ManifestState::kUnknown:
+            break;
+    }
+    const Condition* before = find_condition(view.dataset.status.conditions, "Ready");
+    if (before != nullptr && before->reason != "NodesSilent" && before->reason != "Invalid") {
+        return {before->status, before->reason, before->message};
+    }
+    return {
+        ConditionStatus::kUnknown,
+        "NotListed",
+        "The origin is listed when the first job uses the dataset."};
+}
+
+void measure(
+    const DatasetView& view,
+    const std::vector<AgentReport>& reports,
+    const Tally& sum,
+    const DatasetTally* told,
+    const Moment& now,
+    DatasetStatus& status) {
+    if (told != nullptr && told->state == ManifestState::kReady) {
+        status.total_bytes = count_of(told->total);
+        status.samples = static_cast<std::int64_t>(told->samples);
+        status.index_revision = told->revision;
+    }
+    status.placements = place_bytes(view, reports, now);
+    status.cached_bytes = 0;
+    status.cached_samples = 0;
+    for (const DatasetPlacement& placement : status.placements) {
+        status.cached_bytes += placement.bytes;
+        status.cached_samples += placement.samples;
+    }
+    status.nodes = static_cast<std::int64_t>(status.placements.size());
+    status.cached_percentage = 0;
+    if (status.total_bytes.value_or(0) > 0 && status.nodes > 0) {
+        status.cached_percentage = std::min<std::int64_t>(
+            status.cached_bytes / status.nodes * 100 / *status.total_bytes, 100);
+    }
+    if (sum.fresh_reports > 0) {
+        const auto percent = hit_percent(sum.hit_samples, sum.miss_samples);
+        status.hit_ratio = percent ? ratio_text(*percent) : "";
+        status.columns.hit = percent ? fmt::format("{}%", *percent) : "";
+    }
+    if (sum.newest) {
+        status.sampled_at = std::max(
+            status.sampled_at, std::optional<WallTime>(std::chrono::floor<seconds>(*sum.newest)));
+    }
+    status.jobs = static_cast<std::int64_t>(view.users.size());
+}
+
+void print_columns(DatasetStatus& status) {
+    const auto print = [](std::int64_t bytes) {
+        return to_string(Bytes{static_cast<std::uint64_t>(bytes)});
+    };
+    status.columns.size = status.total_bytes ? print(*status.total_bytes) : "";
+    status.columns.cached = status.total_bytes ? print(status.cached_bytes) : "";
+    status.columns.cached_percentage =
+        status.total_bytes ? fmt::format("{}%", status.cached_percentage) : "";
+}
+
+}  // namespace
+
+DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
+    DatasetStatus status = view.dataset.status;
+    const std::vector<AgentReport> reports = reports_on(view);
+    const Tally sum = tally(reports, now);
+    const auto found = sum.datasets.find(view.dataset.meta.uid);
+    const DatasetTally* told = found == sum.datasets.end() ? nullptr : &found->second;
+    const Judgement ready = judge(view, told, is_silent(view, sum, now));
+    status.observed_generation = view.dataset.meta.generation;
+    measure(view, reports, sum, told, now, status);
+    print_columns(status);
+    const auto set = [&](std::string type, const Judgement& judgement) {
+        set_condition(
+            status.conditions,
+            {std::move(type),
+             judgement.status,
+             view.dataset.meta.generation,
+             std::chrono::floor<seconds>(now.wall),
+             judgement.reason,
+             judgement.message});
+    };
+    set("Ready", ready);
+    set("Indexed",
+        status.total_bytes
+            ? Judgement{ConditionStatus::kTrue, "Listed", "The list of samples is complete."}
+            : Judgement{ConditionStatus::kFalse, "NotListed", "There is no list of samples yet."});
+    return status;
+}
+
+}  // namespace stoker::control

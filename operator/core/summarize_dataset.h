@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/api/agent_report.h"
+#include "operator/api/dataset.h"
+#include "operator/core/moment.h"
+
+namespace stoker::control {
+
+// A running job that uses a dataset.
+struct DatasetUser {
+    std::string training_job_uid;
+    std::string pool;
+    std::optional<WallTime> running_since;
+
+    bool operator==(const DatasetUser&) const = default;
+};
+
+struct DatasetView {
+    Dataset dataset;
+    std::vector<DatasetUser> users;
+    std::vector<AgentReport> reports;  // at least those of the users
+    std::set<std::string> nodes;       // that exist
+};
+
+// The status of a Dataset as it should be now. Bytes on a node stay as last told while nobody uses
+// them there: they are still on its disk. Ready becomes Unknown when the users' sidecars are
+// silent; without users it keeps its last word.
+DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now);
+
+}  // namespace stoker::control

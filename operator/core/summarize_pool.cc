@@ -1,0 +1,166 @@
+#include "operator/core/summarize_pool.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "operator/core/cluster_view.h"
+#include "operator/core/tally.h"
+#include "operator/core/validate.h"
+
+namespace stoker::control {
+
+namespace {
+
+using std::chrono::seconds;
+
+constexpr std::uint64_t kThousandths = 1000;
+
+Condition condition(
+    std::string type,
+    const ObjectMeta& meta,
+    const Moment& now,
+    bool holds,
+    std::string reason,
+    std::string message) {
+    return {
+        std::move(type),
+        holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+        meta.generation,
+        std::chrono::floor<seconds>(now.wall),
+        std::move(reason),
+        std::move(message)};
+}
+
+Condition judge_pool(const CachePoolView& view, const CachePoolStatus& status, const Moment& now) {
+    const auto ready = [&](bool holds, std::string reason, std::string message) {
+        return condition(
+            "Ready", view.pool.meta, now, holds, std::move(reason), std::move(message));
+    };
+    if (const std::vector<FieldError> errors = validate(view.pool); !errors.empty()) {
+        return ready(false, "Invalid", to_string(errors));
+    }
+    if (view.pool.spec.stop_policy != StopPolicy::kNone) {
+        return ready(
+            false,
+            "Stopped",
+            fmt::format("stopPolicy is {}.", choice_text(view.pool.spec.stop_policy)));
+    }
+    if (status.nodes_total == 0) {
+        return ready(false, "NoNodes", "No node has the labels of nodeSelector.");
+    }
+    if (status.nodes_ready == 0) {
+        return ready(false, "NoNodeReady", "No node of the pool is ready.");
+    }
+    return ready(
+        true,
+        "Ready",
+        fmt::format("{} of {} nodes are ready.", status.nodes_ready, status.nodes_total));
+}
+
+Condition judge_quota(const CacheQuotaView& view, const Moment& now) {
+    const CacheQuota& quota = view.quota;
+    const auto active = [&](bool holds, std::string reason, std::string message) {
+        return condition("Active", quota.meta, now, holds, std::move(reason), std::move(message));
+    };
+    if (const std::vector<FieldError> errors = validate(quota); !errors.empty()) {
+        return active(false, "Invalid", to_string(errors));
+    }
+    if (is_duplicate(quota, view.quotas)) {
+        return active(
+            false,
+            "Duplicate",
+            fmt::format(
+                "An older CacheQuota of the namespace is for pool {}; delete one of them.",
+                quota.spec.pool_ref));
+    }
+    if (!view.pool_exists) {
+        return active(
+            false,
+            "PoolNotFound",
+            fmt::format("CachePool {} does not exist.", quota.spec.pool_ref));
+    }
+    if (quota.spec.stop_policy != StopPolicy::kNone) {
+        return active(
+            false,
+            "Stopped",
+            fmt::format("stopPolicy is {}.", choice_text(quota.spec.stop_policy)));
+    }
+    return active(true, "Active", "The quota is in force.");
+}
+
+std::vector<QuotaJobStatus> charged_jobs(const CacheQuotaView& view) {
+    std::vector<QuotaJobStatus> result;
+    for (const QuotaCharge& charge : view.charges) {
+        const bool ours =
+            charge.job.ns == view.quota.meta.ns && charge.pool == view.quota.spec.pool_ref;
+        if (ours && charge.charged > Bytes::zero()) {
+            result.push_back({charge.job.name, count_of(charge.charged), ""});
+        }
+    }
+    std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
+        return std::tie(b.allocated_bytes, a.name) < std::tie(a.allocated_bytes, b.name);
+    });
+    return result;
+}
+
+}  // namespace
+
+CachePoolStatus summarize_cache_pool(const CachePoolView& view, const Moment& now) {
+    CachePoolStatus status = view.pool.status;
+    status.observed_generation = view.pool.meta.generation;
+    status.nodes_total = 0;
+    status.nodes_ready = 0;
+    for (const Node& node : view.nodes) {
+        if (matches(view.pool.spec.node_selector, node.meta.labels)) {
+            ++status.nodes_total;
+            status.nodes_ready += node.ready ? 1 : 0;
+        }
+    }
+    const Bytes capacity =
+        view.pool.spec.capacity_per_node * static_cast<std::uint64_t>(status.nodes_ready);
+    Bytes used{};
+    for (const Holding& holding : view.holdings) {
+        used += holding.pool == view.pool.meta.name ? holding.resident : Bytes::zero();
+    }
+    status.capacity_bytes = count_of(capacity);
+    status.granted_bytes = count_of(view.granted);
+    status.used_bytes = count_of(used);
+    if (view.sampled_at) {
+        status.sampled_at = std::chrono::floor<seconds>(*view.sampled_at);
+    }
+    status.columns = {
+        fmt::format("{}/{}", status.nodes_ready, status.nodes_total),
+        to_string(used),
+        to_string(view.granted)};
+    set_condition(status.conditions, judge_pool(view, status, now));
+    return status;
+}
+
+CacheQuotaStatus summarize_cache_quota(const CacheQuotaView& view, const Moment& now) {
+    CacheQuotaStatus status = view.quota.status;
+    status.observed_generation = view.quota.meta.generation;
+    set_condition(status.conditions, judge_quota(view, now));
+    const bool counts = !is_duplicate(view.quota, view.quotas);
+    status.jobs = counts ? charged_jobs(view) : std::vector<QuotaJobStatus>{};
+    std::int64_t used = 0;
+    for (const QuotaJobStatus& job : status.jobs) {
+        used += job.allocated_bytes;
+    }
+    status.jobs.resize(std::min(status.jobs.size(), kQuotaJobCountMax));
+    status.used_bytes = used;
+    status.borrowed_bytes = 0;
+    status.lent_bytes = 0;
+    const std::uint64_t nominal = view.quota.spec.nominal_quota.count();
+    const auto used_bytes = static_cast<std::uint64_t>(used);
+    const double share =
+        nominal == 0 ? 0.0 : static_cast<double>(used_bytes) / static_cast<double>(nominal);
+    status.weighted_share = static_cast<std::int64_t>(share * static_cast<double>(kThousandths));
+    status.columns = {
+        to_string(Bytes{used_bytes}), "", "", fmt::format("{}%", status.weighted_share / 10)};
+    return status;
+}
+
+}  // namespace stoker::control

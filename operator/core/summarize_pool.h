@@ -1,0 +1,35 @@
+#pragma once
+
+#include <vector>
+
+#include "operator/api/agent_report.h"
+#include "operator/api/cache_pool.h"
+#include "operator/api/cache_quota.h"
+#include "operator/api/node.h"
+#include "operator/core/moment.h"
+#include "operator/core/plan_grants.h"
+
+namespace stoker::control {
+
+struct CachePoolView {
+    CachePool pool;
+    std::vector<Node> nodes;        // all of the cluster
+    std::vector<Holding> holdings;  // of all pools
+    Bytes granted{};                // promised to the datasets that jobs use in this pool
+    std::optional<WallTime> sampled_at;
+};
+
+// The status of a CachePool as it should be now. Pure.
+CachePoolStatus summarize_cache_pool(const CachePoolView& view, const Moment& now);
+
+struct CacheQuotaView {
+    CacheQuota quota;
+    std::vector<CacheQuota> quotas;  // of the namespace
+    bool pool_exists = false;
+    std::vector<QuotaCharge> charges;  // of the last plan
+};
+
+// The status of a CacheQuota as it should be now. Pure.
+CacheQuotaStatus summarize_cache_quota(const CacheQuotaView& view, const Moment& now);
+
+}  // namespace stoker::control

@@ -1,0 +1,345 @@
+#include "operator/core/summarize_training_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "operator/core/attempts.h"
+#include "operator/core/tally.h"
+
+namespace stoker::control {
+
+namespace {
+
+using std::chrono::seconds;
+
+// A judgement before it becomes a condition.
+struct Judgement {
+    ConditionStatus status = ConditionStatus::kUnknown;
+    std::string reason;
+    std::string message;
+};
+
+Judgement silent() {
+    return {
+        ConditionStatus::kUnknown,
+        "NodesSilent",
+        "No sidecar of the job has reported for 60 seconds."};
+}
+
+// Reports of the present attempt: the numbers of an attempt before it are history.
+std::vector<AgentReport> reports_of_attempt(const TrainingJobView& view, std::int64_t attempt) {
+    const std::string prefix = job_name(view.job, attempt) + "-";
+    std::vector<AgentReport> result;
+    for (const AgentReport& report : view.reports) {
+        if (report.pod.starts_with(prefix)) {
+            result.push_back(report);
+        }
+    }
+    return result;
+}
+
+// Nobody speaks now, but somebody did, or should have by now.
+bool is_silent(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    if (sum.fresh_reports > 0 || lifecycle.state != JobState::kRunning) {
+        return false;
+    }
+    const std::optional<WallTime> told =
+        view.job.status.cache ? view.job.status.cache->sampled_at : std::nullopt;
+    const std::optional<WallTime> since = std::max({told, sum.newest, lifecycle.start_time});
+    return !since || now.wall - *since > kReportAgeMax;
+}
+
+// What the sidecars say about one dataset; a reason that is not True wins over one that is.
+Judgement judge_dataset(const ResolvedDataset& dataset, const DatasetTally* sum) {
+    if (sum == nullptr || sum->state == ManifestState::kUnknown) {
+        return dataset.total ? Judgement{ConditionStatus::kTrue, "Listed", ""}
+                             : Judgement{
+                                   ConditionStatus::kUnknown,
+                                   "NotListed",
+                                   fmt::format("Nobody has listed dataset {} yet.", dataset.name)};
+    }
+    if (sum->state == ManifestState::kFailed) {
+        return {
+            ConditionStatus::kFalse,
+            "OriginFailed",
+            fmt::format("Dataset {} cannot be listed: {}", dataset.name, sum->error)};
+    }
+    if (sum->state == ManifestState::kListing) {
+        return {
+            ConditionStatus::kUnknown,
+            "Listing",
+            fmt::format(
+                "Dataset {} is being listed: {} objects so far.",
+                dataset.name,
+                sum->objects_listed)};
+    }
+    return {ConditionStatus::kTrue, "Listed", ""};
+}
+
+Judgement judge_data(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    const Obstacle& obstacle = view.datasets.obstacle;
+    if (!obstacle.empty()) {
+        return {ConditionStatus::kFalse, obstacle.reason, obstacle.message};
+    }
+    if (view.pool.name.empty()) {
+        return {
+            ConditionStatus::kUnknown,
+            "NoSidecar",
+            "The job runs without a cache, so nobody reports on its data."};
+    }
+    if (is_silent(view, lifecycle, sum, now)) {
+        return silent();
+    }
+    Judgement worst{ConditionStatus::kTrue, "Listed", "Every dataset is listed."};
+    for (const ResolvedDataset& dataset : view.datasets.datasets) {
+        const auto found = sum.datasets.find(dataset.uid);
+        Judgement next =
+            judge_dataset(dataset, found == sum.datasets.end() ? nullptr : &found->second);
+        if (next.status == ConditionStatus::kFalse) {
+            return next;
+        }
+        if (next.status == ConditionStatus::kUnknown && worst.status == ConditionStatus::kTrue) {
+            worst = std::move(next);
+        }
+    }
+    return worst;
+}
+
+// A node that admits nothing (disk full, failing) is worth a sentence even where bytes are granted.
+std::string trouble_on_nodes(const Tally& sum) {
+    for (const auto& [uid, dataset] : sum.datasets) {
+        if (!dataset.admitting) {
+            return fmt::format(" A node keeps nothing new: {}", dataset.error);
+        }
+    }
+    return {};
+}
+
+Judgement judge_cache(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    if (view.pool.name.empty()) {
+        return {ConditionStatus::kFalse, view.pool.obstacle.reason, view.pool.obstacle.message};
+    }
+    if (is_silent(view, lifecycle, sum, now)) {
+        return silent();
+    }
+    if (!view.allocation) {
+        return {
+            ConditionStatus::kUnknown,
+            "WaitingForPods",
+            fmt::format("No pod of the job is on a node of pool {}.", view.pool.name)};
+    }
+    const JobAllocation& allocation = *view.allocation;
+    return {
+        allocation.granted > Bytes::zero() ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+        std::string{to_string(allocation.reason)},
+        allocation.message + trouble_on_nodes(sum)};
+}
+
+// Bytes a second since the status that is there, or what it said when that was just now.
+std::int64_t origin_rate(
+    const std::optional<CacheStatus>& before, const Tally& sum, const Lifecycle& lifecycle) {
+    if (is_final(lifecycle.state)) {
+        return 0;
+    }
+    if (!before || !before->sampled_at || !sum.newest) {
+        return 0;
+    }
+    const std::int64_t fetched = count_of(sum.origin_bytes) - before->origin_bytes;
+    const auto elapsed = std::chrono::floor<seconds>(*sum.newest - *before->sampled_at).count();
+    if (fetched < 0 || elapsed < 1) {
+        return before->origin_bytes_per_second;
+    }
+    return fetched / elapsed;
+}
+
+CacheStatus measure_cache(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum) {
+    const std::optional<CacheStatus>& before = view.job.status.cache;
+    CacheStatus result = before.value_or(CacheStatus{});
+    result.pool = view.pool.name;
+    if (view.allocation) {
+        result.wanted_bytes = count_of(view.allocation->wanted);
+        result.allocated_bytes = count_of(view.allocation->granted);
+    }
+    result.origin_bytes_per_second = origin_rate(before, sum, lifecycle);
+    if (!sum.newest) {
+        return result;
+    }
+    if (sum.fresh_reports > 0) {
+        Bytes used{};
+        for (const auto& [uid, dataset] : sum.datasets) {
+            used += dataset.resident_bytes();
+        }
+        result.used_bytes = count_of(used);
+    }
+    result.cache_bytes = count_of(sum.cache_bytes);
+    result.origin_bytes = count_of(sum.origin_bytes);
+    if (const auto percent = hit_percent(sum.hit_samples, sum.miss_samples)) {
+        result.hit_ratio = ratio_text(*percent);
+    }
+    result.sampled_at = std::chrono::floor<seconds>(*sum.newest);
+    return result;
+}
+
+ProgressStatus measure_progress(
+    const std::optional<ProgressStatus>& before,
+    const Tally& sum,
+    const std::optional<CacheStatus>& cache_before) {
+    ProgressStatus result;
+    result.epoch = static_cast<std::int64_t>(sum.epoch);
+    result.samples_read = static_cast<std::int64_t>(sum.epoch_position);
+    const auto all = static_cast<std::int64_t>(sum.epoch_samples);
+    if (all > 0) {
+        result.percentage = std::min<std::int64_t>(result.samples_read * 100 / all, 100);
+    }
+    if (!before || !cache_before || !cache_before->sampled_at || before->epoch != result.epoch) {
+        return result;
+    }
+    const std::int64_t read = result.samples_read - before->samples_read;
+    const auto elapsed =
+        std::chrono::floor<seconds>(*sum.newest - *cache_before->sampled_at).count();
+    if (elapsed < 1) {
+        result.estimated_remaining_seconds = before->estimated_remaining_seconds;
+    } else if (read > 0 && all >= result.samples_read) {
+        result.estimated_remaining_seconds = (all - result.samples_read) * elapsed / read;
+    }
+    return result;
+}
+
+std::vector<JobDatasetStatus> measure_datasets(const TrainingJobView& view, const Tally& sum) {
+    std::vector<JobDatasetStatus> result;
+    for (std::size_t i = 0; i < view.datasets.datasets.size(); ++i) {
+        const ResolvedDataset& dataset = view.datasets.datasets[i];
+        JobDatasetStatus status;
+        for (const JobDatasetStatus& before : view.job.status.datasets) {
+            if (before.name == dataset.name) {
+                status = before;
+            }
+        }
+        status.name = dataset.name;
+        if (dataset.total) {
+            status.total_bytes = count_of(*dataset.total);
+        }
+        if (view.allocation && i < view.allocation->datasets.size()) {
+            status.allocated_bytes = count_of(view.allocation->datasets[i]);
+        }
+        const auto found = sum.datasets.find(dataset.uid);
+        if (found != sum.datasets.end() && found->second.state == ManifestState::kReady) {
+            status.total_bytes = count_of(found->second.total);
+            status.samples = static_cast<std::int64_t>(found->second.samples);
+            status.used_bytes = count_of(found->second.resident_bytes());
+        }
+        result.push_back(std::move(status));
+    }
+    return result;
+}
+
+TrainingJobColumns print_columns(const TrainingJobStatus& status) {
+    TrainingJobColumns result;
+    if (!status.cache) {
+        return result;
+    }
+    const auto print = [](std::int64_t bytes) {
+        return to_string(Bytes{static_cast<std::uint64_t>(bytes)});
+    };
+    const CacheStatus& cache = *status.cache;
+    result.cache = print(cache.allocated_bytes) + "/" + print(cache.wanted_bytes);
+    result.origin = print(cache.origin_bytes_per_second) + "/s";
+    if (cache.borrowed_bytes > 0) {
+        result.borrowed = print(cache.borrowed_bytes);
+    }
+    if (cache.benefit) {
+        result.benefit = cache.benefit->per_gib + "s";
+    }
+    if (!cache.hit_ratio.empty()) {
+        const bool whole = cache.hit_ratio.starts_with('1');
+        const std::string digits = cache.hit_ratio.substr(2);
+        result.hit = (whole ? "100" : digits.starts_with('0') ? digits.substr(1) : digits) + "%";
+    }
+    return result;
+}
+
+void measure(
+    const TrainingJobView& view,
+    const Lifecycle& lifecycle,
+    const Tally& sum,
+    TrainingJobStatus& status) {
+    if (!view.pool.name.empty()) {
+        status.cache = measure_cache(view, lifecycle, sum);
+    }
+    if (sum.newest) {
+        status.progress = measure_progress(view.job.status.progress, sum, view.job.status.cache);
+    }
+    status.datasets = measure_datasets(view, sum);
+    status.columns = print_columns(status);
+}
+
+std::vector<ChildJobStatus> list_jobs(const TrainingJobView& view) {
+    const Attempts attempts = find_attempts(view);
+    std::vector<const Job*> jobs = attempts.older;
+    if (attempts.current != nullptr) {
+        jobs.push_back(attempts.current);
+    }
+    constexpr std::size_t kCountMax = 16;
+    std::vector<ChildJobStatus> result;
+    for (std::size_t i = jobs.size() > kCountMax ? jobs.size() - kCountMax : 0; i < jobs.size();
+         ++i) {
+        const Job& job = *jobs[i];
+        result.push_back({job.meta.name, job.active, job.ready, job.succeeded, job.failed});
+    }
+    return result;
+}
+
+}  // namespace
+
+TrainingJobStatus summarize_training_job(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Moment& now) {
+    TrainingJobStatus status = view.job.status;
+    const std::int64_t generation = view.job.meta.generation;
+    status.observed_generation = generation;
+    status.attempt = lifecycle.attempt;
+    status.restarts = lifecycle.restarts;
+    status.start_time = lifecycle.start_time;
+    status.completion_time = lifecycle.completion_time;
+    status.last_restart_time = lifecycle.last_restart_time;
+    status.jobs = list_jobs(view);
+    const auto set = [&](std::string type, const Judgement& judgement) {
+        set_condition(
+            status.conditions,
+            {std::move(type),
+             judgement.status,
+             generation,
+             std::chrono::floor<seconds>(now.wall),
+             judgement.reason,
+             judgement.message});
+    };
+    const std::string state{to_string(lifecycle.state)};
+    const auto flag = [&](std::string type, bool holds, const std::string& reason) {
+        const auto value = holds ? ConditionStatus::kTrue : ConditionStatus::kFalse;
+        set(std::move(type), {value, reason, lifecycle.message});
+    };
+    const bool failed = lifecycle.state == JobState::kFailed;
+    flag("Finished", is_final(lifecycle.state), state);
+    flag("Complete", lifecycle.state == JobState::kComplete, state);
+    flag("Failed", failed, failed ? lifecycle.failure : state);
+    flag("Running", lifecycle.state == JobState::kRunning, state);
+    flag(
+        "Suspended",
+        lifecycle.state == JobState::kSuspended || lifecycle.state == JobState::kQueued,
+        state);
+    const bool was_final = is_final(lifecycle.state) && status.cache.has_value();
+    const Tally sum = tally(reports_of_attempt(view, lifecycle.attempt), now);
+    measure(view, lifecycle, sum, status);
+    if (!was_final || find_condition(status.conditions, "DataReady") == nullptr) {
+        set("DataReady", judge_data(view, lifecycle, sum, now));
+        set("CacheAllocated", judge_cache(view, lifecycle, sum, now));
+    }
+    return status;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,16 @@
+#pragma once
+
+#include "operator/api/training_job.h"
+#include "operator/core/lifecycle.h"
+#include "operator/core/moment.h"
+#include "operator/core/training_job_view.h"
+
+namespace stoker::control {
+
+// The status of a TrainingJob as it should be now. What nobody measures any more keeps its last
+// number, and its condition becomes Unknown with the reason NodesSilent; a finished job keeps the
+// last words about its cache. Pure; summarizing twice at one moment changes nothing.
+TrainingJobStatus summarize_training_job(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Moment& now);
+
+}  // namespace stoker::control

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "operator/api/agent_report.h"
+#include "operator/core/moment.h"
+
+// Sums over what sidecars reported. Pure.
+namespace stoker::control {
+
+// Whether the sidecar was heard of in the last kReportAgeMax.
+bool is_fresh(const AgentReport& report, const Moment& now);
+
+// What sidecars say about one dataset.
+struct DatasetTally {
+    ManifestState state =
+        ManifestState::kUnknown;  // ready if one says so, else failed, listing, unknown
+    std::string error;            // of a failed listing, else of an admission that stopped
+    std::uint64_t objects_listed = 0;
+    std::string revision;
+    std::uint64_t samples = 0;
+    Bytes total{};
+    std::map<std::string, Bytes> resident;  // by node, told by the leader there
+    std::uint64_t resident_samples = 0;
+    bool admitting = true;  // false: on some node nothing new is kept
+    std::uint64_t hit_samples = 0;
+    std::uint64_t miss_samples = 0;
+
+    [[nodiscard]] Bytes resident_bytes() const;
+
+    bool operator==(const DatasetTally&) const = default;
+};
+
+struct Tally {
+    std::size_t fresh_reports = 0;
+    std::optional<WallTime> newest;                // when the newest report came, fresh or not
+    std::map<std::string, DatasetTally> datasets;  // by uid
+    Bytes cache_bytes{};
+    Bytes origin_bytes{};
+    std::uint64_t hit_samples = 0;
+    std::uint64_t miss_samples = 0;
+    std::uint64_t epoch = 0;           // the newest that a rank reads
+    std::uint64_t epoch_samples = 0;   // of all ranks; 0: not known of each
+    std::uint64_t epoch_position = 0;  // of the ranks that read this epoch
+
+    bool operator==(const Tally&) const = default;
+};
+
+// Counters come from every report, bytes on nodes and states only from fresh ones: a sidecar that
+// ended has counted what it has counted, but no longer knows what is on the node. The order of
+// `reports` does not matter.
+Tally tally(const std::vector<AgentReport>& reports, const Moment& now);
+
+// Hits of all requests in percent, rounded down; none before the first request.
+std::optional<std::int64_t> hit_percent(std::uint64_t hits, std::uint64_t misses);
+
+// "0.62" of 62.
+std::string ratio_text(std::int64_t percent);
+
+// The int64 of a status field; what does not fit is the largest one.
+std::int64_t count_of(Bytes bytes);
+
+}  // namespace stoker::control

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "operator/api/agent_report.h"
+#include "operator/api/job.h"
+#include "operator/api/node.h"
+#include "operator/api/pod.h"
+#include "operator/api/training_job.h"
+#include "operator/core/build_job.h"
+#include "operator/core/plan_grants.h"
+#include "operator/core/resolve.h"
+
+namespace stoker::control {
+
+// Everything that the fate of one TrainingJob depends on, gathered at one moment. Lists may be in
+// any order.
+struct TrainingJobView {
+    TrainingJob job;
+    ResolvedDatasets datasets;
+    ResolvedPool pool;
+    std::vector<Job> jobs;  // owned by it, or with the name of its next attempt whoever owns them
+    std::vector<Pod> pods;  // with its kJobLabel
+    std::optional<ObjectMeta> service;  // of the name service_name(job), whoever owns it
+    std::vector<Node> nodes;            // at least those that the pods are on and that exist
+    std::vector<AgentReport> reports;   // with its uid
+    std::vector<Holding> holdings;      // what is on the nodes
+    std::optional<JobAllocation> allocation;
+    JobSettings settings;
+    std::string trouble;  // why there are no pods, in the API server's words; or nothing
+};
+
+// A sidecar that was silent for longer than this is not believed any more.
+inline constexpr Duration kReportAgeMax = std::chrono::seconds{60};
+
+// A node that is not ready for this long is lost: its terminating pods are not waited for.
+inline constexpr Duration kLostNodeAfter = std::chrono::seconds{60};
+
+}  // namespace stoker::control

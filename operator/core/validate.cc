@@ -1,0 +1,153 @@
+#include "operator/core/validate.h"
+
+#include "operator/core/field_checks.h"
+
+namespace stoker::control {
+
+namespace {
+
+void check_source_volume(const DatasetSource& source, Complaints& complaints) {
+    const std::string path = "spec.sources[0]";
+    const bool directory = source.storage_uri.starts_with("file://");
+    complaints.unless(
+        source.volume.has_value() == directory,
+        path + ".volume",
+        "volume belongs to a directory: a file:// source needs it, and other sources must leave it "
+        "out");
+    complaints.unless(
+        !directory || (source.endpoint.empty() && source.region.empty() && !source.path_style &&
+                       !source.secret_ref),
+        path,
+        "endpoint, region, pathStyle and secretRef belong to s3://; leave them out of a file:// "
+        "source");
+    if (source.volume) {
+        complaints.unless(
+            source.volume->claim_name.has_value() != source.volume->host_path.has_value(),
+            path + ".volume",
+            "set exactly one of persistentVolumeClaim and hostPath");
+        const std::string host_path = source.volume->host_path.value_or("/");
+        complaints.unless(
+            host_path.starts_with('/') && !has_dot_part(host_path),
+            path + ".volume.hostPath.path",
+            "path must begin with / and must not have .. as a part");
+    }
+}
+
+void check_source(const DatasetSource& source, Complaints& complaints) {
+    complaints.unless(
+        is_s3_uri(source.storage_uri) || source.storage_uri.starts_with("file:///"),
+        "spec.sources[0].storageUri",
+        "storageUri must be s3://bucket/prefix or file:///directory; other origins do not work "
+        "yet");
+    const std::size_t scheme_end = source.storage_uri.find("://");
+    complaints.unless(
+        scheme_end == std::string::npos || !has_dot_part(source.storage_uri.substr(scheme_end + 3)),
+        "spec.sources[0].storageUri",
+        "storageUri must not have . or .. as a part of its path");
+    complaints.unless(
+        source.endpoint.empty() || source.endpoint.starts_with("http://") ||
+            source.endpoint.starts_with("https://"),
+        "spec.sources[0].endpoint",
+        "endpoint must begin with http:// or https://");
+    check_source_volume(source, complaints);
+}
+
+}  // namespace
+
+std::vector<FieldError> validate(const Dataset& dataset) {
+    Complaints complaints;
+    const DatasetSpec& spec = dataset.spec;
+    complaints.unless(!spec.sources.empty(), "spec.sources", "a source is missing");
+    complaints.unless(
+        spec.sources.size() <= 1,
+        "spec.sources",
+        "more than one source does not work yet; write one Dataset for each");
+    if (!spec.sources.empty()) {
+        check_source(spec.sources.front(), complaints);
+    }
+    complaints.unless(
+        spec.format == DatasetFormat::kObjects,
+        "spec.format",
+        "format Tar, TFRecord and Chunks do not work yet; today every object or file is one sample "
+        "(format Objects)");
+    complaints.unless(
+        spec.consistency == Consistency::kImmutable && !spec.ttl_seconds,
+        "spec.consistency",
+        "consistency ETag and TTL do not work yet; today the origin is listed once (mode "
+        "Immutable), and a sample that changes afterwards is reported as an error");
+    complaints.unless(
+        !spec.has_sharing,
+        "spec.sharing",
+        "sharing does not work yet; leave it out (a Dataset is used in its own namespace)");
+    complaints.unless(
+        !spec.has_retention,
+        "spec.retention",
+        "retention does not work yet; leave it out (samples stay until the Dataset is deleted or "
+        "others need the space)");
+    return complaints.take();
+}
+
+std::vector<FieldError> validate(const CachePool& pool) {
+    Complaints complaints;
+    const CachePoolSpec& spec = pool.spec;
+    complaints.unless(
+        spec.medium == Medium::kNvme,
+        "spec.medium",
+        "medium Memory does not work yet; today NVMe does");
+    complaints.unless(
+        !spec.has_claim_template,
+        "spec.volume.persistentVolumeClaimTemplate",
+        "persistentVolumeClaimTemplate does not work yet; today hostPath does");
+    complaints.unless(
+        !spec.has_csi, "spec.volume.csi", "csi does not work yet; today hostPath does");
+    complaints.unless(
+        !spec.host_path.empty(),
+        "spec.volume",
+        "hostPath is missing, the only kind of volume that works today");
+    const bool below_root = spec.host_path.find_first_not_of('/') != std::string::npos;
+    complaints.unless(
+        spec.host_path.empty() ||
+            (spec.host_path.starts_with('/') && below_root && !has_dot_part(spec.host_path)),
+        "spec.volume.hostPath.path",
+        "path must be a directory below /, without . or .. as a part");
+    complaints.unless(
+        spec.capacity_per_node > Bytes::zero(),
+        "spec.capacityPerNode",
+        "capacityPerNode must be more than 0");
+    return complaints.take();
+}
+
+std::vector<FieldError> validate(const CacheQuota& quota) {
+    Complaints complaints;
+    const CacheQuotaSpec& spec = quota.spec;
+    complaints.unless(!spec.pool_ref.empty(), "spec.poolRef.name", "poolRef is missing");
+    complaints.unless(
+        !spec.borrowing_limit,
+        "spec.borrowingLimit",
+        "borrowing does not work yet; leave borrowingLimit out (nobody gets more than "
+        "nominalQuota)");
+    complaints.unless(
+        !spec.lending_limit,
+        "spec.lendingLimit",
+        "lending does not work yet; leave lendingLimit out (nobody else gets these bytes)");
+    complaints.unless(
+        !spec.fair_sharing,
+        "spec.fairSharing",
+        "fair sharing does not work yet; leave fairSharing out (the older job is served first)");
+    complaints.unless(
+        !spec.reclaim,
+        "spec.reclaim",
+        "reclaim belongs to borrowing, which does not work yet; leave it out");
+    return complaints.take();
+}
+
+std::string to_string(const std::vector<FieldError>& errors) {
+    std::string result;
+    for (const FieldError& error : errors) {
+        result += result.empty() ? "" : "; ";
+        result += error.path + ": " + error.message;
+    }
+    return result;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operator/api/cache_pool.h"
+#include "operator/api/cache_quota.h"
+#include "operator/api/dataset.h"
+#include "operator/api/training_job.h"
+
+// The rules of the CRDs once more, for clusters whose CRDs are older than the operator and for
+// tools without an API server. Pure, thread-safe. tests/contract holds the CRDs' rules; where both
+// speak, they say the same words.
+namespace stoker::control {
+
+// One wrong field: "spec.cache.minBytes", "minBytes must not be more than maxBytes".
+struct FieldError {
+    std::string path;
+    std::string message;
+
+    bool operator==(const FieldError&) const = default;
+};
+
+// Every wrong field, in the order of the spec; empty: the object is valid.
+std::vector<FieldError> validate(const TrainingJob& job);
+std::vector<FieldError> validate(const Dataset& dataset);
+std::vector<FieldError> validate(const CachePool& pool);
+std::vector<FieldError> validate(const CacheQuota& quota);
+
+// "path: message; path: message" for a condition.
+std::string to_string(const std::vector<FieldError>& errors);
+
+// The longest name of a TrainingJob: "-a9999-9999" must fit behind it into a host name of 63
+// characters.
+inline constexpr std::size_t kTrainingJobNameLengthMax = 52;
+inline constexpr std::int32_t kNodeCountMax = 10'000;
+inline constexpr std::int64_t kProcessesPerNodeMax = 1024;
+
+}  // namespace stoker::control

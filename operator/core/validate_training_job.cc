@@ -1,0 +1,279 @@
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "operator/api/quantity.h"
+#include "operator/core/field_checks.h"
+#include "operator/core/validate.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr std::string_view kOurPrefix = "stoker-";
+constexpr std::string_view kOurKeys = "stoker.dev/";
+constexpr std::string_view kOurVariables = "STOKER_";
+
+void check_name(const ObjectMeta& meta, Complaints& complaints) {
+    complaints.unless(
+        meta.name.size() <= kTrainingJobNameLengthMax,
+        "metadata.name",
+        "metadata.name must have at most 52 characters: pods are named after it with attempt and "
+        "rank added (NAME-a1-0), and a host name has at most 63");
+    complaints.unless(
+        is_dns_label(meta.name) && (meta.name.front() < '0' || meta.name.front() > '9'),
+        "metadata.name",
+        "metadata.name must be a DNS label: lower-case letters, digits and '-', beginning with a "
+        "letter and ending with a letter or digit, because pods and a Service are named after it");
+}
+
+bool is_process_count(const std::string& text) {
+    if (text == "auto" || text == "cpu" || text == "gpu") {
+        return true;
+    }
+    const bool is_number = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+        return c >= '0' && c <= '9';
+    });
+    const Result<std::int64_t> count = parse_whole(text);
+    return is_number && count && *count >= 1 && *count <= kProcessesPerNodeMax;
+}
+
+void check_quantities(const TextMap& quantities, std::string_view path, Complaints& complaints) {
+    for (const auto& [resource, text] : quantities) {
+        const Result<std::int64_t> count = parse_whole(text);
+        complaints.unless(
+            count.has_value(),
+            fmt::format("{}[{}]", path, resource),
+            count ? "" : count.error().message);
+    }
+}
+
+void check_trainer(const TrainerSpec& trainer, Complaints& complaints) {
+    complaints.unless(!trainer.image.empty(), "spec.trainer.image", "image is missing");
+    complaints.unless(
+        trainer.node_count >= 1 && trainer.node_count <= kNodeCountMax,
+        "spec.trainer.numNodes",
+        "numNodes must be 1 to 10000");
+    complaints.unless(
+        is_process_count(trainer.processes_per_node),
+        "spec.trainer.numProcPerNode",
+        "numProcPerNode must be auto, cpu, gpu or a number from 1 to 1024");
+    for (const EnvVar& variable : trainer.env) {
+        const std::string path = fmt::format("spec.trainer.env[{}]", variable.name);
+        complaints.unless(
+            variable.value.empty() || variable.value_from.value().empty(),
+            path,
+            "set value or valueFrom, not both");
+        complaints.unless(
+            !variable.name.starts_with(kOurVariables),
+            path,
+            "names that begin with STOKER_ are set by Stoker; choose another name");
+    }
+    check_quantities(trainer.resources.limits, "spec.trainer.resourcesPerNode.limits", complaints);
+    check_quantities(
+        trainer.resources.requests, "spec.trainer.resourcesPerNode.requests", complaints);
+}
+
+void check_keys(const TextMap& map, const std::string& path, Complaints& complaints) {
+    const bool ours = std::any_of(map.begin(), map.end(), [](const auto& entry) {
+        return entry.first.starts_with(kOurKeys);
+    });
+    complaints.unless(
+        !ours, path, "keys that begin with stoker.dev/ are set by Stoker; choose another prefix");
+}
+
+void check_pod_names(const PodOverlay& pod, Complaints& complaints) {
+    for (const std::string& volume : pod.volume_names) {
+        complaints.unless(
+            !volume.starts_with(kOurPrefix),
+            fmt::format("spec.podTemplate.spec.volumes[{}]", volume),
+            "names that begin with stoker- are set by Stoker; choose another name");
+    }
+    for (const std::string& name : pod.container_names) {
+        complaints.unless(
+            name == "trainer",
+            fmt::format("spec.podTemplate.spec.containers[{}]", name),
+            "only the container named trainer can be extended; more containers in the pod do not "
+            "work yet");
+    }
+    for (const std::string& volume : pod.trainer.volume_mount_names) {
+        complaints.unless(
+            !volume.starts_with(kOurPrefix),
+            fmt::format("spec.podTemplate.spec.containers[trainer].volumeMounts[{}]", volume),
+            "volumes that begin with stoker- are mounted by Stoker");
+    }
+    for (const std::string& path : pod.trainer.volume_mount_paths) {
+        complaints.unless(
+            path != "/stoker" && !path.starts_with("/stoker/"),
+            fmt::format("spec.podTemplate.spec.containers[trainer].volumeMounts[{}]", path),
+            "/stoker is where Stoker mounts the cache; choose another path");
+    }
+    for (const std::string& name : pod.init_container_names) {
+        complaints.unless(
+            name != "trainer" && !name.starts_with(kOurPrefix),
+            fmt::format("spec.podTemplate.spec.initContainers[{}]", name),
+            "trainer and names that begin with stoker- are taken; choose another name");
+    }
+}
+
+void check_pod_template(const PodOverlay& pod, Complaints& complaints) {
+    check_keys(pod.labels, "spec.podTemplate.metadata.labels", complaints);
+    check_keys(pod.annotations, "spec.podTemplate.metadata.annotations", complaints);
+    check_pod_names(pod, complaints);
+    complaints.unless(
+        !pod.host_network,
+        "spec.podTemplate.spec.hostNetwork",
+        "hostNetwork does not work yet; leave it out (pods have their own network)");
+    complaints.unless(
+        !pod.host_pid, "spec.podTemplate.spec.hostPID", "hostPID does not work yet; leave it out");
+    complaints.unless(
+        !pod.share_process_namespace,
+        "spec.podTemplate.spec.shareProcessNamespace",
+        "shareProcessNamespace does not work yet; leave it out");
+    complaints.unless(
+        pod.restart_policy.empty() || pod.restart_policy == "Never",
+        "spec.podTemplate.spec.restartPolicy",
+        "restartPolicy must be Never: all ranks restart together, as a new attempt (see "
+        "runPolicy.backoffLimit)");
+}
+
+void check_run_policy(const RunPolicy& policy, Complaints& complaints) {
+    complaints.unless(
+        policy.backoff_limit >= 0, "spec.runPolicy.backoffLimit", "backoffLimit must be 0 or more");
+    complaints.unless(
+        policy.ttl_seconds_after_finished.value_or(0) >= 0,
+        "spec.runPolicy.ttlSecondsAfterFinished",
+        "ttlSecondsAfterFinished must be 0 or more");
+    complaints.unless(
+        policy.active_deadline_seconds.value_or(1) >= 1,
+        "spec.runPolicy.activeDeadlineSeconds",
+        "activeDeadlineSeconds must be 1 or more");
+}
+
+void check_dataset_origin(
+    const JobDataset& dataset, const std::string& path, Complaints& complaints) {
+    complaints.unless(
+        dataset.dataset_ref.has_value() != dataset.storage_uri.has_value(),
+        path,
+        "set exactly one of datasetRef and storageUri");
+    complaints.unless(
+        !dataset.dataset_ref_namespace,
+        path + ".datasetRef.namespace",
+        "a Dataset of another namespace cannot be used yet; leave namespace out");
+    complaints.unless(
+        !dataset.storage_uri || is_s3_uri(*dataset.storage_uri),
+        path + ".storageUri",
+        "storageUri must be s3://bucket/prefix; for a directory write a Dataset with a volume and "
+        "name it in datasetRef");
+    complaints.unless(
+        !dataset.secret_ref || dataset.storage_uri,
+        path + ".secretRef",
+        "secretRef belongs to storageUri; with datasetRef the Dataset names its own Secret");
+}
+
+void check_job_dataset(const JobDataset& dataset, Complaints& complaints) {
+    const std::string path = fmt::format("spec.datasets[{}]", dataset.name);
+    complaints.unless(is_dns_label(dataset.name), path + ".name", "name must be a DNS label");
+    check_dataset_origin(dataset, path, complaints);
+    complaints.unless(
+        dataset.access == DatasetAccess::kSdk,
+        path + ".access",
+        "access Files does not work yet; today samples are read with the library (access SDK)");
+    complaints.unless(
+        !dataset.mount_path,
+        path + ".mountPath",
+        "mountPath needs access Files, which does not work yet; leave it out and open the dataset "
+        "by its name");
+    complaints.unless(
+        dataset.contract == Contract::kExact,
+        path + ".contract",
+        "contract Windowed, Importance and Replicate do not work yet; today every job gets its own "
+        "sampler's stream (contract Exact)");
+    complaints.unless(
+        dataset.sampling != Sampling::kWeighted,
+        path + ".sampling",
+        "sampling Weighted does not work yet; today EpochShuffle, Sequential and Unknown do");
+}
+
+void check_datasets(const std::vector<JobDataset>& datasets, Complaints& complaints) {
+    complaints.unless(!datasets.empty(), "spec.datasets", "at least one dataset is needed");
+    for (std::size_t i = 0; i < datasets.size(); ++i) {
+        const auto same_name = [&](const JobDataset& other) {
+            return other.name == datasets[i].name;
+        };
+        const auto end = datasets.begin() + static_cast<std::ptrdiff_t>(i);
+        complaints.unless(
+            std::none_of(datasets.begin(), end, same_name),
+            fmt::format("spec.datasets[{}].name", datasets[i].name),
+            "every dataset needs a name of its own");
+        check_job_dataset(datasets[i], complaints);
+    }
+}
+
+void check_cache_sizes(const CacheSpec& cache, Complaints& complaints) {
+    const bool off = cache.mode == CacheMode::kOff;
+    complaints.unless(
+        !off || (!cache.max_bytes && !cache.min_bytes),
+        "spec.cache",
+        "mode Off excludes minBytes and maxBytes; leave them out or choose another mode");
+    complaints.unless(
+        !off || !cache.pool_ref,
+        "spec.cache",
+        "mode Off excludes poolRef; leave it out or choose another mode");
+    complaints.unless(
+        cache.mode != CacheMode::kFixed || cache.max_bytes,
+        "spec.cache",
+        "mode Fixed needs maxBytes");
+    complaints.unless(
+        cache.max_bytes != Bytes::zero(),
+        "spec.cache.maxBytes",
+        "maxBytes must be more than 0; to do without a cache choose mode Off");
+    complaints.unless(
+        !cache.min_bytes || !cache.max_bytes || *cache.min_bytes <= *cache.max_bytes,
+        "spec.cache.minBytes",
+        "minBytes must not be more than maxBytes");
+}
+
+void check_cache(const CacheSpec& cache, Complaints& complaints) {
+    check_cache_sizes(cache, complaints);
+    complaints.unless(
+        cache.medium == Medium::kNvme,
+        "spec.cache.medium",
+        "medium Memory does not work yet; today NVMe does");
+    complaints.unless(
+        cache.eviction_policy != EvictionPolicy::kLru,
+        "spec.cache.evictionPolicy",
+        "evictionPolicy LRU does not work yet; today Auto, Uniform and None do, and keep what was "
+        "admitted first");
+    complaints.unless(
+        cache.warmup == Warmup::kLazy,
+        "spec.cache.warmup",
+        "warmup BeforeStart and Background do not work yet; today the cache fills while the first "
+        "epoch reads (warmup Lazy)");
+    complaints.unless(
+        !cache.profiling,
+        "spec.cache.profiling",
+        "profiling does not work yet; leave it out (rates are measured without disturbing the "
+        "job)");
+    complaints.unless(
+        cache.on_cache_failure == OnCacheFailure::kBypass,
+        "spec.cache.onCacheFailure",
+        "onCacheFailure Fail does not work yet; today samples come from the origin while the cache "
+        "fails (Bypass)");
+}
+
+}  // namespace
+
+std::vector<FieldError> validate(const TrainingJob& job) {
+    Complaints complaints;
+    check_name(job.meta, complaints);
+    check_trainer(job.spec.trainer, complaints);
+    check_pod_template(job.spec.pod_template, complaints);
+    check_run_policy(job.spec.run_policy, complaints);
+    check_datasets(job.spec.datasets, complaints);
+    check_cache(job.spec.cache, complaints);
+    return complaints.take();
+}
+
+}  // namespace stoker::control

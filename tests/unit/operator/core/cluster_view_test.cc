@@ -1,0 +1,121 @@
+#include "operator/core/cluster_view.h"
+
+#include <gtest/gtest.h>
+
+#include "common/domain/segment_format.h"
+#include "tests/unit/operator/core/make_training_job.h"
+
+namespace stoker::control {
+namespace {
+
+ClusterView make_cluster() {
+    const TrainingJobView job = make_running_view();
+    ClusterView cluster;
+    cluster.pools = {make_pool()};
+    cluster.nodes = {make_node("n1"), make_node("n2")};
+    cluster.datasets = {make_dataset()};
+    cluster.jobs = {{job.job, job.datasets, job.pool, job.pods}};
+    return cluster;
+}
+
+TEST(Matches, AsksForEveryLabel) {
+    EXPECT_TRUE(matches({}, {}));
+    EXPECT_TRUE(matches({{"a", "1"}}, {{"a", "1"}, {"b", "2"}}));
+    EXPECT_FALSE(matches({{"a", "1"}}, {{"a", "2"}}));
+    EXPECT_FALSE(matches({{"a", ""}}, {}));
+}
+
+TEST(PoolNodes, AreAllThatTheSelectorMatches) {
+    CachePool picky = make_pool("picky");
+    picky.spec.node_selector = {{"gpu", "yes"}};
+    Node gpu = make_node("n2");
+    gpu.meta.labels = {{"gpu", "yes"}};
+    const std::vector<PoolNode> nodes = pool_nodes({make_pool(), picky}, {make_node("n1"), gpu});
+    EXPECT_EQ(
+        nodes,
+        (std::vector<PoolNode>{
+            {"nvme", "n1", gib(100)}, {"nvme", "n2", gib(100)}, {"picky", "n2", gib(100)}}));
+}
+
+TEST(QuotasInForce, AreTheOldestValidOnes) {
+    CacheQuota old = make_quota("z", "nvme", gib(1));
+    CacheQuota young = make_quota("a", "nvme", gib(2));
+    young.meta.created_at = wall(9);
+    CacheQuota other_namespace = make_quota("b", "nvme", gib(3));
+    other_namespace.meta.ns = "b";
+    CacheQuota invalid = make_quota("c", "ssd", gib(4));
+    invalid.spec.borrowing_limit = gib(1);
+    const std::vector<QuotaView> quotas = quotas_in_force({young, old, other_namespace, invalid});
+    ASSERT_EQ(quotas.size(), 2U);
+    EXPECT_EQ(quotas[0].nominal, gib(1));
+    EXPECT_EQ(quotas[1].ns, "b");
+    EXPECT_TRUE(is_duplicate(young, {young, old}));
+    EXPECT_FALSE(is_duplicate(old, {young, old}));
+    old.meta.deleting_since = wall(10);
+    EXPECT_EQ(quotas_in_force({young, old}).at(0).nominal, gib(2));
+}
+
+TEST(FindHoldings, BelievesFreshLeadersAndRemembersTheRest) {
+    ClusterView cluster = make_cluster();
+    const TrainingJobView job = make_running_view();
+    cluster.reports = {make_report(job, 0, 100)};
+    cluster.reports[0].datasets[0].resident_bytes = gib(2);
+    cluster.datasets[0].status.placements = {
+        {"nvme", "n1", 999, 1}, {"nvme", "n2", 777, 1}, {"nvme", "gone", 5, 1}};
+    cluster.last_grants = {{"n1", "uid-imagenet", gib(3), 60, 0, ""}};
+    const std::vector<Holding> fresh = find_holdings(cluster, moment(101));
+    EXPECT_EQ(
+        fresh,
+        (std::vector<Holding>{
+            {"nvme", "n1", "uid-imagenet", gib(2), gib(3)},
+            {"nvme", "n2", "uid-imagenet", Bytes{777}, Bytes{777}}}));
+    const std::vector<Holding> stale = find_holdings(cluster, moment(1000));
+    EXPECT_EQ(stale.at(0).resident, Bytes{999});
+}
+
+TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs[0].job.spec.cache.max_bytes = gib(6);
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    cluster.grant_seconds = 45;
+    const AllocationView view = view_allocation(cluster, moment(101));
+    ASSERT_EQ(view.demands.size(), 1U);
+    const Demand& demand = view.demands[0];
+    EXPECT_EQ(demand.job, (ObjectKey{"team", "resnet"}));
+    EXPECT_EQ(demand.pool, "nvme");
+    EXPECT_EQ(demand.nodes, (std::vector<std::string>{"n1", "n2"}));
+    EXPECT_EQ(demand.datasets.at(0).total, domain::records_bytes_max(gib(4), 1000))
+        << "what the dataset takes on a node, not at its origin";
+    EXPECT_EQ(demand.max_bytes, gib(6));
+    EXPECT_EQ(view.valid_seconds, 45U);
+    const AllocationPlan plan = plan_grants(view);
+    EXPECT_EQ(plan.jobs.at(0).granted, gib(6));
+    EXPECT_EQ(plan.granted_in_pool.at("nvme"), gib(6));
+}
+
+TEST(ViewAllocation, ForgetsPodsThatHaveEnded) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs[0].pods[0].phase = PodPhase::kSucceeded;
+    EXPECT_EQ(
+        view_allocation(cluster, moment(1)).demands.at(0).nodes, std::vector<std::string>{"n2"});
+}
+
+TEST(JobUse, IsActiveUntilItEndsOrStandsStill) {
+    const JobUse use = make_cluster().jobs[0];
+    EXPECT_TRUE(use.is_active());
+    JobUse other = use;
+    other.job.spec.suspend = true;
+    EXPECT_FALSE(other.is_active());
+    other = use;
+    other.job.status.conditions = {{"Complete", ConditionStatus::kTrue, 1, wall(1), "", ""}};
+    EXPECT_FALSE(other.is_active());
+    other = use;
+    other.pool = ResolvedPool{};
+    EXPECT_FALSE(other.is_active());
+    other = use;
+    other.job.meta.deleting_since = wall(1);
+    EXPECT_FALSE(other.is_active());
+}
+
+}  // namespace
+}  // namespace stoker::control

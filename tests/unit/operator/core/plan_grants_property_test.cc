@@ -1,0 +1,317 @@
+// Properties of plan_grants() over random clusters.
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "operator/core/plan_grants.h"
+#include "tests/unit/operator/core/test_seed.h"
+
+namespace stoker::control {
+namespace {
+
+constexpr int kRounds = 3000;
+
+template <class T>
+void shuffle(std::vector<T>& items, Prng& prng) {
+    for (std::size_t i = items.size(); i > 1; --i) {
+        std::swap(items[i - 1], items[prng.below(i)]);
+    }
+}
+
+std::string name(const char* prefix, std::uint64_t number) {
+    return prefix + std::to_string(number);
+}
+
+// Small numbers, so that limits bind often and everything collides.
+struct World {
+    explicit World(std::uint64_t seed)
+        : prng(seed) {
+        for (std::uint64_t node = 0; node < 1 + prng.below(4); ++node) {
+            for (std::uint64_t pool = 0; pool < 1 + prng.below(2); ++pool) {
+                view.nodes.push_back({name("p", pool), name("n", node), Bytes{prng.below(100)}});
+            }
+        }
+        for (std::uint64_t pool = 0; pool < 2; ++pool) {
+            if (prng.below(6) == 0) {
+                view.pools.push_back({name("p", pool), static_cast<StopPolicy>(prng.below(3))});
+            }
+            for (std::uint64_t ns = 0; ns < 3; ++ns) {
+                if (prng.below(2) == 0) {
+                    view.quotas.push_back(
+                        {name("ns", ns),
+                         name("p", pool),
+                         Bytes{prng.below(150)},
+                         prng.below(8) == 0 ? StopPolicy::kHold : StopPolicy::kNone});
+                }
+            }
+        }
+        for (std::uint64_t job = 0; job < prng.below(6); ++job) {
+            add_job(job);
+        }
+        for (std::uint64_t i = 0; i < prng.below(5); ++i) {
+            add_holding();
+        }
+    }
+
+    void add_job(std::uint64_t number) {
+        Demand demand;
+        const std::uint64_t ns = prng.below(3);
+        demand.job = {name("ns", ns), name("job", number)};
+        demand.created_at = WallTime{std::chrono::seconds{prng.below(3)}};
+        demand.pool = name("p", prng.below(2));
+        demand.mode = prng.below(3) == 0 ? CacheMode::kFixed : CacheMode::kAuto;
+        if (demand.mode == CacheMode::kFixed || prng.below(2) == 0) {
+            demand.max_bytes = Bytes{1 + prng.below(120)};
+        }
+        demand.min_bytes = Bytes{prng.below(2) * prng.below(40)};
+        for (std::uint64_t i = 0; i < 1 + prng.below(2); ++i) {
+            const bool known = prng.below(5) != 0;
+            const std::string uid = name("ns", ns) + name("d", prng.below(3));
+            demand.datasets.push_back(
+                {name("s", i), uid, known ? std::optional(size_of(uid)) : std::nullopt});
+        }
+        for (std::uint64_t node = 0; node < 5; ++node) {
+            if (prng.below(2) == 0) {
+                demand.nodes.push_back(name("n", node));
+            }
+        }
+        view.demands.push_back(std::move(demand));
+    }
+
+    void add_holding() {
+        if (view.nodes.empty()) {
+            return;
+        }
+        const PoolNode& place = view.nodes[prng.below(view.nodes.size())];
+        const std::string uid = name("ns", prng.below(3)) + name("d", prng.below(4));
+        for (const Holding& other : view.holdings) {
+            if (other.pool == place.pool && other.node == place.node && other.dataset_uid == uid) {
+                return;
+            }
+        }
+        view.holdings.push_back(
+            {place.pool, place.node, uid, Bytes{prng.below(60)}, Bytes{prng.below(60)}});
+    }
+
+    Bytes size_of(const std::string& uid) {
+        const auto [entry, is_new] = sizes.emplace(uid, Bytes{});
+        if (is_new) {
+            entry->second = Bytes{prng.below(90)};
+        }
+        return entry->second;
+    }
+
+    Prng prng;
+    AllocationView view;
+    std::map<std::string, Bytes> sizes;
+};
+
+// Pools overlap on nodes here, and a grant does not say its pool; so each property looks at worlds
+// with one pool a node.
+bool has_one_pool(const AllocationView& view) {
+    return std::all_of(view.nodes.begin(), view.nodes.end(), [](const PoolNode& node) {
+        return node.pool == "p0";
+    });
+}
+
+AllocationView with_one_pool(AllocationView view) {
+    std::erase_if(view.nodes, [](const PoolNode& node) { return node.pool != "p0"; });
+    std::erase_if(view.holdings, [](const Holding& holding) { return holding.pool != "p0"; });
+    return view;
+}
+
+Bytes resident(const AllocationView& view, const std::string& node, const std::string& uid) {
+    for (const Holding& holding : view.holdings) {
+        if (holding.pool == "p0" && holding.node == node && holding.dataset_uid == uid) {
+            return holding.resident;
+        }
+    }
+    return Bytes::zero();
+}
+
+template <class Check>
+void for_random_worlds(Check check) {
+    const std::uint64_t seed = test_seed();
+    for (int round = 0; round < kRounds && !::testing::Test::HasFailure(); ++round) {
+        SCOPED_TRACE("round " + std::to_string(round));
+        World world{seed + static_cast<std::uint64_t>(round)};
+        check(world);
+    }
+}
+
+TEST(PlanGrantsProperty, TheOrderOfTheInputsDoesNotMatter) {
+    for_random_worlds([](World& world) {
+        const AllocationPlan plan = plan_grants(world.view);
+        AllocationView mixed = world.view;
+        shuffle(mixed.nodes, world.prng);
+        shuffle(mixed.pools, world.prng);
+        shuffle(mixed.quotas, world.prng);
+        shuffle(mixed.demands, world.prng);
+        shuffle(mixed.holdings, world.prng);
+        for (Demand& demand : mixed.demands) {
+            shuffle(demand.nodes, world.prng);
+        }
+        EXPECT_EQ(plan_grants(mixed), plan);
+    });
+}
+
+TEST(PlanGrantsProperty, NoNodeHoldsMoreThanItsCapacityEvenWhileDatasetsShrink) {
+    for_random_worlds([](World& world) {
+        const AllocationView view = with_one_pool(world.view);
+        const AllocationPlan plan = plan_grants(view);
+        for (const PoolNode& node : view.nodes) {
+            Bytes on_disk{};   // now
+            Bytes worst{};     // when everybody has grown and nobody has shrunk yet
+            Bytes promised{};  // in the end
+            std::set<std::string> used;
+            for (const AgentGrant& grant : plan.grants) {
+                if (grant.node == node.node) {
+                    used.insert(grant.dataset_uid);
+                    promised += grant.resident_bytes;
+                    worst += std::max(
+                        grant.resident_bytes, resident(view, node.node, grant.dataset_uid));
+                }
+            }
+            for (const Holding& holding : view.holdings) {
+                if (holding.node == node.node) {
+                    on_disk += holding.resident;
+                    const bool idle = !used.contains(holding.dataset_uid);
+                    worst += idle ? holding.resident : Bytes::zero();
+                    promised += idle ? holding.resident : Bytes::zero();
+                }
+            }
+            EXPECT_LE(worst, std::max(node.capacity, on_disk)) << node.node;
+            Bytes idle_only = promised;
+            for (const AgentGrant& grant : plan.grants) {
+                idle_only -= grant.node == node.node ? grant.resident_bytes : Bytes::zero();
+            }
+            EXPECT_LE(promised, std::max(node.capacity, idle_only)) << node.node;
+        }
+    });
+}
+
+TEST(PlanGrantsProperty, NoNamespaceIsGrantedMoreThanItsQuota) {
+    for_random_worlds([](World& world) {
+        const AllocationView view = with_one_pool(world.view);
+        const AllocationPlan plan = plan_grants(view);
+        for (const QuotaView& quota : view.quotas) {
+            Bytes granted{};
+            Bytes on_disk{};  // now
+            Bytes worst{};    // when everybody has grown and nobody has shrunk yet
+            for (const AgentGrant& grant : plan.grants) {
+                // The namespace is a part of the uid in these worlds.
+                if (quota.pool == "p0" && grant.dataset_uid.starts_with(quota.ns)) {
+                    const Bytes now = resident(view, grant.node, grant.dataset_uid);
+                    granted += grant.resident_bytes;
+                    on_disk += now;
+                    worst += std::max(grant.resident_bytes, now);
+                }
+            }
+            EXPECT_LE(granted, quota.nominal) << quota.ns;
+            EXPECT_LE(worst, std::max(quota.nominal, on_disk)) << quota.ns;
+            Bytes charged{};
+            for (const QuotaCharge& charge : plan.charges) {
+                if (charge.job.ns == quota.ns && charge.pool == quota.pool) {
+                    charged += charge.charged;
+                }
+            }
+            EXPECT_LE(charged, quota.nominal) << quota.ns;
+        }
+    });
+}
+
+TEST(PlanGrantsProperty, NobodyGetsMoreThanTheyWant) {
+    for_random_worlds([](World& world) {
+        const AllocationPlan plan = plan_grants(world.view);
+        for (const JobAllocation& job : plan.jobs) {
+            EXPECT_LE(job.granted, job.wanted);
+            EXPECT_EQ(
+                job.reason == AllocationReason::kGranted ||
+                    job.reason == AllocationReason::kProfiling ||
+                    job.reason == AllocationReason::kWaitingForPods,
+                job.granted == job.wanted)
+                << to_string(job.reason) << " " << job.message;
+        }
+        for (const AgentGrant& grant : plan.grants) {
+            Bytes most{};
+            for (const JobAllocation& job : plan.jobs) {
+                most = std::max(most, job.wanted);
+            }
+            EXPECT_LE(grant.resident_bytes, most);
+        }
+        for (const Demand& demand : world.view.demands) {
+            const auto job = std::find_if(
+                plan.jobs.begin(), plan.jobs.end(), [&](const JobAllocation& allocation) {
+                    return allocation.job == demand.job;
+                });
+            ASSERT_NE(job, plan.jobs.end());
+            if (demand.max_bytes) {
+                EXPECT_LE(job->wanted, *demand.max_bytes);
+            }
+        }
+    });
+}
+
+TEST(PlanGrantsProperty, APlanThatWasCarriedOutIsAFixpoint) {
+    for_random_worlds([](World& world) {
+        AllocationView view = with_one_pool(world.view);
+        ASSERT_TRUE(has_one_pool(view));
+        // Carry plans out until nothing changes: datasets shrink to their grants, then others grow.
+        AllocationPlan plan = plan_grants(view);
+        for (int step = 0; step < 10; ++step) {
+            for (const AgentGrant& grant : plan.grants) {
+                std::erase_if(view.holdings, [&](const Holding& holding) {
+                    return holding.node == grant.node && holding.dataset_uid == grant.dataset_uid;
+                });
+                view.holdings.push_back(
+                    {"p0",
+                     grant.node,
+                     grant.dataset_uid,
+                     grant.resident_bytes,
+                     grant.resident_bytes});
+            }
+            const AllocationPlan next = plan_grants(view);
+            if (next == plan) {
+                return;
+            }
+            plan = next;
+        }
+        ADD_FAILURE() << "still moving after 10 steps";
+    });
+}
+
+TEST(PlanGrantsProperty, NothingIsLeftOverThatSomebodyCouldUse) {
+    for_random_worlds([](World& world) {
+        AllocationView view = with_one_pool(world.view);
+        view.holdings.clear();
+        view.pools.clear();
+        view.quotas.clear();
+        const AllocationPlan plan = plan_grants(view);
+        for (const PoolNode& node : view.nodes) {
+            Bytes left = node.capacity;
+            for (const AgentGrant& grant : plan.grants) {
+                left -= grant.node == node.node ? grant.resident_bytes : Bytes::zero();
+            }
+            for (const JobAllocation& job : plan.jobs) {
+                const Demand& demand = *std::find_if(
+                    view.demands.begin(), view.demands.end(), [&](const Demand& candidate) {
+                        return candidate.job == job.job;
+                    });
+                const bool alone_here = demand.nodes == std::vector<std::string>{node.node};
+                if (demand.pool == "p0" && alone_here && job.granted < job.wanted) {
+                    EXPECT_EQ(left, Bytes::zero()) << job.message;
+                }
+            }
+        }
+    });
+}
+
+}  // namespace
+}  // namespace stoker::control

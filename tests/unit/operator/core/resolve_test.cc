@@ -1,0 +1,127 @@
+#include "operator/core/resolve.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/core/make_training_job.h"
+
+namespace stoker::control {
+namespace {
+
+TEST(ResolveDatasets, FindsTheDatasetByNameAndTakesItsSize) {
+    Dataset dataset = make_dataset();
+    dataset.status.total_bytes = 77;
+    const ResolvedDatasets resolved =
+        resolve_datasets(make_training_job(), {make_dataset("other"), dataset});
+    ASSERT_TRUE(resolved.obstacle.empty()) << resolved.obstacle.message;
+    ASSERT_EQ(resolved.datasets.size(), 1U);
+    EXPECT_EQ(resolved.datasets[0].name, "train");
+    EXPECT_EQ(resolved.datasets[0].uid, "uid-imagenet");
+    EXPECT_EQ(resolved.datasets[0].source.storage_uri, "s3://imagenet");
+    EXPECT_EQ(resolved.datasets[0].total, Bytes{77});
+}
+
+TEST(ResolveDatasets, SaysWhichDatasetIsMissing) {
+    const ResolvedDatasets resolved = resolve_datasets(make_training_job(), {});
+    EXPECT_EQ(resolved.obstacle.reason, "DatasetNotFound");
+    EXPECT_EQ(
+        resolved.obstacle.message,
+        "Dataset imagenet does not exist in namespace team; the job starts when it appears.");
+}
+
+TEST(ResolveDatasets, DoesNotUseAnInvalidDataset) {
+    Dataset dataset = make_dataset();
+    dataset.spec.sources.clear();
+    EXPECT_EQ(resolve_datasets(make_training_job(), {dataset}).obstacle.reason, "DatasetInvalid");
+}
+
+TEST(ResolveDatasets, GivesInlineOriginsOneDirectoryInANamespace) {
+    TrainingJob job = make_training_job();
+    job.spec.datasets[0].dataset_ref.reset();
+    job.spec.datasets[0].storage_uri = "s3://bucket/a";
+    job.spec.datasets[0].secret_ref = "keys";
+    const ResolvedDatasets resolved = resolve_datasets(job, {});
+    ASSERT_TRUE(resolved.obstacle.empty());
+    EXPECT_EQ(resolved.datasets[0].uid, inline_dataset_uid("team", "s3://bucket/a"));
+    EXPECT_EQ(resolved.datasets[0].source.secret_ref, "keys");
+    EXPECT_NE(inline_dataset_uid("team", "s3://a"), inline_dataset_uid("team", "s3://b"));
+    EXPECT_NE(inline_dataset_uid("one", "s3://a"), inline_dataset_uid("two", "s3://a"));
+    EXPECT_EQ(inline_dataset_uid("team", "s3://a").size(), 23U);
+}
+
+TEST(ResolveDatasets, AsksForOneSecretForAll) {
+    TrainingJob job = make_training_job();
+    job.spec.datasets.push_back(job.spec.datasets[0]);
+    job.spec.datasets[1].name = "val";
+    job.spec.datasets[1].dataset_ref = "other";
+    Dataset first = make_dataset();
+    Dataset second = make_dataset("other");
+    first.spec.sources[0].secret_ref = "keys";
+    EXPECT_TRUE(resolve_datasets(job, {first, second}).obstacle.empty());
+    second.spec.sources[0].secret_ref = "keys";
+    EXPECT_TRUE(resolve_datasets(job, {first, second}).obstacle.empty());
+    second.spec.sources[0].secret_ref = "more-keys";
+    const Obstacle obstacle = resolve_datasets(job, {first, second}).obstacle;
+    EXPECT_EQ(obstacle.reason, "SecretsDiffer");
+    EXPECT_NE(obstacle.message.find("keys, more-keys"), std::string::npos);
+}
+
+struct PoolCase {
+    std::string name;
+    std::vector<CachePool> pools;
+    std::vector<CacheQuota> quotas;
+    std::optional<std::string> wanted;
+    std::string chosen;
+    std::string reason;
+    bool waits = false;
+};
+
+TEST(ResolvePool, ChoosesByNameByQuotaAndByBeingAlone) {
+    CachePool leaving = make_pool("leaving");
+    leaving.meta.deleting_since = wall(1);
+    CachePool broken = make_pool("broken");
+    broken.spec.host_path = "";
+    const CacheQuota for_a = make_quota("q", "a", gib(1));
+    const CacheQuota for_b = make_quota("r", "b", gib(1));
+    const std::vector<CachePool> two = {make_pool("a"), make_pool("b")};
+    const std::vector<PoolCase> cases = {
+        {"the named one", two, {for_a}, "b", "b", ""},
+        {"a named one that is missing", two, {}, "c", "", "PoolNotFound", true},
+        {"a named one that is leaving", {leaving}, {}, "leaving", "", "PoolNotFound", true},
+        {"the quota's", two, {for_b}, {}, "b", ""},
+        {"the quota's that is missing", {make_pool("b")}, {for_a}, {}, "", "PoolNotFound"},
+        {"two quotas for one pool", two, {for_a, make_quota("s", "a", gib(2))}, {}, "a", ""},
+        {"quotas for two pools", two, {for_a, for_b}, {}, "", "PoolAmbiguous"},
+        {"the only one", {make_pool("a"), leaving}, {}, {}, "a", ""},
+        {"none", {}, {}, {}, "", "NoPool"},
+        {"two", two, {}, {}, "", "PoolAmbiguous"},
+        {"two, one is default", {make_pool("a"), make_pool("default")}, {}, {}, "default", ""},
+        {"a broken one", {broken}, {}, {}, "", "PoolInvalid"},
+    };
+    for (const PoolCase& c : cases) {
+        SCOPED_TRACE(c.name);
+        TrainingJob job = make_training_job();
+        job.spec.cache.pool_ref = c.wanted;
+        const ResolvedPool pool = resolve_pool(job, c.pools, c.quotas);
+        EXPECT_EQ(pool.name, c.chosen);
+        EXPECT_EQ(pool.obstacle.reason, c.reason);
+        EXPECT_EQ(pool.waits, c.waits);
+        EXPECT_EQ(pool.obstacle.message.empty(), c.reason.empty());
+    }
+}
+
+TEST(ResolvePool, TakesPathAndReserveFromThePool) {
+    CachePool pool = make_pool();
+    pool.spec.reserved_free_percent = 20;
+    const ResolvedPool resolved = resolve_pool(make_training_job(), {pool}, {});
+    EXPECT_EQ(resolved.host_path, "/mnt/nvme");
+    EXPECT_EQ(resolved.reserved_free_percent, 20);
+}
+
+TEST(ResolvePool, GivesNoneToAJobThatWantsNone) {
+    TrainingJob job = make_training_job();
+    job.spec.cache.mode = CacheMode::kOff;
+    EXPECT_EQ(resolve_pool(job, {make_pool()}, {}).obstacle.reason, "Off");
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,137 @@
+#include "operator/core/summarize_dataset.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/core/tally.h"
+#include "tests/unit/operator/core/make_training_job.h"
+
+namespace stoker::control {
+namespace {
+
+// The dataset of make_running_view(), used by its job.
+DatasetView make_dataset_view() {
+    DatasetView view;
+    view.dataset = make_dataset();
+    view.users = {{"uid-resnet", "nvme", wall(0)}};
+    view.nodes = {"n1", "n2", "n3"};
+    return view;
+}
+
+AgentReport report_of(std::int64_t rank, std::int64_t second, Bytes resident) {
+    AgentReport report = make_report(make_running_view(), rank, second);
+    report.datasets[0].resident_bytes = resident;
+    report.datasets[0].resident_samples = 10;
+    return report;
+}
+
+void expect_ready(const DatasetStatus& status, ConditionStatus value, const std::string& reason) {
+    const Condition* ready = find_condition(status.conditions, "Ready");
+    ASSERT_NE(ready, nullptr);
+    EXPECT_EQ(ready->status, value) << ready->message;
+    EXPECT_EQ(ready->reason, reason) << ready->message;
+}
+
+TEST(SummarizeDataset, SaysThatNobodyHasListedItYet) {
+    DatasetView view = make_dataset_view();
+    view.users.clear();
+    const DatasetStatus status = summarize_dataset(view, moment(10));
+    expect_ready(status, ConditionStatus::kUnknown, "NotListed");
+    EXPECT_EQ(status.columns, DatasetColumns{});
+    EXPECT_EQ(find_condition(status.conditions, "Indexed")->status, ConditionStatus::kFalse);
+}
+
+TEST(SummarizeDataset, CountsWhatIsOnTheNodes) {
+    DatasetView view = make_dataset_view();
+    view.reports = {report_of(0, 100, gib(1)), report_of(1, 101, gib(2))};
+    view.reports[0].datasets[0].hit_samples = 3;
+    view.reports[0].datasets[0].miss_samples = 1;
+    const DatasetStatus status = summarize_dataset(view, moment(102));
+    expect_ready(status, ConditionStatus::kTrue, "Listed");
+    EXPECT_EQ(status.total_bytes, count_of(gib(4)));
+    EXPECT_EQ(status.samples, 1000);
+    EXPECT_EQ(status.cached_bytes, count_of(gib(3)));
+    EXPECT_EQ(status.cached_samples, 20);
+    EXPECT_EQ(status.cached_percentage, 37) << "1.5 of 4 GiB on each of two nodes";
+    EXPECT_EQ(status.nodes, 2);
+    EXPECT_EQ(status.jobs, 1);
+    EXPECT_EQ(status.hit_ratio, "0.75");
+    EXPECT_EQ(status.sampled_at, wall(101));
+    EXPECT_EQ(
+        status.placements,
+        (std::vector<DatasetPlacement>{
+            {"nvme", "n2", count_of(gib(2)), 10}, {"nvme", "n1", count_of(gib(1)), 10}}));
+    EXPECT_EQ(status.columns.size, "4Gi");
+    EXPECT_EQ(status.columns.cached, "3Gi");
+    EXPECT_EQ(status.columns.cached_percentage, "37%");
+    EXPECT_EQ(status.columns.hit, "75%");
+}
+
+TEST(SummarizeDataset, RemembersBytesAndReadinessWhenTheLastJobIsGone) {
+    DatasetView view = make_dataset_view();
+    view.reports = {report_of(0, 100, gib(1))};
+    view.dataset.status = summarize_dataset(view, moment(100));
+    view.users.clear();
+    view.reports.clear();
+    const DatasetStatus status = summarize_dataset(view, moment(100'000));
+    expect_ready(status, ConditionStatus::kTrue, "Listed");
+    EXPECT_EQ(status.cached_bytes, count_of(gib(1)));
+    EXPECT_EQ(status.sampled_at, wall(100));
+    view.nodes = {"n2"};
+    EXPECT_EQ(summarize_dataset(view, moment(100'000)).cached_bytes, 0) << "the node is gone";
+}
+
+TEST(SummarizeDataset, BecomesUnknownWhenItsUsersAreSilent) {
+    DatasetView view = make_dataset_view();
+    view.reports = {report_of(0, 100, gib(1))};
+    view.dataset.status = summarize_dataset(view, moment(100));
+    expect_ready(summarize_dataset(view, moment(160)), ConditionStatus::kTrue, "Listed");
+    const DatasetStatus status = summarize_dataset(view, moment(161));
+    expect_ready(status, ConditionStatus::kUnknown, "NodesSilent");
+    EXPECT_EQ(status.cached_bytes, count_of(gib(1)));
+    view.users[0].running_since = wall(150);
+    view.reports.clear();
+    expect_ready(summarize_dataset(view, moment(205)), ConditionStatus::kTrue, "Listed");
+    view.users[0].running_since.reset();
+    expect_ready(summarize_dataset(view, moment(1000)), ConditionStatus::kTrue, "Listed");
+}
+
+TEST(SummarizeDataset, QuotesTheOriginAndFollowsTheListing) {
+    DatasetView view = make_dataset_view();
+    view.reports = {report_of(0, 100, {})};
+    DatasetReport& report = view.reports[0].datasets[0];
+    report.manifest_state = ManifestState::kFailed;
+    report.error = "NoSuchBucket: the bucket does not exist";
+    DatasetStatus status = summarize_dataset(view, moment(100));
+    expect_ready(status, ConditionStatus::kFalse, "OriginFailed");
+    EXPECT_EQ(find_condition(status.conditions, "Ready")->message, report.error);
+    report.manifest_state = ManifestState::kListing;
+    report.objects_listed = 12;
+    expect_ready(summarize_dataset(view, moment(100)), ConditionStatus::kUnknown, "Listing");
+}
+
+TEST(SummarizeDataset, ListensToItsUsersOnlyAndToNothingButItself) {
+    DatasetView view = make_dataset_view();
+    view.reports = {report_of(0, 100, gib(1)), report_of(1, 100, gib(2))};
+    view.reports[0].training_job_uid = "a stranger";
+    view.reports[1].datasets[0].dataset_uid = "another dataset";
+    view.users[0].running_since = wall(90);
+    const DatasetStatus status = summarize_dataset(view, moment(101));
+    expect_ready(status, ConditionStatus::kUnknown, "NotListed");
+    EXPECT_EQ(status.cached_bytes, 0);
+}
+
+TEST(SummarizeDataset, RefusesAnInvalidSpec) {
+    DatasetView view = make_dataset_view();
+    view.dataset.spec.has_retention = true;
+    expect_ready(summarize_dataset(view, moment(1)), ConditionStatus::kFalse, "Invalid");
+}
+
+TEST(SummarizeDataset, ChangesNothingTheSecondTime) {
+    DatasetView view = make_dataset_view();
+    view.reports = {report_of(0, 100, gib(1)), report_of(1, 101, gib(2))};
+    view.dataset.status = summarize_dataset(view, moment(102));
+    EXPECT_EQ(summarize_dataset(view, moment(103)), view.dataset.status);
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,115 @@
+#include "operator/core/summarize_pool.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/core/tally.h"
+#include "tests/unit/operator/core/make_training_job.h"
+
+namespace stoker::control {
+namespace {
+
+std::string reason(const std::vector<Condition>& conditions, const std::string& type) {
+    const Condition* found = find_condition(conditions, type);
+    return found == nullptr ? "(absent)" : found->reason;
+}
+
+CachePoolView make_pool_view() {
+    CachePoolView view;
+    view.pool = make_pool();
+    view.pool.spec.node_selector = {{"gpu", "yes"}};
+    for (const std::string name : {"n1", "n2", "n3"}) {
+        view.nodes.push_back(make_node(name));
+        view.nodes.back().meta.labels = {{"gpu", "yes"}};
+    }
+    view.nodes[1].ready = false;
+    view.nodes[2].meta.labels = {{"gpu", "no"}};
+    return view;
+}
+
+TEST(SummarizeCachePool, CountsItsNodesAndBytes) {
+    CachePoolView view = make_pool_view();
+    view.holdings = {
+        {"nvme", "n1", "a", gib(3), {}},
+        {"nvme", "n2", "b", gib(4), {}},
+        {"ssd", "n1", "c", gib(99), {}}};
+    view.granted = gib(10);
+    view.sampled_at = wall(7);
+    const CachePoolStatus status = summarize_cache_pool(view, moment(8));
+    EXPECT_EQ(status.nodes_total, 2);
+    EXPECT_EQ(status.nodes_ready, 1);
+    EXPECT_EQ(status.capacity_bytes, count_of(gib(100)));
+    EXPECT_EQ(status.used_bytes, count_of(gib(7)));
+    EXPECT_EQ(status.granted_bytes, count_of(gib(10)));
+    EXPECT_EQ(status.columns, (CachePoolColumns{"1/2", "7Gi", "10Gi"}));
+    EXPECT_TRUE(is_true(status.conditions, "Ready"));
+    EXPECT_EQ(status.sampled_at, wall(7));
+    view.pool.status = status;
+    EXPECT_EQ(summarize_cache_pool(view, moment(9)), status);
+}
+
+TEST(SummarizeCachePool, SaysWhyNoBytesAreGiven) {
+    CachePoolView view = make_pool_view();
+    view.nodes[0].ready = false;
+    EXPECT_EQ(reason(summarize_cache_pool(view, moment(1)).conditions, "Ready"), "NoNodeReady");
+    view.nodes.clear();
+    EXPECT_EQ(reason(summarize_cache_pool(view, moment(1)).conditions, "Ready"), "NoNodes");
+    view.pool.spec.stop_policy = StopPolicy::kHoldAndDrain;
+    const CachePoolStatus stopped = summarize_cache_pool(view, moment(1));
+    EXPECT_EQ(reason(stopped.conditions, "Ready"), "Stopped");
+    EXPECT_EQ(find_condition(stopped.conditions, "Ready")->message, "stopPolicy is HoldAndDrain.");
+    view.pool.spec.has_csi = true;
+    EXPECT_EQ(reason(summarize_cache_pool(view, moment(1)).conditions, "Ready"), "Invalid");
+}
+
+CacheQuotaView make_quota_view() {
+    CacheQuotaView view;
+    view.quota = make_quota("q", "nvme", gib(10));
+    view.quotas = {view.quota};
+    view.pool_exists = true;
+    return view;
+}
+
+TEST(SummarizeCacheQuota, AddsUpWhatItsJobsAreCharged) {
+    CacheQuotaView view = make_quota_view();
+    view.charges = {
+        {{"team", "small"}, "nvme", gib(1)},
+        {{"team", "large"}, "nvme", gib(5)},
+        {{"team", "none"}, "nvme", Bytes::zero()},
+        {{"team", "elsewhere"}, "ssd", gib(9)},
+        {{"other", "theirs"}, "nvme", gib(9)}};
+    const CacheQuotaStatus status = summarize_cache_quota(view, moment(1));
+    EXPECT_EQ(status.used_bytes, count_of(gib(6)));
+    EXPECT_EQ(status.weighted_share, 600);
+    ASSERT_EQ(status.jobs.size(), 2U);
+    EXPECT_EQ(status.jobs[0].name, "large");
+    EXPECT_EQ(status.columns.used, "6Gi");
+    EXPECT_EQ(status.columns.share, "60%");
+    EXPECT_TRUE(is_true(status.conditions, "Active"));
+}
+
+TEST(SummarizeCacheQuota, SaysWhyItIsNotInForce) {
+    CacheQuotaView view = make_quota_view();
+    view.pool_exists = false;
+    EXPECT_EQ(reason(summarize_cache_quota(view, moment(1)).conditions, "Active"), "PoolNotFound");
+    view.pool_exists = true;
+    view.quota.spec.stop_policy = StopPolicy::kHold;
+    EXPECT_EQ(reason(summarize_cache_quota(view, moment(1)).conditions, "Active"), "Stopped");
+    CacheQuota older = make_quota("older", "nvme", gib(1));
+    view.quota.meta.created_at = wall(5);
+    view.quotas = {view.quota, older};
+    view.charges = {{{"team", "job"}, "nvme", gib(1)}};
+    const CacheQuotaStatus duplicate = summarize_cache_quota(view, moment(6));
+    EXPECT_EQ(reason(duplicate.conditions, "Active"), "Duplicate");
+    EXPECT_EQ(duplicate.used_bytes, 0);
+    view.quota.spec.lending_limit = gib(1);
+    EXPECT_EQ(reason(summarize_cache_quota(view, moment(1)).conditions, "Active"), "Invalid");
+}
+
+TEST(SummarizeCacheQuota, SharesOutNothingOfNothing) {
+    CacheQuotaView view = make_quota_view();
+    view.quota.spec.nominal_quota = Bytes::zero();
+    EXPECT_EQ(summarize_cache_quota(view, moment(1)).columns.share, "0%");
+}
+
+}  // namespace
+}  // namespace stoker::control

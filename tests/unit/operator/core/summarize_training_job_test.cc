@@ -1,0 +1,248 @@
+#include "operator/core/summarize_training_job.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/core/tally.h"
+#include "tests/unit/operator/core/make_training_job.h"
+
+namespace stoker::control {
+namespace {
+
+TrainingJobStatus status_at(const TrainingJobView& view, std::int64_t second) {
+    const Lifecycle lifecycle = decide_lifecycle(view, moment(second));
+    return summarize_training_job(view, lifecycle, moment(second));
+}
+
+const Condition& condition(const TrainingJobStatus& status, const std::string& type) {
+    static const Condition kNone;
+    const Condition* found = find_condition(status.conditions, type);
+    EXPECT_NE(found, nullptr) << type;
+    return found == nullptr ? kNone : *found;
+}
+
+void expect(
+    const TrainingJobStatus& status,
+    const std::string& type,
+    ConditionStatus value,
+    const std::string& reason) {
+    EXPECT_EQ(condition(status, type).status, value) << type;
+    EXPECT_EQ(condition(status, type).reason, reason)
+        << type << ": " << condition(status, type).message;
+}
+
+JobAllocation allocation(Bytes granted, Bytes wanted, AllocationReason reason) {
+    return {{"team", "resnet"}, "nvme", wanted, granted, reason, "one sentence.", {granted}};
+}
+
+TEST(SummarizeTrainingJob, SetsEveryConditionForThisGeneration) {
+    const TrainingJobStatus status = status_at(make_view(), 10);
+    EXPECT_EQ(status.observed_generation, 3);
+    ASSERT_EQ(status.conditions.size(), 7U);
+    for (const Condition& c : status.conditions) {
+        EXPECT_EQ(c.observed_generation, 3) << c.type;
+        EXPECT_EQ(c.last_transition, wall(10)) << c.type;
+        EXPECT_FALSE(c.reason.empty()) << c.type;
+    }
+    expect(status, "Finished", ConditionStatus::kFalse, "Starting");
+    expect(status, "Running", ConditionStatus::kFalse, "Starting");
+    expect(status, "Complete", ConditionStatus::kFalse, "Starting");
+    expect(status, "Failed", ConditionStatus::kFalse, "Starting");
+    expect(status, "Suspended", ConditionStatus::kFalse, "Starting");
+    expect(status, "DataReady", ConditionStatus::kUnknown, "NotListed");
+    expect(status, "CacheAllocated", ConditionStatus::kUnknown, "WaitingForPods");
+}
+
+TEST(SummarizeTrainingJob, TellsWhatTheSidecarsCounted) {
+    TrainingJobView view = make_running_view();
+    for (std::int64_t rank = 0; rank < 2; ++rank) {
+        AgentReport report = make_report(view, rank, 100);
+        report.datasets[0].resident_bytes = gib(1);
+        report.datasets[0].cache_bytes_read = gib(6);
+        report.datasets[0].origin_bytes_read = gib(2);
+        report.datasets[0].hit_samples = 62;
+        report.datasets[0].miss_samples = 38;
+        report.trainer.epoch = 3;
+        report.trainer.epoch_samples = 500;
+        report.trainer.epoch_position = 105;
+        view.reports.push_back(report);
+    }
+    view.allocation = allocation(gib(5), gib(8), AllocationReason::kQuotaExhausted);
+    const TrainingJobStatus status = status_at(view, 101);
+    expect(status, "DataReady", ConditionStatus::kTrue, "Listed");
+    expect(status, "CacheAllocated", ConditionStatus::kTrue, "QuotaExhausted");
+    EXPECT_EQ(condition(status, "CacheAllocated").message, "one sentence.");
+    ASSERT_TRUE(status.cache && status.progress);
+    EXPECT_EQ(status.cache->pool, "nvme");
+    EXPECT_EQ(status.cache->used_bytes, count_of(gib(2)));
+    EXPECT_EQ(status.cache->cache_bytes, count_of(gib(12)));
+    EXPECT_EQ(status.cache->origin_bytes, count_of(gib(4)));
+    EXPECT_EQ(status.cache->hit_ratio, "0.62");
+    EXPECT_EQ(status.cache->sampled_at, wall(100));
+    EXPECT_EQ(status.progress->epoch, 3);
+    EXPECT_EQ(status.progress->percentage, 21);
+    EXPECT_EQ(status.progress->samples_read, 210);
+    EXPECT_EQ(
+        status.datasets.at(0),
+        (JobDatasetStatus{"train", count_of(gib(4)), 1000, count_of(gib(5)), count_of(gib(2))}));
+    EXPECT_EQ(status.columns.cache, "5Gi/8Gi");
+    EXPECT_EQ(status.columns.hit, "62%");
+}
+
+TEST(SummarizeTrainingJob, DerivesRatesFromTheStatusBefore) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100), make_report(view, 1, 100)};
+    view.reports[0].trainer = {3, 0, {}, 0, {}, {}, 0, 1000, 100};
+    view.reports[1].trainer = {3, 0, {}, 0, {}, {}, 0, 1000, 100};
+    view.reports[0].datasets[0].origin_bytes_read = mib(100);
+    view.job.status = status_at(view, 100);
+    EXPECT_EQ(view.job.status.cache->origin_bytes_per_second, 0);
+    for (AgentReport& report : view.reports) {
+        report.received_at = moment(110).steady;
+        report.received_wall = wall(110);
+        report.trainer.epoch_position = 200;
+    }
+    view.reports[0].datasets[0].origin_bytes_read = mib(600);
+    const TrainingJobStatus status = status_at(view, 110);
+    EXPECT_EQ(status.cache->origin_bytes_per_second, count_of(mib(50)));
+    EXPECT_EQ(status.columns.origin, "50Mi/s");
+    EXPECT_EQ(status.progress->estimated_remaining_seconds, 80);
+}
+
+TEST(SummarizeTrainingJob, BecomesUnknownWhenTheNodesAreSilentAndKeepsTheNumbers) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100)};
+    view.reports[0].datasets[0].resident_bytes = gib(2);
+    view.allocation = allocation(gib(4), gib(4), AllocationReason::kGranted);
+    view.job.status = status_at(view, 100);
+    EXPECT_EQ(view.job.status.cache->used_bytes, count_of(gib(2)));
+    TrainingJobStatus status = status_at(view, 160);
+    expect(status, "DataReady", ConditionStatus::kTrue, "Listed");
+    status = status_at(view, 161);
+    expect(status, "DataReady", ConditionStatus::kUnknown, "NodesSilent");
+    expect(status, "CacheAllocated", ConditionStatus::kUnknown, "NodesSilent");
+    EXPECT_EQ(status.cache->used_bytes, count_of(gib(2)));
+    EXPECT_EQ(status.cache->sampled_at, wall(100));
+}
+
+TEST(SummarizeTrainingJob, GivesANewOperatorAMinuteToHearFromTheNodes) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100)};
+    view.job.status = status_at(view, 100);
+    view.reports.clear();  // the memory of the operator before
+    expect(status_at(view, 150), "DataReady", ConditionStatus::kUnknown, "NotListed");
+    view.datasets.datasets[0].total = gib(4);
+    expect(status_at(view, 150), "DataReady", ConditionStatus::kTrue, "Listed");
+    expect(status_at(view, 161), "DataReady", ConditionStatus::kUnknown, "NodesSilent");
+}
+
+TEST(SummarizeTrainingJob, QuotesTheOrigin) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100)};
+    DatasetReport& report = view.reports[0].datasets[0];
+    report.manifest_state = ManifestState::kFailed;
+    report.error = "403 AccessDenied";
+    TrainingJobStatus status = status_at(view, 101);
+    expect(status, "DataReady", ConditionStatus::kFalse, "OriginFailed");
+    EXPECT_EQ(
+        condition(status, "DataReady").message, "Dataset train cannot be listed: 403 AccessDenied");
+    report.manifest_state = ManifestState::kListing;
+    report.objects_listed = 12;
+    status = status_at(view, 101);
+    expect(status, "DataReady", ConditionStatus::kUnknown, "Listing");
+    EXPECT_EQ(
+        condition(status, "DataReady").message,
+        "Dataset train is being listed: 12 objects so far.");
+}
+
+TEST(SummarizeTrainingJob, SaysWhenANodeKeepsNothingNew) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100)};
+    view.reports[0].datasets[0].admitting = false;
+    view.reports[0].datasets[0].error = "disk full";
+    view.allocation = allocation(gib(4), gib(4), AllocationReason::kGranted);
+    const TrainingJobStatus status = status_at(view, 101);
+    expect(status, "CacheAllocated", ConditionStatus::kTrue, "Granted");
+    EXPECT_EQ(
+        condition(status, "CacheAllocated").message,
+        "one sentence. A node keeps nothing new: disk full");
+}
+
+TEST(SummarizeTrainingJob, TellsAMissingDatasetAndAMissingPool) {
+    TrainingJobView view = make_view();
+    view.datasets = resolve_datasets(view.job, {});
+    view.pool = resolve_pool(view.job, {}, {});
+    const TrainingJobStatus status = status_at(view, 10);
+    expect(status, "Finished", ConditionStatus::kFalse, "Waiting");
+    expect(status, "DataReady", ConditionStatus::kFalse, "DatasetNotFound");
+    expect(status, "CacheAllocated", ConditionStatus::kFalse, "NoPool");
+    EXPECT_FALSE(status.cache);
+    EXPECT_EQ(status.columns.cache, "");
+}
+
+TEST(SummarizeTrainingJob, KeepsTheLastWordsAboutTheCacheAtTheEnd) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100)};
+    view.allocation = allocation(gib(1), gib(4), AllocationReason::kQuotaExhausted);
+    view.job.status = status_at(view, 100);
+    view.jobs[0].end = JobEnd{true, "", "", wall(105)};
+    view.allocation.reset();
+    view.job.status = status_at(view, 106);
+    expect(view.job.status, "Complete", ConditionStatus::kTrue, "Complete");
+    expect(view.job.status, "Finished", ConditionStatus::kTrue, "Complete");
+    expect(view.job.status, "CacheAllocated", ConditionStatus::kTrue, "QuotaExhausted");
+    EXPECT_EQ(view.job.status.completion_time, wall(105));
+    view.reports.clear();
+    const TrainingJobStatus later = status_at(view, 10'000);
+    EXPECT_EQ(later.conditions, view.job.status.conditions);
+    EXPECT_EQ(later.cache->allocated_bytes, count_of(gib(1)));
+}
+
+TEST(SummarizeTrainingJob, NamesTheReasonOfAFailure) {
+    TrainingJobView view = make_running_view();
+    view.job.spec.run_policy.backoff_limit = 0;
+    view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 1", wall(5)};
+    const TrainingJobStatus status = status_at(view, 6);
+    expect(status, "Failed", ConditionStatus::kTrue, "BackoffLimitExceeded");
+    expect(status, "Finished", ConditionStatus::kTrue, "Failed");
+    expect(status, "Complete", ConditionStatus::kFalse, "Failed");
+}
+
+TEST(SummarizeTrainingJob, ForgetsTheCountersOfAnAttemptBefore) {
+    TrainingJobView view = make_running_view(1);
+    view.reports = {make_report(view, 0, 100)};
+    view.reports[0].datasets[0].origin_bytes_read = gib(9);
+    view.job.status = status_at(view, 100);
+    EXPECT_EQ(view.job.status.cache->origin_bytes, count_of(gib(9)));
+    TrainingJobView second = make_running_view(2);
+    second.job.status = view.job.status;
+    second.job.status.attempt = 2;
+    second.reports = view.reports;
+    second.reports.push_back(make_report(second, 0, 120));
+    second.reports[1].datasets[0].origin_bytes_read = gib(1);
+    const TrainingJobStatus status = status_at(second, 121);
+    EXPECT_EQ(status.cache->origin_bytes, count_of(gib(1)));
+    EXPECT_GE(status.cache->origin_bytes_per_second, 0);
+}
+
+TEST(SummarizeTrainingJob, ListsItsJobs) {
+    TrainingJobView view = make_running_view(2);
+    view.jobs.push_back(make_job(view, 1));
+    view.jobs[1].failed = 1;
+    const TrainingJobStatus status = status_at(view, 10);
+    ASSERT_EQ(status.jobs.size(), 2U);
+    EXPECT_EQ(status.jobs[0].name, "resnet-a1");
+    EXPECT_EQ(status.jobs[0].failed, 1);
+    EXPECT_EQ(status.jobs[1].ready, 2);
+}
+
+TEST(SummarizeTrainingJob, ChangesNothingTheSecondTime) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100), make_report(view, 1, 90)};
+    view.allocation = allocation(gib(1), gib(4), AllocationReason::kPoolFull);
+    view.job.status = status_at(view, 101);
+    EXPECT_EQ(status_at(view, 101), view.job.status);
+    EXPECT_EQ(status_at(view, 102), view.job.status) << "nor does time alone";
+}
+
+}  // namespace
+}  // namespace stoker::control
