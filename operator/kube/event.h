@@ -1,0 +1,54 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "operator/api/meta.h"
+#include "operator/kube/json.h"
+
+namespace stoker::control {
+
+// The object that an event is about.
+struct EventSubject {
+    std::string api_version;
+    std::string kind;
+    ObjectKey key;
+    std::string uid;
+    std::string resource_version;
+
+    auto operator<=>(const EventSubject&) const = default;
+};
+
+enum class EventType : std::uint8_t { kNormal, kWarning };
+
+// What happened, for `kubectl describe`. Texts are cut to the API's limits: note 1,024 bytes, the
+// others 128.
+struct EventNote {
+    EventSubject regarding;
+    std::optional<EventSubject> related;
+    EventType type = EventType::kNormal;
+    std::string reason;  // one CamelCase word
+    std::string action;  // what was being done, one CamelCase word
+    std::string note;    // one sentence
+};
+
+// Who tells: the program and this process of it.
+struct EventReporter {
+    std::string controller;  // "stoker.dev/operator"
+    std::string instance;    // the pod's name
+};
+
+// The events.k8s.io/v1 Event to POST.
+Json event_object(
+    const ObjectKey& key,
+    const EventNote& note,
+    WallTime first_seen,
+    const EventReporter& reporter);
+
+// The merge patch that makes it a series.
+Json event_series_patch(std::uint64_t count, WallTime last_seen);
+
+}  // namespace stoker::control

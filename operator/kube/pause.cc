@@ -1,0 +1,21 @@
+#include "operator/kube/pause.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+
+namespace stoker::control {
+
+bool pause_until(const Clock& clock, TimePoint until, const std::stop_token& stop) {
+    // Bounded, so that a clock that jumps (a suspended machine) is looked at again soon.
+    constexpr Duration kLongestNap = std::chrono::seconds{1};
+    std::mutex mutex;
+    std::condition_variable_any woken;
+    std::unique_lock lock(mutex);
+    for (TimePoint now = clock.now(); now < until && !stop.stop_requested(); now = clock.now()) {
+        woken.wait_for(lock, stop, std::min(until - now, kLongestNap), [] { return false; });
+    }
+    return !stop.stop_requested();
+}
+
+}  // namespace stoker::control

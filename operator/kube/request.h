@@ -1,0 +1,111 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+#include "operator/kube/json.h"
+#include "operator/kube/object.h"
+#include "operator/kube/resource_kind.h"
+
+// Every request that we send to the API server, built whole as a value and sent by nobody here.
+// What is missing is what the transport adds: scheme and host, User-Agent, Authorization.
+namespace stoker::control {
+
+enum class Verb : std::uint8_t { kGet, kPost, kPut, kPatch, kDelete };
+
+std::string_view to_string(Verb verb);  // "GET"
+
+// What a request is about, for logs and metric labels.
+enum class Traffic : std::uint8_t { kUnary, kList, kWatch };
+
+struct ApiRequest {
+    Verb verb = Verb::kGet;
+    std::string target;        // path and query, percent-encoded, from the leading '/'
+    std::string content_type;  // empty when there is no body
+    std::string accept = "application/json";
+    std::string body;
+    Traffic traffic = Traffic::kUnary;
+    std::string what;  // for people: "applying jobs demo/mnist-a1"
+
+    bool operator==(const ApiRequest&) const = default;
+};
+
+// Which objects of a kind. An empty `ns` means all of them (or a cluster-scoped kind).
+struct Scope {
+    std::string ns;
+    std::string label_selector;
+    std::string field_selector;
+    bool metadata_only = false;  // ask for PartialObjectMetadata
+};
+
+struct ListParams {
+    Scope scope;
+    std::string resource_version;  // "" = fresh by quorum, "0" = any cached state, a number = not
+                                   // older than
+    std::uint32_t limit = 0;       // 0 = no limit
+    std::string continue_token;    // of the page before; then resource_version is not sent
+};
+
+struct WatchParams {
+    Scope scope;
+    std::string resource_version;
+    std::uint32_t timeout_seconds = 300;
+};
+
+struct ApplyParams {
+    std::string field_manager;
+    std::string subresource{};  // "" or "status"
+    bool force = true;
+    bool dry_run = false;
+};
+
+enum class Propagation : std::uint8_t { kBackground, kForeground, kOrphan };
+
+struct DeleteParams {
+    std::string uid;               // precondition; empty = none
+    std::string resource_version;  // precondition; empty = none
+    Propagation propagation = Propagation::kBackground;
+    std::optional<std::uint32_t> grace_seconds;
+};
+
+enum class PatchType : std::uint8_t { kMerge, kJson };
+
+ApiRequest get_request(const ResourceKind& kind, const ObjectKey& key);
+ApiRequest list_request(const ResourceKind& kind, const ListParams& params);
+ApiRequest watch_request(const ResourceKind& kind, const WatchParams& params);
+ApiRequest create_request(const ResourceKind& kind, const std::string& ns, const Json& body);
+// PUT of the whole object; metadata.resourceVersion in the body makes it conditional.
+ApiRequest replace_request(
+    const ResourceKind& kind,
+    const ObjectKey& key,
+    const Json& body,
+    std::string_view subresource = {});
+// Server-side apply. The body names apiVersion, kind, metadata.name and only the fields that we
+// own.
+ApiRequest apply_request(
+    const ResourceKind& kind, const ObjectKey& key, const Json& body, const ApplyParams& params);
+ApiRequest patch_request(
+    const ResourceKind& kind,
+    const ObjectKey& key,
+    const Json& body,
+    PatchType type,
+    std::string_view subresource = {});
+ApiRequest delete_request(
+    const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params);
+// Asks whose `token` it is and whether it was made for one of `audiences`.
+ApiRequest token_review_request(std::string_view token, const std::vector<std::string>& audiences);
+
+// Names come from users: "..", "a/b" or "%2e" must not become another path.
+// Errors: kInvalidArgument when the name or the namespace cannot be a path segment, or one is
+// missing or too much.
+Status validate_key(const ResourceKind& kind, const ObjectKey& key);
+
+// RFC 3986: everything but letters, digits and "-._~" becomes %XX.
+std::string percent_encode(std::string_view text);
+
+}  // namespace stoker::control

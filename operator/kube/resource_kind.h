@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+
+namespace stoker::control {
+
+// One resource of the API as the server's URLs and objects spell it.
+struct ResourceKind {
+    std::string group;    // "" is the core group
+    std::string version;  // "v1"
+    std::string plural;   // "jobs", as in the path
+    std::string kind;     // "Job", as in the object
+    bool namespaced = true;
+
+    bool operator==(const ResourceKind&) const = default;
+
+    // "batch/v1", or "v1" for the core group.
+    [[nodiscard]] std::string api_version() const {
+        return group.empty() ? version : group + "/" + version;
+    }
+};
+
+// The kinds that the operator reads or writes.
+namespace kinds {
+
+inline const ResourceKind kPods{"", "v1", "pods", "Pod", true};
+inline const ResourceKind kServices{"", "v1", "services", "Service", true};
+inline const ResourceKind kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
+inline const ResourceKind kNodes{"", "v1", "nodes", "Node", false};
+inline const ResourceKind kNamespaces{"", "v1", "namespaces", "Namespace", false};
+inline const ResourceKind kJobs{"batch", "v1", "jobs", "Job", true};
+inline const ResourceKind kLeases{"coordination.k8s.io", "v1", "leases", "Lease", true};
+inline const ResourceKind kEvents{"events.k8s.io", "v1", "events", "Event", true};
+inline const ResourceKind kTokenReviews{
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", false};
+inline const ResourceKind kCustomResourceDefinitions{
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
+
+inline const ResourceKind kTrainingJobs{
+    "stoker.dev", "v1alpha1", "trainingjobs", "TrainingJob", true};
+inline const ResourceKind kDatasets{"stoker.dev", "v1alpha1", "datasets", "Dataset", true};
+inline const ResourceKind kCachePools{"stoker.dev", "v1alpha1", "cachepools", "CachePool", false};
+inline const ResourceKind kCacheQuotas{"stoker.dev", "v1alpha1", "cachequotas", "CacheQuota", true};
+
+}  // namespace kinds
+
+}  // namespace stoker::control

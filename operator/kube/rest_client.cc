@@ -1,0 +1,234 @@
+#include "operator/kube/rest_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <cpprest/json.h>
+
+#include "common/log/log.h"
+#include "operator/kube/pause.h"
+#include "operator/kube/status_error.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr std::uint32_t kPageSize = 500;
+constexpr std::size_t kWarningsMax = 1000;
+
+std::string first_text(const web::json::value& user, std::string_view extra) {
+    const auto* list = find_at(user, {"extra", extra});
+    const bool has_one = list != nullptr && list->is_array() && list->size() > 0;
+    return has_one && list->at(0).is_string() ? list->at(0).as_string() : std::string();
+}
+
+// A server that knows nothing of audiences, or took the token for one of its own, names none of
+// ours.
+bool names_one_of(const web::json::value& review, const std::vector<std::string>& audiences) {
+    const auto* named = find_at(review, {"status", "audiences"});
+    if (named == nullptr || !named->is_array()) {
+        return audiences.empty();
+    }
+    const auto& list = named->as_array();
+    return std::any_of(list.begin(), list.end(), [&](const web::json::value& audience) {
+        return audience.is_string() &&
+               std::find(audiences.begin(), audiences.end(), audience.as_string()) !=
+                   audiences.end();
+    });
+}
+
+TokenOwner read_owner(const web::json::value& user) {
+    TokenOwner owner;
+    owner.username = string_at(user, {"username"});
+    owner.uid = string_at(user, {"uid"});
+    owner.pod_name = first_text(user, "authentication.kubernetes.io/pod-name");
+    owner.pod_uid = first_text(user, "authentication.kubernetes.io/pod-uid");
+    owner.node_name = first_text(user, "authentication.kubernetes.io/node-name");
+    if (const auto* groups = find_at(user, {"groups"}); groups != nullptr && groups->is_array()) {
+        for (const auto& group : groups->as_array()) {
+            if (group.is_string()) {
+                owner.groups.push_back(group.as_string());
+            }
+        }
+    }
+    return owner;
+}
+
+}  // namespace
+
+RestClient::RestClient(
+    ApiTransport& transport,
+    RestClientOptions options,
+    const Clock& clock,
+    std::stop_token stop,
+    MayWrite may_write)
+    : transport_(&transport),
+      options_(std::move(options)),
+      clock_(&clock),
+      stop_(std::move(stop)),
+      may_write_(std::move(may_write)),
+      guard_(options_.requests_per_second, options_.request_burst) {}
+
+Status RestClient::pause(Duration wait) {
+    if (!pause_until(*clock_, clock_->now() + wait, stop_)) {
+        return fail(ErrorCode::kCancelled, "stopping");
+    }
+    return {};
+}
+
+Status RestClient::may_send(const ApiRequest& request) {
+    const Duration wait = guard_.lock()->reserve(clock_->now());
+    if (wait > Duration::zero()) {
+        log::debug("holding requests back", {{"what", request.what}});
+        STOKER_TRY_VOID(pause(wait));
+    }
+    const bool writes =
+        request.verb != Verb::kGet && request.target.find("/tokenreviews") == std::string::npos;
+    if (writes && may_write_ && !may_write_()) {
+        return fail(ErrorCode::kCancelled, "we do not lead");
+    }
+    return {};
+}
+
+Result<ApiResponse> RestClient::send(const ApiRequest& request) {
+    for (std::uint32_t tries = 1;; ++tries) {
+        if (auto may = may_send(request); !may) {
+            return fail(may.error().prefixed(request.what));
+        }
+        auto outcome = transport_->call(request, options_.time_limit, stop_);
+        if (outcome) {
+            log_warnings(*outcome);
+        }
+        const auto wait = retry_after(request.verb, outcome, tries, options_.retry);
+        if (!wait) {
+            if (!outcome) {
+                return fail(outcome.error().prefixed(request.what));
+            }
+            return outcome;
+        }
+        STOKER_TRY_VOID(pause(*wait));
+    }
+}
+
+Result<Object> RestClient::send_for_object(const ApiRequest& request) {
+    STOKER_TRY(const ApiResponse response, send(request));
+    if (response.status < 200 || response.status > 299) {
+        const auto failure = read_failure(response.status, response.body, response.retry_after);
+        return fail(failure.error().prefixed(request.what));
+    }
+    auto json = Json::parse(response.body);
+    if (!json) {
+        return fail(json.error().prefixed(request.what));
+    }
+    auto object = read_object(*json);
+    if (!object) {
+        return fail(object.error().prefixed(request.what));
+    }
+    return object;
+}
+
+void RestClient::log_warnings(const ApiResponse& response) {
+    for (const std::string& text : response.warnings) {
+        auto warned = warned_.lock();
+        if (warned->size() < kWarningsMax && warned->insert(text).second) {
+            log::warning("the API server warns", {{"text", text}});
+        }
+    }
+}
+
+Result<Object> RestClient::get(const ResourceKind& kind, const ObjectKey& key) {
+    STOKER_TRY_VOID(validate_key(kind, key));
+    return send_for_object(get_request(kind, key));
+}
+
+Result<std::vector<Object>> RestClient::list(const ResourceKind& kind, const Scope& scope) {
+    ListParams params;
+    params.scope = scope;
+    params.limit = kPageSize;
+    std::vector<Object> objects;
+    do {
+        const ApiRequest request = list_request(kind, params);
+        STOKER_TRY(const ApiResponse response, send(request));
+        if (response.status != 200) {
+            const auto failure = read_failure(response.status, response.body, response.retry_after);
+            return fail(failure.error().prefixed(request.what));
+        }
+        STOKER_TRY(const Json page, Json::parse(response.body));
+        if (const auto* items = find_at(page.value(), {"items"});
+            items != nullptr && items->is_array()) {
+            for (const auto& item : items->as_array()) {
+                STOKER_TRY(
+                    Object object,
+                    read_object(web::json::value(item), kind.api_version(), kind.kind));
+                objects.push_back(std::move(object));
+            }
+        }
+        params.continue_token = string_at(page.value(), {"metadata", "continue"});
+    } while (!params.continue_token.empty());
+    return objects;
+}
+
+Result<Object> RestClient::create(
+    const ResourceKind& kind, const std::string& ns, const Json& body) {
+    STOKER_TRY_VOID(validate_key(kind, {ns, string_at(body.value(), {"metadata", "name"})}));
+    return send_for_object(create_request(kind, ns, body));
+}
+
+Result<Object> RestClient::replace(
+    const ResourceKind& kind, const ObjectKey& key, const Json& body) {
+    STOKER_TRY_VOID(validate_key(kind, key));
+    return send_for_object(replace_request(kind, key, body));
+}
+
+Result<Object> RestClient::apply(const ResourceKind& kind, const ObjectKey& key, const Json& body) {
+    STOKER_TRY_VOID(validate_key(kind, key));
+    return send_for_object(apply_request(kind, key, body, {options_.field_manager}));
+}
+
+Result<Object> RestClient::apply_status(
+    const ResourceKind& kind, const ObjectKey& key, const Json& body) {
+    STOKER_TRY_VOID(validate_key(kind, key));
+    return send_for_object(apply_request(kind, key, body, {options_.field_manager, "status"}));
+}
+
+Result<Object> RestClient::patch(
+    const ResourceKind& kind, const ObjectKey& key, const Json& body, PatchType type) {
+    STOKER_TRY_VOID(validate_key(kind, key));
+    return send_for_object(patch_request(kind, key, body, type));
+}
+
+Status RestClient::remove(
+    const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params) {
+    STOKER_TRY_VOID(validate_key(kind, key));
+    const ApiRequest request = delete_request(kind, key, params);
+    STOKER_TRY(const ApiResponse response, send(request));
+    if ((response.status >= 200 && response.status <= 299) || response.status == 404) {
+        return {};
+    }
+    const auto failure = read_failure(response.status, response.body, response.retry_after);
+    return fail(failure.error().prefixed(request.what));
+}
+
+Result<TokenOwner> RestClient::review_token(
+    std::string_view token, const std::vector<std::string>& audiences) {
+    const ApiRequest request = token_review_request(token, audiences);
+    STOKER_TRY(const ApiResponse response, send(request));
+    if (response.status != 200 && response.status != 201) {
+        const auto failure = read_failure(response.status, response.body, response.retry_after);
+        return fail(failure.error().prefixed(request.what));
+    }
+    STOKER_TRY(const Json review, Json::parse(response.body));
+    const auto* authenticated = find_at(review.value(), {"status", "authenticated"});
+    const auto* user = find_at(review.value(), {"status", "user"});
+    if (authenticated == nullptr || !authenticated->is_boolean() || !authenticated->as_bool() ||
+        user == nullptr) {
+        const std::string why = string_at(review.value(), {"status", "error"});
+        return fail(ErrorCode::kForbidden, why.empty() ? "the token is not valid" : why);
+    }
+    if (!names_one_of(review.value(), audiences)) {
+        return fail(ErrorCode::kForbidden, "the token was made for another audience");
+    }
+    return read_owner(*user);
+}
+
+}  // namespace stoker::control

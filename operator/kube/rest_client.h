@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/guarded.h"
+#include "operator/kube/client.h"
+#include "operator/kube/retry.h"
+#include "operator/kube/token_bucket.h"
+#include "operator/kube/transport.h"
+
+namespace stoker::control {
+
+struct RestClientOptions {
+    std::string field_manager;  // "stoker-operator"; the owner of what we apply
+    Duration time_limit = std::chrono::seconds{30};  // of one try
+    RetryLimits retry{};
+    // A guard against bugs of our own: the server's fairness rules do the real limiting.
+    double requests_per_second = 50;
+    double request_burst = 100;
+};
+
+// ApiClient over a transport: adds retries, the rate guard, the leader's fence, and what the server
+// warns of to the log (each text once). `transport` and `clock` must outlive it.
+class RestClient final : public ApiClient {
+public:
+    // Asked before each try of a write; false ends it with kCancelled. Empty: always true.
+    using MayWrite = std::function<bool()>;
+
+    RestClient(
+        ApiTransport& transport,
+        RestClientOptions options,
+        const Clock& clock,
+        std::stop_token stop,
+        MayWrite may_write = {});
+
+    Result<Object> get(const ResourceKind& kind, const ObjectKey& key) override;
+    Result<std::vector<Object>> list(const ResourceKind& kind, const Scope& scope) override;
+    Result<Object> create(
+        const ResourceKind& kind, const std::string& ns, const Json& body) override;
+    Result<Object> replace(
+        const ResourceKind& kind, const ObjectKey& key, const Json& body) override;
+    Result<Object> apply(const ResourceKind& kind, const ObjectKey& key, const Json& body) override;
+    Result<Object> apply_status(
+        const ResourceKind& kind, const ObjectKey& key, const Json& body) override;
+    Result<Object> patch(
+        const ResourceKind& kind, const ObjectKey& key, const Json& body, PatchType type) override;
+    Status remove(
+        const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params) override;
+    Result<TokenOwner> review_token(
+        std::string_view token, const std::vector<std::string>& audiences) override;
+
+private:
+    Result<ApiResponse> send(const ApiRequest& request);
+    Result<Object> send_for_object(const ApiRequest& request);
+    Status may_send(const ApiRequest& request);
+    Status pause(Duration wait);
+    void log_warnings(const ApiResponse& response);
+
+    ApiTransport* transport_;
+    RestClientOptions options_;
+    const Clock* clock_;
+    std::stop_token stop_;
+    MayWrite may_write_;
+    Guarded<TokenBucket> guard_;
+    Guarded<std::set<std::string>> warned_;
+};
+
+}  // namespace stoker::control

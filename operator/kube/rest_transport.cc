@@ -1,0 +1,156 @@
+#include "operator/kube/rest_transport.h"
+
+#include <future>
+#include <utility>
+
+#include "common/log/log.h"
+
+namespace stoker::control {
+
+namespace {
+
+// The text of a Warning header: `299 - "text"`.
+std::string warning_text(const std::string& header) {
+    const auto open = header.find('"');
+    const auto close = header.rfind('"');
+    return open == std::string::npos || close <= open ? header
+                                                      : header.substr(open + 1, close - open - 1);
+}
+
+void take_head(ApiResponse& response, int status, const http::Headers& headers) {
+    response.status = status;
+    for (const http::Header& header : headers) {
+        if (http::equal_ignoring_case(header.name, "Retry-After")) {
+            response.retry_after = header.value;
+        } else if (http::equal_ignoring_case(header.name, "Warning")) {
+            response.warnings.push_back(warning_text(header.value));
+        }
+    }
+}
+
+}  // namespace
+
+RestTransport::RestTransport(AccessSource& access, RestTransportOptions options, const Clock& clock)
+    : access_(&access),
+      options_(std::move(options)),
+      clock_(&clock) {}
+
+RestTransport::~RestTransport() = default;
+
+Result<ApiResponse> RestTransport::call(
+    const ApiRequest& request, Duration time_limit, std::stop_token stop) {
+    return with_fresh_credentials(request, time_limit, nullptr, stop);
+}
+
+Result<ApiStreamEnd> RestTransport::stream(
+    const ApiRequest& request,
+    Duration time_limit,
+    const ApiStreamSink& sink,
+    std::stop_token stop) {
+    return with_fresh_credentials(request, time_limit, &sink, stop);
+}
+
+Result<ApiResponse> RestTransport::with_fresh_credentials(
+    const ApiRequest& request,
+    Duration time_limit,
+    const ApiStreamSink* sink,
+    const std::stop_token& stop) {
+    std::string authorization;
+    auto response = attempt(request, time_limit, sink, stop, authorization);
+    if (response && response->status == 401 && access_->reject(authorization)) {
+        log::info("the API server refused our credentials; trying newer ones");
+        return attempt(request, time_limit, sink, stop, authorization);
+    }
+    return response;
+}
+
+Result<std::shared_ptr<RestTransport::Channel>> RestTransport::channel(const Access& access) {
+    auto current = channel_.lock();
+    const bool same_identity = *current && (*current)->access.cert_pem == access.cert_pem &&
+                               (*current)->access.key_pem == access.key_pem;
+    if (same_identity && (*current)->access.ca_pem == access.ca_pem) {
+        return *current;
+    }
+    http::ClientOptions options;
+    options.ca_pem = access.ca_pem;
+    options.cert_pem = access.cert_pem;
+    options.key_pem = access.key_pem;
+    options.verify = !access.insecure;
+    options.connections_max = options_.connections_max;
+    options.user_agent = options_.user_agent;
+    STOKER_TRY(auto client, http::make_curl_client(std::move(options), *clock_));
+    // One stop source for all channels of one identity, also for those that an older CA made.
+    std::stop_source retired;
+    if (same_identity) {
+        retired = (*current)->retired;
+    } else if (*current) {
+        (*current)->retired.request_stop();
+    }
+    *current = std::make_shared<Channel>(Channel{access, std::move(client), std::move(retired)});
+    return *current;
+}
+
+http::HttpRequest RestTransport::http_request(
+    const ApiRequest& request, const Access& access, Duration time_limit, bool stream) const {
+    http::HttpRequest out;
+    out.method = to_string(request.verb);
+    out.url = access.server + request.target;
+    out.body = request.body;
+    out.total_timeout = time_limit;
+    out.response_bytes_max = stream ? Bytes::unlimited() : options_.response_bytes_max;
+    out.accept_gzip = request.traffic == Traffic::kList;
+    out.headers.push_back({"Accept", request.accept});
+    if (!request.content_type.empty()) {
+        out.headers.push_back({"Content-Type", request.content_type});
+    }
+    if (!access.authorization.empty()) {
+        out.headers.push_back({"Authorization", access.authorization});
+    }
+    if (!access.impersonate_user.empty()) {
+        out.headers.push_back({"Impersonate-User", access.impersonate_user});
+        for (const std::string& group : access.impersonate_groups) {
+            out.headers.push_back({"Impersonate-Group", group});
+        }
+    }
+    return out;
+}
+
+Result<ApiResponse> RestTransport::attempt(
+    const ApiRequest& request,
+    Duration time_limit,
+    const ApiStreamSink* sink,
+    const std::stop_token& stop,
+    std::string& authorization) {
+    STOKER_TRY(const Access access, access_->get());
+    authorization = access.authorization;
+    STOKER_TRY(const auto used, channel(access));
+    ApiResponse response;
+    // Shared, as set_value() may still be at work on its thread when the future has the value.
+    const auto done = std::make_shared<std::promise<Status>>();
+    auto finished = done->get_future();
+    http::HttpSink to;
+    to.on_response = [&](int status, const http::Headers& headers) {
+        take_head(response, status, headers);
+        if (sink != nullptr && status == 200) {
+            sink->on_open();
+        }
+    };
+    to.on_data = [&](std::span<const std::byte> data) {
+        const std::string_view bytes(reinterpret_cast<const char*>(data.data()), data.size());
+        if (sink != nullptr && response.status == 200) {
+            return sink->on_bytes(bytes);
+        }
+        response.body += bytes;
+        return Bytes{response.body.size()} <= options_.response_bytes_max;
+    };
+    to.on_done = [done](Status status) { done->set_value(std::move(status)); };
+    const auto id = used->client->start(
+        http_request(request, access, time_limit, sink != nullptr), std::move(to));
+    const auto cancel = [client = used->client.get(), id] { client->cancel(id); };
+    const std::stop_callback on_stop(stop, cancel);
+    const std::stop_callback on_retired(used->retired.get_token(), cancel);
+    STOKER_TRY_VOID(finished.get());
+    return response;
+}
+
+}  // namespace stoker::control

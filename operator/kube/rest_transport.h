@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/guarded.h"
+#include "common/http/http_client.h"
+#include "operator/kube/access.h"
+#include "operator/kube/transport.h"
+
+namespace stoker::control {
+
+struct RestTransportOptions {
+    std::string user_agent;  // "stoker-operator/0.1.0 (linux/amd64) lease"
+    Bytes response_bytes_max = mib(256);
+    std::uint32_t connections_max = 8;
+};
+
+// ApiTransport over HTTP/1.1. Each has a thread and connections of its own: give every informer and
+// the lease one each, so that none waits for another. When the CA changes, new requests use it and
+// running streams go on; when the client certificate changes, everything running is cut, as a TLS
+// connection cannot change who it is. `access` and `clock` must outlive it; access may be shared.
+class RestTransport final : public ApiTransport {
+public:
+    RestTransport(AccessSource& access, RestTransportOptions options, const Clock& clock);
+    ~RestTransport() override;
+
+    Result<ApiResponse> call(
+        const ApiRequest& request, Duration time_limit, std::stop_token stop) override;
+    Result<ApiStreamEnd> stream(
+        const ApiRequest& request,
+        Duration time_limit,
+        const ApiStreamSink& sink,
+        std::stop_token stop) override;
+
+private:
+    // One HTTP client with what its connections were made with.
+    struct Channel {
+        Access access;
+        std::shared_ptr<http::HttpClient> client;
+        std::stop_source retired;  // requested when its certificate is no longer ours
+    };
+
+    Result<std::shared_ptr<Channel>> channel(const Access& access);
+    Result<ApiResponse> attempt(
+        const ApiRequest& request,
+        Duration time_limit,
+        const ApiStreamSink* sink,
+        const std::stop_token& stop,
+        std::string& authorization);
+    Result<ApiResponse> with_fresh_credentials(
+        const ApiRequest& request,
+        Duration time_limit,
+        const ApiStreamSink* sink,
+        const std::stop_token& stop);
+    [[nodiscard]] http::HttpRequest http_request(
+        const ApiRequest& request, const Access& access, Duration time_limit, bool stream) const;
+
+    AccessSource* access_;
+    RestTransportOptions options_;
+    const Clock* clock_;
+    Guarded<std::shared_ptr<Channel>> channel_;
+};
+
+}  // namespace stoker::control

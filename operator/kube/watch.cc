@@ -1,0 +1,329 @@
+#include "operator/kube/watch.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <cpprest/json.h>
+#include <fmt/format.h>
+
+#include "common/base/check.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr Duration kShortestGoodWatch = std::chrono::seconds{1};
+
+// The items of a list, moved out of its document.
+struct Page {
+    std::string version;
+    std::string continue_token;
+    web::json::value items;
+};
+
+Result<Page> read_page(std::string_view body) {
+    std::error_code error;
+    auto document = web::json::value::parse(std::string(body), error);
+    if (error) {
+        return fail(ErrorCode::kInvalidArgument, "the list is not JSON: " + error.message());
+    }
+    Page page;
+    page.version = string_at(document, {"metadata", "resourceVersion"});
+    page.continue_token = string_at(document, {"metadata", "continue"});
+    const auto* items = find_at(document, {"items"});
+    if (page.version.empty() || items == nullptr || !(items->is_array() || items->is_null())) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "not a list: metadata.resourceVersion or items is missing");
+    }
+    page.items = std::move(document.at("items"));
+    return page;
+}
+
+}  // namespace
+
+WatchMachine::WatchMachine(WatchOptions options, std::uint64_t seed)
+    : options_(std::move(options)),
+      item_api_version_(
+          options_.scope.metadata_only ? "meta.k8s.io/v1" : options_.kind.api_version()),
+      item_kind_(options_.scope.metadata_only ? "PartialObjectMetadata" : options_.kind.kind),
+      prng_(seed),
+      back_off_(options_.back_off, prng_()) {}
+
+WatchStep WatchMachine::next_step(TimePoint now) {
+    STOKER_CHECK(!streaming(), "a watch is open; its end must be reported first");
+    if (now < not_before_) {
+        return WaitUntil{not_before_};
+    }
+    if (std::holds_alternative<Empty>(state_)) {
+        state_ = start_list();
+    }
+    if (const auto* list = std::get_if<Listing>(&state_)) {
+        return list_step(*list);
+    }
+    return watch_step();
+}
+
+WatchMachine::Listing WatchMachine::start_list() const {
+    Listing list;
+    if (!version_unavailable_) {
+        list.asked_version = last_version_.empty() ? "0" : last_version_;
+    }
+    // A limit together with a numbered version would by-pass the server's cache and read its
+    // database.
+    list.paged = list.asked_version.empty() || list.asked_version == "0" || paginated_;
+    return list;
+}
+
+SendRequest WatchMachine::list_step(const Listing& list) const {
+    ListParams params;
+    params.scope = options_.scope;
+    params.resource_version = list.asked_version;
+    params.limit = list.paged ? options_.page_size : 0;
+    params.continue_token = list.continue_token;
+    return SendRequest{list_request(options_.kind, params), false, options_.list_time_limit};
+}
+
+SendRequest WatchMachine::watch_step() {
+    const std::uint32_t spread = options_.watch_seconds_max - options_.watch_seconds_min;
+    WatchParams params;
+    params.scope = options_.scope;
+    params.resource_version = last_version_;
+    params.timeout_seconds = options_.watch_seconds_min +
+                             static_cast<std::uint32_t>(prng_.below(std::uint64_t{spread} + 1));
+    const Duration limit = std::chrono::seconds{params.timeout_seconds} + options_.watch_grace;
+    const bool synthetic = last_version_.empty() || last_version_ == "0";
+    state_ = Watching{{}, 0, synthetic, LineSplitter(options_.line_bytes_max)};
+    return SendRequest{watch_request(options_.kind, params), true, limit};
+}
+
+WatchEvents WatchMachine::on_response(const ApiResponse& response, TimePoint now) {
+    if (!streaming() && response.status == 200) {
+        return on_page(response, now);
+    }
+    const ApiFailure failure = read_failure(response.status, response.body, response.retry_after);
+    return streaming() ? on_watch_refused(failure, now) : on_list_refused(failure, now);
+}
+
+WatchEvents WatchMachine::on_page(const ApiResponse& response, TimePoint now) {
+    auto page = read_page(response.body);
+    if (!page) {
+        return {list_again(std::move(page).error(), now)};
+    }
+    WatchEvents events;
+    auto& list = std::get<Listing>(state_);
+    if (list.list_version.empty()) {
+        list.list_version = page->version;
+    }
+    if (page->items.is_array()) {
+        for (auto& item : page->items.as_array()) {
+            auto object = read_object(std::move(item), item_api_version_, item_kind_);
+            if (object && is_expected_kind(*object)) {
+                list.objects.push_back(*std::move(object));
+            } else {
+                events.emplace_back(Troubled{Error{
+                    ErrorCode::kInvalidArgument,
+                    fmt::format("a list of {} has something else in it", options_.kind.plural)}});
+            }
+        }
+    }
+    if (!page->continue_token.empty()) {
+        paginated_ = paginated_ || list.asked_version == "0";
+        list.continue_token = page->continue_token;
+        return events;
+    }
+    version_unavailable_ = false;
+    last_version_ = list.list_version;
+    events.emplace_back(Replaced{std::move(list.objects), last_version_});
+    state_ = Listed{};
+    return events;
+}
+
+WatchEvents WatchMachine::on_list_refused(const ApiFailure& failure, TimePoint now) {
+    const auto& list = std::get<Listing>(state_);
+    const Error error = failure.error().prefixed("listing " + options_.kind.plural);
+    if (failure.is_expired() && !list.continue_token.empty()) {
+        Listing whole;
+        whole.asked_version = list.asked_version;
+        whole.paged = false;
+        state_ = std::move(whole);
+        return {Troubled{error, true}};
+    }
+    const bool unavailable = failure.is_expired() || failure.is_resource_version_too_large();
+    if (unavailable && !version_unavailable_) {
+        version_unavailable_ = true;
+        state_ = Empty{};
+        return {Troubled{error, true}};
+    }
+    version_unavailable_ = version_unavailable_ || unavailable;
+    back_off(now, failure.retry_after);
+    state_ = Empty{};
+    return {Troubled{error, true}};
+}
+
+WatchEvents WatchMachine::on_watch_refused(const ApiFailure& failure, TimePoint now) {
+    Error error = failure.error().prefixed("watching " + options_.kind.plural);
+    if (failure.is_too_many_requests()) {
+        return {watch_again(std::move(error), now, failure.retry_after)};
+    }
+    return {list_again(std::move(error), now)};
+}
+
+WatchEvents WatchMachine::on_failure(const Error& error, TimePoint now) {
+    if (streaming()) {
+        return {watch_again(error.prefixed("watching " + options_.kind.plural), now)};
+    }
+    return {list_again(error.prefixed("listing " + options_.kind.plural), now)};
+}
+
+void WatchMachine::on_open(TimePoint now) {
+    std::get<Watching>(state_).opened = now;
+}
+
+WatchEvents WatchMachine::on_bytes(std::string_view bytes, TimePoint now) {
+    WatchEvents events;
+    if (!streaming()) {
+        return events;
+    }
+    std::get<Watching>(state_).lines.push(bytes);
+    while (auto* watch = std::get_if<Watching>(&state_)) {
+        const auto line = watch->lines.next();
+        if (watch->lines.overflowed()) {
+            events.emplace_back(list_again(
+                Error{
+                    ErrorCode::kResourceExhausted,
+                    fmt::format(
+                        "an event of {} is longer than {} bytes",
+                        options_.kind.plural,
+                        options_.line_bytes_max)},
+                now));
+            break;
+        }
+        if (!line) {
+            break;
+        }
+        // A copy: the line lives in the state, which may change below.
+        on_line(std::string(*line), now, events);
+    }
+    return events;
+}
+
+void WatchMachine::on_line(const std::string& line, TimePoint now, WatchEvents& events) {
+    std::error_code error;
+    auto document = web::json::value::parse(line, error);
+    const std::string type = error ? std::string() : string_at(document, {"type"});
+    const auto* object = error ? nullptr : find_at(document, {"object"});
+    if (type.empty() || object == nullptr) {
+        events.emplace_back(list_again(
+            Error{ErrorCode::kInvalidArgument, "an event cannot be read: " + error.message()},
+            now));
+        return;
+    }
+    std::get<Watching>(state_).events++;
+    if (type == "ERROR") {
+        const ApiFailure failure = read_status(*object);
+        Error cause = failure.error().prefixed("watching " + options_.kind.plural);
+        if (failure.is_internal()) {
+            internal_errors_since_ = internal_errors_since_.value_or(now);
+        }
+        const bool bear_with_it =
+            failure.is_internal() && now - *internal_errors_since_ < options_.internal_error_bound;
+        events.emplace_back(
+            failure.is_too_many_requests() || bear_with_it
+                ? watch_again(std::move(cause), now, failure.retry_after)
+                : list_again(std::move(cause), now));
+        return;
+    }
+    internal_errors_since_.reset();
+    if (type == "BOOKMARK") {
+        on_bookmark(*object, now, events);
+    } else {
+        on_change(type, std::move(document.at("object")), now, events);
+    }
+}
+
+void WatchMachine::on_bookmark(const web::json::value& raw, TimePoint now, WatchEvents& events) {
+    const std::string version = string_at(raw, {"metadata", "resourceVersion"});
+    if (!version.empty() && note_version(version, false, now, events)) {
+        events.emplace_back(Bookmarked{version});
+    }
+}
+
+void WatchMachine::on_change(
+    std::string_view type, web::json::value&& raw, TimePoint now, WatchEvents& events) {
+    auto object = read_object(std::move(raw), item_api_version_, item_kind_);
+    const bool removed = type == "DELETED";
+    const bool known = removed || type == "ADDED" || type == "MODIFIED";
+    if (!known || !object || !is_expected_kind(*object)) {
+        events.emplace_back(Troubled{Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format("a watch of {} sent something else, skipped", options_.kind.plural)}});
+        return;
+    }
+    if (!note_version(object->resource_version, type == "ADDED", now, events)) {
+        return;
+    }
+    if (removed) {
+        events.emplace_back(Removed{*std::move(object)});
+    } else {
+        events.emplace_back(Upserted{*std::move(object)});
+    }
+}
+
+// False when the version shows that this stream cannot be trusted.
+bool WatchMachine::note_version(
+    const std::string& version, bool added, TimePoint now, WatchEvents& events) {
+    auto& watch = std::get<Watching>(state_);
+    if (watch.synthetic && added) {
+        return true;
+    }
+    const auto order = compare_resource_versions(version, last_version_);
+    if (!watch.synthetic && order && *order == std::strong_ordering::less) {
+        events.emplace_back(list_again(
+            Error{
+                ErrorCode::kInternal,
+                fmt::format("the watch went back from version {} to {}", last_version_, version)},
+            now));
+        return false;
+    }
+    watch.synthetic = false;
+    if (!version.empty()) {
+        last_version_ = version;
+    }
+    return true;
+}
+
+WatchEvents WatchMachine::on_end(TimePoint now) {
+    const auto* watch = std::get_if<Watching>(&state_);
+    if (watch == nullptr) {
+        return {};
+    }
+    if (watch->events == 0 && now - watch->opened < kShortestGoodWatch) {
+        return {list_again(
+            Error{ErrorCode::kUnavailable, "a watch ended at once and brought nothing"}, now)};
+    }
+    state_ = Listed{};
+    return {};
+}
+
+bool WatchMachine::is_expected_kind(const Object& object) const {
+    return object.kind == item_kind_ && object.api_version == item_api_version_;
+}
+
+void WatchMachine::back_off(TimePoint now, std::optional<Duration> at_least) {
+    not_before_ = now + std::max(back_off_.next(now), at_least.value_or(Duration::zero()));
+}
+
+Troubled WatchMachine::list_again(Error error, TimePoint now) {
+    back_off(now);
+    state_ = Empty{};
+    return Troubled{std::move(error), true};
+}
+
+Troubled WatchMachine::watch_again(Error error, TimePoint now, std::optional<Duration> at_least) {
+    back_off(now, at_least);
+    state_ = Listed{};
+    return Troubled{std::move(error), false};
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/prng.h"
+#include "common/base/result.h"
+#include "operator/kube/back_off.h"
+#include "operator/kube/line_splitter.h"
+#include "operator/kube/object.h"
+#include "operator/kube/request.h"
+#include "operator/kube/status_error.h"
+#include "operator/kube/transport.h"
+
+namespace stoker::control {
+
+struct WatchOptions {
+    ResourceKind kind;
+    Scope scope{};
+    std::uint32_t page_size = 500;
+    // Every watch asks the server for a random time in this range. Lower the upper bound where a
+    // load balancer cuts.
+    std::uint32_t watch_seconds_min = 300;
+    std::uint32_t watch_seconds_max = 600;
+    Duration watch_grace =
+        std::chrono::seconds{30};  // a watch that outlives its time by this is dead
+    Duration list_time_limit = std::chrono::seconds{60};
+    Duration internal_error_bound =
+        std::chrono::seconds{30};  // re-watch this long through ERROR 500, then list
+    std::size_t line_bytes_max = LineSplitter::kLineBytesMax;
+    BackOff::Options back_off{};
+};
+
+// What the server's state became. Apply them in order.
+struct Replaced {  // everything that exists; what is not in it is gone
+    std::vector<Object> objects;
+    std::string resource_version;
+};
+
+struct Upserted {
+    Object object;
+};
+
+struct Removed {  // the last state, with the resource version of the deletion
+    Object object;
+};
+
+struct Bookmarked {  // nothing changed up to here
+    std::string resource_version;
+};
+
+// Nothing to apply: something went wrong, what follows is already decided. For logs and counters.
+struct Troubled {
+    Error error;
+    bool lists_again = false;
+};
+
+using WatchEvent = std::variant<Replaced, Upserted, Removed, Bookmarked, Troubled>;
+using WatchEvents = std::vector<WatchEvent>;
+
+// What to do next: wait, or send this and report what comes of it.
+struct WaitUntil {
+    TimePoint at;
+};
+
+struct SendRequest {
+    ApiRequest request;
+    bool stream = false;  // true: a watch, report through on_open/on_bytes/on_end
+    Duration time_limit{};
+};
+
+using WatchStep = std::variant<WaitUntil, SendRequest>;
+
+// List, then watch, for ever: the rules of client-go's reflector as a machine without I/O. Somebody
+// else sends what next_step() says and tells what came of it; what each call returns keeps a copy
+// equal to the server's state.
+//
+//   Empty     nothing is known to be current. -> Listing
+//   Listing   pages of a list are coming. -> Listed; 410 or a resource version ahead of the
+//   server's: once more at once,
+//             fresh by quorum; 410 on a later page: once more at once, unpaged; any other failure:
+//             back off -> Empty
+//   Listed    the copy is as of resource_version(). -> Watching
+//   Watching  changes are coming. The stream ends -> Listed at once, or, if it lived under a second
+//   and brought nothing,
+//             back off -> Empty. No answer, or 429: back off -> Listed, without listing. Any other
+//             refusal, 410 above all, something unreadable, or events out of order: back off ->
+//             Empty
+//
+// Where this differs from client-go: a watch that gets no answer at all is opened again without a
+// list whatever the reason (an answer that never came says nothing about our resource version), and
+// a resource version that goes back within one watch leads to a list, so that no reordering can
+// lose an update.
+//
+// Pure but for its own generator. Not thread-safe.
+class WatchMachine {
+public:
+    WatchMachine(WatchOptions options, std::uint64_t seed);
+
+    // In Watching with an open stream there is no next step: report the stream first.
+    WatchStep next_step(TimePoint now);
+
+    // The whole answer to a list, or the answer other than 200 to a watch.
+    WatchEvents on_response(const ApiResponse& response, TimePoint now);
+    // No answer to what was sent: refused, cut, timed out.
+    WatchEvents on_failure(const Error& error, TimePoint now);
+    // The watch was accepted with status 200.
+    void on_open(TimePoint now);
+    // The next bytes of the watch, cut anywhere. When streaming() is false afterwards, close the
+    // stream; do not report its end.
+    WatchEvents on_bytes(std::string_view bytes, TimePoint now);
+    // The stream ended, one way or another.
+    WatchEvents on_end(TimePoint now);
+
+    // A watch is open or being opened.
+    [[nodiscard]] bool streaming() const { return std::holds_alternative<Watching>(state_); }
+
+    // Up to where the copy is current; "" before the first list.
+    [[nodiscard]] const std::string& resource_version() const { return last_version_; }
+
+    [[nodiscard]] const WatchOptions& options() const { return options_; }
+
+private:
+    struct Empty {};
+
+    struct Listing {
+        std::string asked_version;
+        bool paged = true;
+        std::string continue_token{};
+        std::string list_version{};
+        std::vector<Object> objects{};
+    };
+
+    struct Listed {};
+
+    struct Watching {
+        TimePoint opened{};
+        std::uint64_t events = 0;
+        bool synthetic = false;  // opened without a version: the first ADDEDs come in no order
+        LineSplitter lines;
+    };
+
+    Listing start_list() const;
+    SendRequest list_step(const Listing& list) const;
+    SendRequest watch_step();
+    WatchEvents on_page(const ApiResponse& response, TimePoint now);
+    WatchEvents on_list_refused(const ApiFailure& failure, TimePoint now);
+    WatchEvents on_watch_refused(const ApiFailure& failure, TimePoint now);
+    void on_line(const std::string& line, TimePoint now, WatchEvents& events);
+    void on_change(
+        std::string_view type, web::json::value&& raw, TimePoint now, WatchEvents& events);
+    void on_bookmark(const web::json::value& raw, TimePoint now, WatchEvents& events);
+    bool note_version(const std::string& version, bool added, TimePoint now, WatchEvents& events);
+    [[nodiscard]] bool is_expected_kind(const Object& object) const;
+
+    void back_off(TimePoint now, std::optional<Duration> at_least = {});
+    Troubled list_again(Error error, TimePoint now);
+    Troubled watch_again(Error error, TimePoint now, std::optional<Duration> at_least = {});
+
+    WatchOptions options_;
+    std::string item_api_version_;
+    std::string item_kind_;
+    Prng prng_;
+    BackOff back_off_;
+    std::variant<Empty, Listing, Listed, Watching> state_;
+    std::string last_version_;
+    bool version_unavailable_ =
+        false;                // the server does not have last_version_: ask for the newest
+    bool paginated_ = false;  // a list at "0" came in pages: the server has no cache to ask
+    TimePoint not_before_{};
+    std::optional<TimePoint> internal_errors_since_;
+};
+
+}  // namespace stoker::control

@@ -1,0 +1,97 @@
+#include "operator/runtime/event_series.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace stoker::control {
+
+namespace {
+
+// The subject without its version: the same thing at another moment is the same thing.
+EventSubject timeless(EventSubject subject) {
+    subject.resource_version.clear();
+    return subject;
+}
+
+}  // namespace
+
+EventSeries::EventSeries(EventSeriesLimits limits)
+    : limits_(limits) {}
+
+std::optional<EventWrite> EventSeries::add(
+    const EventNote& note, TimePoint now, WallTime wall_now) {
+    const Key key{
+        timeless(note.regarding),
+        timeless(note.related.value_or(EventSubject{})),
+        note.type,
+        note.reason,
+        note.action};
+    const auto found = series_.find(key);
+    if (found != series_.end() && now - found->second.last < limits_.series_ends_after) {
+        Series& series = found->second;
+        series.last = now;
+        series.state.last_seen = wall_now;
+        series.state.count++;
+        if (series.state.count > 2) {
+            return std::nullopt;
+        }
+        series.written = series.state.count;
+        series.last_written = now;
+        return series.state;
+    }
+    if (!allows(note.regarding, now)) {
+        ++dropped_;
+        return std::nullopt;
+    }
+    if (found == series_.end() && series_.size() >= limits_.series_max) {
+        forget_oldest();
+    }
+    const std::string& ns = note.regarding.key.ns;
+    const ObjectKey name{
+        ns.empty() ? "default" : ns,
+        fmt::format("{}.{:x}", note.regarding.key.name, wall_now.time_since_epoch().count())};
+    Series series;
+    series.state = EventCount{name, note, wall_now, wall_now, 1};
+    series.written = 1;
+    series.last = now;
+    series.last_written = now;
+    series_.insert_or_assign(key, std::move(series));
+    return EventCreate{name, note, wall_now};
+}
+
+std::vector<EventWrite> EventSeries::flush(TimePoint now) {
+    std::vector<EventWrite> writes;
+    for (auto at = series_.begin(); at != series_.end();) {
+        Series& series = at->second;
+        const bool ended = now - series.last >= limits_.series_ends_after;
+        const bool due = now - series.last_written >= limits_.flush_every;
+        if ((ended || due) && series.state.count > series.written) {
+            writes.emplace_back(series.state);
+            series.written = series.state.count;
+            series.last_written = now;
+        }
+        at = ended ? series_.erase(at) : std::next(at);
+    }
+    return writes;
+}
+
+bool EventSeries::allows(const EventSubject& subject, TimePoint now) {
+    if (buckets_.size() > limits_.series_max) {
+        buckets_.clear();  // a bound, not a rule: everybody starts anew
+    }
+    TokenBucket& bucket =
+        buckets_.try_emplace(subject.uid, limits_.per_second_per_object, limits_.burst_per_object)
+            .first->second;
+    return bucket.try_take(now);
+}
+
+void EventSeries::forget_oldest() {
+    const auto oldest =
+        std::min_element(series_.begin(), series_.end(), [](const auto& left, const auto& right) {
+            return left.second.last < right.second.last;
+        });
+    series_.erase(oldest);
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <variant>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/api/meta.h"
+#include "operator/kube/event.h"
+#include "operator/kube/token_bucket.h"
+
+namespace stoker::control {
+
+// An events.k8s.io/v1 Event to write.
+struct EventCreate {
+    ObjectKey key;
+    EventNote note;
+    WallTime first_seen;
+};
+
+struct EventCount {  // of an Event that was created before
+    ObjectKey key;
+    EventNote note;  // to create it anew if somebody removed it
+    WallTime first_seen;
+    WallTime last_seen;
+    std::uint64_t count = 0;
+};
+
+using EventWrite = std::variant<EventCreate, EventCount>;
+
+struct EventSeriesLimits {
+    Duration series_ends_after = std::chrono::minutes{6};  // without another one
+    Duration flush_every = std::chrono::minutes{30};
+    double burst_per_object = 25;
+    double per_second_per_object = 1.0 / 300;
+    std::size_t series_max = 4096;
+};
+
+// Folds repeated events into series, as client-go's events broadcaster does: the first is created,
+// the second within six minutes turns it into a series, further ones are only counted and written
+// every half hour and when the series ends. An object that produces too many different events is
+// cut off and counted. Pure; not thread-safe.
+class EventSeries {
+public:
+    explicit EventSeries(EventSeriesLimits limits = {});
+
+    // What to write because of this event, if anything.
+    std::optional<EventWrite> add(const EventNote& note, TimePoint now, WallTime wall_now);
+
+    // What to write because time passed; call it every minute or so.
+    std::vector<EventWrite> flush(TimePoint now);
+
+    // Events that were dropped because their object had too many.
+    [[nodiscard]] std::uint64_t dropped() const { return dropped_; }
+
+private:
+    using Key = std::tuple<EventSubject, EventSubject, EventType, std::string, std::string>;
+
+    struct Series {
+        EventCount state;
+        std::uint64_t written = 0;  // the count that the server knows
+        TimePoint last{};
+        TimePoint last_written{};
+    };
+
+    [[nodiscard]] bool allows(const EventSubject& subject, TimePoint now);
+    void forget_oldest();
+
+    EventSeriesLimits limits_;
+    std::map<Key, Series> series_;
+    std::map<std::string, TokenBucket> buckets_;  // by the subject's UID
+    std::uint64_t dropped_ = 0;
+};
+
+}  // namespace stoker::control

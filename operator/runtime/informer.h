@@ -1,0 +1,199 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/log/log.h"
+#include "operator/kube/transport.h"
+#include "operator/kube/watch.h"
+#include "operator/runtime/store.h"
+#include "operator/runtime/watch_loop.h"
+
+namespace stoker::control {
+
+// What an informer went through; totals since its start.
+struct InformerCounts {
+    std::uint64_t lists = 0;       // applied
+    std::uint64_t events = 0;      // changes and bookmarks of watches
+    std::uint64_t troubles = 0;    // refusals, cuts, surprises
+    std::uint64_t unreadable = 0;  // objects that the parser refused
+};
+
+// Keeps a Store<T> equal to the server's objects of one kind and tells handlers what changed, after
+// it changed.
+//
+// An object that `parse` refuses is reported and otherwise left alone: its last readable state
+// stays in the store, unless the object is another one by now (its UID changed). One bad object
+// never hides the others.
+//
+// run() blocks its thread until a stop is requested; one run at a time. Handlers must be quick
+// (push a key into a queue) and are called one at a time, from a thread of the transport or of
+// run(). Everything else is thread-safe.
+template <class T>
+class Informer {
+public:
+    using Parse = std::function<Result<T>(const Object& object)>;
+    using Handler = std::function<void(const Change<T>& change)>;
+    using OnUnreadable = std::function<void(const ObjectKey& key, const Error& error)>;
+
+    // `transport` and `clock` must outlive it. Give each informer a transport of its own.
+    Informer(
+        ApiTransport& transport,
+        WatchOptions options,
+        Parse parse,
+        const Clock& clock,
+        std::uint64_t seed)
+        : plural_(options.kind.plural),
+          parse_(std::move(parse)),
+          clock_(&clock),
+          loop_(
+              transport,
+              std::move(options),
+              [this](WatchEvent&& event) { apply(std::move(event)); },
+              clock,
+              seed) {}
+
+    Informer(const Informer&) = delete;
+    Informer& operator=(const Informer&) = delete;
+
+    // Before run().
+    void add_handler(Handler handler) { handlers_.push_back(std::move(handler)); }
+
+    void set_on_unreadable(OnUnreadable report) { on_unreadable_ = std::move(report); }
+
+    // Indexes are added to it before run().
+    Store<T>& store() { return store_; }
+
+    [[nodiscard]] const Store<T>& store() const { return store_; }
+
+    void run(const std::stop_token& stop) { loop_.run(stop); }
+
+    // The first list is in the store and every handler has seen it. No worker should start before.
+    [[nodiscard]] bool has_synced() const { return synced_; }
+
+    // Tells every handler that every object might have changed, without asking the server: kUpdated
+    // with the same snapshot before and after.
+    void resync() {
+        for (const StoredPtr<T>& object : store_.list()) {
+            tell({ChangeKind::kUpdated, object, object});
+        }
+    }
+
+    [[nodiscard]] InformerCounts counts() const {
+        return {lists_, events_, troubles_, unreadable_};
+    }
+
+    // When the server last said anything; the epoch before it did.
+    [[nodiscard]] TimePoint last_heard() const { return TimePoint{Duration{last_heard_}}; }
+
+private:
+    void apply(WatchEvent&& event) {
+        if (auto* trouble = std::get_if<Troubled>(&event)) {
+            ++troubles_;
+            log::warning(
+                "watch troubled",
+                {{"kind", plural_},
+                 {"error", trouble->error.message},
+                 {"lists_again", trouble->lists_again}});
+            return;
+        }
+        last_heard_ = clock_->now().time_since_epoch().count();
+        if (auto* replaced = std::get_if<Replaced>(&event)) {
+            ++lists_;
+            tell_all(store_.replace(
+                parse_all(replaced->objects), std::move(replaced->resource_version)));
+            synced_ = true;
+            return;
+        }
+        ++events_;
+        if (auto* upserted = std::get_if<Upserted>(&event)) {
+            upsert(upserted->object);
+        } else if (auto* removed = std::get_if<Removed>(&event)) {
+            const Object& object = removed->object;
+            tell_all(store_.remove(object.key, object.resource_version, parse(object)));
+        } else {
+            store_.advance(std::move(std::get<Bookmarked>(event).resource_version));
+        }
+    }
+
+    void upsert(const Object& object) {
+        if (StoredPtr<T> parsed = parse(object)) {
+            tell_all(store_.upsert(std::move(parsed)));
+            return;
+        }
+        const StoredPtr<T> before = store_.get(object.key);
+        if (before && before->uid != object.uid) {
+            tell_all(store_.remove(object.key, object.resource_version, nullptr));
+        } else {
+            store_.advance(object.resource_version);
+        }
+    }
+
+    std::vector<StoredPtr<T>> parse_all(const std::vector<Object>& objects) {
+        std::vector<StoredPtr<T>> parsed;
+        parsed.reserve(objects.size());
+        for (const Object& object : objects) {
+            StoredPtr<T> one = parse(object);
+            if (!one) {
+                one = store_.get(object.key);
+            }
+            if (one && one->uid == object.uid) {
+                parsed.push_back(std::move(one));
+            }
+        }
+        return parsed;
+    }
+
+    StoredPtr<T> parse(const Object& object) {
+        Result<T> value = parse_(object);
+        if (!value) {
+            ++unreadable_;
+            log::warning(
+                "object cannot be read",
+                {{"kind", plural_},
+                 {"object", to_string(object.key)},
+                 {"error", value.error().message}});
+            if (on_unreadable_) {
+                on_unreadable_(object.key, value.error());
+            }
+            return nullptr;
+        }
+        return std::make_shared<const Stored<T>>(
+            Stored<T>{object.key, object.uid, object.resource_version, *std::move(value)});
+    }
+
+    void tell_all(const Changes<T>& changes) {
+        for (const Change<T>& change : changes) {
+            tell(change);
+        }
+    }
+
+    void tell(const Change<T>& change) {
+        for (const Handler& handler : handlers_) {
+            handler(change);
+        }
+    }
+
+    std::string plural_;
+    Parse parse_;
+    const Clock* clock_;
+    Store<T> store_;
+    std::vector<Handler> handlers_;
+    OnUnreadable on_unreadable_;
+    std::atomic<bool> synced_{false};
+    std::atomic<std::uint64_t> lists_{0};
+    std::atomic<std::uint64_t> events_{0};
+    std::atomic<std::uint64_t> troubles_{0};
+    std::atomic<std::uint64_t> unreadable_{0};
+    std::atomic<Duration::rep> last_heard_{0};
+    WatchLoop loop_;  // last: it calls back into what stands above
+};
+
+}  // namespace stoker::control

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "common/base/result.h"
+#include "operator/kube/json.h"
+
+namespace stoker::test {
+
+// RFC 7396: null removes, objects merge, everything else replaces.
+void merge_patch(web::json::value& document, const web::json::value& patch);
+
+// RFC 6902: test, add, remove, replace. Errors: kInvalidArgument when a path or a test fails;
+// `document` is then half done.
+Status json_patch(web::json::value& document, const web::json::value& operations);
+
+}  // namespace stoker::test

@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/kube/resource_kind.h"
+#include "tests/support/api_server/event_log.h"
+#include "tests/support/api_server/field_paths.h"
+
+namespace stoker::test {
+
+using control::ResourceKind;
+
+struct ModelRequest {
+    std::string method;
+    std::string target;  // path and query as sent
+    std::string content_type;
+    std::string body;
+    std::string manager = "test";  // who owns fields when the query does not say
+};
+
+struct WatchCursor {
+    std::string resource;  // "batch/jobs"
+    std::string api_version;
+    std::string kind;
+    Selector selector;
+    std::uint64_t after = 0;
+    bool send_state = false;  // asked without a version: what exists comes first
+    bool bookmarks = false;
+    std::int64_t timeout_seconds = 0;
+};
+
+struct ModelAnswer {
+    int status = 200;
+    std::string body;
+    std::optional<WatchCursor> watch;  // the answer is a stream: poll it
+};
+
+struct WatchBatch {
+    std::vector<std::string> lines;
+    bool ended = false;  // with the last line
+};
+
+// What a kube-apiserver does with the requests that we send, in memory, without threads, sockets or
+// clocks: versions, conflicts, lists in pages, watches with bookmarks and 410, status subresource,
+// merge and JSON patches, server-side apply, finalizers, garbage collection by owner, token
+// reviews. Admission, schemas and defaulting are left out. tests/integration runs the same contract
+// against this and against a real server. Not thread-safe.
+class ApiServerModel {
+public:
+    ApiServerModel();
+
+    // From then on the kind is served. With `status_subresource` writes to the object leave its
+    // status alone.
+    void serve(const ResourceKind& kind, bool status_subresource);
+    // As if its CRD were deleted: its objects go, its paths are 404.
+    void stop_serving(const ResourceKind& kind);
+
+    ModelAnswer handle(const ModelRequest& request, WallTime now);
+
+    // The next lines of a watch; moves the cursor.
+    WatchBatch poll(WatchCursor& cursor) const;
+    // A bookmark for this watch.
+    [[nodiscard]] std::string bookmark(const WatchCursor& cursor) const;
+
+    // Behind the API's back, for tests.
+    void set_event_capacity(const ResourceKind& kind, std::size_t capacity);
+    void compact(const ResourceKind& kind);
+    void add_token(const std::string& token, const Json& user, std::vector<std::string> audiences);
+
+    [[nodiscard]] std::uint64_t version() const { return version_; }
+
+    // An older backup of the database was restored: versions go back, watches of before are too
+    // large.
+    [[nodiscard]] ApiServerModel backup() const { return *this; }
+
+    [[nodiscard]] std::optional<Json> find(const ResourceKind& kind, const ObjectKey& key) const;
+    [[nodiscard]] std::map<ObjectKey, Json> all(const ResourceKind& kind) const;
+
+    [[nodiscard]] std::uint64_t writes() const { return writes_; }
+
+private:
+    struct Entry {
+        Json object;
+        FieldOwners owners;
+    };
+
+    struct Table {
+        ResourceKind kind;
+        bool status_subresource = false;
+        std::map<ObjectKey, Entry> entries;
+        EventLog log;
+    };
+
+    struct TokenOwner {
+        Json user;
+        std::vector<std::string> audiences;
+    };
+
+    // One request on its way through.
+    struct Call {
+        const ModelRequest* request = nullptr;
+        Table* table = nullptr;
+        ObjectKey key;
+        std::string subresource;
+        std::map<std::string, std::string> query;
+        WallTime now{};
+    };
+
+    ModelAnswer dispatch(Call& call);
+    ModelAnswer list(const Call& call);
+    ModelAnswer watch(const Call& call);
+    ModelAnswer create(Call& call);
+    ModelAnswer replace(Call& call);
+    ModelAnswer patch(Call& call);
+    ModelAnswer apply(Call& call);
+    ModelAnswer remove(Call& call);
+    ModelAnswer review_token(const Call& call) const;
+    ModelAnswer discover(const std::string& path) const;
+    ModelAnswer update(Call& call, Entry& entry, web::json::value next, const std::string& owner);
+    ModelAnswer insert(Call& call, web::json::value object, const std::string& owner);
+    ModelAnswer apply_to(Call& call, Entry& entry, const web::json::value& wanted);
+    // `entry` may be gone afterwards: the last finalizer was removed. Returns the object as it was
+    // stored.
+    Json store(Table& table, const ObjectKey& key, Entry& entry, web::json::value next);
+    void erase(Table& table, const ObjectKey& key);
+    void collect_garbage();
+    [[nodiscard]] bool uid_exists(const std::string& uid) const;
+    [[nodiscard]] std::string manager_of(const Call& call) const;
+
+    std::map<std::string, Table> tables_;  // by "group/plural"
+    std::map<std::string, TokenOwner> tokens_;
+    std::uint64_t version_ = 100;
+    std::uint64_t uids_ = 0;
+    std::uint64_t writes_ = 0;
+    bool something_went_ = false;  // the garbage collector has something to look for
+};
+
+// A Kubernetes Status as the server writes it.
+ModelAnswer status_answer(int code, const std::string& reason, const std::string& message);
+
+}  // namespace stoker::test

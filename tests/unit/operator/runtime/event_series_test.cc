@@ -1,0 +1,110 @@
+#include "operator/runtime/event_series.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+
+constexpr TimePoint kStart{std::chrono::hours{1}};
+constexpr WallTime kWall{seconds{1'767'225'600}};
+
+EventNote note(const std::string& reason = "Started", const std::string& uid = "u1") {
+    EventNote event;
+    event.regarding = {"stoker.dev/v1alpha1", "TrainingJob", {"demo", "mnist"}, uid, "7"};
+    event.reason = reason;
+    event.action = "Reconcile";
+    event.note = "attempt 1 has started";
+    return event;
+}
+
+TEST(EventSeries, CreatesTheFirstAndCountsTheRest) {
+    EventSeries series;
+    const auto first = series.add(note(), kStart, kWall);
+    ASSERT_TRUE(first);
+    const auto& create = std::get<EventCreate>(*first);
+    EXPECT_EQ(create.key.ns, "demo");
+    EXPECT_EQ(create.key.name, fmt::format("mnist.{:x}", kWall.time_since_epoch().count()));
+    const auto second = series.add(note(), kStart + minutes{1}, kWall + minutes{1});
+    ASSERT_TRUE(second);
+    EXPECT_EQ(std::get<EventCount>(*second).count, 2U);
+    EXPECT_EQ(std::get<EventCount>(*second).key, create.key);
+    EXPECT_EQ(series.add(note(), kStart + minutes{2}, kWall + minutes{2}), std::nullopt);
+}
+
+TEST(EventSeries, WritesTheCountWhenTheSeriesEnds) {
+    EventSeries series;
+    for (int i = 0; i < 5; ++i) {
+        series.add(note(), kStart + minutes{i}, kWall + minutes{i});
+    }
+    EXPECT_TRUE(series.flush(kStart + minutes{9}).empty());
+    const auto writes = series.flush(kStart + minutes{10});
+    ASSERT_EQ(writes.size(), 1U);
+    EXPECT_EQ(std::get<EventCount>(writes[0]).count, 5U);
+    EXPECT_EQ(std::get<EventCount>(writes[0]).last_seen, kWall + minutes{4});
+    EXPECT_TRUE(series.flush(kStart + minutes{20}).empty());
+    const auto anew = series.add(note(), kStart + minutes{21}, kWall + minutes{21});
+    EXPECT_TRUE(std::holds_alternative<EventCreate>(*anew));
+}
+
+TEST(EventSeries, WritesALongSeriesEveryHalfHour) {
+    EventSeries series;
+    int writes = 0;
+    for (int minute = 0; minute < 120; ++minute) {
+        series.add(note(), kStart + minutes{minute}, kWall + minutes{minute});
+        writes += static_cast<int>(series.flush(kStart + minutes{minute}).size());
+    }
+    EXPECT_EQ(writes, 3);
+}
+
+TEST(EventSeries, TellsDifferentEventsApart) {
+    EventSeries series;
+    EventNote warning = note();
+    warning.type = EventType::kWarning;
+    EventNote newer = note();
+    newer.regarding.resource_version = "8";
+    EXPECT_TRUE(std::holds_alternative<EventCreate>(*series.add(note(), kStart, kWall)));
+    EXPECT_TRUE(std::holds_alternative<EventCreate>(*series.add(note("Ended"), kStart, kWall)));
+    EXPECT_TRUE(std::holds_alternative<EventCreate>(*series.add(warning, kStart, kWall)));
+    EXPECT_TRUE(std::holds_alternative<EventCount>(*series.add(newer, kStart, kWall)))
+        << "the same thing at another version is the same thing";
+}
+
+TEST(EventSeries, CutsALoudObjectOffAfterTwentyFive) {
+    EventSeries series;
+    int written = 0;
+    for (int i = 0; i < 1000; ++i) {
+        written += series.add(note(fmt::format("R{}", i)), kStart, kWall) ? 1 : 0;
+    }
+    EXPECT_EQ(written, 25);
+    EXPECT_EQ(series.dropped(), 975U);
+    EXPECT_TRUE(series.add(note("Other", "u2"), kStart, kWall)) << "others are not punished";
+    EXPECT_TRUE(series.add(note("Later"), kStart + minutes{5}, kWall));
+    EXPECT_FALSE(series.add(note("Again"), kStart + minutes{5}, kWall));
+}
+
+TEST(EventSeries, ForgetsTheOldestBeyondItsBound) {
+    EventSeriesLimits limits;
+    limits.series_max = 2;
+    EventSeries series(limits);
+    series.add(note("A"), kStart, kWall);
+    series.add(note("B"), kStart + seconds{1}, kWall);
+    series.add(note("C"), kStart + seconds{2}, kWall);
+    EXPECT_TRUE(
+        std::holds_alternative<EventCreate>(*series.add(note("A"), kStart + seconds{3}, kWall)));
+    EXPECT_TRUE(
+        std::holds_alternative<EventCount>(*series.add(note("C"), kStart + seconds{4}, kWall)));
+}
+
+TEST(EventSeries, PutsEventsOfClusterScopedObjectsIntoDefault) {
+    EventSeries series;
+    EventNote about_pool = note();
+    about_pool.regarding.key = {"", "fast"};
+    EXPECT_EQ(std::get<EventCreate>(*series.add(about_pool, kStart, kWall)).key.ns, "default");
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,167 @@
+#include "operator/runtime/reconciler.h"
+
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "tests/support/poll.h"
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::milliseconds;
+using test::eventually;
+
+const ObjectKey kA{"d", "a"};
+
+class Workers {
+public:
+    Workers(Reconciler& reconciler, int count) {
+        for (int i = 0; i < count; ++i) {
+            threads_.emplace_back(
+                [&reconciler](const std::stop_token& stop) { reconciler.work(stop); });
+        }
+    }
+
+private:
+    std::vector<std::jthread> threads_;
+};
+
+TEST(Reconciler, RetriesErrorsUntilTheyPass) {
+    const SystemClock clock;
+    std::atomic<int> calls{0};
+    Reconciler reconciler(
+        "test",
+        [&](const ObjectKey&, const std::stop_token&) -> Result<Reconciled> {
+            if (++calls < 4) {
+                return fail(ErrorCode::kUnavailable, "not yet");
+            }
+            return Reconciled{};
+        },
+        clock);
+    const Workers workers(reconciler, 2);
+    reconciler.add(kA);
+    EXPECT_TRUE(eventually([&] { return reconciler.counts().successes == 1; }));
+    EXPECT_EQ(calls, 4);
+    EXPECT_EQ(reconciler.counts().errors, 3U);
+}
+
+TEST(Reconciler, DoesNotRetryWhatRetryingCannotMend) {
+    const SystemClock clock;
+    std::atomic<int> calls{0};
+    Reconciler reconciler(
+        "test",
+        [&](const ObjectKey& key, const std::stop_token&) -> Result<Reconciled> {
+            ++calls;
+            return fail(key == kA ? ErrorCode::kInvalidArgument : ErrorCode::kGone, "never");
+        },
+        clock);
+    const Workers workers(reconciler, 1);
+    reconciler.add(kA);
+    reconciler.add({"d", "b"});
+    EXPECT_TRUE(eventually([&] { return reconciler.counts().terminal == 2; }));
+    EXPECT_EQ(reconciler.queue_counts().delayed, 0U);
+    EXPECT_EQ(calls, 2);
+}
+
+TEST(Reconciler, SurvivesExceptionsAndCountsThem) {
+    const SystemClock clock;
+    std::atomic<int> calls{0};
+    Reconciler reconciler(
+        "test",
+        [&](const ObjectKey&, const std::stop_token&) -> Result<Reconciled> {
+            if (++calls == 1) {
+                throw std::runtime_error("boom");
+            }
+            if (calls == 2) {
+                throw 5;
+            }
+            return Reconciled{};
+        },
+        clock);
+    const Workers workers(reconciler, 1);
+    reconciler.add(kA);
+    EXPECT_TRUE(eventually([&] { return reconciler.counts().successes == 1; }));
+    EXPECT_EQ(reconciler.counts().exceptions, 2U);
+}
+
+TEST(Reconciler, CallsAgainAfterTheAskedTime) {
+    const SystemClock clock;
+    std::atomic<int> calls{0};
+    Reconciler reconciler(
+        "test",
+        [&](const ObjectKey&, const std::stop_token&) -> Result<Reconciled> {
+            return Reconciled{
+                ++calls < 3 ? std::optional<Duration>(milliseconds{5}) : std::nullopt};
+        },
+        clock);
+    const Workers workers(reconciler, 1);
+    reconciler.add(kA);
+    EXPECT_TRUE(eventually([&] { return calls == 3; }));
+}
+
+TEST(Reconciler, KeepsOneKeyInOneCallWhileOthersRunBesideIt) {
+    const SystemClock clock;
+    std::mutex mutex;
+    std::map<ObjectKey, int> inside;
+    int most_keys = 0;
+    bool twice = false;
+    std::atomic<int> calls{0};
+    Reconciler reconciler(
+        "test",
+        [&](const ObjectKey& key, const std::stop_token&) -> Result<Reconciled> {
+            {
+                const std::lock_guard lock(mutex);
+                twice = twice || ++inside[key] > 1;
+                most_keys = std::max(most_keys, static_cast<int>(inside.size()));
+            }
+            std::this_thread::sleep_for(milliseconds{1});
+            const std::lock_guard lock(mutex);
+            inside.erase(key);
+            ++calls;
+            return Reconciled{};
+        },
+        clock);
+    const Workers workers(reconciler, 4);
+    for (int i = 0; i < 300; ++i) {
+        reconciler.add({"d", fmt::format("k{}", i % 3)});
+        std::this_thread::yield();
+    }
+    EXPECT_TRUE(eventually([&] {
+        const auto counts = reconciler.queue_counts();
+        return counts.waiting + counts.processing == 0 && calls > 0;
+    }));
+    const std::lock_guard lock(mutex);
+    EXPECT_FALSE(twice);
+    EXPECT_GT(most_keys, 1);
+}
+
+TEST(Reconciler, DrainLetsACallEnd) {
+    const SystemClock clock;
+    std::atomic<bool> inside{false};
+    std::atomic<bool> let_go{false};
+    Reconciler reconciler(
+        "test",
+        [&](const ObjectKey&, const std::stop_token&) -> Result<Reconciled> {
+            inside = true;
+            eventually([&] { return let_go.load(); });
+            return Reconciled{milliseconds{1}};
+        },
+        clock);
+    const Workers workers(reconciler, 1);
+    reconciler.add(kA);
+    ASSERT_TRUE(eventually([&] { return inside.load(); }));
+    EXPECT_FALSE(reconciler.drain(clock.now() + milliseconds{20}));
+    let_go = true;
+    EXPECT_TRUE(reconciler.drain(clock.now() + std::chrono::seconds{30}));
+    EXPECT_EQ(reconciler.counts().successes, 1U)
+        << "it asked for more, but nothing new is taken on";
+}
+
+}  // namespace
+}  // namespace stoker::control

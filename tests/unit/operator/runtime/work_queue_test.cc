@@ -1,0 +1,220 @@
+#include "operator/runtime/work_queue.h"
+
+#include <map>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "tests/support/poll.h"
+#include "tests/support/seed.h"
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr TimePoint kStart{std::chrono::hours{1}};
+const ObjectKey kA{"d", "a"};
+const ObjectKey kB{"d", "b"};
+
+TEST(WorkQueue, TenEventsAreOnePieceOfWork) {
+    WorkQueue queue;
+    for (int i = 0; i < 10; ++i) {
+        queue.add(kA, kStart);
+    }
+    EXPECT_EQ(queue.pop(kStart), kA);
+    EXPECT_EQ(queue.pop(kStart), std::nullopt);
+    queue.done(kA);
+    EXPECT_EQ(queue.pop(kStart), std::nullopt);
+}
+
+TEST(WorkQueue, AnEventDuringWorkComesAfterwardsAndNotBefore) {
+    WorkQueue queue;
+    queue.add(kA, kStart);
+    ASSERT_EQ(queue.pop(kStart), kA);
+    queue.add(kA, kStart);
+    EXPECT_EQ(queue.pop(kStart), std::nullopt) << "one key is in one pair of hands";
+    queue.done(kA);
+    EXPECT_EQ(queue.pop(kStart), kA);
+}
+
+TEST(WorkQueue, FreshEventsOvertakeTheInitialList) {
+    WorkQueue queue;
+    queue.add({"d", "old1"}, kStart, Urgency::kLow);
+    queue.add({"d", "old2"}, kStart, Urgency::kLow);
+    queue.add(kB, kStart);
+    queue.add({"d", "old2"}, kStart);
+    queue.add(kB, kStart, Urgency::kLow);
+    EXPECT_EQ(queue.pop(kStart), kB);
+    EXPECT_EQ(queue.pop(kStart)->name, "old2") << "an event raises what waited as old";
+    EXPECT_EQ(queue.pop(kStart)->name, "old1");
+    EXPECT_EQ(queue.pop(kStart), std::nullopt);
+}
+
+TEST(WorkQueue, DelaysEndAtTheEarliestWish) {
+    WorkQueue queue;
+    queue.add_after(kA, kStart + seconds{10}, kStart);
+    queue.add_after(kA, kStart + seconds{5}, kStart);
+    queue.add_after(kA, kStart + seconds{20}, kStart);
+    EXPECT_EQ(queue.next_due(), kStart + seconds{5});
+    EXPECT_EQ(queue.pop(kStart + milliseconds{4999}), std::nullopt);
+    EXPECT_EQ(queue.pop(kStart + seconds{5}), kA);
+    queue.done(kA);
+    EXPECT_EQ(queue.pop(kStart + seconds{60}), std::nullopt) << "the later wishes are gone";
+}
+
+TEST(WorkQueue, FailuresDoubleTheWaitUpToTheCap) {
+    WorkQueueOptions options;
+    options.retries_per_second = 0;  // only the key's own back-off
+    WorkQueue queue(options);
+    TimePoint now = kStart;
+    Duration want = milliseconds{5};
+    for (int failure = 0; failure < 100; ++failure) {
+        queue.add_rate_limited(kA, now);
+        EXPECT_EQ(*queue.next_due() - now, std::min<Duration>(want, seconds{1000}));
+        now = *queue.next_due();
+        ASSERT_EQ(queue.pop(now), kA);
+        queue.done(kA);
+        want = std::min<Duration>(2 * want, seconds{1000});
+    }
+    EXPECT_EQ(queue.failures(kA), 100U);
+    queue.forget(kA);
+    queue.add_rate_limited(kA, now);
+    EXPECT_EQ(*queue.next_due() - now, milliseconds{5});
+}
+
+TEST(WorkQueue, RetriesOfAllKeysShareARate) {
+    WorkQueue queue;
+    for (int i = 0; i < 200; ++i) {
+        queue.add_rate_limited({"d", fmt::format("k{}", i)}, kStart);
+    }
+    int ready = 0;
+    while (queue.pop(kStart + milliseconds{5})) {
+        ++ready;
+    }
+    EXPECT_EQ(ready, 100) << "the burst";
+    while (queue.pop(kStart + seconds{5})) {
+        ++ready;
+    }
+    EXPECT_NEAR(ready, 150, 1) << "ten a second";
+}
+
+TEST(WorkQueue, ShutDownHandsOutWhatWaitsAndTakesNothingOn) {
+    WorkQueue queue;
+    queue.add(kA, kStart);
+    queue.add_after(kB, kStart + seconds{1}, kStart);
+    queue.shut_down();
+    queue.add({"d", "late"}, kStart);
+    EXPECT_FALSE(queue.is_drained());
+    EXPECT_EQ(queue.pop(kStart + seconds{2}), kA);
+    EXPECT_EQ(queue.pop(kStart + seconds{2}), std::nullopt);
+    EXPECT_FALSE(queue.is_drained());
+    queue.done(kA);
+    EXPECT_TRUE(queue.is_drained());
+}
+
+TEST(WorkQueue, CountsWhatItsMetricsShow) {
+    WorkQueue queue;
+    queue.add(kA, kStart);
+    queue.add(kB, kStart);
+    queue.pop(kStart + seconds{2});
+    const auto counts = queue.counts(kStart + seconds{5});
+    EXPECT_EQ(counts.waiting, 1U);
+    EXPECT_EQ(counts.processing, 1U);
+    EXPECT_EQ(counts.adds, 2U);
+    EXPECT_EQ(counts.queued, seconds{2});
+    EXPECT_EQ(counts.longest_processing, seconds{3});
+}
+
+// Against a model: no key twice in hands, no event lost, everything ends.
+TEST(WorkQueue, NeverLosesAnEventNorHandsAKeyOutTwice) {
+    const std::uint64_t seed = test::make_seed();
+    SCOPED_TRACE(test::seed_text(seed));
+    Prng prng(seed);
+    WorkQueue queue;
+    TimePoint now = kStart;
+    std::set<ObjectKey> owed;  // changed since it was last handed out
+    std::set<ObjectKey> in_hand;
+    const auto hand_out = [&] {
+        while (const auto key = queue.pop(now)) {
+            ASSERT_TRUE(in_hand.insert(*key).second);
+            owed.erase(*key);
+        }
+    };
+    for (int step = 0; step < 20'000; ++step) {
+        const ObjectKey key{"d", fmt::format("k{}", prng.below(6))};
+        switch (prng.below(6)) {
+            case 0:
+            case 1:
+                queue.add(key, now, prng.below(2) == 0 ? Urgency::kLow : Urgency::kNormal);
+                owed.insert(key);
+                break;
+            case 2:
+                queue.add_after(key, now + milliseconds{prng.below(50)}, now);
+                owed.insert(key);
+                break;
+            case 3:
+                queue.add_rate_limited(key, now);
+                owed.insert(key);
+                break;
+            case 4:
+                if (!in_hand.empty()) {
+                    const ObjectKey finished = *in_hand.begin();
+                    in_hand.erase(in_hand.begin());
+                    queue.forget(finished);
+                    queue.done(finished);
+                }
+                break;
+            default:
+                now += milliseconds{prng.below(20)};
+                hand_out();
+        }
+    }
+    for (int round = 0; round < 10 && !owed.empty(); ++round) {
+        for (const ObjectKey& key : in_hand) {
+            queue.done(key);
+        }
+        in_hand.clear();
+        now += std::chrono::hours{24};
+        hand_out();
+    }
+    EXPECT_TRUE(owed.empty());
+}
+
+TEST(SharedWorkQueue, WakesAWaiterForWorkAndForAStop) {
+    const SystemClock clock;
+    SharedWorkQueue queue(clock);
+    std::atomic<int> popped{0};
+    std::jthread worker([&](const std::stop_token& stop) {
+        while (const auto key = queue.pop(stop)) {
+            ++popped;
+            queue.done(*key);
+        }
+    });
+    queue.add(kA);
+    EXPECT_TRUE(test::eventually([&] { return popped == 1; }));
+    queue.add_after(kB, milliseconds{20});
+    EXPECT_TRUE(test::eventually([&] { return popped == 2; }));
+    worker.request_stop();
+    worker.join();
+}
+
+TEST(SharedWorkQueue, DrainWaitsForWhatIsUnderWay) {
+    const SystemClock clock;
+    SharedWorkQueue queue(clock);
+    queue.add(kA);
+    ASSERT_EQ(queue.pop({}), kA);
+    queue.shut_down();
+    EXPECT_FALSE(queue.wait_drained(clock.now() + milliseconds{20}));
+    std::jthread finisher([&] { queue.done(kA); });
+    EXPECT_TRUE(queue.wait_drained(clock.now() + seconds{30}));
+    EXPECT_EQ(queue.pop({}), std::nullopt);
+}
+
+}  // namespace
+}  // namespace stoker::control
