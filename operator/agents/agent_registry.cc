@@ -1,0 +1,210 @@
+#include "operator/agents/agent_registry.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace stoker::control {
+
+namespace {
+
+AgentReport first_word(const AgentHello& hello, Moment at) {
+    AgentReport report;
+    report.namespace_name = hello.namespace_name;
+    report.pod = hello.pod;
+    report.node = hello.node;
+    report.training_job = hello.training_job;
+    report.training_job_uid = hello.training_job_uid;
+    report.rank = hello.rank;
+    report.received_at = at.steady;
+    report.received_wall = at.wall;
+    report.attached = true;
+    return report;
+}
+
+bool is_due(const AgentGrant& grant, TimePoint sent_at, TimePoint now) {
+    return now - sent_at >= std::chrono::seconds{grant.valid_seconds} / 3;
+}
+
+}  // namespace
+
+AgentRegistry::AgentRegistry(Options options, OnChange on_change)
+    : options_(options),
+      on_change_(std::move(on_change)) {}
+
+Result<SessionId> AgentRegistry::attach(const AgentHello& hello, AgentLink link, Moment at) {
+    STOKER_TRY_VOID(validate_hello(hello));
+    const ObjectKey pod{hello.namespace_name, hello.pod};
+    SessionId session;
+    {
+        auto state = state_.lock();
+        const auto found = state->agents.find(pod);
+        if (found == state->agents.end() && state->agents.size() >= options_.agent_count_max) {
+            return fail(
+                ErrorCode::kResourceExhausted,
+                fmt::format("more than {} sidecars", options_.agent_count_max));
+        }
+        session = SessionId{state->next_session++};
+        Agent next;
+        next.session = session;
+        next.hello = hello;
+        next.link = std::move(link);
+        next.last = first_word(hello, at);
+        if (found != state->agents.end()) {
+            Agent& old = found->second;
+            if (state->pods.erase(old.session) == 1) {
+                old.link.close();
+            }
+            // The same pod of the same job, after a restart of its sidecar: what it said holds
+            // until it speaks.
+            if (old.hello.training_job_uid == hello.training_job_uid) {
+                next.last.datasets = std::move(old.last.datasets);
+                next.last.trainer = old.last.trainer;
+                next.last.received_at = old.last.received_at;
+                next.last.received_wall = old.last.received_wall;
+            }
+        }
+        state->pods[session] = pod;
+        Agent& agent = state->agents[pod] = std::move(next);
+        send_due(*state, agent, at.steady);
+    }
+    changed(job_of(hello));
+    return session;
+}
+
+Status AgentRegistry::report(SessionId session, ReportBody body, Moment at) {
+    ObjectKey job;
+    {
+        auto state = state_.lock();
+        const auto pod = state->pods.find(session);
+        if (pod == state->pods.end()) {
+            return fail(ErrorCode::kGone, "another stream speaks for this pod");
+        }
+        Agent& agent = state->agents[pod->second];
+        const Status valid =
+            validate_report(agent.hello, agent.reported ? &agent.body : nullptr, body);
+        if (!valid) {
+            const bool stale = valid.error().code == ErrorCode::kAlreadyExists;
+            (stale ? state->counts.reports_stale : state->counts.reports_refused) += 1;
+            return valid;
+        }
+        trim_texts(body);
+        agent.last.sequence = body.sequence;
+        agent.last.datasets = body.datasets;
+        agent.last.trainer = body.trainer;
+        agent.last.received_at = at.steady;
+        agent.last.received_wall = at.wall;
+        agent.body = std::move(body);
+        agent.reported = true;
+        ++state->counts.reports;
+        job = job_of(agent.hello);
+    }
+    changed(job);
+    return {};
+}
+
+void AgentRegistry::detach(SessionId session, Moment at) {
+    ObjectKey job;
+    {
+        auto state = state_.lock();
+        const auto pod = state->pods.find(session);
+        if (pod == state->pods.end()) {
+            return;
+        }
+        Agent& agent = state->agents[pod->second];
+        agent.last.attached = false;
+        agent.detached_at = at.steady;
+        agent.link = {};
+        job = job_of(agent.hello);
+        state->pods.erase(pod);
+    }
+    changed(job);
+}
+
+void AgentRegistry::publish(const std::vector<AgentGrant>& grants, TimePoint now) {
+    auto state = state_.lock();
+    state->grants.clear();
+    for (const AgentGrant& grant : grants) {
+        state->grants[{grant.node, grant.dataset_uid}] = grant;
+    }
+    for (const auto& [session, pod] : state->pods) {
+        send_due(*state, state->agents[pod], now);
+    }
+}
+
+void AgentRegistry::send_due(const State& state, Agent& agent, TimePoint now) {
+    std::vector<AgentGrant> due;
+    for (const AgentMount& mount : agent.hello.datasets) {
+        const auto grant = state.grants.find({agent.hello.node, mount.dataset_uid});
+        if (grant == state.grants.end()) {
+            continue;
+        }
+        const auto sent = agent.sent.find(mount.dataset_uid);
+        if (sent == agent.sent.end() || sent->second.grant != grant->second ||
+            is_due(grant->second, sent->second.at, now)) {
+            agent.sent[mount.dataset_uid] = {grant->second, now};
+            due.push_back(grant->second);
+        }
+    }
+    if (!due.empty()) {
+        agent.link.send(due);
+    }
+}
+
+void AgentRegistry::forget_silent(TimePoint now) {
+    auto state = state_.lock();
+    std::erase_if(state->agents, [&](const auto& entry) {
+        const Agent& agent = entry.second;
+        return !agent.last.attached && now - agent.detached_at > options_.forget_after;
+    });
+}
+
+std::vector<AgentReport> AgentRegistry::of_job(const ObjectKey& job) {
+    std::vector<AgentReport> reports;
+    {
+        auto state = state_.lock();
+        // Pods of one namespace stand together.
+        for (auto it = state->agents.lower_bound({job.ns, ""});
+             it != state->agents.end() && it->first.ns == job.ns;
+             ++it) {
+            if (it->second.hello.training_job == job.name) {
+                reports.push_back(it->second.last);
+            }
+        }
+    }
+    std::stable_sort(reports.begin(), reports.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.rank, a.pod) < std::tie(b.rank, b.pod);
+    });
+    return reports;
+}
+
+std::vector<AgentReport> AgentRegistry::all() {
+    auto state = state_.lock();
+    std::vector<AgentReport> reports;
+    reports.reserve(state->agents.size());
+    for (const auto& [pod, agent] : state->agents) {
+        reports.push_back(agent.last);
+    }
+    return reports;
+}
+
+RegistryCounts AgentRegistry::counts() {
+    auto state = state_.lock();
+    RegistryCounts counts = state->counts;
+    counts.attached = state->pods.size();
+    counts.known = state->agents.size();
+    return counts;
+}
+
+ObjectKey AgentRegistry::job_of(const AgentHello& hello) {
+    return {hello.namespace_name, hello.training_job};
+}
+
+void AgentRegistry::changed(const ObjectKey& job) const {
+    if (on_change_) {
+        on_change_(job);
+    }
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/guarded.h"
+#include "common/base/result.h"
+#include "common/base/strong.h"
+#include "operator/agents/report_rules.h"
+#include "operator/api/agent_report.h"
+#include "operator/api/meta.h"
+#include "operator/core/moment.h"
+
+namespace stoker::control {
+
+using SessionId = Strong<std::uint64_t, struct SessionIdTag>;
+
+// How the registry reaches one attached sidecar. Both are called with the registry's lock held:
+// they must neither block nor call the registry. They may be called after detach() was entered on
+// another thread, never after it returned.
+struct AgentLink {
+    std::function<void(const std::vector<AgentGrant>& grants)> send;
+    std::function<void()> close;  // another stream speaks for this pod now
+};
+
+struct RegistryCounts {
+    std::size_t attached = 0;           // now
+    std::size_t known = 0;              // pods with a last word, attached or not
+    std::uint64_t reports = 0;          // accepted
+    std::uint64_t reports_stale = 0;    // replayed or out of order
+    std::uint64_t reports_refused = 0;  // impossible
+};
+
+// The last word of every sidecar, and the way grants go to them. One entry a pod: a new stream of
+// the same pod replaces the old one, whose numbers stay until its first own report. Nothing here is
+// kept over a restart: sidecars attach again and repeat everything. Thread-safe.
+class AgentRegistry {
+public:
+    struct Options {
+        std::size_t agent_count_max = 20000;
+        Duration forget_after =
+            std::chrono::minutes{10};  // after the last sign of a detached sidecar
+    };
+
+    // Something about this TrainingJob is new. Called on the thread of the caller of attach(),
+    // report() or detach(), without a lock.
+    using OnChange = std::function<void(const ObjectKey& job)>;
+
+    AgentRegistry(Options options, OnChange on_change);
+
+    // A sidecar whose identity has been checked. Grants that are known for its mounts are sent at
+    // once. kInvalidArgument: validate_hello(). kResourceExhausted: too many agents.
+    Result<SessionId> attach(const AgentHello& hello, AgentLink link, Moment at);
+
+    // kAlreadyExists: not newer than the last one, ignored. kInvalidArgument: impossible, ignored.
+    // kGone: another session speaks for this pod.
+    Status report(SessionId session, ReportBody body, Moment at);
+
+    // Harmless for a session that was replaced.
+    void detach(SessionId session, Moment at);
+
+    // Makes `grants` the truth. Each sidecar gets those for its node and mounts that are new,
+    // changed, or a third of their validity old. One entry for a (node, dataset) pair; of two the
+    // last counts. A grant that is gone from the list is not recalled: it runs out.
+    void publish(const std::vector<AgentGrant>& grants, TimePoint now);
+
+    // Forgets detached sidecars that were last heard of longer ago than forget_after.
+    void forget_silent(TimePoint now);
+
+    // Ordered by rank, then pod.
+    [[nodiscard]] std::vector<AgentReport> of_job(const ObjectKey& job);
+    // Ordered by namespace and pod.
+    [[nodiscard]] std::vector<AgentReport> all();
+
+    [[nodiscard]] RegistryCounts counts();
+
+private:
+    struct SentGrant {
+        AgentGrant grant;
+        TimePoint at{};
+    };
+
+    struct Agent {
+        SessionId session;
+        AgentHello hello;
+        AgentLink link;
+        AgentReport last;
+        ReportBody body;                        // of this session
+        bool reported = false;                  // `body` is set
+        std::map<std::string, SentGrant> sent;  // by dataset uid
+        TimePoint detached_at{};                // once last.attached is false
+    };
+
+    struct State {
+        std::map<ObjectKey, Agent> agents;  // by namespace and pod
+        std::map<SessionId, ObjectKey> pods;
+        std::map<std::pair<std::string, std::string>, AgentGrant>
+            grants;  // by node and dataset uid
+        std::uint64_t next_session = 1;
+        RegistryCounts counts;
+    };
+
+    static void send_due(const State& state, Agent& agent, TimePoint now);
+    static ObjectKey job_of(const AgentHello& hello);
+    void changed(const ObjectKey& job) const;
+
+    Options options_;
+    OnChange on_change_;
+    Guarded<State> state_;
+};
+
+}  // namespace stoker::control

@@ -1,0 +1,300 @@
+#include "operator/agents/attach_session.h"
+
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/log/log.h"
+#include "operator/agents/report_codec.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr std::string_view kBearer = "Bearer ";
+constexpr std::size_t kTokenBytesMax = 16 * 1024;
+// A client that does not read may hold its end up for so long.
+constexpr Duration kEndPatience = std::chrono::seconds{5};
+
+Result<std::string> bearer_token(const grpc::CallbackServerContext& call) {
+    const auto& metadata = call.client_metadata();
+    const auto [first, last] = metadata.equal_range("authorization");
+    if (first == last || std::next(first) != last) {
+        return fail(ErrorCode::kForbidden, "exactly one authorization header is needed");
+    }
+    const std::string_view value(first->second.data(), first->second.size());
+    if (!value.starts_with(kBearer) || value.size() == kBearer.size() ||
+        value.size() > kTokenBytesMax) {
+        return fail(ErrorCode::kForbidden, "a bearer token is needed");
+    }
+    return std::string(value.substr(kBearer.size()));
+}
+
+Status check_identity(const PodIdentity& identity, const AgentHello& hello) {
+    const bool same_node = identity.node.empty() || identity.node == hello.node;
+    if (identity.namespace_name != hello.namespace_name || identity.pod != hello.pod ||
+        !same_node) {
+        return fail(
+            ErrorCode::kForbidden,
+            fmt::format(
+                "the token is of pod {}/{}, not of {:.64}/{:.64}",
+                identity.namespace_name,
+                identity.pod,
+                hello.namespace_name,
+                hello.pod));
+    }
+    return {};
+}
+
+}  // namespace
+
+grpc::Status to_grpc(const Error& error) {
+    const auto code = [&] {
+        switch (error.code) {
+            case ErrorCode::kInvalidArgument:
+                return grpc::StatusCode::INVALID_ARGUMENT;
+            case ErrorCode::kNotFound:
+                return grpc::StatusCode::NOT_FOUND;
+            case ErrorCode::kAlreadyExists:
+                return grpc::StatusCode::ALREADY_EXISTS;
+            case ErrorCode::kConflict:
+            case ErrorCode::kGone:
+                return grpc::StatusCode::ABORTED;
+            case ErrorCode::kForbidden:
+                return grpc::StatusCode::PERMISSION_DENIED;
+            case ErrorCode::kUnavailable:
+                return grpc::StatusCode::UNAVAILABLE;
+            case ErrorCode::kDeadlineExceeded:
+                return grpc::StatusCode::DEADLINE_EXCEEDED;
+            case ErrorCode::kResourceExhausted:
+                return grpc::StatusCode::RESOURCE_EXHAUSTED;
+            case ErrorCode::kCorruption:
+                return grpc::StatusCode::DATA_LOSS;
+            case ErrorCode::kCancelled:
+                return grpc::StatusCode::CANCELLED;
+            case ErrorCode::kInternal:
+                break;
+        }
+        return grpc::StatusCode::INTERNAL;
+    }();
+    return {code, error.message};
+}
+
+void AttachSession::begin(std::function<void()> on_end, bool refused) {
+    self_ = shared_from_this();
+    on_end_ = std::move(on_end);
+    began_ = context_->clock.now();
+    budget_ = context_->reports_per_step;
+    if (refused) {
+        finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many sidecars"});
+        return;
+    }
+    Result<std::string> token = bearer_token(*call_);
+    if (!token) {
+        finish({grpc::StatusCode::UNAUTHENTICATED, token.error().message});
+        return;
+    }
+    context_->authenticator.authenticate(
+        *std::move(token), [weak = weak_from_this()](Result<PodIdentity> identity) {
+            if (const auto session = weak.lock()) {
+                session->on_authenticated(std::move(identity));
+            }
+        });
+}
+
+void AttachSession::on_authenticated(Result<PodIdentity> identity) {
+    const std::lock_guard lock(mutex_);
+    if (end_) {
+        return;
+    }
+    if (!identity) {
+        const bool refused = identity.error().code == ErrorCode::kForbidden;
+        finish_locked(
+            refused ? grpc::Status{grpc::StatusCode::UNAUTHENTICATED, identity.error().message}
+                    : to_grpc(identity.error()));
+        return;
+    }
+    identity_ = *std::move(identity);
+    StartRead(&in_);
+}
+
+void AttachSession::OnReadDone(bool ok) {
+    if (!ok) {
+        finish(grpc::Status::OK);
+        return;
+    }
+    const Status taken = take_message();
+    if (!taken) {
+        finish(to_grpc(taken.error()));
+        return;
+    }
+    read_more();
+}
+
+Status AttachSession::take_message() {
+    if (in_.has_hello() && !attached_) {
+        return take_hello(in_.hello());
+    }
+    if (in_.has_report() && attached_) {
+        take_report(in_.report());
+        return {};
+    }
+    return fail(ErrorCode::kInvalidArgument, "one hello, then reports");
+}
+
+Status AttachSession::take_hello(const v1::Hello& message) {
+    const AgentHello hello = decode(message);
+    STOKER_TRY_VOID(check_identity(identity_, hello));
+    AgentLink link;
+    link.send = [weak = weak_from_this()](const std::vector<AgentGrant>& grants) {
+        if (const auto session = weak.lock()) {
+            session->send(grants);
+        }
+    };
+    link.close = [weak = weak_from_this()] {
+        if (const auto session = weak.lock()) {
+            session->finish({grpc::StatusCode::ABORTED, "another stream speaks for this pod"});
+        }
+    };
+    STOKER_TRY(attached_, context_->registry.attach(hello, std::move(link), moment()));
+    log::info(
+        "sidecar attached",
+        {{"namespace", hello.namespace_name},
+         {"pod", hello.pod},
+         {"node", hello.node},
+         {"trainingJob", hello.training_job},
+         {"version", hello.version}});
+    const std::lock_guard lock(mutex_);
+    greeted_ = true;
+    if (!answered_ && !end_) {
+        start_write_locked();  // no grant yet; so it knows that it is heard
+    }
+    return {};
+}
+
+void AttachSession::take_report(const v1::Report& message) {
+    const Status taken = context_->registry.report(*attached_, decode(message), moment());
+    // Refused reports are counted by the registry; the first one of a stream is worth a line.
+    if (!taken && taken.error().code == ErrorCode::kInvalidArgument && !refusal_logged_) {
+        refusal_logged_ = true;
+        log::warning(
+            "report refused",
+            {{"namespace", identity_.namespace_name},
+             {"pod", identity_.pod},
+             {"error", taken.error().message}});
+    }
+}
+
+void AttachSession::read_more() {
+    const std::lock_guard lock(mutex_);
+    if (end_) {
+        return;
+    }
+    if (budget_ == 0) {
+        throttled_ = true;
+        return;
+    }
+    --budget_;
+    StartRead(&in_);
+}
+
+void AttachSession::step(TimePoint now) {
+    const std::lock_guard lock(mutex_);
+    if (end_) {
+        if (end_asked_ && now - *end_asked_ > kEndPatience) {
+            call_->TryCancel();
+        }
+        return;
+    }
+    if (!greeted_ && now - began_ > context_->hello_timeout) {
+        finish_locked({grpc::StatusCode::DEADLINE_EXCEEDED, "no hello"});
+        return;
+    }
+    budget_ = context_->reports_per_step;
+    if (throttled_) {
+        throttled_ = false;
+        --budget_;
+        StartRead(&in_);
+    }
+}
+
+void AttachSession::send(const std::vector<AgentGrant>& grants) {
+    const std::lock_guard lock(mutex_);
+    if (end_) {
+        return;
+    }
+    for (const AgentGrant& grant : grants) {
+        pending_[grant.dataset_uid] = grant;
+    }
+    if (!writing_) {
+        start_write_locked();
+    }
+}
+
+void AttachSession::start_write_locked() {
+    std::vector<AgentGrant> grants;
+    grants.reserve(pending_.size());
+    for (auto& [uid, grant] : pending_) {
+        grants.push_back(std::move(grant));
+    }
+    pending_.clear();
+    out_ = encode(grants);
+    writing_ = true;
+    answered_ = true;
+    StartWrite(&out_);
+}
+
+void AttachSession::OnWriteDone(bool ok) {
+    const std::lock_guard lock(mutex_);
+    writing_ = false;
+    if (end_) {
+        Finish(*end_);
+    } else if (ok && !pending_.empty()) {
+        start_write_locked();
+    }
+    // A failed write means that the call is gone; OnCancel says so.
+}
+
+void AttachSession::OnCancel() {
+    finish({grpc::StatusCode::CANCELLED, "the sidecar went away"});
+}
+
+void AttachSession::finish(grpc::Status status) {
+    const std::lock_guard lock(mutex_);
+    finish_locked(std::move(status));
+}
+
+void AttachSession::finish_locked(grpc::Status status) {
+    if (end_) {
+        return;
+    }
+    end_ = std::move(status);
+    if (writing_) {
+        end_asked_ = context_->clock.now();
+        return;
+    }
+    Finish(*end_);
+}
+
+void AttachSession::OnDone() {
+    if (attached_) {
+        context_->registry.detach(*attached_, moment());
+        log::info(
+            "sidecar detached", {{"namespace", identity_.namespace_name}, {"pod", identity_.pod}});
+    }
+    {
+        // step() may still hold us, but `call_` goes now.
+        const std::lock_guard lock(mutex_);
+        end_asked_.reset();
+    }
+    on_end_();
+    const auto last = std::move(self_);
+}
+
+Moment AttachSession::moment() const {
+    return {context_->clock.now(), context_->clock.wall_now()};
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,108 @@
+#include "operator/agents/report_codec.h"
+
+#include <limits>
+
+#include "proto/control/v1/control.pb.h"
+
+namespace stoker::control {
+
+namespace {
+
+ManifestState decode(v1::ManifestState state) {
+    switch (state) {
+        case v1::MANIFEST_STATE_LISTING:
+            return ManifestState::kListing;
+        case v1::MANIFEST_STATE_READY:
+            return ManifestState::kReady;
+        case v1::MANIFEST_STATE_FAILED:
+            return ManifestState::kFailed;
+        default:  // a newer sidecar may know more
+            return ManifestState::kUnknown;
+    }
+}
+
+// A number beyond the type becomes negative, which report_rules refuses.
+Duration decode_nanoseconds(std::uint64_t count) {
+    return Duration{static_cast<Duration::rep>(count)};
+}
+
+DatasetReport decode(const v1::DatasetReport& in) {
+    DatasetReport out;
+    out.name = in.name();
+    out.dataset_uid = in.dataset_uid();
+    out.leader = in.leader();
+    out.manifest_state = decode(in.manifest_state());
+    out.error = in.error();
+    out.objects_listed = in.objects_listed();
+    out.revision = in.revision();
+    out.samples = in.samples();
+    out.total_bytes = Bytes{in.total_bytes()};
+    out.resident_bytes = Bytes{in.resident_bytes()};
+    out.resident_samples = in.resident_samples();
+    out.window_bytes = Bytes{in.window_bytes()};
+    out.granted_bytes = Bytes{in.granted_bytes()};
+    out.cache_bytes_read = Bytes{in.cache_bytes_read()};
+    out.origin_bytes_read = Bytes{in.origin_bytes_read()};
+    out.origin_requests = in.origin_requests();
+    out.hit_samples = in.hit_samples();
+    out.miss_samples = in.miss_samples();
+    out.corrupt_samples = in.corrupt_samples();
+    out.admitting = in.admitting();
+    return out;
+}
+
+TrainerReport decode(const v1::JobReport& in) {
+    TrainerReport out;
+    out.epoch = in.epoch();
+    out.samples = in.samples();
+    out.bytes = Bytes{in.bytes()};
+    out.steps = in.steps();
+    out.wait = decode_nanoseconds(in.wait_ns());
+    out.compute = decode_nanoseconds(in.compute_ns());
+    out.fallback_samples = in.fallback_samples();
+    out.epoch_samples = in.epoch_samples();
+    out.epoch_position = in.epoch_position();
+    return out;
+}
+
+}  // namespace
+
+AgentHello decode(const v1::Hello& hello) {
+    AgentHello out;
+    out.namespace_name = hello.namespace_();
+    out.pod = hello.pod();
+    out.node = hello.node();
+    out.training_job = hello.training_job();
+    out.training_job_uid = hello.training_job_uid();
+    out.rank = hello.rank();
+    out.version = hello.version();
+    for (const v1::DatasetMount& mount : hello.datasets()) {
+        out.datasets.push_back({mount.name(), mount.dataset_uid()});
+    }
+    return out;
+}
+
+ReportBody decode(const v1::Report& report) {
+    ReportBody out;
+    out.sequence = report.sequence();
+    for (const v1::DatasetReport& dataset : report.datasets()) {
+        out.datasets.push_back(decode(dataset));
+    }
+    out.trainer = decode(report.job());
+    return out;
+}
+
+v1::OperatorMessage encode(const std::vector<AgentGrant>& grants) {
+    v1::OperatorMessage message;
+    for (const AgentGrant& grant : grants) {
+        v1::Grant* out = message.add_grants();
+        out->set_dataset_uid(grant.dataset_uid);
+        out->set_resident_bytes(grant.resident_bytes.count());
+        out->set_valid_seconds(grant.valid_seconds);
+        out->set_origin_bytes_per_second(grant.origin_bytes_per_second);
+        out->set_reason(grant.reason);
+    }
+    return message;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,194 @@
+#include "operator/agents/report_rules.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace stoker::control {
+
+namespace {
+
+Status validate_name(std::string_view what, std::string_view name) {
+    if (name.empty()) {
+        return fail(ErrorCode::kInvalidArgument, fmt::format("{} is missing", what));
+    }
+    if (name.size() > kAgentNameBytesMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} is longer than {} bytes", what, kAgentNameBytesMax));
+    }
+    return {};
+}
+
+std::array<std::uint64_t, 6> rising_totals(const DatasetReport& report) {
+    return {
+        report.cache_bytes_read.count(),
+        report.origin_bytes_read.count(),
+        report.origin_requests,
+        report.hit_samples,
+        report.miss_samples,
+        report.corrupt_samples};
+}
+
+std::array<std::uint64_t, 7> plain_numbers(const DatasetReport& report) {
+    return {
+        report.objects_listed,
+        report.samples,
+        report.total_bytes.count(),
+        report.resident_bytes.count(),
+        report.resident_samples,
+        report.window_bytes.count(),
+        // A sidecar without a limit says so by the largest number.
+        report.granted_bytes.is_unlimited() ? 0 : report.granted_bytes.count()};
+}
+
+std::array<std::uint64_t, 4> rising_totals(const TrainerReport& report) {
+    return {report.samples, report.bytes.count(), report.steps, report.fallback_samples};
+}
+
+// A negative duration is a huge number here.
+std::array<std::uint64_t, 2> times(const TrainerReport& report) {
+    return {
+        static_cast<std::uint64_t>(report.wait.count()),
+        static_cast<std::uint64_t>(report.compute.count())};
+}
+
+std::array<std::uint64_t, 3> plain_numbers(const TrainerReport& report) {
+    return {report.epoch, report.epoch_samples, report.epoch_position};
+}
+
+template <std::size_t N>
+bool all_possible(const std::array<std::uint64_t, N>& numbers, std::uint64_t max = kAgentCountMax) {
+    return std::all_of(numbers.begin(), numbers.end(), [max](std::uint64_t n) { return n <= max; });
+}
+
+template <std::size_t N>
+bool none_fell(
+    const std::array<std::uint64_t, N>& before, const std::array<std::uint64_t, N>& next) {
+    return std::equal(before.begin(), before.end(), next.begin(), std::less_equal<>{});
+}
+
+const DatasetReport* find_dataset(const ReportBody* report, std::string_view name) {
+    if (report == nullptr) {
+        return nullptr;
+    }
+    const auto found = std::find_if(
+        report->datasets.begin(), report->datasets.end(), [&](const DatasetReport& dataset) {
+            return dataset.name == name;
+        });
+    return found == report->datasets.end() ? nullptr : &*found;
+}
+
+Status validate_dataset(
+    const AgentHello& hello, const DatasetReport* before, const DatasetReport& next) {
+    const bool mounted = std::find(
+                             hello.datasets.begin(),
+                             hello.datasets.end(),
+                             AgentMount{next.name, next.dataset_uid}) != hello.datasets.end();
+    if (!mounted) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("dataset '{:.64}' is not in the hello", next.name));
+    }
+    if (next.revision.size() > kAgentNameBytesMax || !all_possible(plain_numbers(next)) ||
+        !all_possible(rising_totals(next))) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("impossible numbers of dataset '{}'", next.name));
+    }
+    if (before != nullptr && !none_fell(rising_totals(*before), rising_totals(next))) {
+        return fail(
+            ErrorCode::kInvalidArgument, fmt::format("totals of dataset '{}' fell", next.name));
+    }
+    return {};
+}
+
+Status validate_trainer(const TrainerReport* before, const TrainerReport& next) {
+    if (!all_possible(rising_totals(next)) || !all_possible(plain_numbers(next)) ||
+        !all_possible(times(next), kAgentTimeMax)) {
+        return fail(ErrorCode::kInvalidArgument, "impossible numbers of the trainer");
+    }
+    if (before != nullptr && (!none_fell(rising_totals(*before), rising_totals(next)) ||
+                              !none_fell(times(*before), times(next)))) {
+        return fail(ErrorCode::kInvalidArgument, "totals of the trainer fell");
+    }
+    return {};
+}
+
+Status validate_mounts(const std::vector<AgentMount>& mounts) {
+    if (mounts.size() > kAgentDatasetCountMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("more than {} datasets", kAgentDatasetCountMax));
+    }
+    std::set<std::string_view> names;
+    for (const AgentMount& mount : mounts) {
+        STOKER_TRY_VOID(validate_name("the name of a dataset", mount.name));
+        STOKER_TRY_VOID(validate_name("the uid of a dataset", mount.dataset_uid));
+        // Two entries of one job may name the same Dataset: they share its node directory.
+        if (!names.insert(mount.name).second) {
+            return fail(ErrorCode::kInvalidArgument, fmt::format("dataset '{}' twice", mount.name));
+        }
+    }
+    return {};
+}
+
+}  // namespace
+
+Status validate_hello(const AgentHello& hello) {
+    STOKER_TRY_VOID(validate_name("namespace", hello.namespace_name));
+    STOKER_TRY_VOID(validate_name("pod", hello.pod));
+    STOKER_TRY_VOID(validate_name("node", hello.node));
+    STOKER_TRY_VOID(validate_name("training_job", hello.training_job));
+    STOKER_TRY_VOID(validate_name("training_job_uid", hello.training_job_uid));
+    STOKER_TRY_VOID(validate_name("version", hello.version));
+    if (hello.rank < 0 || hello.rank > kAgentRankMax) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("rank {} is not in 0..{}", hello.rank, kAgentRankMax));
+    }
+    return validate_mounts(hello.datasets);
+}
+
+Status validate_report(const AgentHello& hello, const ReportBody* before, const ReportBody& next) {
+    if (next.sequence == 0) {
+        return fail(ErrorCode::kInvalidArgument, "a sequence starts at 1");
+    }
+    if (before != nullptr && next.sequence <= before->sequence) {
+        return fail(
+            ErrorCode::kAlreadyExists,
+            fmt::format("report {} after report {}", next.sequence, before->sequence));
+    }
+    if (next.datasets.size() > hello.datasets.size()) {
+        return fail(ErrorCode::kInvalidArgument, "more datasets than in the hello");
+    }
+    std::set<std::string_view> names;
+    for (const DatasetReport& dataset : next.datasets) {
+        if (!names.insert(dataset.name).second) {
+            return fail(
+                ErrorCode::kInvalidArgument, fmt::format("dataset '{:.64}' twice", dataset.name));
+        }
+        STOKER_TRY_VOID(validate_dataset(hello, find_dataset(before, dataset.name), dataset));
+    }
+    return validate_trainer(before != nullptr ? &before->trainer : nullptr, next.trainer);
+}
+
+void trim_texts(ReportBody& report) {
+    for (DatasetReport& dataset : report.datasets) {
+        if (dataset.error.size() <= kAgentErrorBytesMax) {
+            continue;
+        }
+        std::size_t end = kAgentErrorBytesMax;
+        // 10xxxxxx goes on a character of UTF-8.
+        while (end > 0 && (static_cast<unsigned char>(dataset.error[end]) & 0xC0U) == 0x80U) {
+            --end;
+        }
+        dataset.error.resize(end);
+    }
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,166 @@
+#include "operator/config/operator_config.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "common/config/config_reader.h"
+#include "common/config/host_port.h"
+#include "operator/api/quantity.h"
+
+namespace stoker::control {
+
+namespace {
+
+using config::ConfigReader;
+using std::chrono::seconds;
+
+constexpr std::uint32_t kGrantSecondsMin = 10;
+constexpr std::uint32_t kGrantSecondsMax = 3600;
+constexpr std::uint32_t kWorkersMax = 64;
+
+void check_host_and_port(ConfigReader& in, std::string_view key, const std::string& value) {
+    if (!value.empty() && !config::parse_host_port(value)) {
+        in.mistake(key, fmt::format("\"{}\" must be host:port, such as [::]:8080", value));
+    }
+}
+
+void check_quantities(ConfigReader& in, std::string_view key, const TextMap& resources) {
+    for (const auto& [name, quantity] : resources) {
+        if (!parse_bytes(quantity)) {
+            in.mistake(
+                fmt::format("{}.{}", key, name), fmt::format("\"{}\" is no quantity", quantity));
+        }
+    }
+}
+
+void read_sidecar(ConfigReader& in, SidecarSettings& out) {
+    in.require("image", out.image);
+    in.read("imagePullPolicy", out.image_pull_policy);
+    in.read("windowBytes", out.window_bytes);
+    in.section("resources", [&](ConfigReader& resources) {
+        resources.read("requests", out.requests);
+        resources.read("limits", out.limits);
+        check_quantities(resources, "requests", out.requests);
+        check_quantities(resources, "limits", out.limits);
+    });
+    if (out.image_pull_policy != "Always" && out.image_pull_policy != "IfNotPresent" &&
+        out.image_pull_policy != "Never") {
+        in.mistake("imagePullPolicy", "must be Always, IfNotPresent or Never");
+    }
+    if (out.window_bytes < mib(1) || out.window_bytes.is_unlimited()) {
+        in.mistake("windowBytes", "must be a number of bytes from 1Mi on");
+    }
+}
+
+void read_control(ConfigReader& in, ControlSettings& out) {
+    in.read("listen", out.listen);
+    in.require("address", out.address);
+    in.read("certificateDirectory", out.certificate_directory);
+    in.read("grantSeconds", out.grant_seconds);
+    check_host_and_port(in, "listen", out.listen);
+    check_host_and_port(in, "address", out.address);
+    if (out.grant_seconds < kGrantSecondsMin || out.grant_seconds > kGrantSecondsMax) {
+        in.mistake(
+            "grantSeconds", fmt::format("must be {} to {}", kGrantSecondsMin, kGrantSecondsMax));
+    }
+}
+
+void read_leader_election(ConfigReader& in, LeaderElectionSettings& out) {
+    in.read("enabled", out.enabled);
+    in.read("leaseName", out.lease_name);
+    in.read("leaseDuration", out.lease_duration);
+    in.read("renewDeadline", out.renew_deadline);
+    in.read("retryPeriod", out.retry_period);
+    if (out.enabled && out.lease_name.empty()) {
+        in.mistake("leaseName", "is required");
+    }
+    const bool ordered = out.lease_duration > out.renew_deadline &&
+                         out.renew_deadline > out.retry_period * 12 / 10 &&
+                         out.retry_period > Duration::zero() && out.lease_duration >= seconds{1};
+    if (!ordered) {
+        in.mistake(
+            "leaseDuration",
+            "must be longer than renewDeadline, and that longer than 1.2 times retryPeriod");
+    }
+}
+
+std::string yaml_of(const TextMap& map) {
+    std::string text;
+    for (const auto& [name, value] : map) {
+        text += fmt::format("{}\"{}\": \"{}\"", text.empty() ? "" : ", ", name, value);
+    }
+    return "{" + text + "}";
+}
+
+std::string milliseconds_of(Duration duration) {
+    return fmt::format(
+        "{}ms", std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
+}
+
+}  // namespace
+
+Result<OperatorConfig> parse_operator_config(std::string_view text) {
+    STOKER_TRY(auto in, ConfigReader::parse(text));
+    OperatorConfig out;
+    for (const std::string_view section : {"sidecar", "control"}) {
+        if (!in.has(section)) {
+            in.mistake(section, "is required");
+        }
+    }
+    in.section("sidecar", [&](ConfigReader& section) { read_sidecar(section, out.sidecar); });
+    in.section("control", [&](ConfigReader& section) { read_control(section, out.control); });
+    in.section("http", [&](ConfigReader& http) {
+        http.read("listen", out.http_listen);
+        check_host_and_port(http, "listen", out.http_listen);
+    });
+    in.section("leaderElection", [&](ConfigReader& section) {
+        read_leader_election(section, out.leader_election);
+    });
+    in.read("workers", out.workers);
+    if (out.workers < 1 || out.workers > kWorkersMax) {
+        in.mistake("workers", fmt::format("must be 1 to {}", kWorkersMax));
+    }
+    STOKER_TRY_VOID(in.finish());
+    return out;
+}
+
+std::string to_yaml(const OperatorConfig& config) {
+    return fmt::format(
+        "sidecar:\n"
+        "  image: \"{}\"\n"
+        "  imagePullPolicy: {}\n"
+        "  windowBytes: {}\n"
+        "  resources: {{requests: {}, limits: {}}}\n"
+        "control:\n"
+        "  listen: \"{}\"\n"
+        "  address: \"{}\"\n"
+        "  certificateDirectory: \"{}\"\n"
+        "  grantSeconds: {}\n"
+        "http: {{listen: \"{}\"}}\n"
+        "leaderElection:\n"
+        "  enabled: {}\n"
+        "  leaseName: \"{}\"\n"
+        "  leaseDuration: {}\n"
+        "  renewDeadline: {}\n"
+        "  retryPeriod: {}\n"
+        "workers: {}\n",
+        config.sidecar.image,
+        config.sidecar.image_pull_policy,
+        config.sidecar.window_bytes.count(),
+        yaml_of(config.sidecar.requests),
+        yaml_of(config.sidecar.limits),
+        config.control.listen,
+        config.control.address,
+        config.control.certificate_directory,
+        config.control.grant_seconds,
+        config.http_listen,
+        config.leader_election.enabled,
+        config.leader_election.lease_name,
+        milliseconds_of(config.leader_election.lease_duration),
+        milliseconds_of(config.leader_election.renew_deadline),
+        milliseconds_of(config.leader_election.retry_period),
+        config.workers);
+}
+
+}  // namespace stoker::control

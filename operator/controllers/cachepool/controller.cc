@@ -1,0 +1,44 @@
+#include "operator/controllers/cachepool/controller.h"
+
+#include "operator/controllers/gather.h"
+#include "operator/core/summarize_pool.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
+
+}  // namespace
+
+CachePoolController::CachePoolController(
+    ClusterCache& cache, AllocationBoard& board, ApiClient& client, const Clock& clock)
+    : cache_(cache),
+      board_(board),
+      clock_(clock),
+      status_(client, kinds::kCachePools, clock) {}
+
+Result<Reconciled> CachePoolController::reconcile(
+    const ObjectKey& key, const std::stop_token& /*stop*/) {
+    const auto stored = cache_.pools().store().get(key);
+    if (!stored) {
+        status_.forget(key);
+        return Reconciled{};
+    }
+    if (!status_.has_seen_own_write(cache_.pools().store(), key)) {
+        return Reconciled{kCacheBehind};
+    }
+    const AllocationBoard::Snapshot allocation = board_.get();
+    CachePoolView view;
+    view.pool = stored->value;
+    view.nodes = values_of(cache_.nodes().store().list());
+    view.holdings = allocation->holdings;
+    view.granted = allocation->granted_in(key.name);
+    view.sampled_at = allocation->sampled_at;
+    CachePool after = view.pool;
+    after.status = summarize_cache_pool(view, {clock_.now(), clock_.wall_now()});
+    STOKER_TRY(const StatusWrite write, status_.write(view.pool, after, false));
+    return Reconciled{write.again_after};
+}
+
+}  // namespace stoker::control

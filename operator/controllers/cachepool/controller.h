@@ -1,0 +1,29 @@
+#pragma once
+
+#include <stop_token>
+
+#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/grants/allocation_board.h"
+#include "operator/controllers/status_writer.h"
+#include "operator/kube/client.h"
+#include "operator/runtime/reconciler.h"
+
+namespace stoker::control {
+
+// Keeps a CachePool's status true. Thread-safe; different keys side by side.
+class CachePoolController {
+public:
+    // All must outlive it.
+    CachePoolController(
+        ClusterCache& cache, AllocationBoard& board, ApiClient& client, const Clock& clock);
+
+    Result<Reconciled> reconcile(const ObjectKey& key, const std::stop_token& stop);
+
+private:
+    ClusterCache& cache_;
+    AllocationBoard& board_;
+    const Clock& clock_;
+    StatusWriter status_;
+};
+
+}  // namespace stoker::control

@@ -1,0 +1,42 @@
+#include "operator/controllers/cachequota/controller.h"
+
+#include "operator/controllers/gather.h"
+#include "operator/core/summarize_pool.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
+
+}  // namespace
+
+CacheQuotaController::CacheQuotaController(
+    ClusterCache& cache, AllocationBoard& board, ApiClient& client, const Clock& clock)
+    : cache_(cache),
+      board_(board),
+      clock_(clock),
+      status_(client, kinds::kCacheQuotas, clock) {}
+
+Result<Reconciled> CacheQuotaController::reconcile(
+    const ObjectKey& key, const std::stop_token& /*stop*/) {
+    const auto stored = cache_.quotas().store().get(key);
+    if (!stored) {
+        status_.forget(key);
+        return Reconciled{};
+    }
+    if (!status_.has_seen_own_write(cache_.quotas().store(), key)) {
+        return Reconciled{kCacheBehind};
+    }
+    CacheQuotaView view;
+    view.quota = stored->value;
+    view.quotas = values_of(cache_.quotas().store().by_index(index::kNamespace, key.ns));
+    view.pool_exists = cache_.pools().store().get({"", view.quota.spec.pool_ref}) != nullptr;
+    view.charges = board_.get()->plan.charges;
+    CacheQuota after = view.quota;
+    after.status = summarize_cache_quota(view, {clock_.now(), clock_.wall_now()});
+    STOKER_TRY(const StatusWrite write, status_.write(view.quota, after, false));
+    return Reconciled{write.again_after};
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,187 @@
+#include "operator/controllers/cluster_cache.h"
+
+#include <utility>
+
+#include "operator/core/build_job.h"
+#include "operator/kube/resource_kind.h"
+
+namespace stoker::control {
+
+namespace {
+
+using Keys = std::vector<std::string>;
+
+WatchOptions all_of(const ResourceKind& kind) {
+    WatchOptions options;
+    options.kind = kind;
+    return options;
+}
+
+WatchOptions of_training_jobs(const ResourceKind& kind) {
+    WatchOptions options = all_of(kind);
+    options.scope.label_selector = kJobLabel;
+    return options;
+}
+
+WatchOptions own_pods(const std::string& own_namespace) {
+    WatchOptions options = all_of(kinds::kPods);
+    options.scope.ns = own_namespace;
+    options.scope.label_selector = std::string{kComponentLabel} + "=" + kPrepareComponent;
+    return options;
+}
+
+template <class T>
+auto reads(Result<T> (*parse)(std::string_view)) {
+    return [parse](const Object& object) { return parse(object.raw.text()); };
+}
+
+template <class T>
+Keys namespace_of(const Stored<T>& object) {
+    return {object.key.ns};
+}
+
+// Of a child: the TrainingJob in its label.
+Keys training_job_of(const ObjectMeta& meta) {
+    const std::string& name = value_or_empty(meta.labels, std::string{kJobLabel});
+    return name.empty() ? Keys{} : Keys{to_string(ObjectKey{meta.ns, name})};
+}
+
+Keys datasets_of(const Stored<TrainingJob>& job) {
+    Keys keys;
+    for (const JobDataset& dataset : job.value.spec.datasets) {
+        if (dataset.dataset_ref) {
+            keys.push_back(to_string(ObjectKey{job.key.ns, *dataset.dataset_ref}));
+        }
+    }
+    return keys;
+}
+
+}  // namespace
+
+ApiTransport& ClusterCache::transport(const MakeTransport& make_transport, const char* component) {
+    transports_.push_back(make_transport(component));
+    return *transports_.back();
+}
+
+ClusterCache::ClusterCache(
+    const MakeTransport& make_transport,
+    const std::string& own_namespace,
+    const Clock& clock,
+    std::uint64_t seed)
+    : training_jobs_(
+          transport(make_transport, "trainingjobs"),
+          all_of(kinds::kTrainingJobs),
+          reads(parse_training_job),
+          clock,
+          seed),
+      datasets_(
+          transport(make_transport, "datasets"),
+          all_of(kinds::kDatasets),
+          reads(parse_dataset),
+          clock,
+          seed + 1),
+      pools_(
+          transport(make_transport, "cachepools"),
+          all_of(kinds::kCachePools),
+          reads(parse_cache_pool),
+          clock,
+          seed + 2),
+      quotas_(
+          transport(make_transport, "cachequotas"),
+          all_of(kinds::kCacheQuotas),
+          reads(parse_cache_quota),
+          clock,
+          seed + 3),
+      jobs_(
+          transport(make_transport, "jobs"),
+          of_training_jobs(kinds::kJobs),
+          reads(parse_job),
+          clock,
+          seed + 4),
+      services_(
+          transport(make_transport, "services"),
+          of_training_jobs(kinds::kServices),
+          reads(parse_metadata),
+          clock,
+          seed + 5),
+      pods_(
+          transport(make_transport, "pods"),
+          of_training_jobs(kinds::kPods),
+          reads(parse_pod),
+          clock,
+          seed + 6),
+      prepare_pods_(
+          transport(make_transport, "preparepods"),
+          own_pods(own_namespace),
+          reads(parse_pod),
+          clock,
+          seed + 7),
+      nodes_(
+          transport(make_transport, "nodes"),
+          all_of(kinds::kNodes),
+          reads(parse_node),
+          clock,
+          seed + 8) {
+    add_indexes();
+}
+
+void ClusterCache::add_indexes() {
+    training_jobs_.store().add_index(index::kNamespace, namespace_of<TrainingJob>);
+    training_jobs_.store().add_index(index::kDataset, datasets_of);
+    datasets_.store().add_index(index::kNamespace, namespace_of<Dataset>);
+    quotas_.store().add_index(index::kNamespace, namespace_of<CacheQuota>);
+    jobs_.store().add_index(index::kTrainingJob, [](const Stored<Job>& job) {
+        return training_job_of(job.value.meta);
+    });
+    services_.store().add_index(index::kTrainingJob, [](const Stored<ObjectMeta>& service) {
+        return training_job_of(service.value);
+    });
+    pods_.store().add_index(index::kTrainingJob, [](const Stored<Pod>& pod) {
+        return training_job_of(pod.value.meta);
+    });
+}
+
+template <class Visit>
+void ClusterCache::for_each(Visit visit) {
+    visit("trainingjobs", training_jobs_);
+    visit("datasets", datasets_);
+    visit("cachepools", pools_);
+    visit("cachequotas", quotas_);
+    visit("jobs", jobs_);
+    visit("services", services_);
+    visit("pods", pods_);
+    visit("preparepods", prepare_pods_);
+    visit("nodes", nodes_);
+}
+
+std::vector<ClusterCache::Watch> ClusterCache::watches() {
+    std::vector<Watch> watches;
+    for_each([&watches](const char* what, auto& informer) {
+        watches.push_back(
+            {std::string("watch-") + what,
+             [&informer](const std::stop_token& stop) { informer.run(stop); },
+             [&informer] { return informer.has_synced(); }});
+    });
+    return watches;
+}
+
+std::vector<std::string> ClusterCache::unsynced() {
+    std::vector<std::string> missing;
+    for_each([&missing](const char* what, const auto& informer) {
+        if (!informer.has_synced()) {
+            missing.emplace_back(what);
+        }
+    });
+    return missing;
+}
+
+void ClusterCache::for_each_count(
+    const std::function<void(const std::string& kind, const InformerCounts& counts)>& visit) {
+    for_each([&visit](const char* what, const auto& informer) { visit(what, informer.counts()); });
+}
+
+bool ClusterCache::has_synced() {
+    return unsynced().empty();
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/api/cache_pool.h"
+#include "operator/api/cache_quota.h"
+#include "operator/api/dataset.h"
+#include "operator/api/job.h"
+#include "operator/api/metadata.h"
+#include "operator/api/node.h"
+#include "operator/api/pod.h"
+#include "operator/api/training_job.h"
+#include "operator/kube/transport.h"
+#include "operator/runtime/informer.h"
+
+namespace stoker::control {
+
+// Pods that prepare nodes carry this label with the value kPrepareComponent, in the operator's own
+// namespace.
+inline constexpr const char* kComponentLabel = "stoker.dev/component";
+inline constexpr const char* kPrepareComponent = "prepare";
+
+// Names of the stores' indexes.
+namespace index {
+
+inline constexpr const char* kNamespace = "namespace";  // TrainingJob, Dataset, CacheQuota
+inline constexpr const char* kTrainingJob =
+    "trainingJob";                                  // Job, Pod, Service: "ns/name" of theirs
+inline constexpr const char* kDataset = "dataset";  // TrainingJob: "ns/name" of those it refers to
+
+}  // namespace index
+
+// Everything that the operator watches, kept equal to the API server. Thread-safe once started.
+class ClusterCache {
+public:
+    // One transport for each watch, so that none waits for another. `component` names it in the
+    // User-Agent.
+    using MakeTransport =
+        std::function<std::unique_ptr<ApiTransport>(const std::string& component)>;
+
+    ClusterCache(
+        const MakeTransport& make_transport,
+        const std::string& own_namespace,
+        const Clock& clock,
+        std::uint64_t seed);
+
+    ClusterCache(const ClusterCache&) = delete;
+    ClusterCache& operator=(const ClusterCache&) = delete;
+
+    // One watch: `run` blocks its thread until a stop is requested.
+    struct Watch {
+        std::string name;
+        std::function<void(const std::stop_token& stop)> run;
+        std::function<bool()> has_synced;
+    };
+
+    // All of them, to be run side by side. Handlers must be in place by then.
+    std::vector<Watch> watches();
+
+    // Every first list is in its store and every handler has seen it.
+    [[nodiscard]] bool has_synced();
+
+    // The plurals of kinds that have not been listed yet, for people who wonder why it is not
+    // ready.
+    [[nodiscard]] std::vector<std::string> unsynced();
+
+    // What each watch went through, by plural.
+    void for_each_count(
+        const std::function<void(const std::string& kind, const InformerCounts& counts)>& visit);
+
+    Informer<TrainingJob>& training_jobs() { return training_jobs_; }
+
+    Informer<Dataset>& datasets() { return datasets_; }
+
+    Informer<CachePool>& pools() { return pools_; }
+
+    Informer<CacheQuota>& quotas() { return quotas_; }
+
+    // Of TrainingJobs, as are services and pods.
+    Informer<Job>& jobs() { return jobs_; }
+
+    Informer<ObjectMeta>& services() { return services_; }
+
+    Informer<Pod>& pods() { return pods_; }
+
+    // Our own pods that prepare nodes.
+    Informer<Pod>& prepare_pods() { return prepare_pods_; }
+
+    Informer<Node>& nodes() { return nodes_; }
+
+private:
+    ApiTransport& transport(const MakeTransport& make_transport, const char* component);
+    void add_indexes();
+
+    // Calls `visit(plural, informer)` for each.
+    template <class Visit>
+    void for_each(Visit visit);
+
+    std::vector<std::unique_ptr<ApiTransport>> transports_;
+    Informer<TrainingJob> training_jobs_;
+    Informer<Dataset> datasets_;
+    Informer<CachePool> pools_;
+    Informer<CacheQuota> quotas_;
+    Informer<Job> jobs_;
+    Informer<ObjectMeta> services_;
+    Informer<Pod> pods_;
+    Informer<Pod> prepare_pods_;
+    Informer<Node> nodes_;
+};
+
+}  // namespace stoker::control

@@ -1,0 +1,74 @@
+#include "operator/controllers/dataset/controller.h"
+
+#include "operator/controllers/gather.h"
+#include "operator/core/training_job_view.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
+
+DatasetUser user_of(const JobUse& use) {
+    DatasetUser user;
+    user.training_job_uid = use.job.meta.uid;
+    user.pool = use.pool.name;
+    const Condition* running = find_condition(use.job.status.conditions, "Running");
+    if (running != nullptr && running->status == ConditionStatus::kTrue) {
+        user.running_since = running->last_transition;
+    }
+    return user;
+}
+
+}  // namespace
+
+DatasetController::DatasetController(
+    ClusterCache& cache, AgentRegistry& registry, ApiClient& client, const Clock& clock)
+    : cache_(cache),
+      registry_(registry),
+      clock_(clock),
+      status_(client, kinds::kDatasets, clock) {}
+
+Result<Reconciled> DatasetController::reconcile(
+    const ObjectKey& key, const std::stop_token& /*stop*/) {
+    const auto stored = cache_.datasets().store().get(key);
+    if (!stored) {
+        status_.forget(key);
+        return Reconciled{};
+    }
+    if (!status_.has_seen_own_write(cache_.datasets().store(), key)) {
+        return Reconciled{kCacheBehind};
+    }
+    const DatasetView view = gather(stored->value);
+    Dataset after = view.dataset;
+    after.status = summarize_dataset(view, {clock_.now(), clock_.wall_now()});
+    STOKER_TRY(const StatusWrite write, status_.write(view.dataset, after, false));
+    if (write.again_after) {
+        return Reconciled{write.again_after};
+    }
+    // Silence makes no event of its own.
+    return view.users.empty() ? Reconciled{} : Reconciled{kReportAgeMax};
+}
+
+// Jobs that ended are no users any more, but what they reported last still counts while it is
+// fresh.
+DatasetView DatasetController::gather(const Dataset& dataset) {
+    DatasetView view;
+    view.dataset = dataset;
+    for (const auto& job :
+         cache_.training_jobs().store().by_index(index::kDataset, to_string(dataset.meta.key()))) {
+        const JobUse use = gather_use(job->value, cache_);
+        const std::vector<AgentReport> reports = believable_reports(use, registry_);
+        if (!use.is_active() && reports.empty()) {
+            continue;
+        }
+        view.users.push_back(user_of(use));
+        view.reports.insert(view.reports.end(), reports.begin(), reports.end());
+    }
+    for (const auto& node : cache_.nodes().store().list()) {
+        view.nodes.insert(node->value.meta.name);
+    }
+    return view;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,72 @@
+#include "operator/controllers/gather.h"
+
+#include <algorithm>
+
+namespace stoker::control {
+
+namespace {
+
+bool is_pods_own(const AgentReport& report, const std::vector<Pod>& pods) {
+    return std::any_of(pods.begin(), pods.end(), [&](const Pod& pod) {
+        return pod.meta.name == report.pod && pod.node_name == report.node;
+    });
+}
+
+bool uses(const JobUse& use, const DatasetReport& report) {
+    const std::vector<ResolvedDataset>& datasets = use.datasets.datasets;
+    return std::any_of(datasets.begin(), datasets.end(), [&](const ResolvedDataset& dataset) {
+        return dataset.name == report.name && dataset.uid == report.dataset_uid;
+    });
+}
+
+}  // namespace
+
+JobUse gather_use(const TrainingJob& job, ClusterCache& cache) {
+    const std::string& ns = job.meta.ns;
+    JobUse use;
+    use.job = job;
+    use.datasets =
+        resolve_datasets(job, values_of(cache.datasets().store().by_index(index::kNamespace, ns)));
+    use.pool = resolve_pool(
+        job,
+        values_of(cache.pools().store().list()),
+        values_of(cache.quotas().store().by_index(index::kNamespace, ns)));
+    use.pods =
+        values_of(cache.pods().store().by_index(index::kTrainingJob, to_string(job.meta.key())));
+    return use;
+}
+
+std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& registry) {
+    std::vector<AgentReport> reports = registry.of_job(use.job.meta.key());
+    std::erase_if(reports, [&](const AgentReport& report) {
+        return report.training_job_uid != use.job.meta.uid || !is_pods_own(report, use.pods);
+    });
+    for (AgentReport& report : reports) {
+        std::erase_if(
+            report.datasets, [&](const DatasetReport& dataset) { return !uses(use, dataset); });
+    }
+    return reports;
+}
+
+ClusterView gather_cluster(
+    ClusterCache& cache,
+    AgentRegistry& registry,
+    const std::vector<AgentGrant>& last_grants,
+    std::uint32_t grant_seconds) {
+    ClusterView view;
+    view.pools = values_of(cache.pools().store().list());
+    view.quotas = values_of(cache.quotas().store().list());
+    view.nodes = values_of(cache.nodes().store().list());
+    view.datasets = values_of(cache.datasets().store().list());
+    for (const auto& job : cache.training_jobs().store().list()) {
+        JobUse use = gather_use(job->value, cache);
+        std::vector<AgentReport> reports = believable_reports(use, registry);
+        view.reports.insert(view.reports.end(), reports.begin(), reports.end());
+        view.jobs.push_back(std::move(use));
+    }
+    view.last_grants = last_grants;
+    view.grant_seconds = grant_seconds;
+    return view;
+}
+
+}  // namespace stoker::control

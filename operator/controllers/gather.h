@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "operator/agents/agent_registry.h"
+#include "operator/controllers/cluster_cache.h"
+#include "operator/core/cluster_view.h"
+#include "operator/core/resolve.h"
+
+// What more than one controller reads from the cache and the registry. No I/O: everything is in
+// memory.
+namespace stoker::control {
+
+// The values of stored objects.
+template <class T>
+std::vector<T> values_of(const std::vector<StoredPtr<T>>& objects) {
+    std::vector<T> values;
+    values.reserve(objects.size());
+    for (const StoredPtr<T>& object : objects) {
+        values.push_back(object->value);
+    }
+    return values;
+}
+
+// The job with what its spec names and its pods.
+JobUse gather_use(const TrainingJob& job, ClusterCache& cache);
+
+// The job's reports, as far as they can be believed. A sidecar proved that it is the pod that it
+// claims to be; the rest is its word. So a report counts only if it is about this very job (uid),
+// and its pod carries the job's label and runs on the node that it names; and of a report only what
+// it says about datasets that the job uses.
+std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& registry);
+
+// The whole cluster, for the planner of grants.
+ClusterView gather_cluster(
+    ClusterCache& cache,
+    AgentRegistry& registry,
+    const std::vector<AgentGrant>& last_grants,
+    std::uint32_t grant_seconds);
+
+}  // namespace stoker::control

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/guarded.h"
+#include "operator/core/plan_grants.h"
+
+namespace stoker::control {
+
+// The last decision about the cluster's cache, and what it was made from.
+struct Allocation {
+    std::vector<Holding> holdings;
+    AllocationPlan plan;
+    std::map<std::string, Bytes> granted;  // by pool
+    std::optional<WallTime> sampled_at;    // of the newest report
+
+    [[nodiscard]] Bytes granted_in(const std::string& pool) const {
+        const auto found = granted.find(pool);
+        return found == granted.end() ? Bytes::zero() : found->second;
+    }
+};
+
+// Where the grants controller leaves it for the others. Snapshots are immutable. Thread-safe.
+class AllocationBoard {
+public:
+    using Snapshot = std::shared_ptr<const Allocation>;
+
+    // Never null.
+    Snapshot get() { return *latest_.lock(); }
+
+    void put(Allocation allocation) {
+        *latest_.lock() = std::make_shared<const Allocation>(std::move(allocation));
+    }
+
+private:
+    Guarded<Snapshot> latest_{std::make_shared<const Allocation>()};
+};
+
+}  // namespace stoker::control

@@ -1,0 +1,202 @@
+#include "operator/controllers/manager.h"
+
+#include <utility>
+
+#include "common/log/log.h"
+
+namespace stoker::control {
+
+namespace {
+
+// A node says that it lives every few seconds; only this is news.
+bool is_news(const Change<Node>& change) {
+    if (change.kind != ChangeKind::kUpdated) {
+        return true;
+    }
+    const Node& before = change.before->value;
+    const Node& after = change.after->value;
+    return before.ready != after.ready || before.boot_id != after.boot_id ||
+           before.meta.labels != after.meta.labels || before.meta.uid != after.meta.uid;
+}
+
+// The TrainingJob that a child's label names.
+ObjectKey owner_key(const ObjectMeta& child) {
+    return {child.ns, value_or_empty(child.labels, std::string{kJobLabel})};
+}
+
+template <class Controller>
+Reconciler::Function calls(Controller& controller) {
+    return [&controller](const ObjectKey& key, const std::stop_token& stop) {
+        return controller.reconcile(key, stop);
+    };
+}
+
+// Of a controller that looks at everything at once.
+template <class Controller>
+Reconciler::Function calls_whole(Controller& controller) {
+    return
+        [&controller](const ObjectKey&, const std::stop_token&) { return controller.reconcile(); };
+}
+
+}  // namespace
+
+Manager::Manager(Parts parts, const ManagerSettings& settings)
+    : parts_(parts),
+      workers_(settings.workers),
+      registry_({}, [this](const ObjectKey& job) { on_report(job); }),
+      training_job_(
+          {parts.cache, registry_, board_, parts.client, parts.events, parts.clock}, settings.job),
+      dataset_(parts.cache, registry_, parts.client, parts.clock),
+      pool_(parts.cache, board_, parts.client, parts.clock),
+      quota_(parts.cache, board_, parts.client, parts.clock),
+      grants_(parts.cache, registry_, board_, parts.clock, settings.grant_seconds, wakers()),
+      preparer_(parts.cache, registry_, parts.client, parts.clock, settings.prepare),
+      training_job_queue_("trainingjob", calls(training_job_), parts.clock),
+      dataset_queue_("dataset", calls(dataset_), parts.clock),
+      pool_queue_("cachepool", calls(pool_), parts.clock),
+      quota_queue_("cachequota", calls(quota_), parts.clock),
+      grants_queue_("grants", calls_whole(grants_), parts.clock),
+      prepare_queue_("prepare", calls_whole(preparer_), parts.clock) {
+    connect_training_jobs();
+    connect_children();
+    connect_datasets();
+    connect_pools_and_quotas();
+    connect_nodes();
+}
+
+GrantsController::OnChange Manager::wakers() {
+    return {
+        [this](const ObjectKey& job) { training_job_queue_.add(job); },
+        [this](const ObjectKey& quota) { quota_queue_.add(quota); },
+        [this](const ObjectKey& pool) { pool_queue_.add(pool); }};
+}
+
+void Manager::connect_training_jobs() {
+    parts_.cache.training_jobs().add_handler([this](const Change<TrainingJob>& change) {
+        training_job_queue_.add(change.object().key);
+        for (const auto& snapshot : {change.before, change.after}) {
+            if (snapshot) {
+                wake_datasets_of(snapshot->value);
+            }
+        }
+        wake_grants();
+    });
+}
+
+void Manager::connect_children() {
+    parts_.cache.jobs().add_handler([this](const Change<Job>& change) {
+        training_job_queue_.add(owner_key(change.object().value.meta));
+    });
+    parts_.cache.services().add_handler([this](const Change<ObjectMeta>& change) {
+        training_job_queue_.add(owner_key(change.object().value));
+    });
+    parts_.cache.pods().add_handler([this](const Change<Pod>& change) {
+        training_job_queue_.add(owner_key(change.object().value.meta));
+        wake_grants();
+    });
+    parts_.cache.prepare_pods().add_handler(
+        [this](const Change<Pod>&) { prepare_queue_.add(NodePreparer::key()); });
+}
+
+void Manager::connect_datasets() {
+    parts_.cache.datasets().add_handler([this](const Change<Dataset>& change) {
+        const ObjectKey& key = change.object().key;
+        dataset_queue_.add(key);
+        wake_jobs(parts_.cache.training_jobs().store().by_index(index::kDataset, to_string(key)));
+        wake_grants();
+    });
+}
+
+void Manager::connect_pools_and_quotas() {
+    parts_.cache.pools().add_handler([this](const Change<CachePool>& change) {
+        pool_queue_.add(change.object().key);
+        prepare_queue_.add(NodePreparer::key());
+        for (const auto& quota : parts_.cache.quotas().store().list()) {
+            quota_queue_.add(quota->key);
+        }
+        wake_jobs(parts_.cache.training_jobs().store().list());
+        wake_grants();
+    });
+    parts_.cache.quotas().add_handler([this](const Change<CacheQuota>& change) {
+        const std::string& ns = change.object().key.ns;
+        quota_queue_.add(change.object().key);
+        for (const auto& quota : parts_.cache.quotas().store().by_index(index::kNamespace, ns)) {
+            quota_queue_.add(quota->key);
+        }
+        wake_jobs(parts_.cache.training_jobs().store().by_index(index::kNamespace, ns));
+        wake_grants();
+    });
+}
+
+void Manager::connect_nodes() {
+    parts_.cache.nodes().add_handler([this](const Change<Node>& change) {
+        if (!is_news(change)) {
+            return;
+        }
+        prepare_queue_.add(NodePreparer::key());
+        for (const auto& pool : parts_.cache.pools().store().list()) {
+            pool_queue_.add(pool->key);
+        }
+        wake_jobs(parts_.cache.training_jobs().store().list());
+        wake_grants();
+    });
+}
+
+void Manager::on_report(const ObjectKey& job) {
+    training_job_queue_.add(job);
+    if (const auto stored = parts_.cache.training_jobs().store().get(job)) {
+        wake_datasets_of(stored->value);
+    }
+    wake_grants();
+}
+
+void Manager::wake_datasets_of(const TrainingJob& job) {
+    for (const JobDataset& dataset : job.spec.datasets) {
+        if (dataset.dataset_ref) {
+            dataset_queue_.add({job.meta.ns, *dataset.dataset_ref});
+        }
+    }
+}
+
+void Manager::wake_jobs(const std::vector<StoredPtr<TrainingJob>>& jobs) {
+    for (const auto& job : jobs) {
+        training_job_queue_.add(job->key);
+    }
+}
+
+void Manager::add_to(Supervisor& supervisor) {
+    const auto add = [this, &supervisor](Reconciler& queue, std::size_t threads) {
+        supervisor.add_worker(
+            queue.name(),
+            [this, &queue](const std::stop_token& stop) {
+                working_ = true;
+                queue.work(stop);
+            },
+            threads);
+        supervisor.add_drain([this, &queue](TimePoint until) {
+            // A replica that never led has full queues and nobody who empties them.
+            if (working_ && !queue.drain(until)) {
+                log::warning("not all work ended in time", {{"controller", queue.name()}});
+            }
+        });
+    };
+    wake_grants();
+    prepare_queue_.add(NodePreparer::key());
+    add(training_job_queue_, workers_);
+    add(dataset_queue_, workers_);
+    add(pool_queue_, 1);
+    add(quota_queue_, 1);
+    add(grants_queue_, 1);
+    add(prepare_queue_, 1);
+}
+
+void Manager::for_each(const std::function<void(const Reconciler&)>& visit) const {
+    visit(training_job_queue_);
+    visit(dataset_queue_);
+    visit(pool_queue_);
+    visit(quota_queue_);
+    visit(grants_queue_);
+    visit(prepare_queue_);
+}
+
+}  // namespace stoker::control

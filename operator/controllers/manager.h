@@ -1,0 +1,103 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "operator/agents/agent_registry.h"
+#include "operator/controllers/cachepool/controller.h"
+#include "operator/controllers/cachepool/node_preparer.h"
+#include "operator/controllers/cachequota/controller.h"
+#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/dataset/controller.h"
+#include "operator/controllers/grants/allocation_board.h"
+#include "operator/controllers/grants/controller.h"
+#include "operator/controllers/trainingjob/controller.h"
+#include "operator/kube/client.h"
+#include "operator/runtime/event_recorder.h"
+#include "operator/runtime/reconciler.h"
+#include "operator/runtime/supervisor.h"
+
+namespace stoker::control {
+
+struct ManagerSettings {
+    JobSettings job;
+    PrepareSettings prepare;
+    std::uint32_t grant_seconds = 60;
+    std::uint32_t workers = 4;  // for TrainingJobs and for Datasets; the others have one each
+};
+
+// All controllers with their queues, and who wakes whom:
+//
+//   TrainingJob ─┬─▶ trainingjob       Node ─┬─▶ prepare           reports ─┬─▶ trainingjob
+//                ├─▶ dataset (its own)       ├─▶ cachepool                  ├─▶ dataset (its own)
+//                └─▶ grants                  ├─▶ grants                     └─▶ grants
+//   Dataset ─────┬─▶ dataset                 └─▶ trainingjob (all)
+//                ├─▶ trainingjob (its users)                       decision ─┬─▶ trainingjob
+//                (changed) └─▶ grants             CachePool, CacheQuota ─▶ all that may │
+//                cachequota, cachepool
+//   Job, Pod, Service ─▶ trainingjob          depend on them
+//
+// Waking too often costs a look; waking too rarely would be a bug. Thread-safe.
+class Manager {
+public:
+    struct Parts {
+        ClusterCache& cache;
+        ApiClient& client;
+        EventRecorder& events;
+        const Clock& clock;
+    };
+
+    // Connects the handlers: before cache.start(). The parts must outlive it.
+    Manager(Parts parts, const ManagerSettings& settings);
+
+    Manager(const Manager&) = delete;
+    Manager& operator=(const Manager&) = delete;
+
+    // Sidecars report here. Outlives the workers.
+    AgentRegistry& registry() { return registry_; }
+
+    // Hands the workers over: they begin when we lead and the caches are filled; until then the
+    // queues only fill.
+    void add_to(Supervisor& supervisor);
+
+    // Calls `visit` for each reconciler, for metrics.
+    void for_each(const std::function<void(const Reconciler&)>& visit) const;
+
+private:
+    void connect_training_jobs();
+    void connect_children();
+    void connect_datasets();
+    void connect_pools_and_quotas();
+    void connect_nodes();
+    void on_report(const ObjectKey& job);
+    void wake_datasets_of(const TrainingJob& job);
+    void wake_jobs(const std::vector<StoredPtr<TrainingJob>>& jobs);
+
+    void wake_grants() { grants_queue_.add(GrantsController::key()); }
+
+    [[nodiscard]] GrantsController::OnChange wakers();
+
+    Parts parts_;
+    std::uint32_t workers_;
+    std::atomic<bool> working_{false};
+    AllocationBoard board_;
+    AgentRegistry registry_;
+    TrainingJobController training_job_;
+    DatasetController dataset_;
+    CachePoolController pool_;
+    CacheQuotaController quota_;
+    GrantsController grants_;
+    NodePreparer preparer_;
+    Reconciler training_job_queue_;
+    Reconciler dataset_queue_;
+    Reconciler pool_queue_;
+    Reconciler quota_queue_;
+    Reconciler grants_queue_;
+    Reconciler prepare_queue_;
+};
+
+}  // namespace stoker::control

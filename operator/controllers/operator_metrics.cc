@@ -1,0 +1,93 @@
+#include "operator/controllers/operator_metrics.h"
+
+#include <utility>
+
+namespace stoker::control {
+
+OperatorMetrics::OperatorMetrics(Sources sources)
+    : sources_(sources),
+      reconciles_(registry_.counter_family(
+          "controller_runtime_reconcile_total",
+          "Reconciliations by controller and result.",
+          {"controller", "result"})),
+      active_workers_(registry_.gauge_family(
+          "controller_runtime_active_workers", "Reconciliations that run now.", {"controller"})),
+      queue_depth_(
+          registry_.gauge_family("workqueue_depth", "Keys that wait to be worked on.", {"name"})),
+      queue_adds_(registry_.counter_family("workqueue_adds_total", "Keys added.", {"name"})),
+      queue_retries_(
+          registry_.counter_family("workqueue_retries_total", "Keys added again.", {"name"})),
+      longest_running_(registry_.gauge_family(
+          "workqueue_longest_running_processor_seconds",
+          "How long the longest reconciliation has been running.",
+          {"name"})),
+      leader_(registry_.gauge_family(
+          "leader_election_master_status", "1 on the replica that leads.", {"name"})),
+      watch_lists_(registry_.counter_family(
+          "stoker_watch_lists_total", "Whole lists taken over from the API server.", {"kind"})),
+      watch_events_(registry_.counter_family(
+          "stoker_watch_events_total", "Changes and bookmarks of watches.", {"kind"})),
+      watch_troubles_(registry_.counter_family(
+          "stoker_watch_troubles_total", "Watches refused, cut or out of order.", {"kind"})),
+      unreadable_(registry_.counter_family(
+          "stoker_watch_unreadable_total", "Objects that could not be read.", {"kind"})),
+      attached_(registry_.gauge(
+          "stoker_control_attached", "Sidecars that are attached to this replica.")),
+      reports_(registry_.counter_family(
+          "stoker_control_reports_total", "Reports of sidecars by result.", {"result"})),
+      events_dropped_(registry_.counter_family(
+          "stoker_events_dropped_total", "Kubernetes Events that were not written.", {})) {}
+
+void OperatorMetrics::raise(
+    metrics::CounterFamily& family, metrics::LabelValues labels, double total) {
+    const auto counter = family.with(std::move(labels));
+    if (const double more = total - counter->value(); more > 0) {
+        counter->add(more);
+    }
+}
+
+void OperatorMetrics::collect_reconciler(const Reconciler& reconciler) {
+    const std::string& name = reconciler.name();
+    const ReconcilerCounts counts = reconciler.counts();
+    raise(reconciles_, {name, "success"}, static_cast<double>(counts.successes));
+    raise(reconciles_, {name, "error"}, static_cast<double>(counts.errors));
+    raise(reconciles_, {name, "terminal"}, static_cast<double>(counts.terminal));
+    active_workers_.with({name})->set(static_cast<double>(counts.active));
+    const WorkQueueCounts queue = reconciler.queue_counts();
+    queue_depth_.with({name})->set(static_cast<double>(queue.waiting));
+    raise(queue_adds_, {name}, static_cast<double>(queue.adds));
+    raise(queue_retries_, {name}, static_cast<double>(queue.retries));
+    longest_running_.with({name})->set(
+        std::chrono::duration<double>(queue.longest_processing).count());
+}
+
+void OperatorMetrics::collect_watches() {
+    sources_.cache.for_each_count([this](const std::string& kind, const InformerCounts& counts) {
+        raise(watch_lists_, {kind}, static_cast<double>(counts.lists));
+        raise(watch_events_, {kind}, static_cast<double>(counts.events));
+        raise(watch_troubles_, {kind}, static_cast<double>(counts.troubles));
+        raise(unreadable_, {kind}, static_cast<double>(counts.unreadable));
+    });
+}
+
+void OperatorMetrics::collect_sidecars() {
+    const RegistryCounts counts = sources_.manager.registry().counts();
+    attached_.set(static_cast<double>(counts.attached));
+    raise(reports_, {"accepted"}, static_cast<double>(counts.reports));
+    raise(reports_, {"stale"}, static_cast<double>(counts.reports_stale));
+    raise(reports_, {"refused"}, static_cast<double>(counts.reports_refused));
+}
+
+std::string OperatorMetrics::expose() {
+    const std::lock_guard lock(mutex_);
+    sources_.manager.for_each(
+        [this](const Reconciler& reconciler) { collect_reconciler(reconciler); });
+    collect_watches();
+    collect_sidecars();
+    const bool leads = sources_.elector == nullptr || sources_.elector->leads();
+    leader_.with({"stoker-operator"})->set(leads ? 1 : 0);
+    raise(events_dropped_, {}, static_cast<double>(sources_.events.dropped()));
+    return registry_.expose();
+}
+
+}  // namespace stoker::control

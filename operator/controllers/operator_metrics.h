@@ -1,0 +1,59 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "common/metrics/metrics.h"
+#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/manager.h"
+#include "operator/runtime/event_recorder.h"
+#include "operator/runtime/leader_elector.h"
+
+namespace stoker::control {
+
+// Every family of the operator. Names as client-go and controller-runtime have them where they have
+// one, so that existing dashboards work. Numbers are kept where the work is done; expose() collects
+// them. Thread-safe.
+class OperatorMetrics {
+public:
+    // What is there to be asked; all must outlive it.
+    struct Sources {
+        Manager& manager;
+        ClusterCache& cache;
+        EventRecorder& events;
+        const LeaderElector* elector;  // null: no election, we always lead
+    };
+
+    explicit OperatorMetrics(Sources sources);
+
+    // The body of /metrics.
+    std::string expose();
+
+private:
+    // Raises a counter to a total that somebody else keeps.
+    void raise(metrics::CounterFamily& family, metrics::LabelValues labels, double total);
+    void collect_reconciler(const Reconciler& reconciler);
+    void collect_watches();
+    void collect_sidecars();
+
+    Sources sources_;
+    std::mutex mutex_;  // one collection at a time
+    metrics::Registry registry_;
+    metrics::CounterFamily& reconciles_;
+    metrics::GaugeFamily& active_workers_;
+    metrics::GaugeFamily& queue_depth_;
+    metrics::CounterFamily& queue_adds_;
+    metrics::CounterFamily& queue_retries_;
+    metrics::GaugeFamily& longest_running_;
+    metrics::GaugeFamily& leader_;
+    metrics::CounterFamily& watch_lists_;
+    metrics::CounterFamily& watch_events_;
+    metrics::CounterFamily& watch_troubles_;
+    metrics::CounterFamily& unreadable_;
+    metrics::Gauge& attached_;
+    metrics::CounterFamily& reports_;
+    metrics::CounterFamily& events_dropped_;
+};
+
+}  // namespace stoker::control

@@ -1,0 +1,263 @@
+#include "operator/controllers/trainingjob/controller.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+
+#include "common/log/log.h"
+#include "operator/api/metadata.h"
+#include "operator/controllers/gather.h"
+
+namespace stoker::control {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// The cache does not show our last write yet; its event wakes us anyway.
+constexpr Duration kCacheBehind = milliseconds{200};
+constexpr Duration kPodsLate = seconds{5};
+// Nothing tells us when a stranger's object goes, or when an admission rule changes.
+constexpr Duration kLookForStrangers = seconds{30};
+
+bool owns(const TrainingJob& job, const ObjectMeta& child) {
+    const OwnerReference* owner = child.controller();
+    return owner != nullptr && owner->uid == job.meta.uid;
+}
+
+// A Job that failed for its pods, of which none is known to have failed: Jobs and pods come by two
+// watches, and the pods' is late. Why they failed decides whether the restart counts, so wait for
+// it a little.
+bool pods_lag_behind(const TrainingJobView& view, WallTime now) {
+    return std::any_of(view.jobs.begin(), view.jobs.end(), [&](const Job& job) {
+        const bool just_failed = job.end && !job.end->succeeded && job.end->at &&
+                                 job.end->reason != "DeadlineExceeded" &&
+                                 std::chrono::abs(now - *job.end->at) < kPodsLate;
+        return just_failed && std::none_of(view.pods.begin(), view.pods.end(), [&](const Pod& pod) {
+                   return job_name_of(pod) == job.meta.name &&
+                          (pod.phase == PodPhase::kFailed || !pod.disruption.empty() ||
+                           pod.meta.deleting_since);
+               });
+    });
+}
+
+// The next time among several.
+std::optional<Duration> earliest(std::optional<Duration> a, std::optional<Duration> b) {
+    return a && b ? std::min(*a, *b) : (a ? a : b);
+}
+
+}  // namespace
+
+TrainingJobController::TrainingJobController(Parts parts, JobSettings settings)
+    : parts_(parts),
+      settings_(std::move(settings)),
+      status_(parts.client, kinds::kTrainingJobs, parts.clock),
+      jobs_made_(parts.clock),
+      trouble_(parts.client, parts.clock) {}
+
+Result<Reconciled> TrainingJobController::reconcile(
+    const ObjectKey& key, const std::stop_token& /*stop*/) {
+    const auto stored = parts_.cache.training_jobs().store().get(key);
+    if (!stored) {
+        status_.forget(key);
+        jobs_made_.forget(key);
+        trouble_.clear(key);
+        clashes_.lock()->erase(key);
+        return Reconciled{};
+    }
+    if (!status_.has_seen_own_write(parts_.cache.training_jobs().store(), key) ||
+        !jobs_made_.are_seen(parts_.cache.jobs().store(), key)) {
+        return Reconciled{kCacheBehind};
+    }
+    const TrainingJobView view = gather(stored->value);
+    if (pods_lag_behind(view, parts_.clock.wall_now())) {
+        return Reconciled{kCacheBehind};
+    }
+    TrainingJobPlan plan = plan_training_job(view, {parts_.clock.now(), parts_.clock.wall_now()});
+    TrainingJob after = view.job;
+    after.status = plan.status;
+    STOKER_TRY(const StatusWrite write, status_.write(view.job, after, !plan.actions.empty()));
+    if (write.outcome == StatusOutcome::kGone) {
+        return Reconciled{};
+    }
+    if (write.outcome == StatusOutcome::kWritten) {
+        tell(view, plan.events);
+    }
+    const Status acted = act(view, plan.actions);
+    if (!acted && acted.error().code != ErrorCode::kInvalidArgument &&
+        acted.error().code != ErrorCode::kForbidden) {
+        return fail(acted.error());
+    }
+    std::optional<Duration> next = earliest(plan.requeue_after, write.again_after);
+    if (!acted) {
+        // The next round tells it in the status; the rounds after it try again.
+        const bool news = trouble_.note_refusal(key, acted.error());
+        next = earliest(next, news ? milliseconds{1} : kLookForStrangers);
+    }
+    if (!view.trouble.empty() || clashes_.lock()->contains(key)) {
+        next = earliest(next, kLookForStrangers);
+    }
+    const WallTime soon = parts_.clock.wall_now() + TroubleFinder::kPatience;
+    if (TroubleFinder::find_barren(view.jobs, view.pods, soon) != nullptr) {
+        next = earliest(next, TroubleFinder::kPatience);
+    }
+    return Reconciled{next};
+}
+
+TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
+    const ObjectKey key = job.meta.key();
+    JobUse use = gather_use(job, parts_.cache);
+    TrainingJobView view;
+    view.reports = believable_reports(use, parts_.registry);
+    view.job = std::move(use.job);
+    view.datasets = std::move(use.datasets);
+    view.pool = std::move(use.pool);
+    view.pods = std::move(use.pods);
+    for (const auto& child :
+         parts_.cache.jobs().store().by_index(index::kTrainingJob, to_string(key))) {
+        if (owns(job, child->value.meta)) {
+            view.jobs.push_back(child->value);
+        }
+    }
+    if (const auto service = parts_.cache.services().store().get({key.ns, service_name(job)})) {
+        view.service = service->value;
+    }
+    for (const Pod& pod : view.pods) {
+        if (const auto node = parts_.cache.nodes().store().get({"", pod.node_name})) {
+            view.nodes.push_back(node->value);
+        }
+    }
+    const AllocationBoard::Snapshot allocation = parts_.board.get();
+    view.holdings = allocation->holdings;
+    for (const JobAllocation& candidate : allocation->plan.jobs) {
+        if (candidate.job == key) {
+            view.allocation = candidate;
+        }
+    }
+    view.settings = settings_;
+    view.trouble = trouble_.find(key, view.jobs, view.pods);
+    add_strangers(view);
+    return view;
+}
+
+// The watches see only what carries our label. Where creating met an object without it, ask for
+// that object by name.
+void TrainingJobController::add_strangers(TrainingJobView& view) {
+    const ObjectKey key = view.job.meta.key();
+    if (!clashes_.lock()->contains(key)) {
+        return;
+    }
+    bool found = false;
+    const std::string name = job_name(view.job, std::max<std::int64_t>(view.job.status.attempt, 1));
+    if (const auto object = parts_.client.get(kinds::kJobs, {key.ns, name})) {
+        const Result<Job> job = parse_job(object->raw.text());
+        if (job && !owns(view.job, job->meta)) {
+            view.jobs.push_back(*job);
+            found = true;
+        }
+    }
+    if (const auto object = parts_.client.get(kinds::kServices, {key.ns, service_name(view.job)})) {
+        const Result<ObjectMeta> service = parse_metadata(object->raw.text());
+        if (service && !owns(view.job, *service)) {
+            view.service = *service;
+            found = true;
+        }
+    }
+    if (!found) {
+        clashes_.lock()->erase(key);
+    }
+}
+
+Status TrainingJobController::act(const TrainingJobView& view, const std::vector<Action>& actions) {
+    for (const Action& action : actions) {
+        STOKER_TRY_VOID(std::visit([&](const auto& chosen) { return act(view, chosen); }, action));
+    }
+    return {};
+}
+
+Status TrainingJobController::act(const TrainingJobView& view, const CreateService& action) {
+    return create(view, kinds::kServices, to_json(action.service));
+}
+
+Status TrainingJobController::act(const TrainingJobView& view, const CreateJob& action) {
+    log::info(
+        "starting an attempt",
+        {{"object", to_string(view.job.meta.key())}, {"job", action.job.meta.name}});
+    STOKER_TRY_VOID(create(view, kinds::kJobs, to_json(action.job)));
+    trouble_.clear(view.job.meta.key());
+    return {};
+}
+
+Status TrainingJobController::create(
+    const TrainingJobView& view, const ResourceKind& kind, const std::string& body) {
+    STOKER_TRY(const Json json, Json::parse(body));
+    const Result<Object> made = parts_.client.create(kind, view.job.meta.ns, json);
+    if (made) {
+        if (kind == kinds::kJobs) {
+            jobs_made_.note(view.job.meta.key(), made->resource_version);
+        }
+        return {};
+    }
+    if (made.error().code != ErrorCode::kAlreadyExists) {
+        return fail(made.error());
+    }
+    // Ours, from a try whose answer was lost or that the cache does not show yet; or a stranger's.
+    // The next round looks.
+    clashes_.lock()->insert(view.job.meta.key());
+    return {};
+}
+
+Status TrainingJobController::act(const TrainingJobView& view, const SuspendJob& action) {
+    STOKER_TRY(const Json patch, Json::parse(suspend_patch(action.suspend)));
+    const Result<Object> done = parts_.client.patch(
+        kinds::kJobs, {view.job.meta.ns, action.name}, patch, PatchType::kMerge);
+    if (!done && done.error().code != ErrorCode::kNotFound) {
+        return fail(done.error());
+    }
+    return {};
+}
+
+Status TrainingJobController::act(const TrainingJobView& view, const DeleteJob& action) {
+    log::info(
+        "stopping an attempt", {{"object", to_string(view.job.meta.key())}, {"job", action.name}});
+    DeleteParams params;
+    params.uid = action.uid;
+    params.propagation = Propagation::kForeground;
+    const Status done = parts_.client.remove(kinds::kJobs, {view.job.meta.ns, action.name}, params);
+    // Another one under this name: the next round sees whose.
+    return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
+}
+
+Status TrainingJobController::act(const TrainingJobView& view, const DeleteTrainingJob& action) {
+    DeleteParams params;
+    params.uid = action.uid;
+    const Status done = parts_.client.remove(kinds::kTrainingJobs, view.job.meta.key(), params);
+    return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
+}
+
+void TrainingJobController::tell(const TrainingJobView& view, const std::vector<JobEvent>& events) {
+    const EventSubject subject{
+        kinds::kTrainingJobs.api_version(),
+        kinds::kTrainingJobs.kind,
+        view.job.meta.key(),
+        view.job.meta.uid,
+        view.job.meta.resource_version};
+    for (const JobEvent& event : events) {
+        log::info(
+            "state changed",
+            {{"object", to_string(view.job.meta.key())},
+             {"reason", event.reason},
+             {"message", event.message}});
+        EventNote note;
+        note.regarding = subject;
+        note.type = event.warning ? EventType::kWarning : EventType::kNormal;
+        note.reason = event.reason;
+        note.action = "Reconcile";
+        note.note = event.message;
+        parts_.events.record(std::move(note));
+    }
+}
+
+}  // namespace stoker::control

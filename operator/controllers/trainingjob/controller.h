@@ -1,0 +1,60 @@
+#pragma once
+
+#include <set>
+#include <stop_token>
+#include <string>
+
+#include "operator/agents/agent_registry.h"
+#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/grants/allocation_board.h"
+#include "operator/controllers/status_writer.h"
+#include "operator/controllers/trainingjob/trouble.h"
+#include "operator/core/plan_training_job.h"
+#include "operator/kube/client.h"
+#include "operator/runtime/event_recorder.h"
+#include "operator/runtime/reconciler.h"
+
+namespace stoker::control {
+
+// Brings one TrainingJob to where it should be: gathers a view, lets
+// operator/core/plan_training_job.h decide, writes the status, then acts, then tells. In that
+// order, because attempt and restarts live in the status only: a crash between the two repeats an
+// action, never a decision. Thread-safe; different keys side by side.
+class TrainingJobController {
+public:
+    struct Parts {
+        ClusterCache& cache;
+        AgentRegistry& registry;
+        AllocationBoard& board;
+        ApiClient& client;
+        EventRecorder& events;
+        const Clock& clock;
+    };
+
+    // The parts must outlive it.
+    TrainingJobController(Parts parts, JobSettings settings);
+
+    Result<Reconciled> reconcile(const ObjectKey& key, const std::stop_token& stop);
+
+private:
+    TrainingJobView gather(const TrainingJob& job);
+    void add_strangers(TrainingJobView& view);
+    Status act(const TrainingJobView& view, const std::vector<Action>& actions);
+    Status act(const TrainingJobView& view, const CreateService& action);
+    Status act(const TrainingJobView& view, const CreateJob& action);
+    Status act(const TrainingJobView& view, const SuspendJob& action);
+    Status act(const TrainingJobView& view, const DeleteJob& action);
+    Status act(const TrainingJobView& view, const DeleteTrainingJob& action);
+    Status create(const TrainingJobView& view, const ResourceKind& kind, const std::string& body);
+    void tell(const TrainingJobView& view, const std::vector<JobEvent>& events);
+
+    Parts parts_;
+    JobSettings settings_;
+    StatusWriter status_;
+    OwnWrites jobs_made_;  // by TrainingJob
+    TroubleFinder trouble_;
+    Guarded<std::set<ObjectKey>>
+        clashes_;  // jobs that met somebody else's object under a name of theirs
+};
+
+}  // namespace stoker::control

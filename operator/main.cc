@@ -1,0 +1,368 @@
+// Composition root of stoker-operator: reads what it is told, builds the parts, runs them.
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <string>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "common/config/host_port.h"
+#include "common/http/http_client.h"
+#include "common/http/http_server.h"
+#include "common/log/log.h"
+#include "common/runtime/event_loop.h"
+#include "common/runtime/named_thread.h"
+#include "common/runtime/signals.h"
+#include "common/runtime/worker_pool.h"
+#include "operator/agents/control_service.h"
+#include "operator/agents/server_certificate.h"
+#include "operator/agents/token_review.h"
+#include "operator/config/flags.h"
+#include "operator/config/operator_config.h"
+#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/manager.h"
+#include "operator/controllers/operator_metrics.h"
+#include "operator/core/build_pod.h"
+#include "operator/kube/access.h"
+#include "operator/kube/kubeconfig.h"
+#include "operator/kube/pause.h"
+#include "operator/kube/rest_client.h"
+#include "operator/kube/rest_transport.h"
+#include "operator/runtime/event_recorder.h"
+#include "operator/runtime/leader_elector.h"
+#include "operator/runtime/supervisor.h"
+
+namespace stoker::control {
+namespace {
+
+constexpr int kExitUsage = 2;
+constexpr const char* kFieldManager = "stoker-operator";
+constexpr const char* kControllerName = "stoker.dev/operator";
+constexpr Duration kControlRetry = std::chrono::seconds{5};
+constexpr Duration kControlStep = std::chrono::seconds{1};
+constexpr std::size_t kTokenReviewThreads = 4;
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+}
+
+std::string environment_or(const char* name, const std::string& fallback) {
+    const std::string value = environment(name);
+    return value.empty() ? fallback : value;
+}
+
+std::string host_name() {
+    char name[256] = {};
+    return gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+std::uint64_t random_seed() {
+    std::random_device device;
+    return (std::uint64_t{device()} << 32U) | device();
+}
+
+Result<std::string> read_file(const std::string& path) {
+    std::ifstream file(path);
+    std::ostringstream text;
+    text << file.rdbuf();
+    if (!file.good()) {
+        return fail(ErrorCode::kNotFound, fmt::format("cannot read {}", path));
+    }
+    return text.str();
+}
+
+Result<AccessConfig> find_access(const Flags& flags) {
+    const std::string kubeconfig =
+        flags.kubeconfig.empty() ? environment("KUBECONFIG") : flags.kubeconfig;
+    return kubeconfig.empty() ? in_cluster_access(environment) : load_kubeconfig(kubeconfig);
+}
+
+JobSettings job_settings(const OperatorConfig& config, std::string ca_pem) {
+    JobSettings settings;
+    settings.sidecar_image = config.sidecar.image;
+    settings.sidecar_image_pull_policy = config.sidecar.image_pull_policy;
+    settings.sidecar_resources = {config.sidecar.limits, config.sidecar.requests};
+    settings.window_bytes = config.sidecar.window_bytes;
+    settings.control_address = config.control.address;
+    settings.control_ca_pem = std::move(ca_pem);
+    return settings;
+}
+
+// Everything that lives as long as the process, in the order in which it depends on each other.
+class Operator {
+public:
+    Operator(OperatorConfig config, const AccessConfig& access, const std::string& ca_pem);
+
+    Supervisor::End run(const std::stop_token& stop);
+
+private:
+    std::unique_ptr<RestTransport> make_transport(const std::string& component);
+    ManagerSettings manager_settings(const std::string& ca_pem) const;
+    void assemble();
+    Status start_http();
+    http::ServerResponse answer(const http::ServerRequest& request);
+    void serve_sidecars(const std::stop_token& stop);
+
+    SystemClock clock_;
+    OperatorConfig config_;
+    std::string pod_name_;
+    std::string own_namespace_;
+    std::uint64_t seed_;
+    AccessSource access_;
+    std::unique_ptr<RestTransport> lease_transport_;
+    std::unique_ptr<RestTransport> event_transport_;
+    std::unique_ptr<RestTransport> transport_;
+    LeaderElector elector_;
+    std::stop_source client_stop_;
+    RestClient client_;
+    EventRecorder events_;
+    ClusterCache cache_;
+    Manager manager_;
+    OperatorMetrics metrics_;
+    TokenReviewAuthenticator authenticator_;
+    std::optional<WorkerPool> token_pool_;
+    Supervisor supervisor_;
+    std::unique_ptr<http::HttpServer> http_;
+};
+
+Operator::Operator(OperatorConfig config, const AccessConfig& access, const std::string& ca_pem)
+    : config_(std::move(config)),
+      pod_name_(environment_or("POD_NAME", host_name())),
+      own_namespace_(environment_or("POD_NAMESPACE", "stoker-system")),
+      seed_(random_seed()),
+      access_(access, system_doors(), clock_),
+      lease_transport_(make_transport("lease")),
+      event_transport_(make_transport("events")),
+      transport_(make_transport("controllers")),
+      elector_(
+          *lease_transport_,
+          {{own_namespace_, config_.leader_election.lease_name},
+           fmt::format("{}_{:016x}", pod_name_, seed_),
+           {config_.leader_election.lease_duration,
+            config_.leader_election.renew_deadline,
+            config_.leader_election.retry_period}},
+          clock_,
+          seed_),
+      client_(
+          *transport_,
+          {kFieldManager},
+          clock_,
+          client_stop_.get_token(),
+          [this] { return !config_.leader_election.enabled || elector_.may_write(); }),
+      events_(*event_transport_, {{kControllerName, pod_name_}}, clock_, seed_ + 1),
+      cache_(
+          [this](const std::string& component) { return make_transport(component); },
+          own_namespace_,
+          clock_,
+          seed_ + 2),
+      manager_({cache_, client_, events_, clock_}, manager_settings(ca_pem)),
+      metrics_({manager_, cache_, events_, config_.leader_election.enabled ? &elector_ : nullptr}),
+      authenticator_(
+          [this](const std::string& token) {
+              return client_.review_token(token, {std::string{kTokenAudience}});
+          },
+          [this](std::function<void()> task) { token_pool_->post(std::move(task)); },
+          clock_,
+          {}),
+      supervisor_(start_thread, clock_) {
+    token_pool_.emplace("token-review", kTokenReviewThreads);
+    assemble();
+}
+
+std::unique_ptr<RestTransport> Operator::make_transport(const std::string& component) {
+    RestTransportOptions options;
+    options.user_agent = fmt::format("stoker-operator/{} (linux) {}", STOKER_VERSION, component);
+    return std::make_unique<RestTransport>(access_, options, clock_);
+}
+
+ManagerSettings Operator::manager_settings(const std::string& ca_pem) const {
+    ManagerSettings settings;
+    settings.job = job_settings(config_, ca_pem);
+    settings.prepare.ns = own_namespace_;
+    settings.prepare.own_pod = pod_name_;
+    settings.prepare.image = config_.sidecar.image;
+    settings.prepare.image_pull_policy = config_.sidecar.image_pull_policy;
+    settings.grant_seconds = config_.control.grant_seconds;
+    settings.workers = config_.workers;
+    return settings;
+}
+
+void Operator::assemble() {
+    supervisor_.add_service({"http", [this] { return start_http(); }, [this] { http_.reset(); }});
+    for (ClusterCache::Watch& watch : cache_.watches()) {
+        supervisor_.add_cache(watch.name, std::move(watch.run), std::move(watch.has_synced));
+    }
+    manager_.add_to(supervisor_);
+    supervisor_.add_worker(
+        "control", [this](const std::stop_token& stop) { serve_sidecars(stop); }, 1);
+    // Whatever still waits for the API server now is not worth waiting for.
+    supervisor_.add_drain([this](TimePoint) { client_stop_.request_stop(); });
+    supervisor_.set_event_writer([this](const std::stop_token& stop) { events_.run(stop); });
+    if (config_.leader_election.enabled) {
+        supervisor_.set_elector(elector_, [] {
+            log::error("leadership lost");
+            std::_Exit(EXIT_FAILURE);
+        });
+    }
+}
+
+Supervisor::End Operator::run(const std::stop_token& stop) {
+    const Supervisor::End end = supervisor_.run(stop);
+    token_pool_.reset();
+    return end;
+}
+
+Status Operator::start_http() {
+    STOKER_TRY(const config::HostPort listen, config::parse_host_port(config_.http_listen));
+    http::ServerOptions options;
+    options.address = listen.host;
+    options.port = listen.port;
+    STOKER_TRY(
+        http_,
+        http::HttpServer::start(std::move(options), [this](const http::ServerRequest& request) {
+            return answer(request);
+        }));
+    log::info("serving metrics and probes", {{"port", http_->port()}});
+    return {};
+}
+
+http::ServerResponse Operator::answer(const http::ServerRequest& request) {
+    const std::string_view path = request.path();
+    if (path == "/metrics") {
+        return {200, std::string{metrics::Registry::kContentType}, metrics_.expose()};
+    }
+    if (path == "/healthz") {
+        // Never "the API server answers": being restarted would not mend that.
+        return elector_.is_healthy()
+                   ? http::ServerResponse{200, "text/plain", "ok\n"}
+                   : http::ServerResponse{500, "text/plain", "lease not renewed\n"};
+    }
+    if (path == "/readyz") {
+        const std::vector<std::string> missing = cache_.unsynced();
+        return missing.empty() ? http::ServerResponse{200, "text/plain", "ok\n"}
+                               : http::ServerResponse{
+                                     503,
+                                     "text/plain",
+                                     fmt::format("not listed yet: {}\n", fmt::join(missing, ", "))};
+    }
+    return {404, "text/plain", "only /metrics, /healthz and /readyz are here\n"};
+}
+
+// Runs while we lead.
+void Operator::serve_sidecars(const std::stop_token& stop) {
+    ControlServiceOptions options;
+    options.listen = config_.control.listen;
+    options.certificate_directory = config_.control.certificate_directory;
+    std::unique_ptr<ControlService> service;
+    do {
+        if (!service) {
+            auto started =
+                ControlService::start(options, manager_.registry(), authenticator_, clock_);
+            if (started) {
+                service = *std::move(started);
+                log::info("serving sidecars", {{"port", service->port()}});
+            } else {
+                log::error("cannot serve sidecars", {{"error", started.error().message}});
+            }
+        } else {
+            service->step(clock_.now());
+        }
+    } while (pause_until(clock_, clock_.now() + (service ? kControlStep : kControlRetry), stop));
+}
+
+int probe(const std::string& url) {
+    const SystemClock clock;
+    const auto client = http::make_curl_client({}, clock);
+    if (!client) {
+        fmt::print(stderr, "{}\n", client.error().message);
+        return EXIT_FAILURE;
+    }
+    http::HttpRequest request;
+    request.url = url;
+    request.total_timeout = std::chrono::seconds{10};
+    const auto response = (*client)->call(std::move(request));
+    if (!response) {
+        fmt::print(stderr, "{}\n", response.error().message);
+        return EXIT_FAILURE;
+    }
+    fmt::print("{} {}\n", response->status, response->body);
+    return response->status == 200 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int refuse(const std::string& words) {
+    fmt::print(stderr, "{}\n", words);
+    return kExitUsage;
+}
+
+int run_operator(const Flags& flags, OperatorConfig config) {
+    const auto access = find_access(flags);
+    if (!access) {
+        return refuse(access.error().message);
+    }
+    const auto ca_pem = read_ca(config.control.certificate_directory);
+    if (!ca_pem) {
+        return refuse(ca_pem.error().message);
+    }
+    const SystemClock clock;
+    EventLoop loop(clock);
+    std::stop_source stop;
+    // Before any thread starts.
+    const StopSignals signals(loop, [&](int signal) {
+        log::info("stopping", {{"signal", signal}});
+        stop.request_stop();
+    });
+    const std::jthread loop_thread =
+        start_thread("signals", [&loop](const std::stop_token&) { loop.run(); });
+    log::info("starting", {{"version", STOKER_VERSION}, {"settings", to_yaml(config)}});
+    Operator process(std::move(config), *access, *ca_pem);
+    const Supervisor::End end = process.run(stop.get_token());
+    loop.stop();
+    return end == Supervisor::End::kStopped ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int run(std::span<const char* const> arguments) {
+    const auto flags = parse_flags(arguments);
+    if (!flags) {
+        return refuse(flags.error().message);
+    }
+    if (flags->help) {
+        fmt::print("{}", flags_help());
+        return EXIT_SUCCESS;
+    }
+    if (flags->version) {
+        fmt::print("stoker-operator {}\n", STOKER_VERSION);
+        return EXIT_SUCCESS;
+    }
+    if (!flags->probe_url.empty()) {
+        return probe(flags->probe_url);
+    }
+    if (log::Level level{}; log::parse_level(flags->log_level, level)) {
+        log::set_level(level);
+    }
+    const auto text = read_file(flags->config_file);
+    if (!text) {
+        return refuse(text.error().message);
+    }
+    auto config = parse_operator_config(*text);
+    if (!config) {
+        return refuse(fmt::format("{}:\n{}", flags->config_file, config.error().message));
+    }
+    if (flags->check_config) {
+        fmt::print("{}", to_yaml(*config));
+        return EXIT_SUCCESS;
+    }
+    return run_operator(*flags, *std::move(config));
+}
+
+}  // namespace
+}  // namespace stoker::control
+
+int main(int argc, char** argv) {
+    return stoker::control::run({argv + 1, argv + argc});
+}

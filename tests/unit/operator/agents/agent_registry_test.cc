@@ -1,0 +1,192 @@
+#include "operator/agents/agent_registry.h"
+
+#include <memory>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Moment at(Duration since_start) {
+    return {TimePoint{minutes{60}} + since_start, WallTime{seconds{1769860800}} + since_start};
+}
+
+AgentHello hello_of(const std::string& pod, std::int32_t rank, const std::string& node) {
+    AgentHello hello;
+    hello.namespace_name = "ml";
+    hello.pod = pod;
+    hello.node = node;
+    hello.training_job = "mnist";
+    hello.training_job_uid = "j1";
+    hello.rank = rank;
+    hello.version = "0.1.0";
+    hello.datasets = {{"train", "d1"}};
+    return hello;
+}
+
+ReportBody report_of(std::uint64_t sequence, std::uint64_t hits) {
+    ReportBody report;
+    report.sequence = sequence;
+    DatasetReport dataset;
+    dataset.name = "train";
+    dataset.dataset_uid = "d1";
+    dataset.hit_samples = hits;
+    report.datasets = {dataset};
+    return report;
+}
+
+AgentGrant grant_of(const std::string& node, const std::string& uid, Bytes bytes) {
+    AgentGrant grant;
+    grant.node = node;
+    grant.dataset_uid = uid;
+    grant.resident_bytes = bytes;
+    grant.valid_seconds = 60;
+    grant.reason = "Granted";
+    return grant;
+}
+
+// What one sidecar was sent, and whether it was closed.
+struct Peer {
+    std::vector<AgentGrant> grants;
+    int closed = 0;
+
+    AgentLink link() {
+        return {
+            [this](const std::vector<AgentGrant>& sent) {
+                grants.insert(grants.end(), sent.begin(), sent.end());
+            },
+            [this] { ++closed; }};
+    }
+};
+
+struct Fixture : ::testing::Test {
+    std::vector<std::string> changes;
+    AgentRegistry registry{
+        {}, [this](const ObjectKey& job) { changes.push_back(job.ns + "/" + job.name); }};
+    Peer peer;
+};
+
+using AgentRegistryTest = Fixture;
+
+TEST_F(AgentRegistryTest, KeepsTheLastWordOfEachPodInOrderOfRank) {
+    Peer other;
+    const SessionId one = *registry.attach(hello_of("b", 1, "node-1"), peer.link(), at(seconds{0}));
+    const SessionId two =
+        *registry.attach(hello_of("a", 0, "node-2"), other.link(), at(seconds{0}));
+    ASSERT_TRUE(registry.report(one, report_of(1, 7), at(seconds{5})));
+    ASSERT_TRUE(registry.report(two, report_of(1, 9), at(seconds{6})));
+
+    const std::vector<AgentReport> reports = registry.of_job({"ml", "mnist"});
+    ASSERT_EQ(reports.size(), 2U);
+    EXPECT_EQ(reports[0].pod, "a");
+    EXPECT_EQ(reports[0].datasets[0].hit_samples, 9U);
+    EXPECT_EQ(reports[0].received_at, at(seconds{6}).steady);
+    EXPECT_EQ(reports[1].pod, "b");
+    EXPECT_TRUE(reports[1].attached);
+    EXPECT_THAT(registry.of_job({"ml", "other"}), IsEmpty());
+    EXPECT_THAT(changes, ElementsAre("ml/mnist", "ml/mnist", "ml/mnist", "ml/mnist"));
+}
+
+TEST_F(AgentRegistryTest, IgnoresAReplayedReport) {
+    const SessionId session =
+        *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
+    ASSERT_TRUE(registry.report(session, report_of(3, 7), at(seconds{5})));
+    const Status replayed = registry.report(session, report_of(2, 9), at(seconds{6}));
+    ASSERT_FALSE(replayed);
+    EXPECT_EQ(replayed.error().code, ErrorCode::kAlreadyExists);
+    EXPECT_EQ(registry.all()[0].datasets[0].hit_samples, 7U);
+    EXPECT_EQ(registry.all()[0].received_at, at(seconds{5}).steady);
+    EXPECT_EQ(registry.counts().reports_stale, 1U);
+}
+
+TEST_F(AgentRegistryTest, RefusesTotalsThatFallWithinASession) {
+    const SessionId session =
+        *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
+    ASSERT_TRUE(registry.report(session, report_of(1, 7), at(seconds{5})));
+    ASSERT_FALSE(registry.report(session, report_of(2, 6), at(seconds{6})));
+    EXPECT_EQ(registry.all()[0].datasets[0].hit_samples, 7U);
+    EXPECT_EQ(registry.counts().reports_refused, 1U);
+}
+
+TEST_F(AgentRegistryTest, ARestartedSidecarStartsItsTotalsAnew) {
+    const SessionId first =
+        *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
+    ASSERT_TRUE(registry.report(first, report_of(40, 700), at(seconds{5})));
+    Peer restarted;
+    const SessionId second =
+        *registry.attach(hello_of("a", 0, "node-1"), restarted.link(), at(seconds{9}));
+    EXPECT_EQ(peer.closed, 1);
+    // Until it speaks, what it said before holds, with its time.
+    EXPECT_EQ(registry.all()[0].datasets[0].hit_samples, 700U);
+    EXPECT_EQ(registry.all()[0].received_at, at(seconds{5}).steady);
+
+    ASSERT_TRUE(registry.report(second, report_of(1, 2), at(seconds{10})));
+    EXPECT_EQ(registry.all()[0].datasets[0].hit_samples, 2U);
+    EXPECT_EQ(
+        registry.report(first, report_of(41, 701), at(seconds{11})).error().code, ErrorCode::kGone);
+    registry.detach(first, at(seconds{12}));
+    EXPECT_TRUE(registry.all()[0].attached);
+}
+
+TEST_F(AgentRegistryTest, ADetachedPodIsRememberedForAWhile) {
+    const SessionId session =
+        *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
+    ASSERT_TRUE(registry.report(session, report_of(1, 7), at(seconds{5})));
+    registry.detach(session, at(minutes{1}));
+    EXPECT_FALSE(registry.all()[0].attached);
+    EXPECT_EQ(registry.all()[0].received_at, at(seconds{5}).steady);
+    EXPECT_EQ(registry.counts().attached, 0U);
+    registry.forget_silent(at(minutes{11}).steady);
+    EXPECT_EQ(registry.all().size(), 1U);
+    registry.forget_silent(at(minutes{11} + seconds{1}).steady);
+    EXPECT_THAT(registry.all(), IsEmpty());
+}
+
+TEST_F(AgentRegistryTest, BoundsTheNumberOfSidecars) {
+    AgentRegistry small({.agent_count_max = 1}, nullptr);
+    ASSERT_TRUE(small.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
+    const auto refused = small.attach(hello_of("b", 1, "node-1"), peer.link(), at(seconds{0}));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kResourceExhausted);
+    // The pod that is there may come back.
+    EXPECT_TRUE(small.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{1})));
+}
+
+TEST_F(AgentRegistryTest, SendsGrantsToTheSidecarsOfTheirNodeAndDatasetOnly) {
+    Peer other_node;
+    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
+    ASSERT_TRUE(registry.attach(hello_of("b", 1, "node-2"), other_node.link(), at(seconds{0})));
+    registry.publish(
+        {grant_of("node-1", "d1", mib(5)), grant_of("node-1", "d9", mib(9))},
+        at(seconds{1}).steady);
+    EXPECT_THAT(peer.grants, ElementsAre(grant_of("node-1", "d1", mib(5))));
+    EXPECT_THAT(other_node.grants, IsEmpty());
+}
+
+TEST_F(AgentRegistryTest, ANewSidecarGetsItsGrantAtOnce) {
+    registry.publish({grant_of("node-1", "d1", mib(5))}, at(seconds{0}).steady);
+    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{1})));
+    EXPECT_THAT(peer.grants, ElementsAre(grant_of("node-1", "d1", mib(5))));
+}
+
+TEST_F(AgentRegistryTest, RepeatsAGrantBeforeItRunsOutAndAChangedOneAtOnce) {
+    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
+    const std::vector<AgentGrant> grants{grant_of("node-1", "d1", mib(5))};
+    registry.publish(grants, at(seconds{0}).steady);
+    registry.publish(grants, at(seconds{19}).steady);
+    EXPECT_EQ(peer.grants.size(), 1U);
+    registry.publish(grants, at(seconds{20}).steady);
+    EXPECT_EQ(peer.grants.size(), 2U);
+    registry.publish({grant_of("node-1", "d1", mib(6))}, at(seconds{21}).steady);
+    ASSERT_EQ(peer.grants.size(), 3U);
+    EXPECT_EQ(peer.grants[2].resident_bytes, mib(6));
+}
+
+}  // namespace
+}  // namespace stoker::control

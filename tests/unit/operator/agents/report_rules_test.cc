@@ -1,0 +1,133 @@
+#include "operator/agents/report_rules.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+namespace stoker::control {
+namespace {
+
+AgentHello good_hello() {
+    AgentHello hello;
+    hello.namespace_name = "ml";
+    hello.pod = "mnist-a1-0-x";
+    hello.node = "node-1";
+    hello.training_job = "mnist";
+    hello.training_job_uid = "j1";
+    hello.version = "0.1.0";
+    hello.datasets = {{"train", "d1"}};
+    return hello;
+}
+
+ReportBody good_report(std::uint64_t sequence) {
+    ReportBody report;
+    report.sequence = sequence;
+    DatasetReport dataset;
+    dataset.name = "train";
+    dataset.dataset_uid = "d1";
+    dataset.hit_samples = 10;
+    dataset.granted_bytes = Bytes::unlimited();
+    report.datasets = {dataset};
+    report.trainer.samples = 10;
+    report.trainer.wait = std::chrono::seconds{3};
+    return report;
+}
+
+ErrorCode code_of(const Status& status) {
+    return status ? ErrorCode::kInternal : status.error().code;
+}
+
+TEST(ValidateHello, AcceptsWhatASidecarSays) {
+    EXPECT_TRUE(validate_hello(good_hello()));
+}
+
+TEST(ValidateHello, RefusesWhatCannotBe) {
+    struct Case {
+        const char* name;
+        std::function<void(AgentHello&)> spoil;
+    };
+
+    const Case cases[] = {
+        {"no namespace", [](AgentHello& h) { h.namespace_name.clear(); }},
+        {"no pod", [](AgentHello& h) { h.pod.clear(); }},
+        {"no node", [](AgentHello& h) { h.node.clear(); }},
+        {"no job", [](AgentHello& h) { h.training_job.clear(); }},
+        {"no job uid", [](AgentHello& h) { h.training_job_uid.clear(); }},
+        {"a pod name longer than Kubernetes allows", [](AgentHello& h) { h.pod.assign(254, 'p'); }},
+        {"a negative rank", [](AgentHello& h) { h.rank = -1; }},
+        {"a rank out of range", [](AgentHello& h) { h.rank = kAgentRankMax + 1; }},
+        {"one dataset twice", [](AgentHello& h) { h.datasets.push_back(h.datasets[0]); }},
+        {"a dataset without uid", [](AgentHello& h) { h.datasets[0].dataset_uid.clear(); }},
+        {"too many datasets",
+         [](AgentHello& h) {
+             for (std::size_t i = 0; i < kAgentDatasetCountMax; ++i) {
+                 h.datasets.push_back({"d" + std::to_string(i), "u"});
+             }
+         }},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        AgentHello hello = good_hello();
+        c.spoil(hello);
+        EXPECT_EQ(code_of(validate_hello(hello)), ErrorCode::kInvalidArgument);
+    }
+}
+
+TEST(ValidateReport, AcceptsRisingTotals) {
+    const ReportBody before = good_report(1);
+    ReportBody next = good_report(2);
+    next.datasets[0].hit_samples = 11;
+    EXPECT_TRUE(validate_report(good_hello(), nullptr, before));
+    EXPECT_TRUE(validate_report(good_hello(), &before, next));
+}
+
+TEST(ValidateReport, CallsAnOlderOrRepeatedReportStale) {
+    const ReportBody before = good_report(5);
+    EXPECT_EQ(
+        code_of(validate_report(good_hello(), &before, good_report(5))), ErrorCode::kAlreadyExists);
+    EXPECT_EQ(
+        code_of(validate_report(good_hello(), &before, good_report(4))), ErrorCode::kAlreadyExists);
+}
+
+TEST(ValidateReport, RefusesWhatCannotBe) {
+    struct Case {
+        const char* name;
+        std::function<void(ReportBody&)> spoil;
+    };
+
+    const Case cases[] = {
+        {"sequence 0", [](ReportBody& r) { r.sequence = 0; }},
+        {"a dataset that the hello did not name", [](ReportBody& r) { r.datasets[0].name = "x"; }},
+        {"a uid that the hello did not name",
+         [](ReportBody& r) { r.datasets[0].dataset_uid = "d2"; }},
+        {"a dataset twice", [](ReportBody& r) { r.datasets.push_back(r.datasets[0]); }},
+        {"more samples than there are atoms",
+         [](ReportBody& r) { r.datasets[0].samples = kAgentCountMax + 1; }},
+        {"resident bytes near 2^64",
+         [](ReportBody& r) { r.datasets[0].resident_bytes = Bytes::unlimited(); }},
+        {"hits that fell", [](ReportBody& r) { r.datasets[0].hit_samples = 9; }},
+        {"trainer samples that fell", [](ReportBody& r) { r.trainer.samples = 9; }},
+        {"negative time", [](ReportBody& r) { r.trainer.wait = Duration{-1}; }},
+        {"time that fell", [](ReportBody& r) { r.trainer.wait = std::chrono::seconds{2}; }},
+        {"an endless revision", [](ReportBody& r) { r.datasets[0].revision.assign(300, '0'); }},
+    };
+    const ReportBody before = good_report(1);
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        ReportBody next = good_report(2);
+        c.spoil(next);
+        EXPECT_EQ(
+            code_of(validate_report(good_hello(), &before, next)), ErrorCode::kInvalidArgument);
+    }
+}
+
+TEST(TrimTexts, CutsAtTheBorderOfACharacter) {
+    ReportBody report = good_report(1);
+    // "é" has two bytes and would stand across the limit.
+    report.datasets[0].error = std::string(kAgentErrorBytesMax - 1, 'x') + "é and more";
+    trim_texts(report);
+    EXPECT_EQ(report.datasets[0].error, std::string(kAgentErrorBytesMax - 1, 'x'));
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,89 @@
+#include "operator/config/operator_config.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::seconds;
+
+// As charts/stoker renders it.
+constexpr std::string_view kFull = R"(
+sidecar:
+  image: "stoker-sidecar:0.1.0"
+  imagePullPolicy: IfNotPresent
+  windowBytes: 128Mi
+  resources:
+    limits:
+      memory: 1Gi
+    requests:
+      cpu: 100m
+      memory: 256Mi
+control:
+  listen: "[::]:9443"
+  address: "stoker-control.stoker-system.svc:9443"
+  certificateDirectory: /etc/stoker/tls
+  grantSeconds: 90
+http:
+  listen: "[::]:8080"
+leaderElection:
+  enabled: true
+  leaseName: stoker-operator
+)";
+
+TEST(OperatorConfig, ReadsWhatTheChartWrites) {
+    const auto config = parse_operator_config(kFull);
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->sidecar.image, "stoker-sidecar:0.1.0");
+    EXPECT_EQ(config->sidecar.window_bytes, mib(128));
+    EXPECT_EQ(config->sidecar.requests, (TextMap{{"cpu", "100m"}, {"memory", "256Mi"}}));
+    EXPECT_EQ(config->control.address, "stoker-control.stoker-system.svc:9443");
+    EXPECT_EQ(config->control.grant_seconds, 90U);
+    EXPECT_EQ(config->leader_election.lease_duration, seconds{15});
+}
+
+TEST(OperatorConfig, WhatIsInForceParsesToTheSame) {
+    const auto config = parse_operator_config(kFull);
+    ASSERT_TRUE(config);
+    const auto again = parse_operator_config(to_yaml(*config));
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(*again, *config);
+}
+
+TEST(OperatorConfig, NamesEveryMistakeAtOnce) {
+    const auto refused = parse_operator_config(R"(
+sidecar:
+  imagePullPolicy: Sometimes
+  windowBytes: 12
+  resources: {limits: {memory: lots}}
+control:
+  listen: 9443
+  address: "::1:9443"
+  grantSeconds: 5
+leaderElection: {leaseDuration: 5s}
+htpp: {listen: "[::]:8080"}
+workers: 0
+)");
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(
+        refused.error().message,
+        "sidecar.image: is required\n"
+        "sidecar.resources.limits.memory: \"lots\" is no quantity\n"
+        "sidecar.imagePullPolicy: must be Always, IfNotPresent or Never\n"
+        "sidecar.windowBytes: must be a number of bytes from 1Mi on\n"
+        "control.listen: \"9443\" must be host:port, such as [::]:8080\n"
+        "control.address: \"::1:9443\" must be host:port, such as [::]:8080\n"
+        "control.grantSeconds: must be 10 to 3600\n"
+        "leaderElection.leaseDuration: must be longer than renewDeadline, and that longer than "
+        "1.2 times retryPeriod\n"
+        "workers: must be 1 to 64\n"
+        "htpp: unknown key; known here: control, http, leaderElection, sidecar, workers");
+}
+
+TEST(OperatorConfig, AnEmptyFileLacksTwoSections) {
+    EXPECT_EQ(
+        parse_operator_config("").error().message, "sidecar: is required\ncontrol: is required");
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,84 @@
+#include "operator/controllers/gather.h"
+
+#include <functional>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/controller_bench.h"
+#include "tests/unit/operator/controllers/make_objects.h"
+
+namespace stoker::control {
+namespace {
+
+struct GatherTest : ::testing::Test {
+    GatherTest() {
+        bench.put(bench.cache.datasets(), make_digits());
+        bench.put(bench.cache.pools(), make_nvme());
+        bench.put(bench.cache.pods(), make_running_pod());
+        bench.put(bench.cache.training_jobs(), make_running_job());
+    }
+
+    std::vector<AgentReport> believable() {
+        return believable_reports(gather_use(make_running_job(), bench.cache), bench.registry);
+    }
+
+    test::ControllerBench bench;
+};
+
+TEST_F(GatherTest, BelievesASidecarOfARunningPodOfTheJob) {
+    const SessionId session = bench.attach(make_agent_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    const std::vector<AgentReport> reports = believable();
+    ASSERT_EQ(reports.size(), 1U);
+    EXPECT_EQ(reports[0].datasets.size(), 1U);
+}
+
+TEST_F(GatherTest, DoesNotBelieveWhatCannotBe) {
+    struct Case {
+        const char* name;
+        std::function<void(AgentHello&)> spoil;
+    };
+
+    const Case cases[] = {
+        {"a pod that does not exist", [](AgentHello& h) { h.pod = "ghost"; }},
+        {"another node than its pod's", [](AgentHello& h) { h.node = "node-9"; }},
+        {"an earlier job of the same name", [](AgentHello& h) { h.training_job_uid = "j0"; }},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        AgentHello hello = make_agent_hello();
+        c.spoil(hello);
+        const SessionId session = bench.attach(hello);
+        ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+        EXPECT_TRUE(believable().empty());
+    }
+}
+
+TEST_F(GatherTest, DropsWhatASidecarSaysAboutDatasetsThatItsJobDoesNotUse) {
+    AgentHello hello = make_agent_hello();
+    hello.datasets = {{"train", "d1"}, {"else", "d9"}};
+    const SessionId session = bench.attach(hello);
+    ReportBody report = make_agent_report(1);
+    report.datasets.push_back(report.datasets[0]);
+    report.datasets[1].name = "else";
+    report.datasets[1].dataset_uid = "d9";
+    ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
+    ASSERT_EQ(believable().size(), 1U);
+    ASSERT_EQ(believable()[0].datasets.size(), 1U);
+    EXPECT_EQ(believable()[0].datasets[0].dataset_uid, "d1");
+}
+
+TEST_F(GatherTest, TheClusterHasEveryJobWithItsPodsAndReports) {
+    bench.put(bench.cache.nodes(), make_ready_node("node-1"));
+    const SessionId session = bench.attach(make_agent_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    const ClusterView view = gather_cluster(bench.cache, bench.registry, {}, 60);
+    ASSERT_EQ(view.jobs.size(), 1U);
+    EXPECT_EQ(view.jobs[0].pool.name, "nvme");
+    EXPECT_EQ(view.jobs[0].pods.size(), 1U);
+    EXPECT_EQ(view.reports.size(), 1U);
+    EXPECT_EQ(view.nodes.size(), 1U);
+}
+
+}  // namespace
+}  // namespace stoker::control

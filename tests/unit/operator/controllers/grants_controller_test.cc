@@ -1,0 +1,108 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/controllers/grants/controller.h"
+#include "tests/support/controller_bench.h"
+#include "tests/unit/operator/controllers/make_objects.h"
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct GrantsControllerTest : ::testing::Test {
+    GrantsControllerTest() {
+        bench.put(bench.cache.datasets(), make_digits());
+        bench.put(bench.cache.pools(), make_nvme());
+        bench.put(bench.cache.nodes(), make_ready_node("node-1"));
+        bench.put(bench.cache.pods(), make_running_pod());
+        bench.put(bench.cache.training_jobs(), make_running_job());
+        session = *bench.registry.attach(
+            make_agent_hello(),
+            {[this](const std::vector<AgentGrant>& grants) {
+                 sent.insert(sent.end(), grants.begin(), grants.end());
+             },
+             [] {}},
+            bench.now());
+    }
+
+    // Long enough after the last decision.
+    void decide() {
+        bench.clock.advance(seconds{1});
+        ASSERT_TRUE(controller.reconcile());
+    }
+
+    test::ControllerBench bench;
+    SessionId session;
+    std::vector<AgentGrant> sent;
+    std::vector<std::string> woken;
+    AllocationBoard board;
+    GrantsController controller{
+        bench.cache,
+        bench.registry,
+        board,
+        bench.clock,
+        60,
+        {[this](const ObjectKey& job) { woken.push_back("job " + job.name); },
+         [this](const ObjectKey& quota) { woken.push_back("quota " + quota.name); },
+         [this](const ObjectKey& pool) { woken.push_back("pool " + pool.name); }}};
+};
+
+TEST_F(GrantsControllerTest, SendsWhatItDecidesAndWakesWhoIsConcerned) {
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    decide();
+    ASSERT_EQ(sent.size(), 1U);
+    EXPECT_EQ(sent[0].node, "node-1");
+    EXPECT_EQ(sent[0].dataset_uid, "d1");
+    EXPECT_GE(sent[0].resident_bytes, Bytes{100'000});
+    EXPECT_THAT(woken, ElementsAre("job mnist", "pool nvme"));
+    EXPECT_EQ(board.get()->granted_in("nvme"), sent[0].resident_bytes);
+}
+
+TEST_F(GrantsControllerTest, TheSameDecisionWakesNobody) {
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    decide();
+    decide();
+    woken.clear();
+    sent.clear();
+    decide();
+    EXPECT_THAT(woken, IsEmpty());
+    EXPECT_THAT(sent, IsEmpty());
+}
+
+TEST_F(GrantsControllerTest, RepeatsAGrantAfterAThirdOfItsTime) {
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    decide();
+    sent.clear();
+    bench.clock.advance(seconds{20});
+    decide();
+    EXPECT_EQ(sent.size(), 1U);
+}
+
+TEST_F(GrantsControllerTest, DecidesAtMostOnceASecond) {
+    decide();
+    bench.clock.advance(milliseconds{300});
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    const Result<Reconciled> next = controller.reconcile();
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->requeue_after, milliseconds{700});
+}
+
+TEST_F(GrantsControllerTest, AJobThatEndedIsGrantedNothing) {
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    decide();
+    TrainingJob ended = make_running_job();
+    set_condition(
+        ended.status.conditions,
+        {"Complete", ConditionStatus::kTrue, 1, bench.clock.wall_now(), "Complete", ""});
+    bench.put(bench.cache.training_jobs(), ended);
+    decide();
+    EXPECT_THAT(board.get()->plan.grants, IsEmpty());
+    EXPECT_EQ(board.get()->granted_in("nvme"), Bytes::zero());
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <string>
+
+#include "operator/agents/report_rules.h"
+#include "operator/api/cache_pool.h"
+#include "operator/api/dataset.h"
+#include "operator/api/node.h"
+#include "operator/api/pod.h"
+#include "operator/api/training_job.h"
+#include "operator/core/build_job.h"
+
+// One job "mnist" on one Dataset, one pool and one node, as the API server would show them. A test
+// changes what matters to it.
+namespace stoker::control {
+
+inline TrainingJob make_running_job() {
+    TrainingJob job;
+    job.meta.ns = "ml";
+    job.meta.name = "mnist";
+    job.meta.uid = "j1";
+    job.meta.generation = 1;
+    job.spec.trainer.image = "trainer:1";
+    JobDataset dataset;
+    dataset.name = "train";
+    dataset.dataset_ref = "digits";
+    job.spec.datasets = {dataset};
+    job.status.attempt = 1;
+    return job;
+}
+
+inline Dataset make_digits() {
+    Dataset dataset;
+    dataset.meta.ns = "ml";
+    dataset.meta.name = "digits";
+    dataset.meta.uid = "d1";
+    dataset.meta.generation = 1;
+    DatasetSource source;
+    source.storage_uri = "s3://bucket/digits";
+    dataset.spec.sources = {source};
+    return dataset;
+}
+
+inline CachePool make_nvme() {
+    CachePool pool;
+    pool.meta.name = "nvme";
+    pool.meta.uid = "p1";
+    pool.spec.host_path = "/var/lib/stoker";
+    pool.spec.capacity_per_node = gib(1);
+    return pool;
+}
+
+inline Node make_ready_node(const std::string& name) {
+    Node node;
+    node.meta.name = name;
+    node.meta.uid = name + "-uid";
+    node.boot_id = "boot-1";
+    node.ready = true;
+    return node;
+}
+
+// Of the job above, attempt 1, as its Job controller shows it.
+inline Job make_child_job() {
+    Job job;
+    job.meta.ns = "ml";
+    job.meta.name = "mnist-a1";
+    job.meta.uid = "b1";
+    job.meta.labels = {{std::string{kJobLabel}, "mnist"}, {std::string{kAttemptLabel}, "1"}};
+    job.meta.owners = {{"stoker.dev/v1alpha1", "TrainingJob", "mnist", "j1", true}};
+    job.active = 1;
+    job.ready = 1;
+    return job;
+}
+
+inline Pod make_running_pod(const std::string& node = "node-1") {
+    Pod pod;
+    pod.meta.ns = "ml";
+    pod.meta.name = "mnist-a1-0-x";
+    pod.meta.uid = "pod-uid";
+    pod.meta.labels = {
+        {std::string{kJobLabel}, "mnist"}, {"batch.kubernetes.io/job-name", "mnist-a1"}};
+    pod.node_name = node;
+    pod.phase = PodPhase::kRunning;
+    pod.ready = true;
+    return pod;
+}
+
+inline AgentHello make_agent_hello() {
+    AgentHello hello;
+    hello.namespace_name = "ml";
+    hello.pod = "mnist-a1-0-x";
+    hello.node = "node-1";
+    hello.training_job = "mnist";
+    hello.training_job_uid = "j1";
+    hello.version = "test";
+    hello.datasets = {{"train", "d1"}};
+    return hello;
+}
+
+// 100 samples are listed, 60 of them on the node.
+inline ReportBody make_agent_report(std::uint64_t sequence) {
+    ReportBody report;
+    report.sequence = sequence;
+    DatasetReport dataset;
+    dataset.name = "train";
+    dataset.dataset_uid = "d1";
+    dataset.leader = true;
+    dataset.manifest_state = ManifestState::kReady;
+    dataset.revision = "0123456789abcdef";
+    dataset.samples = 100;
+    dataset.total_bytes = Bytes{100'000};
+    dataset.resident_bytes = Bytes{60'000};
+    dataset.resident_samples = 60;
+    report.datasets = {dataset};
+    return report;
+}
+
+}  // namespace stoker::control

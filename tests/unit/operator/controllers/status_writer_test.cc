@@ -1,0 +1,86 @@
+#include "operator/controllers/status_writer.h"
+
+#include <gtest/gtest.h>
+
+#include "operator/api/dataset.h"
+#include "tests/support/controller_bench.h"
+#include "tests/unit/operator/controllers/make_objects.h"
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::seconds;
+
+struct StatusWriterTest : ::testing::Test {
+    // `dataset` with one more cached byte than `before`: progress, nothing else.
+    static Dataset grown(Dataset dataset) {
+        ++dataset.status.cached_bytes;
+        return dataset;
+    }
+
+    static Dataset judged(Dataset dataset, const std::string& reason) {
+        set_condition(
+            dataset.status.conditions,
+            {"Ready", ConditionStatus::kTrue, 1, WallTime{}, reason, "message"});
+        return dataset;
+    }
+
+    StatusOutcome write(const Dataset& before, const Dataset& after, bool urgent = false) {
+        return writer.write(before, after, urgent)->outcome;
+    }
+
+    test::ControllerBench bench;
+    StatusWriter writer{bench.client, kinds::kDatasets, bench.clock};
+    const Dataset dataset = make_digits();
+};
+
+TEST_F(StatusWriterTest, WritesOnlyWhatDiffers) {
+    EXPECT_EQ(write(dataset, dataset), StatusOutcome::kUnchanged);
+    EXPECT_TRUE(bench.client.calls.empty());
+    EXPECT_EQ(write(dataset, grown(dataset)), StatusOutcome::kWritten);
+    ASSERT_EQ(bench.client.calls.size(), 1U);
+    EXPECT_EQ(bench.client.calls[0].verb, "apply_status");
+    EXPECT_NE(bench.client.calls[0].body.find("\"uid\":\"d1\""), std::string::npos);
+}
+
+TEST_F(StatusWriterTest, PostponesProgressButNotJudgements) {
+    const Dataset first = grown(dataset);
+    ASSERT_EQ(write(dataset, first), StatusOutcome::kWritten);
+    bench.clock.advance(seconds{2});
+    const Result<StatusWrite> later = writer.write(first, grown(first), false);
+    EXPECT_EQ(later->outcome, StatusOutcome::kPostponed);
+    EXPECT_EQ(later->again_after, seconds{3});
+    EXPECT_EQ(write(first, judged(first, "Listed")), StatusOutcome::kWritten);
+    EXPECT_EQ(write(first, grown(first), true), StatusOutcome::kWritten);
+    bench.clock.advance(seconds{5});
+    EXPECT_EQ(write(first, grown(first)), StatusOutcome::kWritten);
+}
+
+TEST_F(StatusWriterTest, AnObjectThatIsGoneIsNoError) {
+    bench.client.failure = Error{ErrorCode::kNotFound, "gone"};
+    EXPECT_EQ(write(dataset, grown(dataset)), StatusOutcome::kGone);
+    bench.client.failure = Error{ErrorCode::kConflict, "another uid"};
+    EXPECT_EQ(write(dataset, grown(dataset)), StatusOutcome::kGone);
+    bench.client.failure = Error{ErrorCode::kUnavailable, "away"};
+    EXPECT_FALSE(writer.write(dataset, grown(dataset), false));
+}
+
+TEST_F(StatusWriterTest, KnowsWhetherTheCacheShowsItsOwnWrite) {
+    auto& informer = bench.cache.datasets();
+    bench.put(informer, dataset);
+    EXPECT_TRUE(writer.has_seen_own_write(informer.store(), dataset.meta.key()));
+    ASSERT_EQ(write(dataset, grown(dataset)), StatusOutcome::kWritten);
+    EXPECT_FALSE(writer.has_seen_own_write(informer.store(), dataset.meta.key()));
+    bench.catch_up(informer);
+    EXPECT_TRUE(writer.has_seen_own_write(informer.store(), dataset.meta.key()));
+}
+
+TEST_F(StatusWriterTest, DoesNotWaitForABlindCacheForEver) {
+    bench.put(bench.cache.datasets(), dataset);
+    ASSERT_EQ(write(dataset, grown(dataset)), StatusOutcome::kWritten);
+    bench.clock.advance(seconds{31});
+    EXPECT_TRUE(writer.has_seen_own_write(bench.cache.datasets().store(), dataset.meta.key()));
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,175 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/controllers/trainingjob/controller.h"
+#include "tests/support/controller_bench.h"
+#include "tests/unit/operator/controllers/make_objects.h"
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::seconds;
+using ::testing::HasSubstr;
+
+struct TrainingJobControllerTest : ::testing::Test {
+    TrainingJobControllerTest() {
+        bench.put(bench.cache.datasets(), make_digits());
+        bench.put(bench.cache.pools(), make_nvme());
+        bench.put(bench.cache.nodes(), make_ready_node("node-1"));
+    }
+
+    void run_its_pods() {
+        bench.put(bench.cache.jobs(), make_child_job());
+        bench.put(bench.cache.pods(), make_running_pod());
+    }
+
+    // Reconciles and lets the cache see what was written.
+    TrainingJob reconcile() {
+        bench.client.calls.clear();
+        EXPECT_TRUE(controller.reconcile(key, {}));
+        TrainingJob job = bench.cache.training_jobs().store().get(key)->value;
+        for (const test::FakeApiClient::Call& call : bench.client.calls) {
+            if (call.verb == "apply_status") {
+                job.status = parse_training_job(call.body)->status;
+            }
+        }
+        bench.put(bench.cache.training_jobs(), job);
+        bench.catch_up(bench.cache.training_jobs());
+        bench.catch_up(bench.cache.jobs());
+        return job;
+    }
+
+    static std::string condition(const TrainingJob& job, const std::string& type) {
+        const Condition* found = find_condition(job.status.conditions, type);
+        return found == nullptr ? "" : std::string{to_string(found->status)} + " " + found->reason;
+    }
+
+    [[nodiscard]] std::vector<std::string> verbs() const {
+        std::vector<std::string> result;
+        for (const test::FakeApiClient::Call& call : bench.client.calls) {
+            result.push_back(call.verb + " " + call.plural);
+        }
+        return result;
+    }
+
+    // Without a connection: what is recorded stays queued.
+    class NoTransport final : public ApiTransport {
+    public:
+        Result<ApiResponse> call(const ApiRequest&, Duration, std::stop_token) override {
+            return fail(ErrorCode::kUnavailable, "no server here");
+        }
+
+        Result<ApiStreamEnd> stream(
+            const ApiRequest&, Duration, const ApiStreamSink&, std::stop_token) override {
+            return fail(ErrorCode::kUnavailable, "no server here");
+        }
+    };
+
+    const ObjectKey key{"ml", "mnist"};
+    test::ControllerBench bench;
+    NoTransport transport;
+    EventRecorder events{transport, {}, bench.clock, 1};
+    AllocationBoard board;
+    TrainingJobController controller{
+        {bench.cache, bench.registry, board, bench.client, events, bench.clock}, {}};
+};
+
+TEST_F(TrainingJobControllerTest, WritesTheStatusBeforeItActs) {
+    TrainingJob fresh = make_running_job();
+    fresh.status = {};
+    bench.put(bench.cache.training_jobs(), fresh);
+    reconcile();
+    EXPECT_THAT(
+        verbs(),
+        ::testing::ElementsAre("apply_status trainingjobs", "create services", "create jobs"));
+}
+
+TEST_F(TrainingJobControllerTest, DoesNotActWhenTheStatusCannotBeWritten) {
+    TrainingJob fresh = make_running_job();
+    fresh.status = {};
+    bench.put(bench.cache.training_jobs(), fresh);
+    bench.client.failure = Error{ErrorCode::kUnavailable, "away"};
+    EXPECT_FALSE(controller.reconcile(key, {}));
+    EXPECT_THAT(verbs(), ::testing::ElementsAre("apply_status trainingjobs"));
+}
+
+TEST_F(TrainingJobControllerTest, DoesNotMakeAJobTwiceWhileTheCacheIsBehind) {
+    TrainingJob fresh = make_running_job();
+    fresh.status = {};
+    bench.put(bench.cache.training_jobs(), fresh);
+    ASSERT_TRUE(controller.reconcile(key, {}));
+    const std::size_t before = bench.client.calls.size();
+    const Result<Reconciled> next = controller.reconcile(key, {});
+    EXPECT_EQ(bench.client.calls.size(), before);
+    EXPECT_TRUE(next->requeue_after.has_value());
+}
+
+TEST_F(TrainingJobControllerTest, SaysUnknownAfterAMinuteOfSilenceAndKeepsTheNumbers) {
+    bench.put(bench.cache.training_jobs(), make_running_job());
+    run_its_pods();
+    const SessionId session = bench.attach(make_agent_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    reconcile();
+    const TrainingJob before = reconcile();
+    EXPECT_EQ(condition(before, "DataReady"), "True Listed");
+    ASSERT_TRUE(before.status.cache.has_value());
+    bench.clock.advance(seconds{61});
+    const TrainingJob after = reconcile();
+    EXPECT_EQ(condition(after, "DataReady"), "Unknown NodesSilent");
+    EXPECT_EQ(condition(after, "CacheAllocated"), "Unknown NodesSilent");
+    EXPECT_EQ(after.status.cache->used_bytes, 60'000);
+    EXPECT_EQ(after.status.cache->sampled_at, before.status.cache->sampled_at);
+}
+
+TEST_F(TrainingJobControllerTest, WaitsALittleForThePodsOfAFailedJob) {
+    bench.put(bench.cache.training_jobs(), make_running_job());
+    run_its_pods();
+    reconcile();
+    Job failed = make_child_job();
+    failed.end = JobEnd{false, "BackoffLimitExceeded", "over", bench.clock.wall_now()};
+    bench.put(bench.cache.jobs(), failed);
+    reconcile();
+    EXPECT_EQ(bench.client.count("remove"), 0U);
+    Pod pod = make_running_pod();
+    pod.phase = PodPhase::kFailed;
+    pod.disruption = "EvictionByEvictionAPI";
+    bench.put(bench.cache.pods(), pod);
+    // An eviction costs no restart.
+    EXPECT_EQ(reconcile().status.restarts, 0);
+    EXPECT_EQ(bench.client.count("remove"), 1U);
+}
+
+TEST_F(TrainingJobControllerTest, DoesNotWaitForPodsThatNeverShow) {
+    bench.put(bench.cache.training_jobs(), make_running_job());
+    run_its_pods();
+    reconcile();
+    Job failed = make_child_job();
+    failed.end = JobEnd{false, "BackoffLimitExceeded", "over", bench.clock.wall_now()};
+    bench.put(bench.cache.jobs(), failed);
+    bench.clock.advance(seconds{6});
+    EXPECT_EQ(reconcile().status.restarts, 1);
+}
+
+TEST_F(TrainingJobControllerTest, TellsWhatTheApiServerRefusesInTheNextRound) {
+    TrainingJob job = make_running_job();
+    bench.put(bench.cache.training_jobs(), job);
+    bench.put(bench.cache.services(), [] {
+        ObjectMeta service;
+        service.ns = "ml";
+        service.name = "mnist-ranks";
+        service.labels = {{std::string{kJobLabel}, "mnist"}};
+        service.owners = {{"stoker.dev/v1alpha1", "TrainingJob", "mnist", "j1", true}};
+        return service;
+    }());
+    reconcile();
+    bench.client.failure = Error{ErrorCode::kInvalidArgument, "spec.template: no such volume"};
+    const Result<Reconciled> refused = controller.reconcile(key, {});
+    ASSERT_TRUE(refused);
+    bench.client.failure.reset();
+    const TrainingJob after = reconcile();
+    EXPECT_THAT(
+        find_condition(after.status.conditions, "Finished")->message, HasSubstr("no such volume"));
+}
+
+}  // namespace
+}  // namespace stoker::control
