@@ -125,10 +125,11 @@ CLUSTER_RULES = {
     ("stoker.dev", "cachequotas/status"): {"get", "patch"},
     ("stoker.dev", "trainingjobs/finalizers"): {"update"},
     ("batch", "jobs"): {"get", "list", "watch", "create", "patch", "delete"},
-    ("", "services"): {"get", "list", "watch", "create", "patch", "delete"},
+    ("", "services"): {"get", "list", "watch", "create"},
     ("", "pods"): {"get", "list", "watch"},
     ("", "nodes"): {"get", "list", "watch"},
     ("events.k8s.io", "events"): {"create", "patch"},
+    ("", "events"): {"list"},
     ("authentication.k8s.io", "tokenreviews"): {"create"},
 }
 OWN_NAMESPACE_RULES = {

@@ -1,0 +1,94 @@
+// The C++ spelling of the local protocol against tests/contract/golden/protocol.json;
+// protocol_golden_test.py checks the same vectors in Python.
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <cpprest/json.h>
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "proto/local/protocol.h"
+
+namespace stoker::local {
+namespace {
+
+struct Vector {
+    std::uint64_t request_id = 0;
+    std::string frame;  // hex
+};
+
+std::map<std::string, Vector> read_vectors() {
+    std::ifstream file{STOKER_GOLDEN_DIR "/protocol.json"};
+    std::map<std::string, Vector> vectors;
+    const auto document = web::json::value::parse(file);
+    for (const auto& item : document.at("vectors").as_array()) {
+        vectors[item.at("name").as_string()] = {
+            std::stoull(item.at("request_id").as_string()), item.at("frame").as_string()};
+    }
+    return vectors;
+}
+
+std::string to_hex(const std::vector<std::byte>& bytes) {
+    std::string hex;
+    for (const std::byte byte : bytes) {
+        hex += fmt::format("{:02x}", static_cast<unsigned>(byte));
+    }
+    return hex;
+}
+
+std::map<std::string, Message> messages() {
+    return {
+        {"hello", Hello{kProtocolVersion, true, 77, 3, 8, 0xABCD, "train", "stoker-python/0.1.0"}},
+        {"hello with nothing to say", Hello{}},
+        {"welcome", Welcome{kProtocolVersion, 0x1122334455667788, 5000, "/stoker/node/abc"}},
+        {"listing", Listing{123456}},
+        {"error", ErrorReply{1, "no dataset 'träin'"}},
+        {"fetch", Fetch{{1, 2, UINT64_MAX}}},
+        {"fetch of nothing", Fetch{}},
+        {"fetched",
+         Fetched{
+             {FetchStatus::kReady, FetchStatus::kReadAtOrigin, FetchStatus::kOriginError},
+             "GET a/1: 404"}},
+        {"plan", Plan{4, 5000, 17}},
+        {"planned", Planned{}},
+        {"consumed", Consumed{4, {9, 8}}},
+        {"report", Report{1, 2, 3, 4, 5, 6, 7, 8}},
+    };
+}
+
+TEST(LocalProtocolGolden, EveryVectorHasAMessageHere) {
+    const auto known = messages();
+    for (const auto& [name, vector] : read_vectors()) {
+        EXPECT_TRUE(known.contains(name)) << name;
+    }
+    EXPECT_EQ(read_vectors().size(), known.size());
+}
+
+TEST(LocalProtocolGolden, MessagesEncodeToTheirFrames) {
+    const auto vectors = read_vectors();
+    for (const auto& [name, message] : messages()) {
+        const Vector& vector = vectors.at(name);
+        EXPECT_EQ(to_hex(encode_frame(message, vector.request_id)), vector.frame) << name;
+    }
+}
+
+TEST(LocalProtocolGolden, FramesDecodeToTheirMessages) {
+    const auto vectors = read_vectors();
+    for (const auto& [name, message] : messages()) {
+        SCOPED_TRACE(name);
+        const std::string& hex = vectors.at(name).frame;
+        std::vector<std::byte> frame;
+        for (std::size_t at = 0; at < hex.size(); at += 2) {
+            frame.push_back(static_cast<std::byte>(std::stoul(hex.substr(at, 2), nullptr, 16)));
+        }
+        const auto header = decode_frame_header(frame).value();
+        EXPECT_EQ(header.request_id, vectors.at(name).request_id);
+        const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
+        EXPECT_EQ(decode_payload(header.type, payload).value(), message);
+    }
+}
+
+}  // namespace
+}  // namespace stoker::local

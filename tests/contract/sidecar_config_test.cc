@@ -1,0 +1,85 @@
+// What the operator writes into STOKER_SIDECAR_CONFIG is what the sidecar reads, key by key.
+
+#include "sidecar/config/sidecar_config.h"
+
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "operator/api/sidecar_config.h"
+
+namespace stoker {
+namespace {
+
+control::SidecarConfig written() {
+    control::SidecarConfig config;
+    config.socket = "/stoker/run/stoker.sock";
+    config.window_bytes = mib(256);
+    config.reserved_free_percent = 5;
+    config.http_listen = "[::]:9455";
+    config.control_endpoint = "stoker-control.stoker-system.svc:9443";
+    config.control_token_file = "/stoker/token/token";
+    config.training_job = "resnet";
+    config.training_job_uid = "uid-1";
+    config.datasets = {
+        {"train",
+         "uid-2",
+         "/stoker/node/train",
+         {"s3://bucket/a b/ü%", "http://s3:9000", "eu-west-1", false, "/stoker/credentials/train"}},
+        {"val", "uid-3", "/stoker/node/val", {"file:///stoker/origin/val/d", "", "", false, ""}}};
+    return config;
+}
+
+Result<sidecar::SidecarConfig> read(const control::SidecarConfig& config) {
+    return sidecar::parse_sidecar_config(
+        control::to_json(config),
+        [](const char* name) -> std::optional<std::string> { return "$" + std::string{name}; });
+}
+
+TEST(SidecarConfigContract, IsReadAsItWasMeant) {
+    const Result<sidecar::SidecarConfig> config = read(written());
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->socket_path, "/stoker/run/stoker.sock");
+    EXPECT_EQ(config->http_listen, "[::]:9455");
+    EXPECT_EQ(config->control.endpoint, "stoker-control.stoker-system.svc:9443");
+    EXPECT_EQ(config->control.token_file, "/stoker/token/token");
+    EXPECT_EQ(config->job.training_job, "resnet");
+    EXPECT_EQ(config->job.training_job_uid, "uid-1");
+    ASSERT_EQ(config->datasets.size(), 2U);
+    const sidecar::DatasetConfig& train = config->datasets[0];
+    EXPECT_EQ(train.name, "train");
+    EXPECT_EQ(train.uid, "uid-2");
+    EXPECT_EQ(train.directory, "/stoker/node/train");
+    EXPECT_EQ(train.client_directory, "/stoker/node/train");
+    EXPECT_EQ(train.window_bytes, mib(256));
+    EXPECT_DOUBLE_EQ(train.reserved_free, 0.05);
+    EXPECT_EQ(train.source.uri, "s3://bucket/a b/ü%");
+    EXPECT_EQ(train.source.endpoint, "http://s3:9000");
+    EXPECT_EQ(train.source.region, "eu-west-1");
+    EXPECT_FALSE(train.source.path_style);
+    EXPECT_EQ(train.source.credentials_directory, "/stoker/credentials/train");
+    EXPECT_EQ(config->datasets[1].source.uri, "file:///stoker/origin/val/d");
+    EXPECT_EQ(config->datasets[1].source.region, "us-east-1");
+}
+
+// A sidecar with an endpoint keeps nothing new before the operator's first word, whatever the
+// settings say.
+TEST(SidecarConfigContract, LeavesGrantsToTheOperator) {
+    const Result<sidecar::SidecarConfig> config = read(written());
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_FALSE(config->control.endpoint.empty());
+    EXPECT_TRUE(config->datasets.at(0).grant_bytes.is_unlimited());
+}
+
+TEST(SidecarConfigContract, LeavesThePodsIdentityToTheEnvironment) {
+    const Result<sidecar::SidecarConfig> config = read(written());
+    ASSERT_TRUE(config);
+    EXPECT_EQ(config->job.pod_namespace, "$POD_NAMESPACE");
+    EXPECT_EQ(config->job.pod, "$POD_NAME");
+    EXPECT_EQ(config->job.node, "$NODE_NAME");
+    EXPECT_EQ(config->control.ca_pem, "$STOKER_CONTROL_CA");
+}
+
+}  // namespace
+}  // namespace stoker

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "operator/agents/agent_registry.h"
+#include "operator/controllers/cluster_cache.h"
+#include "operator/kube/transport.h"
+#include "tests/support/fake_api_client.h"
+#include "tests/support/manual_clock.h"
+
+namespace stoker::test {
+
+// What a controller needs, without a server: a cache that the test fills, a client that remembers,
+// time by hand. The watches never run. Not thread-safe.
+class ControllerBench {
+public:
+    ControllerBench()
+        : cache(
+              [](const std::string&) { return std::make_unique<NoTransport>(); },
+              "stoker-system",
+              clock,
+              1) {}
+
+    // As a watch does when the server says it.
+    template <class T>
+    void put(control::Informer<T>& informer, const T& value) {
+        const control::ObjectMeta& meta = meta_of(value);
+        auto stored = std::make_shared<control::Stored<T>>();
+        stored->key = meta.key();
+        stored->uid = meta.uid;
+        stored->resource_version = std::to_string(++version_);
+        stored->value = value;
+        informer.store().upsert(std::move(stored));
+    }
+
+    // The cache has caught up with everything that the client wrote.
+    template <class T>
+    void catch_up(control::Informer<T>& informer) {
+        informer.store().advance(std::to_string(client.version));
+    }
+
+    // A sidecar of that pod attaches to the registry; grants to it are dropped.
+    control::SessionId attach(const control::AgentHello& hello) {
+        return *registry.attach(hello, {[](const auto&) {}, [] {}}, now());
+    }
+
+    [[nodiscard]] control::Moment now() const { return {clock.now(), clock.wall_now()}; }
+
+    testing::ManualClock clock;
+    FakeApiClient client;
+    control::AgentRegistry registry{{}, nullptr};
+    control::ClusterCache cache;
+
+private:
+    class NoTransport final : public control::ApiTransport {
+    public:
+        Result<control::ApiResponse> call(
+            const control::ApiRequest&, Duration, std::stop_token) override {
+            return fail(ErrorCode::kUnavailable, "no server here");
+        }
+
+        Result<control::ApiStreamEnd> stream(
+            const control::ApiRequest&,
+            Duration,
+            const control::ApiStreamSink&,
+            std::stop_token) override {
+            return fail(ErrorCode::kUnavailable, "no server here");
+        }
+    };
+
+    template <class T>
+    static const control::ObjectMeta& meta_of(const T& value) {
+        return value.meta;
+    }
+
+    static const control::ObjectMeta& meta_of(const control::ObjectMeta& meta) { return meta; }
+
+    std::uint64_t version_ = 100;
+};
+
+}  // namespace stoker::test

@@ -1,0 +1,50 @@
+#include "tests/support/dataset.h"
+
+#include <fmt/core.h>
+
+namespace stoker::test {
+
+namespace {
+
+std::vector<std::byte> manifest_of(
+    const std::vector<std::uint64_t>& sizes, std::uint64_t revision) {
+    std::vector<domain::ListedObject> objects;
+    objects.reserve(sizes.size());
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        objects.push_back(
+            {fmt::format("class{}/{:08}.bin", i % 10, i),
+             sizes[i],
+             fmt::format("etag{}", revision)});
+    }
+    // Keys sort by class first, so sizes move with their keys; only the manifest says which id has
+    // which size.
+    return domain::encode_manifest(std::move(objects)).value();
+}
+
+}  // namespace
+
+Dataset::Dataset(std::vector<std::uint64_t> sizes, std::uint64_t revision)
+    : bytes_(manifest_of(sizes, revision)),
+      view_(domain::ManifestView::open(bytes_).value()),
+      revision_(revision) {}
+
+Dataset Dataset::random(
+    std::uint64_t count, std::uint64_t size_max, std::uint64_t seed, std::uint64_t revision) {
+    Prng luck{seed};
+    std::vector<std::uint64_t> sizes;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        sizes.push_back(luck.below(size_max + 1));
+    }
+    return Dataset{std::move(sizes), revision};
+}
+
+std::vector<std::byte> Dataset::payload(domain::SampleId sample) const {
+    Prng bytes{sample.value() * 0x10001 + revision_};
+    std::vector<std::byte> out(view_.size_bytes(sample));
+    for (std::byte& byte : out) {
+        byte = static_cast<std::byte>(bytes());
+    }
+    return out;
+}
+
+}  // namespace stoker::test

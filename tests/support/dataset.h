@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/base/prng.h"
+#include "common/domain/manifest.h"
+
+namespace stoker::test {
+
+// A made-up dataset whose bytes follow from the sample id, so that any reader can tell right from
+// wrong. `revision` changes the ETags and the payloads, and so the revision id.
+class Dataset {
+public:
+    explicit Dataset(std::vector<std::uint64_t> sizes, std::uint64_t revision = 1);
+
+    // `count` samples with sizes from 0 to `size_max`, drawn from `seed`.
+    static Dataset random(
+        std::uint64_t count,
+        std::uint64_t size_max,
+        std::uint64_t seed,
+        std::uint64_t revision = 1);
+
+    [[nodiscard]] const domain::ManifestView& manifest() const { return view_; }
+
+    [[nodiscard]] const std::vector<std::byte>& manifest_bytes() const { return bytes_; }
+
+    [[nodiscard]] std::vector<std::byte> payload(domain::SampleId sample) const;
+
+private:
+    std::vector<std::byte> bytes_;
+    domain::ManifestView view_;
+    std::uint64_t revision_;
+};
+
+}  // namespace stoker::test

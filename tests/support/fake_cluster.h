@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "operator/api/condition.h"
+#include "operator/api/job.h"
+#include "operator/api/training_job.h"
+#include "operator/kube/json.h"
+#include "operator/kube/resource_kind.h"
+#include "tests/support/api_server/server.h"
+
+namespace stoker::test {
+
+// A cluster as far as the operator sees one: the fake API server, and a test that plays kubelet,
+// scheduler and Job controller by hand. Everything of users lives in namespace "ml", the operator
+// in "stoker-system". Thread-safe as the server is.
+class FakeCluster {
+public:
+    FakeCluster();
+
+    ApiServer& api() { return api_; }
+
+    // What users apply; `spec` is JSON.
+    void add(const control::ResourceKind& kind, const std::string& name, const std::string& spec);
+    void change(
+        const control::ResourceKind& kind, const std::string& name, const std::string& patch);
+    void remove(const control::ResourceKind& kind, const std::string& name);
+
+    void add_node(const std::string& name);
+    void add_pool(const std::string& name, const std::string& capacity);
+    // A Dataset of objects at S3; returns its uid.
+    std::string add_dataset(const std::string& name);
+    // A job on dataset "digits" with `nodes` ranks; `more` is JSON fields of the spec, each with a
+    // comma in front.
+    void add_training_job(const std::string& name, int nodes = 1, const std::string& more = "");
+
+    // As the Job controller, scheduler and kubelet: one running pod for each rank of that Job, all
+    // on `node`.
+    void run_pods(const std::string& job, const std::string& node);
+    // "<job>-<rank>-x"
+    static std::string pod_name(const std::string& job, int rank);
+    // All pods succeeded, or one failed with `exit_code` and the Job with it.
+    void finish(const std::string& job, int exit_code);
+    // As somebody whose finalizer keeps a deleted object until let_go().
+    void hold(const control::ResourceKind& kind, const std::string& name);
+    void let_go(const control::ResourceKind& kind, const std::string& name);
+    // The pods that prepare nodes do their work.
+    void finish_prepare_pods();
+    [[nodiscard]] std::size_t prepare_pod_count();
+    // An Event of the Job controller about that Job.
+    void add_event(const std::string& job, const std::string& reason, const std::string& message);
+    // Reasons of the Events that the operator wrote about that TrainingJob.
+    std::set<std::string> operator_events(const std::string& training_job);
+    // A token as the kubelet projects it into that pod.
+    void add_token(const std::string& token, const std::string& pod, const std::string& node);
+
+    [[nodiscard]] std::optional<control::Json> find(
+        const control::ResourceKind& kind, const std::string& name);
+    [[nodiscard]] std::string uid_of(const control::ResourceKind& kind, const std::string& name);
+    [[nodiscard]] control::TrainingJob training_job(const std::string& name);
+    [[nodiscard]] std::vector<std::string> names(const control::ResourceKind& kind);
+
+    // "True Granted", or "" when there is no such condition.
+    std::string condition(
+        const control::ResourceKind& kind, const std::string& name, const std::string& type);
+    std::string message(
+        const control::ResourceKind& kind, const std::string& name, const std::string& type);
+
+private:
+    void set_status(
+        const control::ResourceKind& kind,
+        const control::ObjectKey& key,
+        const std::string& status);
+
+    ApiServer api_;
+};
+
+// "ml" for namespaced kinds, nothing for the others.
+control::ObjectKey key_of(const control::ResourceKind& kind, const std::string& name);
+
+}  // namespace stoker::test

@@ -1,0 +1,133 @@
+#include "tests/support/fake_origin.h"
+
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace stoker::test {
+
+using sidecar::OriginBytes;
+using sidecar::OriginFetch;
+
+FakeOrigin::FakeOrigin(const Dataset& dataset)
+    : dataset_(dataset) {
+    for (std::uint64_t id = 0; id < dataset.manifest().sample_count(); ++id) {
+        ids_.emplace(dataset.manifest().sample(domain::SampleId{id}).key, id);
+    }
+    thread_ = std::thread{[this] { run(); }};
+}
+
+FakeOrigin::~FakeOrigin() {
+    {
+        const std::lock_guard lock{mutex_};
+        stopping_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+    for (const Job& job : jobs_) {
+        job.done(fail(ErrorCode::kCancelled, "the origin goes away"));
+    }
+}
+
+Result<std::vector<domain::ListedObject>> FakeOrigin::list(
+    const std::function<void(std::uint64_t)>& progress, std::stop_token /*stop*/) {
+    ++listings_;
+    const std::lock_guard lock{mutex_};
+    if (failure_) {
+        return fail(*failure_);
+    }
+    if (objects_) {
+        return *objects_;
+    }
+    std::vector<domain::ListedObject> objects;
+    for (const auto& [key, id] : ids_) {
+        const auto info = dataset_.manifest().sample(domain::SampleId{id});
+        objects.push_back({key, info.size_bytes, std::string{info.etag}});
+    }
+    progress(objects.size());
+    return objects;
+}
+
+void FakeOrigin::fetch(OriginFetch request, std::function<void(Result<OriginBytes>)> done) {
+    ++fetches_;
+    {
+        const std::lock_guard lock{mutex_};
+        ++fetches_by_key_[request.key];
+        jobs_.push_back({std::move(request), std::move(done)});
+    }
+    wake_.notify_one();
+}
+
+void FakeOrigin::fail_with(std::optional<Error> error) {
+    const std::lock_guard lock{mutex_};
+    failure_ = std::move(error);
+}
+
+void FakeOrigin::fail_key(const std::string& key, const Error& error) {
+    const std::lock_guard lock{mutex_};
+    bad_keys_[key] = error;
+}
+
+void FakeOrigin::hold() {
+    const std::lock_guard lock{mutex_};
+    held_ = true;
+}
+
+void FakeOrigin::release() {
+    {
+        const std::lock_guard lock{mutex_};
+        held_ = false;
+    }
+    wake_.notify_all();
+}
+
+void FakeOrigin::list_instead(std::vector<domain::ListedObject> objects) {
+    const std::lock_guard lock{mutex_};
+    objects_ = std::move(objects);
+}
+
+std::uint64_t FakeOrigin::fetches_of(domain::SampleId sample) const {
+    const std::lock_guard lock{mutex_};
+    const auto found = fetches_by_key_.find(std::string{dataset_.manifest().sample(sample).key});
+    return found == fetches_by_key_.end() ? 0 : found->second;
+}
+
+void FakeOrigin::forget_counts() {
+    const std::lock_guard lock{mutex_};
+    fetches_ = 0;
+    listings_ = 0;
+    fetches_by_key_.clear();
+}
+
+void FakeOrigin::run() {
+    for (;;) {
+        Job job;
+        {
+            std::unique_lock lock{mutex_};
+            wake_.wait(lock, [this] { return stopping_ || (!held_ && !jobs_.empty()); });
+            if (stopping_) {
+                return;
+            }
+            job = std::move(jobs_.front());
+            jobs_.pop_front();
+        }
+        job.done(answer(job.request));
+    }
+}
+
+Result<OriginBytes> FakeOrigin::answer(const OriginFetch& request) {
+    const std::lock_guard lock{mutex_};
+    if (failure_) {
+        return fail(*failure_);
+    }
+    if (const auto bad = bad_keys_.find(request.key); bad != bad_keys_.end()) {
+        return fail(bad->second);
+    }
+    const auto id = ids_.find(request.key);
+    if (id == ids_.end()) {
+        return fail(ErrorCode::kNotFound, fmt::format("'{}' is not there", request.key));
+    }
+    return OriginBytes{dataset_.payload(domain::SampleId{id->second}), {}, 1};
+}
+
+}  // namespace stoker::test

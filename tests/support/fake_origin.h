@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/error.h"
+#include "sidecar/origin/origin.h"
+#include "tests/support/dataset.h"
+
+namespace stoker::test {
+
+// An origin in memory that serves a Dataset and misbehaves on command. Thread-safe. `dataset` must
+// outlive it.
+class FakeOrigin final : public sidecar::Origin {
+public:
+    explicit FakeOrigin(const Dataset& dataset);
+    FakeOrigin(const FakeOrigin&) = delete;
+    FakeOrigin& operator=(const FakeOrigin&) = delete;
+    ~FakeOrigin() override;
+
+    [[nodiscard]] std::string describe() const override { return "fake://dataset"; }
+
+    Result<std::vector<domain::ListedObject>> list(
+        const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override;
+
+    void fetch(sidecar::OriginFetch request, std::function<void(Result<sidecar::OriginBytes>)> done)
+        override;
+
+    // Every listing and fetch fails with this until it is taken back.
+    void fail_with(std::optional<Error> error);
+
+    // Fetches of this key fail with this.
+    void fail_key(const std::string& key, const Error& error);
+
+    // Held fetches wait in order and are counted; release() lets them go on.
+    void hold();
+    void release();
+
+    // Lists this instead of the dataset's objects.
+    void list_instead(std::vector<domain::ListedObject> objects);
+
+    [[nodiscard]] std::uint64_t listings() const { return listings_; }
+
+    // Fetches asked for, and those of one sample.
+    [[nodiscard]] std::uint64_t fetches() const { return fetches_; }
+
+    [[nodiscard]] std::uint64_t fetches_of(domain::SampleId sample) const;
+
+    void forget_counts();
+
+private:
+    struct Job {
+        sidecar::OriginFetch request;
+        std::function<void(Result<sidecar::OriginBytes>)> done;
+    };
+
+    void run();
+    Result<sidecar::OriginBytes> answer(const sidecar::OriginFetch& request);
+
+    const Dataset& dataset_;
+    std::map<std::string, std::uint64_t> ids_;
+    std::atomic<std::uint64_t> listings_{0};
+    std::atomic<std::uint64_t> fetches_{0};
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    std::deque<Job> jobs_;
+    std::map<std::string, std::uint64_t> fetches_by_key_;
+    std::map<std::string, Error> bad_keys_;
+    std::optional<Error> failure_;
+    std::optional<std::vector<domain::ListedObject>> objects_;
+    bool held_ = false;
+    bool stopping_ = false;
+    std::thread thread_;
+};
+
+}  // namespace stoker::test

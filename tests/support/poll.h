@@ -1,0 +1,23 @@
+#pragma once
+
+#include <thread>
+
+#include "common/base/clock.h"
+
+namespace stoker::test {
+
+// Waits until `condition` holds, looking every few milliseconds; false when it still does not after
+// `limit`, which is only there so that a broken test ends.
+template <class Condition>
+bool eventually(Condition&& condition, Duration limit = std::chrono::seconds{30}) {
+    const SystemClock clock;
+    for (const TimePoint until = clock.now() + limit; clock.now() < until;) {
+        if (condition()) {
+            return true;
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    }
+    return condition();
+}
+
+}  // namespace stoker::test

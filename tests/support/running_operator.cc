@@ -1,0 +1,172 @@
+#include "tests/support/running_operator.h"
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+#include "common/base/check.h"
+#include "common/http/http_client.h"
+#include "tests/support/poll.h"
+
+namespace stoker::test {
+
+namespace {
+
+std::string config_text(const RunningOperator::Options& options, const std::string& folder) {
+    return fmt::format(
+        "sidecar: {{image: 'stoker-sidecar:test'}}\n"
+        "control:\n"
+        "  listen: '127.0.0.1:0'\n"
+        "  address: 'stoker-control.stoker-system.svc:9443'\n"
+        "  certificateDirectory: '{}/tls'\n"
+        "  grantSeconds: {}\n"
+        "http: {{listen: '127.0.0.1:0'}}\n"
+        "leaderElection: {{enabled: {}, leaseDuration: 2s, renewDeadline: 1500ms, retryPeriod: "
+        "200ms}}\n",
+        folder,
+        options.grant_seconds,
+        options.leader_election);
+}
+
+std::string kubeconfig_text(const std::string& url) {
+    return fmt::format(
+        "apiVersion: v1\nkind: Config\ncurrent-context: test\n"
+        "clusters: [{{name: test, cluster: {{server: '{}'}}}}]\n"
+        "users: [{{name: test, user: {{}}}}]\n"
+        "contexts: [{{name: test, context: {{cluster: test, user: test}}}}]\n",
+        url);
+}
+
+void write_file(const std::string& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text;
+    STOKER_CHECK(file.good(), "writing a file for the operator");
+}
+
+Result<http::HttpResponse> get(std::uint16_t port, const std::string& path) {
+    const SystemClock clock;
+    const auto client = http::make_curl_client({}, clock);
+    http::HttpRequest request;
+    request.url = fmt::format("http://127.0.0.1:{}{}", port, path);
+    return (*client)->call(std::move(request));
+}
+
+}  // namespace
+
+RunningOperator::RunningOperator(const Options& options)
+    : certificates_(testing::make_certificates()) {
+    write_files(options);
+    start(options);
+}
+
+RunningOperator::~RunningOperator() {
+    if (pid_ > 0) {
+        signal(SIGKILL);
+        wait_exit();
+    }
+}
+
+void RunningOperator::write_files(const Options& options) {
+    const std::string& folder = folder_.path();
+    std::filesystem::create_directories(folder + "/tls");
+    testing::write_certificates(certificates_, folder + "/tls");
+    write_file(folder + "/operator.yaml", config_text(options, folder));
+    write_file(folder + "/kubeconfig", kubeconfig_text(options.api_server));
+}
+
+void RunningOperator::start(const Options& options) {
+    const std::string& folder = folder_.path();
+    const std::string config = "--config=" + folder + "/operator.yaml";
+    const std::string kubeconfig = "--kubeconfig=" + folder + "/kubeconfig";
+    const std::string log_file = folder + "/log";
+    const std::string pod = "POD_NAME=" + options.pod_name;
+    const std::vector<const char*> arguments{
+        STOKER_OPERATOR_PROGRAM, config.c_str(), kubeconfig.c_str(), "--log-level=debug", nullptr};
+    const std::vector<const char*> environment{pod.c_str(), "POD_NAMESPACE=stoker-system", nullptr};
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(
+        &actions, STDERR_FILENO, log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    const int failed = posix_spawn(
+        &pid_,
+        STOKER_OPERATOR_PROGRAM,
+        &actions,
+        nullptr,
+        const_cast<char* const*>(arguments.data()),
+        const_cast<char* const*>(environment.data()));
+    posix_spawn_file_actions_destroy(&actions);
+    STOKER_CHECK(failed == 0, "starting stoker-operator");
+}
+
+std::string RunningOperator::log() const {
+    std::ifstream file(folder_.path() + "/log");
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+std::uint16_t RunningOperator::logged_port(const std::string& message) const {
+    std::istringstream lines(log());
+    for (std::string line; std::getline(lines, line);) {
+        const std::size_t key = line.find("\"port\":");
+        if (line.find(message) != std::string::npos && key != std::string::npos) {
+            return static_cast<std::uint16_t>(std::stoul(line.substr(key + 7)));
+        }
+    }
+    return 0;
+}
+
+std::uint16_t RunningOperator::http_port() {
+    eventually([this] { return logged_port("serving metrics and probes") != 0; });
+    return logged_port("serving metrics and probes");
+}
+
+bool RunningOperator::wait_ready() {
+    return eventually([this] { return http_status("/readyz") == 200; });
+}
+
+std::string RunningOperator::wait_control_address() {
+    eventually([this] { return logged_port("serving sidecars") != 0; });
+    return fmt::format("localhost:{}", logged_port("serving sidecars"));
+}
+
+int RunningOperator::http_status(const std::string& path) {
+    const auto response = get(http_port(), path);
+    return response ? response->status : 0;
+}
+
+std::string RunningOperator::http_body(const std::string& path) {
+    const auto response = get(http_port(), path);
+    return response ? response->body : "";
+}
+
+void RunningOperator::signal(int number) const {
+    if (pid_ > 0) {
+        ::kill(pid_, number);
+    }
+}
+
+std::optional<int> RunningOperator::wait_exit() {
+    int status = 0;
+    const bool ended = eventually([&] { return ::waitpid(pid_, &status, WNOHANG) == pid_; });
+    if (!ended) {
+        return std::nullopt;
+    }
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::optional<int> RunningOperator::terminate() {
+    signal(SIGTERM);
+    return wait_exit();
+}
+
+}  // namespace stoker::test

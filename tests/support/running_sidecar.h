@@ -1,0 +1,46 @@
+#pragma once
+
+#include <functional>
+#include <future>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "common/base/clock.h"
+#include "common/runtime/event_loop.h"
+#include "sidecar/config/sidecar_config.h"
+#include "sidecar/device/device.h"
+#include "sidecar/service/sidecar.h"
+
+namespace stoker::test {
+
+// A Sidecar on a loop and a thread of its own. The constructor returns when it listens; the
+// destructor stops it as SIGTERM does. `device` and what the factory hands out must outlive it.
+class RunningSidecar {
+public:
+    RunningSidecar(
+        sidecar::SidecarConfig config,
+        sidecar::Device& device,
+        sidecar::OriginFactory make_origin,
+        std::string boot_id = "boot-1");
+    RunningSidecar(const RunningSidecar&) = delete;
+    RunningSidecar& operator=(const RunningSidecar&) = delete;
+    ~RunningSidecar();
+
+    // Runs `question` on the loop and gives its answer.
+    template <class Question>
+    auto ask(Question question) {
+        std::promise<decltype(question(*sidecar_))> answer;
+        loop_.post([&] { answer.set_value(question(*sidecar_)); });
+        return answer.get_future().get();
+    }
+
+private:
+    SystemClock clock_;
+    EventLoop loop_{clock_};
+    sidecar::SidecarConfig config_;
+    std::unique_ptr<sidecar::Sidecar> sidecar_;
+    std::thread thread_;
+};
+
+}  // namespace stoker::test

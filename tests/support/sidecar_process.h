@@ -1,0 +1,29 @@
+#pragma once
+
+#include <string>
+
+#include <sys/types.h>
+
+namespace stoker::test {
+
+// The real program `stoker-sidecar` in a process of its own, killed when this goes away.
+class SidecarProcess {
+public:
+    // Runs `binary --config config_path` with its log in `log_path`.
+    SidecarProcess(
+        const std::string& binary, const std::string& config_path, const std::string& log_path);
+    SidecarProcess(const SidecarProcess&) = delete;
+    SidecarProcess& operator=(const SidecarProcess&) = delete;
+    ~SidecarProcess();
+
+    // As the kernel does when memory is short.
+    void kill();
+
+    // SIGTERM, and the exit code (negative: the signal that ended it).
+    int stop();
+
+private:
+    pid_t pid_ = -1;
+};
+
+}  // namespace stoker::test
