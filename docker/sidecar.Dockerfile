@@ -1,0 +1,27 @@
+# The sidecar. From a checkout:        docker build -f docker/sidecar.Dockerfile -t stoker-sidecar .
+# Around a binary that is built already: --target prebuilt, with a folder that holds just stoker-sidecar as context.
+ARG BASE_IMAGE=debian:bookworm-slim
+
+# The same stage in both programs' files, so that builders and nodes keep it once.
+FROM ${BASE_IMAGE} AS runtime
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends ca-certificates libboost-system1.74.0 libcpprest2.10 libcurl4 \
+        libfmt9 libgrpc++1.51 libprotobuf32 liburing2 libyaml-cpp0.7 \
+    && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/apt /var/log/dpkg.log
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/stoker-sidecar"]
+
+FROM runtime AS prebuilt
+COPY stoker-sidecar /usr/local/bin/stoker-sidecar
+
+FROM ${BASE_IMAGE} AS build
+WORKDIR /src
+COPY tools/deps.sh tools/deps.sh
+RUN tools/deps.sh build
+COPY . .
+RUN cmake --preset release -DSTOKER_TESTS=OFF \
+    && cmake --build build/release --target stoker-sidecar \
+    && strip build/release/bin/stoker-sidecar
+
+FROM runtime
+COPY --from=build /src/build/release/bin/stoker-sidecar /usr/local/bin/stoker-sidecar

@@ -1,0 +1,93 @@
+#!/usr/bin/env bash
+# Installs the Debian 12 packages that Stoker needs, by group. Quick and silent when all of them are there.
+#
+# usage: tools/deps.sh [--check] GROUP...      GROUP: build, test, cluster, all
+#   --check   install nothing; print what is missing and exit 1 if anything is
+set -euo pipefail
+
+build=(g++ cmake ninja-build ccache pkg-config make git
+  libcpprest-dev libyaml-cpp-dev libgrpc++-dev protobuf-compiler protobuf-compiler-grpc
+  libcurl4-openssl-dev libssl-dev libboost-dev libboost-system-dev libexpected-dev libfmt-dev
+  liburing-dev libbenchmark-dev libgtest-dev libgmock-dev pybind11-dev python3-dev)
+test=(clang-format-14 clang-tidy-14 shellcheck yamllint redis-server libhiredis-dev
+  python3-numpy python3-pytest python3-torch python3-hypothesis python3-yaml python3-venv python3-pip)
+cluster=(etcd-server containerd runc containernetworking-plugins buildah debootstrap
+  iptables iproute2 procps util-linux mount e2fsprogs openssl curl bc gcc libc6-dev
+  python3-venv python3-pip ca-certificates)
+
+# Packages that would start a daemon. They are run by the tests, never by the machine.
+declare -A service=([etcd-server]=etcd [containerd]=containerd [redis-server]=redis-server)
+
+# Other vendors ship these programs under other package names (Docker's containerd.io holds containerd and runc).
+# Installing Debian's would remove theirs, so the program is enough.
+declare -A program=([containerd]=containerd [runc]=runc)
+
+say() { echo "deps: $*" >&2; }
+
+group() {
+  case $1 in
+    build) printf '%s\n' "${build[@]}" ;;
+    test) printf '%s\n' "${test[@]}" ;;
+    cluster) printf '%s\n' "${cluster[@]}" ;;
+    all) printf '%s\n' "${build[@]}" "${test[@]}" "${cluster[@]}" ;;
+    *) say "unknown group '$1' (build, test, cluster, all)"; exit 2 ;;
+  esac
+}
+
+missing() { # PACKAGE...: those that are neither installed nor present as a program
+  local package
+  comm -23 <(printf '%s\n' "$@" | sort -u) \
+    <(dpkg-query --show --showformat '${db:Status-Abbrev} ${Package}\n' 2>/dev/null | sed -n 's/^ii  *//p' | sort -u) |
+    while read -r package; do
+      [ -n "${program[$package]:-}" ] && command -v "${program[$package]}" >/dev/null && continue
+      echo "$package"
+    done
+}
+
+update_lists() { # registries fail now and then: a few tries, further apart each time
+  local try
+  for try in 1 2 3 4; do
+    apt-get -qq -o Acquire::Retries=3 -o APT::Update::Error-Mode=any update && return
+    say "apt-get update failed (try $try of 4)"
+    sleep $((try * 5))
+  done
+  say "could not update every package list; trying with what there is"
+}
+
+# Debian's hook for "install, but start nothing"; ours stays only while we install.
+forbid_service_start() {
+  local policy=/usr/sbin/policy-rc.d
+  [ ! -e $policy ] || return 0
+  printf '#!/bin/sh\nexit 101\n' >$policy
+  chmod +x $policy
+  # shellcheck disable=SC2064
+  trap "rm -f $policy" EXIT
+}
+
+disable_services() { # PACKAGE...: nor shall those just installed start at the next boot
+  local package
+  [ -d /run/systemd/system ] || return 0
+  for package in "$@"; do
+    [ -z "${service[$package]:-}" ] || systemctl --quiet disable "${service[$package]}.service"
+  done
+}
+
+main() {
+  local check="" wanted=() absent=() name
+  [ "${1:-}" = --check ] && { check=yes; shift; }
+  [ $# -gt 0 ] || { sed -n '2,5s/^# \{0,1\}//p' "$0"; exit 2; }
+  for name in "$@"; do mapfile -t -O ${#wanted[@]} wanted < <(group "$name"); done
+  mapfile -t absent < <(missing "${wanted[@]}")
+  [ ${#absent[@]} -gt 0 ] || return 0
+  if [ -n "$check" ]; then printf '%s\n' "${absent[@]}"; return 1; fi
+  [ "$(id -u)" = 0 ] || { say "needs root to install: ${absent[*]}"; exit 1; }
+  say "installing ${absent[*]}"
+  update_lists
+  forbid_service_start
+  DEBIAN_FRONTEND=noninteractive apt-get -qq -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 \
+    install --yes --no-install-recommends "${absent[@]}" >/dev/null
+  disable_services "${absent[@]}"
+  mapfile -t absent < <(missing "${wanted[@]}")
+  [ ${#absent[@]} = 0 ] || { say "still missing: ${absent[*]}"; exit 1; }
+}
+main "$@"
