@@ -128,6 +128,9 @@ def up():
     namespace, name = job["metadata"].get("namespace", "default"), job["metadata"]["name"]
     for item in (job, without_cache(job)):
         kube.delete("trainingjob", item["metadata"]["name"], namespace)
+    for item in items:
+        if item["kind"] == "Dataset":  # a new one begins cold, so that the first epoch shows what the cache replaces
+            kube.delete("dataset", item["metadata"]["name"], namespace)
     say(f"kubectl apply -f {EXAMPLE.relative_to(kubes.ROOT)}")
     for item in items:
         kube.apply(item)

@@ -26,7 +26,7 @@ def dataset(name="mnist", uri=f"s3://{origin.BUCKET}", endpoint=origin.PACED, **
 
 def quota(nominal, name="quota"):
     return {"apiVersion": "stoker.dev/v1alpha1", "kind": "CacheQuota", "metadata": {"name": name},
-            "spec": {"poolRef": POOL, "nominalQuota": nominal}}
+            "spec": {"poolRef": {"name": POOL}, "nominalQuota": nominal}}
 
 
 def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_policy=None, **spec):

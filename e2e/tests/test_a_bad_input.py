@@ -66,7 +66,7 @@ def test_wrong_credentials_are_told_as_the_origin_tells_them(namespace):
     namespace.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"},
                      "stringData": {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing"}},
                     jobs.dataset(), jobs.training_job("locked-out", ["--epochs", 1]))
-    dataset_condition(namespace, "InvalidAccessKeyId")
+    dataset_condition(namespace, "No user exists with the provided access key ID")
 
 
 def test_an_empty_dataset_is_an_answer_not_a_crash(namespace):

@@ -42,7 +42,7 @@ def test_a_namespace_goes_with_everything_in_it(namespace, kube):
 def test_helm_uninstall_before_the_jobs_hangs_nothing(namespace, kube):
     busy(namespace)
     kube.helm("uninstall", RELEASE, "--namespace", SYSTEM, "--wait", "--timeout", "120s")
-    assert not kube.list("pods", SYSTEM)
+    wait_until("the operator's pods to go", lambda: not kube.list("pods", SYSTEM), 60)
     kube.run("delete", "trainingjob", "--all", "-n", namespace.name, "--timeout=60s")
     wait_until("the job's objects to go by garbage collection", lambda: not kube.list("pods", namespace.name), 120)
     kube.delete("namespace", namespace.name, seconds=120)
