@@ -201,8 +201,8 @@ void Leader::upkeep() {
         const Bytes reserved{static_cast<std::uint64_t>(
             static_cast<double>(space->total.count()) * config_.reserved_free)};
         // Half as much again: a window segment is on the disk until its last sample is read.
-        const Bytes window_room = config_.window_bytes + Bytes{config_.window_bytes.count() / 2} -
-                                  usage.window_bytes;
+        const Bytes window_room =
+            config_.window_bytes + Bytes{config_.window_bytes.count() / 2} - usage.window_bytes;
         const Bytes room = space->available - reserved - window_room;
         resident_cap_ = std::max(engine_->account().resident, usage.resident_bytes + room);
     }

@@ -35,9 +35,9 @@ struct PreparationOptions {
     StoreOptions store;  // its segment sizes are chosen here
 };
 
-// Segment sizes that suit a disk of `total` bytes and a window of `window` bytes: at most the store's
-// usual ones, but never so large that a few of them are the whole disk, or the whole window, because
-// space comes back by whole segments.
+// Segment sizes that suit a disk of `total` bytes and a window of `window` bytes: at most the
+// store's usual ones, but never so large that a few of them are the whole disk, or the whole
+// window, because space comes back by whole segments.
 struct SegmentSizes {
     Bytes resident;
     Bytes window;
