@@ -64,7 +64,7 @@ wheel: ## build the Python client as a wheel into build/wheels
 
 lint: ## formatting, layers, scripts, YAML
 	tools/tidy
-	clang-format-14 --dry-run --Werror $(CXX_FILES)
+	@clang-format-14 --dry-run --Werror $(CXX_FILES)
 	shellcheck $$(git ls-files '*.sh') .ci/run
 	yamllint -s crds docs/examples charts/stoker/values.yaml charts/stoker/Chart.yaml
 
@@ -72,7 +72,7 @@ clang-tidy: build ## the static analyser over all sources (slow)
 	git ls-files '*.cc' | grep -v '^tests/fuzz' | xargs -P 2 -n 4 clang-tidy-14 -p $(BUILD) --quiet
 
 format: ## format the C++ sources
-	clang-format-14 -i $(CXX_FILES)
+	@clang-format-14 -i $(CXX_FILES)
 
 generate: ## make the generated reference pages again
 	tools/generate
