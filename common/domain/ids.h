@@ -11,6 +11,9 @@ namespace stoker::domain {
 // Dense, 0..N-1 within one revision of a dataset. The order is the bytewise order of the keys.
 using SampleId = Strong<std::uint64_t, struct SampleIdTag>;
 
+// The same in 32 bits, for plans and tables that hold many: a manifest has fewer than 2^32 samples.
+using SampleIndex = std::uint32_t;
+
 // Names one segment file in a node directory. Never reused there, so it also names the bytes.
 using SegmentSeq = Strong<std::uint32_t, struct SegmentSeqTag>;
 

@@ -9,9 +9,7 @@
 
 namespace stoker::sidecar {
 
-// Ids are dense and a manifest holds fewer than 2^32 of them, so plans and tables keep them in 32
-// bits.
-using SampleIndex = std::uint32_t;
+using domain::SampleIndex;
 
 constexpr SampleIndex index_of(domain::SampleId sample) {
     return static_cast<SampleIndex>(sample.value());

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/domain/ids.h"
+
+// What a job reads next, under each sampling contract. A sampler is the pure mind behind one job on
+// one node directory: it decides an order and sees what is stored, but neither fetches nor stores.
+// The sidecar's leader and `stoker simulate` run the same ones.
+namespace stoker::sidecar {
+
+using domain::SampleIndex;
+
+// One sample handed to the trainer. Its label and bytes are those of `served`, always.
+struct Draw {
+    enum class Kind : std::uint8_t {
+        kPlain,        // served == requested, and nothing more to say of it
+        kImportant,    // an H-request: read from the cache or the origin, never substituted
+        kUnimportant,  // an L-request that got the sample it asked for
+        kSubstituted,  // an L-request, or a near-duplicate's, that got another sample
+        kRepeated,  // read before in this epoch by this job (with-replacement draws, replication)
+    };
+
+    SampleIndex requested = 0;
+    SampleIndex served = 0;
+    Kind kind = Kind::kPlain;
+
+    bool operator==(const Draw&) const = default;
+};
+
+// What one rank got in one epoch. requested = distinct + repeated (both of the served ids);
+// `skipped` counts the samples of the rank's share that the contract left out.
+struct EpochReport {
+    std::uint64_t epoch = 0;
+    std::uint64_t requested = 0;
+    std::uint64_t distinct = 0;
+    std::uint64_t repeated = 0;
+    std::uint64_t substituted = 0;
+    std::uint64_t skipped = 0;
+    std::uint64_t losses_used = 0;
+    std::uint64_t losses_ignored = 0;  // NaN, infinite, unknown id, wrong length
+
+    bool operator==(const EpochReport&) const = default;
+};
+
+// The ranks of a job. All ranks of a job make the same choices from the same seed, so that shares
+// fit together without a word between nodes; `local_ranks` are those that this node serves.
+struct World {
+    std::uint32_t ranks = 1;
+    std::vector<std::uint32_t> local_ranks = {0};
+};
+
+// Not thread-safe. Deterministic: equal seeds and equal calls give equal draws.
+class Sampler {
+public:
+    virtual ~Sampler() = default;
+
+    // What is readable on this node now, residents and window alike.
+    virtual void on_stored(SampleIndex sample) = 0;
+    virtual void on_gone(SampleIndex sample) = 0;
+
+    // `rank` begins `epoch`; a global rank, one of the world's local ones. Ranks of a job may be at
+    // different epochs. Beginning the current epoch again restarts it; `skip` draws are drawn and
+    // forgotten (a resume in mid-epoch).
+    virtual void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) = 0;
+
+    // Appends at most `count` draws; fewer: the rank's epoch has ended.
+    virtual void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) = 0;
+
+    // Samples that draw() will probably give next, soonest first, for prefetching. May be wrong.
+    virtual void foresee(
+        std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const = 0;
+
+    // Per-sample training losses by served id; any length, any value: what cannot be used is
+    // counted and ignored. Contracts without importance ignore all.
+    virtual void on_losses(
+        std::uint32_t rank,
+        std::span<const SampleIndex> samples,
+        std::span<const float> losses) = 0;
+
+    [[nodiscard]] virtual EpochReport report(std::uint32_t rank) const = 0;
+
+    // Relative importance by sample, 0..1: rank_j(i)/N (RIV, algorithms of iCACHE multi-job).
+    // Empty: this contract knows no importance. Valid until the next call.
+    [[nodiscard]] virtual std::span<const float> relative_importance() const = 0;
+
+    // Small state for a checkpoint (no per-sample maps beyond what `restore` needs), and back.
+    [[nodiscard]] virtual std::string snapshot() const = 0;
+    virtual bool restore(std::string_view snapshot) = 0;
+};
+
+}  // namespace stoker::sidecar
