@@ -33,6 +33,7 @@ DatasetNode::~DatasetNode() {
 }
 
 void DatasetNode::attach(Session& session) {
+    streams_[session.id()] = session.hello().stream;
     if (role_ == Role::kLeading) {
         leader_->attach(session);
         return;
@@ -62,7 +63,7 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
             *report);  // ours, whoever leads: the operator hears of a job from its own sidecar
         return;
     }
-    note_progress(*message);
+    note_progress(session, *message);
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
         relay->second->on_request(std::move(frame));
@@ -72,6 +73,11 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
 }
 
 void DatasetNode::detach(Session& session) {
+    const std::uint64_t stream = session.hello().stream;
+    streams_.erase(session.id());
+    if (std::ranges::none_of(streams_, [&](const auto& entry) { return entry.second == stream; })) {
+        progress_.erase(stream);
+    }
     if (relays_.erase(session.id()) == 0 && leader_ != nullptr) {
         leader_->detach(session);
     }
@@ -195,13 +201,27 @@ void DatasetNode::on_report(const local::Report& report) {
     job_.compute_ns += report.compute_ns;
 }
 
-void DatasetNode::note_progress(const local::Message& message) {
+void DatasetNode::note_progress(const Session& session, const local::Message& message) {
     if (const auto* plan = std::get_if<local::Plan>(&message)) {
-        job_.epoch_samples = plan->sample_count;
-        job_.epoch_position = plan->start;
-    } else if (const auto* consumed = std::get_if<local::Consumed>(&message)) {
-        job_.epoch_position += consumed->samples.size();
+        progress_[session.hello().stream] = {plan->sample_count, plan->start};
+        return;
     }
+    const auto found = progress_.find(session.hello().stream);
+    if (const auto* consumed = std::get_if<local::Consumed>(&message);
+        consumed != nullptr && found != progress_.end()) {
+        Progress& progress = found->second;
+        progress.position =
+            std::min(progress.position + consumed->samples.size(), progress.samples);
+    }
+}
+
+JobTotals DatasetNode::job() const {
+    JobTotals job = job_;
+    for (const auto& [stream, progress] : progress_) {
+        job.epoch_samples += progress.samples;
+        job.epoch_position += progress.position;
+    }
+    return job;
 }
 
 // At once after a leader's death, but not in a tight circle when somebody there keeps hanging up.

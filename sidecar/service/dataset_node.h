@@ -23,8 +23,8 @@ struct JobTotals {
     std::uint64_t origin_samples = 0;
     std::uint64_t wait_ns = 0;
     std::uint64_t compute_ns = 0;
-    std::uint64_t epoch_samples = 0;   // length of the last plan
-    std::uint64_t epoch_position = 0;  // read of it
+    std::uint64_t epoch_samples = 0;   // length of the present plans of all streams
+    std::uint64_t epoch_position = 0;  // read of them
 
     bool operator==(const JobTotals&) const = default;
 };
@@ -60,7 +60,7 @@ public:
     // Can samples be had, from us or through the leader?
     [[nodiscard]] bool is_serving() const;
 
-    [[nodiscard]] const JobTotals& job() const { return job_; }
+    [[nodiscard]] JobTotals job() const;
 
     // Why nobody can lead here, or empty.
     [[nodiscard]] const std::string& error() const { return error_; }
@@ -78,7 +78,7 @@ private:
     void lead(DirectoryLock lock);
     void follow();
     void on_report(const local::Report& report);
-    void note_progress(const local::Message& message);
+    void note_progress(const Session& session, const local::Message& message);
     void on_lost();
     [[nodiscard]] std::string leader_socket() const;
     [[nodiscard]] std::string client_directory() const;
@@ -89,7 +89,15 @@ private:
     EngineGrant grant_;
     Role role_ = Role::kSeeking;
     std::string error_;
+
+    struct Progress {
+        std::uint64_t samples = 0;
+        std::uint64_t position = 0;
+    };
+
     JobTotals job_;
+    std::map<ConnectionId, std::uint64_t> streams_;  // of the sessions that have one
+    std::map<std::uint64_t, Progress> progress_;     // by stream
     TimerId seek_timer_{};
     std::optional<TimePoint> lost_at_;  // when a leader's connection ended last
     std::optional<DirectoryLock> lock_;

@@ -32,8 +32,9 @@ struct Frame {
 // Callbacks may send, pause and close; they must not destroy the socket (post that).
 class FrameSocket {
 public:
+    // Less than the protocol allows: a thousand connections must not cost more than we have.
     struct Limits {
-        std::uint32_t payload_bytes_max = local::kFramePayloadBytesMax;
+        std::uint32_t payload_bytes_max = 1U << 20U;
         std::size_t backlog_bytes_max = std::size_t{32} << 20U;
     };
 

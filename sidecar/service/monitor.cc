@@ -209,7 +209,7 @@ LinkReport link_report(const Sidecar& sidecar) {
     LinkTrainer& trainer = report.trainer;
     for (const auto& node : sidecar.nodes()) {
         report.datasets.push_back(link_dataset(*node));
-        const JobTotals& job = node->job();
+        const JobTotals job = node->job();
         trainer.epoch = std::max(trainer.epoch, job.epoch);
         trainer.samples += job.samples;
         trainer.bytes += Bytes{job.bytes};

@@ -1,5 +1,6 @@
 #include "sidecar/service/relay.h"
 
+#include <algorithm>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -22,7 +23,7 @@ UniqueFd duplicate(const UniqueFd& fd) {
 }
 
 constexpr std::size_t kIdsPerRead = std::size_t{64} << 10U;
-constexpr std::size_t kConsumedMax = local::kFramePayloadBytesMax / sizeof(std::uint64_t) / 2;
+constexpr std::size_t kIdsPerFrame = 100'000;  // a frame below the sessions' limit
 
 // Moves the plan's start behind what was read without a gap; gives what was read beyond it. A memfd
 // that does not hold what the plan says is the leader's to refuse.
@@ -55,7 +56,7 @@ std::vector<std::uint64_t> skip_read(
     std::vector<std::uint64_t> beyond;
     for (const std::uint64_t sample : consumed) {
         const auto found = counts.find(sample);
-        if (found->second > 0 && beyond.size() < kConsumedMax) {
+        if (found->second > 0) {
             --found->second;
             beyond.push_back(sample);
         }
@@ -93,11 +94,17 @@ std::vector<ReplayLog::Recorded> ReplayLog::frames() const {
     std::vector<Recorded> frames;
     if (plan_) {
         local::Plan plan = plan_->plan;
-        std::vector<std::uint64_t> beyond = skip_read(plan, plan_->memfd, consumed_);
+        const std::vector<std::uint64_t> beyond = skip_read(plan, plan_->memfd, consumed_);
         frames.push_back({local::encode_frame(plan, plan_->request_id), duplicate(plan_->memfd)});
-        if (!beyond.empty()) {
+        for (std::size_t at = 0; at < beyond.size(); at += kIdsPerFrame) {
+            const auto begin = beyond.begin() + static_cast<std::ptrdiff_t>(at);
+            const auto count = std::min(kIdsPerFrame, beyond.size() - at);
             frames.push_back(
-                {local::encode_frame(local::Consumed{plan.epoch, std::move(beyond)}, 0), {}});
+                {local::encode_frame(
+                     local::Consumed{
+                         plan.epoch, {begin, begin + static_cast<std::ptrdiff_t>(count)}},
+                     0),
+                 {}});
         }
     }
     for (const auto& [id, bytes] : pending_) {

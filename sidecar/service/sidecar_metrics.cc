@@ -87,7 +87,7 @@ void SidecarMetrics::update(const DatasetNode& node) {
     if (leading) {
         update_leader(name, node.leader()->status());
     }
-    const JobTotals& job = node.job();
+    const JobTotals job = node.job();
     grow(trainer_samples_, {name, "cache"}, job.samples - job.origin_samples);
     grow(trainer_samples_, {name, "origin"}, job.origin_samples);
     grow(trainer_bytes_, {name}, job.bytes);

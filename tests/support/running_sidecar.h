@@ -35,6 +35,8 @@ public:
         return answer.get_future().get();
     }
 
+    [[nodiscard]] EventLoop& loop() { return loop_; }
+
 private:
     SystemClock clock_;
     EventLoop loop_{clock_};
