@@ -41,9 +41,9 @@ struct RecoveryReport {
     std::uint64_t segments_dropped = 0;  // another version, another revision, damaged header
     std::uint64_t samples_kept = 0;
     std::uint64_t samples_dropped = 0;  // torn tail, or wrong checksum where it had to be verified
-    bool verified_checksums =
-        false;                      // after a reboot: every segment not known to be synced was read
-    bool after_clean_stop = false;  // the last leader ended with close()
+    bool verified_checksums = false;    // every segment not known to be synced was read: after a
+                                        // reboot, or when table or state file were lost
+    bool after_clean_stop = false;      // the last leader ended with close()
 };
 
 struct StoreUsage {
@@ -105,7 +105,8 @@ public:
     // nothing left to do.
     virtual Result<bool> compact(Bytes budget) = 0;
 
-    // Seals open segments, syncs, writes state.json with clean = true. Called on an orderly stop.
+    // Seals open segments, syncs, writes the state file with clean = true. Called on an orderly
+    // stop.
     virtual Status close() = 0;
 };
 

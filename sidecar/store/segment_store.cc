@@ -103,30 +103,34 @@ Result<Residency> SegmentStore::put(const Incoming& incoming) {
     }
     const Slot slot = *std::move(reserved);
     shared->in_flight.emplace(incoming.sample, incoming.replaces);
+    const Status stored = write_record(shared, incoming, slot);
+    shared->in_flight.erase(incoming.sample);
+    settled_.notify_all();
+    tidy_up(shared);
+    if (!stored.has_value()) {
+        return fail(stored.error());
+    }
+    const domain::SegmentHeader& header = slot.writer->header();
+    return Residency{header.segment_class, header.seq, slot.record_offset};
+}
 
+// Writes with the lock let go, and waits until it is known what has become of the record: that may
+// take as long as the writes before it.
+Status SegmentStore::write_record(Locked& shared, const Incoming& incoming, const Slot& slot) {
     shared.native().unlock();
-    const Status written =
+    Status written =
         slot.writer->write(slot.record_offset, incoming.sample, incoming.payload, incoming.crc32c);
     shared.native().lock();
-
     complete(*shared, *slot.writer, slot.record_offset, written.has_value());
     settled_.notify_all();
     settled_.wait(shared.native(), [&] {
         return slot.writer->is_committed(slot.record_offset) ||
                slot.writer->is_failed(slot.record_offset);
     });
-    shared->in_flight.erase(incoming.sample);
-    settled_.notify_all();
-    const bool committed = slot.writer->is_committed(slot.record_offset);
-    tidy_up(shared);
-    if (!written.has_value()) {
-        return fail(written.error());
-    }
-    if (!committed) {
+    if (written.has_value() && !slot.writer->is_committed(slot.record_offset)) {
         return fail(ErrorCode::kUnavailable, "an earlier record of the segment was not written");
     }
-    return Residency{
-        slot.writer->header().segment_class, slot.writer->header().seq, slot.record_offset};
+    return written;
 }
 
 // The place where the sample is when there is nothing (more) to write: absent if it was dropped

@@ -91,6 +91,7 @@ private:
 
     Result<domain::Residency> put(const Incoming& incoming);
     [[nodiscard]] std::optional<domain::Residency> settled_already(const Incoming& incoming) const;
+    Status write_record(Locked& shared, const Incoming& incoming, const Slot& slot);
     Result<Slot> reserve(Shared& shared, const Incoming& incoming);
     Result<WriterPtr> open_segment(
         Shared& shared, const Incoming& incoming, std::uint64_t capacity_bytes);
