@@ -32,13 +32,13 @@ def wait_until(what, holds):
 class Origin:
     """A folder with `count` files in a few class folders; `payloads[key]` is what is in them."""
 
-    def __init__(self, root, count=200, classes=("cat", "dog", "ant")):
+    def __init__(self, root, count=200, size_max=400, classes=("cat", "dog", "ant")):
         self.root = root
         self.payloads = {}
         prng = random.Random(SEED)
         for number in range(count):
             key = f"{classes[number % len(classes)]}/{number:04}.bin"
-            self.payloads[key] = prng.randbytes(prng.randrange(1, 400))
+            self.payloads[key] = prng.randbytes(prng.randrange(1, size_max))
             path = root / key
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(self.payloads[key])

@@ -1,0 +1,172 @@
+"""The client with the real stoker-sidecar, over a folder as origin."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import warnings
+
+import pytest
+import stoker
+import stoker.torch
+import torch.utils.data
+from conftest import BUILD, Origin, wait_until
+
+
+class RealSidecar:
+    """stoker-sidecar with one dataset, "train"; several may share one node directory."""
+
+    def __init__(self, folder, origin, name="s", **dataset):
+        self.socket = folder / f"{name}.sock"
+        self.node = folder / "node"
+        self.node.mkdir(exist_ok=True)
+        self.settings = folder / f"{name}.yaml"
+        dataset = {"name": "train", "origin": {"uri": origin.uri}, "directory": str(self.node), "reservedFree": 0.001,
+                   **dataset}
+        self.settings.write_text(json.dumps({"socket": str(self.socket), "datasets": [dataset]}))
+        self.log = folder / f"{name}.log"
+        self.process = None
+
+    def start(self):
+        self.socket.unlink(missing_ok=True)
+        with open(self.log, "ab") as log:
+            command = [str(BUILD / "bin" / "stoker-sidecar"), "--config", str(self.settings)]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        wait_until("the socket of the sidecar", lambda: self.socket.exists() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.log.read_text()
+        return self
+
+    def stop(self, with_signal=signal.SIGKILL):
+        if self.process is not None:
+            self.process.send_signal(with_signal)
+            self.process.wait()
+            self.process = None
+
+    def open(self, **options):
+        return stoker.open("train", socket=str(self.socket), **options)
+
+
+@pytest.fixture
+def run(tmp_path, origin, monkeypatch):
+    """Makes sidecars that are gone when the test ends."""
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri}}))
+    with contextlib.ExitStack() as stack:
+        def make(of=origin, **settings):
+            sidecar = RealSidecar(tmp_path, of, **settings)
+            stack.callback(sidecar.stop)
+            return sidecar.start()
+        yield make
+
+
+def raw(view):
+    return bytes(view)
+
+
+def read_epoch(origin, samples, epoch, workers=0):
+    """One epoch by the torch classes; every sample exactly once, with the right bytes, in the sampler's order."""
+    dataset = stoker.torch.Dataset(samples, decode=raw)
+    sampler = stoker.torch.Sampler(dataset, 1, 0, seed=3)
+    sampler.set_epoch(epoch)
+    loader = stoker.torch.DataLoader(dataset, batch_size=16, sampler=sampler, num_workers=workers, collate_fn=list)
+    got = [data for batch in loader for data, _ in batch]
+    assert got == [origin.payloads[origin.keys[index]] for index in sampler.order()]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_cold_epoch_goes_through_the_sidecar_and_the_next_needs_nobody(origin, run, workers):
+    sidecar = run()
+    with sidecar.open() as samples:
+        read_epoch(origin, samples, 0, workers)
+        sidecar.stop()  # residents are served by the files alone
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            read_epoch(origin, samples, 1)
+        assert samples.stats()["origin_samples"] == 0
+
+
+def test_its_manifest_is_what_the_client_alone_would_list(origin, run):
+    with stoker.open(origin.uri) as alone, run().open() as samples:
+        assert samples.revision == alone.revision
+        assert [s.etag for s in samples.fetch(range(200))] == [s.etag for s in alone.fetch(range(200))]
+
+
+def test_epochs_stream_through_a_window_that_holds_a_tenth(tmp_path, run):
+    big = Origin(tmp_path / "big", count=300, size_max=80_000)
+    assert sum(map(len, big.payloads.values())) > 10 << 20
+    sidecar = run(of=big, grant="0", window="1Mi")
+    with sidecar.open() as samples:
+        for epoch in range(3):
+            read_epoch(big, samples, epoch)
+        assert samples.stats()["samples"] == 900
+        assert samples.stats()["origin_samples"] == 0
+
+
+def test_a_sidecar_that_is_killed_and_started_again_in_mid_epoch_costs_no_sample(origin, run):
+    sidecar = run()
+    with sidecar.open() as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dataset = stoker.torch.Dataset(samples, decode=raw)
+        sampler = stoker.torch.Sampler(dataset, 1, 0, seed=3)
+        loader = torch.utils.data.DataLoader(dataset, batch_size=10, sampler=sampler, collate_fn=list)
+        got = []
+        for number, batch in enumerate(loader):
+            got += [data for data, _ in batch]
+            if number == 5:
+                sidecar.stop()
+            if number == 8:
+                sidecar.start()
+        assert got == [origin.payloads[origin.keys[index]] for index in sampler.order()]
+        wait_until("the client to attach again", lambda: samples.fetch([0]) and samples.stats()["attached"] == 2)
+        before = samples.stats()["origin_samples"]
+        read_epoch(origin, samples, 1)
+        assert samples.stats()["origin_samples"] == before
+
+
+def test_a_follower_leads_when_the_leader_is_killed_and_its_trainer_hears_nothing(origin, run):
+    leader, follower = run(name="leader"), run(name="follower")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with follower.open() as samples:
+            for sample in samples.fetch(range(60)):
+                assert bytes(sample) == origin.payloads[sample.key]
+            leader.stop()
+            for at in range(60, 200, 20):
+                for sample in samples.fetch(range(at, at + 20)):
+                    assert bytes(sample) == origin.payloads[sample.key]
+            assert samples.stats()["attached"] == 1
+
+
+def damage(segment, payload):
+    """Flips a bit of the payload where it stands in the file; False: it is not in there."""
+    with open(segment, "r+b") as file:
+        at = file.read().find(payload)
+        if at >= 0:
+            file.seek(at)
+            file.write(bytes([payload[0] ^ 1]))
+    return at >= 0
+
+
+def test_a_bit_that_flipped_on_the_disk_is_mended_and_never_served(origin, run):
+    sidecar = run()
+    with sidecar.open() as samples:
+        samples.fetch(range(200))
+    victim = max(origin.payloads.values(), key=len)
+    id = origin.keys.index(next(key for key, payload in origin.payloads.items() if payload == victim))
+    damaged = [damage(segment, victim) for segment in (sidecar.node / "segments").iterdir()]
+    assert damaged.count(True) == 1
+    with sidecar.open() as samples:
+        assert bytes(samples[id]) == victim
+        stats = samples.stats()
+        assert stats["corrupt"] >= 1 and stats["node_samples"] == 1
+
+
+def test_the_plan_is_fetched_ahead_of_need(origin, run):
+    sidecar = run()
+    with sidecar.open() as samples:
+        samples.set_plan(0, list(range(200)))
+        def is_all_there():
+            _, missing = samples._reader.read(range(200))
+            return not missing
+        wait_until("the sidecar to fetch what nobody has asked for", is_all_there)
+    assert os.listdir(sidecar.node / "segments")
