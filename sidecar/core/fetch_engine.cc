@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "common/base/check.h"
+#include "sidecar/core/eviction/never_evict.h"
 
 namespace stoker::sidecar {
 
@@ -42,10 +43,14 @@ bool is_final(ErrorCode code) {
 }  // namespace
 
 FetchEngine::FetchEngine(
-    const domain::ManifestView& manifest, EngineLimits limits, EngineGrant grant)
+    const domain::ManifestView& manifest,
+    EngineLimits limits,
+    EngineGrant grant,
+    std::unique_ptr<EvictionPolicy> eviction)
     : limits_(limits),
       grant_(grant),
       table_(manifest),
+      eviction_(eviction != nullptr ? std::move(eviction) : std::make_unique<NeverEvict>()),
       resident_gate_(limits.store_gate),
       window_gate_(limits.store_gate),
       origin_gate_(limits.origin_gate),
@@ -53,7 +58,9 @@ FetchEngine::FetchEngine(
 
 void FetchEngine::adopt(SampleIndex sample, SegmentClass segment_class) {
     table_.adopt(sample, segment_class);
-    if (segment_class == SegmentClass::kWindow) {
+    if (segment_class == SegmentClass::kResident) {
+        eviction_->on_resident(sample, table_.record_bytes(sample));
+    } else {
         table_.at(sample).spare = true;
         spares_.push_back(sample);
     }
@@ -120,6 +127,11 @@ Effects FetchEngine::on_consumed(
     const bool leave_cache = table_.account().resident > limits_.page_cache;
     for (const SampleIndex sample : samples) {
         SampleRecord& record = table_.at(sample);
+        const bool hit = record.state == SampleState::kStored &&
+                         record.segment_class == SegmentClass::kResident && !record.doomed &&
+                         !record.fresh;
+        record.fresh = false;
+        eviction_->on_read(sample, hit);
         if (current && stream->plan->read(sample)) {
             --record.needs;
         }
@@ -204,6 +216,7 @@ Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
 Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now) {
     SampleRecord& record = table_.at(sample);
     gate_of(record.segment_class).on_abandoned();
+    forget_resident(sample);
     table_.abandon(sample);
     ++counters_.origin_failures;
     last_origin_error_ = error.message;
@@ -235,6 +248,7 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
 Effects FetchEngine::on_store_failed(SampleIndex sample, const Error& error, TimePoint now) {
     gate_of(table_.at(sample).segment_class).on_failure(now);
     origin_gate_.on_success();
+    forget_resident(sample);
     table_.abandon(sample);
     ++counters_.store_failures;
     last_store_error_ = error.message;
@@ -252,6 +266,7 @@ Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now)
         return pump(now);
     }
     ++counters_.corrupt_samples;
+    forget_resident(sample);
     table_.remove(sample);
     streams_.rewind(sample);
     if (record.demanded) {

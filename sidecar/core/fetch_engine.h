@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "sidecar/core/admission_gate.h"
 #include "sidecar/core/byte_rate.h"
 #include "sidecar/core/demand_book.h"
+#include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/sample_table.h"
 #include "sidecar/core/stream_plan.h"
 #include "sidecar/core/stream_set.h"
@@ -73,6 +75,7 @@ struct EngineCounters {
     std::uint64_t dropped_window_samples = 0;    // after everybody had read them
     std::uint64_t evicted_window_samples = 0;    // before that, to make room
     std::uint64_t dropped_resident_samples = 0;  // because the grant shrank
+    std::uint64_t evicted_resident_samples = 0;  // because the policy preferred others
 
     bool operator==(const EngineCounters&) const = default;
 };
@@ -87,15 +90,20 @@ struct EngineCounters {
 // as nobody needs or holds it, and before that only to make room for a demand (the one that is
 // needed last goes first), or when it is needed later than anything prefetched.
 //
-// Admission is never-evict (CoorDL, section 4.1): what comes first stays while the grant lasts,
-// which keeps a uniform subset of a randomly ordered epoch, so w of the dataset resident costs
-// exactly (1-w)N fetches an epoch.
+// A sample becomes resident while the grant has room, or when the eviction policy names residents
+// that are worth less; else it passes through the window. Residents go to make room only while no
+// client holds or waits for them and no plan needs them within what was prefetched already, so that
+// an eviction never undoes a prefetch. Without a policy nothing is evicted (NeverEvict).
 //
 // Not thread-safe: one owner. `manifest` must outlive it. Ids in events must be below its sample
 // count.
 class FetchEngine {
 public:
-    FetchEngine(const domain::ManifestView& manifest, EngineLimits limits, EngineGrant grant);
+    FetchEngine(
+        const domain::ManifestView& manifest,
+        EngineLimits limits,
+        EngineGrant grant,
+        std::unique_ptr<EvictionPolicy> eviction = nullptr);
 
     // What the store found when it opened; before any other event. open() ends this.
     void adopt(SampleIndex sample, domain::SegmentClass segment_class);
@@ -161,12 +169,18 @@ public:
 
     [[nodiscard]] const SampleRecord& sample(SampleIndex sample) const { return table_.at(sample); }
 
+    // For those who feed it with more than reads (importance). Never nullptr.
+    [[nodiscard]] EvictionPolicy& eviction() { return *eviction_; }
+
 private:
     enum class Verdict : std::uint8_t { kResident, kWindow, kFull, kShut, kNever };
 
     // Where may the sample go now? Evicts nothing.
     [[nodiscard]] Verdict judge(SampleIndex sample, TimePoint now) const;
     Verdict judge_with_room(SampleIndex sample, TimePoint now, bool demanded);
+    bool make_resident_room(SampleIndex sample, TimePoint now);
+    [[nodiscard]] bool is_granted(TimePoint now) const;
+    [[nodiscard]] bool may_leave(SampleIndex sample) const;
     bool evict_one(bool demanded);
     [[nodiscard]] bool may_evict(SampleIndex sample) const;
     [[nodiscard]] bool fits_memory(SampleIndex sample) const;
@@ -182,6 +196,7 @@ private:
     void release_plan(const StreamPlan& plan);
     void consider(SampleIndex sample);
     void drop(SampleIndex sample);
+    void forget_resident(SampleIndex sample);
     void enforce_grant();
     void sweep_adopted(TimePoint now);
 
@@ -194,6 +209,7 @@ private:
     EngineLimits limits_;
     EngineGrant grant_;
     SampleTable table_;
+    std::unique_ptr<EvictionPolicy> eviction_;  // knows what counts against the grant
     StreamSet streams_;
     DemandBook book_;
     std::map<ConnectionId, std::optional<StreamId>> stream_of_;

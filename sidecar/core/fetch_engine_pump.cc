@@ -1,9 +1,7 @@
-// The half of FetchEngine that chooses: what is fetched next, where it goes, and what has to leave
-// for it.
+// The part of FetchEngine that chooses what is fetched next.
 #include <algorithm>
 #include <utility>
 
-#include "common/base/prng.h"
 #include "sidecar/core/fetch_engine.h"
 
 namespace stoker::sidecar {
@@ -14,16 +12,9 @@ namespace {
 
 // Positions that one event may look at, so that an epoch of residents cannot hold up the loop.
 constexpr std::uint32_t kScanStepsMax = 32768;
-constexpr std::uint32_t kEvictStepsMax = 8192;
 
 // A prefetch that failed so often is left to the demand, which reports the reason.
 constexpr std::uint8_t kPrefetchFailuresMax = 3;
-
-// A fixed uniform order of samples, independent of ids and plans: who goes first when a grant
-// shrinks.
-std::uint64_t lot_of(SampleIndex sample) {
-    return Prng{sample}();
-}
 
 }  // namespace
 
@@ -107,69 +98,11 @@ void FetchEngine::start(SampleIndex sample, SegmentClass segment_class, TimePoin
     table_.start(sample, segment_class);
     origin_rate_.take(table_.payload_bytes(sample), now);
     gate_of(segment_class).on_start();
+    if (segment_class == SegmentClass::kResident) {
+        eviction_->on_resident(sample, table_.record_bytes(sample));
+    }
     ++counters_.fetches;
     effects_.fetches.push_back({sample, segment_class});
-}
-
-FetchEngine::Verdict FetchEngine::judge(SampleIndex sample, TimePoint now) const {
-    if (table_.payload_bytes(sample) > limits_.memory) {
-        return Verdict::kNever;
-    }
-    const Bytes bytes = table_.record_bytes(sample);
-    const bool granted = !grant_.valid_until || now < *grant_.valid_until;
-    if (granted && resident_gate_.allows(now) &&
-        table_.account().resident + bytes <= grant_.resident_bytes) {
-        return Verdict::kResident;
-    }
-    if (bytes > limits_.window) {
-        return Verdict::kNever;
-    }
-    if (!window_gate_.allows(now)) {
-        return Verdict::kShut;
-    }
-    return table_.account().window + bytes <= limits_.window ? Verdict::kWindow : Verdict::kFull;
-}
-
-FetchEngine::Verdict FetchEngine::judge_with_room(
-    SampleIndex sample, TimePoint now, bool demanded) {
-    Verdict verdict = judge(sample, now);
-    while (verdict == Verdict::kFull && evict_one(demanded)) {
-        verdict = judge(sample, now);
-    }
-    return verdict;
-}
-
-// Drops a window sample that is needed late: a spare one, and for a demand also one that was
-// prefetched.
-bool FetchEngine::evict_one(bool demanded) {
-    while (!spares_.empty()) {
-        const SampleIndex sample = spares_.front();
-        spares_.pop_front();
-        table_.at(sample).spare = false;
-        if (may_evict(sample) && !streams_.is_near(sample)) {
-            ++counters_.evicted_window_samples;
-            drop(sample);
-            return true;
-        }
-    }
-    if (!demanded) {
-        return false;
-    }
-    std::uint32_t steps = kEvictStepsMax;
-    const auto victim =
-        streams_.farthest([this](SampleIndex sample) { return may_evict(sample); }, steps);
-    if (!victim) {
-        return false;
-    }
-    ++counters_.evicted_window_samples;
-    drop(*victim);
-    return true;
-}
-
-bool FetchEngine::may_evict(SampleIndex sample) const {
-    const SampleRecord& record = table_.at(sample);
-    return record.state == SampleState::kStored && record.segment_class == SegmentClass::kWindow &&
-           record.holds == 0 && !record.demanded && !record.verifying;
 }
 
 bool FetchEngine::fits_memory(SampleIndex sample) const {
@@ -181,70 +114,6 @@ bool FetchEngine::wants(SampleIndex sample, TimePoint now) const {
     const SampleRecord& record = table_.at(sample);
     return record.state == SampleState::kAbsent && record.failures < kPrefetchFailuresMax &&
            judge(sample, now) != Verdict::kNever;
-}
-
-// After a sample lost a need or a hold: it goes when it was the last one, or becomes a spare.
-void FetchEngine::consider(SampleIndex sample) {
-    if (table_.is_superfluous(sample)) {
-        ++(table_.at(sample).doomed ? counters_.dropped_resident_samples
-                                    : counters_.dropped_window_samples);
-        drop(sample);
-        return;
-    }
-    SampleRecord& record = table_.at(sample);
-    if (!record.spare && may_evict(sample) && !streams_.is_near(sample)) {
-        record.spare = true;
-        spares_.push_back(sample);
-    }
-}
-
-void FetchEngine::drop(SampleIndex sample) {
-    table_.remove(sample);
-    effects_.drops.push_back(sample);
-    if (table_.at(sample).needs > 0) {
-        streams_.rewind(sample);
-    }
-}
-
-// A shrunken grant takes residents by lot. Those that a client holds, or that are on their way,
-// lose only their place in the grant and go when nobody holds them any more.
-void FetchEngine::enforce_grant() {
-    if (table_.account().resident <= grant_.resident_bytes) {
-        return;
-    }
-    std::vector<std::pair<std::uint64_t, SampleIndex>> residents;
-    for (SampleIndex sample = 0; sample < table_.size(); ++sample) {
-        const SampleRecord& record = table_.at(sample);
-        if (record.segment_class == SegmentClass::kResident && !record.doomed) {
-            residents.emplace_back(lot_of(sample), sample);
-        }
-    }
-    std::ranges::sort(residents);
-    while (table_.account().resident > grant_.resident_bytes && !residents.empty()) {
-        const SampleIndex sample = residents.back().second;
-        residents.pop_back();
-        table_.doom(sample);
-        if (table_.is_superfluous(sample)) {
-            ++counters_.dropped_resident_samples;
-            table_.remove(sample);
-            effects_.drops.push_back(sample);
-        }
-    }
-    streams_.rewind_all();
-}
-
-// Window samples that an earlier leader left and that nobody has asked for since.
-void FetchEngine::sweep_adopted(TimePoint now) {
-    if (!sweep_at_ || now < *sweep_at_) {
-        return;
-    }
-    sweep_at_.reset();
-    for (SampleIndex sample = 0; sample < table_.size(); ++sample) {
-        if (table_.is_superfluous(sample)) {
-            ++counters_.dropped_window_samples;
-            drop(sample);
-        }
-    }
 }
 
 }  // namespace stoker::sidecar

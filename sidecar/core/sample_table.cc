@@ -33,6 +33,7 @@ void SampleTable::start(SampleIndex sample, SegmentClass segment_class) {
     STOKER_CHECK(record.state == SampleState::kAbsent, "at most one fetch of a sample in flight");
     record.state = SampleState::kFetching;
     record.segment_class = segment_class;
+    record.fresh = true;
     class_bytes(record) += record_bytes(sample);
     account_.in_flight += payload_bytes(sample);
     ++account_.in_flight_samples;
@@ -70,6 +71,7 @@ void SampleTable::remove(SampleIndex sample) {
     record.segment_class = SegmentClass::kAbsent;
     record.doomed = false;
     record.verifying = false;
+    record.fresh = false;
 }
 
 void SampleTable::doom(SampleIndex sample) {

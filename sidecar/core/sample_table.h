@@ -29,6 +29,7 @@ struct SampleRecord {
     bool doomed : 1 = false;     // a resident without a grant, kept only for those who hold it
     bool verifying : 1 = false;  // its checksum is being read again
     bool spare : 1 = false;      // stands in the queue of spare window samples
+    bool fresh : 1 = false;      // nobody has read it since it was fetched
 };
 
 static_assert(sizeof(SampleRecord) == 12);

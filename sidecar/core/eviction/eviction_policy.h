@@ -16,8 +16,12 @@ using domain::SampleIndex;
 // Keeps an opinion on every resident sample. It is told what became resident and what went away,
 // whoever decided that; it never drops anything itself.
 //
-// Costs: every call is O(log n) at most, amortised over the residents n. Deterministic: equal
-// histories choose equally, ties go to the lower index. Not thread-safe.
+// Order of calls for a sample that is not there: make_room() where the grant is full, on_gone() for
+// the victims, on_resident() as soon as its bytes are reserved (its payload may still be on its
+// way), and on_read() when a job has read it, kept or not.
+//
+// Costs: every call is O(log n) at most, amortised over the residents n; shrink() may be O(n log
+// n). Deterministic: equal histories choose equally, ties go to the lower index. Not thread-safe.
 class EvictionPolicy {
 public:
     virtual ~EvictionPolicy() = default;
@@ -26,13 +30,14 @@ public:
     virtual void on_resident(SampleIndex sample, Bytes bytes) = 0;
     virtual void on_gone(SampleIndex sample) = 0;
 
-    // A job asked for the sample: hit or miss.
+    // A job has read the sample. `hit`: it was resident before that read was planned or asked for.
     virtual void on_read(SampleIndex sample, bool hit) = 0;
 
     // Appends residents worth less than `incoming`, cheapest loss first, that together take at
     // least `needed` bytes, and says true; or appends nothing and says false: `incoming` is served
-    // without being kept. Nothing changes here until on_gone() is called for the victims.
-    // Residents for which `may_go` says false are passed over.
+    // without being kept. No resident is forgotten here until on_gone() is called for it.
+    // Residents for which `may_go` says false are passed over; a policy may give up after some of
+    // them, so that a full house of readers costs nobody's time.
     class MayGo {
     public:
         virtual ~MayGo() = default;
@@ -45,7 +50,8 @@ public:
         const MayGo& may_go,
         std::vector<SampleIndex>& victims) = 0;
 
-    // The residents to give up when the grant shrinks by `excess`, least valuable first.
+    // Appends the residents to give up when the grant shrinks by `excess`, least valuable first:
+    // at least so many bytes, or all there are.
     virtual void shrink(Bytes excess, std::vector<SampleIndex>& victims) = 0;
 };
 

@@ -52,11 +52,12 @@ sidecar::EngineGrant random_grant(Prng& prng, TimePoint now) {
 
 }  // namespace
 
-EngineWorld::EngineWorld(std::uint64_t seed)
+EngineWorld::EngineWorld(std::uint64_t seed, std::unique_ptr<sidecar::EvictionPolicy> eviction)
     : prng_(seed),
       dataset_(small_dataset(prng_)),
       limits_(random_limits(prng_)),
-      engine_(dataset_.manifest(), limits_, random_grant(prng_, now_)) {
+      engine_(
+          dataset_.manifest(), limits_, random_grant(prng_, now_), audited(std::move(eviction))) {
     for (SampleIndex sample = 0; sample < count(); ++sample) {
         if (chance(20)) {
             const auto segment_class = chance(70) ? SegmentClass::kResident : SegmentClass::kWindow;
@@ -70,6 +71,16 @@ EngineWorld::EngineWorld(std::uint64_t seed)
         }
     }
     apply(engine_.open(now_), true);
+}
+
+std::unique_ptr<sidecar::EvictionPolicy> EngineWorld::audited(
+    std::unique_ptr<sidecar::EvictionPolicy> eviction) {
+    if (eviction == nullptr) {
+        return nullptr;
+    }
+    auto audit = std::make_unique<AuditedPolicy>(std::move(eviction));
+    audit_ = audit.get();
+    return audit;
 }
 
 void EngineWorld::step() {
@@ -285,13 +296,20 @@ void EngineWorld::pass_time() {
 void EngineWorld::apply(const Effects& effects, bool grant_changed) {
     const bool may_drop_residents = grant_changed || doomed_before_ > Bytes::zero();
     std::uint64_t needed_drops = 0;
+    std::uint64_t resident_drops = 0;
     for (const SampleIndex sample : effects.drops) {
         const auto found = stored_.find(sample);
         ASSERT_NE(found, stored_.end()) << "drops sample " << sample << ", which is not stored";
         needed_drops += static_cast<std::uint64_t>(
             found->second.segment_class == SegmentClass::kWindow && is_needed(sample));
-        apply_drop(sample, may_drop_residents);
+        resident_drops +=
+            static_cast<std::uint64_t>(found->second.segment_class == SegmentClass::kResident);
+        apply_drop(sample);
     }
+    const std::uint64_t evicted =
+        engine_.counters().evicted_resident_samples - seen_.evicted_resident_samples;
+    EXPECT_TRUE(may_drop_residents || resident_drops == evicted) << "residents go without a reason";
+    EXPECT_TRUE(audit_ != nullptr || evicted == 0) << "evicts without a policy";
     // What somebody needs goes only to make room, and that is counted.
     EXPECT_LE(
         needed_drops, engine_.counters().evicted_window_samples - seen_.evicted_window_samples);
@@ -310,12 +328,9 @@ void EngineWorld::apply(const Effects& effects, bool grant_changed) {
     check_bytes();
 }
 
-void EngineWorld::apply_drop(SampleIndex sample, bool may_drop_residents) {
+void EngineWorld::apply_drop(SampleIndex sample) {
     EXPECT_FALSE(is_held(sample)) << "drops sample " << sample << ", which a client holds";
     EXPECT_FALSE(verifying_.contains(sample));
-    if (stored_.at(sample).segment_class == SegmentClass::kResident) {
-        EXPECT_TRUE(may_drop_residents) << "evicts resident " << sample;
-    }
     stored_.erase(sample);
 }
 
@@ -369,6 +384,9 @@ void EngineWorld::check_bytes() const {
     }
     const auto& account = engine_.account();
     EXPECT_EQ(account.resident + account.doomed, resident);
+    if (audit_ != nullptr) {
+        EXPECT_EQ(account.resident, audit_->total());
+    }
     EXPECT_EQ(account.window, window);
     EXPECT_EQ(account.in_flight, payload);
     EXPECT_EQ(account.in_flight_samples, in_flight_.size());

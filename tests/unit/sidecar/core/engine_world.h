@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "common/base/prng.h"
 #include "sidecar/core/fetch_engine.h"
 #include "tests/support/dataset.h"
+#include "tests/unit/sidecar/core/eviction/audited_policy.h"
 
 namespace stoker::test {
 
@@ -17,7 +19,8 @@ namespace stoker::test {
 // (gtest) when the engine breaks a promise.
 class EngineWorld {
 public:
-    explicit EngineWorld(std::uint64_t seed);
+    // `eviction` may be nullptr; otherwise it is audited.
+    EngineWorld(std::uint64_t seed, std::unique_ptr<sidecar::EvictionPolicy> eviction);
 
     // One random event: something that a client, the origin, the disk, the operator or the clock
     // does.
@@ -71,7 +74,9 @@ private:
 
     // What the engine wants done, and whether it may want it.
     void apply(const sidecar::Effects& effects, bool grant_changed = false);
-    void apply_drop(sidecar::SampleIndex sample, bool may_drop_residents);
+    void apply_drop(sidecar::SampleIndex sample);
+    std::unique_ptr<sidecar::EvictionPolicy> audited(
+        std::unique_ptr<sidecar::EvictionPolicy> eviction);
     void apply_fetch(const sidecar::StartFetch& fetch);
     void apply_reply(const sidecar::FetchReply& reply);
     void check_bytes() const;
@@ -91,6 +96,7 @@ private:
     Prng prng_;
     Dataset dataset_;
     sidecar::EngineLimits limits_;
+    AuditedPolicy* audit_ = nullptr;  // the engine's
     sidecar::FetchEngine engine_;
     TimePoint now_{std::chrono::seconds{1}};
     bool faults_ = true;

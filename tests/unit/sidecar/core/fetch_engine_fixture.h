@@ -27,8 +27,10 @@ inline const Error kDiskFull{ErrorCode::kResourceExhausted, "disk full"};
 // Ten equal samples; room for everything unless a test says otherwise.
 class FetchEngineTest : public testing::Test {
 protected:
-    void make(EngineLimits limits, Bytes grant) {
-        engine.emplace(dataset.manifest(), limits, EngineGrant{grant, std::nullopt});
+    void make(
+        EngineLimits limits, Bytes grant, std::unique_ptr<EvictionPolicy> eviction = nullptr) {
+        engine.emplace(
+            dataset.manifest(), limits, EngineGrant{grant, std::nullopt}, std::move(eviction));
         engine->open(kNow);
         engine->on_connect(kTrainer, kStream);
     }

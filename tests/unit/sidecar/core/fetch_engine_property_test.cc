@@ -9,11 +9,18 @@
 //   a repeated sample are read at once · a damaged sample is answered as ready · a fetch is
 //   started twice (stopped by the sample table's own check).
 #include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
 #include <numeric>
+#include <utility>
 
 #include <gtest/gtest.h>
 
 #include "common/domain/segment_format.h"
+#include "sidecar/core/eviction/lfu.h"
+#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/never_evict.h"
 #include "sidecar/core/fetch_engine.h"
 #include "tests/support/test_seed.h"
 #include "tests/unit/sidecar/core/engine_world.h"
@@ -26,12 +33,77 @@ using sidecar::Effects;
 using sidecar::FetchEngine;
 using sidecar::SampleIndex;
 
+// Any policy at all: it names whom it likes of those who may go.
+class Whimsical final : public sidecar::EvictionPolicy {
+public:
+    explicit Whimsical(std::uint64_t seed)
+        : prng_(seed) {}
+
+    void on_resident(SampleIndex sample, Bytes bytes) override { residents_[sample] = bytes; }
+
+    void on_gone(SampleIndex sample) override { residents_.erase(sample); }
+
+    void on_read(SampleIndex /*sample*/, bool /*hit*/) override {}
+
+    bool make_room(
+        SampleIndex /*incoming*/,
+        Bytes needed,
+        const MayGo& may_go,
+        std::vector<SampleIndex>& victims) override {
+        const bool made = prng_.below(3) > 0 && choose(needed, &may_go, victims) >= needed;
+        if (!made) {
+            victims.clear();
+        }
+        return made;
+    }
+
+    void shrink(Bytes excess, std::vector<SampleIndex>& victims) override {
+        choose(excess, nullptr, victims);
+    }
+
+private:
+    Bytes choose(Bytes needed, const MayGo* may_go, std::vector<SampleIndex>& victims) {
+        std::vector<SampleIndex> order;
+        for (const auto& [sample, bytes] : residents_) {
+            order.push_back(sample);
+        }
+        std::shuffle(order.begin(), order.end(), prng_);
+        Bytes freed;
+        for (const SampleIndex sample : order) {
+            if (freed < needed && (may_go == nullptr || (*may_go)(sample))) {
+                victims.push_back(sample);
+                freed += residents_.at(sample);
+            }
+        }
+        return freed;
+    }
+
+    Prng prng_;
+    std::map<SampleIndex, Bytes> residents_;
+};
+
+std::unique_ptr<sidecar::EvictionPolicy> any_policy(Prng& prng) {
+    switch (prng.below(5)) {
+        case 0:
+            return std::make_unique<sidecar::NeverEvict>();
+        case 1:
+            return std::make_unique<sidecar::Lru>();
+        case 2:
+            return std::make_unique<sidecar::Lfu>();
+        case 3:
+            return std::make_unique<Whimsical>(prng());
+        default:
+            return nullptr;
+    }
+}
+
 TEST(FetchEngineProperty, KeepsItsPromisesInRandomWorlds) {
     Prng seeds{seed()};
-    for (int world_count = 0; world_count < 1500 && !testing::Test::HasFailure(); ++world_count) {
+    for (int world_count = 0; world_count < 2500 && !testing::Test::HasFailure(); ++world_count) {
         const std::uint64_t world_seed = seeds();
         SCOPED_TRACE(testing::Message() << "world " << world_seed);
-        EngineWorld world{world_seed};
+        Prng chooser{world_seed};
+        EngineWorld world{world_seed, any_policy(chooser)};
         for (int event = 0; event < 300 && !testing::Test::HasFailure(); ++event) {
             world.step();
         }
@@ -46,9 +118,13 @@ TEST(FetchEngineProperty, KeepsItsPromisesInRandomWorlds) {
 class Epochs {
 public:
     Epochs(
-        const domain::ManifestView& manifest, sidecar::EngineLimits limits, Bytes grant, Prng& prng)
+        const domain::ManifestView& manifest,
+        sidecar::EngineLimits limits,
+        Bytes grant,
+        Prng& prng,
+        std::unique_ptr<sidecar::EvictionPolicy> eviction = nullptr)
         : manifest_(manifest),
-          engine_(manifest, limits, {grant, std::nullopt}),
+          engine_(manifest, limits, {grant, std::nullopt}, std::move(eviction)),
           prng_(prng) {
         engine_.open(kNow);
         engine_.on_connect(kTrainer, sidecar::StreamId{1});
@@ -167,6 +243,29 @@ TEST(FetchEngineProperty, EachEpochFetchesExactlyWhatIsNotResident) {
         }
         EXPECT_EQ(epochs.engine().account().resident_samples, resident);
         EXPECT_EQ(epochs.engine().counters().evicted_window_samples, 0U);
+    }
+}
+
+// LRU's law: of N samples (1-w)N(1-ln(1-w)) are fetched in an epoch, however far ahead.
+TEST(FetchEngineProperty, AnEpochUnderLruFetchesWhatItsLawSays) {
+    constexpr std::uint64_t kSamples = 5000;
+    Prng prng{seed()};
+    const Dataset dataset{std::vector<std::uint64_t>(kSamples, 100)};
+    const Bytes record{domain::record_bytes(100)};
+    for (const double w : {0.3, 0.6}) {
+        sidecar::EngineLimits limits;
+        limits.window = record * 64;
+        const Bytes grant{record * static_cast<std::uint64_t>(w * kSamples)};
+        Epochs epochs{dataset.manifest(), limits, grant, prng, std::make_unique<sidecar::Lru>()};
+        epochs.run(1, 16);
+        epochs.run(2, 16);
+        std::uint64_t fetched = 0;
+        for (std::uint64_t epoch = 3; epoch <= 6; ++epoch) {
+            fetched += epochs.run(epoch, 16);
+        }
+        const double expected = 1 - (w + (1 - w) * std::log(1 - w));
+        EXPECT_NEAR(static_cast<double>(fetched) / (4 * kSamples), expected, 0.02) << "w = " << w;
+        EXPECT_LE(epochs.engine().account().resident, grant);
     }
 }
 

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <vector>
+
+#include "sidecar/core/eviction/eviction_policy.h"
+
+namespace stoker::sidecar {
+
+// What came first stays (CoorDL's MinIO, section 4.1). Every epoch of a job that reads each sample
+// once then costs exactly (1-w)N fetches when a share w fits, which no policy that evicts can beat
+// in a uniform random order. A shrinking grant takes residents by lot: a fixed uniform order,
+// independent of ids and plans, so that what stays is a uniform subset again. 8 bytes a sample.
+class NeverEvict final : public EvictionPolicy {
+public:
+    void on_resident(SampleIndex sample, Bytes bytes) override;
+    void on_gone(SampleIndex sample) override;
+
+    void on_read(SampleIndex /*sample*/, bool /*hit*/) override {}
+
+    bool make_room(
+        SampleIndex /*incoming*/,
+        Bytes /*needed*/,
+        const MayGo& /*may_go*/,
+        std::vector<SampleIndex>& /*victims*/) override {
+        return false;
+    }
+
+    void shrink(Bytes excess, std::vector<SampleIndex>& victims) override;
+
+private:
+    std::vector<Bytes> bytes_;  // by sample; zero: not resident
+};
+
+}  // namespace stoker::sidecar

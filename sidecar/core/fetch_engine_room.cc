@@ -1,0 +1,194 @@
+// The part of FetchEngine that finds room: where a sample goes, and what has to leave for it.
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+#include "sidecar/core/fetch_engine.h"
+
+namespace stoker::sidecar {
+
+using domain::SegmentClass;
+
+namespace {
+
+constexpr std::uint32_t kEvictStepsMax = 8192;
+
+}  // namespace
+
+FetchEngine::Verdict FetchEngine::judge(SampleIndex sample, TimePoint now) const {
+    if (table_.payload_bytes(sample) > limits_.memory) {
+        return Verdict::kNever;
+    }
+    const Bytes bytes = table_.record_bytes(sample);
+    if (is_granted(now) && resident_gate_.allows(now) &&
+        table_.account().resident + bytes <= grant_.resident_bytes) {
+        return Verdict::kResident;
+    }
+    if (bytes > limits_.window) {
+        return Verdict::kNever;
+    }
+    if (!window_gate_.allows(now)) {
+        return Verdict::kShut;
+    }
+    return table_.account().window + bytes <= limits_.window ? Verdict::kWindow : Verdict::kFull;
+}
+
+FetchEngine::Verdict FetchEngine::judge_with_room(
+    SampleIndex sample, TimePoint now, bool demanded) {
+    if (make_resident_room(sample, now)) {
+        return Verdict::kResident;
+    }
+    Verdict verdict = judge(sample, now);
+    while (verdict == Verdict::kFull && evict_one(demanded)) {
+        verdict = judge(sample, now);
+    }
+    return verdict;
+}
+
+bool FetchEngine::is_granted(TimePoint now) const {
+    return !grant_.valid_until || now < *grant_.valid_until;
+}
+
+// Evicts residents if that makes the sample one, and if the policy wants it.
+bool FetchEngine::make_resident_room(SampleIndex sample, TimePoint now) {
+    const Bytes bytes = table_.record_bytes(sample);
+    const Bytes wanted = table_.account().resident + bytes;
+    if (wanted <= grant_.resident_bytes || bytes > grant_.resident_bytes || !is_granted(now) ||
+        !resident_gate_.allows(now) || table_.payload_bytes(sample) > limits_.memory) {
+        return false;
+    }
+
+    class MayLeave final : public EvictionPolicy::MayGo {
+    public:
+        explicit MayLeave(const FetchEngine& engine)
+            : engine_(engine) {}
+
+        bool operator()(SampleIndex resident) const override { return engine_.may_leave(resident); }
+
+    private:
+        const FetchEngine& engine_;
+    };
+
+    std::vector<SampleIndex> victims;
+    if (!eviction_->make_room(sample, wanted - grant_.resident_bytes, MayLeave{*this}, victims)) {
+        return false;
+    }
+    for (const SampleIndex victim : victims) {
+        STOKER_CHECK(may_leave(victim), "a policy evicts only what may go");
+        ++counters_.evicted_resident_samples;
+        drop(victim);
+    }
+    return table_.account().resident + bytes <= grant_.resident_bytes;
+}
+
+// May the resident go to make room?
+bool FetchEngine::may_leave(SampleIndex sample) const {
+    const SampleRecord& record = table_.at(sample);
+    return record.state == SampleState::kStored &&
+           record.segment_class == SegmentClass::kResident && !record.doomed && record.holds == 0 &&
+           !record.demanded && !record.verifying &&
+           (record.needs == 0 || !streams_.is_near(sample));
+}
+
+// Drops a window sample that is needed late: a spare one, and for a demand also one that was
+// prefetched.
+bool FetchEngine::evict_one(bool demanded) {
+    while (!spares_.empty()) {
+        const SampleIndex sample = spares_.front();
+        spares_.pop_front();
+        table_.at(sample).spare = false;
+        if (may_evict(sample) && !streams_.is_near(sample)) {
+            ++counters_.evicted_window_samples;
+            drop(sample);
+            return true;
+        }
+    }
+    if (!demanded) {
+        return false;
+    }
+    std::uint32_t steps = kEvictStepsMax;
+    const auto victim =
+        streams_.farthest([this](SampleIndex sample) { return may_evict(sample); }, steps);
+    if (!victim) {
+        return false;
+    }
+    ++counters_.evicted_window_samples;
+    drop(*victim);
+    return true;
+}
+
+bool FetchEngine::may_evict(SampleIndex sample) const {
+    const SampleRecord& record = table_.at(sample);
+    return record.state == SampleState::kStored && record.segment_class == SegmentClass::kWindow &&
+           record.holds == 0 && !record.demanded && !record.verifying;
+}
+
+// After a sample lost a need or a hold: it goes when it was the last one, or becomes a spare.
+void FetchEngine::consider(SampleIndex sample) {
+    if (table_.is_superfluous(sample)) {
+        ++(table_.at(sample).doomed ? counters_.dropped_resident_samples
+                                    : counters_.dropped_window_samples);
+        drop(sample);
+        return;
+    }
+    SampleRecord& record = table_.at(sample);
+    if (!record.spare && may_evict(sample) && !streams_.is_near(sample)) {
+        record.spare = true;
+        spares_.push_back(sample);
+    }
+}
+
+void FetchEngine::drop(SampleIndex sample) {
+    forget_resident(sample);
+    table_.remove(sample);
+    effects_.drops.push_back(sample);
+    if (table_.at(sample).needs > 0) {
+        streams_.rewind(sample);
+    }
+}
+
+// Before a resident, or what was to become one, goes or loses its place in the grant.
+void FetchEngine::forget_resident(SampleIndex sample) {
+    const SampleRecord& record = table_.at(sample);
+    if (record.segment_class == SegmentClass::kResident && !record.doomed) {
+        eviction_->on_gone(sample);
+    }
+}
+
+// A shrunken grant takes the residents that the policy names. Those that a client holds, or that
+// are on their way, lose only their place in the grant and go when nobody holds them any more.
+void FetchEngine::enforce_grant() {
+    if (table_.account().resident <= grant_.resident_bytes) {
+        return;
+    }
+    std::vector<SampleIndex> victims;
+    eviction_->shrink(table_.account().resident - grant_.resident_bytes, victims);
+    for (const SampleIndex sample : victims) {
+        forget_resident(sample);
+        table_.doom(sample);
+        if (table_.is_superfluous(sample)) {
+            ++counters_.dropped_resident_samples;
+            table_.remove(sample);
+            effects_.drops.push_back(sample);
+        }
+    }
+    STOKER_CHECK(
+        table_.account().resident <= grant_.resident_bytes, "a policy shrinks by what it is told");
+    streams_.rewind_all();
+}
+
+// Window samples that an earlier leader left and that nobody has asked for since.
+void FetchEngine::sweep_adopted(TimePoint now) {
+    if (!sweep_at_ || now < *sweep_at_) {
+        return;
+    }
+    sweep_at_.reset();
+    for (SampleIndex sample = 0; sample < table_.size(); ++sample) {
+        if (table_.is_superfluous(sample)) {
+            ++counters_.dropped_window_samples;
+            drop(sample);
+        }
+    }
+}
+
+}  // namespace stoker::sidecar
