@@ -30,6 +30,18 @@ void read_source(ConfigReader& in, SourceConfig& out) {
     }
 }
 
+void read_eviction(ConfigReader& in, EvictionKind& out) {
+    std::string word = "never";
+    in.read("eviction", word);
+    if (word == "lru") {
+        out = EvictionKind::kLru;
+    } else if (word == "lfu") {
+        out = EvictionKind::kLfu;
+    } else if (word != "never") {
+        in.mistake("eviction", fmt::format("\"{}\" is none of never, lru, lfu", word));
+    }
+}
+
 DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     DatasetConfig out;
     in.require("name", out.name);
@@ -49,6 +61,7 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     in.read("pageCache", out.page_cache_bytes);
     in.read("maxInFlight", out.max_in_flight);
     in.read("reservedFree", out.reserved_free);
+    read_eviction(in, out.eviction);
     if (!out.name.empty() && !names.insert(out.name).second) {
         in.mistake("name", fmt::format("\"{}\" stands twice", out.name));
     }

@@ -24,6 +24,9 @@ struct SourceConfig {
     bool operator==(const SourceConfig&) const = default;
 };
 
+// Which residents go when a sample comes and the grant is full.
+enum class EvictionKind : std::uint8_t { kNever, kLru, kLfu };
+
 struct DatasetConfig {
     std::string name;  // as clients say it in their hello
     std::string uid;   // names the dataset to the operator; the name unless set
@@ -37,6 +40,7 @@ struct DatasetConfig {
     Bytes page_cache_bytes = Bytes::unlimited();
     std::uint32_t max_in_flight = 64;
     double reserved_free = 0.15;  // share of the file system that stays free
+    EvictionKind eviction = EvictionKind::kNever;
 
     bool operator==(const DatasetConfig&) const = default;
 };

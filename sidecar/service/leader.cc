@@ -6,6 +6,7 @@
 
 #include "common/log/log.h"
 #include "common/runtime/named_thread.h"
+#include "sidecar/service/make_eviction.h"
 
 namespace stoker::sidecar {
 
@@ -121,7 +122,8 @@ void Leader::begin_serving(Preparation prepared) {
     manifest_ = std::move(prepared.manifest);
     store_ = std::move(prepared.store);
     const auto& view = manifest_->view();
-    engine_ = std::make_unique<FetchEngine>(view, limits_of(config_), grant_);
+    engine_ = std::make_unique<FetchEngine>(
+        view, limits_of(config_), grant_, make_eviction(config_.eviction));
     for (const auto& [sample, segment_class] : prepared.stored) {
         engine_->adopt(sample, segment_class);
     }

@@ -59,8 +59,8 @@ SidecarMetrics::SidecarMetrics(metrics::Registry& registry)
           {"dataset", "outcome"})),
       dropped_samples_(registry.counter_family(
           "stoker_sidecar_dropped_samples_total",
-          "Samples that left the node directory: read by all, evicted to make room, over the "
-          "grant, damaged.",
+          "Samples that left the node directory: read by all, evicted from the window to make "
+          "room, residents replaced by others, over the grant, damaged.",
           {"dataset", "reason"})),
       failures_(registry.counter_family(
           "stoker_sidecar_failures_total",
@@ -118,6 +118,7 @@ void SidecarMetrics::update_leader(const std::string& name, const LeaderStatus& 
     grow(demanded_samples_, {name, "failed"}, counters.demand_failed_samples);
     grow(dropped_samples_, {name, "read"}, counters.dropped_window_samples);
     grow(dropped_samples_, {name, "evicted"}, counters.evicted_window_samples);
+    grow(dropped_samples_, {name, "replaced"}, counters.evicted_resident_samples);
     grow(dropped_samples_, {name, "grant"}, counters.dropped_resident_samples);
     grow(dropped_samples_, {name, "damaged"}, counters.corrupt_samples);
     grow(failures_, {name, "origin"}, counters.origin_failures);

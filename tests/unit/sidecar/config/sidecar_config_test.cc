@@ -53,7 +53,8 @@ TEST(SidecarConfig, EveryMistakeIsToldAtOnce) {
     const auto config = parse_sidecar_config(
         "sokcet: x\n"
         "datasets:\n"
-        "- {name: a, origin: {uri: 'ftp://x'}, directory: rel, reservedFree: 1.5, grant: -1}\n"
+        "- {name: a, origin: {uri: 'ftp://x'}, directory: rel, reservedFree: 1.5, grant: -1,\n"
+        "   eviction: mru}\n"
         "- {name: a, directory: /d, window: 5}\n",
         no_env());
     ASSERT_FALSE(config);
@@ -61,6 +62,7 @@ TEST(SidecarConfig, EveryMistakeIsToldAtOnce) {
         config.error().message,
         "datasets[0].origin.uri: \"ftp://x\" must begin with s3:// or file:/// (an absolute path)\n"
         "datasets[0].grant: \"-1\" is not a number of bytes, such as 256Mi\n"
+        "datasets[0].eviction: \"mru\" is none of never, lru, lfu\n"
         "datasets[0].directory: must be an absolute path\n"
         "datasets[0].reservedFree: must be at least 0 and less than 1\n"
         "datasets[1].origin: is required\n"
@@ -68,6 +70,13 @@ TEST(SidecarConfig, EveryMistakeIsToldAtOnce) {
         "datasets[1].window: must be at least 1Mi\n"
         "sokcet: unknown key; known here: control, datasets, http, ioThreads, job, "
         "maxConnections, socket");
+}
+
+TEST(SidecarConfig, NothingIsEvictedUnlessSettingsSaySo) {
+    EXPECT_EQ(
+        parse_sidecar_config(kLaptop, no_env()).value().datasets[0].eviction, EvictionKind::kNever);
+    const auto config = parse_sidecar_config(std::string{kLaptop} + "  eviction: lru\n", no_env());
+    EXPECT_EQ(config.value().datasets[0].eviction, EvictionKind::kLru);
 }
 
 TEST(SidecarConfig, WithoutDatasetsThereIsNothingToDo) {

@@ -1,0 +1,21 @@
+#include "sidecar/service/make_eviction.h"
+
+#include "sidecar/core/eviction/lfu.h"
+#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/never_evict.h"
+
+namespace stoker::sidecar {
+
+std::unique_ptr<EvictionPolicy> make_eviction(EvictionKind kind) {
+    switch (kind) {
+        case EvictionKind::kLru:
+            return std::make_unique<Lru>();
+        case EvictionKind::kLfu:
+            return std::make_unique<Lfu>();
+        case EvictionKind::kNever:
+            break;
+    }
+    return std::make_unique<NeverEvict>();
+}
+
+}  // namespace stoker::sidecar
