@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-local e2e demo demo-down cluster-up cluster-down images bench lint format generate \
+.PHONY: help deps build test test-local mutants e2e demo demo-down cluster-up cluster-down images bench lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -29,6 +29,9 @@ test: deps build ## every test: those without a cluster, then the cluster tests 
 
 test-local: build ## every test that needs no cluster
 	tools/run-tests --build $(BUILD) ctest client contract
+
+mutants: ## plant known bugs one by one; every one must be killed by a test (PATCHES=..., default all)
+	tools/mutants $(PATCHES)
 
 e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own)
 	tools/deps.sh build test cluster
