@@ -3,19 +3,23 @@
 import json
 import pathlib
 
-from .kube import condition, wait_until
+from .kube import KubeError, condition, wait_until
 from . import origin
 
+SIDECAR_PORT = 9455
+HOME = object()
+FULL = {"mode": "Fixed", "maxBytes": "1Gi"}
+OFF = {"mode": "Off"}
 TRAINERS = pathlib.Path(__file__).resolve().parent.parent / "trainers"
 TRAINER_IMAGE = "localhost/stoker-trainer:dev"
 POOL = "e2e"
 POOL_PATH = "/var/lib/stoker"
-SETTLED_SECONDS = 300
+SETTLED_SECONDS = 600  # a hang guard; the machine may be slow
 
 
-def pool(capacity="20Gi", **spec):
-    return {"apiVersion": "stoker.dev/v1alpha1", "kind": "CachePool", "metadata": {"name": POOL},
-            "spec": {"capacityPerNode": capacity, "volume": {"hostPath": {"path": POOL_PATH}}, **spec}}
+def pool(capacity="20Gi", name=POOL, path=POOL_PATH, **spec):
+    return {"apiVersion": "stoker.dev/v1alpha1", "kind": "CachePool", "metadata": {"name": name},
+            "spec": {"capacityPerNode": capacity, "volume": {"hostPath": {"path": path}}, **spec}}
 
 
 def dataset(name="mnist", uri=f"s3://{origin.BUCKET}", endpoint=origin.PACED, **spec):
@@ -29,17 +33,23 @@ def quota(nominal, name="quota"):
             "spec": {"poolRef": {"name": POOL}, "nominalQuota": nominal}}
 
 
-def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_policy=None, **spec):
-    """A job that runs e2e/trainers/read_epochs.py with ARGS."""
+def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_policy=None, on=None,
+                 script="read_epochs.py", spread=False, **spec):
+    """A job that runs a script of e2e/trainers with ARGS; `on`: the name of the only node that it may use; `spread`:
+    its pods are on different nodes."""
+    constraint = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
+                  "labelSelector": {"matchLabels": {"stoker.dev/training-job": name}}}
     return {
         "apiVersion": "stoker.dev/v1alpha1", "kind": "TrainingJob", "metadata": {"name": name},
         "spec": {
             "trainer": {
                 "image": TRAINER_IMAGE, "numNodes": nodes,
-                "command": ["python3", "-u", "/trainers/read_epochs.py", *[str(arg) for arg in args]],
+                "command": ["python3", "-u", f"/trainers/{script}", *[str(arg) for arg in args]],
                 "resourcesPerNode": {"limits": {"memory": "1Gi"}, "requests": {"cpu": "50m", "memory": "128Mi"}},
             },
             "podTemplate": {"spec": {
+                **({"nodeSelector": {"kubernetes.io/hostname": on}} if on else {}),
+                **({"topologySpreadConstraints": [constraint]} if spread else {}),
                 "volumes": [{"name": "trainers", "configMap": {"name": "trainers"}}],
                 "containers": [{"name": "trainer", "imagePullPolicy": "IfNotPresent",
                                 "volumeMounts": [{"name": "trainers", "mountPath": "/trainers"}]}]}},
@@ -57,6 +67,7 @@ class Namespace:
     def __init__(self, kube, name):
         self.kube = kube
         self.name = name
+        self.home = kube.nodes()[0]  # where start() puts jobs, so that they share a node directory
 
     def create(self):
         self.kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
@@ -80,8 +91,86 @@ class Namespace:
     def job(self, name):
         return self.get("trainingjob", name)
 
+    def dataset_status(self, name="mnist"):
+        return self.get("dataset", name).get("status") or {}
+
     def delete(self):
-        self.kube.delete("namespace", self.name, seconds=180)
+        self.kube.delete("namespace", self.name, seconds=SETTLED_SECONDS)
+
+    def delete_job(self, name):
+        """Deletes a job and waits until its pods, and so their sidecars, are gone."""
+        self.kube.delete("trainingjob", name, self.name, seconds=SETTLED_SECONDS)
+        wait_until(f"the pods of {name} to go", lambda: not self.pods(name), SETTLED_SECONDS)
+
+    # --- running jobs ------------------------------------------------------------------------------------------------
+
+    def start(self, name, args, ranks=1, on=HOME, granted=None, **spec):
+        """Applies a job whose trainers wait before their first batch until their sidecar has its grant, so that what is
+        counted afterwards does not depend on who was faster. Returns the names of its pods, by rank.
+
+        granted: what the grant must be, a predicate on bytes; any, unless told.
+        """
+        on = self.home if on is HOME else on
+        self.apply(training_job(name, [*args, "--hold", "0:0"], nodes=ranks, on=on, **spec))
+        pods = [self.pod(name, rank)["metadata"]["name"] for rank in range(ranks)]
+        for pod in pods:
+            self.wait_hold(pod, "0:0")
+        if spec.get("cache") != OFF:
+            self.wait_granted(pods, granted or (lambda size: True))
+        for pod in pods:
+            self.go(pod, "0:0")
+        return pods
+
+    def sidecar(self, pod_name):
+        """What the pod's sidecar says of its first dataset at /status; {} while it does not answer."""
+        path = f"/api/v1/namespaces/{self.name}/pods/{pod_name}:{SIDECAR_PORT}/proxy/status"
+        try:
+            return json.loads(self.kube.run("get", "--raw", path))["datasets"][0]
+        except (KubeError, ValueError, IndexError):
+            return {}
+
+    def leader(self, pods):
+        """The pod of these whose sidecar leads its node directory, waited for."""
+        return wait_until(f"one of {pods} to lead",
+                          lambda: next((pod for pod in pods if "leader" in self.sidecar(pod)), None), SETTLED_SECONDS)
+
+    def wait_granted(self, pods, granted):
+        """Until every node directory's leader among these pods (there is at least one) has the grant and its list."""
+        def holds():
+            found = [self.sidecar(pod) for pod in pods]
+            leaders = [told["leader"] for told in found if "leader" in told]
+            return leaders and all(told.get("role") in ("leading", "following") for told in found) and all(
+                leader["state"] == "serving" and leader["grantedBytes"] != "unlimited" and
+                granted(int(leader["grantedBytes"])) for leader in leaders)
+        wait_until(f"the grant of {pods}", holds, SETTLED_SECONDS, 0.5)
+
+    def wait_hold(self, pod_name, place):
+        """Until the trainer waits at this place (--hold EPOCH:BATCH)."""
+        def holds():
+            return any(line["event"] == "hold" and line["at"] == place for line in self.lines(pod_name))
+        wait_until(f"{pod_name} to wait at {place}", holds, SETTLED_SECONDS)
+
+    def go(self, pod_name, *places):
+        """Lets it read on at these places, now or when it arrives there."""
+        self.kube.exec(pod_name, self.name, "trainer", "touch", *[f"/tmp/go-{place}" for place in places])
+
+    def resident(self, pods):
+        """Bytes and samples in the node directories that the sidecars in these pods lead; None while some move."""
+        leaders = [told["leader"] for told in (self.sidecar(pod) for pod in pods) if "leader" in told]
+        if not leaders or any(leader["inFlightBytes"] for leader in leaders):
+            return None
+        return tuple(sum(leader[key] for leader in leaders) for key in ("residentBytes", "residentSamples"))
+
+    def settled_dataset(self, *pods, name="mnist"):
+        """The Dataset's status once it says what the sidecars in these pods hold, which has come to rest."""
+        def settled():
+            before = self.resident(pods)
+            status = self.dataset_status(name)
+            told = (status.get("cachedBytes"), status.get("cachedSamples"))
+            return status if before is not None and before == told == self.resident(pods) else None
+        return wait_until(f"the status of dataset {name} to settle", settled, SETTLED_SECONDS, 1)
+
+    # --- waiting -----------------------------------------------------------------------------------------------------
 
     def wait_condition(self, kind, name, type_, status="True", reason=None, seconds=SETTLED_SECONDS):
         """Waits for a condition; when it does not come, says which ones there are."""
@@ -132,6 +221,9 @@ class Namespace:
 
     def epochs(self, pod_name):
         return [line for line in self.lines(pod_name) if line["event"] == "epoch"]
+
+    def digests(self, pod_name):
+        return [epoch["digest"] for epoch in self.epochs(pod_name)]
 
     def wait_epoch(self, pod_name, epoch, seconds=SETTLED_SECONDS):
         """Until the trainer has begun this epoch and read a part of it."""

@@ -33,18 +33,19 @@ class Kube:
         self.kubectl = kubectl
         self.helm_program = helm
         self.environment = environment
+        self._nodes = None
 
     def run(self, *args, stdin=None, check=True):
         """kubectl ARGS; returns its standard output, or raises KubeError with its words."""
         done = subprocess.run([self.kubectl, *args], input=stdin, capture_output=True, text=True,
-                              env=self.environment, check=False, timeout=300)
+                              env=self.environment, check=False, timeout=900)
         if check and done.returncode != 0:
             raise KubeError(done.stderr.strip())
         return done.stdout
 
     def helm(self, *args):
         done = subprocess.run([self.helm_program, *args], capture_output=True, text=True, env=self.environment,
-                              check=False, timeout=600)
+                              check=False, timeout=900)
         if done.returncode != 0:
             raise KubeError(done.stderr.strip())
         return done.stdout
@@ -78,7 +79,15 @@ class Kube:
         where += ["-l", selector] if selector else []
         return json.loads(self.run("get", kind, *where, "-o", "json"))["items"]
 
-    def delete(self, kind, name, namespace=None, wait=True, seconds=120):
+    def nodes(self):
+        """Names of the nodes that take pods, sorted."""
+        if self._nodes is None:
+            self._nodes = sorted(
+                node["metadata"]["name"] for node in json.loads(self.run("get", "nodes", "-o", "json"))["items"]
+                if not any(taint["effect"] == "NoSchedule" for taint in node["spec"].get("taints", [])))
+        return self._nodes
+
+    def delete(self, kind, name, namespace=None, wait=True, seconds=300):
         where = ["-n", namespace] if namespace else []
         self.run("delete", kind, name, *where, "--ignore-not-found", f"--wait={str(wait).lower()}",
                  f"--timeout={seconds}s")

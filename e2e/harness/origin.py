@@ -1,7 +1,13 @@
 """The S3 server in the cluster that counts what is asked of it (e2e/origin)."""
 
+import base64
 import dataclasses
+import hashlib
+import io
 import pathlib
+import tarfile
+
+from .kube import wait_until
 
 MANIFEST = pathlib.Path(__file__).resolve().parent.parent / "origin" / "s3.yaml"
 NAMESPACE = "stoker-demo"
@@ -28,7 +34,12 @@ class Origin:
 
     def deploy(self):
         self.kube.run("apply", "-f", str(MANIFEST))
-        self.kube.run("-n", NAMESPACE, "rollout", "status", "deploy/s3", "--timeout=180s")
+        self.kube.run("-n", NAMESPACE, "rollout", "status", "deploy/s3", "--timeout=600s")
+
+    def shell(self, script, *args, stdin=None):
+        """A shell script in the server's container; `stdin` is text."""
+        return self.kube.run("exec", "-i", "deploy/s3", "-n", NAMESPACE, "-c", "s3", "--", "sh", "-euc", script, "sh",
+                             *args, stdin=stdin or "")
 
     def _count(self, *args):
         line = self.kube.exec("deploy/s3", NAMESPACE, "s3", "origin-count", *args).strip()
@@ -39,12 +50,70 @@ class Origin:
         return self._count()["mark"]
 
     def since(self, mark):
-        found = self._count("--from", mark)
-        return Counts(int(found["gets"]), int(found["lists"]), int(found["failed"]), int(found["bytes"]))
+        """What was asked since then. A request is logged a moment after its answer, so this waits until two readings
+        are equal: call it when nobody asks any more."""
+        def read():
+            found = self._count("--from", mark)
+            return Counts(int(found["gets"]), int(found["lists"]), int(found["failed"]), int(found["bytes"]))
+        return at_rest("the origin's access log", read)
 
     def between(self, times_ms):
-        """Object GETs and bytes in each span between neighbouring UNIX times in ms (paced port only)."""
-        lines = self.kube.exec("deploy/s3", NAMESPACE, "s3", "origin-count", "--times",
-                               *[str(int(t)) for t in times_ms]).splitlines()
-        spans = [dict(field.split("=", 1) for field in line.split()) for line in lines]
-        return [Counts(int(span["gets"]), 0, 0, int(span["bytes"])) for span in spans]
+        """Object GETs and bytes in each span between neighbouring UNIX times in ms (paced port only); see since()."""
+        def read():
+            lines = self.kube.exec("deploy/s3", NAMESPACE, "s3", "origin-count", "--times",
+                                   *[str(int(t)) for t in times_ms]).splitlines()
+            spans = [dict(field.split("=", 1) for field in line.split()) for line in lines]
+            return [Counts(int(span["gets"]), 0, 0, int(span["bytes"])) for span in spans]
+        return at_rest("the pacer's log", read)
+
+    def bucket(self, name):
+        return Bucket(self, name)
+
+
+def at_rest(what, read):
+    """The value of `read` once two readings, a moment apart, are equal."""
+    last = [read()]
+
+    def equal():
+        last.append(read())
+        return last[-1] == last[-2]
+    wait_until(f"{what} to rest", equal, 120, 1)
+    return last[-1]
+
+
+class Bucket:
+    """A bucket of its own below the server's directory, for objects that MNIST does not have."""
+
+    def __init__(self, origin, name):
+        self.origin = origin
+        self.name = name
+
+    def create(self):
+        self.origin.shell('mkdir -p "/srv/s3/objects/$1"', self.name)
+        return self
+
+    def put(self, objects):
+        """Stores {key: bytes} with the ETags that S3 would give them."""
+        text = io.BytesIO()
+        with tarfile.open(fileobj=text, mode="w:gz", format=tarfile.PAX_FORMAT) as tar:
+            for key, body in objects.items():
+                etag = b'"%s"' % hashlib.md5(body, usedforsecurity=False).hexdigest().encode()
+                for path, content in ((f"objects/{self.name}/{key}", body),
+                                      (f"metadata/{self.name}/{key}/meta/etag", etag)):
+                    member = tarfile.TarInfo(path)
+                    member.size, member.mode = len(content), 0o644
+                    tar.addfile(member, io.BytesIO(content))
+        self.origin.shell("base64 -d | tar --extract --gzip --directory /srv/s3 --no-same-owner --touch",
+                          stdin=base64.b64encode(text.getvalue()).decode())
+
+    def put_sparse(self, key, size):
+        """An object of so many zero bytes that takes no room at the server; its ETag is one of a multipart upload."""
+        self.origin.shell('mkdir -p "/srv/s3/metadata/$1/$2/meta"; printf %s "\\"$4-9\\"" >"/srv/s3/metadata/$1/$2/meta/etag"; '
+                          'mkdir -p "$(dirname "/srv/s3/objects/$1/$2")"; truncate -s "$3" "/srv/s3/objects/$1/$2"',
+                          self.name, key, str(size), hashlib.md5(key.encode(), usedforsecurity=False).hexdigest())
+
+    def remove(self, key):
+        self.origin.shell('rm "/srv/s3/objects/$1/$2"; rm -r "/srv/s3/metadata/$1/$2"', self.name, key)
+
+    def destroy(self):
+        self.origin.shell('rm -rf "/srv/s3/objects/$1" "/srv/s3/metadata/$1"', self.name)

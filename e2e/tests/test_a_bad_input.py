@@ -53,13 +53,21 @@ def dataset_condition(namespace, words):
     def said():
         found = condition(namespace.get("dataset", "mnist"), "Ready")
         return found if found.get("status") == "False" and words in found.get("message", "") else None
-    return wait_until(f"the dataset to say '{words}'", said, 120)
+    return wait_until(f"the dataset to say '{words}'", said, 600)
 
 
-def test_a_missing_bucket_is_named_in_the_origins_words_and_retried(namespace, origin):
-    namespace.apply(jobs.dataset(uri="s3://no-such-bucket"), jobs.training_job("lost", ["--epochs", 1]))
+TRY_ON = {"backoffLimit": 100}
+
+
+def test_a_missing_bucket_is_named_in_the_origins_words_and_retried(namespace, bucket):
+    name = bucket.name
+    bucket.destroy()
+    namespace.apply(jobs.dataset(uri=f"s3://{name}"), jobs.training_job("lost", ["--epochs", 1], run_policy=TRY_ON))
     found = dataset_condition(namespace, "NoSuchBucket")
-    assert "no-such-bucket" in found["message"]
+    assert name in found["message"]
+    bucket.create().put({"0/a.bin": b"a", "0/b.bin": b"b"})
+    namespace.wait_complete("lost")
+    assert namespace.get("dataset", "mnist")["status"]["samples"] == 2
 
 
 def test_wrong_credentials_are_told_as_the_origin_tells_them(namespace):
@@ -69,7 +77,9 @@ def test_wrong_credentials_are_told_as_the_origin_tells_them(namespace):
     dataset_condition(namespace, "No user exists with the provided access key ID")
 
 
-def test_an_empty_dataset_is_an_answer_not_a_crash(namespace):
-    namespace.apply(jobs.dataset(uri=f"s3://{jobs.origin.BUCKET}/no/such/prefix"),
-                    jobs.training_job("empty", ["--epochs", 1]))
+def test_an_empty_dataset_is_an_answer_not_a_crash_and_may_fill(namespace, bucket):
+    namespace.apply(jobs.dataset(uri=f"s3://{bucket.name}/no/such/prefix"),
+                    jobs.training_job("empty", ["--epochs", 1], run_policy=TRY_ON))
     dataset_condition(namespace, "empty")
+    bucket.put({"no/such/prefix/0/a.bin": b"a"})
+    namespace.wait_complete("empty")

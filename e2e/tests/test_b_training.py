@@ -1,8 +1,8 @@
 """Training through the cache: who asks the origin how often, counted at the origin."""
 
 from harness import jobs, origin as origins
-
-FULL = {"mode": "Fixed", "maxBytes": "1Gi"}
+from harness.jobs import FULL
+from harness.kube import condition, wait_until
 
 
 def gets_per_epoch(origin, epochs):
@@ -12,71 +12,80 @@ def gets_per_epoch(origin, epochs):
 
 
 def test_two_pods_on_one_node_share_one_node_directory(namespace, origin):
-    namespace.apply(jobs.dataset(), jobs.training_job("pair", ["--epochs", 3, "--batch-size", 50], nodes=2, cache=FULL))
+    namespace.apply(jobs.dataset())
     mark = origin.mark()
+    pods = namespace.start("pair", ["--epochs", 3, "--batch-size", 50], ranks=2, cache=FULL)
     namespace.wait_complete("pair")
-    pods = namespace.pods("pair")
-    assert len({pod["spec"]["nodeName"] for pod in pods}) == 1
-    ranks = [namespace.epochs(pod["metadata"]["name"]) for pod in pods]
+    ranks = [namespace.epochs(pod) for pod in pods]
     for first, second in zip(*ranks):
         assert first["distinct"] + second["distinct"] == origins.SAMPLES
+    assert [len(epochs) for epochs in ranks] == [3, 3]
     assert origin.since(mark).gets == origins.SAMPLES, "each sample is fetched once for both pods and all epochs"
-    last = max(rank[0]["began_ms"] + rank[0]["seconds"] * 1000 for rank in ranks)
-    assert origin.between([last + 1000, last + 600_000])[0].gets == 0, "nothing after the first epoch"
+    first_epoch_end = max(epochs[0]["began_ms"] + epochs[0]["seconds"] * 1000 for epochs in ranks)
+    assert origin.between([first_epoch_end, first_epoch_end + 86_400_000])[0].gets == 0, "nothing after the first epoch"
 
 
 def test_half_a_grant_costs_half_the_dataset_each_epoch(namespace, origin):
     namespace.apply(jobs.dataset())
-    total = jobs_dataset_bytes(namespace)
-    namespace.apply(jobs.training_job("half", ["--epochs", 4, "--step-ms", 5], cache={
-        "mode": "Fixed", "maxBytes": str(total // 2)}))
-    namespace.wait_complete("half")
-    epochs = namespace.epochs(namespace.pods("half")[0]["metadata"]["name"])
-    status = namespace.job("half")["status"]
-    resident = resident_samples(namespace)
-    assert 0.45 <= resident / origins.SAMPLES <= 0.55, status
+    half = bytes_on_the_node(namespace) // 2
+    pod, = namespace.start("half", ["--epochs", 4, "--hold", "1:0", "--hold", "4:0"],
+                           cache={"mode": "Fixed", "maxBytes": str(half)}, granted=lambda size: size == half)
+    namespace.wait_hold(pod, "1:0")
+    resident = namespace.settled_dataset(pod)["cachedSamples"]
+    assert 0.45 <= resident / origins.SAMPLES <= 0.55
+    namespace.go(pod, "1:0")
+    namespace.wait_hold(pod, "4:0")
+    epochs = namespace.epochs(pod)
+    assert all(epoch["distinct"] == origins.SAMPLES for epoch in epochs)
     for gets in gets_per_epoch(origin, epochs)[1:]:
         assert abs(gets - (origins.SAMPLES - resident)) <= 0.01 * origins.SAMPLES
-    assert all(epoch["distinct"] == origins.SAMPLES for epoch in epochs)
+    assert abs(namespace.settled_dataset(pod)["cachedSamples"] - resident) <= 0.01 * origins.SAMPLES
+    namespace.go(pod, "4:0")
+    namespace.wait_complete("half")
 
 
-def jobs_dataset_bytes(namespace):
+def bytes_on_the_node(namespace):
     """Bytes on the node that the whole dataset takes, learnt from a first job that is then forgotten."""
-    namespace.apply(jobs.training_job("measure", ["--epochs", 1], cache=FULL))
-    namespace.wait_complete("measure")
-    status = namespace.get("dataset", "mnist")["status"]
-    namespace.kube.delete("trainingjob", "measure", namespace.name)
+    pod, = namespace.start("measure", ["--epochs", 1, "--hold", "1:0"], cache=FULL)
+    namespace.wait_hold(pod, "1:0")
+    status = namespace.settled_dataset(pod)
+    assert status["cachedSamples"] == origins.SAMPLES
+    namespace.delete_job("measure")
     return int(status["cachedBytes"])
 
 
-def resident_samples(namespace):
-    return int(namespace.get("dataset", "mnist")["status"]["cachedSamples"])
-
-
 def test_a_second_job_on_the_same_dataset_starts_warm(namespace, origin):
-    namespace.apply(jobs.dataset(), jobs.training_job("first", ["--epochs", 1], cache=FULL))
+    namespace.apply(jobs.dataset())
+    namespace.start("first", ["--epochs", 1], cache=FULL)
     namespace.wait_complete("first")
     mark = origin.mark()
-    namespace.apply(jobs.training_job("second", ["--epochs", 1], cache=FULL))
+    pod, = namespace.start("second", ["--epochs", 1], cache=FULL)
     namespace.wait_complete("second")
+    assert namespace.epochs(pod)[0]["distinct"] == origins.SAMPLES
     assert origin.since(mark).gets == 0
 
 
-def test_the_stream_is_the_same_with_and_without_the_cache(namespace, origin):
-    namespace.apply(jobs.dataset(),
-                    jobs.training_job("cached", ["--epochs", 2, "--workers", 2], cache=FULL),
-                    jobs.training_job("plain", ["--epochs", 2, "--workers", 2], cache={"mode": "Off"}))
+def test_the_stream_is_the_same_with_and_without_the_cache(namespace, expected):
+    namespace.apply(jobs.dataset())
+    pod, = namespace.start("cached", ["--epochs", 3, "--workers", 2], cache=FULL)
     namespace.wait_complete("cached")
-    namespace.wait_complete("plain")
-    digests = [[epoch["digest"] for epoch in namespace.epochs(namespace.pods(name)[0]["metadata"]["name"])]
-               for name in ("cached", "plain")]
-    assert digests[0] == digests[1] and len(digests[0]) == 2
+    assert namespace.digests(pod) == expected
 
 
-def test_a_namespace_over_its_quota_gets_its_share_and_a_reason(namespace, origin):
-    namespace.apply(jobs.quota("1Mi"), jobs.dataset(),
-                    jobs.training_job("greedy", ["--epochs", 2], cache=FULL))
+def test_a_namespace_over_its_quota_gets_its_share_and_a_reason(namespace):
+    quota = 1024 * 1024
+    namespace.apply(jobs.quota("1Mi"), jobs.dataset())
+    pod, = namespace.start("greedy", ["--epochs", 2, "--hold", "2:0"], cache=FULL, granted=lambda size: size <= quota)
     found = namespace.wait_condition("trainingjob", "greedy", "CacheAllocated", "True", "QuotaExhausted")
     assert "1Mi" in found["message"]
+    namespace.wait_hold(pod, "2:0")
+    assert 0.95 * quota <= namespace.settled_dataset(pod)["cachedBytes"] <= quota
+    namespace.go(pod, "2:0")
     namespace.wait_complete("greedy")
-    assert int(namespace.get("dataset", "mnist")["status"]["cachedBytes"]) <= 1024 * 1024
+
+
+def test_a_name_as_long_as_it_may_be_trains(namespace):
+    name = "n" * 52
+    namespace.apply(jobs.dataset(), jobs.training_job(name, ["--epochs", 1], nodes=2, cache=FULL))
+    namespace.wait_complete(name)
+    assert sum(namespace.epochs(pod["metadata"]["name"])[0]["distinct"] for pod in namespace.pods(name)) == origins.SAMPLES

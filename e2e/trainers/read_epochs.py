@@ -1,12 +1,15 @@
 """A trainer that learns nothing: it reads every sample, every byte, and prints what it read as JSON lines.
 
-Used by the cluster tests to prove what a job was served: `digest` depends on order, ids, labels and bytes.
+Used by the cluster tests to prove what a job was served: `digest` depends on order, ids, labels and bytes. With
+`--hold EPOCH:BATCH` it waits there for the file /tmp/go-EPOCH:BATCH, so that a test decides when it reads on, not the
+speed of the machine; EPOCH may be the number of epochs, which is after the last one.
 """
 
 import argparse
 import hashlib
 import json
 import os
+import signal
 import sys
 import time
 import zlib
@@ -33,14 +36,28 @@ def parse():
     parser.add_argument("--step-ms", type=float, default=0.0, help="pretend to compute, each batch")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--crash-once", metavar="EPOCH", type=int, help="exit 1 in this epoch of the first attempt")
-    parser.add_argument("--linger", type=float, default=0.0, help="seconds to stay after the last epoch")
+    parser.add_argument("--hold", metavar="EPOCH:BATCH", action="append", default=[], help="wait here for a file")
     return parser.parse_args()
+
+
+def hold(options, epoch, batch):
+    """Waits here for leave, if the test asked for it."""
+    place = f"{epoch}:{batch}"
+    if place not in options.hold:
+        return
+    emit("hold", at=place)
+    while not os.path.exists(f"/tmp/go-{place}"):
+        time.sleep(0.05)
+    emit("go", at=place)
 
 
 def read_epoch(loader, epoch, options, rank):
     digest, seen = hashlib.sha256(), set()
+    hold(options, epoch, 0)
     began = time.time()
     for number, batch in enumerate(loader):
+        if number > 0:
+            hold(options, epoch, number)
         for data, label, sample in batch:
             seen.add(sample)
             digest.update(f"{sample}:{label}:{zlib.crc32(data)};".encode())
@@ -66,6 +83,7 @@ class WithIds(stoker.torch.Dataset):
 
 
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the first process it would ignore it otherwise
     options = parse()
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     dataset = WithIds("train", decode=raw)
@@ -77,8 +95,8 @@ def main():
     for epoch in range(options.epochs):
         sampler.set_epoch(epoch)
         emit("epoch", **read_epoch(loader, epoch, options, rank))
+    hold(options, options.epochs, 0)
     emit("end", stats=stoker.stats())
-    time.sleep(options.linger)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,56 @@
+"""A trainer that reads every sample by itself and prints for each what it got: key, size and digest, or the error."""
+
+import argparse
+import hashlib
+import json
+import os
+import signal
+import sys
+import time
+
+import stoker
+
+
+def emit(event, **fields):
+    print(json.dumps({"event": event, "ms": int(time.time() * 1000), **fields}), flush=True)
+
+
+def hold(places, place):
+    """Waits here for leave, if the test asked for it; as in read_epochs.py."""
+    if place not in places:
+        return
+    emit("hold", at=place)
+    while not os.path.exists(f"/tmp/go-{place}"):
+        time.sleep(0.05)
+
+
+def read(samples, number):
+    try:
+        sample = samples[number]
+    except stoker.OriginError as error:
+        return {"error": type(error).__name__, "key": error.key, "words": str(error)}
+    return {"key": sample.key, "size": len(sample.view), "sha256": hashlib.sha256(sample.view).hexdigest()}
+
+
+def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the first process it would ignore it otherwise
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--hold", metavar="ROUND:0", action="append", default=[], help="wait here for a file")
+    parser.add_argument("--skip", metavar="ID", type=int, action="append", default=[], help="do not read this one")
+    parser.add_argument("--plan", action="store_true", help="hand each round over as a plan, so that it is prefetched")
+    options = parser.parse_args()
+    with stoker.open("train") as samples:
+        emit("start", samples=len(samples))
+        for round_number in range(options.rounds):
+            hold(options.hold, f"{round_number}:0")
+            if options.plan:
+                samples.set_plan(round_number, list(range(len(samples))))
+            for number in sorted(set(range(len(samples))) - set(options.skip)):
+                emit("sample", round=round_number, id=number, **read(samples, number))
+        hold(options.hold, f"{options.rounds}:0")
+        emit("end", stats=samples.stats())
+
+
+if __name__ == "__main__":
+    main()
