@@ -50,8 +50,11 @@ def redis(folder):
 
 
 @contextlib.contextmanager
-def sidecar(program, folder, origin):
-    """A sidecar with one dataset, "bench", whose node directory is folder/node. Gives (socket, pid)."""
+def sidecar(program, folder, origin, prefix=()):
+    """A sidecar with one dataset, "bench", whose node directory is folder/node. Gives (socket, pid).
+
+    `prefix` is a command that ends by executing its arguments.
+    """
     (folder / "node").mkdir(parents=True, exist_ok=True)
     socket = folder / "sidecar.sock"
     socket.unlink(missing_ok=True)
@@ -60,7 +63,7 @@ def sidecar(program, folder, origin):
     settings = folder / "sidecar.yaml"
     settings.write_text(json.dumps({"socket": str(socket), "datasets": [dataset]}))
     with open(folder / "sidecar.log", "wb") as log, running(
-            [program, "--config", settings], stdout=log, stderr=log, env={**os.environ, **CREDENTIALS}) as process:
+            [*prefix, program, "--config", settings], stdout=log, stderr=log, env={**os.environ, **CREDENTIALS}) as process:
         wait_for(socket, process)
         yield socket, process.pid
 

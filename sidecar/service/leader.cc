@@ -16,7 +16,7 @@ constexpr Duration kListingInterval = std::chrono::seconds{1};
 constexpr Duration kRetryMin = std::chrono::seconds{1};
 constexpr Duration kRetryMax = std::chrono::seconds{30};
 constexpr Duration kUpkeepInterval = std::chrono::seconds{1};
-constexpr Bytes kCompactBudget = mib(16);
+constexpr Bytes kCompactBudgetMin = mib(16);
 
 EngineLimits limits_of(const DatasetConfig& config) {
     EngineLimits limits;
@@ -212,8 +212,12 @@ void Leader::upkeep() {
         apply(engine_->on_grant(effective_grant(), parts_.loop.now()));
     }
     if (!std::exchange(compacting_, true)) {
-        parts_.io.post([this] {
-            const auto done = store_->compact(kCompactBudget);
+        // Cleaning keeps up with what is written: what dies in a second is about as much.
+        const Bytes written =
+            usage.written_bytes - std::exchange(compacted_at_, usage.written_bytes);
+        const Bytes budget = std::max(kCompactBudgetMin, written);
+        parts_.io.post([this, budget] {
+            const auto done = store_->compact(budget);
             if (!done) {
                 log::debug("cleaning failed", {{"error", done.error().message}});
             }

@@ -138,6 +138,7 @@ private:
     std::unique_ptr<FetchEngine> engine_;
     Bytes resident_cap_ = Bytes::unlimited();  // what the disk allows, whatever the grant says
     bool compacting_ = false;
+    Bytes compacted_at_{};  // StoreUsage::written_bytes when the cleaner ran last
     TimerId prepare_timer_{};
     TimerId listing_timer_{};
     TimerId tick_timer_{};

@@ -68,6 +68,29 @@ TEST_F(SidecarServe, WithHalfTheBytesGrantedEachLaterEpochFetchesExactlyTheOther
     }
 }
 
+TEST_F(SidecarServe, UnderLruEverySampleIsServedWithinTheGrantAndTheOldestGo) {
+    config.datasets[0].grant_bytes = kib(600);  // of two megabytes
+    config.datasets[0].window_bytes = mib(1);
+    config.datasets[0].eviction = sidecar::EvictionKind::kLru;
+    start();
+    SampleClient client = connect(5);
+    for (std::uint64_t epoch = 1; epoch <= 3; ++epoch) {
+        auto order = all();
+        Prng prng{epoch};
+        std::shuffle(order.begin(), order.end(), prng);
+        ASSERT_TRUE(client.plan(epoch, order).has_value());
+        read_all(client, order, epoch);
+        const auto now = status();
+        EXPECT_LE(now.usage.resident_bytes, config.datasets[0].grant_bytes);
+        EXPECT_GT(now.usage.resident_bytes, kib(500));
+    }
+    EXPECT_GT(status().counters.evicted_resident_samples, 100U);
+    // Without a plan the last ones read are there, whatever came before.
+    origin->forget_counts();
+    read_all(client, {1, 2, 3, 4, 5, 1, 2, 3, 4, 5}, 4);
+    EXPECT_LE(origin->fetches(), 5U);
+}
+
 // The grant of the job before may be far from the one to come: nobody knows until the operator
 // speaks.
 TEST_F(SidecarServe, KeepsWhatAnEarlierJobLeftAndNothingNewUntilTheOperatorSpeaks) {
