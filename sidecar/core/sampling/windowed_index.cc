@@ -1,0 +1,153 @@
+#include "sidecar/core/sampling/windowed_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "common/base/check.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+// An empty bucket keeps this much memory for its next samples.
+constexpr std::size_t kRetiredCapacityMax = 1024;
+
+template <class Visit>
+void for_each_reader(NeedIndex::Readers readers, const Visit& visit) {
+    for (; readers != 0; readers &= readers - 1) {
+        visit(static_cast<std::size_t>(std::countr_zero(readers)));
+    }
+}
+
+}  // namespace
+
+NeedIndex::NeedIndex(std::uint32_t sample_count)
+    : bucket_of_(sample_count, 0),
+      slot_of_(sample_count) {
+    std::iota(slot_of_.begin(), slot_of_.end(), 0U);
+    Bucket& all = buckets_.emplace_back();
+    all.samples.resize(sample_count);
+    std::iota(all.samples.begin(), all.samples.end(), SampleIndex{0});
+    by_key_[Key{}.packed()] = 0;
+    places_[0] = sample_count;
+}
+
+void NeedIndex::need(SampleIndex sample, std::uint32_t reader) {
+    put(sample, {readers(sample) | (Readers{1} << reader), place(sample)});
+}
+
+void NeedIndex::unneed(SampleIndex sample, std::uint32_t reader) {
+    put(sample, {readers(sample) & ~(Readers{1} << reader), place(sample)});
+}
+
+std::uint32_t NeedIndex::count(std::uint32_t reader) const {
+    return std::accumulate(counts_[reader].begin(), counts_[reader].end(), 0U);
+}
+
+std::vector<SampleIndex> NeedIndex::copy(Readers readers, ScanPlace place) const {
+    const auto found = by_key_.find(Key{readers, place}.packed());
+    return found == by_key_.end() ? std::vector<SampleIndex>{} : buckets_[found->second].samples;
+}
+
+void NeedIndex::need_all(std::uint32_t reader) {
+    STOKER_CHECK(count(reader) == 0, "an epoch over all samples begins when none is needed");
+    const auto count = static_cast<std::uint32_t>(buckets_.size());
+    // No key has the reader's bit yet, so no two buckets get the same key.
+    by_key_.clear();
+    for (std::uint32_t bucket = 0; bucket < count; ++bucket) {
+        Bucket& renamed = buckets_[bucket];
+        if (!renamed.samples.empty()) {
+            renamed.readers |= Readers{1} << reader;
+            by_key_[Key{renamed.readers, renamed.place}.packed()] = bucket;
+        }
+    }
+    counts_[reader] = places_;
+}
+
+void NeedIndex::unneed_all(std::uint32_t reader) {
+    const Readers bit = Readers{1} << reader;
+    const auto count = static_cast<std::uint32_t>(buckets_.size());
+    for (std::uint32_t bucket = 0; bucket < count; ++bucket) {
+        if ((buckets_[bucket].readers & bit) != 0 && !buckets_[bucket].samples.empty()) {
+            rename(bucket, buckets_[bucket].readers & ~bit);
+        }
+    }
+    counts_[reader] = {};
+}
+
+// Gives the bucket another set of readers, without counting; into the one that has that set, if
+// there is one.
+void NeedIndex::rename(std::uint32_t from, Readers readers) {
+    const Key key{readers, buckets_[from].place};
+    by_key_.erase(Key{buckets_[from].readers, key.place}.packed());
+    const auto existing = by_key_.find(key.packed());
+    if (existing == by_key_.end()) {
+        buckets_[from].readers = readers;
+        by_key_[key.packed()] = from;
+        return;
+    }
+    const std::uint32_t into = existing->second;
+    for (const SampleIndex sample : buckets_[from].samples) {
+        bucket_of_[sample] = into;
+        slot_of_[sample] = static_cast<std::uint32_t>(buckets_[into].samples.size());
+        buckets_[into].samples.push_back(sample);
+    }
+    buckets_[from].samples = {};
+    retired_.push_back(from);
+}
+
+std::uint32_t NeedIndex::bucket_for(Key key) {
+    const auto [found, added] = by_key_.try_emplace(key.packed(), 0);
+    if (!added) {
+        return found->second;
+    }
+    if (retired_.empty()) {
+        found->second = static_cast<std::uint32_t>(buckets_.size());
+        buckets_.emplace_back();
+    } else {
+        found->second = retired_.back();
+        retired_.pop_back();
+    }
+    buckets_[found->second].readers = key.readers;
+    buckets_[found->second].place = key.place;
+    return found->second;
+}
+
+void NeedIndex::put(SampleIndex sample, Key key) {
+    const std::uint32_t from = bucket_of_[sample];
+    const Key old{buckets_[from].readers, buckets_[from].place};
+    if (old.packed() == key.packed()) {
+        return;
+    }
+    const auto before = static_cast<std::size_t>(old.place);
+    const auto after = static_cast<std::size_t>(key.place);
+    for_each_reader(old.readers, [&](std::size_t reader) { --counts_[reader][before]; });
+    for_each_reader(key.readers, [&](std::size_t reader) { ++counts_[reader][after]; });
+    --places_[before];
+    ++places_[after];
+
+    auto& left = buckets_[from].samples;
+    const SampleIndex last = left.back();
+    left[slot_of_[sample]] = last;
+    slot_of_[last] = slot_of_[sample];
+    left.pop_back();
+    if (left.empty()) {
+        retire(from);
+    }
+    const std::uint32_t into = bucket_for(key);
+    bucket_of_[sample] = into;
+    slot_of_[sample] = static_cast<std::uint32_t>(buckets_[into].samples.size());
+    buckets_[into].samples.push_back(sample);
+}
+
+void NeedIndex::retire(std::uint32_t bucket) {
+    Bucket& empty = buckets_[bucket];
+    by_key_.erase(Key{empty.readers, empty.place}.packed());
+    if (empty.samples.capacity() > kRetiredCapacityMax) {
+        empty.samples = {};
+    }
+    retired_.push_back(bucket);
+}
+
+}  // namespace stoker::sidecar

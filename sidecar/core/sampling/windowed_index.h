@@ -1,0 +1,115 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "common/domain/ids.h"
+
+namespace stoker::sidecar {
+
+using domain::SampleIndex;
+
+// Where a sample of a shared scan is.
+enum class ScanPlace : std::uint8_t {
+    kAbsent,  // neither here nor on its way
+    kComing,  // chosen to be fetched
+    kWindow,  // stored, to be dropped when nobody needs it
+    kFresh,   // stored for good, but not yet read by all who needed it when it came
+    kKept,    // stored for good
+};
+
+constexpr std::size_t kScanPlaces = 5;
+
+// Which readers still need which sample in their current epochs, and where that sample is: every
+// sample lies in exactly one bucket, that of its (place, set of needing readers), so that "a random
+// sample that is absent and needed by these readers" costs one look at the buckets, of which there
+// are few (at most one for each set of readers that occurs and place), and the start of a reader's
+// epoch over all samples renames buckets instead of touching samples.
+//
+// 12 to 16 bytes a sample, whatever the number of readers. Moving a sample costs O(1). Pure value;
+// not thread-safe.
+class NeedIndex {
+public:
+    using Readers = std::uint64_t;  // one bit a reader
+    static constexpr std::uint32_t kReadersMax = 56;
+
+    struct Bucket {
+        Readers readers = 0;
+        ScanPlace place = ScanPlace::kAbsent;
+        std::vector<SampleIndex> samples;
+    };
+
+    // All samples are absent and needed by nobody.
+    explicit NeedIndex(std::uint32_t sample_count);
+
+    [[nodiscard]] std::uint32_t size() const {
+        return static_cast<std::uint32_t>(bucket_of_.size());
+    }
+
+    [[nodiscard]] ScanPlace place(SampleIndex sample) const {
+        return buckets_[bucket_of_[sample]].place;
+    }
+
+    [[nodiscard]] Readers readers(SampleIndex sample) const {
+        return buckets_[bucket_of_[sample]].readers;
+    }
+
+    void move(SampleIndex sample, ScanPlace place) { put(sample, {readers(sample), place}); }
+
+    void need(SampleIndex sample, std::uint32_t reader);
+    void unneed(SampleIndex sample, std::uint32_t reader);
+
+    // The reader needs every sample now; it must have needed none.
+    void need_all(std::uint32_t reader);
+
+    // The reader needs nothing any more.
+    void unneed_all(std::uint32_t reader);
+
+    // Samples at `place` that the reader needs.
+    [[nodiscard]] std::uint32_t count(std::uint32_t reader, ScanPlace place) const {
+        return counts_[reader][static_cast<std::size_t>(place)];
+    }
+
+    // All of them, wherever they are.
+    [[nodiscard]] std::uint32_t count(std::uint32_t reader) const;
+
+    // All samples at `place`, needed or not.
+    [[nodiscard]] std::uint32_t count(ScanPlace place) const {
+        return places_[static_cast<std::size_t>(place)];
+    }
+
+    // In a fixed order for a fixed history. Some may be empty.
+    [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }
+
+    // The samples at `place` that exactly these readers need.
+    [[nodiscard]] std::vector<SampleIndex> copy(Readers readers, ScanPlace place) const;
+
+private:
+    struct Key {
+        Readers readers = 0;
+        ScanPlace place = ScanPlace::kAbsent;
+
+        [[nodiscard]] Readers packed() const {
+            return (readers << 8U) | static_cast<Readers>(place);
+        }
+    };
+
+    using PlaceCounts = std::array<std::uint32_t, kScanPlaces>;
+
+    std::uint32_t bucket_for(Key key);
+    void put(SampleIndex sample, Key key);
+    void rename(std::uint32_t bucket, Readers readers);
+    void retire(std::uint32_t bucket);
+
+    std::vector<std::uint32_t> bucket_of_;
+    std::vector<std::uint32_t> slot_of_;
+    std::vector<Bucket> buckets_;
+    std::vector<std::uint32_t> retired_;
+    std::unordered_map<Readers, std::uint32_t> by_key_;
+    std::array<PlaceCounts, kReadersMax> counts_{};
+    PlaceCounts places_{};
+};
+
+}  // namespace stoker::sidecar

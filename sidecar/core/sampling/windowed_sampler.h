@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/prng.h"
+#include "common/base/result.h"
+#include "sidecar/core/sampling/exact_order.h"
+#include "sidecar/core/sampling/sampler.h"
+#include "sidecar/core/sampling/windowed_scan.h"
+
+namespace stoker::sidecar {
+
+// The contract `windowed`: every sample exactly once per epoch and job, in an order of ours. All
+// jobs on one dataset and node share one SharedScan, so that one fetch serves them all.
+//
+// The ranks of a job divide each epoch by the permutation of its seed (exact_order.h), so their
+// shares fit together whatever each node has in store; only the order inside a rank's share depends
+// on that. For one rank alone the share is everything.
+//
+// A padded sample (Tail::kPad) comes as Draw::kRepeated: the rank whose own it is reads it as well.
+// A dropped tail counts as skipped by rank 0.
+class WindowedSampler final : public Sampler {
+public:
+    // kInvalidArgument: an empty dataset, another one than the scan's, a rank outside the world;
+    // kResourceExhausted: the scan has no place for more readers. `scan` must outlive the sampler,
+    // which leaves it at its end.
+    static Result<std::unique_ptr<WindowedSampler>> make(
+        SharedScan& scan, const EpochShape& shape, const World& world);
+
+    ~WindowedSampler() override;
+    WindowedSampler(const WindowedSampler&) = delete;
+    WindowedSampler& operator=(const WindowedSampler&) = delete;
+
+    // Whoever drives several samplers on one scan tells the scan, once, and which class it is
+    // (SharedScan::on_stored). Told here, a sample that the scan does not know of yet is in the
+    // window.
+    void on_stored(SampleIndex sample) override;
+    void on_gone(SampleIndex sample) override;
+
+    // After restore(), the epoch of the snapshot goes on behind its first `skip` draws: those are
+    // not drawn again, what came after them is. Otherwise `skip` draws are drawn and forgotten.
+    void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
+    void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
+
+    // The part of the scan's feed that this rank needs.
+    void foresee(
+        std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
+
+    void on_losses(
+        std::uint32_t rank,
+        std::span<const SampleIndex> samples,
+        std::span<const float> losses) override;
+
+    [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
+
+    [[nodiscard]] std::span<const float> relative_importance() const override { return {}; }
+
+    // For each local rank: epoch, position, one bit a sample of its share, the latest draws.
+    [[nodiscard]] std::string snapshot() const override;
+    bool restore(std::string_view snapshot) override;
+
+private:
+    struct Resume {
+        std::uint64_t epoch = 0;
+        std::vector<bool> read;           // by position in the share
+        std::vector<SampleIndex> recent;  // the last draws, in order
+        std::uint64_t position = 0;
+    };
+
+    struct Rank {
+        std::uint32_t rank = 0;
+        SharedScan::Reader reader = 0;
+        Prng prng{0};
+        EpochReport report;
+        std::optional<SampleIndex> padding;
+        std::deque<SampleIndex> recent;
+        std::optional<Resume> resume;
+    };
+
+    WindowedSampler(SharedScan& scan, const EpochShape& shape);
+
+    [[nodiscard]] const Rank& at(std::uint32_t rank) const;
+    Rank& at(std::uint32_t rank);
+    [[nodiscard]] std::vector<SampleIndex> share_of(const Rank& rank) const;
+    void go_on(Rank& rank, const Resume& resume, std::uint64_t skip);
+    void write(const Rank& rank, std::string& text) const;
+    bool read(std::string_view& text, Rank& rank) const;
+
+    SharedScan& scan_;
+    EpochShape shape_;
+    std::vector<Rank> ranks_;
+};
+
+}  // namespace stoker::sidecar

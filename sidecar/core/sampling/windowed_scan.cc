@@ -1,0 +1,359 @@
+#include "sidecar/core/sampling/windowed_scan.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+// Draws of all readers after which what is known of their speeds counts half.
+constexpr std::uint32_t kSpeedMemory = 4096;
+
+SampleIndex any_of_bucket(const NeedIndex::Bucket& bucket, Prng& prng) {
+    return bucket.samples[prng.below(bucket.samples.size())];
+}
+
+NeedIndex::Readers bit_of(SharedScan::Reader reader) {
+    return NeedIndex::Readers{1} << reader;
+}
+
+}  // namespace
+
+SharedScan::SharedScan(std::uint32_t sample_count, ScanLimits limits, std::uint64_t seed)
+    : index_(sample_count),
+      limits_(limits),
+      prng_(seed) {
+    share_window();
+}
+
+std::optional<SharedScan::Reader> SharedScan::join() {
+    const auto reader = static_cast<Reader>(std::countr_one(joined_));
+    if (reader >= NeedIndex::kReadersMax) {
+        return std::nullopt;
+    }
+    joined_ |= bit_of(reader);
+    readers_[reader] = State{.joined = true};
+    share_window();
+    return reader;
+}
+
+void SharedScan::leave(Reader reader) {
+    STOKER_CHECK(readers_[reader].joined, "a scan is left only by those who joined it");
+    begin(reader, {});
+    joined_ &= ~bit_of(reader);
+    active_ &= ~bit_of(reader);
+    recent_draws_ -= readers_[reader].draws;
+    readers_[reader] = State{};
+    share_window();
+    replenish();
+}
+
+void SharedScan::share_window() {
+    const auto readers = std::max(1U, static_cast<std::uint32_t>(std::popcount(joined_)));
+    lookahead_ =
+        std::clamp(limits_.window_samples / (2 * readers), 1U, std::max(1U, limits_.lookahead_max));
+}
+
+void SharedScan::begin(Reader reader) {
+    begin(reader, {});
+    index_.need_all(reader);
+    start_epoch(reader);
+}
+
+void SharedScan::begin(Reader reader, std::span<const SampleIndex> share) {
+    STOKER_CHECK(readers_[reader].joined, "only who joined a scan begins an epoch");
+    index_.unneed_all(reader);
+    for (const SampleIndex sample : index_.copy({}, ScanPlace::kFresh)) {
+        settle(sample);
+    }
+    const auto useless = [this](SampleIndex sample) { return !is_needed(sample); };
+    for (const SampleIndex sample : index_.copy({}, ScanPlace::kComing)) {
+        index_.move(sample, ScanPlace::kAbsent);
+    }
+    std::erase_if(feed_, useless);
+    if (share.empty()) {
+        active_ &= ~bit_of(reader);
+        return;
+    }
+    for (const SampleIndex sample : share) {
+        index_.need(sample, reader);
+    }
+    start_epoch(reader);
+}
+
+void SharedScan::start_epoch(Reader reader) {
+    State& state = readers_[reader];
+    state.length = index_.count(reader);
+    state.kept_share = state.length == 0
+                           ? 0.0
+                           : static_cast<double>(index_.count(reader, ScanPlace::kKept)) /
+                                 static_cast<double>(state.length);
+    active_ |= bit_of(reader);
+    replenish();
+}
+
+std::optional<SampleIndex> SharedScan::draw(Reader reader, Prng& prng) {
+    if (index_.count(reader) == 0) {
+        active_ &= ~bit_of(reader);
+        return std::nullopt;
+    }
+    const SampleIndex sample = choose(reader, prng);
+    take(reader, sample);
+    count_draw(reader);
+    replenish();
+    return sample;
+}
+
+void SharedScan::mark_read(Reader reader, SampleIndex sample) {
+    if (needs(reader, sample)) {
+        take(reader, sample);
+    }
+}
+
+void SharedScan::take(Reader reader, SampleIndex sample) {
+    index_.unneed(sample, reader);
+    settle(sample);
+}
+
+// After the last reader took it, a sample that was on its way need not come, and a fresh one is
+// like all that is kept.
+void SharedScan::settle(SampleIndex sample) {
+    if (is_needed(sample)) {
+        return;
+    }
+    if (index_.place(sample) == ScanPlace::kComing) {
+        unfeed(sample);
+        index_.move(sample, ScanPlace::kAbsent);
+    } else if (index_.place(sample) == ScanPlace::kFresh) {
+        index_.move(sample, ScanPlace::kKept);
+    }
+}
+
+void SharedScan::count_draw(Reader reader) {
+    ++readers_[reader].draws;
+    if (++recent_draws_ < kSpeedMemory) {
+        return;
+    }
+    recent_draws_ = 0;
+    for (State& state : readers_) {
+        state.draws /= 2;
+        recent_draws_ += state.draws;
+    }
+}
+
+SampleIndex SharedScan::choose(Reader reader, Prng& prng) {
+    const bool has_kept = index_.count(reader, ScanPlace::kKept) > 0;
+    if (has_kept && wants_kept(reader, prng)) {
+        return random_kept(reader, prng);
+    }
+    if (const auto passing = least_needed(reader, prng)) {
+        return *passing;
+    }
+    if (has_kept && kept_ahead(reader) < drift_limit(reader)) {
+        return random_kept(reader, prng);
+    }
+    if (const auto coming = first_coming(reader)) {
+        return *coming;
+    }
+    if (const Bucket* absent = best_absent(bit_of(reader), bit_of(reader))) {
+        return order_from(*absent);
+    }
+    return random_kept(reader, prng);
+}
+
+// A uniform shuffle: each sample that is left comes next with the same probability. A reader with
+// plenty before it saves its kept samples for leaner times, and one with nothing before it reads
+// them sooner, both within the drift.
+bool SharedScan::wants_kept(Reader reader, Prng& prng) const {
+    const double ahead = kept_ahead(reader);
+    const std::uint32_t passing = near(reader);
+    if (passing == 0 && ahead < drift_limit(reader)) {
+        return true;
+    }
+    if (passing >= 2 * lookahead_ && -ahead < drift_limit(reader)) {
+        return false;
+    }
+    return prng.below(index_.count(reader)) < index_.count(reader, ScanPlace::kKept);
+}
+
+SampleIndex SharedScan::random_kept(Reader reader, Prng& prng) const {
+    std::uint64_t place = prng.below(index_.count(reader, ScanPlace::kKept));
+    for (const Bucket& bucket : index_.buckets()) {
+        if (bucket.place != ScanPlace::kKept || (bucket.readers & bit_of(reader)) == 0) {
+            continue;
+        }
+        if (place < bucket.samples.size()) {
+            return bucket.samples[place];
+        }
+        place -= bucket.samples.size();
+    }
+    STOKER_CHECK(false, "the counts are those of the buckets");
+    return 0;
+}
+
+std::optional<SampleIndex> SharedScan::least_needed(Reader reader, Prng& prng) const {
+    const Bucket* best = nullptr;
+    for (const Bucket& bucket : index_.buckets()) {
+        const bool passing =
+            bucket.place == ScanPlace::kWindow || bucket.place == ScanPlace::kFresh;
+        if (!passing || bucket.samples.empty() || (bucket.readers & bit_of(reader)) == 0) {
+            continue;
+        }
+        if (best == nullptr || std::popcount(bucket.readers) < std::popcount(best->readers)) {
+            best = &bucket;
+        }
+    }
+    return best == nullptr ? std::nullopt : std::optional{any_of_bucket(*best, prng)};
+}
+
+std::optional<SampleIndex> SharedScan::first_coming(Reader reader) const {
+    const auto found = std::ranges::find_if(
+        feed_, [this, reader](SampleIndex sample) { return needs(reader, sample); });
+    return found == feed_.end() ? std::nullopt : std::optional{*found};
+}
+
+void SharedScan::on_stored(SampleIndex sample, bool kept) {
+    const ScanPlace was = index_.place(sample);
+    if (was == ScanPlace::kComing) {
+        unfeed(sample);
+    }
+    if (!kept) {
+        index_.move(sample, ScanPlace::kWindow);
+    } else if (
+        was == ScanPlace::kAbsent || was == ScanPlace::kComing || was == ScanPlace::kWindow) {
+        index_.move(sample, is_needed(sample) ? ScanPlace::kFresh : ScanPlace::kKept);
+    }
+}
+
+void SharedScan::on_gone(SampleIndex sample) {
+    if (index_.place(sample) == ScanPlace::kComing) {
+        unfeed(sample);
+    }
+    index_.move(sample, ScanPlace::kAbsent);
+    replenish();
+}
+
+// Tops the feed up until every reader that matters has its lookahead.
+void SharedScan::replenish() {
+    for (;;) {
+        const Readers hungry = with_less_than(lookahead_);
+        Readers demanding = hungry;
+        for (Readers rest = hungry; rest != 0; rest &= rest - 1) {
+            const auto reader = static_cast<Reader>(std::countr_zero(rest));
+            if (can_wait(reader)) {
+                demanding &= ~bit_of(reader);
+            }
+        }
+        const Bucket* bucket = demanding == 0 ? nullptr : best_absent(hungry, demanding);
+        if (bucket == nullptr) {
+            return;
+        }
+        order_from(*bucket);
+    }
+}
+
+// Those who have fewer samples than that before them, here or coming.
+SharedScan::Readers SharedScan::with_less_than(std::uint32_t samples) const {
+    Readers readers = 0;
+    for (Readers rest = active_; rest != 0; rest &= rest - 1) {
+        const auto reader = static_cast<Reader>(std::countr_zero(rest));
+        if (near(reader) + index_.count(reader, ScanPlace::kComing) < samples) {
+            readers |= bit_of(reader);
+        }
+    }
+    return readers;
+}
+
+// Somebody begins a new epoch, and so needs everything again, before this reader's ends: what it
+// misses now comes by again. Until then it lives on what is here.
+bool SharedScan::can_wait(Reader reader) const {
+    if (near(reader) == 0 && (index_.count(reader, ScanPlace::kKept) == 0 ||
+                              kept_ahead(reader) >= drift_limit(reader))) {
+        return false;
+    }
+    const std::uint64_t mine = index_.count(reader);
+    const std::uint64_t my_speed = readers_[reader].draws + 1;
+    for (Readers rest = active_ & ~bit_of(reader); rest != 0; rest &= rest - 1) {
+        const auto other = static_cast<Reader>(std::countr_zero(rest));
+        const std::uint64_t speed = readers_[other].draws + 1;
+        if (index_.count(other) * my_speed < mine * speed) {
+            return true;
+        }
+    }
+    return false;
+}
+
+const SharedScan::Bucket* SharedScan::best_absent(Readers hungry, Readers demanding) const {
+    const Bucket* best = nullptr;
+    int best_score = 0;
+    for (const Bucket& bucket : index_.buckets()) {
+        if (bucket.place != ScanPlace::kAbsent || bucket.samples.empty() ||
+            (bucket.readers & demanding) == 0) {
+            continue;
+        }
+        const int served = std::popcount(bucket.readers & hungry);
+        const int spoiled = std::popcount(bucket.readers & ~hungry);
+        const int score = served * 64 - spoiled;
+        if (best == nullptr || score > best_score) {
+            best = &bucket;
+            best_score = score;
+        }
+    }
+    return best;
+}
+
+SampleIndex SharedScan::order_from(const Bucket& bucket) {
+    const SampleIndex sample = any_of_bucket(bucket, prng_);
+    index_.move(sample, ScanPlace::kComing);
+    feed_.push_back(sample);
+    return sample;
+}
+
+void SharedScan::unfeed(SampleIndex sample) {
+    const auto found = std::ranges::find(feed_, sample);
+    if (found != feed_.end()) {
+        feed_.erase(found);
+    }
+}
+
+// What readers have as their lookahead goes last: without it they would only ask for more.
+void SharedScan::victims(std::uint32_t count, std::vector<SampleIndex>& samples) const {
+    std::vector<std::pair<int, const Bucket*>> buckets;
+    const Readers lean = with_less_than(lookahead_ + 1);
+    for (const Bucket& bucket : index_.buckets()) {
+        if (bucket.place == ScanPlace::kWindow && !bucket.samples.empty()) {
+            buckets.emplace_back(
+                std::popcount(bucket.readers & lean) * 64 + std::popcount(bucket.readers), &bucket);
+        }
+    }
+    std::ranges::stable_sort(buckets, {}, [](const auto& entry) { return entry.first; });
+    for (const auto& [loss, bucket] : buckets) {
+        for (const SampleIndex sample : bucket->samples) {
+            if (count == 0) {
+                return;
+            }
+            --count;
+            samples.push_back(sample);
+        }
+    }
+}
+
+std::uint32_t SharedScan::near(Reader reader) const {
+    return index_.count(reader, ScanPlace::kWindow) + index_.count(reader, ScanPlace::kFresh);
+}
+
+// Kept samples that the reader has read beyond their share of the epoch so far; negative: saved.
+double SharedScan::kept_ahead(Reader reader) const {
+    return readers_[reader].kept_share * static_cast<double>(index_.count(reader)) -
+           static_cast<double>(index_.count(reader, ScanPlace::kKept));
+}
+
+double SharedScan::drift_limit(Reader reader) const {
+    return limits_.drift_max * static_cast<double>(readers_[reader].length);
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,48 @@
+// The C++ spelling of an epoch's order against tests/contract/golden/order.json;
+// client/tests/test_order.py checks the same vectors in Python.
+#include <fstream>
+
+#include <cpprest/json.h>
+#include <gtest/gtest.h>
+
+#include "sidecar/core/sampling/exact_order.h"
+
+namespace stoker::sidecar {
+namespace {
+
+std::uint64_t number(const web::json::value& arguments, const char* name, std::uint64_t otherwise) {
+    return arguments.has_field(name) ? arguments.at(name).as_number().to_uint64() : otherwise;
+}
+
+bool flag(const web::json::value& arguments, const char* name, bool otherwise) {
+    return arguments.has_field(name) ? arguments.at(name).as_bool() : otherwise;
+}
+
+TEST(EpochOrder, IsTheOneOfThePythonClient) {
+    std::ifstream file{STOKER_GOLDEN_DIR "/order.json"};
+    const auto document = web::json::value::parse(file);
+    const auto& vectors = document.at("vectors").as_array();
+    EXPECT_GE(vectors.size(), 6U);
+    for (const auto& vector : vectors) {
+        const auto& arguments = vector.at("arguments");
+        SCOPED_TRACE(arguments.serialize());
+        const EpochShape shape{
+            .count = static_cast<std::uint32_t>(number(arguments, "count", 0)),
+            .seed = number(arguments, "seed", 0),
+            .ranks = static_cast<std::uint32_t>(number(arguments, "world_size", 1)),
+            .tail = flag(arguments, "drop_last", false) ? Tail::kDrop : Tail::kPad,
+            .shuffle = flag(arguments, "shuffle", true)};
+        const auto order = epoch_order(
+            shape,
+            number(arguments, "epoch", 0),
+            static_cast<std::uint32_t>(number(arguments, "rank", 0)));
+        std::vector<SampleIndex> want;
+        for (const auto& id : vector.at("ids").as_array()) {
+            want.push_back(id.as_number().to_uint32());
+        }
+        EXPECT_EQ(order, want);
+    }
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
