@@ -9,6 +9,7 @@ HELLO, WELCOME, LISTING, ERROR, FETCH, FETCHED, PLAN, PLANNED, CONSUMED, REPORT 
 BEGIN, BEGUN, DRAW, DRAWN, LOSSES, ASK_EPOCH, EPOCH_TALLY, ASK_SNAPSHOT, SNAPSHOT = range(11, 20)
 FEATURE_CONTRACTS = 1
 KIND_ON_NODE = 0x80
+BEGIN_FIELDS = ("epoch", "skip", "seed", "rank", "world_size", "batch", "served_bytes", "snapshot_bytes")
 TALLY_FIELDS = ("epoch", "requested", "distinct", "repeated", "substituted", "skipped", "losses_used",
                 "losses_ignored")
 REPORT_FIELDS = ("epoch", "steps", "samples", "bytes", "hit_samples", "origin_samples", "wait_ns", "compute_ns")
@@ -75,10 +76,11 @@ def blob(hexadecimal):
 
 
 def begin(request_id, epoch=0, skip=0, seed=0, rank=0, world_size=1, batch=1, contract="", job="", parameters=(),
-          served="", snapshot=""):
-    fixed = struct.pack("<QQQIIII", epoch, skip, seed, rank, world_size, batch, len(parameters))
+          served_bytes=0, snapshot_bytes=0):
+    fixed = struct.pack("<QQQIIIQQI", epoch, skip, seed, rank, world_size, batch, served_bytes, snapshot_bytes,
+                        len(parameters))
     numbers = b"".join(text(name) + struct.pack("<d", value) for name, value in parameters)
-    return frame(BEGIN, fixed + text(contract) + text(job) + numbers + blob(served) + blob(snapshot), request_id)
+    return frame(BEGIN, fixed + text(contract) + text(job) + numbers, request_id)
 
 
 def begun(request_id, epoch=0, losses=0):
@@ -140,11 +142,6 @@ class Reader:
         raw, self.data = self.data[:size], self.data[size:]
         return raw.decode()
 
-    def blob(self):
-        (size,) = self.take("I")
-        raw, self.data = self.data[:size], self.data[size:]
-        return raw.hex()
-
     def ids(self):
         count, _ = self.take("II")
         return list(self.take(f"{count}Q"))
@@ -177,11 +174,11 @@ def decode_report(payload):
 
 def decode_begin(payload):
     reader = Reader(payload)
-    *numbers, count = reader.take("QQQIIII")
-    fields = dict(zip(("epoch", "skip", "seed", "rank", "world_size", "batch"), numbers))
+    *numbers, count = reader.take("QQQIIIQQI")
+    fields = dict(zip(BEGIN_FIELDS, numbers))
     fields |= {"contract": reader.text(), "job": reader.text()}
     fields["parameters"] = [[reader.text(), reader.take("d")[0]] for _ in range(count)]
-    return fields | {"served": reader.blob(), "snapshot": reader.blob()}
+    return fields
 
 
 def decode_draw(payload):

@@ -47,6 +47,8 @@ void put_fields(WireWriter& out, const Begin& begin) {
         .put(begin.rank)
         .put(begin.world_size)
         .put(begin.batch)
+        .put(begin.served_bytes)
+        .put(begin.snapshot_bytes)
         .put(static_cast<std::uint32_t>(begin.parameters.size()));
     put_text(out, begin.contract);
     put_text(out, begin.job);
@@ -54,8 +56,6 @@ void put_fields(WireWriter& out, const Begin& begin) {
         put_text(out, parameter.name);
         out.put(std::bit_cast<std::uint64_t>(parameter.value));
     }
-    put_blob(out, begin.served);
-    put_blob(out, begin.snapshot);
 }
 
 void get_fields(WireReader& in, Begin& begin) {
@@ -65,6 +65,8 @@ void get_fields(WireReader& in, Begin& begin) {
     begin.rank = in.get<std::uint32_t>();
     begin.world_size = in.get<std::uint32_t>();
     begin.batch = in.get<std::uint32_t>();
+    begin.served_bytes = in.get<std::uint64_t>();
+    begin.snapshot_bytes = in.get<std::uint64_t>();
     const auto parameters = in.get<std::uint32_t>();
     if (parameters > kParametersMax) {
         refuse(in);
@@ -77,8 +79,6 @@ void get_fields(WireReader& in, Begin& begin) {
         const auto value = std::bit_cast<double>(in.get<std::uint64_t>());
         begin.parameters.push_back({std::move(name), value});
     }
-    begin.served = get_blob(in);
-    begin.snapshot = get_blob(in);
 }
 
 void put_fields(WireWriter& out, const Begun& begun) {

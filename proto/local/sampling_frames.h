@@ -35,12 +35,13 @@ struct Begin {
     std::string job;          // ranks that say the same share one sampler
     std::vector<Parameter> parameters;
 
-    // Which samples the trainer has had in this epoch: bit i of byte b is sample 8b + i; samples
-    // past its end: no. Empty in a fresh epoch. What lets a leader go on where another one stopped.
-    std::vector<std::byte> served;
-
-    // What an earlier kSnapshot gave; restored when the leader knows nothing of the job.
-    std::vector<std::byte> snapshot;
+    // When one of these is not 0, a sealed memfd comes with the frame and holds both, one after the
+    // other. `served`: which samples the trainer has had in this epoch, bit i of byte b is sample
+    // 8b + i, samples past its end: no; it lets a leader go on where another one stopped.
+    // `snapshot`: what an earlier kSnapshot gave; restored when the leader knows nothing of the
+    // job.
+    std::uint64_t served_bytes = 0;
+    std::uint64_t snapshot_bytes = 0;
 
     bool operator==(const Begin&) const = default;
 };

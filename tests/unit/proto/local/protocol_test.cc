@@ -18,8 +18,8 @@ Begin begin() {
     begin.contract = "importance";
     begin.job = "ns/resnet";
     begin.parameters = {{"beta", 0.33}, {"", -1}};
-    begin.served = {std::byte{0x81}};
-    begin.snapshot = {std::byte{1}, std::byte{2}};
+    begin.served_bytes = 625;
+    begin.snapshot_bytes = 1U << 20U;
     return begin;
 }
 
