@@ -6,6 +6,12 @@ import struct
 MAGIC = 0x524B5453
 HEADER = struct.Struct("<IHHQ")
 HELLO, WELCOME, LISTING, ERROR, FETCH, FETCHED, PLAN, PLANNED, CONSUMED, REPORT = range(1, 11)
+BEGIN, BEGUN, DRAW, DRAWN, LOSSES, ASK_EPOCH, EPOCH_TALLY, ASK_SNAPSHOT, SNAPSHOT = range(11, 20)
+FEATURE_CONTRACTS = 1
+KIND_ON_NODE = 0x80
+BEGIN_FIELDS = ("epoch", "skip", "seed", "rank", "world_size", "batch", "served_bytes", "snapshot_bytes")
+TALLY_FIELDS = ("epoch", "requested", "distinct", "repeated", "substituted", "skipped", "losses_used",
+                "losses_ignored")
 REPORT_FIELDS = ("epoch", "steps", "samples", "bytes", "hit_samples", "origin_samples", "wait_ns", "compute_ns")
 
 
@@ -27,8 +33,9 @@ def hello(request_id, version=1, relay=False, pid=0, rank=0, world_size=1, strea
     return frame(HELLO, fixed + text(dataset) + text(client), request_id)
 
 
-def welcome(request_id, version=1, revision=0, sample_count=0, directory=""):
-    return frame(WELCOME, struct.pack("<HHIQQ", version, 0, 0, revision, sample_count) + text(directory), request_id)
+def welcome(request_id, version=1, revision=0, sample_count=0, directory="", features=0):
+    fixed = struct.pack("<HHIQQ", version, 0, features, revision, sample_count)
+    return frame(WELCOME, fixed + text(directory), request_id)
 
 
 def listing(request_id, objects_listed=0):
@@ -63,7 +70,58 @@ def report(request_id, **fields):
     return frame(REPORT, struct.pack("<8Q", *(fields[name] for name in REPORT_FIELDS)), request_id)
 
 
-ENCODERS = {"hello": hello, "welcome": welcome, "listing": listing, "error": error, "fetch": fetch,
+def blob(hexadecimal):
+    raw = bytes.fromhex(hexadecimal)
+    return struct.pack("<I", len(raw)) + raw
+
+
+def begin(request_id, epoch=0, skip=0, seed=0, rank=0, world_size=1, batch=1, contract="", job="", parameters=(),
+          served_bytes=0, snapshot_bytes=0):
+    fixed = struct.pack("<QQQIIIQQI", epoch, skip, seed, rank, world_size, batch, served_bytes, snapshot_bytes,
+                        len(parameters))
+    numbers = b"".join(text(name) + struct.pack("<d", value) for name, value in parameters)
+    return frame(BEGIN, fixed + text(contract) + text(job) + numbers, request_id)
+
+
+def begun(request_id, epoch=0, losses=0):
+    return frame(BEGUN, struct.pack("<QQ", epoch, losses), request_id)
+
+
+def draw(request_id, epoch=0, count=0):
+    return frame(DRAW, struct.pack("<QII", epoch, count, 0), request_id)
+
+
+def drawn(request_id, epoch=0, ended=False, requested=(), served=(), kinds=()):
+    count = len(served)
+    arrays = struct.pack(f"<{count}Q", *requested) + struct.pack(f"<{count}Q", *served) + bytes(kinds)
+    return frame(DRAWN, struct.pack("<QII", epoch, count, int(ended)) + arrays, request_id)
+
+
+def losses(request_id, epoch=0, samples=(), losses=()):
+    count = len(samples)
+    arrays = struct.pack(f"<{count}Q", *samples) + struct.pack(f"<{count}f", *losses)
+    return frame(LOSSES, struct.pack("<QII", epoch, count, 0) + arrays, request_id)
+
+
+def ask_epoch(request_id, epoch=0):
+    return frame(ASK_EPOCH, struct.pack("<Q", epoch), request_id)
+
+
+def epoch_tally(request_id, **fields):
+    return frame(EPOCH_TALLY, struct.pack("<8Q", *(fields[name] for name in TALLY_FIELDS)), request_id)
+
+
+def ask_snapshot(request_id):
+    return frame(ASK_SNAPSHOT, b"", request_id)
+
+
+def snapshot(request_id, state=""):
+    return frame(SNAPSHOT, blob(state), request_id)
+
+
+ENCODERS = {"begin": begin, "begun": begun, "draw": draw, "drawn": drawn, "losses": losses, "ask_epoch": ask_epoch,
+            "epoch_tally": epoch_tally, "ask_snapshot": ask_snapshot, "snapshot": snapshot,
+            "hello": hello, "welcome": welcome, "listing": listing, "error": error, "fetch": fetch,
             "fetched": fetched, "plan": plan, "planned": planned, "consumed": consumed, "report": report}
 
 
@@ -114,5 +172,36 @@ def decode_report(payload):
     return dict(zip(REPORT_FIELDS, Reader(payload).take("8Q")))
 
 
-DECODERS = {HELLO: ("hello", decode_hello), FETCH: ("fetch", decode_fetch), PLAN: ("plan", decode_plan),
+def decode_begin(payload):
+    reader = Reader(payload)
+    *numbers, count = reader.take("QQQIIIQQI")
+    fields = dict(zip(BEGIN_FIELDS, numbers))
+    fields |= {"contract": reader.text(), "job": reader.text()}
+    fields["parameters"] = [[reader.text(), reader.take("d")[0]] for _ in range(count)]
+    return fields
+
+
+def decode_draw(payload):
+    epoch, count, _ = Reader(payload).take("QII")
+    return {"epoch": epoch, "count": count}
+
+
+def decode_losses(payload):
+    reader = Reader(payload)
+    epoch, count, _ = reader.take("QII")
+    return {"epoch": epoch, "samples": list(reader.take(f"{count}Q")), "losses": list(reader.take(f"{count}f"))}
+
+
+def decode_ask_epoch(payload):
+    return {"epoch": Reader(payload).take("Q")[0]}
+
+
+def decode_ask_snapshot(payload):
+    assert payload == b""
+    return {}
+
+
+DECODERS = {BEGIN: ("begin", decode_begin), DRAW: ("draw", decode_draw), LOSSES: ("losses", decode_losses),
+            ASK_EPOCH: ("ask_epoch", decode_ask_epoch), ASK_SNAPSHOT: ("ask_snapshot", decode_ask_snapshot),
+            HELLO: ("hello", decode_hello), FETCH: ("fetch", decode_fetch), PLAN: ("plan", decode_plan),
             CONSUMED: ("consumed", decode_consumed), REPORT: ("report", decode_report)}

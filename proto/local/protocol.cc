@@ -1,46 +1,20 @@
 #include "proto/local/protocol.h"
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <type_traits>
 
 #include <fmt/core.h>
 
 #include "common/base/wire.h"
+#include "proto/local/frame_fields.h"
 
 namespace stoker::local {
 
 namespace {
 
-constexpr std::size_t kTextBytesMax = 4096;
-
-void put_text(WireWriter& out, std::string_view text) {
-    const std::string_view cut = text.substr(0, kTextBytesMax);
-    out.put(static_cast<std::uint16_t>(cut.size())).put_text(cut);
-}
-
-std::string get_text(WireReader& in) {
-    const auto size = in.get<std::uint16_t>();
-    return std::string{in.get_text(size)};
-}
-
-void put_ids(WireWriter& out, const std::vector<std::uint64_t>& ids) {
-    out.put(static_cast<std::uint32_t>(ids.size())).put(std::uint32_t{0});
-    out.put_bytes(std::as_bytes(std::span{ids}));
-}
-
-std::vector<std::uint64_t> get_ids(WireReader& in) {
-    const auto count = in.get<std::uint32_t>();
-    in.get<std::uint32_t>();
-    const auto raw = in.get_bytes(std::size_t{count} * sizeof(std::uint64_t));
-    std::vector<std::uint64_t> ids(raw.size() / sizeof(std::uint64_t));
-    if (!raw.empty()) {
-        std::memcpy(ids.data(), raw.data(), raw.size());
-    }
-    return ids;
-}
-
-FrameType put(WireWriter& out, const Hello& hello) {
+void put(WireWriter& out, const Hello& hello) {
     out.put(kProtocolMagic)
         .put(hello.version)
         .put(static_cast<std::uint16_t>(hello.relay ? 1 : 0))
@@ -51,58 +25,48 @@ FrameType put(WireWriter& out, const Hello& hello) {
         .put(hello.stream);
     put_text(out, hello.dataset);
     put_text(out, hello.client);
-    return FrameType::kHello;
 }
 
-FrameType put(WireWriter& out, const Welcome& welcome) {
+void put(WireWriter& out, const Welcome& welcome) {
     out.put(welcome.version)
         .put(std::uint16_t{0})
-        .put(std::uint32_t{0})
+        .put(welcome.features)
         .put(welcome.revision)
         .put(welcome.sample_count);
     put_text(out, welcome.directory);
-    return FrameType::kWelcome;
 }
 
-FrameType put(WireWriter& out, const Listing& listing) {
+void put(WireWriter& out, const Listing& listing) {
     out.put(listing.objects_listed);
-    return FrameType::kListing;
 }
 
-FrameType put(WireWriter& out, const ErrorReply& error) {
+void put(WireWriter& out, const ErrorReply& error) {
     out.put(error.code);
     put_text(out, error.message);
-    return FrameType::kError;
 }
 
-FrameType put(WireWriter& out, const Fetch& fetch) {
+void put(WireWriter& out, const Fetch& fetch) {
     put_ids(out, fetch.samples);
-    return FrameType::kFetch;
 }
 
-FrameType put(WireWriter& out, const Fetched& fetched) {
+void put(WireWriter& out, const Fetched& fetched) {
     out.put(static_cast<std::uint32_t>(fetched.statuses.size()));
     out.put_bytes(std::as_bytes(std::span{fetched.statuses}));
     put_text(out, fetched.message);
-    return FrameType::kFetched;
 }
 
-FrameType put(WireWriter& out, const Plan& plan) {
+void put(WireWriter& out, const Plan& plan) {
     out.put(plan.epoch).put(plan.sample_count).put(plan.start);
-    return FrameType::kPlan;
 }
 
-FrameType put(WireWriter& /*out*/, const Planned& /*planned*/) {
-    return FrameType::kPlanned;
-}
+void put(WireWriter& /*out*/, const Planned& /*planned*/) {}
 
-FrameType put(WireWriter& out, const Consumed& consumed) {
+void put(WireWriter& out, const Consumed& consumed) {
     out.put(consumed.epoch);
     put_ids(out, consumed.samples);
-    return FrameType::kConsumed;
 }
 
-FrameType put(WireWriter& out, const Report& report) {
+void put(WireWriter& out, const Report& report) {
     out.put(report.epoch)
         .put(report.steps)
         .put(report.samples)
@@ -111,7 +75,19 @@ FrameType put(WireWriter& out, const Report& report) {
         .put(report.origin_samples)
         .put(report.wait_ns)
         .put(report.compute_ns);
-    return FrameType::kReport;
+}
+
+// The sampling frames.
+template <class Frame>
+void put(WireWriter& out, const Frame& frame) {
+    put_fields(out, frame);
+}
+
+template <class Frame>
+Message get_frame(WireReader& in) {
+    Frame frame;
+    get_fields(in, frame);
+    return frame;
 }
 
 Hello get_hello(WireReader& in, bool& magic_ok) {
@@ -137,7 +113,7 @@ Welcome get_welcome(WireReader& in) {
     Welcome welcome;
     welcome.version = in.get<std::uint16_t>();
     in.get<std::uint16_t>();
-    in.get<std::uint32_t>();
+    welcome.features = in.get<std::uint32_t>();
     welcome.revision = in.get<std::uint64_t>();
     welcome.sample_count = in.get<std::uint64_t>();
     welcome.directory = get_text(in);
@@ -170,6 +146,31 @@ Report get_report(WireReader& in) {
         *field = in.get<std::uint64_t>();
     }
     return report;
+}
+
+std::optional<Message> get_sampling_frame(FrameType type, WireReader& in) {
+    switch (type) {
+        case FrameType::kBegin:
+            return get_frame<Begin>(in);
+        case FrameType::kBegun:
+            return get_frame<Begun>(in);
+        case FrameType::kDraw:
+            return get_frame<Draw>(in);
+        case FrameType::kDrawn:
+            return get_frame<Drawn>(in);
+        case FrameType::kLosses:
+            return get_frame<Losses>(in);
+        case FrameType::kAskEpoch:
+            return get_frame<AskEpoch>(in);
+        case FrameType::kEpochTally:
+            return get_frame<EpochTally>(in);
+        case FrameType::kAskSnapshot:
+            return get_frame<AskSnapshot>(in);
+        case FrameType::kSnapshot:
+            return get_frame<Snapshot>(in);
+        default:
+            return std::nullopt;
+    }
 }
 
 Result<Message> get_message(FrameType type, WireReader& in) {
@@ -207,6 +208,11 @@ Result<Message> get_message(FrameType type, WireReader& in) {
         }
         case FrameType::kReport:
             return Message{get_report(in)};
+        default:
+            break;
+    }
+    if (auto message = get_sampling_frame(type, in)) {
+        return *std::move(message);
     }
     return fail(
         ErrorCode::kInvalidArgument,
@@ -215,13 +221,16 @@ Result<Message> get_message(FrameType type, WireReader& in) {
 
 }  // namespace
 
+static_assert(
+    std::variant_size_v<Message> == static_cast<std::size_t>(FrameType::kSnapshot),
+    "a message's type is its place in the variant, counted from 1");
+
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id) {
     WireWriter payload;
-    const FrameType type =
-        std::visit([&payload](const auto& body) { return put(payload, body); }, message);
+    std::visit([&payload](const auto& body) { put(payload, body); }, message);
     WireWriter frame;
     frame.put(static_cast<std::uint32_t>(payload.size()))
-        .put(static_cast<std::uint16_t>(type))
+        .put(static_cast<std::uint16_t>(message.index() + 1))
         .put(std::uint16_t{0})
         .put(request_id)
         .put_bytes(payload.view());
@@ -245,7 +254,7 @@ Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes) {
                 "frame of {} bytes, the limit is {}", header.payload_bytes, kFramePayloadBytesMax));
     }
     if (type < static_cast<std::uint16_t>(FrameType::kHello) ||
-        type > static_cast<std::uint16_t>(FrameType::kReport) || flags != 0) {
+        type > static_cast<std::uint16_t>(FrameType::kSnapshot) || flags != 0) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("unknown frame type {} with flags {}", type, flags));

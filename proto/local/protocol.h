@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "proto/local/sampling_frames.h"
 
 // The local protocol: trainer process <-> its sidecar, and follower sidecar <-> leader, over a unix
 // stream socket. docs/design/local-protocol.md tells who says what when; golden vectors in
@@ -24,16 +25,25 @@ inline constexpr std::size_t kFrameHeaderBytes = 16;
 inline constexpr std::uint32_t kFramePayloadBytesMax = 16U << 20U;
 
 enum class FrameType : std::uint16_t {
-    kHello = 1,     // client -> sidecar, first frame of a connection
-    kWelcome = 2,   // answer to kHello once the manifest is there
-    kListing = 3,   // before kWelcome, at most one a second: the manifest is being made
-    kError = 4,     // answer to anything; after an error to kHello the connection ends
-    kFetch = 5,     // client -> sidecar: make these samples readable
-    kFetched = 6,   // answer to kFetch
-    kPlan = 7,      // client -> sidecar, with one sealed memfd of u64 sample ids by SCM_RIGHTS
-    kPlanned = 8,   // answer to kPlan
-    kConsumed = 9,  // client -> sidecar, one-way: these samples were read and may leave a window
-    kReport = 10,   // client -> sidecar, one-way: how the job is doing
+    kHello = 1,        // client -> sidecar, first frame of a connection
+    kWelcome = 2,      // answer to kHello once the manifest is there
+    kListing = 3,      // before kWelcome, at most one a second: the manifest is being made
+    kError = 4,        // answer to anything; after an error to kHello the connection ends
+    kFetch = 5,        // client -> sidecar: make these samples readable
+    kFetched = 6,      // answer to kFetch
+    kPlan = 7,         // client -> sidecar, with one sealed memfd of u64 sample ids by SCM_RIGHTS
+    kPlanned = 8,      // answer to kPlan
+    kConsumed = 9,     // client -> sidecar, one-way: these samples were read and may leave a window
+    kReport = 10,      // client -> sidecar, one-way: how the job is doing
+    kBegin = 11,       // client -> sidecar: an epoch under a sampling contract
+    kBegun = 12,       // answer to kBegin
+    kDraw = 13,        // client -> sidecar: what is next?
+    kDrawn = 14,       // answer to kDraw
+    kLosses = 15,      // client -> sidecar, one-way: per-sample losses of a training step
+    kAskEpoch = 16,    // client -> sidecar
+    kEpochTally = 17,  // answer to kAskEpoch
+    kAskSnapshot = 18,  // client -> sidecar
+    kSnapshot = 19,     // answer to kAskSnapshot
 };
 
 struct FrameHeader {
@@ -59,11 +69,15 @@ struct Hello {
     bool operator==(const Hello&) const = default;
 };
 
+// What a sidecar can do beyond the first frames; bits of Welcome::features.
+inline constexpr std::uint32_t kFeatureContracts = 1;  // kBegin to kSnapshot
+
 struct Welcome {
     std::uint16_t version = kProtocolVersion;
     std::uint64_t revision = 0;
     std::uint64_t sample_count = 0;
-    std::string directory;  // the node directory as the client sees it
+    std::string directory;       // the node directory as the client sees it
+    std::uint32_t features = 0;  // bits kFeature...
 
     bool operator==(const Welcome&) const = default;
 };
@@ -136,8 +150,27 @@ struct Report {
     bool operator==(const Report&) const = default;
 };
 
-using Message = std::
-    variant<Hello, Welcome, Listing, ErrorReply, Fetch, Fetched, Plan, Planned, Consumed, Report>;
+// In the order of FrameType.
+using Message = std::variant<
+    Hello,
+    Welcome,
+    Listing,
+    ErrorReply,
+    Fetch,
+    Fetched,
+    Plan,
+    Planned,
+    Consumed,
+    Report,
+    Begin,
+    Begun,
+    Draw,
+    Drawn,
+    Losses,
+    AskEpoch,
+    EpochTally,
+    AskSnapshot,
+    Snapshot>;
 
 // A whole frame, header included.
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id);

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "common/log/log.h"
+#include "sidecar/service/contracts.h"
 
 namespace stoker::sidecar {
 
@@ -64,6 +65,9 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
         return;
     }
     note_progress(session, *message);
+    if (const auto* begin = std::get_if<local::Begin>(&*message)) {
+        stamp_job(frame, *begin, parts_.job_uid);
+    }
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
         relay->second->on_request(std::move(frame));

@@ -6,6 +6,7 @@
 
 #include "common/log/log.h"
 #include "common/runtime/named_thread.h"
+#include "sidecar/service/contracts.h"
 #include "sidecar/service/make_eviction.h"
 
 namespace stoker::sidecar {
@@ -124,8 +125,11 @@ void Leader::begin_serving(Preparation prepared) {
     const auto& view = manifest_->view();
     engine_ = std::make_unique<FetchEngine>(
         view, limits_of(config_), grant_, make_eviction(config_.eviction));
+    desk_ = std::make_unique<SamplingDesk>(
+        static_cast<std::uint32_t>(view.sample_count()), contract_samplers());
     for (const auto& [sample, segment_class] : prepared.stored) {
         engine_->adopt(sample, segment_class);
+        desk_->adopt(sample);
     }
     state_ = LeaderState::kServing;
     last_error_ = {};
@@ -171,6 +175,7 @@ void Leader::welcome(Session& session) {
     welcome.sample_count = view.sample_count();
     welcome.directory =
         config_.client_directory.empty() ? config_.directory : config_.client_directory;
+    welcome.features = local::kFeatureContracts;
     session.send_welcome(welcome);
 }
 
@@ -178,6 +183,7 @@ void Leader::detach(Session& session) {
     waiting_.erase(session.id());
     sessions_.erase(session.id());
     if (welcomed_.erase(session.id()) > 0) {
+        stop_drawing(session.id());
         apply(engine_->on_disconnect(session.id(), parts_.loop.now()));
     }
 }

@@ -19,6 +19,7 @@
 #include "sidecar/device/device.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/service/preparation.h"
+#include "sidecar/service/sampling_desk.h"
 #include "sidecar/service/session.h"
 #include "sidecar/store/node_store.h"
 
@@ -108,6 +109,15 @@ private:
     void on_consumed(Session& session, const local::Consumed& consumed);
     void on_plan(Session& session, Frame frame);
     void finish_plan(ConnectionId connection, std::uint64_t request_id, Result<StreamPlan> plan);
+    void on_sampling(Session& session, std::uint64_t request_id, const local::Message& message);
+    void on_begin(
+        Session& session,
+        std::uint64_t request_id,
+        const local::Begin& begin,
+        const UniqueFd& memfd);
+    void on_draw(Session& session, std::uint64_t request_id, const local::Draw& draw);
+    void stop_drawing(ConnectionId connection);
+    void plan_ahead(const Session& session, StreamId stream);
     [[nodiscard]] std::optional<Error> check_ids(const std::vector<std::uint64_t>& ids) const;
 
     void apply(Effects effects);
@@ -129,6 +139,7 @@ private:
     std::map<ConnectionId, Session*> sessions_;  // attached, in whatever state
     std::set<ConnectionId> waiting_;             // for the manifest
     std::set<ConnectionId> welcomed_;            // known to the engine
+    std::map<ConnectionId, StreamId> draws_by_;  // those that draw under a contract
     std::shared_ptr<std::atomic<std::uint64_t>> objects_listed_;
     LeaderState state_ = LeaderState::kPreparing;
     Error last_error_;
@@ -136,6 +147,7 @@ private:
     std::unique_ptr<MappedManifest> manifest_;
     std::unique_ptr<NodeStore> store_;
     std::unique_ptr<FetchEngine> engine_;
+    std::unique_ptr<SamplingDesk> desk_;
     Bytes resident_cap_ = Bytes::unlimited();  // what the disk allows, whatever the grant says
     bool compacting_ = false;
     Bytes compacted_at_{};  // StoreUsage::written_bytes when the cleaner ran last

@@ -55,14 +55,14 @@ void Leader::on_frame(Session& session, Frame frame) {
         session.hang_up();
         return;
     }
-    if (const auto* fetch = std::get_if<local::Fetch>(&*message)) {
+    if (const auto* begin = std::get_if<local::Begin>(&*message)) {
+        on_begin(session, header.request_id, *begin, frame.fd);
+    } else if (const auto* fetch = std::get_if<local::Fetch>(&*message)) {
         on_fetch(session, header.request_id, *fetch);
     } else if (const auto* consumed = std::get_if<local::Consumed>(&*message)) {
         on_consumed(session, *consumed);
     } else if (!std::holds_alternative<local::Report>(*message)) {
-        session.send_error(
-            {ErrorCode::kInvalidArgument, "a frame that only sidecars send"}, header.request_id);
-        session.hang_up();
+        on_sampling(session, header.request_id, *message);
     }
 }
 
@@ -90,8 +90,9 @@ void Leader::on_consumed(Session& session, const local::Consumed& consumed) {
         session.send_error(*wrong, 0);
         return;
     }
-    apply(engine_->on_consumed(
-        session.id(), consumed.epoch, to_indices(consumed.samples), parts_.loop.now()));
+    const auto samples = to_indices(consumed.samples);
+    desk_->on_read(session.stream(), samples);
+    apply(engine_->on_consumed(session.id(), consumed.epoch, samples, parts_.loop.now()));
 }
 
 // The session waits meanwhile, so that nothing that it says after the plan comes before it.
@@ -154,6 +155,7 @@ std::optional<Error> Leader::check_ids(const std::vector<std::uint64_t>& ids) co
 void Leader::apply(Effects effects) {
     for (const SampleIndex sample : effects.drops) {
         store_->drop(SampleId{sample});
+        desk_->on_gone(sample);
     }
     for (const StartFetch& fetch : effects.fetches) {
         start_fetch(fetch);
@@ -208,6 +210,7 @@ void Leader::on_origin_bytes(const StartFetch& fetch, Result<OriginBytes> bytes)
 void Leader::on_append_done(const StartFetch& fetch, const Status& status) {
     const TimePoint now = parts_.loop.now();
     if (status) {
+        desk_->on_stored(fetch.sample);
         apply(engine_->on_stored(fetch.sample, now));
         return;
     }
@@ -229,6 +232,7 @@ void Leader::start_verify(SampleIndex sample) {
                 log::warning(
                     "a stored sample was damaged and is fetched again",
                     {{"dataset", config_.name}, {"sample", sample}});
+                desk_->on_gone(sample);
             }
             apply(engine_->on_verified(sample, intact, parts_.loop.now()));
         });

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "common/domain/ids.h"
+#include "sidecar/service/sealed_state.h"
 #include "sidecar/service/unix_listener.h"
 
 namespace stoker::sidecar {
@@ -73,21 +74,75 @@ void ReplayLog::on_request(const Frame& frame) {
     }
     if (const auto* plan = std::get_if<local::Plan>(&*message)) {
         plan_ = RecordedPlan{*plan, frame.header.request_id, duplicate(frame.fd)};
+        begin_.reset();
+        consumed_.clear();
+    } else if (const auto* begin = std::get_if<local::Begin>(&*message)) {
+        begin_ = RecordedBegin{*begin, frame.header.request_id, duplicate(frame.fd)};
+        plan_.reset();
         consumed_.clear();
     } else if (const auto* consumed = std::get_if<local::Consumed>(&*message)) {
         if (plan_ && consumed->epoch == plan_->plan.epoch) {
             consumed_.insert(consumed_.end(), consumed->samples.begin(), consumed->samples.end());
         }
-    } else if (std::holds_alternative<local::Fetch>(*message)) {
+    } else if (
+        std::holds_alternative<local::Fetch>(*message) ||
+        std::holds_alternative<local::Draw>(*message) ||
+        std::holds_alternative<local::AskEpoch>(*message) ||
+        std::holds_alternative<local::AskSnapshot>(*message)) {
         pending_[frame.header.request_id] = join_frame(frame.header, frame.payload);
     }
 }
 
-void ReplayLog::on_answer(std::uint64_t request_id) {
+void ReplayLog::on_answer(const Frame& frame) {
+    const std::uint64_t request_id = frame.header.request_id;
     pending_.erase(request_id);
     if (plan_ && request_id == plan_->request_id) {
         plan_->answered = true;
     }
+    if (begin_ && request_id == begin_->request_id) {
+        begin_->answered = true;
+    }
+    if (begin_ && frame.header.type == local::FrameType::kDrawn) {
+        const auto message = local::decode_payload(frame.header.type, frame.payload);
+        if (message) {
+            note_drawn(std::get<local::Drawn>(*message));
+        }
+    }
+}
+
+void ReplayLog::note_drawn(const local::Drawn& drawn) {
+    if (drawn.epoch != begin_->begin.epoch) {
+        return;
+    }
+    begin_->draws += drawn.served.size();
+    begin_->drawn.resize(sample_count_ / 8 + 1);
+    for (const std::uint64_t sample : drawn.served) {
+        if (sample < sample_count_) {
+            begin_->drawn[sample / 8] |= std::byte{1} << (sample % 8);
+        }
+    }
+}
+
+// The begin with what was drawn since counted as served. One whose memfd cannot be read is the
+// leader's to refuse.
+ReplayLog::Recorded ReplayLog::begin_again() const {
+    local::Begin begin = begin_->begin;
+    auto state = read_begin_state(begin_->memfd, begin, sample_count_);
+    if (!state) {
+        return {local::encode_frame(begin, begin_->request_id), duplicate(begin_->memfd)};
+    }
+    begin.skip += begin_->draws;
+    state->served.resize(std::max(state->served.size(), begin_->drawn.size()));
+    for (std::size_t i = 0; i < begin_->drawn.size(); ++i) {
+        state->served[i] |= begin_->drawn[i];
+    }
+    begin.served_bytes = state->served.size();
+    auto memfd = seal_begin_state(*state);
+    if (!memfd) {
+        begin.served_bytes = begin.snapshot_bytes = 0;
+        return {local::encode_frame(begin, begin_->request_id), {}};
+    }
+    return {local::encode_frame(begin, begin_->request_id), *std::move(memfd)};
 }
 
 std::vector<ReplayLog::Recorded> ReplayLog::frames() const {
@@ -107,14 +162,18 @@ std::vector<ReplayLog::Recorded> ReplayLog::frames() const {
                  {}});
         }
     }
+    if (begin_) {
+        frames.push_back(begin_again());
+    }
     for (const auto& [id, bytes] : pending_) {
         frames.push_back({bytes, {}});
     }
     return frames;
 }
 
-bool ReplayLog::is_repeated_plan(std::uint64_t request_id) const {
-    return plan_ && plan_->answered && request_id == plan_->request_id;
+bool ReplayLog::is_repeated(std::uint64_t request_id) const {
+    return (plan_ && plan_->answered && request_id == plan_->request_id) ||
+           (begin_ && begin_->answered && request_id == begin_->request_id);
 }
 
 Relay::Relay(
@@ -135,6 +194,7 @@ Status Relay::connect(const std::string& leader_socket) {
             ready_ = false;
             on_lost_();
         });
+    upstream_->set_limits({.payload_bytes_max = local::kFramePayloadBytesMax});
     local::Hello hello = session_.hello();
     hello.relay = true;
     upstream_->send(hello, kHelloRequestId);
@@ -153,9 +213,8 @@ void Relay::on_answer(const Frame& frame) {
         on_welcome(frame);
         return;
     }
-    const bool repeated = frame.header.type == local::FrameType::kPlanned &&
-                          log_.is_repeated_plan(frame.header.request_id);
-    log_.on_answer(frame.header.request_id);
+    const bool repeated = log_.is_repeated(frame.header.request_id);
+    log_.on_answer(frame);
     if (!repeated) {
         session_.send_raw(join_frame(frame.header, frame.payload));
     }
@@ -191,6 +250,7 @@ void Relay::on_welcome(const Frame& frame) {
         return;
     }
     ready_ = true;
+    log_.set_sample_count(welcome->sample_count);
     if (!is_welcomed()) {
         revision_ = welcome->revision;
         welcome->directory = client_directory_;

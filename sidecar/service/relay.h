@@ -16,15 +16,18 @@
 namespace stoker::sidecar {
 
 // What a new leader has to be told so that it knows what the old one knew about one client: its
-// plan, what it has read of it, and what it waits for. Grows by 8 bytes a sample read, until the
-// next plan.
+// plan, what it has read of it, or the epoch that it draws under a contract and what it was given
+// of that; and what it waits for. Grows by 8 bytes a sample read, until the next plan.
 class ReplayLog {
 public:
+    // Of the dataset; before that no epoch is remembered.
+    void set_sample_count(std::uint64_t count) { sample_count_ = count; }
+
     // Remembers what matters of a client's frame; anything else passes.
     void on_request(const Frame& frame);
 
     // The answer to a request has come.
-    void on_answer(std::uint64_t request_id);
+    void on_answer(const Frame& frame);
 
     struct Recorded {
         std::vector<std::byte> bytes;
@@ -36,8 +39,8 @@ public:
     // follows as kConsumed.
     [[nodiscard]] std::vector<Recorded> frames() const;
 
-    // Is this the answer to a plan that was answered before and is only being repeated?
-    [[nodiscard]] bool is_repeated_plan(std::uint64_t request_id) const;
+    // Is this the answer to a plan or a begin that was answered before and is only being repeated?
+    [[nodiscard]] bool is_repeated(std::uint64_t request_id) const;
 
 private:
     struct RecordedPlan {
@@ -47,9 +50,23 @@ private:
         bool answered = false;
     };
 
+    struct RecordedBegin {
+        local::Begin begin;
+        std::uint64_t request_id = 0;
+        UniqueFd memfd;
+        bool answered = false;
+        std::vector<std::byte> drawn{};  // as local::Begin's served
+        std::uint64_t draws = 0;
+    };
+
+    void note_drawn(const local::Drawn& drawn);
+    [[nodiscard]] Recorded begin_again() const;
+
+    std::uint64_t sample_count_ = 0;
     std::optional<RecordedPlan> plan_;
+    std::optional<RecordedBegin> begin_;
     std::vector<std::uint64_t> consumed_;                      // of the plan's epoch
-    std::map<std::uint64_t, std::vector<std::byte>> pending_;  // fetches by request id
+    std::map<std::uint64_t, std::vector<std::byte>> pending_;  // by request id
 };
 
 // Carries one session of a follower to the leader and back, over a connection of its own. After the

@@ -38,6 +38,22 @@ std::string to_hex(const std::vector<std::byte>& bytes) {
     return hex;
 }
 
+Begin begin() {
+    Begin begin;
+    begin.epoch = 2;
+    begin.skip = 1000;
+    begin.seed = UINT64_MAX;
+    begin.rank = 3;
+    begin.world_size = 8;
+    begin.batch = 128;
+    begin.contract = "importance";
+    begin.job = "ns/resnet";
+    begin.parameters = {{"beta", 0.33}, {"reuse", 3}};
+    begin.served_bytes = 625;
+    begin.snapshot_bytes = 1U << 20U;
+    return begin;
+}
+
 std::map<std::string, Message> messages() {
     return {
         {"hello", Hello{kProtocolVersion, true, 77, 3, 8, 0xABCD, "train", "stoker-python/0.1.0"}},
@@ -55,6 +71,18 @@ std::map<std::string, Message> messages() {
         {"planned", Planned{}},
         {"consumed", Consumed{4, {9, 8}}},
         {"report", Report{1, 2, 3, 4, 5, 6, 7, 8}},
+        {"welcome with contracts", Welcome{kProtocolVersion, 1, 2, "/n", kFeatureContracts}},
+        {"begin", begin()},
+        {"begin with nothing to say", Begin{}},
+        {"begun", Begun{2, 640}},
+        {"draw", Draw{2, 128}},
+        {"drawn", Drawn{2, true, {5, 6, 7}, {5, 9, 7}, {1, 3 | kKindOnNode, 4}}},
+        {"drawn, nothing left", Drawn{2, true, {}, {}, {}}},
+        {"losses", Losses{2, {5, 9}, {0.25F, -1.5F}}},
+        {"ask epoch", AskEpoch{2}},
+        {"epoch tally", EpochTally{2, 10, 8, 2, 1, 3, 9, 1}},
+        {"ask snapshot", AskSnapshot{}},
+        {"snapshot", Snapshot{{std::byte{1}, std::byte{0}, std::byte{255}}}},
     };
 }
 

@@ -7,6 +7,22 @@
 namespace stoker::local {
 namespace {
 
+Begin begin() {
+    Begin begin;
+    begin.epoch = 2;
+    begin.skip = 1000;
+    begin.seed = 7;
+    begin.rank = 3;
+    begin.world_size = 8;
+    begin.batch = 128;
+    begin.contract = "importance";
+    begin.job = "ns/resnet";
+    begin.parameters = {{"beta", 0.33}, {"", -1}};
+    begin.served_bytes = 625;
+    begin.snapshot_bytes = 1U << 20U;
+    return begin;
+}
+
 std::vector<Message> one_of_each() {
     return {
         Hello{kProtocolVersion, true, 77, 3, 8, 0xABCD, "train", "stoker-python/0.1.0"},
@@ -19,6 +35,15 @@ std::vector<Message> one_of_each() {
         Planned{},
         Consumed{4, {9, 8}},
         Report{1, 2, 3, 4, 5, 6, 7, 8},
+        begin(),
+        Begun{2, 640},
+        Draw{2, 128},
+        Drawn{2, true, {5, 6}, {5, 9}, {1, 3 | kKindOnNode}},
+        Losses{2, {5, 9}, {0.25F, -0.0F}},
+        AskEpoch{2},
+        EpochTally{2, 10, 8, 2, 1, 3, 9, 1},
+        AskSnapshot{},
+        Snapshot{{std::byte{1}, std::byte{0}}},
     };
 }
 
@@ -57,6 +82,25 @@ TEST(LocalProtocol, AFrameOverTheLimitIsRefusedByItsHeader) {
     EXPECT_EQ(decode_frame_header(frame).error().code, ErrorCode::kInvalidArgument);
 }
 
+TEST(LocalProtocol, ManyParametersAreRefused) {
+    Begin many;
+    many.parameters.resize(kParametersMax + 1);
+    const auto frame = encode_frame(many, 1);
+    const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
+    EXPECT_FALSE(decode_payload(FrameType::kBegin, payload).has_value());
+}
+
+TEST(LocalProtocol, CountsThatPromiseMoreThanTheFrameHoldsAreRefused) {
+    for (const Message& message :
+         {Message{Drawn{1, false, {1}, {1}, {0}}}, Message{Losses{1, {1}, {1}}}}) {
+        auto frame = encode_frame(message, 1);
+        frame.at(kFrameHeaderBytes + 8 + 3) = std::byte{0xFF};
+        const auto header = decode_frame_header(frame).value();
+        const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
+        EXPECT_FALSE(decode_payload(header.type, payload).has_value());
+    }
+}
+
 TEST(LocalProtocol, AHelloOfAnotherVersionKeepsItsVersion) {
     auto frame = encode_frame(Hello{}, 1);
     frame.at(kFrameHeaderBytes + 4) = std::byte{9};
@@ -79,7 +123,7 @@ TEST(LocalProtocol, GarbageNeverCrashesTheDecoder) {
         for (auto& byte : garbage) {
             byte = static_cast<std::byte>(prng());
         }
-        const auto type = static_cast<FrameType>(1 + prng.below(12));
+        const auto type = static_cast<FrameType>(1 + prng.below(21));
         const auto message = decode_payload(type, garbage);
         if (message) {
             EXPECT_LE(encode_frame(*message, 0).size(), kFrameHeaderBytes + 4096 * 2 + 80);

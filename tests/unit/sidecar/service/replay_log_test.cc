@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "sidecar/service/relay.h"
+#include "sidecar/service/sealed_state.h"
 #include "tests/support/sample_client.h"
 
 namespace stoker::sidecar {
@@ -92,7 +93,7 @@ TEST(ReplayLog, AsksAgainForWhatWasNotAnswered) {
     ReplayLog log;
     log.on_request(frame_of(local::Fetch{{1}}, 8));
     log.on_request(frame_of(local::Fetch{{2}}, 9));
-    log.on_answer(8);
+    log.on_answer(frame_of(local::Fetched{}, 8));
     const auto messages = messages_of(log);
     ASSERT_THAT(messages, SizeIs(1));
     EXPECT_THAT(std::get<local::Fetch>(messages[0]).samples, ElementsAre(2));
@@ -101,10 +102,10 @@ TEST(ReplayLog, AsksAgainForWhatWasNotAnswered) {
 TEST(ReplayLog, TellsARepeatedPlanFromOneThatIsStillOwedItsAnswer) {
     ReplayLog log;
     log.on_request(plan_frame({1}));
-    EXPECT_FALSE(log.is_repeated_plan(5));
-    log.on_answer(5);
-    EXPECT_TRUE(log.is_repeated_plan(5));
-    EXPECT_FALSE(log.is_repeated_plan(6));
+    EXPECT_FALSE(log.is_repeated(5));
+    log.on_answer(frame_of(local::Planned{}, 5));
+    EXPECT_TRUE(log.is_repeated(5));
+    EXPECT_FALSE(log.is_repeated(6));
 }
 
 TEST(ReplayLog, APlanWithoutItsMemfdIsTheLeadersToRefuse) {
@@ -113,6 +114,90 @@ TEST(ReplayLog, APlanWithoutItsMemfdIsTheLeadersToRefuse) {
     const auto frames = log.frames();
     ASSERT_THAT(frames, SizeIs(1));
     EXPECT_FALSE(frames[0].fd.valid());
+}
+
+class BegunLog : public testing::Test {
+protected:
+    BegunLog() {
+        log.set_sample_count(20);
+        BeginState state;
+        state.served = {std::byte{0b1}};
+        state.snapshot = "seen";
+        begin.epoch = 4;
+        begin.skip = 1;
+        begin.contract = "windowed";
+        begin.served_bytes = state.served.size();
+        begin.snapshot_bytes = state.snapshot.size();
+        log.on_request(frame_of(begin, 7, seal_begin_state(state).value()));
+    }
+
+    void drew(std::uint64_t epoch, const std::vector<std::uint64_t>& samples) {
+        local::Drawn drawn{epoch, false, samples, samples, {}};
+        drawn.kinds.resize(samples.size());
+        log.on_answer(frame_of(drawn, 8));
+    }
+
+    // What a new leader reads of the begin that is said again.
+    std::pair<local::Begin, BeginState> again() {
+        const auto frames = log.frames();
+        const auto said = std::get<local::Begin>(messages_of(log).at(0));
+        return {said, read_begin_state(frames.at(0).fd, said, 20).value()};
+    }
+
+    ReplayLog log;
+    local::Begin begin;
+};
+
+TEST_F(BegunLog, SaysTheBeginAgainAsItWas) {
+    const auto [said, state] = again();
+    EXPECT_EQ(said, begin);
+    EXPECT_THAT(state.served, ElementsAre(std::byte{0b1}));
+    EXPECT_EQ(state.snapshot, "seen");
+}
+
+TEST_F(BegunLog, CountsWhatWasDrawnSinceAsServed) {
+    drew(4, {2, 19});
+    drew(4, {8});
+    const auto [said, state] = again();
+    EXPECT_EQ(said.skip, 4U);
+    EXPECT_THAT(state.served, ElementsAre(std::byte{0b101}, std::byte{1}, std::byte{0b1000}));
+    EXPECT_EQ(state.snapshot, "seen");
+}
+
+TEST_F(BegunLog, IgnoresDrawsOfAnotherEpochAndForeignIds) {
+    drew(3, {5});
+    drew(4, {1000});
+    const auto [said, state] = again();
+    EXPECT_THAT(state.served, ElementsAre(std::byte{1}, std::byte{0}, std::byte{0}));
+}
+
+TEST_F(BegunLog, RepeatsUnansweredDrawsAfterTheBegin) {
+    log.on_request(frame_of(local::Draw{4, 10}, 9));
+    log.on_request(frame_of(local::AskEpoch{4}, 10));
+    log.on_answer(frame_of(local::EpochTally{}, 10));
+    const auto messages = messages_of(log);
+    ASSERT_THAT(messages, SizeIs(2));
+    EXPECT_EQ(std::get<local::Draw>(messages[1]), (local::Draw{4, 10}));
+}
+
+TEST_F(BegunLog, SwallowsTheAnswerOfABeginThatWasAnswered) {
+    EXPECT_FALSE(log.is_repeated(7));
+    log.on_answer(frame_of(local::Begun{4, 0}, 7));
+    EXPECT_TRUE(log.is_repeated(7));
+}
+
+TEST_F(BegunLog, AMemfdThatIsNotWhatTheBeginSaysIsLeftToTheLeader) {
+    local::Begin lie = begin;
+    lie.served_bytes = 3;
+    log.on_request(frame_of(lie, 9, test::sealed_ids({1})));
+    drew(4, {2});
+    EXPECT_EQ(std::get<local::Begin>(messages_of(log).at(0)), lie);
+}
+
+TEST_F(BegunLog, APlanEndsTheEpochThatWasDrawn) {
+    log.on_request(plan_frame({1, 2}));
+    ASSERT_THAT(messages_of(log), SizeIs(1));
+    EXPECT_TRUE(std::holds_alternative<local::Plan>(messages_of(log).at(0)));
 }
 
 }  // namespace

@@ -1,0 +1,105 @@
+// The part of Leader that serves jobs which read under a sampling contract.
+#include <utility>
+#include <variant>
+
+#include "common/base/check.h"
+#include "common/log/log.h"
+#include "sidecar/service/leader.h"
+#include "sidecar/service/sealed_state.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+// The stream's request goes to `ask`; its answer, or its error, to the session.
+template <class Ask>
+void answer(Session& session, std::uint64_t request_id, Ask ask) {
+    if (!session.stream()) {
+        session.send_error(
+            {ErrorCode::kInvalidArgument, "a contract needs a stream in the hello"}, request_id);
+        return;
+    }
+    const auto result = ask(*session.stream());
+    if (result) {
+        session.send(*result, request_id);
+    } else {
+        session.send_error(result.error(), request_id);
+    }
+}
+
+}  // namespace
+
+void Leader::on_sampling(
+    Session& session, std::uint64_t request_id, const local::Message& message) {
+    if (const auto* draw = std::get_if<local::Draw>(&message)) {
+        on_draw(session, request_id, *draw);
+    } else if (const auto* losses = std::get_if<local::Losses>(&message)) {
+        if (session.stream()) {
+            desk_->on_losses(*session.stream(), *losses);
+        }
+    } else if (const auto* ask = std::get_if<local::AskEpoch>(&message)) {
+        answer(
+            session, request_id, [&](StreamId stream) { return desk_->tally(stream, ask->epoch); });
+    } else if (std::holds_alternative<local::AskSnapshot>(message)) {
+        answer(session, request_id, [&](StreamId stream) { return desk_->snapshot(stream); });
+    } else {
+        session.send_error(
+            {ErrorCode::kInvalidArgument, "a frame that only sidecars send"}, request_id);
+        session.hang_up();
+    }
+}
+
+void Leader::on_begin(
+    Session& session, std::uint64_t request_id, const local::Begin& begin, const UniqueFd& memfd) {
+    answer(session, request_id, [&](StreamId stream) -> Result<local::Begun> {
+        STOKER_TRY(
+            const auto state, read_begin_state(memfd, begin, manifest_->view().sample_count()));
+        auto begun = desk_->begin(stream, begin, state);
+        if (begun) {
+            std::erase_if(draws_by_, [stream](const auto& by) { return by.second == stream; });
+            draws_by_[session.id()] = stream;
+            log::debug(
+                "epoch begun",
+                {{"dataset", config_.name},
+                 {"job", begin.job},
+                 {"contract", begin.contract},
+                 {"rank", begin.rank},
+                 {"epoch", begin.epoch},
+                 {"skip", begin.skip}});
+            plan_ahead(session, stream);
+        }
+        return begun;
+    });
+}
+
+void Leader::on_draw(Session& session, std::uint64_t request_id, const local::Draw& draw) {
+    answer(session, request_id, [&](StreamId stream) {
+        auto drawn = desk_->draw(stream, draw);
+        if (drawn) {
+            plan_ahead(session, stream);
+        }
+        return drawn;
+    });
+}
+
+void Leader::stop_drawing(ConnectionId connection) {
+    const auto drew = draws_by_.find(connection);
+    if (drew != draws_by_.end()) {
+        desk_->leave(drew->second);
+        draws_by_.erase(drew);
+    }
+}
+
+// What the sampler foresees is the engine's plan, in slices.
+void Leader::plan_ahead(const Session& session, StreamId stream) {
+    auto samples = desk_->new_plan(stream);
+    if (!samples) {
+        return;
+    }
+    auto plan = StreamPlan::make(
+        desk_->epoch(stream), *std::move(samples), 0, manifest_->view().sample_count());
+    STOKER_CHECK(plan.has_value(), "the desk plans samples of the dataset");
+    apply(engine_->on_plan(session.id(), *std::move(plan), parts_.loop.now()));
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "common/base/result.h"
+#include "proto/local/sampling_frames.h"
+#include "sidecar/core/demand_book.h"
+#include "sidecar/core/sampling/sampler.h"
+#include "sidecar/core/stream_set.h"
+
+namespace stoker::sidecar {
+
+// What all ranks of a job have to agree on: it names their sampler.
+struct SamplerOrder {
+    std::string contract;
+    std::uint64_t seed = 0;
+    std::uint32_t ranks = 1;
+    std::uint32_t batch = 1;
+    std::vector<local::Parameter> parameters;
+
+    bool operator==(const SamplerOrder&) const = default;
+};
+
+// kInvalidArgument: no such contract, or no such parameter; the message names those that there are.
+using MakeSampler =
+    std::function<Result<std::unique_ptr<Sampler>>(const SamplerOrder&, std::uint32_t count)>;
+
+// What comes in a Begin's memfd.
+struct BeginState {
+    std::vector<std::byte> served;
+    std::string snapshot;
+};
+
+// Where the ranks of all jobs on one dataset and node come for their next samples: holds one
+// sampler a job, tells every sampler what is stored, remembers what each rank has drawn and not
+// read yet, and says what to fetch ahead.
+//
+// Bounded whatever clients say: jobs, ranks, outstanding draws and the work of one call. A job
+// without ranks keeps its sampler, so that a rank that lost its connection finds it again, until a
+// new job needs the place. Belongs to the loop's thread.
+class SamplingDesk {
+public:
+    struct Limits {
+        std::size_t jobs = 64;
+        std::uint32_t ranks = 65536;
+        std::size_t outstanding = std::size_t{1} << 18U;  // draws of a rank that it has not read
+        std::size_t horizon = 2048;  // draws that are foreseen and fetched ahead, at least
+    };
+
+    SamplingDesk(std::uint32_t sample_count, MakeSampler make_sampler, Limits limits);
+
+    SamplingDesk(std::uint32_t sample_count, MakeSampler make_sampler)
+        : SamplingDesk(sample_count, std::move(make_sampler), Limits{}) {}
+
+    // What was on the node before anybody drew; then what comes and goes.
+    void adopt(SampleIndex sample);
+    void on_stored(SampleIndex sample);
+    void on_gone(SampleIndex sample);
+
+    // The stream reads for one rank of one job from now on; a stream that did so before gives the
+    // rank up. kInvalidArgument: a rank outside its world, and what MakeSampler refuses; kConflict:
+    // other ranks of the job have begun with other settings; kResourceExhausted: too many jobs.
+    Result<local::Begun> begin(StreamId stream, const local::Begin& begin, const BeginState& state);
+
+    // kInvalidArgument: too many; kConflict: the stream has not begun this epoch, or its rank is
+    // drawn for by another stream now; kResourceExhausted: it draws and does not read.
+    Result<local::Drawn> draw(StreamId stream, const local::Draw& draw);
+
+    // Losses of streams that read under no contract, or of another epoch, are dropped.
+    void on_losses(StreamId stream, const local::Losses& losses);
+
+    // A stream has read these, whatever it reads by.
+    void on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples);
+
+    // kConflict as draw().
+    Result<local::EpochTally> tally(StreamId stream, std::uint64_t epoch) const;
+    Result<local::Snapshot> snapshot(StreamId stream) const;
+
+    // The connection over which the stream drew is gone.
+    void leave(StreamId stream);
+
+    // What the stream is going to read, soonest first: drawn and not read yet, then foreseen. Given
+    // when it differs from what was given last; nullopt when that still holds.
+    std::optional<std::vector<SampleIndex>> new_plan(StreamId stream);
+
+    [[nodiscard]] bool serves(StreamId stream) const { return readers_.contains(stream); }
+
+    [[nodiscard]] std::uint64_t epoch(StreamId stream) const { return readers_.at(stream).epoch; }
+
+    [[nodiscard]] std::size_t job_count() const { return jobs_.size(); }
+
+private:
+    struct Job {
+        SamplerOrder order;
+        std::unique_ptr<Sampler> sampler;
+        std::map<std::uint32_t, StreamId> ranks;  // who draws for each
+        std::uint64_t losses = 0;                 // values that came
+        std::uint64_t last_used = 0;              // a running number
+    };
+
+    struct Reader {
+        std::string job;
+        std::uint32_t rank = 0;
+        std::uint64_t epoch = 0;
+        bool ended = false;
+        bool stale_plan = true;
+        std::vector<bool> served;         // before this begin; never drawn again
+        std::vector<SampleIndex> unread;  // drawn, in order; may hold what was read since
+        std::unordered_map<SampleIndex, std::uint32_t> unread_counts;
+        std::size_t unread_total = 0;
+        std::vector<SampleIndex> foreseen;
+        std::size_t foreseen_drawn = 0;  // how many of them were drawn, as foreseen
+        std::size_t horizon = 0;
+    };
+
+    Result<Job*> job_for(const local::Begin& begin, const std::string& snapshot);
+    Status make_place();
+    Result<const Reader*> reader_of(StreamId stream, std::uint64_t epoch) const;
+    std::vector<Draw> draw_new(Reader& reader, Job& job, std::size_t count);
+    void note_drawn(Reader& reader, const std::vector<Draw>& draws);
+    local::Drawn answer_of(const Reader& reader, const std::vector<Draw>& draws);
+
+    std::uint32_t sample_count_;
+    MakeSampler make_sampler_;
+    Limits limits_;
+    std::vector<bool> stored_;
+    std::vector<bool> paid_;  // somebody's draw stands for the fetch that brought the bytes
+    std::map<std::string, Job> jobs_;
+    std::map<StreamId, Reader> readers_;
+    std::uint64_t uses_ = 0;
+};
+
+}  // namespace stoker::sidecar
