@@ -162,7 +162,12 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access, const std:
           clock_,
           seed_ + 2),
       manager_({cache_, client_, events_, clock_}, manager_settings(ca_pem)),
-      metrics_({manager_, cache_, events_, config_.leader_election.enabled ? &elector_ : nullptr}),
+      metrics_(
+          {manager_,
+           cache_,
+           events_,
+           config_.leader_election.enabled ? &elector_ : nullptr,
+           clock_}),
       authenticator_(
           [this](const std::string& token) {
               return client_.review_token(token, {std::string{kTokenAudience}});

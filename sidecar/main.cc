@@ -178,10 +178,11 @@ Status run(const SidecarConfig& config) {
                 return open_origin(dataset, clock, origin_metrics);
             },
             boot_id()));
-    const Monitor monitor{*sidecar, loop, registry};
+    Monitor monitor{*sidecar, loop, registry};
     STOKER_TRY(const auto http, open_http(config, monitor));
     STOKER_TRY(const auto link, open_link(config, monitor, loop, *sidecar));
     loop.run();
+    monitor.look();  // the link's last report is about everything until here
     return {};
 }
 

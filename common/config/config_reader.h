@@ -14,8 +14,8 @@
 
 namespace stoker::config {
 
-// "256Mi", "1.5Gi", "500M", "17" (bytes), "unlimited". kInvalidArgument: anything else, negative,
-// or more than 2^64-1.
+// A quantity of Kubernetes (common/base/quantity.h) without the suffixes below one: "256Mi",
+// "1.5Gi", "500M", "17"; or "unlimited". kInvalidArgument: anything else.
 Result<Bytes> parse_bytes(std::string_view text);
 
 // "250ms", "30s", "5m", "2h". kInvalidArgument: anything else, or negative.

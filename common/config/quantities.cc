@@ -1,10 +1,10 @@
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "common/base/quantity.h"
 #include "common/config/config_reader.h"
 
 namespace stoker::config {
@@ -44,36 +44,18 @@ const double* find_unit(
 }  // namespace
 
 Result<Bytes> parse_bytes(std::string_view text) {
-    static constexpr std::array<std::pair<std::string_view, double>, 12> kUnits = {{
-        {"", 1.0},
-        {"k", 1e3},
-        {"M", 1e6},
-        {"G", 1e9},
-        {"T", 1e12},
-        {"P", 1e15},
-        {"Ki", 0x1p10},
-        {"Mi", 0x1p20},
-        {"Gi", 0x1p30},
-        {"Ti", 0x1p40},
-        {"Pi", 0x1p50},
-        {"Ei", 0x1p60},
-    }};
     if (text == "unlimited") {
         return Bytes::unlimited();
     }
-    std::uint64_t whole = 0;  // exact where a double is not
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), whole);
-    if (error == std::errc{} && end == text.data() + text.size()) {
-        return Bytes{whole};
-    }
-    const auto parts = split(text);
-    const double* factor = parts ? find_unit(kUnits, parts->unit) : nullptr;
-    if (factor == nullptr || parts->number * *factor >= 0x1p64) {
+    // A quantity may end in m, u or n, which as bytes is a slip of somebody who meant Mi.
+    const bool is_slip = text.find_first_of("mun") != std::string_view::npos;
+    const Result<Bytes> bytes = stoker::parse_bytes(text);
+    if (is_slip || !bytes) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("\"{}\" is not a number of bytes, such as 256Mi", text));
     }
-    return Bytes{static_cast<std::uint64_t>(std::ceil(parts->number * *factor))};
+    return bytes;
 }
 
 Result<Duration> parse_duration(std::string_view text) {

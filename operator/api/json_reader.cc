@@ -7,7 +7,7 @@
 #include <cpprest/json.h>
 #include <fmt/format.h>
 
-#include "operator/api/quantity.h"
+#include "common/base/quantity.h"
 #include "operator/api/time_format.h"
 
 namespace stoker::control {

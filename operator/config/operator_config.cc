@@ -6,7 +6,7 @@
 
 #include "common/config/config_reader.h"
 #include "common/config/host_port.h"
-#include "operator/api/quantity.h"
+#include "common/base/quantity.h"
 
 namespace stoker::control {
 

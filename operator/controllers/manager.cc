@@ -190,7 +190,7 @@ void Manager::add_to(Supervisor& supervisor) {
     add(prepare_queue_, 1);
 }
 
-void Manager::for_each(const std::function<void(const Reconciler&)>& visit) const {
+void Manager::for_each(const std::function<void(Reconciler&)>& visit) {
     visit(training_job_queue_);
     visit(dataset_queue_);
     visit(pool_queue_);

@@ -65,7 +65,7 @@ public:
     void add_to(Supervisor& supervisor);
 
     // Calls `visit` for each reconciler, for metrics.
-    void for_each(const std::function<void(const Reconciler&)>& visit) const;
+    void for_each(const std::function<void(Reconciler&)>& visit);
 
 private:
     void connect_training_jobs();

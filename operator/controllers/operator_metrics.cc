@@ -1,8 +1,26 @@
 #include "operator/controllers/operator_metrics.h"
 
+#include <chrono>
 #include <utility>
+#include <vector>
 
 namespace stoker::control {
+
+namespace {
+
+// As client-go's: 10 ns to 1000 s.
+std::vector<double> queue_bounds() {
+    constexpr double kFirst = 1e-8;
+    constexpr double kFactor = 10;
+    constexpr std::size_t kCount = 12;
+    return metrics::exponential_bounds(kFirst, kFactor, kCount);
+}
+
+double in_seconds(Duration time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
 
 OperatorMetrics::OperatorMetrics(Sources sources)
     : sources_(sources),
@@ -21,6 +39,20 @@ OperatorMetrics::OperatorMetrics(Sources sources)
           "workqueue_longest_running_processor_seconds",
           "How long the longest reconciliation has been running.",
           {"name"})),
+      unfinished_(registry_.gauge_family(
+          "workqueue_unfinished_work_seconds",
+          "Time spent so far on reconciliations that run now, summed.",
+          {"name"})),
+      queue_seconds_(registry_.histogram_family(
+          "workqueue_queue_duration_seconds",
+          "How long keys waited before they were worked on.",
+          {"name"},
+          queue_bounds())),
+      work_seconds_(registry_.histogram_family(
+          "workqueue_work_duration_seconds",
+          "How long a reconciliation took.",
+          {"name"},
+          queue_bounds())),
       leader_(registry_.gauge_family(
           "leader_election_master_status", "1 on the replica that leads.", {"name"})),
       watch_lists_(registry_.counter_family(
@@ -31,12 +63,28 @@ OperatorMetrics::OperatorMetrics(Sources sources)
           "stoker_watch_troubles_total", "Watches refused, cut or out of order.", {"kind"})),
       unreadable_(registry_.counter_family(
           "stoker_watch_unreadable_total", "Objects that could not be read.", {"kind"})),
+      watch_objects_(registry_.gauge_family(
+          "stoker_watch_objects", "Objects that the operator knows.", {"kind"})),
+      watch_synced_(registry_.gauge_family(
+          "stoker_watch_synced", "1 when the first list has been taken over.", {"kind"})),
+      watch_silence_(registry_.gauge_family(
+          "stoker_watch_silence_seconds",
+          "Since when the API server has said nothing; bookmarks come every minute or so.",
+          {"kind"})),
       attached_(registry_.gauge(
           "stoker_control_attached", "Sidecars that are attached to this replica.")),
       reports_(registry_.counter_family(
           "stoker_control_reports_total", "Reports of sidecars by result.", {"result"})),
       events_dropped_(registry_.counter_family(
-          "stoker_events_dropped_total", "Kubernetes Events that were not written.", {})) {}
+          "stoker_events_dropped_total", "Kubernetes Events that were not written.", {})) {
+    registry_.gauge_family("stoker_build_info", "1, with the version.", {"version"})
+        .with({STOKER_VERSION})
+        ->set(1);
+    sources_.manager.for_each([this](Reconciler& reconciler) {
+        reconciler.observe(
+            {queue_seconds_.with({reconciler.name()}), work_seconds_.with({reconciler.name()})});
+    });
+}
 
 void OperatorMetrics::raise(
     metrics::CounterFamily& family, metrics::LabelValues labels, double total) {
@@ -57,17 +105,20 @@ void OperatorMetrics::collect_reconciler(const Reconciler& reconciler) {
     queue_depth_.with({name})->set(static_cast<double>(queue.waiting));
     raise(queue_adds_, {name}, static_cast<double>(queue.adds));
     raise(queue_retries_, {name}, static_cast<double>(queue.retries));
-    longest_running_.with({name})->set(
-        std::chrono::duration<double>(queue.longest_processing).count());
+    longest_running_.with({name})->set(in_seconds(queue.longest_processing));
+    unfinished_.with({name})->set(in_seconds(queue.unfinished));
 }
 
-void OperatorMetrics::collect_watches() {
-    sources_.cache.for_each_count([this](const std::string& kind, const InformerCounts& counts) {
-        raise(watch_lists_, {kind}, static_cast<double>(counts.lists));
-        raise(watch_events_, {kind}, static_cast<double>(counts.events));
-        raise(watch_troubles_, {kind}, static_cast<double>(counts.troubles));
-        raise(unreadable_, {kind}, static_cast<double>(counts.unreadable));
-    });
+void OperatorMetrics::collect_watch(const std::string& kind, const InformerCounts& counts) {
+    raise(watch_lists_, {kind}, static_cast<double>(counts.lists));
+    raise(watch_events_, {kind}, static_cast<double>(counts.events));
+    raise(watch_troubles_, {kind}, static_cast<double>(counts.troubles));
+    raise(unreadable_, {kind}, static_cast<double>(counts.unreadable));
+    watch_objects_.with({kind})->set(static_cast<double>(counts.objects));
+    watch_synced_.with({kind})->set(counts.synced ? 1 : 0);
+    if (counts.last_heard != TimePoint{}) {
+        watch_silence_.with({kind})->set(in_seconds(sources_.clock.now() - counts.last_heard));
+    }
 }
 
 void OperatorMetrics::collect_sidecars() {
@@ -82,7 +133,9 @@ std::string OperatorMetrics::expose() {
     const std::lock_guard lock(mutex_);
     sources_.manager.for_each(
         [this](const Reconciler& reconciler) { collect_reconciler(reconciler); });
-    collect_watches();
+    sources_.cache.for_each_count([this](const std::string& kind, const InformerCounts& counts) {
+        collect_watch(kind, counts);
+    });
     collect_sidecars();
     const bool leads = sources_.elector == nullptr || sources_.elector->leads();
     leader_.with({"stoker-operator"})->set(leads ? 1 : 0);

@@ -23,8 +23,10 @@ public:
         ClusterCache& cache;
         EventRecorder& events;
         const LeaderElector* elector;  // null: no election, we always lead
+        const Clock& clock;
     };
 
+    // Before the manager's workers start: from now on the queues' times are observed.
     explicit OperatorMetrics(Sources sources);
 
     // The body of /metrics.
@@ -34,7 +36,7 @@ private:
     // Raises a counter to a total that somebody else keeps.
     void raise(metrics::CounterFamily& family, metrics::LabelValues labels, double total);
     void collect_reconciler(const Reconciler& reconciler);
-    void collect_watches();
+    void collect_watch(const std::string& kind, const InformerCounts& counts);
     void collect_sidecars();
 
     Sources sources_;
@@ -46,11 +48,17 @@ private:
     metrics::CounterFamily& queue_adds_;
     metrics::CounterFamily& queue_retries_;
     metrics::GaugeFamily& longest_running_;
+    metrics::GaugeFamily& unfinished_;
+    metrics::HistogramFamily& queue_seconds_;
+    metrics::HistogramFamily& work_seconds_;
     metrics::GaugeFamily& leader_;
     metrics::CounterFamily& watch_lists_;
     metrics::CounterFamily& watch_events_;
     metrics::CounterFamily& watch_troubles_;
     metrics::CounterFamily& unreadable_;
+    metrics::GaugeFamily& watch_objects_;
+    metrics::GaugeFamily& watch_synced_;
+    metrics::GaugeFamily& watch_silence_;
     metrics::Gauge& attached_;
     metrics::CounterFamily& reports_;
     metrics::CounterFamily& events_dropped_;

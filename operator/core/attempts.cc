@@ -56,7 +56,9 @@ std::string waits_for(const Pod& pod) {
     for (const ContainerState* container : {&pod.sidecar, &pod.trainer}) {
         const std::string& reason = container->waiting_reason;
         if (!reason.empty() && reason != "PodInitializing" && reason != "ContainerCreating") {
-            return fmt::format("Pod {} waits: {} {}", name, reason, container->message);
+            const std::string& words = container->message;
+            return fmt::format(
+                "Pod {} waits: {}{}{}", name, reason, words.empty() ? "." : ": ", words);
         }
     }
     return {};
@@ -156,6 +158,16 @@ std::int64_t ranks_running(const Job& attempt, const std::vector<Pod>& pods) {
                 (pod.phase == PodPhase::kRunning && pod.ready));
     });
     return std::max<std::int64_t>(attempt.ready + attempt.succeeded, runs);
+}
+
+std::string tell_ranks(const Job& attempt, const std::vector<Pod>& pods, std::int64_t wanted) {
+    const std::int64_t running = ranks_running(attempt, pods);
+    if (running >= wanted) {
+        return wanted == 1 ? "The only rank runs." : fmt::format("All {} ranks run.", wanted);
+    }
+    const std::string reason = what_pods_wait_for(pods, attempt.meta.name);
+    return fmt::format(
+        "{} of {} ranks run.{}{}", running, wanted, reason.empty() ? "" : " ", reason);
 }
 
 }  // namespace stoker::control

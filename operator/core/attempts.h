@@ -44,4 +44,7 @@ std::string what_pods_wait_for(const std::vector<Pod>& pods, const std::string& 
 // pod is not ready any more while the sidecar stops, but nothing is missing.
 std::int64_t ranks_running(const Job& attempt, const std::vector<Pod>& pods);
 
+// "All 2 ranks run.", or "1 of 2 ranks run." and what is known of the others.
+std::string tell_ranks(const Job& attempt, const std::vector<Pod>& pods, std::int64_t wanted);
+
 }  // namespace stoker::control

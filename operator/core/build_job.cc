@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "common/base/quantity.h"
 #include "operator/api/pod.h"
-#include "operator/api/quantity.h"
 #include "operator/api/sidecar_config.h"
 #include "operator/core/build_pod.h"
 

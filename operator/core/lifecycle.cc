@@ -198,7 +198,10 @@ Verdict take_success(const Facts& facts) {
     Lifecycle result = as_before(
         facts,
         JobState::kComplete,
-        fmt::format("All ranks succeeded in attempt {}.", facts.attempts.number));
+        fmt::format(
+            "{} succeeded in attempt {}.",
+            spec_of(facts).trainer.node_count == 1 ? "The only rank" : "All ranks",
+            facts.attempts.number));
     result.completion_time = current->end->at.value_or(facts.now.wall);
     return result;
 }
@@ -362,25 +365,25 @@ Verdict resume(const Facts& facts) {
     return result;
 }
 
+// The spec lets it go on; resume() would have, but for this.
+std::string why_still_suspended(const Facts& facts) {
+    const std::string& obstacle = facts.view.datasets.obstacle.message;
+    return obstacle.empty() ? "The Job is suspended." : obstacle;
+}
+
 Verdict watch(const Facts& facts) {
     const Job* current = facts.attempts.current;
     if (current->suspend) {
         return is_queued_kind(facts)
                    ? as_before(facts, JobState::kQueued, "Kueue has not admitted the job yet.")
-                   : as_before(facts, JobState::kSuspended, facts.view.datasets.obstacle.message);
+                   : as_before(facts, JobState::kSuspended, why_still_suspended(facts));
     }
     const std::int64_t wanted = spec_of(facts).trainer.node_count;
-    Lifecycle result =
-        ranks_running(*current, facts.view.pods) >= wanted
-            ? as_before(facts, JobState::kRunning, fmt::format("All {} ranks run.", wanted))
-            : as_before(
-                  facts,
-                  JobState::kStarting,
-                  fmt::format(
-                      "{} of {} ranks run. {}",
-                      ranks_running(*current, facts.view.pods),
-                      wanted,
-                      what_pods_wait_for(facts.view.pods, current->meta.name)));
+    const bool all = ranks_running(*current, facts.view.pods) >= wanted;
+    Lifecycle result = as_before(
+        facts,
+        all ? JobState::kRunning : JobState::kStarting,
+        tell_ranks(*current, facts.view.pods, wanted));
     if (!facts.view.service) {
         result.actions.emplace_back(CreateService{build_service(facts.view.job)});
     }

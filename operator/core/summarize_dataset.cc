@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "operator/core/judgement.h"
 #include "operator/core/tally.h"
 #include "operator/core/training_job_view.h"
 #include "operator/core/validate.h"
@@ -15,12 +16,6 @@ namespace stoker::control {
 namespace {
 
 using std::chrono::seconds;
-
-struct Judgement {
-    ConditionStatus status = ConditionStatus::kUnknown;
-    std::string reason;
-    std::string message;
-};
 
 const DatasetUser* user_of(const DatasetView& view, const AgentReport& report) {
     const auto found =
@@ -189,21 +184,14 @@ DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
     status.observed_generation = view.dataset.meta.generation;
     measure(view, reports, sum, told, now, status);
     print_columns(status);
-    const auto set = [&](std::string type, const Judgement& judgement) {
-        set_condition(
-            status.conditions,
-            {std::move(type),
-             judgement.status,
-             view.dataset.meta.generation,
-             std::chrono::floor<seconds>(now.wall),
-             judgement.reason,
-             judgement.message});
-    };
-    set("Ready", ready);
-    set("Indexed",
-        status.total_bytes
-            ? Judgement{ConditionStatus::kTrue, "Listed", "The list of samples is complete."}
-            : Judgement{ConditionStatus::kFalse, "NotListed", "There is no list of samples yet."});
+    set_condition(status.conditions, "Ready", ready, view.dataset.meta, now);
+    set_condition(
+        status.conditions,
+        "Indexed",
+        status.total_bytes ? holds_if(true, "Listed", "The list of samples is complete.")
+                           : holds_if(false, "NotListed", "There is no list of samples yet."),
+        view.dataset.meta,
+        now);
     return status;
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "operator/core/cluster_view.h"
+#include "operator/core/judgement.h"
 #include "operator/core/tally.h"
 #include "operator/core/validate.h"
 
@@ -18,58 +19,35 @@ using std::chrono::seconds;
 
 constexpr std::uint64_t kThousandths = 1000;
 
-Condition condition(
-    std::string type,
-    const ObjectMeta& meta,
-    const Moment& now,
-    bool holds,
-    std::string reason,
-    std::string message) {
-    return {
-        std::move(type),
-        holds ? ConditionStatus::kTrue : ConditionStatus::kFalse,
-        meta.generation,
-        std::chrono::floor<seconds>(now.wall),
-        std::move(reason),
-        std::move(message)};
-}
-
-Condition judge_pool(const CachePoolView& view, const CachePoolStatus& status, const Moment& now) {
-    const auto ready = [&](bool holds, std::string reason, std::string message) {
-        return condition(
-            "Ready", view.pool.meta, now, holds, std::move(reason), std::move(message));
-    };
+Judgement judge_pool(const CachePoolView& view, const CachePoolStatus& status) {
     if (const std::vector<FieldError> errors = validate(view.pool); !errors.empty()) {
-        return ready(false, "Invalid", to_string(errors));
+        return holds_if(false, "Invalid", to_string(errors));
     }
     if (view.pool.spec.stop_policy != StopPolicy::kNone) {
-        return ready(
+        return holds_if(
             false,
             "Stopped",
             fmt::format("stopPolicy is {}.", choice_text(view.pool.spec.stop_policy)));
     }
     if (status.nodes_total == 0) {
-        return ready(false, "NoNodes", "No node has the labels of nodeSelector.");
+        return holds_if(false, "NoNodes", "No node has the labels of nodeSelector.");
     }
     if (status.nodes_ready == 0) {
-        return ready(false, "NoNodeReady", "No node of the pool is ready.");
+        return holds_if(false, "NoNodeReady", "No node of the pool is ready.");
     }
-    return ready(
+    return holds_if(
         true,
         "Ready",
         fmt::format("{} of {} nodes are ready.", status.nodes_ready, status.nodes_total));
 }
 
-Condition judge_quota(const CacheQuotaView& view, const Moment& now) {
+Judgement judge_quota(const CacheQuotaView& view) {
     const CacheQuota& quota = view.quota;
-    const auto active = [&](bool holds, std::string reason, std::string message) {
-        return condition("Active", quota.meta, now, holds, std::move(reason), std::move(message));
-    };
     if (const std::vector<FieldError> errors = validate(quota); !errors.empty()) {
-        return active(false, "Invalid", to_string(errors));
+        return holds_if(false, "Invalid", to_string(errors));
     }
     if (is_duplicate(quota, view.quotas)) {
-        return active(
+        return holds_if(
             false,
             "Duplicate",
             fmt::format(
@@ -77,18 +55,18 @@ Condition judge_quota(const CacheQuotaView& view, const Moment& now) {
                 quota.spec.pool_ref));
     }
     if (!view.pool_exists) {
-        return active(
+        return holds_if(
             false,
             "PoolNotFound",
             fmt::format("CachePool {} does not exist.", quota.spec.pool_ref));
     }
     if (quota.spec.stop_policy != StopPolicy::kNone) {
-        return active(
+        return holds_if(
             false,
             "Stopped",
             fmt::format("stopPolicy is {}.", choice_text(quota.spec.stop_policy)));
     }
-    return active(true, "Active", "The quota is in force.");
+    return holds_if(true, "Active", "The quota is in force.");
 }
 
 std::vector<QuotaJobStatus> charged_jobs(const CacheQuotaView& view) {
@@ -135,14 +113,14 @@ CachePoolStatus summarize_cache_pool(const CachePoolView& view, const Moment& no
         fmt::format("{}/{}", status.nodes_ready, status.nodes_total),
         to_string(used),
         to_string(view.granted)};
-    set_condition(status.conditions, judge_pool(view, status, now));
+    set_condition(status.conditions, "Ready", judge_pool(view, status), view.pool.meta, now);
     return status;
 }
 
 CacheQuotaStatus summarize_cache_quota(const CacheQuotaView& view, const Moment& now) {
     CacheQuotaStatus status = view.quota.status;
     status.observed_generation = view.quota.meta.generation;
-    set_condition(status.conditions, judge_quota(view, now));
+    set_condition(status.conditions, "Active", judge_quota(view), view.quota.meta, now);
     const bool counts = !is_duplicate(view.quota, view.quotas);
     status.jobs = counts ? charged_jobs(view) : std::vector<QuotaJobStatus>{};
     std::int64_t used = 0;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "operator/core/attempts.h"
+#include "operator/core/judgement.h"
 #include "operator/core/tally.h"
 
 namespace stoker::control {
@@ -13,13 +14,6 @@ namespace stoker::control {
 namespace {
 
 using std::chrono::seconds;
-
-// A judgement before it becomes a condition.
-struct Judgement {
-    ConditionStatus status = ConditionStatus::kUnknown;
-    std::string reason;
-    std::string message;
-};
 
 Judgement silent() {
     return {
@@ -295,43 +289,48 @@ std::vector<ChildJobStatus> list_jobs(const TrainingJobView& view) {
     return result;
 }
 
+// The conditions about the state. Each is a sentence of its own: its reason and message say why
+// this one holds or does not.
+template <class Set>
+void set_state(const Lifecycle& lifecycle, Set set) {
+    const JobState state = lifecycle.state;
+    const std::string word{to_string(state)};
+    const std::string& message = lifecycle.message;
+    const bool complete = state == JobState::kComplete;
+    const bool failed = state == JobState::kFailed;
+    set("Finished", holds_if(is_final(state), word, message));
+    set("Complete",
+        complete || failed ? holds_if(complete, word, message)
+                           : holds_if(false, "NotFinished", "The job has not ended."));
+    set("Failed",
+        failed     ? holds_if(true, lifecycle.failure, message)
+        : complete ? holds_if(false, "Succeeded", message)
+                   : holds_if(false, "NotFinished", "The job has not ended."));
+    set("Running",
+        is_final(state) ? holds_if(false, "Finished", "The job has ended.")
+                        : holds_if(state == JobState::kRunning, word, message));
+    const bool suspended = state == JobState::kSuspended || state == JobState::kQueued;
+    set("Suspended",
+        suspended ? holds_if(true, word, message)
+                  : holds_if(false, "NotSuspended", "Nothing holds the job back."));
+}
+
 }  // namespace
 
 TrainingJobStatus summarize_training_job(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Moment& now) {
     TrainingJobStatus status = view.job.status;
-    const std::int64_t generation = view.job.meta.generation;
-    status.observed_generation = generation;
+    status.observed_generation = view.job.meta.generation;
     status.attempt = lifecycle.attempt;
     status.restarts = lifecycle.restarts;
     status.start_time = lifecycle.start_time;
     status.completion_time = lifecycle.completion_time;
     status.last_restart_time = lifecycle.last_restart_time;
     status.jobs = list_jobs(view);
-    const auto set = [&](std::string type, const Judgement& judgement) {
-        set_condition(
-            status.conditions,
-            {std::move(type),
-             judgement.status,
-             generation,
-             std::chrono::floor<seconds>(now.wall),
-             judgement.reason,
-             judgement.message});
+    const auto set = [&](std::string type, Judgement judgement) {
+        set_condition(status.conditions, std::move(type), std::move(judgement), view.job.meta, now);
     };
-    const std::string state{to_string(lifecycle.state)};
-    const auto flag = [&](std::string type, bool holds, const std::string& reason) {
-        const auto value = holds ? ConditionStatus::kTrue : ConditionStatus::kFalse;
-        set(std::move(type), {value, reason, lifecycle.message});
-    };
-    const bool failed = lifecycle.state == JobState::kFailed;
-    flag("Finished", is_final(lifecycle.state), state);
-    flag("Complete", lifecycle.state == JobState::kComplete, state);
-    flag("Failed", failed, failed ? lifecycle.failure : state);
-    flag("Running", lifecycle.state == JobState::kRunning, state);
-    flag(
-        "Suspended",
-        lifecycle.state == JobState::kSuspended || lifecycle.state == JobState::kQueued,
-        state);
+    set_state(lifecycle, set);
     const bool was_final = is_final(lifecycle.state) && status.cache.has_value();
     const Tally sum = tally(reports_of_attempt(view, lifecycle.attempt), now);
     measure(view, lifecycle, sum, status);

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "operator/api/quantity.h"
+#include "common/base/quantity.h"
 #include "operator/core/field_checks.h"
 #include "operator/core/validate.h"
 

@@ -24,6 +24,9 @@ struct InformerCounts {
     std::uint64_t events = 0;      // changes and bookmarks of watches
     std::uint64_t troubles = 0;    // refusals, cuts, surprises
     std::uint64_t unreadable = 0;  // objects that the parser refused
+    std::size_t objects = 0;       // in the store now
+    bool synced = false;           // the first list is in the store
+    TimePoint last_heard{};        // when the server last said anything; the epoch before it did
 };
 
 // Keeps a Store<T> equal to the server's objects of one kind and tells handlers what changed, after
@@ -87,11 +90,15 @@ public:
     }
 
     [[nodiscard]] InformerCounts counts() const {
-        return {lists_, events_, troubles_, unreadable_};
+        return {
+            lists_,
+            events_,
+            troubles_,
+            unreadable_,
+            store_.size(),
+            synced_,
+            TimePoint{Duration{last_heard_}}};
     }
-
-    // When the server last said anything; the epoch before it did.
-    [[nodiscard]] TimePoint last_heard() const { return TimePoint{Duration{last_heard_}}; }
 
 private:
     void apply(WatchEvent&& event) {

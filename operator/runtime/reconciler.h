@@ -6,6 +6,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
@@ -47,6 +48,9 @@ public:
     void add(const ObjectKey& key, Urgency urgency = Urgency::kNormal) { queue_.add(key, urgency); }
 
     void add_after(const ObjectKey& key, Duration delay) { queue_.add_after(key, delay); }
+
+    // Observes how long keys wait and are worked on; before work().
+    void observe(WorkQueueTimes times) { queue_.observe(std::move(times)); }
 
     // Works until a stop is requested or the queue is shut down and empty. Run it on as many
     // threads as there should be workers.

@@ -1,6 +1,8 @@
 #include "operator/runtime/work_queue.h"
 
 #include <algorithm>
+#include <chrono>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -118,6 +120,11 @@ void WorkQueue::done(const ObjectKey& key) {
     }
 }
 
+std::optional<TimePoint> WorkQueue::processing_since(const ObjectKey& key) const {
+    const auto found = processing_.find(key);
+    return found == processing_.end() ? std::nullopt : std::optional(found->second);
+}
+
 std::optional<TimePoint> WorkQueue::next_due() const {
     return by_due_.empty() ? std::nullopt : std::optional(by_due_.begin()->first);
 }
@@ -143,13 +150,27 @@ WorkQueueCounts WorkQueue::counts(TimePoint now) const {
     counts.handed_out = handed_out_;
     for (const auto& [key, since] : processing_) {
         counts.longest_processing = std::max(counts.longest_processing, now - since);
+        counts.unfinished += now - since;
     }
     return counts;
 }
 
+namespace {
+
+double in_seconds(Duration time) {
+    return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
 SharedWorkQueue::SharedWorkQueue(const Clock& clock, WorkQueueOptions options)
     : clock_(&clock),
       queue_(options) {}
+
+void SharedWorkQueue::observe(WorkQueueTimes times) {
+    const std::lock_guard lock(mutex_);
+    times_ = std::move(times);
+}
 
 void SharedWorkQueue::wake() {
     ++changes_;
@@ -180,13 +201,22 @@ void SharedWorkQueue::forget(const ObjectKey& key) {
     queue_.forget(key);
 }
 
+std::optional<ObjectKey> SharedWorkQueue::pop_now(TimePoint now) {
+    const Duration before = queue_.queued();
+    auto key = queue_.pop(now);
+    if (key && times_.queued) {
+        times_.queued->observe(in_seconds(queue_.queued() - before));
+    }
+    return key;
+}
+
 std::optional<ObjectKey> SharedWorkQueue::pop(const std::stop_token& stop) {
     // Bounded, so that a clock that jumps (a suspended machine) is looked at again soon.
     constexpr Duration kLongestNap = std::chrono::seconds{1};
     std::unique_lock lock(mutex_);
     while (!stop.stop_requested()) {
         const TimePoint now = clock_->now();
-        if (auto key = queue_.pop(now)) {
+        if (auto key = pop_now(now)) {
             return key;
         }
         if (queue_.is_shut_down() && queue_.counts(now).waiting == 0) {
@@ -202,6 +232,9 @@ std::optional<ObjectKey> SharedWorkQueue::pop(const std::stop_token& stop) {
 
 void SharedWorkQueue::done(const ObjectKey& key) {
     const std::lock_guard lock(mutex_);
+    if (const auto since = queue_.processing_since(key); since && times_.worked) {
+        times_.worked->observe(in_seconds(clock_->now() - *since));
+    }
     queue_.done(key);
     wake();
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/metrics/metrics.h"
 #include "operator/api/meta.h"
 #include "operator/kube/token_bucket.h"
 
@@ -37,6 +39,7 @@ struct WorkQueueCounts {
     Duration queued{};  // time that keys waited, summed over what was handed out
     std::uint64_t handed_out = 0;
     Duration longest_processing{};  // of what is handed out now
+    Duration unfinished{};          // time spent so far on what is handed out now, summed
 };
 
 // What to work on next, as client-go's rate-limited queue has it. One key is never handed out twice
@@ -60,6 +63,12 @@ public:
     // The next key to work on; done() must follow. nullopt: nothing is ready now.
     std::optional<ObjectKey> pop(TimePoint now);
     void done(const ObjectKey& key);
+
+    // Since when a key is handed out; nullopt: it is not.
+    [[nodiscard]] std::optional<TimePoint> processing_since(const ObjectKey& key) const;
+
+    // Time that keys waited, summed over what was handed out.
+    [[nodiscard]] Duration queued() const { return queued_; }
 
     // When the next delayed key becomes ready.
     [[nodiscard]] std::optional<TimePoint> next_due() const;
@@ -100,10 +109,19 @@ private:
     bool shut_down_ = false;
 };
 
+// How long keys waited and were worked on, in seconds. Both or neither are set.
+struct WorkQueueTimes {
+    std::shared_ptr<metrics::Histogram> queued;
+    std::shared_ptr<metrics::Histogram> worked;
+};
+
 // A WorkQueue for many threads, whose pop() waits. `clock` must outlive it.
 class SharedWorkQueue {
 public:
     explicit SharedWorkQueue(const Clock& clock, WorkQueueOptions options = {});
+
+    // Observes from now on; before there are workers.
+    void observe(WorkQueueTimes times);
 
     void add(const ObjectKey& key, Urgency urgency = Urgency::kNormal);
     void add_after(const ObjectKey& key, Duration delay);
@@ -123,12 +141,14 @@ public:
 
 private:
     void wake();
+    std::optional<ObjectKey> pop_now(TimePoint now);
 
     const Clock* clock_;
     mutable std::mutex mutex_;  // guards what stands below
     std::condition_variable_any changed_;
     std::uint64_t changes_ = 0;
     WorkQueue queue_;
+    WorkQueueTimes times_;
 };
 
 }  // namespace stoker::control

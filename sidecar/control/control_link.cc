@@ -69,6 +69,10 @@ public:
         thread_ = start_thread("control-link", [this](const std::stop_token& stop) { run(stop); });
     }
 
+    ~GrpcLink() override;
+    GrpcLink(const GrpcLink&) = delete;
+    GrpcLink& operator=(const GrpcLink&) = delete;
+
     [[nodiscard]] bool is_attached() const override { return attached_.load(); }
 
 private:
@@ -92,10 +96,23 @@ private:
     std::uint64_t sequence_ = 0;
     std::string told_;
 
+    std::stop_source cancel_;  // ends what a polite stop did not end in time
     std::mutex mutex_;
     std::condition_variable_any wake_;
+    bool ended_ = false;   // under mutex_: the thread has said its last word
     std::jthread thread_;  // last: it uses all of the above
 };
+
+// Only an attached link has something to say at the end, and somebody who hears it.
+GrpcLink::~GrpcLink() {
+    thread_.request_stop();
+    if (attached_) {
+        std::unique_lock lock{mutex_};
+        wake_.wait_for(lock, options_.farewell, [this] { return ended_; });
+    }
+    cancel_.request_stop();
+    thread_.join();
+}
 
 bool GrpcLink::pause(Duration length, const std::stop_token& stop) {
     std::unique_lock lock{mutex_};
@@ -111,13 +128,16 @@ void GrpcLink::run(const std::stop_token& stop) {
             retry = options_.retry_min;
         }
         if (stop.stop_requested()) {
-            return;
+            break;
         }
         tell(status);
         const auto jittered = std::chrono::duration_cast<Duration>(retry * (0.5 + prng_.unit()));
         pause(jittered, stop);
         retry = std::min(retry + retry / 4, options_.retry_max);
     }
+    const std::lock_guard lock{mutex_};
+    ended_ = true;
+    wake_.notify_all();
 }
 
 // The same trouble is told once, not every few seconds for a day.
@@ -159,13 +179,17 @@ grpc::Status GrpcLink::attach(const std::stop_token& stop) {
     const auto stub = wire::Control::NewStub(channel);
     grpc::ClientContext context;
     context.AddMetadata("authorization", "Bearer " + *token);
-    const std::stop_callback cancel_on_stop{stop, [&context] { context.TryCancel(); }};
+    const std::stop_callback cancel{cancel_.get_token(), [&context] { context.TryCancel(); }};
     const auto stream = stub->Attach(&context);
     if (stream->Write(hello_)) {
         std::jthread reader = start_thread(
             "control-read", [this, &stream](const std::stop_token&) { read_grants(*stream); });
         send_reports(*stream, stop);
-        context.TryCancel();  // the reader wakes up
+        if (stop.stop_requested()) {
+            stream->WritesDone();  // the operator reads to the end, then ends the call
+        } else {
+            context.TryCancel();  // the reader wakes up
+        }
     }
     return stream->Finish();
 }
@@ -183,11 +207,12 @@ void GrpcLink::read_grants(Stream& stream) {
 }
 
 void GrpcLink::send_reports(Stream& stream, const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-        if (!stream.Write(report_message(callbacks_.report(), ++sequence_))) {
+    while (stream.Write(report_message(callbacks_.report(), ++sequence_))) {
+        if (!pause(options_.report_interval, stop)) {
+            // A stop ends the pause early: what was counted until then is told, too.
+            stream.Write(report_message(callbacks_.report(), ++sequence_));
             return;
         }
-        pause(options_.report_interval, stop);
     }
 }
 

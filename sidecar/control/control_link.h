@@ -77,13 +77,15 @@ struct LinkOptions {
     Duration retry_min =
         std::chrono::milliseconds{200};  // a quarter more each time, up to retry_max, with jitter
     Duration retry_max = std::chrono::seconds{15};
-    std::uint64_t seed = 0;  // of the jitter
+    Duration farewell = std::chrono::seconds{2};  // the longest that the last report may take
+    std::uint64_t seed = 0;                       // of the jitter
 };
 
 // Keeps one stream to the operator open for ever: says who we are, reports every interval, hands
 // grants on. Whatever goes wrong is logged once per change and tried again; nothing else in the
-// sidecar waits for it. The token and the CA are read anew for every connection. Destruction closes
-// the stream and joins; after it no callback runs.
+// sidecar waits for it. The token and the CA are read anew for every connection. Destruction sends
+// one last report, with all that was counted, closes the stream and joins; after it no callback
+// runs.
 class ControlLink {
 public:
     // kInvalidArgument: no CA, or a file of the settings cannot be read now.

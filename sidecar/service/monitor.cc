@@ -140,7 +140,7 @@ Monitor::Monitor(const Sidecar& sidecar, EventLoop& loop, metrics::Registry& reg
       loop_(loop),
       registry_(registry),
       metrics_(registry) {
-    look();
+    look_again();
 }
 
 Monitor::~Monitor() {
@@ -154,7 +154,11 @@ void Monitor::look() {
     metrics_.set_sessions(sidecar_.session_count());
     Seen seen{status_json(sidecar_), link_report(sidecar_), loop_.now()};
     *seen_.lock() = std::move(seen);
-    timer_ = loop_.run_at(loop_.now() + kLookInterval, [this] { look(); });
+}
+
+void Monitor::look_again() {
+    look();
+    timer_ = loop_.run_at(loop_.now() + kLookInterval, [this] { look_again(); });
 }
 
 http::ServerResponse Monitor::answer(const http::ServerRequest& request) const {

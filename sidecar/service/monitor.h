@@ -26,8 +26,12 @@ public:
     // ready), /status (JSON).
     [[nodiscard]] http::ServerResponse answer(const http::ServerRequest& request) const;
 
-    // Any thread.
+    // What the last look() saw. Any thread.
     [[nodiscard]] LinkReport report() const;
+
+    // Looks once more; on the loop's thread, or when the loop has ended. Otherwise it looks by
+    // itself every second.
+    void look();
 
 private:
     struct Seen {
@@ -36,7 +40,7 @@ private:
         TimePoint at{};
     };
 
-    void look();
+    void look_again();
 
     const Sidecar& sidecar_;
     EventLoop& loop_;

@@ -98,6 +98,20 @@ def test_every_value_is_in_the_schema():
 
 
 @needs_helm
+def test_network_policies_are_a_switch_and_let_through_what_is_needed():
+    assert not [item for item in render() if item["kind"] == "NetworkPolicy"]
+    items = render("--set", "networkPolicy.enabled=true")
+    pod = one(items, "Deployment")["spec"]["template"]
+    policy = one(items, "NetworkPolicy", "stoker-operator")["spec"]
+    assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    ports = {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+    assert {rule["ports"][0]["port"] for rule in policy["ingress"]} == ports
+    assert {port["port"] for rule in policy["egress"] for port in rule["ports"]} == {53, 443, 6443}
+    nodes = one(items, "NetworkPolicy", "stoker-nodes")["spec"]
+    assert nodes["policyTypes"] == ["Ingress", "Egress"] and "ingress" not in nodes and "egress" not in nodes
+
+
+@needs_helm
 def test_every_container_is_restricted():
     for item in render():
         if item["kind"] not in ("Deployment", "Pod"):

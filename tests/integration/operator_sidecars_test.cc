@@ -139,6 +139,25 @@ TEST_F(OperatorSidecars, WhatASidecarSaysAboutOthersIsNotBelieved) {
     EXPECT_EQ(cluster.condition(kinds::kDatasets, "other", "Ready"), "Unknown NotListed");
 }
 
+TEST_F(OperatorSidecars, TheOperatorTellsHowItIsItself) {
+    run_job("mnist");
+    const auto sidecar = attach("mnist");
+    ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
+    EXPECT_TRUE(eventually([&] { return dataset().status.cached_bytes == 60'000; }));
+    const std::string body = operator_->http_body("/metrics");
+    for (const char* line :
+         {"workqueue_depth{name=\"trainingjob\"}",
+          "workqueue_work_duration_seconds_count{name=\"trainingjob\"}",
+          "workqueue_queue_duration_seconds_count{name=\"dataset\"}",
+          "stoker_watch_synced{kind=\"trainingjobs\"} 1",
+          "stoker_watch_objects{kind=\"trainingjobs\"} 1",
+          "stoker_watch_silence_seconds{kind=\"nodes\"}",
+          "leader_election_master_status{name=\"stoker-operator\"} 1",
+          "stoker_control_attached 1"}) {
+        EXPECT_THAT(body, HasSubstr(line));
+    }
+}
+
 TEST_F(OperatorSidecars, ABadTokenIsRefused) {
     run_job("mnist");
     testing::SidecarClient stranger(

@@ -112,7 +112,7 @@ TEST(WhatPodsWaitFor, QuotesSchedulerAndKubelet) {
     view.pods[1].trainer.message = "no such image";
     EXPECT_EQ(
         what_pods_wait_for(view.pods, "resnet-a1"),
-        "Pod resnet-a1-1-xyzab waits: ImagePullBackOff no such image");
+        "Pod resnet-a1-1-xyzab waits: ImagePullBackOff: no such image");
     view.pods[0].unschedulable_message = "0/2 nodes are available";
     EXPECT_EQ(
         what_pods_wait_for(view.pods, "resnet-a1"),

@@ -45,9 +45,9 @@ TEST(SummarizeTrainingJob, SetsEveryConditionForThisGeneration) {
     }
     expect(status, "Finished", ConditionStatus::kFalse, "Starting");
     expect(status, "Running", ConditionStatus::kFalse, "Starting");
-    expect(status, "Complete", ConditionStatus::kFalse, "Starting");
-    expect(status, "Failed", ConditionStatus::kFalse, "Starting");
-    expect(status, "Suspended", ConditionStatus::kFalse, "Starting");
+    expect(status, "Complete", ConditionStatus::kFalse, "NotFinished");
+    expect(status, "Failed", ConditionStatus::kFalse, "NotFinished");
+    expect(status, "Suspended", ConditionStatus::kFalse, "NotSuspended");
     expect(status, "DataReady", ConditionStatus::kUnknown, "NotListed");
     expect(status, "CacheAllocated", ConditionStatus::kUnknown, "WaitingForPods");
 }
@@ -205,6 +205,50 @@ TEST(SummarizeTrainingJob, NamesTheReasonOfAFailure) {
     expect(status, "Failed", ConditionStatus::kTrue, "BackoffLimitExceeded");
     expect(status, "Finished", ConditionStatus::kTrue, "Failed");
     expect(status, "Complete", ConditionStatus::kFalse, "Failed");
+}
+
+// What `kubectl describe` shows, read aloud: "it is not failed, because ...".
+TEST(SummarizeTrainingJob, EveryConditionSpeaksForItself) {
+    TrainingJobView view = make_running_view();
+    const TrainingJobStatus running = status_at(view, 5);
+    EXPECT_EQ(condition(running, "Running").message, "All 2 ranks run.");
+    EXPECT_EQ(condition(running, "Failed").message, "The job has not ended.");
+    EXPECT_EQ(condition(running, "Suspended").message, "Nothing holds the job back.");
+    view.jobs[0].end = JobEnd{true, "", "", wall(105)};
+    const TrainingJobStatus complete = status_at(view, 106);
+    expect(complete, "Failed", ConditionStatus::kFalse, "Succeeded");
+    expect(complete, "Running", ConditionStatus::kFalse, "Finished");
+    EXPECT_EQ(condition(complete, "Failed").message, "All ranks succeeded in attempt 1.");
+    EXPECT_EQ(condition(complete, "Running").message, "The job has ended.");
+    EXPECT_EQ(condition(complete, "Suspended").message, "Nothing holds the job back.");
+    for (const TrainingJobStatus& status : {running, complete}) {
+        for (const Condition& c : status.conditions) {
+            ASSERT_FALSE(c.message.empty()) << c.type;
+            EXPECT_NE(c.message.back(), ' ') << c.type;
+        }
+    }
+}
+
+// A sidecar's last report may come after the Job's end.
+TEST(SummarizeTrainingJob, TakesTheLastReportOverAfterTheEnd) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100)};
+    view.reports[0].datasets[0].resident_bytes = mib(1);
+    view.job.status = status_at(view, 100);
+    view.jobs[0].end = JobEnd{true, "", "", wall(105)};
+    view.job.status = status_at(view, 106);
+    view.reports[0] = make_report(view, 0, 107);
+    view.reports[0].attached = false;
+    view.reports[0].datasets[0].resident_bytes = gib(4);
+    view.reports[0].datasets[0].hit_samples = 9;
+    view.reports[0].datasets[0].miss_samples = 1;
+    view.reports[0].trainer.epoch_samples = 500;
+    view.reports[0].trainer.epoch_position = 500;
+    const TrainingJobStatus status = status_at(view, 108);
+    EXPECT_EQ(status.cache->used_bytes, count_of(gib(4)));
+    EXPECT_EQ(status.cache->hit_ratio, "0.90");
+    EXPECT_EQ(status.progress->percentage, 100);
+    EXPECT_EQ(status.conditions, view.job.status.conditions);
 }
 
 TEST(SummarizeTrainingJob, ForgetsTheCountersOfAnAttemptBefore) {

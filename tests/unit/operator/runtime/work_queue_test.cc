@@ -1,6 +1,7 @@
 #include "operator/runtime/work_queue.h"
 
 #include <map>
+#include <memory>
 #include <set>
 #include <thread>
 #include <vector>
@@ -9,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/poll.h"
 #include "tests/support/seed.h"
 
@@ -202,6 +204,23 @@ TEST(SharedWorkQueue, WakesAWaiterForWorkAndForAStop) {
     EXPECT_TRUE(test::eventually([&] { return popped == 2; }));
     worker.request_stop();
     worker.join();
+}
+
+TEST(SharedWorkQueue, ObservesHowLongKeysWaitAndAreWorkedOn) {
+    testing::ManualClock clock;
+    SharedWorkQueue queue(clock);
+    const auto queued = std::make_shared<metrics::Histogram>(std::vector<double>{1});
+    const auto worked = std::make_shared<metrics::Histogram>(std::vector<double>{1});
+    queue.observe({queued, worked});
+    queue.add(kA);
+    clock.advance(seconds{3});
+    ASSERT_EQ(queue.pop({}), kA);
+    clock.advance(seconds{5});
+    EXPECT_EQ(queue.counts().unfinished, seconds{5});
+    queue.done(kA);
+    EXPECT_EQ(queue.counts().unfinished, Duration::zero());
+    EXPECT_DOUBLE_EQ(queued->sum(), 3);
+    EXPECT_DOUBLE_EQ(worked->sum(), 5);
 }
 
 TEST(SharedWorkQueue, DrainWaitsForWhatIsUnderWay) {

@@ -1,10 +1,12 @@
 #include "sidecar/control/control_link.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <thread>
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -41,6 +43,9 @@ public:
                 stream->Write(grants_);
             }
         }
+        while (hangs_ && !context->IsCancelled()) {
+            std::this_thread::yield();
+        }
         return grpc::Status::OK;
     }
 
@@ -56,6 +61,7 @@ public:
         return changed_.wait_for(lock, kHangGuard, condition);
     }
 
+    std::atomic<bool> hangs_{false};  // after the last message it does not end the call
     wire::OperatorMessage grants_;
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -108,13 +114,14 @@ protected:
         return out;
     }
 
-    Result<std::unique_ptr<ControlLink>> start(const ControlConfig& settings) {
+    Result<std::unique_ptr<ControlLink>> start(
+        const ControlConfig& settings, Duration report_interval = 10ms) {
         JobConfig identity{"team-a", "resnet-a1-0-x", "node-7", "resnet", "job-uid", 2};
         DatasetConfig mount;
         mount.name = "train";
         mount.uid = "uid-1";
         LinkCallbacks callbacks;
-        callbacks.report = [] {
+        callbacks.report = [this] {
             LinkReport report;
             LinkDataset& dataset = report.datasets.emplace_back();
             dataset.name = "train";
@@ -122,6 +129,7 @@ protected:
             dataset.leader = true;
             dataset.resident_bytes = Bytes{77};
             report.trainer.wait = 5ns;
+            report.trainer.samples = samples_;
             return report;
         };
         callbacks.grant = [this](const LinkGrant& grant) {
@@ -130,7 +138,7 @@ protected:
             operator_.changed_.notify_all();
         };
         LinkOptions options;
-        options.report_interval = 10ms;
+        options.report_interval = report_interval;
         options.retry_min = 10ms;
         options.retry_max = 50ms;
         return ControlLink::start(settings, identity, {mount}, callbacks, options);
@@ -142,6 +150,7 @@ protected:
     std::unique_ptr<grpc::Server> server_;
     int port_ = 0;
     std::vector<LinkGrant> granted_;
+    std::atomic<std::uint64_t> samples_{0};
     std::unique_ptr<ControlLink> link_;
 };
 
@@ -229,6 +238,26 @@ TEST_F(ControlLinkTest, ALinkThatCouldNeverWorkIsRefusedAtStart) {
     without.ca_file.clear();
     without.ca_pem = "garbage";
     EXPECT_EQ(start(without).error().message, "the operator's CA is not a PEM certificate");
+}
+
+TEST_F(ControlLinkTest, TheLastReportTellsWhatWasCountedUntilTheEnd) {
+    link_ = start(settings(), 1h).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
+    while (!link_->is_attached()) {
+        std::this_thread::yield();
+    }
+    samples_ = 4711;
+    link_.reset();
+    ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 3; }));
+    const std::scoped_lock lock{operator_.mutex_};
+    EXPECT_EQ(operator_.heard_.back().report().job().samples(), 4711U);
+}
+
+TEST_F(ControlLinkTest, AnOperatorThatHangsDoesNotHoldItsEndUp) {
+    operator_.hangs_ = true;
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
+    link_.reset();  // the hang guard of the test runner is the assertion
 }
 
 TEST_F(ControlLinkTest, StopsPromptlyWhileNobodyAnswers) {

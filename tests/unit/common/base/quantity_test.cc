@@ -1,11 +1,11 @@
-#include "operator/api/quantity.h"
+#include "common/base/quantity.h"
 
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
-namespace stoker::control {
+namespace stoker {
 namespace {
 
 TEST(ParseBytes, ReadsEverySuffixOfKubernetes) {
@@ -73,4 +73,4 @@ TEST(ParseWhole, CountsOnlyWholeThings) {
 }
 
 }  // namespace
-}  // namespace stoker::control
+}  // namespace stoker

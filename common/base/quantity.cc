@@ -1,11 +1,11 @@
-#include "operator/api/quantity.h"
+#include "common/base/quantity.h"
 
 #include <array>
 #include <optional>
 
 #include <fmt/format.h>
 
-namespace stoker::control {
+namespace stoker {
 
 namespace {
 
@@ -159,4 +159,4 @@ Result<std::int64_t> parse_whole(std::string_view text) {
     return static_cast<std::int64_t>(value.numerator / value.denominator);
 }
 
-}  // namespace stoker::control
+}  // namespace stoker

@@ -6,7 +6,7 @@
 #include "common/base/bytes.h"
 #include "common/base/result.h"
 
-namespace stoker::control {
+namespace stoker {
 
 // Kubernetes quantities (apimachinery's resource.Quantity): "310Gi", "1.5G", "2e9", "500m", "8".
 // Binary suffixes Ki Mi Gi Ti Pi Ei, decimal ones n u m k M G T P E, exponents e9 or E9. Pure,
@@ -20,4 +20,4 @@ Result<Bytes> parse_bytes(std::string_view text);
 // are 3. kInvalidArgument as above.
 Result<std::int64_t> parse_whole(std::string_view text);
 
-}  // namespace stoker::control
+}  // namespace stoker
