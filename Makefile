@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-local mutants e2e demo demo-down cluster-up cluster-down images bench lint format generate \
+.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -29,6 +29,10 @@ test: deps build ## every test: those without a cluster, then the cluster tests 
 
 test-local: build ## every test that needs no cluster
 	tools/run-tests --build $(BUILD) ctest client contract
+
+laws: $(BUILD)/build.ninja ## simulate what is known in advance and compare: one row a law and parameter
+	cmake --build --preset $(PRESET) --target stoker
+	$(BUILD)/bin/stoker laws
 
 mutants: ## plant known bugs one by one; every one must be killed by a test (PATCHES=..., default all)
 	tools/mutants $(PATCHES)

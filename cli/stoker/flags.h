@@ -1,0 +1,41 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+
+// Command-line flags as a table: parsing, help and the answer to a mistyped name come from the same
+// rows.
+namespace stoker::cli {
+
+struct Flag {
+    std::string name;     // without the dashes
+    std::string value;    // what stands for its value in the help; empty: it takes none
+    std::string meaning;  // one line
+    std::function<Status(std::string_view value)> apply;
+};
+
+struct FlagGroup {
+    std::string title;
+    std::vector<Flag> flags;
+};
+
+// "--name value", "--name=value" and "--name". kInvalidArgument: an unknown flag (the message names
+// the nearest one), a missing value, or what apply() says.
+Status parse_flags(
+    const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
+
+// One line a flag, groups under their titles.
+std::string flag_help(const std::vector<FlagGroup>& groups);
+
+// The whole text must be a number. kInvalidArgument names `what`.
+Result<double> parse_number(std::string_view what, std::string_view text);
+Result<std::uint64_t> parse_count(std::string_view what, std::string_view text);
+
+// "a,b,c"; empty parts are kept.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+}  // namespace stoker::cli

@@ -1,0 +1,80 @@
+#include <cstddef>
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "cli/stoker/command.h"
+#include "cli/stoker/simulate_options.h"
+#include "cli/stoker/simulate_report.h"
+#include "common/domain/manifest.h"
+#include "sidecar/simulate/catalogue.h"
+#include "sidecar/simulate/simulator.h"
+
+namespace stoker::cli {
+
+namespace {
+
+Result<std::vector<std::uint64_t>> read_sizes(const std::string& path) {
+    std::ifstream file{path, std::ios::binary};
+    if (!file) {
+        return fail(ErrorCode::kNotFound, fmt::format("{} cannot be read", path));
+    }
+    std::ostringstream content;
+    content << file.rdbuf();
+    const std::string text = std::move(content).str();
+    const auto manifest = domain::ManifestView::open(std::as_bytes(std::span{text}));
+    if (!manifest) {
+        return fail(manifest.error().prefixed(path));
+    }
+    std::vector<std::uint64_t> sizes(manifest->sample_count());
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        sizes[i] = manifest->size_bytes(domain::SampleId{i});
+    }
+    return sizes;
+}
+
+Result<std::vector<SeededOutcome>> run_all(SimulateOptions& options) {
+    if (!options.manifest_path.empty()) {
+        STOKER_TRY(options.scenario.dataset.sizes, read_sizes(options.manifest_path));
+    }
+    std::vector<SeededOutcome> runs;
+    for (const std::uint64_t seed : options.seeds) {
+        options.scenario.seed = seed;
+        STOKER_TRY(auto outcome, simulate::run(options.scenario));
+        runs.push_back({seed, std::move(outcome)});
+    }
+    return runs;
+}
+
+}  // namespace
+
+int simulate_command(const Arguments& arguments) {
+    auto options = parse_simulate(arguments);
+    if (!options) {
+        fmt::print(
+            stderr,
+            "stoker simulate: {}\nstoker simulate --help lists everything\n",
+            options.error().message);
+        return 2;
+    }
+    if (options->help) {
+        fmt::print("{}", simulate_help());
+        return 0;
+    }
+    const auto runs = run_all(*options);
+    if (!runs) {
+        fmt::print(stderr, "stoker simulate: {}\n", runs.error().message);
+        return 2;
+    }
+    fmt::print(
+        "{}",
+        options->json ? simulate_json(options->scenario, *runs)
+                      : simulate_text(options->scenario, *runs));
+    return 0;
+}
+
+}  // namespace stoker::cli

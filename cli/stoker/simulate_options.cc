@@ -1,0 +1,308 @@
+#include "cli/stoker/simulate_options.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "cli/stoker/flags.h"
+#include "common/config/config_reader.h"
+#include "sidecar/simulate/catalogue.h"
+
+namespace stoker::cli {
+
+namespace {
+
+using simulate::JobSpec;
+using simulate::Scenario;
+
+// What the flags say, before it is put together: parameters may be named before the jobs.
+struct Draft {
+    SimulateOptions options;
+    std::vector<JobSpec> jobs;
+    std::uint64_t copies = 1;
+    std::map<std::string, double> parameters;  // of contracts and policies, for all
+    std::optional<double> window_share;
+};
+
+template <class T>
+auto count_into(T& out) {
+    return [&out](std::string_view text) -> Status {
+        STOKER_TRY(const std::uint64_t count, parse_count("value", text));
+        if (count > std::numeric_limits<T>::max()) {
+            return fail(ErrorCode::kInvalidArgument, fmt::format("{} is too large", count));
+        }
+        out = static_cast<T>(count);
+        return {};
+    };
+}
+
+auto number_into(double& out) {
+    return [&out](std::string_view text) -> Status {
+        STOKER_TRY(out, parse_number("value", text));
+        return {};
+    };
+}
+
+auto bytes_into(Bytes& out) {
+    return [&out](std::string_view text) -> Status {
+        STOKER_TRY(out, config::parse_bytes(text));
+        return {};
+    };
+}
+
+auto duration_into(Duration& out) {
+    return [&out](std::string_view text) -> Status {
+        STOKER_TRY(out, config::parse_duration(text));
+        return {};
+    };
+}
+
+auto set(bool& out) {
+    return [&out](std::string_view text) -> Status {
+        if (!text.empty()) {
+            return fail(ErrorCode::kInvalidArgument, "takes no value");
+        }
+        out = true;
+        return {};
+    };
+}
+
+// "contract=importance,speed=1,start=30s,beta=0.33"
+Result<JobSpec> parse_job(std::string_view text) {
+    JobSpec job;
+    for (const std::string_view part : split(text, ',')) {
+        const std::size_t equals = part.find('=');
+        if (equals == std::string_view::npos) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("'{}' is not name=value, such as contract=exact,speed=0.5", part));
+        }
+        const std::string name{part.substr(0, equals)};
+        const std::string_view value = part.substr(equals + 1);
+        if (name == "contract") {
+            job.contract = value;
+        } else if (name == "speed") {
+            STOKER_TRY(job.speed, parse_number(name, value));
+        } else if (name == "start") {
+            STOKER_TRY(job.start, config::parse_duration(value));
+        } else {
+            STOKER_TRY(job.parameters[name], parse_number(name, value));
+        }
+    }
+    return job;
+}
+
+Status parse_seeds(std::string_view text, std::vector<std::uint64_t>& seeds) {
+    seeds.clear();
+    for (const std::string_view part : split(text, ',')) {
+        STOKER_TRY(const std::uint64_t seed, parse_count("seed", part));
+        seeds.push_back(seed);
+    }
+    return {};
+}
+
+FlagGroup dataset_flags(Draft& draft) {
+    auto& dataset = draft.options.scenario.dataset;
+    return {
+        "Dataset",
+        {{"samples", "N", "samples (20000)", count_into(dataset.samples)},
+         {"sample-bytes", "BYTES", "mean size of one (110Ki)", bytes_into(dataset.mean_bytes)},
+         {"sample-sigma",
+          "S",
+          "of the logarithm of the sizes, which are log-normal; 0: all alike (0)",
+          number_into(dataset.sigma)},
+         {"manifest",
+          "FILE",
+          "sizes of a node directory's manifest.<revision> instead",
+          [&draft](std::string_view text) -> Status {
+              draft.options.manifest_path = text;
+              return {};
+          }}}};
+}
+
+FlagGroup cache_flags(Draft& draft) {
+    auto& cache = draft.options.scenario.cache;
+    return {
+        "Cache",
+        {{"cache-share", "W", "of the dataset's bytes (0.2)", number_into(cache.share)},
+         {"cache-bytes", "BYTES", "the same in bytes", bytes_into(cache.bytes)},
+         {"window-share",
+          "S",
+          "of the cache: passes through, is not kept (0.1; one exact job: 0)",
+          [&draft](std::string_view text) -> Status {
+              STOKER_TRY(draft.window_share, parse_number("value", text));
+              return {};
+          }},
+         {"policy",
+          "NAME",
+          "who stays; below (what the first job's contract asks for)",
+          [&cache](std::string_view text) -> Status {
+              cache.policy = text;
+              return {};
+          }}}};
+}
+
+FlagGroup job_flags(Draft& draft) {
+    Scenario& scenario = draft.options.scenario;
+    return {
+        "Jobs",
+        {{"job",
+          "K=V,...",
+          "contract=, speed= (1), start= (0s) and parameters; repeat for more jobs",
+          [&draft](std::string_view text) -> Status {
+              STOKER_TRY(auto job, parse_job(text));
+              draft.jobs.push_back(std::move(job));
+              return {};
+          }},
+         {"jobs", "J", "copies of the jobs named by --job (1)", count_into(draft.copies)},
+         {"epochs", "E", "of each job (3)", count_into(scenario.epochs)},
+         {"discard",
+          "E",
+          "first epochs that the means leave out (1)",
+          count_into(scenario.discard)},
+         {"batch", "B", "samples (64)", count_into(scenario.batch)},
+         {"ahead", "B", "batches asked for before they are needed (2)", count_into(scenario.ahead)},
+         {"compute-rate",
+          "N",
+          "samples a second that a job of speed 1 computes (2000)",
+          number_into(scenario.samples_per_second)},
+         {"loss-correlation",
+          "C",
+          "of importance between jobs, 0 to 1 (0)",
+          number_into(scenario.loss_correlation)},
+         {"until-first-ends", "", "end with the fastest job", set(scenario.until_first_ends)}}};
+}
+
+FlagGroup other_flags(Draft& draft) {
+    Scenario& scenario = draft.options.scenario;
+    return {
+        "Origin and run",
+        {{"origin-latency", "TIME", "of a request (5ms)", duration_into(scenario.origin.latency)},
+         {"origin-bandwidth",
+          "BYTES",
+          "a second, for all jobs together (200Mi)",
+          bytes_into(scenario.origin.bytes_per_second)},
+         {"origin-requests", "N", "in flight (32)", count_into(scenario.origin.requests_max)},
+         {"seeds",
+          "N,...",
+          "one run each (1)",
+          [&draft](std::string_view text) { return parse_seeds(text, draft.options.seeds); }},
+         {"json", "", "print JSON", set(draft.options.json)},
+         {"help", "", "print this", set(draft.options.help)}}};
+}
+
+// Every parameter of every contract and policy is a flag too, for all jobs that have it.
+FlagGroup parameter_flags(Draft& draft) {
+    FlagGroup group{"Parameters of contracts and policies, for all jobs that have them", {}};
+    for (const auto* entries : {&simulate::contracts(), &simulate::policies()}) {
+        for (const simulate::Entry& entry : *entries) {
+            for (const simulate::Parameter& parameter : entry.parameters) {
+                const std::string name{parameter.name};
+                if (std::ranges::find(group.flags, name, &Flag::name) != group.flags.end()) {
+                    continue;
+                }
+                group.flags.push_back(
+                    {name,
+                     "N",
+                     fmt::format("{}: {} ({})", entry.name, parameter.meaning, parameter.standard),
+                     [&draft, name](std::string_view text) -> Status {
+                         STOKER_TRY(draft.parameters[name], parse_number("value", text));
+                         return {};
+                     }});
+            }
+        }
+    }
+    return group;
+}
+
+std::vector<FlagGroup> all_flags(Draft& draft) {
+    return {
+        dataset_flags(draft),
+        cache_flags(draft),
+        job_flags(draft),
+        other_flags(draft),
+        parameter_flags(draft)};
+}
+
+// Gives a parameter that was named for all to everyone who has it; nobody having it is a mistake.
+Status spread(const std::string& name, double value, Scenario& scenario) {
+    bool used = false;
+    for (JobSpec& job : scenario.jobs) {
+        const simulate::Entry* contract = simulate::find_contract(job.contract);
+        if (contract != nullptr && contract->parameter(name) != nullptr) {
+            job.parameters.try_emplace(name, value);
+            used = true;
+        }
+    }
+    const simulate::Entry* policy = simulate::find_policy(scenario.cache.policy);
+    if (policy != nullptr && policy->parameter(name) != nullptr) {
+        scenario.cache.parameters[name] = value;
+        used = true;
+    }
+    if (!used) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("--{}: no job's contract and no policy here has it", name));
+    }
+    return {};
+}
+
+Result<SimulateOptions> put_together(Draft draft) {
+    Scenario& scenario = draft.options.scenario;
+    if (draft.jobs.empty()) {
+        draft.jobs.emplace_back();
+    }
+    if (draft.copies == 0 || draft.copies > 48) {
+        return fail(ErrorCode::kInvalidArgument, "--jobs: 1 to 48 jobs share a node");
+    }
+    scenario.jobs.clear();
+    for (std::uint64_t copy = 0; copy < draft.copies; ++copy) {
+        scenario.jobs.insert(scenario.jobs.end(), draft.jobs.begin(), draft.jobs.end());
+    }
+    for (const auto& [name, value] : draft.parameters) {
+        STOKER_TRY_VOID(spread(name, value, scenario));
+    }
+    const bool one_exact_job = scenario.jobs.size() == 1 && scenario.jobs[0].contract == "exact";
+    scenario.cache.window_share = draft.window_share.value_or(one_exact_job ? 0 : 0.1);
+    STOKER_TRY_VOID(simulate::check_scenario(scenario));
+    return std::move(draft.options);
+}
+
+std::string entry_help(std::string_view title, const std::vector<simulate::Entry>& entries) {
+    std::string text = fmt::format("\n{}\n", title);
+    for (const simulate::Entry& entry : entries) {
+        text += fmt::format("  {:14}{}\n", entry.name, entry.meaning);
+    }
+    return text;
+}
+
+}  // namespace
+
+Result<SimulateOptions> parse_simulate(const std::vector<std::string_view>& arguments) {
+    Draft draft;
+    STOKER_TRY_VOID(parse_flags(all_flags(draft), arguments));
+    if (draft.options.help) {
+        return std::move(draft.options);
+    }
+    return put_together(std::move(draft));
+}
+
+std::string simulate_help() {
+    Draft draft;
+    return "usage: stoker simulate [FLAG]...\n"
+           "Says what a cache on one node would be worth: runs jobs, cache and origin in "
+           "simulated\n"
+           "time, with the samplers and eviction policies of the sidecar.\n\n"
+           "  stoker simulate --samples 1281167 --cache-share 0.2 --epochs 10\n"
+           "  stoker simulate --policy ods --jobs 3\n"
+           "  stoker simulate --job speed=1 --job speed=0.5,start=30s --origin-latency 20ms\n" +
+           entry_help("Contracts (--job contract=NAME)", simulate::contracts()) +
+           entry_help("Policies (--policy NAME)", simulate::policies()) +
+           flag_help(all_flags(draft));
+}
+
+}  // namespace stoker::cli

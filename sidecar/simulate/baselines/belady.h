@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "sidecar/core/eviction/eviction_policy.h"
+
+namespace stoker::simulate {
+
+using domain::SampleIndex;
+
+// Belady's MIN with bypass, for one job that reads every sample once an epoch: keeps those whose
+// next read is nearest. It knows the future because whoever makes it says every epoch's order. No
+// policy can hit more often on the same stream; that is what it is for. O(log n) a call.
+class Belady final : public sidecar::EvictionPolicy {
+public:
+    // The order in which the job reads in an epoch; pure.
+    using OrderOf = std::function<std::vector<SampleIndex>(std::uint64_t epoch)>;
+
+    Belady(std::uint64_t samples, OrderOf order_of);
+
+    void on_resident(SampleIndex sample, Bytes bytes) override;
+    void on_gone(SampleIndex sample) override;
+    void on_read(SampleIndex sample, bool hit) override;
+    bool make_room(
+        SampleIndex incoming,
+        Bytes needed,
+        const MayGo& may_go,
+        std::vector<SampleIndex>& victims) override;
+    void shrink(Bytes excess, std::vector<SampleIndex>& victims) override;
+
+private:
+    using Use = std::pair<std::uint64_t, SampleIndex>;  // position over all epochs, sample
+
+    void begin_epoch(std::uint64_t epoch);
+    void index(std::uint64_t epoch, std::vector<std::uint64_t>& positions) const;
+    [[nodiscard]] bool is_current(const Use& use) const;
+
+    OrderOf order_of_;
+    std::uint64_t samples_;
+    std::uint64_t reads_ = 0;
+    std::vector<std::uint64_t> this_epoch_;  // by sample: its position, over all epochs
+    std::vector<std::uint64_t> next_epoch_;
+    std::vector<std::uint64_t> next_use_;
+    std::vector<Bytes> bytes_;           // zero: not resident
+    std::priority_queue<Use> farthest_;  // may hold outdated uses
+};
+
+}  // namespace stoker::simulate

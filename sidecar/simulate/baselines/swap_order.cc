@@ -1,0 +1,39 @@
+#include "sidecar/simulate/baselines/swap_order.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stoker::simulate {
+
+void SwapOrder::begin_epoch(std::uint32_t /*rank*/, std::uint64_t epoch, std::uint64_t skip) {
+    epoch_ = epoch;
+    order_ = shuffled(samples_, seed_, epoch);
+    next_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip, order_.size()));
+    for (std::uint32_t place = 0; place < order_.size(); ++place) {
+        place_[order_[place]] = place;
+    }
+}
+
+void SwapOrder::foresee(
+    std::uint32_t /*rank*/, std::size_t count, std::vector<SampleIndex>& samples) const {
+    const auto ahead = coming(count);
+    samples.insert(samples.end(), ahead.begin(), ahead.end());
+}
+
+EpochReport SwapOrder::report(std::uint32_t /*rank*/) const {
+    EpochReport report;
+    report.epoch = epoch_;
+    report.requested = next_;
+    report.distinct = next_;
+    return report;
+}
+
+void SwapOrder::read(SampleIndex sample, std::vector<Draw>& draws) {
+    const SampleIndex displaced = order_[next_];
+    std::swap(order_[next_], order_[place_[sample]]);
+    std::swap(place_[sample], place_[displaced]);
+    ++next_;
+    draws.push_back({sample, sample, Draw::Kind::kPlain});
+}
+
+}  // namespace stoker::simulate

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sidecar/core/sampling/sampler.h"
+#include "sidecar/simulate/trainer_shuffle.h"
+
+namespace stoker::simulate {
+
+// A job's epoch as a shuffled list whose entries may change places before they are read, so that
+// each is read exactly once whatever is preferred. What Seneca's and Quiver's substitution share;
+// the rest of Sampler that neither needs. Not thread-safe.
+class SwapOrder : public sidecar::Sampler {
+public:
+    void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
+    void foresee(
+        std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
+
+    void on_losses(std::uint32_t, std::span<const SampleIndex>, std::span<const float>) override {}
+
+    [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
+
+    [[nodiscard]] std::span<const float> relative_importance() const override { return {}; }
+
+    // Baselines are not resumed.
+    [[nodiscard]] std::string snapshot() const override { return {}; }
+
+    bool restore(std::string_view snapshot) override { return snapshot.empty(); }
+
+protected:
+    SwapOrder(std::uint64_t samples, std::uint64_t seed)
+        : samples_(samples),
+          seed_(seed),
+          place_(samples) {}
+
+    [[nodiscard]] bool is_at_end() const { return next_ == order_.size(); }
+
+    [[nodiscard]] SampleIndex next() const { return order_[next_]; }
+
+    // Entries from next() on, `count` of them or as many as there are.
+    [[nodiscard]] std::span<const SampleIndex> coming(std::size_t count) const {
+        const auto rest = std::span{order_}.subspan(next_);
+        return rest.first(count < rest.size() ? count : rest.size());
+    }
+
+    [[nodiscard]] bool is_unread(SampleIndex sample) const { return place_[sample] >= next_; }
+
+    // Reads `sample`, which must be unread, in place of next(), which takes its place.
+    void read(SampleIndex sample, std::vector<Draw>& draws);
+
+private:
+    std::uint64_t samples_;
+    std::uint64_t seed_;
+    std::uint64_t epoch_ = 0;
+    std::vector<SampleIndex> order_;
+    std::vector<std::uint32_t> place_;  // by sample
+    std::uint32_t next_ = 0;
+};
+
+}  // namespace stoker::simulate

@@ -1,0 +1,230 @@
+#include "sidecar/simulate/catalogue.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include <fmt/core.h>
+
+#include "common/base/check.h"
+
+namespace stoker::simulate {
+
+namespace {
+
+const Entry* find(const std::vector<Entry>& entries, std::string_view name) {
+    const auto found = std::ranges::find(entries, name, &Entry::name);
+    return found == entries.end() ? nullptr : &*found;
+}
+
+std::string parameter_names(const Entry& entry) {
+    std::string names;
+    for (const Parameter& parameter : entry.parameters) {
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", parameter.name);
+    }
+    return names.empty() ? "none" : names;
+}
+
+double value(
+    const Entry& entry, const std::map<std::string, double>& given, std::string_view name) {
+    const Parameter* parameter = entry.parameter(name);
+    STOKER_CHECK(parameter != nullptr, "only parameters of the catalogue are asked for");
+    const auto found = given.find(std::string{name});
+    return found == given.end() ? parameter->standard : found->second;
+}
+
+Status check_parameters(
+    std::string_view kind, const Entry& entry, const std::map<std::string, double>& given) {
+    for (const auto& [name, number] : given) {
+        const Parameter* parameter = entry.parameter(name);
+        if (parameter == nullptr) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format(
+                    "{} {} has no parameter '{}'; it has: {}",
+                    kind,
+                    entry.name,
+                    name,
+                    parameter_names(entry)));
+        }
+        const bool in_range = number >= parameter->least && number <= parameter->most;
+        if (!in_range || (parameter->whole && number != std::floor(number))) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format(
+                    "{} must be {}{} to {}, not {}",
+                    name,
+                    parameter->whole ? "a whole number, " : "",
+                    parameter->least,
+                    parameter->most,
+                    number));
+        }
+    }
+    return {};
+}
+
+Status check_jobs(const Scenario& scenario) {
+    if (scenario.jobs.empty() || scenario.jobs.size() > 48) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("1 to 48 jobs share a node, not {}", scenario.jobs.size()));
+    }
+    for (const JobSpec& job : scenario.jobs) {
+        const Entry* contract = find_contract(job.contract);
+        if (contract == nullptr) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format(
+                    "no contract '{}'; there are: {}", job.contract, names_of(contracts())));
+        }
+        STOKER_TRY_VOID(check_parameters("contract", *contract, job.parameters));
+        if (!(job.speed > 0 && job.speed <= 1e6) || job.start < Duration::zero()) {
+            return fail(
+                ErrorCode::kInvalidArgument, "a job's speed is above 0, its start not below 0");
+        }
+    }
+    return {};
+}
+
+Status check_cache(const Scenario& scenario) {
+    const CacheSpec& cache = scenario.cache;
+    if (!(cache.share >= 0 && cache.share <= 1)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("the cache's share of the dataset is 0 to 1, not {}", cache.share));
+    }
+    if (!(cache.window_share >= 0 && cache.window_share <= 1)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("the window's share of the cache is 0 to 1, not {}", cache.window_share));
+    }
+    if (cache.policy.empty()) {
+        return {};
+    }
+    const Entry* policy = find_policy(cache.policy);
+    if (policy == nullptr) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("no policy '{}'; there are: {}", cache.policy, names_of(policies())));
+    }
+    STOKER_TRY_VOID(check_parameters("policy", *policy, cache.parameters));
+    const bool one_exact_job = scenario.jobs.size() == 1 && scenario.jobs[0].contract == "exact";
+    if (cache.policy == "belady" && !one_exact_job) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "belady knows the future of one job with contract exact only");
+    }
+    const bool all_exact = std::ranges::all_of(
+        scenario.jobs, [](const JobSpec& job) { return job.contract == "exact"; });
+    if ((cache.policy == "ods" || cache.policy == "quiver") && !all_exact) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "{} brings its own order for all jobs; leave contract=exact", cache.policy));
+    }
+    return {};
+}
+
+Status check_numbers(const Scenario& scenario) {
+    const DatasetSpec& dataset = scenario.dataset;
+    const std::uint64_t samples = dataset.sizes.empty() ? dataset.samples : dataset.sizes.size();
+    if (samples == 0 || samples > 200'000'000) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("a dataset has 1 to 200,000,000 samples here, not {}", samples));
+    }
+    if (!(dataset.sigma >= 0 && dataset.sigma <= 3)) {
+        return fail(ErrorCode::kInvalidArgument, "the sigma of the sizes is 0 to 3");
+    }
+    const bool counts_fit = scenario.epochs > 0 && scenario.batch > 0 && scenario.batch <= 65536 &&
+                            scenario.ahead <= 65536;
+    if (!counts_fit || scenario.discard >= scenario.epochs) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "at least one epoch must count (epochs > discard), a batch holds 1 to 65536 samples");
+    }
+    const OriginSpec& origin = scenario.origin;
+    if (origin.requests_max == 0 || origin.requests_max > 65536 ||
+        origin.bytes_per_second == Bytes{} || origin.latency < Duration::zero()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "the origin needs a bandwidth, 1 to 65536 requests in flight, a latency not below 0");
+    }
+    if (!(scenario.samples_per_second > 0) ||
+        !(scenario.loss_correlation >= 0 && scenario.loss_correlation <= 1)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "the compute rate is above 0, the correlation of losses 0 to 1");
+    }
+    return {};
+}
+
+}  // namespace
+
+const Parameter* Entry::parameter(std::string_view wanted) const {
+    const auto found = std::ranges::find(parameters, wanted, &Parameter::name);
+    return found == parameters.end() ? nullptr : &*found;
+}
+
+const std::vector<Entry>& contracts() {
+    static const std::vector<Entry> kContracts = {
+        {"exact", "the trainer's own order: every sample once an epoch", {}},
+        {"windowed",
+         "every sample once an epoch, in an order that shares fetches among jobs",
+         {{"lookahead", 256, 1, 1e6, true, "samples that a job has before it, at most"},
+          {"drift", 0.02, 0, 1, false, "how far a job may leave the even mix, of its epoch"}}},
+    };
+    return kContracts;
+}
+
+const std::vector<Entry>& policies() {
+    static const std::vector<Entry> kPolicies = {
+        {"never-evict", "what came first stays (CoorDL)", {}},
+        {"lru", "the one read longest ago goes", {}},
+        {"lfu", "the one read least often so far goes", {}},
+        {"belady", "the one needed last goes; knows the future of one exact job", {}},
+        {"ods",
+         "Seneca: each resident is read once by every job, then refilled",
+         {{"probes", 12, 0, 1000, true, "looks for an unread resident before a fetch"}}},
+        {"quiver",
+         "Quiver: residents first among several batches' worth of requests",
+         {{"over-request", 10, 1, 1000, true, "batches that are looked through"}}},
+    };
+    return kPolicies;
+}
+
+const Entry* find_contract(std::string_view name) {
+    return find(contracts(), name);
+}
+
+const Entry* find_policy(std::string_view name) {
+    return find(policies(), name);
+}
+
+std::string names_of(const std::vector<Entry>& entries) {
+    std::string names;
+    for (const Entry& entry : entries) {
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
+    }
+    return names;
+}
+
+double value_of(const JobSpec& job, std::string_view name) {
+    const Entry* contract = find_contract(job.contract);
+    STOKER_CHECK(contract != nullptr, "only a checked scenario is simulated");
+    return value(*contract, job.parameters, name);
+}
+
+double value_of(const CacheSpec& cache, std::string_view name) {
+    const Entry* policy = find_policy(cache.policy);
+    STOKER_CHECK(policy != nullptr, "only a checked scenario is simulated");
+    return value(*policy, cache.parameters, name);
+}
+
+Status check_scenario(const Scenario& scenario) {
+    STOKER_TRY_VOID(check_numbers(scenario));
+    STOKER_TRY_VOID(check_jobs(scenario));
+    return check_cache(scenario);
+}
+
+}  // namespace stoker::simulate

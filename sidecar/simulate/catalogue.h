@@ -1,0 +1,50 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+#include "sidecar/simulate/scenario.h"
+
+// The contracts and policies that can be simulated and the parameters of each: what help prints and
+// what a mistyped name is answered with.
+namespace stoker::simulate {
+
+struct Parameter {
+    std::string_view name;
+    double standard = 0;
+    double least = 0;
+    double most = 0;
+    bool whole = false;
+    std::string_view meaning;
+};
+
+struct Entry {
+    std::string_view name;
+    std::string_view meaning;
+    std::vector<Parameter> parameters;
+
+    [[nodiscard]] const Parameter* parameter(std::string_view wanted) const;
+};
+
+const std::vector<Entry>& contracts();
+const std::vector<Entry>& policies();
+
+const Entry* find_contract(std::string_view name);
+const Entry* find_policy(std::string_view name);
+
+// "exact, windowed, importance"
+std::string names_of(const std::vector<Entry>& entries);
+
+// What the job says, or the standard value. `name` must be one of its contract's parameters.
+double value_of(const JobSpec& job, std::string_view name);
+
+// The same of the policy.
+double value_of(const CacheSpec& cache, std::string_view name);
+
+// kInvalidArgument: something that cannot be simulated; the message says what and what there is
+// instead.
+Status check_scenario(const Scenario& scenario);
+
+}  // namespace stoker::simulate

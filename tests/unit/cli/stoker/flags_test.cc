@@ -1,0 +1,70 @@
+#include "cli/stoker/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stoker::cli {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class FlagsTest : public testing::Test {
+protected:
+    std::string complaint(const std::vector<std::string_view>& arguments) {
+        const Status status = parse_flags(groups_, arguments);
+        return status ? "" : status.error().message;
+    }
+
+    std::string last_;
+    bool set_ = false;
+    std::vector<FlagGroup> groups_ = {
+        {"Group",
+         {{"value",
+           "V",
+           "a value",
+           [this](std::string_view text) -> Status {
+               last_ = text;
+               return {};
+           }},
+          {"switch", "", "a switch", [this](std::string_view) -> Status {
+               set_ = true;
+               return {};
+           }}}}};
+};
+
+TEST_F(FlagsTest, ValuesComeAfterASpaceOrAnEqualsSign) {
+    EXPECT_EQ(complaint({"--value", "a", "--switch"}), "");
+    EXPECT_EQ(last_, "a");
+    EXPECT_TRUE(set_);
+    EXPECT_EQ(complaint({"--value=b=c"}), "");
+    EXPECT_EQ(last_, "b=c");
+}
+
+TEST_F(FlagsTest, ComplaintsSayWhatThereIs) {
+    EXPECT_THAT(complaint({"--valeu", "1"}), HasSubstr("did you mean --value?"));
+    EXPECT_THAT(complaint({"--zzzzzzz"}), HasSubstr("there are: --value --switch"));
+    EXPECT_THAT(complaint({"--value"}), HasSubstr("--value needs a value"));
+    EXPECT_THAT(complaint({"value"}), HasSubstr("flags begin with --"));
+}
+
+TEST_F(FlagsTest, HelpNamesEveryFlag) {
+    EXPECT_THAT(flag_help(groups_), HasSubstr("  --value V                   a value\n"));
+    EXPECT_THAT(flag_help(groups_), HasSubstr("--switch"));
+}
+
+TEST(Flags, NumbersAreWholeTexts) {
+    EXPECT_EQ(*parse_number("x", "-0.5e1"), -5);
+    EXPECT_FALSE(parse_number("x", "1k").has_value());
+    EXPECT_FALSE(parse_number("x", "nan").has_value());
+    EXPECT_FALSE(parse_number("x", "").has_value());
+    EXPECT_FALSE(parse_count("x", "-1").has_value());
+    EXPECT_FALSE(parse_count("x", "1.5").has_value());
+}
+
+TEST(Flags, SplitKeepsEmptyParts) {
+    EXPECT_THAT(split("a,,b,", ','), ElementsAre("a", "", "b", ""));
+}
+
+}  // namespace
+}  // namespace stoker::cli

@@ -1,0 +1,72 @@
+#include "cli/stoker/simulate_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stoker::cli {
+namespace {
+
+using testing::HasSubstr;
+
+SimulateOptions parsed(const std::vector<std::string_view>& arguments) {
+    auto options = parse_simulate(arguments);
+    EXPECT_TRUE(options.has_value()) << options.error().message;
+    return *std::move(options);
+}
+
+std::string complaint(const std::vector<std::string_view>& arguments) {
+    const auto options = parse_simulate(arguments);
+    return options ? "" : options.error().message;
+}
+
+TEST(SimulateOptions, NothingIsOneExactJobWithoutAWindow) {
+    const auto options = parsed({});
+    ASSERT_EQ(options.scenario.jobs.size(), 1U);
+    EXPECT_EQ(options.scenario.jobs[0].contract, "exact");
+    EXPECT_EQ(options.scenario.cache.window_share, 0);
+}
+
+TEST(SimulateOptions, SeveralJobsShareAWindowUnlessTold) {
+    EXPECT_EQ(parsed({"--jobs", "3"}).scenario.cache.window_share, 0.1);
+    EXPECT_EQ(parsed({"--jobs", "3", "--window-share", "0"}).scenario.cache.window_share, 0);
+    EXPECT_EQ(parsed({"--jobs", "3"}).scenario.jobs.size(), 3U);
+}
+
+TEST(SimulateOptions, ReadsJobsUnitsAndSeeds) {
+    const auto options = parsed(
+        {"--job=speed=0.5,start=30s",
+         "--job=contract=exact",
+         "--sample-bytes=64Ki",
+         "--origin-latency=20ms",
+         "--seeds=3,4"});
+    EXPECT_EQ(options.scenario.jobs[0].speed, 0.5);
+    EXPECT_EQ(options.scenario.jobs[0].start, std::chrono::seconds{30});
+    EXPECT_EQ(options.scenario.dataset.mean_bytes, kib(64));
+    EXPECT_EQ(options.scenario.origin.latency, std::chrono::milliseconds{20});
+    EXPECT_EQ(options.seeds, (std::vector<std::uint64_t>{3, 4}));
+}
+
+TEST(SimulateOptions, AParameterForAllReachesThePolicyThatHasIt) {
+    const auto options = parsed({"--probes=3", "--policy=ods"});
+    EXPECT_EQ(options.scenario.cache.parameters.at("probes"), 3);
+}
+
+TEST(SimulateOptions, ComplaintsNameTheFlagAndWhatThereIs) {
+    EXPECT_THAT(complaint({"--probes=3"}), HasSubstr("--probes: no job's contract"));
+    EXPECT_THAT(complaint({"--job=beta=1"}), HasSubstr("contract exact has no parameter 'beta'"));
+    EXPECT_THAT(complaint({"--job=exact"}), HasSubstr("is not name=value"));
+    EXPECT_THAT(complaint({"--polycy=lru"}), HasSubstr("did you mean --policy?"));
+    EXPECT_THAT(complaint({"--policy=lur"}), HasSubstr("there are: never-evict"));
+    EXPECT_THAT(complaint({"--batch=99999999999"}), HasSubstr("--batch: 99999999999 is too large"));
+    EXPECT_THAT(complaint({"--json=yes"}), HasSubstr("--json: takes no value"));
+    EXPECT_THAT(complaint({"--jobs=0"}), HasSubstr("--jobs"));
+}
+
+TEST(SimulateOptions, HelpNamesContractsPoliciesAndParameters) {
+    for (const char* word : {"--cache-share", "exact", "belady", "--over-request", "--seeds"}) {
+        EXPECT_THAT(simulate_help(), HasSubstr(word));
+    }
+}
+
+}  // namespace
+}  // namespace stoker::cli

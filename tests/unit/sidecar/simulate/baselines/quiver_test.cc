@@ -1,0 +1,38 @@
+#include "sidecar/simulate/baselines/quiver.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::simulate {
+namespace {
+
+TEST(QuiverSampler, TakesResidentsAmongTenBatchesFirst) {
+    QuiverSampler sampler{100, 10, 3};
+    sampler.begin_epoch(0, 0, 0);
+    std::vector<SampleIndex> order;
+    sampler.foresee(0, 100, order);
+    sampler.on_stored(order[19]);
+    sampler.on_stored(order[20]);  // beyond ten batches of two
+    std::vector<Draw> draws;
+    sampler.draw(0, 2, draws);
+    EXPECT_EQ(draws[0].served, order[19]);
+    EXPECT_EQ(draws[1].served, order[0]);
+}
+
+TEST(QuiverSampler, ReadsWhatItPutOffLaterInTheEpoch) {
+    QuiverSampler sampler{100, 10, 3};
+    sampler.on_stored(5);
+    sampler.begin_epoch(0, 0, 0);
+    std::vector<Draw> draws;
+    for (int i = 0; i < 50; ++i) {
+        sampler.draw(0, 2, draws);
+    }
+    std::vector<bool> seen(100);
+    for (const Draw& draw : draws) {
+        EXPECT_FALSE(seen[draw.served]);
+        seen[draw.served] = true;
+    }
+    EXPECT_EQ(draws.size(), 100U);
+}
+
+}  // namespace
+}  // namespace stoker::simulate

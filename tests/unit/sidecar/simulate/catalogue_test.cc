@@ -1,0 +1,70 @@
+#include "sidecar/simulate/catalogue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace stoker::simulate {
+namespace {
+
+using testing::HasSubstr;
+
+std::string complaint(const Scenario& scenario) {
+    const Status status = check_scenario(scenario);
+    return status ? "" : status.error().message;
+}
+
+TEST(Catalogue, StandardScenarioIsValid) {
+    EXPECT_EQ(complaint({}), "");
+}
+
+TEST(Catalogue, NamesTheContractsThatThereAre) {
+    Scenario scenario;
+    scenario.jobs[0].contract = "exakt";
+    EXPECT_THAT(complaint(scenario), HasSubstr("no contract 'exakt'; there are: exact"));
+}
+
+TEST(Catalogue, NamesThePoliciesThatThereAre) {
+    Scenario scenario;
+    scenario.cache.policy = "arc";
+    EXPECT_THAT(complaint(scenario), HasSubstr("no policy 'arc'; there are: never-evict, lru"));
+}
+
+TEST(Catalogue, RefusesParametersThatAContractHasNot) {
+    Scenario scenario;
+    scenario.jobs[0].parameters["beta"] = 1;
+    EXPECT_THAT(complaint(scenario), HasSubstr("contract exact has no parameter 'beta'"));
+}
+
+TEST(Catalogue, RefusesParametersOutOfRange) {
+    Scenario scenario;
+    scenario.cache.policy = "ods";
+    scenario.cache.parameters["probes"] = 1.5;
+    EXPECT_THAT(complaint(scenario), HasSubstr("probes must be a whole number, 0 to 1000"));
+}
+
+TEST(Catalogue, RefusesWhatCannotBeSimulated) {
+    Scenario belady;
+    belady.cache.policy = "belady";
+    belady.jobs.resize(2);
+    EXPECT_THAT(complaint(belady), HasSubstr("one job"));
+    Scenario share;
+    share.cache.share = 1.2;
+    EXPECT_THAT(complaint(share), HasSubstr("0 to 1, not 1.2"));
+    Scenario none;
+    none.epochs = 1;
+    EXPECT_THAT(complaint(none), HasSubstr("epochs > discard"));
+    Scenario origin;
+    origin.origin.bytes_per_second = Bytes{};
+    EXPECT_THAT(complaint(origin), HasSubstr("bandwidth"));
+}
+
+TEST(Catalogue, GivesStandardValuesOfWhatIsNotSaid) {
+    CacheSpec cache;
+    cache.policy = "ods";
+    EXPECT_EQ(value_of(cache, "probes"), 12);
+    cache.parameters["probes"] = 3;
+    EXPECT_EQ(value_of(cache, "probes"), 3);
+}
+
+}  // namespace
+}  // namespace stoker::simulate

@@ -1,0 +1,50 @@
+#include "sidecar/simulate/losses.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+namespace stoker::simulate {
+namespace {
+
+double correlation(const Losses& a, const Losses& b, std::uint64_t samples) {
+    double sum = 0;
+    for (SampleIndex i = 0; i < samples; ++i) {
+        sum += std::log(a.importance(i)) * std::log(b.importance(i));
+    }
+    return sum / static_cast<double>(samples);  // both are standard normal
+}
+
+TEST(Losses, CorrelateAsTheyAreTold) {
+    for (const double wanted : {0.0, 0.5, 0.9}) {
+        const Losses a{20'000, {.correlation = wanted}, 1, 2};
+        const Losses b{20'000, {.correlation = wanted}, 1, 3};
+        EXPECT_NEAR(correlation(a, b, 20'000), wanted, 0.03);
+    }
+}
+
+TEST(Losses, ScaleEveryVisit) {
+    Losses plain{100, {}, 1, 2};
+    Losses scaled{100, {.scale = 10}, 1, 2};
+    for (SampleIndex i = 0; i < 100; ++i) {
+        const float loss = plain.visit(i);
+        EXPECT_NEAR(scaled.visit(i), 10 * loss, 1e-4 * loss);
+    }
+}
+
+TEST(Losses, SpreadByTheirNoise) {
+    Losses losses{1, {.noise = 0.3}, 1, 2};
+    double sum = 0;
+    double squares = 0;
+    constexpr int kVisits = 20'000;
+    for (int i = 0; i < kVisits; ++i) {
+        const double z = std::log(losses.visit(0) / losses.importance(0));
+        sum += z;
+        squares += z * z;
+    }
+    EXPECT_NEAR(sum / kVisits, 0, 0.02);
+    EXPECT_NEAR(std::sqrt(squares / kVisits), 0.3, 0.02);
+}
+
+}  // namespace
+}  // namespace stoker::simulate

@@ -1,0 +1,147 @@
+#include "sidecar/simulate/simulator.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/test_seed.h"
+
+namespace stoker::simulate {
+namespace {
+
+Outcome outcome_of(const Scenario& scenario) {
+    auto outcome = run(scenario);
+    EXPECT_TRUE(outcome.has_value());
+    return *std::move(outcome);
+}
+
+TEST(Simulator, EqualScenariosHaveEqualOutcomes) {
+    Scenario scenario;
+    scenario.seed = test::seed();
+    scenario.jobs.resize(3);
+    scenario.jobs[1].speed = 0.5;
+    scenario.cache.policy = "lru";
+    scenario.cache.window_share = 0.1;
+    const Outcome a = outcome_of(scenario);
+    const Outcome b = outcome_of(scenario);
+    for (std::size_t job = 0; job < 3; ++job) {
+        for (std::size_t epoch = 0; epoch < 3; ++epoch) {
+            EXPECT_EQ(a.jobs[job].epochs[epoch].hits, b.jobs[job].epochs[epoch].hits);
+            EXPECT_EQ(a.jobs[job].epochs[epoch].time, b.jobs[job].epochs[epoch].time);
+        }
+    }
+}
+
+TEST(Simulator, EveryReadIsAHitOrAFetch) {
+    for (const char* policy : {"never-evict", "lru", "lfu", "quiver"}) {
+        Scenario scenario;
+        scenario.seed = test::seed();
+        scenario.jobs.resize(2);
+        scenario.dataset.sigma = 0.8;
+        scenario.cache.policy = policy;
+        scenario.cache.window_share = 0.2;
+        for (const JobFigures& job : outcome_of(scenario).jobs) {
+            for (const EpochFigures& epoch : job.epochs) {
+                EXPECT_EQ(epoch.hits + epoch.origin_samples, epoch.requested) << policy;
+                EXPECT_EQ(epoch.distinct, 20'000U) << policy;
+            }
+        }
+    }
+}
+
+TEST(Simulator, WindowedJobsReadEachSampleOnceAtAnySpeedAndAnyDepth) {
+    for (const std::uint32_t ahead : {0U, 2U, 40U}) {
+        Scenario scenario;
+        scenario.seed = test::seed();
+        scenario.dataset.samples = 5000;
+        scenario.dataset.sigma = 0.8;
+        scenario.ahead = ahead;
+        scenario.cache.window_share = 0.1;
+        scenario.jobs.resize(3);
+        for (std::size_t i = 0; i < 3; ++i) {
+            scenario.jobs[i].contract = "windowed";
+            scenario.jobs[i].speed = 1 - 0.3 * static_cast<double>(i);
+        }
+        for (const JobFigures& job : outcome_of(scenario).jobs) {
+            for (const EpochFigures& epoch : job.epochs) {
+                EXPECT_EQ(epoch.distinct, 5000U);
+                EXPECT_EQ(epoch.repeated, 0U);
+            }
+        }
+    }
+}
+
+TEST(Simulator, RefillsOfOdsAreCountedBesideReads) {
+    Scenario scenario;
+    scenario.seed = test::seed();
+    scenario.jobs.resize(2);
+    scenario.cache.policy = "ods";
+    scenario.cache.window_share = 0.1;  // a refill may find its sample there
+    for (const JobFigures& job : outcome_of(scenario).jobs) {
+        for (const EpochFigures& epoch : job.epochs) {
+            EXPECT_EQ(epoch.hits + epoch.origin_samples - epoch.refill_samples, epoch.requested);
+        }
+    }
+}
+
+TEST(Simulator, NoPolicyBeatsBelady) {
+    for (const double w : {0.1, 0.4, 0.8}) {
+        Scenario scenario;
+        scenario.dataset.samples = 2000;
+        scenario.seed = test::seed();
+        scenario.cache.share = w;
+        scenario.cache.policy = "belady";
+        const double best = means_of(outcome_of(scenario), 0, 1).hit_ratio;
+        for (const char* policy : {"never-evict", "lru", "lfu", "quiver"}) {
+            scenario.cache.policy = policy;
+            EXPECT_LE(means_of(outcome_of(scenario), 0, 1).hit_ratio, best + 0.002) << policy;
+        }
+    }
+}
+
+TEST(Simulator, ACacheForTheWholeDatasetFetchesItOnce) {
+    Scenario scenario;
+    scenario.cache.share = 1;
+    scenario.jobs.resize(2);
+    const Outcome outcome = outcome_of(scenario);
+    std::uint64_t fetched = 0;
+    for (const JobFigures& job : outcome.jobs) {
+        for (const EpochFigures& epoch : job.epochs) {
+            fetched += epoch.origin_samples;
+        }
+    }
+    EXPECT_EQ(fetched, 20'000U);
+}
+
+TEST(Simulator, MoreBandwidthIsNeverSlower) {
+    Scenario scenario;
+    scenario.origin.bytes_per_second = mib(50);
+    const double slow = means_of(outcome_of(scenario), 0, 1).seconds;
+    scenario.origin.bytes_per_second = mib(100);
+    const double fast = means_of(outcome_of(scenario), 0, 1).seconds;
+    EXPECT_LT(fast, slow);
+    EXPECT_GE(fast, 10) << "20,000 samples at 2,000 a second";
+    // 0.8 of the dataset through the link.
+    EXPECT_NEAR(slow, 0.8 * 20'000 * 110 / 1024 / 50, 1);
+}
+
+TEST(Simulator, AJobBeginsWhenItIsTold) {
+    Scenario scenario;
+    scenario.jobs.resize(2);
+    scenario.jobs[1].start = std::chrono::hours{1};
+    const Outcome outcome = outcome_of(scenario);
+    EXPECT_EQ(outcome.jobs[1].epochs.size(), 3U);
+    EXPECT_LT(outcome.jobs[1].epochs[0].time, std::chrono::hours{1});
+}
+
+TEST(Simulator, CanEndWithTheFastestJob) {
+    Scenario scenario;
+    scenario.jobs.resize(2);
+    scenario.jobs[1].speed = 0.1;
+    scenario.until_first_ends = true;
+    const Outcome outcome = outcome_of(scenario);
+    EXPECT_EQ(outcome.jobs[0].epochs.size(), 3U);
+    ASSERT_EQ(outcome.jobs[1].epochs.size(), 1U);
+    EXPECT_FALSE(outcome.jobs[1].epochs[0].complete);
+}
+
+}  // namespace
+}  // namespace stoker::simulate
