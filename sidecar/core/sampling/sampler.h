@@ -44,6 +44,7 @@ struct EpochReport {
     std::uint64_t skipped = 0;
     std::uint64_t losses_used = 0;
     std::uint64_t losses_ignored = 0;  // NaN, infinite, unknown id, wrong length
+    bool exact_fallback = false;       // read in full, since no loss ever came
 
     bool operator==(const EpochReport&) const = default;
 };

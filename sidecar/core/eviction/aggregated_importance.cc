@@ -1,0 +1,72 @@
+#include "sidecar/core/eviction/aggregated_importance.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+// What nobody has rated may matter.
+double rank_in(std::span<const float> ranks, SampleIndex sample) {
+    return sample < ranks.size() ? ranks[sample] : 1.0;
+}
+
+}  // namespace
+
+std::vector<double> importance_weights(std::span<const double> benefits, double threshold) {
+    std::vector<double> weights;
+    double sum = 0;
+    for (const double benefit : benefits) {
+        weights.push_back(benefit > threshold ? benefit : 0);
+        sum += weights.back();
+    }
+    for (double& weight : weights) {
+        weight = sum > 0 ? weight / sum : 0;
+    }
+    return weights;
+}
+
+void AggregatedImportance::set_job(JobId id, Job job) {
+    STOKER_CHECK(job.weight >= 0 && job.ranks != nullptr, "a job has a weight and ranks");
+    jobs_[id] = std::move(job);
+}
+
+void AggregatedImportance::remove_job(JobId id) {
+    jobs_.erase(id);
+}
+
+float AggregatedImportance::value(SampleIndex sample) const {
+    double sum = 0;
+    double weights = 0;
+    for (const auto& [id, job] : jobs_) {
+        if (const auto ranks = job.ranks(); job.weight > 0 && !ranks.empty()) {
+            sum += job.weight * rank_in(ranks, sample);
+            weights += job.weight;
+        }
+    }
+    if (weights == 0) {
+        return 0;
+    }
+    const double bytes =
+        size_of_ ? static_cast<double>(std::max<std::uint64_t>(1, size_of_(sample).count())) : 1.0;
+    return static_cast<float>(sum / weights / bytes);
+}
+
+bool AggregatedImportance::unimportant(SampleIndex sample) const {
+    bool any = false;
+    for (const auto& [id, job] : jobs_) {
+        if (job.weight == 0) {
+            continue;
+        }
+        any = true;
+        if (rank_in(job.ranks(), sample) >= job.unimportant_below) {
+            return false;
+        }
+    }
+    return any;
+}
+
+}  // namespace stoker::sidecar

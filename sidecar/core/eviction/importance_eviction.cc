@@ -1,0 +1,255 @@
+#include "sidecar/core/eviction/importance_eviction.h"
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr std::uint32_t kUnimportant = 2;  // the heap of the L-region
+
+// In the L-region the key is the arrival, and this while the sample has not been read.
+constexpr std::uint32_t kUnread = 1U << 31U;
+constexpr std::uint32_t kAnyKey = ~0U;
+
+// Residents that may not go and are passed over, per question.
+constexpr std::uint32_t kPassedOverMax = 1024;
+
+std::uint32_t saturated(Bytes bytes) {
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(bytes.count(), std::numeric_limits<std::uint32_t>::max()));
+}
+
+}  // namespace
+
+class ImportanceEviction::Ascent {
+public:
+    Ascent(
+        const ImportanceHeaps& heaps,
+        std::initializer_list<std::uint32_t> which,
+        std::vector<Candidate>& candidates)
+        : heaps_(heaps),
+          candidates_(candidates) {
+        candidates_.clear();
+        for (const std::uint32_t heap : which) {
+            offer(heap, 0);
+        }
+    }
+
+    // The next entry, or null.
+    const Entry* next() {
+        if (candidates_.empty()) {
+            return nullptr;
+        }
+        std::pop_heap(candidates_.begin(), candidates_.end(), later);
+        current_ = candidates_.back();
+        candidates_.pop_back();
+        offer(current_.heap, 2 * current_.index + 1);
+        offer(current_.heap, 2 * current_.index + 2);
+        return &current_.entry;
+    }
+
+private:
+    static bool later(const Candidate& a, const Candidate& b) { return b.entry.before(a.entry); }
+
+    void offer(std::uint32_t heap, std::uint32_t index) {
+        const auto entries = heaps_.entries(heap);
+        if (index < entries.size()) {
+            candidates_.push_back({entries[index], heap, index});
+            std::push_heap(candidates_.begin(), candidates_.end(), later);
+        }
+    }
+
+    const ImportanceHeaps& heaps_;
+    std::vector<Candidate>& candidates_;
+    Candidate current_;
+};
+
+// False: the room is made.
+bool ImportanceEviction::Room::take(const Entry& entry) {
+    victims.push_back(entry.sample);
+    freed += Bytes{entry.bytes};
+    return freed < needed;
+}
+
+ImportanceEviction::ImportanceEviction(
+    std::uint32_t count, const ImportanceValues& values, const Settings& settings)
+    : values_(values),
+      settings_(settings),
+      heaps_(count) {
+    STOKER_CHECK(settings.pour > 0, "a refresh has to end");
+}
+
+// Floats from 0 up have the order of their bits.
+std::uint32_t ImportanceEviction::key_of(SampleIndex sample) const {
+    const float value = values_.value(sample);
+    STOKER_CHECK(value >= 0, "a value is a number, 0 or more");
+    return std::bit_cast<std::uint32_t>(value + 0.0F);
+}
+
+Bytes ImportanceEviction::share_of(Bytes total) const {
+    return Bytes{static_cast<std::uint64_t>(
+        static_cast<double>(total.count()) * settings_.unimportant_share)};
+}
+
+bool ImportanceEviction::is_spent(const Entry& entry) const {
+    return (entry.key & kUnread) == 0 || (entry.key & ~kUnread) < old_before_;
+}
+
+void ImportanceEviction::on_resident(SampleIndex sample, Bytes bytes) {
+    pour(settings_.pour);
+    const std::uint32_t size = saturated(bytes);
+    resident_bytes_ += Bytes{size};
+    if (values_.unimportant(sample)) {
+        unimportant_bytes_ += Bytes{size};
+        heaps_.insert(kUnimportant, {kUnread | (arrivals_++ & ~kUnread), sample, size});
+    } else {
+        heaps_.insert(pouring_ ? shadow_ : main_, {key_of(sample), sample, size});
+    }
+}
+
+void ImportanceEviction::on_gone(SampleIndex sample) {
+    const bool unimportant = heaps_.holds(sample) && heaps_.heap_of(sample) == kUnimportant;
+    const Entry gone = heaps_.remove(sample);
+    resident_bytes_ -= Bytes{gone.bytes};
+    if (unimportant) {
+        unimportant_bytes_ -= Bytes{gone.bytes};
+    }
+}
+
+void ImportanceEviction::on_read(SampleIndex sample, bool /*hit*/) {
+    pour(settings_.pour);
+    if (!heaps_.holds(sample) || heaps_.heap_of(sample) != kUnimportant) {
+        return;
+    }
+    const Entry entry = heaps_.entry(sample);
+    heaps_.rekey(sample, entry.key & ~kUnread);
+}
+
+void ImportanceEviction::refresh() {
+    old_before_ = arrivals_ & ~kUnread;
+    if (pouring_) {
+        pour_again_ = true;
+        return;
+    }
+    pouring_ = true;
+}
+
+// Takes residents off the main heap where that costs nothing, and gives them the value of now.
+void ImportanceEviction::pour(std::uint32_t count) {
+    if (!pouring_) {
+        return;
+    }
+    for (; count > 0 && !heaps_.entries(main_).empty(); --count) {
+        Entry entry = heaps_.take_last(main_);
+        entry.key = key_of(entry.sample);
+        heaps_.insert(shadow_, entry);
+    }
+    if (heaps_.entries(main_).empty()) {
+        std::swap(main_, shadow_);
+        pouring_ = std::exchange(pour_again_, false);
+    }
+}
+
+bool ImportanceEviction::make_room(
+    SampleIndex incoming, Bytes needed, const MayGo& may_go, std::vector<SampleIndex>& victims) {
+    pour(settings_.pour);
+    if (held_) {
+        return false;
+    }
+    const std::size_t before = victims.size();
+    Room room{.needed = needed, .may_go = may_go, .victims = victims};
+    const bool made = values_.unimportant(incoming) ? room_for_unimportant(room)
+                                                    : room_for_important(incoming, room);
+    if (!made) {
+        victims.resize(before);
+    }
+    return made;
+}
+
+// What the L-region has above its share is the first to go.
+bool ImportanceEviction::room_for_important(SampleIndex incoming, Room& room) {
+    return take_unimportant(room, share_of(resident_bytes_), false) ||
+           take_important(room, key_of(incoming));
+}
+
+bool ImportanceEviction::room_for_unimportant(Room& room) {
+    if (unimportant_bytes_ + room.needed <= share_of(resident_bytes_)) {
+        return take_important(room, kAnyKey);
+    }
+    return take_unimportant(room, Bytes::zero(), true);
+}
+
+// True: the room is made.
+bool ImportanceEviction::take_important(Room& room, std::uint32_t below) {
+    Ascent ascent(heaps_, {main_, shadow_}, candidates_);
+    std::uint32_t passed_over = 0;
+    while (const Entry* entry = ascent.next()) {
+        if (entry->key >= below || passed_over > kPassedOverMax) {
+            return false;
+        }
+        if (!room.may_go(entry->sample)) {
+            ++passed_over;
+        } else if (!room.take(*entry)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// True: the room is made. Stops where the region has no more than `down_to`.
+bool ImportanceEviction::take_unimportant(Room& room, Bytes down_to, bool spent_only) {
+    Ascent ascent(heaps_, {kUnimportant}, candidates_);
+    Bytes left = unimportant_bytes_;
+    std::uint32_t passed_over = 0;
+    while (left > down_to) {
+        const Entry* entry = ascent.next();
+        if (entry == nullptr || (spent_only && !is_spent(*entry)) || passed_over > kPassedOverMax) {
+            return false;
+        }
+        if (!room.may_go(entry->sample)) {
+            ++passed_over;
+            continue;
+        }
+        left -= Bytes{entry->bytes};
+        if (!room.take(*entry)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+// Both regions shrink alike; the L-region gives what the H-region cannot.
+void ImportanceEviction::shrink(Bytes excess, std::vector<SampleIndex>& victims) {
+    class Anybody final : public MayGo {
+    public:
+        bool operator()(SampleIndex /*sample*/) const override { return true; }
+    };
+
+    if (excess == Bytes::zero()) {
+        return;
+    }
+    const std::size_t before = victims.size();
+    const Anybody anybody;
+    Room room{.needed = excess, .may_go = anybody, .victims = victims};
+    if (take_unimportant(room, share_of(resident_bytes_ - excess), false) ||
+        take_important(room, kAnyKey)) {
+        return;
+    }
+    victims.resize(before);
+    room.freed = Bytes::zero();
+    if (!take_unimportant(room, Bytes::zero(), false)) {
+        take_important(room, kAnyKey);
+    }
+}
+
+std::size_t ImportanceEviction::memory_bytes() const {
+    return sizeof(*this) + heaps_.memory_bytes() + candidates_.capacity() * sizeof(Candidate);
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "common/domain/ids.h"
+
+namespace stoker::sidecar {
+
+using domain::SampleIndex;
+
+// A shuffled 0..count-1 that takes no memory: a Feistel network over the next power of two, walked
+// until it falls inside (Black and Rogaway, CT-RSA 2002). Any place can be computed, and found
+// again, in O(1), so that an epoch can be resumed anywhere and ten million samples cost nothing.
+// The same on every machine. Immutable, so safe to share between threads.
+class EpochPermutation {
+public:
+    EpochPermutation(std::uint32_t count, std::uint64_t seed, std::uint64_t epoch);
+
+    // The sample at `place`, which must be below count().
+    [[nodiscard]] SampleIndex at(std::uint32_t place) const;
+
+    // Where `sample`, which must be below count(), is.
+    [[nodiscard]] std::uint32_t place_of(SampleIndex sample) const;
+
+    [[nodiscard]] std::uint32_t count() const { return count_; }
+
+private:
+    static constexpr std::size_t kRounds = 4;  // of two halves each
+
+    struct Halves {
+        std::uint32_t left = 0;
+        std::uint32_t right = 0;
+    };
+
+    [[nodiscard]] Halves split(std::uint32_t word) const;
+    [[nodiscard]] std::uint32_t forward(std::uint32_t word) const;
+    [[nodiscard]] std::uint32_t backward(std::uint32_t word) const;
+
+    std::uint32_t count_;
+    std::uint32_t rotation_ = 0;  // small domains have few networks: this gives them more orders
+    std::uint32_t right_bits_ = 0;
+    std::uint32_t left_mask_ = 0;
+    std::uint32_t right_mask_ = 0;
+    std::array<std::uint64_t, 2 * kRounds> keys_{};
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sidecar/core/sampling/epoch_permutation.h"
+
+namespace stoker::sidecar {
+
+// Walks a dataset package by package: runs of neighbouring samples, in a random order of runs
+// (iCACHE's dynamic packaging, where the runs lie together at the origin). Constant memory. Not
+// thread-safe.
+class PackageCursor {
+public:
+    PackageCursor(std::uint32_t count, std::uint32_t package);
+
+    void begin(std::uint64_t seed, std::uint64_t epoch);
+
+    // The next sample that `wanted` says yes to, looking at `looks` samples at most; nothing: none
+    // among those, or the dataset has been walked.
+    template <class Wanted>
+    std::optional<SampleIndex> next(const Wanted& wanted, std::uint32_t looks) {
+        for (; looks > 0 && package_ < order_.count(); --looks) {
+            if (offset_ == 0) {
+                first_ = std::uint64_t{order_.at(package_)} * package_size_;
+            }
+            const std::uint64_t sample = first_ + offset_;
+            if (++offset_ == package_size_) {
+                offset_ = 0;
+                ++package_;
+            }
+            if (sample < count_ && wanted(static_cast<SampleIndex>(sample))) {
+                return static_cast<SampleIndex>(sample);
+            }
+        }
+        return std::nullopt;
+    }
+
+private:
+    std::uint32_t count_;
+    std::uint32_t package_size_;
+    EpochPermutation order_;
+    std::uint32_t package_ = 0;
+    std::uint32_t offset_ = 0;
+    std::uint64_t first_ = 0;  // sample of the package
+};
+
+}  // namespace stoker::sidecar

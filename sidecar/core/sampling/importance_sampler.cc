@@ -1,0 +1,310 @@
+#include "sidecar/core/sampling/importance_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "common/base/check.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+// Steps of a rebuild of the ranks that an epoch's beginning may take, some 10 ms.
+constexpr std::uint64_t kRebuildAtOnce = std::uint64_t{1} << 18U;
+
+// Steps per draw after that. A rebuild takes four a sample, so with one rank it is over after half
+// an epoch at most.
+constexpr std::uint64_t kRebuildPerDraw = 8;
+
+// Looks for a stand-in that one request may cost, in the pool and in packages. Packages are walked
+// once an epoch, so that all requests together look at no sample twice.
+constexpr std::uint32_t kPoolLooks = 8;
+constexpr std::uint32_t kPackageLooks = 256;
+
+Status check(std::uint32_t count, const ImportanceSettings& settings) {
+    const auto refuse = [](const char* text) { return fail(ErrorCode::kInvalidArgument, text); };
+    if (count == 0) {
+        return refuse("the dataset is empty");
+    }
+    if (!(settings.beta > 0) || !std::isfinite(settings.beta)) {
+        return refuse("beta: must be above 0");
+    }
+    if (!(settings.important_share > 0) || settings.important_share > 1) {
+        return refuse("important_share: must be above 0 and at most 1");
+    }
+    if (settings.reuse_factor == 0) {
+        return refuse("reuse_factor: must be at least 1");
+    }
+    if (settings.ring == 0 || settings.package == 0 || settings.horizon == 0) {
+        return refuse("ring, package, horizon: must be at least 1");
+    }
+    if (settings.world.ranks == 0) {
+        return refuse("ranks: must be at least 1");
+    }
+    return {};
+}
+
+ImportanceWalkSettings walk_settings(const ImportanceSettings& settings) {
+    return {
+        .seed = settings.seed,
+        .ranks = settings.world.ranks,
+        .beta = settings.beta,
+        .important_share = settings.important_share,
+        .ring = settings.ring};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ImportanceSampler>> ImportanceSampler::create(
+    std::uint32_t count, const ImportanceSettings& settings) {
+    STOKER_TRY_VOID(check(count, settings));
+    return std::unique_ptr<ImportanceSampler>(new ImportanceSampler(count, settings));
+}
+
+ImportanceSampler::ImportanceSampler(std::uint32_t count, const ImportanceSettings& settings)
+    : settings_(settings),
+      important_from_(ImportanceWalk::important_from(settings.beta, settings.important_share)),
+      losses_(count),
+      stored_(count, false),
+      pooled_(count, false) {}
+
+ImportanceSampler::Reader::Reader(
+    std::uint32_t count, const ImportanceSettings& settings, std::uint32_t rank)
+    : walk(count, walk_settings(settings), rank),
+      served(count, false),
+      promised(count, false),
+      packages(count, settings.package) {}
+
+ImportanceSampler::Reader& ImportanceSampler::reader_of(std::uint32_t rank) {
+    STOKER_CHECK(rank < settings_.world.ranks, "a rank is below the number of ranks");
+    return readers_.try_emplace(rank, losses_.count(), settings_, rank).first->second;
+}
+
+void ImportanceSampler::on_stored(SampleIndex sample) {
+    stored_[sample] = true;
+    if (!pooled_[sample] && is_unimportant(sample)) {
+        pooled_[sample] = true;
+        pool_.push_back(sample);
+    }
+}
+
+// The pool forgets it when it comes past.
+void ImportanceSampler::on_gone(SampleIndex sample) {
+    stored_[sample] = false;
+}
+
+bool ImportanceSampler::is_full(std::uint64_t epoch) const {
+    return epoch < settings_.warmup || epoch % settings_.reuse_factor == 0;
+}
+
+void ImportanceSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
+    Reader& reader = reader_of(rank);
+    if (reader.begun && reader.walk.epoch() == epoch) {
+        reader.walk.rewind();
+    } else {
+        rebuild_ranks(epoch);
+        const bool wants_losses = !is_full(epoch);
+        reader.walk.begin(epoch, !wants_losses || losses_.known() == 0, losses_);
+    }
+    restart(reader);
+    std::vector<Draw> forgotten;
+    for (std::uint64_t left = skip; left > 0 && !(reader.all_planned && reader.ahead.empty());) {
+        const auto count = std::min<std::uint64_t>(left, settings_.horizon);
+        forgotten.clear();
+        draw(rank, count, forgotten);
+        left -= count;
+    }
+}
+
+void ImportanceSampler::rebuild_ranks(std::uint64_t epoch) {
+    if (epoch + 1 <= rebuilt_for_) {
+        return;
+    }
+    rebuilt_for_ = epoch + 1;
+    if (losses_.known() > 0) {
+        losses_.start();
+        losses_.advance(kRebuildAtOnce);
+    }
+}
+
+// Whatever was planned is forgotten; what has been decided in this epoch is not.
+void ImportanceSampler::restart(Reader& reader) {
+    const std::uint64_t epoch = reader.walk.epoch();
+    reader.begun = true;
+    reader.ahead.clear();
+    reader.all_planned = false;
+    reader.served.assign(losses_.count(), false);
+    reader.promised.assign(losses_.count(), false);
+    reader.packages.begin(settings_.seed, epoch);
+    reader.pool_cursor = 0;
+    reader.report = {};
+    reader.report.epoch = epoch;
+    reader.report.exact_fallback = reader.walk.full() && !is_full(epoch);
+    plan_ahead(reader, settings_.horizon);
+}
+
+void ImportanceSampler::plan_ahead(Reader& reader, std::size_t count) {
+    for (; count > 0 && !reader.all_planned; --count) {
+        const auto step = reader.walk.next(losses_);
+        if (!step) {
+            reader.all_planned = true;
+            return;
+        }
+        reader.ahead.push_back({.step = *step});
+        Planned& planned = reader.ahead.back();
+        if (settings_.substitute && !step->important) {
+            promise_stand_in(reader, planned);
+        }
+        reader.promised[planned.has_stand_in ? planned.stand_in : step->sample] = true;
+    }
+}
+
+bool ImportanceSampler::is_unimportant(SampleIndex sample) const {
+    return losses_.knows(sample) && losses_.ranks()[sample] < important_from_;
+}
+
+bool ImportanceSampler::is_fresh(const Reader& reader, SampleIndex sample) const {
+    return !reader.served[sample] && !reader.promised[sample];
+}
+
+// An L-request for what is not here: settles what to load for it, or to take from what is here.
+void ImportanceSampler::promise_stand_in(Reader& reader, Planned& planned) {
+    if (stored_[planned.step.sample] && is_fresh(reader, planned.step.sample)) {
+        return;
+    }
+    planned.has_stand_in = take_from_pool(reader, planned.stand_in);
+    if (!planned.has_stand_in) {
+        const auto wanted = [this, &reader](SampleIndex sample) {
+            return is_unimportant(sample) && !stored_[sample] && is_fresh(reader, sample) &&
+                   reader.walk.owns(sample);
+        };
+        const auto found = reader.packages.next(wanted, kPackageLooks);
+        planned.has_stand_in = found.has_value();
+        planned.stand_in = found.value_or(0);
+    }
+}
+
+bool ImportanceSampler::take_from_pool(Reader& reader, SampleIndex& sample) {
+    const std::size_t looks = std::min<std::size_t>(kPoolLooks, pool_.size());
+    for (std::size_t look = 0; look < looks && !pool_.empty(); ++look) {
+        reader.pool_cursor = reader.pool_cursor < pool_.size() ? reader.pool_cursor : 0;
+        SampleIndex& candidate = pool_[reader.pool_cursor];
+        if (!stored_[candidate] || !is_unimportant(candidate)) {
+            pooled_[candidate] = false;
+            candidate = pool_.back();
+            pool_.pop_back();
+            continue;
+        }
+        ++reader.pool_cursor;
+        if (is_fresh(reader, candidate) && reader.walk.owns(candidate)) {
+            sample = candidate;
+            return true;
+        }
+    }
+    return false;
+}
+
+void ImportanceSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) {
+    Reader& reader = reader_of(rank);
+    losses_.advance(kRebuildPerDraw * count);
+    for (; count > 0; --count) {
+        plan_ahead(reader, 1);
+        if (reader.ahead.empty()) {
+            return;
+        }
+        const Planned planned = reader.ahead.front();
+        reader.ahead.pop_front();
+        Draw draw = serve(reader, planned);
+        count_draw(reader, planned, draw);
+        draws.push_back(draw);
+        if (reader.ahead.empty() && reader.all_planned) {
+            reader.report.skipped += reader.walk.left_out_at_end();
+        }
+    }
+}
+
+Draw ImportanceSampler::serve(Reader& reader, const Planned& planned) {
+    const SampleIndex sample = planned.step.sample;
+    reader.promised[planned.has_stand_in ? planned.stand_in : sample] = false;
+    if (reader.walk.full()) {
+        return {sample, sample, Draw::Kind::kPlain};
+    }
+    if (planned.step.important) {
+        return {sample, sample, Draw::Kind::kImportant};
+    }
+    const auto here = [this, &reader](SampleIndex candidate) {
+        return stored_[candidate] && !reader.served[candidate];
+    };
+    SampleIndex other = planned.stand_in;
+    if (planned.has_stand_in && here(other)) {
+        return {sample, other, Draw::Kind::kSubstituted};
+    }
+    if (settings_.substitute && !here(sample) && take_from_pool(reader, other)) {
+        return {sample, other, Draw::Kind::kSubstituted};
+    }
+    return {sample, sample, Draw::Kind::kUnimportant};
+}
+
+void ImportanceSampler::count_draw(Reader& reader, const Planned& planned, Draw& draw) {
+    EpochReport& report = reader.report;
+    ++report.requested;
+    report.skipped += static_cast<std::uint64_t>(std::int64_t{planned.step.left_out});
+    report.substituted += draw.served != draw.requested ? 1 : 0;
+    if (reader.served[draw.served]) {
+        ++report.repeated;
+        draw.kind = Draw::Kind::kRepeated;
+    } else {
+        ++report.distinct;
+    }
+    reader.served[draw.served] = true;
+}
+
+void ImportanceSampler::foresee(
+    std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const {
+    const auto found = readers_.find(rank);
+    if (found == readers_.end()) {
+        return;
+    }
+    const auto& ahead = found->second.ahead;
+    for (std::size_t i = 0; i < std::min(count, ahead.size()); ++i) {
+        samples.push_back(ahead[i].has_stand_in ? ahead[i].stand_in : ahead[i].step.sample);
+    }
+}
+
+void ImportanceSampler::on_losses(
+    std::uint32_t rank, std::span<const SampleIndex> samples, std::span<const float> losses) {
+    std::uint64_t used = 0;
+    if (samples.size() == losses.size()) {
+        for (std::size_t i = 0; i < samples.size(); ++i) {
+            used += losses_.record(samples[i], losses[i]) ? 1 : 0;
+        }
+    }
+    // A rank of another node, whose losses came through its sidecar, has its own report there.
+    if (const auto reader = readers_.find(rank); reader != readers_.end()) {
+        reader->second.report.losses_used += used;
+        reader->second.report.losses_ignored += std::max(samples.size(), losses.size()) - used;
+    }
+}
+
+EpochReport ImportanceSampler::report(std::uint32_t rank) const {
+    const auto found = readers_.find(rank);
+    return found == readers_.end() ? EpochReport{} : found->second.report;
+}
+
+std::span<const float> ImportanceSampler::relative_importance() const {
+    return losses_.ranks();
+}
+
+std::size_t ImportanceSampler::memory_bytes() const {
+    std::size_t bytes =
+        sizeof(*this) + losses_.memory_bytes() + pool_.capacity() * sizeof(pool_[0]);
+    bytes += (stored_.capacity() + pooled_.capacity()) / 8;
+    for (const auto& [rank, reader] : readers_) {
+        bytes += sizeof(reader) + reader.walk.memory_bytes() +
+                 (reader.served.capacity() + reader.promised.capacity()) / 8 +
+                 reader.ahead.size() * sizeof(Planned);
+    }
+    return bytes;
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/base/wire.h"
+#include "sidecar/core/sampling/importance_packages.h"
+#include "sidecar/core/sampling/importance_walk.h"
+#include "sidecar/core/sampling/loss_ranks.h"
+#include "sidecar/core/sampling/sampler.h"
+
+namespace stoker::sidecar {
+
+struct ImportanceSettings {
+    World world = {};
+    std::uint64_t seed = 0;
+    double beta = 0.33;              // keep probability = percentile^beta; > 0
+    double important_share = 0.7;    // of the kept samples: H; the rest, L, may be substituted
+    std::uint64_t warmup = 5;        // full epochs at the start
+    std::uint64_t reuse_factor = 3;  // every so many epochs one is full; 1: all are
+    std::uint32_t ring = 1024;       // losses that a percentile is taken among
+    bool substitute = true;
+    std::uint32_t package = 64;    // neighbouring samples that are loaded together, for L
+    std::uint32_t horizon = 2048;  // draws that are decided ahead
+};
+
+// The contract `importance` of the iCACHE family (HPCA 2023): full epochs first and every
+// reuse_factor-th, in between I/O-oriented importance sampling (ImportanceWalk).
+//
+// Only an L-request for a sample that is not on the node is ever given another one: one that is on
+// the node, is unimportant by its own rank, belongs to the same rank's share and has not been read
+// by it in this epoch. Which samples those are to be is settled ahead: foresee() names, in the
+// place of every such L-request, the next sample of a package (neighbours in the dataset's order,
+// which an origin reads together), so that an L-request costs a share of a sequential read and
+// never a random one. An L-request whose stand-in did not arrive in time is read itself.
+//
+// Where no loss has come by the end of the warm-up, epochs stay full and report().exact_fallback
+// says so. Losses count from any rank, for any sample: they are applied to the ids that come with
+// them, the served ones.
+//
+// Deterministic. Not thread-safe. Per sample and job: 12 bytes and two bits, and per local rank
+// four bits. A draw costs well under a microsecond; the ranks are rebuilt in slices of draw() once
+// an epoch (at once where a quarter million steps suffice).
+class ImportanceSampler final : public Sampler {
+public:
+    // kInvalidArgument names the setting.
+    static Result<std::unique_ptr<ImportanceSampler>> create(
+        std::uint32_t count, const ImportanceSettings& settings);
+
+    void on_stored(SampleIndex sample) override;
+    void on_gone(SampleIndex sample) override;
+    void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
+    void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
+    void foresee(
+        std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
+    void on_losses(
+        std::uint32_t rank,
+        std::span<const SampleIndex> samples,
+        std::span<const float> losses) override;
+    [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
+    [[nodiscard]] std::span<const float> relative_importance() const override;
+    [[nodiscard]] std::string snapshot() const override;
+    bool restore(std::string_view snapshot) override;
+
+    // Grows when relative_importance() has been rebuilt: time to refresh an eviction policy.
+    [[nodiscard]] std::uint64_t importance_revision() const { return losses_.revision(); }
+
+    // Samples whose relative importance is below this may be substituted.
+    [[nodiscard]] double important_from() const { return important_from_; }
+
+    // Is `epoch` one that reads everything? Then a full cache had better be left alone.
+    [[nodiscard]] bool is_full(std::uint64_t epoch) const;
+
+    [[nodiscard]] std::size_t memory_bytes() const;
+
+private:
+    struct Planned {
+        ImportanceWalk::Step step;
+        bool has_stand_in = false;
+        SampleIndex stand_in = 0;
+    };
+
+    struct Reader {
+        Reader(std::uint32_t count, const ImportanceSettings& settings, std::uint32_t rank);
+
+        ImportanceWalk walk;
+        std::deque<Planned> ahead;
+        bool begun = false;
+        bool all_planned = false;
+        std::vector<bool> served;
+        std::vector<bool> promised;  // to a draw ahead, for itself or as a stand-in
+        PackageCursor packages;
+        std::uint32_t pool_cursor = 0;
+        EpochReport report;
+    };
+
+    ImportanceSampler(std::uint32_t count, const ImportanceSettings& settings);
+
+    Reader& reader_of(std::uint32_t rank);
+    void rebuild_ranks(std::uint64_t epoch);
+    void restart(Reader& reader);
+    void plan_ahead(Reader& reader, std::size_t count);
+    void promise_stand_in(Reader& reader, Planned& planned);
+    [[nodiscard]] bool is_unimportant(SampleIndex sample) const;
+    [[nodiscard]] bool is_fresh(const Reader& reader, SampleIndex sample) const;
+    bool take_from_pool(Reader& reader, SampleIndex& sample);
+    Draw serve(Reader& reader, const Planned& planned);
+    static void count_draw(Reader& reader, const Planned& planned, Draw& draw);
+    bool restore_readers(WireReader& wire);
+
+    ImportanceSettings settings_;
+    double important_from_;
+    LossRanks losses_;
+    std::vector<bool> stored_;
+    std::vector<bool> pooled_;
+    std::vector<SampleIndex> pool_;  // L-samples on the node; checked again when taken
+    std::map<std::uint32_t, Reader> readers_;
+    std::uint64_t rebuilt_for_ = 0;  // epoch + 1
+};
+
+}  // namespace stoker::sidecar

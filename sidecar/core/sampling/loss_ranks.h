@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "common/domain/ids.h"
+
+namespace stoker::sidecar {
+
+using domain::SampleIndex;
+
+// The last loss of every sample of one job, and from time to time its rank among all: the relative
+// importance RIV = rank/N of iCACHE (HPCA 2023, multi-job). Ranks survive any scale of the losses
+// and their decay; equal losses have equal ranks (the middle one); a sample without a loss has 1.0,
+// since nothing is known that speaks against it.
+//
+// Ranks are rebuilt in bounded slices beside the reading: start(), then advance() until it says
+// true. Until then ranks() holds the ranks from before, sample by sample replaced at the end.
+// A rebuild costs about four steps a sample, 20 to 60 ns each. Memory: 12 bytes a sample, and 1 MB
+// while a rebuild runs. Not thread-safe. Deterministic.
+class LossRanks {
+public:
+    explicit LossRanks(std::uint32_t count);
+
+    // Takes over a loss. False: unknown sample, NaN or infinite; nothing has changed.
+    bool record(SampleIndex sample, float loss);
+
+    // NaN when none has come yet. `sample` must be below count().
+    [[nodiscard]] float loss(SampleIndex sample) const { return losses_[sample]; }
+
+    [[nodiscard]] bool knows(SampleIndex sample) const {
+        return losses_[sample] == losses_[sample];
+    }
+
+    [[nodiscard]] std::uint32_t known() const { return known_; }
+
+    [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(losses_.size()); }
+
+    // The address and length never change.
+    [[nodiscard]] std::span<const float> ranks() const { return ranks_; }
+
+    // How many rebuilds are complete.
+    [[nodiscard]] std::uint64_t revision() const { return revision_; }
+
+    // Begins a rebuild from the losses of now, unless one runs.
+    void start();
+
+    // Goes on by about `steps` steps (a bucket that is sorted at once may overshoot by 4096). True:
+    // nothing is left to do.
+    bool advance(std::uint64_t steps);
+
+    // Of this object and what it owns.
+    [[nodiscard]] std::size_t memory_bytes() const;
+
+private:
+    enum class Phase : std::uint8_t { kIdle, kCopy, kPlace, kSort, kTally, kRewrite, kPublish };
+
+    void step_phase(std::uint64_t& steps);
+    void copy(std::uint64_t& steps);
+    void lay_out_buckets();
+    void place(std::uint64_t& steps);
+    void sort(std::uint64_t& steps);
+    void tally(std::uint64_t& steps);
+    void rewrite(std::uint64_t& steps);
+    void publish(std::uint64_t& steps);
+    void enter(Phase phase);
+    [[nodiscard]] float rank_of(float loss) const;
+    [[nodiscard]] std::uint32_t bucket_begin(std::uint32_t bucket) const;
+
+    std::vector<float> losses_;
+    std::vector<float> ranks_;
+    std::vector<std::uint32_t> keys_;   // of the losses, ordered as they are; sorted in place
+    std::vector<std::uint32_t> heads_;  // by the upper half of the key, while a rebuild runs
+    std::vector<std::uint32_t> ends_;
+    Phase phase_ = Phase::kIdle;
+    std::uint32_t cursor_ = 0;  // a sample, or a place in keys_
+    std::uint32_t bucket_ = 0;
+    std::uint32_t low_ = 0;  // the lower half of a key, in rewrite()
+    std::uint32_t known_ = 0;
+    std::uint64_t revision_ = 0;
+};
+
+}  // namespace stoker::sidecar

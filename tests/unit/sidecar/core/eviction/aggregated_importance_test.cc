@@ -1,0 +1,137 @@
+#include "sidecar/core/eviction/aggregated_importance.h"
+
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "sidecar/core/eviction/importance_eviction.h"
+#include "tests/support/test_seed.h"
+
+// Properties (a) to (e) that an aggregation over jobs has to have (algorithms of iCACHE,
+// multi-job).
+namespace stoker::sidecar {
+namespace {
+
+using Ranks = std::vector<float>;
+
+AggregatedImportance::Job job(double weight, const Ranks& ranks, double unimportant_below = 0) {
+    return {.weight = weight, .unimportant_below = unimportant_below, .ranks = [&ranks] {
+                return std::span<const float>(ranks);
+            }};
+}
+
+Ranks random_ranks(std::uint32_t count, Prng& luck) {
+    Ranks ranks(count);
+    for (float& rank : ranks) {
+        rank = static_cast<float>(luck.unit());
+    }
+    return ranks;
+}
+
+TEST(AggregatedImportance, IsTheWeightedMeanOfTheJobsRanks) {
+    const Ranks one = {0.2F, 0.8F};
+    const Ranks other = {1.0F, 0.0F};
+    AggregatedImportance values;
+    EXPECT_EQ(values.value(0), 0.0F);
+    values.set_job(1, job(3, one));
+    values.set_job(2, job(1, other));
+    EXPECT_FLOAT_EQ(values.value(0), 0.4F);
+    EXPECT_FLOAT_EQ(values.value(1), 0.6F);
+    values.set_job(2, job(3, other));
+    EXPECT_FLOAT_EQ(values.value(1), 0.4F);
+}
+
+// (b) A compute-bound job cannot displace an I/O-bound one.
+TEST(AggregatedImportance, IgnoresWhatAComputeBoundJobFindsImportant) {
+    const Ranks io_bound = {0.1F, 0.9F};
+    const Ranks compute_bound = {1.0F, 0.0F};
+    const double benefits[] = {2.5, 1.02};
+    const auto weights = importance_weights(benefits, 1.1);
+    AggregatedImportance values;
+    values.set_job(1, job(weights[0], io_bound));
+    values.set_job(2, job(weights[1], compute_bound));
+    EXPECT_EQ(values.value(0), 0.1F);
+    EXPECT_EQ(values.value(1), 0.9F);
+    EXPECT_FALSE(values.unimportant(0));
+}
+
+TEST(ImportanceWeights, AreTheSharesOfTheBenefitAboveTheThreshold) {
+    const double benefits[] = {3.0, 1.0, 2.0, 1.1};
+    EXPECT_EQ(importance_weights(benefits, 1.1), (std::vector<double>{0.6, 0, 0.4, 0}));
+    const double none[] = {1.0, 0.9};
+    EXPECT_EQ(importance_weights(none, 1.1), (std::vector<double>{0, 0}));
+}
+
+// (c) One job, whatever its weight: its own ranks, exactly.
+TEST(AggregatedImportance, OfOneJobIsThatJobs) {
+    Prng luck(test::seed());
+    const Ranks ranks = random_ranks(1000, luck);
+    AggregatedImportance values;
+    values.set_job(9, job(0.25, ranks));
+    for (SampleIndex sample = 0; sample < 1000; ++sample) {
+        ASSERT_EQ(values.value(sample), ranks[sample]);
+    }
+}
+
+// (d) A job that leaves takes its contribution with it, to the last bit.
+TEST(AggregatedImportance, IsAsIfAJobThatLeftHadNeverCome) {
+    Prng luck(test::seed());
+    const Ranks one = random_ranks(500, luck);
+    const Ranks other = random_ranks(500, luck);
+    const Ranks leaver = random_ranks(500, luck);
+    AggregatedImportance stayed;
+    stayed.set_job(1, job(0.7, one));
+    stayed.set_job(2, job(0.3, other));
+    AggregatedImportance left;
+    left.set_job(3, job(0.9, leaver));
+    left.set_job(1, job(0.7, one));
+    left.set_job(2, job(0.3, other));
+    left.remove_job(3);
+    for (SampleIndex sample = 0; sample < 500; ++sample) {
+        ASSERT_EQ(left.value(sample), stayed.value(sample));
+    }
+    left.remove_job(1);
+    left.remove_job(2);
+    EXPECT_TRUE(left.empty());
+    EXPECT_EQ(left.value(0), 0.0F);
+}
+
+// (e) Per byte when sizes differ.
+TEST(AggregatedImportance, WeighsASampleByItsBytesWhereSizesAreKnown) {
+    const Ranks ranks = {0.6F, 0.5F, 0.9F};
+    AggregatedImportance values(
+        [](SampleIndex sample) { return Bytes{sample == 0 ? std::uint64_t{200} : 100}; });
+    values.set_job(1, job(1, ranks));
+    EXPECT_GT(values.value(1), values.value(0));
+    EXPECT_FLOAT_EQ(values.value(0), 0.003F);
+    AggregatedImportance no_bytes([](SampleIndex) { return Bytes::zero(); });
+    no_bytes.set_job(1, job(1, ranks));
+    EXPECT_EQ(no_bytes.value(2), 0.9F);
+}
+
+TEST(AggregatedImportance, HoldsASampleForUnimportantOnlyIfEveryJobThatCountsDoes) {
+    const Ranks one = {0.1F, 0.1F, 0.9F};
+    const Ranks other = {0.2F, 0.5F, 0.1F};
+    AggregatedImportance values;
+    EXPECT_FALSE(values.unimportant(0));
+    values.set_job(1, job(1, one, 0.4));
+    values.set_job(2, job(1, other, 0.4));
+    EXPECT_TRUE(values.unimportant(0));
+    EXPECT_FALSE(values.unimportant(1));
+    EXPECT_FALSE(values.unimportant(2));
+    values.set_job(2, job(0, other, 0.4));
+    EXPECT_TRUE(values.unimportant(1));
+}
+
+TEST(AggregatedImportance, HoldsWhatAJobHasNotRatedForImportantToIt) {
+    const Ranks short_ranks = {0.5F};
+    const Ranks none;
+    AggregatedImportance values;
+    values.set_job(1, job(1, short_ranks, 0.9));
+    EXPECT_EQ(values.value(7), 1.0F);
+    EXPECT_FALSE(values.unimportant(7));
+    values.set_job(2, job(1, none, 0.9));
+    EXPECT_EQ(values.value(0), 0.5F) << "a job without ranks has no say";
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

@@ -1,0 +1,109 @@
+#include "sidecar/core/sampling/epoch_permutation.h"
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "tests/support/test_seed.h"
+
+namespace stoker::sidecar {
+namespace {
+
+TEST(EpochPermutation, NamesEverySampleOnceAndFindsItAgain) {
+    const std::uint64_t seed = test::seed();
+    for (const std::uint32_t count : {1U, 2U, 3U, 5U, 16U, 17U, 1000U, 4096U, 65537U}) {
+        SCOPED_TRACE(count);
+        const EpochPermutation order(count, seed, count);
+        std::vector<bool> seen(count, false);
+        for (std::uint32_t place = 0; place < count; ++place) {
+            const SampleIndex sample = order.at(place);
+            ASSERT_LT(sample, count);
+            ASSERT_FALSE(seen[sample]);
+            seen[sample] = true;
+            ASSERT_EQ(order.place_of(sample), place);
+        }
+    }
+}
+
+TEST(EpochPermutation, DiffersByEpochAndBySeed) {
+    const EpochPermutation one(1000, 7, 3);
+    const EpochPermutation other_epoch(1000, 7, 4);
+    const EpochPermutation other_seed(1000, 8, 3);
+    std::uint32_t same_epoch = 0;
+    std::uint32_t same_seed = 0;
+    for (std::uint32_t place = 0; place < 1000; ++place) {
+        same_epoch += one.at(place) == other_epoch.at(place) ? 1 : 0;
+        same_seed += one.at(place) == other_seed.at(place) ? 1 : 0;
+    }
+    EXPECT_LT(same_epoch, 12U);  // one is expected
+    EXPECT_LT(same_seed, 12U);
+}
+
+// Chi-square over (tenth of the samples) x (tenth of the places), summed over epochs: 81 degrees of
+// freedom, so 140 has a chance of one in 20,000.
+TEST(EpochPermutation, SpreadsSamplesEvenlyOverPlaces) {
+    constexpr std::uint32_t kCount = 1000;
+    constexpr std::uint32_t kEpochs = 400;
+    std::vector<double> cells(100, 0);
+    for (std::uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
+        const EpochPermutation order(kCount, 11, epoch);
+        for (std::uint32_t place = 0; place < kCount; ++place) {
+            ++cells[(order.at(place) / 100) * 10 + place / 100];
+        }
+    }
+    constexpr double kExpected = kCount * kEpochs / 100.0;
+    double chi_square = 0;
+    for (const double cell : cells) {
+        chi_square += (cell - kExpected) * (cell - kExpected) / kExpected;
+    }
+    EXPECT_LT(chi_square, 140);
+}
+
+// Neighbours in one epoch are no neighbours in the next: consecutive samples follow each other
+// once per epoch in the mean.
+TEST(EpochPermutation, BreaksUpNeighbours) {
+    std::uint32_t neighbours = 0;
+    for (std::uint32_t epoch = 0; epoch < 100; ++epoch) {
+        const EpochPermutation order(5000, 3, epoch);
+        for (std::uint32_t place = 1; place < 5000; ++place) {
+            neighbours += order.at(place) == order.at(place - 1) + 1 ? 1 : 0;
+        }
+    }
+    EXPECT_NEAR(neighbours, 100, 50);
+}
+
+// Law 2: what least-recently-used keeps of reshuffled epochs, w + (1-w) ln(1-w), measures how
+// independent the orders of two epochs are.
+TEST(EpochPermutation, GivesLruTheHitsOfIndependentShuffles) {
+    constexpr std::uint32_t kCount = 20000;
+    constexpr std::uint32_t kKept = kCount / 5;
+    const EpochPermutation last(kCount, 1, 4);
+    const EpochPermutation now(kCount, 1, 5);
+    std::uint32_t hits = 0;
+    // A sample is still there when fewer than kKept others came since: those after it in the last
+    // epoch, and those new ones before it in this.
+    std::vector<bool> after(kCount, false);
+    for (std::uint32_t place = kCount - kKept; place < kCount; ++place) {
+        after[last.at(place)] = true;
+    }
+    std::vector<std::uint32_t> read_now(kCount + 1, 0);  // by place in the last epoch: a tree
+    for (std::uint32_t place = 0; place < kKept; ++place) {
+        const SampleIndex sample = now.at(place);
+        const std::uint32_t before = last.place_of(sample);
+        if (after[sample]) {
+            std::uint32_t later_and_read = 0;
+            for (std::uint32_t i = before + 1; i < kCount; ++i) {
+                later_and_read += read_now[i];
+            }
+            const std::uint32_t others = (kCount - 1 - before) + place - later_and_read;
+            hits += others < kKept ? 1 : 0;
+        }
+        read_now[before] = 1;
+    }
+    EXPECT_NEAR(static_cast<double>(hits) / kCount, 0.0215, 0.004);
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

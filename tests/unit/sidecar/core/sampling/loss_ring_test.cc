@@ -1,0 +1,111 @@
+#include "sidecar/core/sampling/loss_ring.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "tests/support/test_seed.h"
+
+namespace stoker::sidecar {
+namespace {
+
+TEST(LossRing, RatesALossByThoseBelowIt) {
+    LossRing ring(4);
+    for (const float loss : {3.0F, 1.0F, 2.0F, 4.0F}) {
+        ring.add(loss);
+    }
+    EXPECT_DOUBLE_EQ(ring.percentile(0.5F, 0), 0.0);
+    EXPECT_DOUBLE_EQ(ring.percentile(2.5F, 0), 0.4);
+    EXPECT_DOUBLE_EQ(ring.percentile(9.0F, 0), 0.8);
+    EXPECT_DOUBLE_EQ(ring.percentile(9.0F, 0.5), 0.9);
+}
+
+// The published routine left the top hundredth at zero: the hardest samples were never read.
+TEST(LossRing, GivesTheHardestTheHighestPercentile) {
+    LossRing ring(1024);
+    for (int i = 0; i < 1024; ++i) {
+        ring.add(static_cast<float>(i));
+    }
+    EXPECT_GT(ring.percentile(1023.0F, 0), 0.997);
+    EXPECT_GT(ring.percentile(1e30F, 0), 0.999);
+}
+
+TEST(LossRing, ForgetsTheOldest) {
+    LossRing ring(2);
+    ring.add(10.0F);
+    ring.add(20.0F);
+    ring.add(30.0F);
+    EXPECT_EQ(ring.size(), 2U);
+    EXPECT_DOUBLE_EQ(ring.percentile(15.0F, 0), 0.0);
+    ring.add(5.0F);
+    EXPECT_DOUBLE_EQ(ring.percentile(15.0F, 0), 1.0 / 3);
+}
+
+TEST(LossRing, LetsLuckDecideAmongEquals) {
+    LossRing ring(3);
+    for (int i = 0; i < 3; ++i) {
+        ring.add(1.0F);
+    }
+    EXPECT_DOUBLE_EQ(ring.percentile(1.0F, 0), 0.0);
+    EXPECT_DOUBLE_EQ(ring.percentile(1.0F, 0.5), 0.5);
+}
+
+TEST(LossRing, AgreesWithAPlainListOnRandomLosses) {
+    Prng luck(test::seed());
+    for (const std::uint32_t capacity : {1U, 2U, 7U, 64U}) {
+        LossRing ring(capacity);
+        std::deque<float> plain;
+        for (int i = 0; i < 1000; ++i) {
+            // Few values, so that there are ties; negative ones too.
+            const float loss = static_cast<float>(luck.below(12)) - 4.0F;
+            const auto less = std::count_if(
+                plain.begin(), plain.end(), [loss](float other) { return other < loss; });
+            const auto equal = std::count(plain.begin(), plain.end(), loss);
+            const double want =
+                (static_cast<double>(less) + 0.25 * static_cast<double>(equal + 1)) /
+                static_cast<double>(plain.size() + 1);
+            ASSERT_DOUBLE_EQ(ring.percentile(loss, 0.25), want);
+            ring.add(loss);
+            plain.push_back(loss);
+            if (plain.size() > capacity) {
+                plain.pop_front();
+            }
+        }
+    }
+}
+
+// The reason for the tie rule: whatever the losses, even all equal, a loss of the ring's own kind
+// has a uniform percentile, so that percentile^beta keeps 1/(1+beta).
+TEST(LossRing, KeepsTheSameShareOfAnyKindOfLosses) {
+    Prng luck(test::seed());
+    const auto kept_share = [&luck](auto draw, double beta) {
+        LossRing ring(256);
+        double kept = 0;
+        constexpr int kSamples = 40000;
+        for (int i = 0; i < 256 + kSamples; ++i) {
+            const float loss = draw();
+            if (i >= 256) {
+                const double percentile = ring.percentile(loss, luck.unit());
+                kept += luck.unit() < std::pow(percentile, beta) ? 1 : 0;
+            }
+            ring.add(loss);
+        }
+        return kept / kSamples;
+    };
+    const auto uniform = [&luck] { return static_cast<float>(luck.unit()); };
+    const auto skewed = [&luck] { return static_cast<float>(std::exp(9 * luck.unit())); };
+    const auto mostly_zero = [&luck] { return luck.unit() < 0.8 ? 0.0F : 1.0F; };
+    const auto constant = [] { return 0.25F; };
+    for (const double beta : {0.33, 1.0}) {
+        EXPECT_NEAR(kept_share(uniform, beta), 1 / (1 + beta), 0.012);
+        EXPECT_NEAR(kept_share(skewed, beta), 1 / (1 + beta), 0.012);
+        EXPECT_NEAR(kept_share(mostly_zero, beta), 1 / (1 + beta), 0.012);
+        EXPECT_NEAR(kept_share(constant, beta), 1 / (1 + beta), 0.012);
+    }
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
