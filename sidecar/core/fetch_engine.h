@@ -18,6 +18,7 @@
 #include "sidecar/core/byte_rate.h"
 #include "sidecar/core/demand_book.h"
 #include "sidecar/core/eviction/eviction_policy.h"
+#include "sidecar/core/eviction/window_keeper.h"
 #include "sidecar/core/sample_table.h"
 #include "sidecar/core/stream_plan.h"
 #include "sidecar/core/stream_set.h"
@@ -169,6 +170,11 @@ public:
 
     [[nodiscard]] const SampleRecord& sample(SampleIndex sample) const { return table_.at(sample); }
 
+    // From now on a window sample that no plan needs stays while the keeper keeps it, and a full
+    // window is cleared as the keeper says. Not owned: must outlive the engine, or be replaced;
+    // nullptr: only plans count.
+    void set_window_keeper(const WindowKeeper* keeper) { keeper_ = keeper; }
+
     // For those who feed it with more than reads (importance). Never nullptr.
     [[nodiscard]] EvictionPolicy& eviction() { return *eviction_; }
 
@@ -182,6 +188,8 @@ private:
     [[nodiscard]] bool is_granted(TimePoint now) const;
     [[nodiscard]] bool may_leave(SampleIndex sample) const;
     bool evict_one(bool demanded);
+    bool evict_as_kept(bool demanded);
+    [[nodiscard]] bool is_superfluous(SampleIndex sample) const;
     [[nodiscard]] bool may_evict(SampleIndex sample) const;
     [[nodiscard]] bool fits_memory(SampleIndex sample) const;
     [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
@@ -212,6 +220,7 @@ private:
     std::unique_ptr<EvictionPolicy> eviction_;  // knows what counts against the grant
     StreamSet streams_;
     DemandBook book_;
+    const WindowKeeper* keeper_ = nullptr;
     std::map<ConnectionId, std::optional<StreamId>> stream_of_;
     std::deque<SampleIndex> demand_queue_;  // absent and demanded, oldest first; may hold stale ids
     std::deque<SampleIndex> spares_;        // window samples needed late or by nobody; may be stale

@@ -13,6 +13,9 @@ namespace {
 
 constexpr std::uint32_t kEvictStepsMax = 8192;
 
+// What a keeper names at once: the first ones may be held or near.
+constexpr std::uint32_t kKeeperVictimsMax = 64;
+
 }  // namespace
 
 FetchEngine::Verdict FetchEngine::judge(SampleIndex sample, TimePoint now) const {
@@ -93,9 +96,18 @@ bool FetchEngine::may_leave(SampleIndex sample) const {
 // Drops a window sample that is needed late: a spare one, and for a demand also one that was
 // prefetched.
 bool FetchEngine::evict_one(bool demanded) {
-    while (!spares_.empty()) {
+    if (keeper_ != nullptr && evict_as_kept(demanded)) {
+        return true;
+    }
+    std::size_t looks = spares_.size();
+    for (std::uint32_t kept = 0; looks > 0 && kept < kKeeperVictimsMax; --looks) {
         const SampleIndex sample = spares_.front();
         spares_.pop_front();
+        if (keeper_ != nullptr && keeper_->keeps(sample)) {
+            spares_.push_back(sample);  // its turn comes when it is kept no more
+            ++kept;
+            continue;
+        }
         table_.at(sample).spare = false;
         if (may_evict(sample) && !streams_.is_near(sample)) {
             ++counters_.evicted_window_samples;
@@ -117,6 +129,28 @@ bool FetchEngine::evict_one(bool demanded) {
     return true;
 }
 
+// Makes room by the order of the keeper.
+bool FetchEngine::evict_as_kept(bool demanded) {
+    std::vector<SampleIndex> victims;
+    keeper_->victims(kKeeperVictimsMax, demanded, victims);
+    const auto victim = std::ranges::find_if(victims, [this](SampleIndex sample) {
+        return may_evict(sample) && !streams_.is_near(sample);
+    });
+    if (victim == victims.end()) {
+        return false;
+    }
+    ++counters_.evicted_window_samples;
+    drop(*victim);
+    return true;
+}
+
+// Has to go: nobody needs or holds it, and no keeper wants it.
+bool FetchEngine::is_superfluous(SampleIndex sample) const {
+    return table_.is_superfluous(sample) &&
+           (table_.at(sample).segment_class != SegmentClass::kWindow || keeper_ == nullptr ||
+            !keeper_->keeps(sample));
+}
+
 bool FetchEngine::may_evict(SampleIndex sample) const {
     const SampleRecord& record = table_.at(sample);
     return record.state == SampleState::kStored && record.segment_class == SegmentClass::kWindow &&
@@ -125,7 +159,7 @@ bool FetchEngine::may_evict(SampleIndex sample) const {
 
 // After a sample lost a need or a hold: it goes when it was the last one, or becomes a spare.
 void FetchEngine::consider(SampleIndex sample) {
-    if (table_.is_superfluous(sample)) {
+    if (is_superfluous(sample)) {
         ++(table_.at(sample).doomed ? counters_.dropped_resident_samples
                                     : counters_.dropped_window_samples);
         drop(sample);
@@ -184,7 +218,7 @@ void FetchEngine::sweep_adopted(TimePoint now) {
     }
     sweep_at_.reset();
     for (SampleIndex sample = 0; sample < table_.size(); ++sample) {
-        if (table_.is_superfluous(sample)) {
+        if (is_superfluous(sample)) {
             ++counters_.dropped_window_samples;
             drop(sample);
         }

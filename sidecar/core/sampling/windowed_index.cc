@@ -45,6 +45,13 @@ std::uint32_t NeedIndex::count(std::uint32_t reader) const {
     return std::accumulate(counts_[reader].begin(), counts_[reader].end(), 0U);
 }
 
+std::uint32_t NeedIndex::count_of(Readers readers, ScanPlace place) const {
+    const auto found = by_key_.find(Key{readers, place}.packed());
+    return found == by_key_.end()
+               ? 0
+               : static_cast<std::uint32_t>(buckets_[found->second].samples.size());
+}
+
 std::vector<SampleIndex> NeedIndex::copy(Readers readers, ScanPlace place) const {
     const auto found = by_key_.find(Key{readers, place}.packed());
     return found == by_key_.end() ? std::vector<SampleIndex>{} : buckets_[found->second].samples;

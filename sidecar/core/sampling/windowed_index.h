@@ -83,6 +83,9 @@ public:
     // In a fixed order for a fixed history. Some may be empty.
     [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }
 
+    // How many samples at `place` exactly these readers need.
+    [[nodiscard]] std::uint32_t count_of(Readers readers, ScanPlace place) const;
+
     // The samples at `place` that exactly these readers need.
     [[nodiscard]] std::vector<SampleIndex> copy(Readers readers, ScanPlace place) const;
 

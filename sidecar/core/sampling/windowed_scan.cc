@@ -26,9 +26,7 @@ NeedIndex::Readers bit_of(SharedScan::Reader reader) {
 SharedScan::SharedScan(std::uint32_t sample_count, ScanLimits limits, std::uint64_t seed)
     : index_(sample_count),
       limits_(limits),
-      prng_(seed) {
-    share_window();
-}
+      prng_(seed) {}
 
 std::optional<SharedScan::Reader> SharedScan::join() {
     const auto reader = static_cast<Reader>(std::countr_one(joined_));
@@ -37,7 +35,6 @@ std::optional<SharedScan::Reader> SharedScan::join() {
     }
     joined_ |= bit_of(reader);
     readers_[reader] = State{.joined = true};
-    share_window();
     return reader;
 }
 
@@ -48,14 +45,15 @@ void SharedScan::leave(Reader reader) {
     active_ &= ~bit_of(reader);
     recent_draws_ -= readers_[reader].draws;
     readers_[reader] = State{};
-    share_window();
     replenish();
 }
 
+// What was drawn by its last reader and not dropped yet waits in loaders: it takes window too.
 void SharedScan::share_window() {
-    const auto readers = std::max(1U, static_cast<std::uint32_t>(std::popcount(joined_)));
-    lookahead_ =
-        std::clamp(limits_.window_samples / (2 * readers), 1U, std::max(1U, limits_.lookahead_max));
+    const auto readers = std::max(1U, static_cast<std::uint32_t>(std::popcount(active_)));
+    const std::uint32_t drawn = index_.count_of({}, ScanPlace::kWindow);
+    const std::uint32_t free = limits_.window_samples - std::min(limits_.window_samples, drawn);
+    lookahead_ = std::clamp(free / (2 * readers), 1U, std::max(1U, limits_.lookahead_max));
 }
 
 void SharedScan::begin(Reader reader) {
@@ -239,6 +237,7 @@ void SharedScan::on_gone(SampleIndex sample) {
 
 // Tops the feed up until every reader that matters has its lookahead.
 void SharedScan::replenish() {
+    share_window();
     for (;;) {
         const Readers hungry = with_less_than(lookahead_);
         Readers demanding = hungry;
@@ -320,25 +319,26 @@ void SharedScan::unfeed(SampleIndex sample) {
     }
 }
 
-// What readers have as their lookahead goes last: without it they would only ask for more.
-void SharedScan::victims(std::uint32_t count, std::vector<SampleIndex>& samples) const {
+// Without its lookahead a reader would only ask for more, so that goes last.
+void SharedScan::victims(
+    std::uint32_t count, bool urgent, std::vector<SampleIndex>& samples) const {
     std::vector<std::pair<int, const Bucket*>> buckets;
     const Readers lean = with_less_than(lookahead_ + 1);
     for (const Bucket& bucket : index_.buckets()) {
-        if (bucket.place == ScanPlace::kWindow && !bucket.samples.empty()) {
-            buckets.emplace_back(
-                std::popcount(bucket.readers & lean) * 64 + std::popcount(bucket.readers), &bucket);
+        const int lookaheads = std::popcount(bucket.readers & lean);
+        if (bucket.place == ScanPlace::kWindow && bucket.readers != 0 &&
+            (urgent || lookaheads == 0)) {
+            buckets.emplace_back(lookaheads * 64 + std::popcount(bucket.readers), &bucket);
         }
     }
     std::ranges::stable_sort(buckets, {}, [](const auto& entry) { return entry.first; });
     for (const auto& [loss, bucket] : buckets) {
-        for (const SampleIndex sample : bucket->samples) {
-            if (count == 0) {
-                return;
-            }
-            --count;
-            samples.push_back(sample);
-        }
+        const auto some = std::min<std::size_t>(count, bucket->samples.size());
+        samples.insert(
+            samples.end(),
+            bucket->samples.begin(),
+            bucket->samples.begin() + static_cast<std::ptrdiff_t>(some));
+        count -= static_cast<std::uint32_t>(some);
     }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/prng.h"
+#include "sidecar/core/eviction/window_keeper.h"
 #include "sidecar/core/sampling/windowed_index.h"
 
 namespace stoker::sidecar {
@@ -45,7 +46,7 @@ struct ScanLimits {
 //
 // A reader is one rank of one job on this node. Deterministic: equal seeds and equal calls choose
 // equally. Not thread-safe; cost of a draw: O(readers + sets of readers that occur), under 1 us.
-class SharedScan {
+class SharedScan final : public WindowKeeper {
 public:
     using Reader = std::uint32_t;
 
@@ -92,8 +93,12 @@ public:
 
     [[nodiscard]] std::uint32_t remaining(Reader reader) const { return index_.count(reader); }
 
-    // Window samples to drop, cheapest loss first, until `count` are named or none is left.
-    void victims(std::uint32_t count, std::vector<SampleIndex>& samples) const;
+    [[nodiscard]] bool keeps(SampleIndex sample) const override { return is_needed(sample); }
+
+    // Those that fewest readers wait for first; urgent: then what is somebody's lookahead. What
+    // nobody needs is not among them: it goes when its last reader has read it.
+    void victims(
+        std::uint32_t count, bool urgent, std::vector<SampleIndex>& samples) const override;
 
 private:
     using Bucket = NeedIndex::Bucket;
