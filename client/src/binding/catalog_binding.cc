@@ -2,6 +2,7 @@
 
 #include "client/src/binding/bindings.h"
 #include "client/src/binding/core_error.h"
+#include "client/src/binding/sample_ids.h"
 #include "client/src/core/catalog.h"
 
 namespace stoker::client {
@@ -66,6 +67,14 @@ std::vector<std::int32_t> labels(const Catalog& catalog) {
     return out;
 }
 
+std::uint64_t bytes_of(const Catalog& catalog, py::handle ids) {
+    std::uint64_t bytes = 0;
+    for (const std::uint64_t id : sample_ids(ids, catalog.manifest().sample_count())) {
+        bytes += catalog.manifest().sample(domain::SampleId{id}).size_bytes;
+    }
+    return bytes;
+}
+
 py::list classes(const Catalog& catalog) {
     py::list names;
     for (std::uint32_t label = 0; label < catalog.manifest().label_count(); ++label) {
@@ -97,6 +106,11 @@ void add_catalog(py::module_& module) {
         .def("__len__", [](const Catalog& self) { return self.manifest().sample_count(); })
         .def("describe", &describe, py::arg("id"), "(key bytes, size, etag, label) of one sample.")
         .def("labels", &labels, "Label of every sample, by id.")
+        .def(
+            "bytes_of",
+            &bytes_of,
+            py::arg("ids"),
+            "Size of these samples together; each as often as it is named.")
         .def("classes", &classes, "Folder names, sorted; a label is an index into them.")
         .def_property_readonly(
             "revision", [](const Catalog& self) { return self.manifest().revision().value(); })

@@ -79,6 +79,15 @@ public:
 
     [[nodiscard]] std::size_t mapped_segments() const { return reader_->mapped_segments(); }
 
+    // One byte for each id: 1 where the sample is on the node now.
+    [[nodiscard]] py::bytes resident(py::handle ids) const {
+        std::string flags;
+        for (const std::uint64_t id : sample_ids(ids, reader_->manifest().sample_count())) {
+            flags.push_back(reader_->is_resident(domain::SampleId{id}) ? '\1' : '\0');
+        }
+        return {flags};
+    }
+
     [[nodiscard]] py::dict counts() const {
         const NodeReaderCounts counts = reader_->counts();
         py::dict out;
@@ -146,6 +155,7 @@ void add_node_reader(py::module_& module) {
         .def("read", &PyNodeReader::read, py::arg("ids"))
         .def("refresh", &PyNodeReader::refresh)
         .def("retire_unlinked", &PyNodeReader::retire_unlinked)
+        .def("resident", &PyNodeReader::resident, py::arg("ids"))
         .def("counts", &PyNodeReader::counts)
         .def_property_readonly("catalog", &PyNodeReader::catalog)
         .def_property_readonly("mapped_segments", &PyNodeReader::mapped_segments);

@@ -1,4 +1,7 @@
 #include <chrono>
+#include <map>
+#include <span>
+#include <string_view>
 
 #include <pybind11/stl.h>
 #include <unistd.h>
@@ -45,6 +48,11 @@ auto waiting(Call call) {
     return value_or_raise(std::move(result));
 }
 
+template <class Value>
+py::bytes raw_bytes(const std::vector<Value>& values) {
+    return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(Value)};
+}
+
 class PySidecarClient {
 public:
     PySidecarClient(
@@ -69,7 +77,7 @@ public:
         }));
     }
 
-    // ("welcome", revision, sample count, directory) or ("listing", objects so far).
+    // ("welcome", revision, sample count, directory, features) or ("listing", objects so far).
     py::tuple await_welcome(double timeout) {
         const TimePoint deadline = deadline_after(timeout);
         const auto answer = waiting([&] { return client_->await_welcome(deadline); });
@@ -77,7 +85,8 @@ public:
             return py::make_tuple("listing", listing->objects_listed);
         }
         const auto& welcome = std::get<local::Welcome>(answer);
-        return py::make_tuple("welcome", welcome.revision, welcome.sample_count, welcome.directory);
+        return py::make_tuple(
+            "welcome", welcome.revision, welcome.sample_count, welcome.directory, welcome.features);
     }
 
     // (bytes: one FetchStatus for each id, message).
@@ -93,6 +102,86 @@ public:
         const auto plan = sample_ids(ids, UINT64_MAX);
         const TimePoint deadline = deadline_after(timeout);
         waiting([&] { return client_->send_plan(epoch, plan, start, deadline); });
+    }
+
+    // (epoch, losses that the job's sampler has learnt from).
+    py::tuple begin(
+        std::uint64_t epoch,
+        std::uint64_t skip,
+        std::uint64_t seed,
+        std::uint32_t rank,
+        std::uint32_t world_size,
+        std::uint32_t batch,
+        const std::string& contract,
+        const std::string& job,
+        const std::map<std::string, double>& parameters,
+        const py::bytes& served,
+        const py::bytes& snapshot,
+        double timeout) {
+        local::Begin frame;
+        frame.epoch = epoch;
+        frame.skip = skip;
+        frame.seed = seed;
+        frame.rank = rank;
+        frame.world_size = world_size;
+        frame.batch = batch;
+        frame.contract = contract;
+        frame.job = job;
+        for (const auto& [name, value] : parameters) {
+            frame.parameters.push_back({name, value});
+        }
+        const std::string_view had = served;
+        const std::string_view state = snapshot;
+        const TimePoint deadline = deadline_after(timeout);
+        const auto begun = waiting([&] {
+            return client_->begin(
+                frame, std::as_bytes(std::span{had}), std::as_bytes(std::span{state}), deadline);
+        });
+        return py::make_tuple(begun.epoch, begun.losses);
+    }
+
+    // (requested u64, served u64, kinds u8, ended): the first three as bytes.
+    py::tuple draw(std::uint64_t epoch, std::uint32_t count, double timeout) {
+        const TimePoint deadline = deadline_after(timeout);
+        const auto drawn = waiting([&] { return client_->draw(epoch, count, deadline); });
+        return py::make_tuple(
+            raw_bytes(drawn.requested),
+            raw_bytes(drawn.served),
+            raw_bytes(drawn.kinds),
+            drawn.ended);
+    }
+
+    // (epoch, requested, distinct, repeated, substituted, skipped, losses used, losses ignored).
+    py::tuple tally(std::uint64_t epoch, double timeout) {
+        const TimePoint deadline = deadline_after(timeout);
+        const auto tally = waiting([&] { return client_->tally(epoch, deadline); });
+        return py::make_tuple(
+            tally.epoch,
+            tally.requested,
+            tally.distinct,
+            tally.repeated,
+            tally.substituted,
+            tally.skipped,
+            tally.losses_used,
+            tally.losses_ignored);
+    }
+
+    py::bytes snapshot(double timeout) {
+        const TimePoint deadline = deadline_after(timeout);
+        return raw_bytes(waiting([&] { return client_->snapshot(deadline); }).state);
+    }
+
+    // `losses`: a buffer of as many float32 as there are samples.
+    bool send_losses(std::uint64_t epoch, py::handle samples, const py::buffer& losses) {
+        const auto ids = sample_ids(samples, UINT64_MAX);
+        const py::buffer_info info = losses.request();
+        if (info.format != py::format_descriptor<float>::format() || info.ndim != 1 ||
+            static_cast<std::size_t>(info.size) != ids.size() ||
+            info.strides.at(0) != static_cast<py::ssize_t>(sizeof(float))) {
+            throw py::value_error("losses must be a float32 array as long as the samples");
+        }
+        return value_or_raise(
+            client_->send_losses(epoch, ids, {static_cast<const float*>(info.ptr), ids.size()}));
     }
 
     bool send_consumed(std::uint64_t epoch, py::handle ids) {
@@ -155,6 +244,31 @@ void add_sidecar_client(py::module_& module) {
             py::arg("timeout"))
         .def("send_consumed", &PySidecarClient::send_consumed, py::arg("epoch"), py::arg("ids"))
         .def("send_report", &PySidecarClient::send_report, py::arg("fields"))
+        .def(
+            "begin",
+            &PySidecarClient::begin,
+            py::kw_only(),
+            py::arg("epoch"),
+            py::arg("skip"),
+            py::arg("seed"),
+            py::arg("rank"),
+            py::arg("world_size"),
+            py::arg("batch"),
+            py::arg("contract"),
+            py::arg("job"),
+            py::arg("parameters"),
+            py::arg("served"),
+            py::arg("snapshot"),
+            py::arg("timeout"))
+        .def("draw", &PySidecarClient::draw, py::arg("epoch"), py::arg("count"), py::arg("timeout"))
+        .def("tally", &PySidecarClient::tally, py::arg("epoch"), py::arg("timeout"))
+        .def("snapshot", &PySidecarClient::snapshot, py::arg("timeout"))
+        .def(
+            "send_losses",
+            &PySidecarClient::send_losses,
+            py::arg("epoch"),
+            py::arg("samples"),
+            py::arg("losses"))
         .def("has_answer", &PySidecarClient::has_answer)
         .def_property_readonly("is_usable", &PySidecarClient::is_usable);
 }

@@ -82,6 +82,9 @@ public:
     // pages.
     [[nodiscard]] std::optional<Location> locate(domain::SampleId id);
 
+    // Whether the residency table has the sample now. Counts as no read.
+    [[nodiscard]] bool is_resident(domain::SampleId id) const { return residency_word(id) != 0; }
+
     // Whether check() has nothing left to do but build the view, so that it takes nanoseconds and
     // never waits for a disk.
     [[nodiscard]] bool is_checked(domain::SampleId id, const Location& where) const;

@@ -21,6 +21,9 @@ namespace stoker::client {
 
 namespace {
 
+// Small enough for a socket's buffer to take most of a frame at once.
+constexpr std::size_t kLossesPerFrame = 4096;
+
 Result<sockaddr_un> socket_address(const std::string& path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -43,21 +46,24 @@ Error connection_error(int error_number, const std::string& context) {
     return error;
 }
 
-Result<UniqueFd> sealed_memfd(std::span<const std::byte> bytes) {
-    UniqueFd fd{::memfd_create("stoker-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+// A sealed memfd that holds `parts`, one after the other.
+Result<UniqueFd> sealed_memfd(std::initializer_list<std::span<const std::byte>> parts) {
+    UniqueFd fd{::memfd_create("stoker", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     if (!fd.valid()) {
-        return fail(system_error(errno, "making a memfd for the plan"));
+        return fail(system_error(errno, "making a memfd"));
     }
-    while (!bytes.empty()) {
-        const ssize_t wrote = ::write(fd.get(), bytes.data(), bytes.size());
-        if (wrote < 0) {
-            return fail(system_error(errno, "writing the plan"));
+    for (std::span<const std::byte> bytes : parts) {
+        while (!bytes.empty()) {
+            const ssize_t wrote = ::write(fd.get(), bytes.data(), bytes.size());
+            if (wrote < 0) {
+                return fail(system_error(errno, "writing a memfd"));
+            }
+            bytes = bytes.subspan(static_cast<std::size_t>(wrote));
         }
-        bytes = bytes.subspan(static_cast<std::size_t>(wrote));
     }
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
     if (::fcntl(fd.get(), F_ADD_SEALS, seals) != 0) {
-        return fail(system_error(errno, "sealing the plan"));
+        return fail(system_error(errno, "sealing a memfd"));
     }
     return fd;
 }
@@ -169,7 +175,7 @@ Status SidecarClient::send_plan(
     std::span<const std::uint64_t> samples,
     std::uint64_t start,
     TimePoint deadline) {
-    STOKER_TRY(const UniqueFd plan, sealed_memfd(std::as_bytes(samples)));
+    STOKER_TRY(const UniqueFd plan, sealed_memfd({std::as_bytes(samples)}));
     STOKER_TRY(
         const local::Message answer,
         request(local::Plan{epoch, samples.size(), start}, deadline, plan.get()));
@@ -177,6 +183,62 @@ Status SidecarClient::send_plan(
         return close_with(unexpected_answer());
     }
     return {};
+}
+
+template <class Answer>
+Result<Answer> SidecarClient::ask(
+    const local::Message& message, TimePoint deadline, int passed_fd) {
+    STOKER_TRY(local::Message answer, request(message, deadline, passed_fd));
+    auto* fits = std::get_if<Answer>(&answer);
+    if (fits == nullptr) {
+        return close_with(unexpected_answer());
+    }
+    return std::move(*fits);
+}
+
+Result<local::Begun> SidecarClient::begin(
+    local::Begin begin,
+    std::span<const std::byte> served,
+    std::span<const std::byte> snapshot,
+    TimePoint deadline) {
+    begin.served_bytes = served.size();
+    begin.snapshot_bytes = snapshot.size();
+    if (served.empty() && snapshot.empty()) {
+        return ask<local::Begun>(begin, deadline);
+    }
+    STOKER_TRY(const UniqueFd memfd, sealed_memfd({served, snapshot}));
+    return ask<local::Begun>(begin, deadline, memfd.get());
+}
+
+Result<local::Drawn> SidecarClient::draw(
+    std::uint64_t epoch, std::uint32_t count, TimePoint deadline) {
+    STOKER_TRY(auto drawn, ask<local::Drawn>(local::Draw{epoch, count}, deadline));
+    if (drawn.epoch != epoch || drawn.served.size() > count) {
+        return close_with(unexpected_answer());
+    }
+    return drawn;
+}
+
+Result<local::EpochTally> SidecarClient::tally(std::uint64_t epoch, TimePoint deadline) {
+    return ask<local::EpochTally>(local::AskEpoch{epoch}, deadline);
+}
+
+Result<local::Snapshot> SidecarClient::snapshot(TimePoint deadline) {
+    return ask<local::Snapshot>(local::AskSnapshot{}, deadline);
+}
+
+Result<bool> SidecarClient::send_losses(
+    std::uint64_t epoch, std::span<const std::uint64_t> samples, std::span<const float> losses) {
+    bool sent = true;
+    for (std::size_t at = 0; at < samples.size() && sent; at += kLossesPerFrame) {
+        const auto some = samples.subspan(at, std::min(kLossesPerFrame, samples.size() - at));
+        const auto values = losses.subspan(at, some.size());
+        STOKER_TRY(
+            sent,
+            send_now(
+                local::Losses{epoch, {some.begin(), some.end()}, {values.begin(), values.end()}}));
+    }
+    return sent;
 }
 
 Result<bool> SidecarClient::send_consumed(
@@ -195,6 +257,9 @@ bool SidecarClient::is_usable() const {
 Result<local::Message> SidecarClient::request(
     const local::Message& message, TimePoint deadline, int passed_fd) {
     const std::uint64_t request_id = next_request_id_++;
+    if (!unsent_.empty()) {
+        STOKER_TRY_VOID(send_all(std::exchange(unsent_, {}), deadline));
+    }
     STOKER_TRY_VOID(send_all(local::encode_frame(message, request_id), deadline, passed_fd));
     STOKER_TRY(local::Message answer, receive(deadline, request_id));
     if (const auto* refused = std::get_if<local::ErrorReply>(&answer)) {
@@ -207,18 +272,35 @@ Result<bool> SidecarClient::send_now(const local::Message& message) {
     if (!is_usable()) {
         return fail(ErrorCode::kUnavailable, "no connection to the sidecar");
     }
-    const auto frame = local::encode_frame(message, 0);
-    const ssize_t sent = send_some(socket_.get(), frame, -1);
-    if (sent < 0 && would_block(errno)) {
+    STOKER_TRY(const bool flushed, flush_now());
+    if (!flushed) {
         return false;
     }
-    if (sent < 0) {
-        return close_with(connection_error(errno, "writing to the sidecar"));
+    unsent_ = local::encode_frame(message, 0);
+    const std::size_t whole = unsent_.size();
+    STOKER_TRY_VOID(flush_now());
+    const bool refused = unsent_.size() == whole;
+    if (refused) {
+        unsent_.clear();
     }
-    if (static_cast<std::size_t>(sent) != frame.size()) {
-        return close_with({ErrorCode::kUnavailable, "the sidecar does not read its socket"});
+    return !refused;  // the rest of a frame that was taken in part goes before the next one
+}
+
+// Sends what it can of the unsent bytes without waiting. True: nothing is left.
+Result<bool> SidecarClient::flush_now() {
+    std::size_t sent = 0;
+    while (sent < unsent_.size()) {
+        const ssize_t count = send_some(socket_.get(), std::span{unsent_}.subspan(sent), -1);
+        if (count < 0 && !would_block(errno)) {
+            return close_with(connection_error(errno, "writing to the sidecar"));
+        }
+        if (count < 0) {
+            break;
+        }
+        sent += static_cast<std::size_t>(count);
     }
-    return true;
+    unsent_.erase(unsent_.begin(), unsent_.begin() + static_cast<std::ptrdiff_t>(sent));
+    return unsent_.empty();
 }
 
 Status SidecarClient::send_all(

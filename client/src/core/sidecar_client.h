@@ -56,10 +56,27 @@ public:
         std::uint64_t start,
         TimePoint deadline);
 
+    // Begins an epoch under a sampling contract, after `served` (a bitmap as local::Begin says) was
+    // had already; `snapshot` may be empty. The two sizes in `begin` are filled in here.
+    // kInvalidArgument: the sidecar does not know the contract, or a parameter of it.
+    Result<local::Begun> begin(
+        local::Begin begin,
+        std::span<const std::byte> served,
+        std::span<const std::byte> snapshot,
+        TimePoint deadline);
+
+    // The next samples of the epoch that was begun.
+    Result<local::Drawn> draw(std::uint64_t epoch, std::uint32_t count, TimePoint deadline);
+
+    Result<local::EpochTally> tally(std::uint64_t epoch, TimePoint deadline);
+    Result<local::Snapshot> snapshot(TimePoint deadline);
+
     // One-way frames. They never wait: false means that the sidecar is behind and the frame was not
-    // sent.
+    // sent. Losses take as many frames as they need; both spans are equally long.
     Result<bool> send_consumed(std::uint64_t epoch, std::span<const std::uint64_t> samples);
     Result<bool> send_report(const local::Report& report);
+    Result<bool> send_losses(
+        std::uint64_t epoch, std::span<const std::uint64_t> samples, std::span<const float> losses);
 
     [[nodiscard]] bool is_usable() const;
 
@@ -68,11 +85,14 @@ private:
 
     Status send_all(std::span<const std::byte> bytes, TimePoint deadline, int passed_fd = -1);
     Result<bool> send_now(const local::Message& message);
+    template <class Answer>
+    Result<Answer> ask(const local::Message& message, TimePoint deadline, int passed_fd = -1);
     Result<local::Message> request(
         const local::Message& message, TimePoint deadline, int passed_fd = -1);
     Result<local::Message> receive(
         TimePoint deadline, std::optional<std::uint64_t> request_id = std::nullopt);
     Status receive_all(std::span<std::byte> out, TimePoint deadline);
+    Result<bool> flush_now();
     Status wait_for(short events, TimePoint deadline);
     tl::unexpected<Error> close_with(Error error);
 
@@ -81,6 +101,7 @@ private:
     Interrupted interrupted_;
     pid_t pid_;
     std::uint64_t next_request_id_ = 1;
+    std::vector<std::byte> unsent_;  // the tail of a one-way frame that the socket took in part
 };
 
 }  // namespace stoker::client

@@ -7,20 +7,24 @@ import logging
 import random
 import threading
 import time
-from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
 
 from . import _core
 
-__all__ = ["Link", "Outcome", "Place", "Report", "Welcome"]
+__all__ = ["Drawn", "Link", "Outcome", "Place", "Refused", "Report", "Welcome"]
 
 log = logging.getLogger("stoker")
 
+FEATURE_CONTRACTS = 1  # of the Welcome
 READY, READ_AT_ORIGIN, ORIGIN_ERROR = 0, 1, 2  # FetchStatus of proto/local/protocol.h
 
 CONNECT_TIMEOUT_S = 5.0
 SILENCE_S_MAX = 30.0  # while it lists the origin, a sidecar says so every second
 FETCH_TIMEOUT_S = 60.0
 PLAN_TIMEOUT_S = 30.0
+DRAW_TIMEOUT_S = 30.0
 FIRST_DELAY_S = 0.05
 DELAY_S_MAX = 3.0
 
@@ -31,6 +35,7 @@ class Welcome(NamedTuple):
     revision: int
     sample_count: int
     directory: str
+    features: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +66,27 @@ class Report:
     compute_ns: int = 0
 
 
+class Refused(Exception):
+    """The sidecar understands the request and does not do it; it is there and goes on.
+
+    Attributes:
+        code: why, as a word ("invalid_argument", "conflict").
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Drawn(NamedTuple):
+    """Answer to a draw; the arrays have one entry a draw: int64, int64, uint8 (see local::Drawn)."""
+
+    requested: np.ndarray
+    served: np.ndarray
+    kinds: np.ndarray
+    ended: bool
+
+
 class Outcome(NamedTuple):
     """Answer to a fetch: a status for each id, and the words of the first origin error."""
 
@@ -85,6 +111,7 @@ class Link:
         self._not_before = 0.0
         self._is_away = False  # and that was said
         self._is_new = True  # this process has not tried yet: worth waiting for the answer
+        self._features = 0
         self._plan: Optional[Tuple[int, Sequence[int], int]] = None
         self.accepts: Callable[[Welcome], bool] = lambda welcome: True
         self.attached_count = 0
@@ -149,6 +176,10 @@ class Link:
             self._plan = (epoch, ids, start)
             self._call(self._send_plan)
 
+    def forget_plan(self) -> None:
+        """The order of what comes is not known any more: the sidecar makes it."""
+        self._plan = None
+
     def advance(self, position: int) -> None:
         """The plan's position to go on from, should a sidecar come back."""
         if self._plan is not None:
@@ -157,6 +188,51 @@ class Link:
     def consumed(self, epoch: int, ids: Sequence[int]) -> Optional[bool]:
         """Says that samples were read. False: the sidecar is behind, say it again; None: there is no sidecar."""
         return self._call(lambda client: client.send_consumed(epoch, ids))
+
+    def begin(self, **fields: Any) -> Optional[int]:
+        """Begins an epoch under a contract; the fields are those of SidecarClient.begin().
+
+        Returns: how many losses the job's sampler has learnt from; None without a sidecar.
+
+        Raises:
+            Refused: the sidecar does not do it.
+        """
+        answer = self._ask(lambda client: client.begin(timeout=PLAN_TIMEOUT_S, **fields))
+        return None if answer is None else answer[1]
+
+    def draw(self, epoch: int, count: int) -> Optional[Drawn]:
+        """The next samples of the epoch that was begun on this connection; None without a sidecar.
+
+        Raises:
+            Refused: ("conflict") nothing was begun on this connection, which may be a new one.
+        """
+        answer = self._ask(lambda client: client.draw(epoch, count, DRAW_TIMEOUT_S))
+        if answer is None:
+            return None
+        requested, served, kinds, ended = answer
+        return Drawn(_as_ids(requested), _as_ids(served), np.frombuffer(kinds, dtype=np.uint8), ended)
+
+    def losses(self, epoch: int, ids: np.ndarray, losses: np.ndarray) -> bool:
+        """Sends losses (int64 and float32, equally long) without waiting; False: they were not sent."""
+        return bool(self._call(lambda client: client.send_losses(epoch, ids, losses)))
+
+    def tally(self, epoch: int) -> Optional[Tuple[int, ...]]:
+        """The sampler's books of the epoch, as SidecarClient.tally(); None: nobody knows."""
+        try:
+            return self._ask(lambda client: client.tally(epoch, DRAW_TIMEOUT_S))
+        except Refused:
+            return None
+
+    def snapshot(self) -> bytes:
+        """What the job's sampler would have to know to go on elsewhere; empty when nobody knows."""
+        try:
+            return self._ask(lambda client: client.snapshot(DRAW_TIMEOUT_S)) or b""
+        except Refused:
+            return b""
+
+    def has_contracts(self) -> bool:
+        """Whether the sidecar that answered last knows sampling contracts."""
+        return bool(self._features & FEATURE_CONTRACTS)
 
     def report(self, report: Report) -> bool:
         """Sends a report; False: not sent, keep the numbers."""
@@ -168,17 +244,23 @@ class Link:
             self._client = self._pending = None
             self._not_before = float("inf")
 
-    def _call(self, ask: Callable):
+    def _call(self, ask: Callable) -> Any:
+        try:
+            return self._ask(ask)
+        except Refused as error:
+            log.warning("stoker: the sidecar refuses a request: %s", error)
+            return None
+
+    def _ask(self, ask: Callable) -> Any:
         with self._lock:
             if not self.is_attached():
                 return None
             try:
                 return ask(self._client)
             except _core.CoreError as error:
-                if self._client is None or not self._client.is_usable:
-                    self._lost(error)
-                else:
-                    log.warning("stoker: the sidecar refuses a request: %s", error.args[-1])
+                if self._client is not None and self._client.is_usable:
+                    raise Refused(*error.args) from None
+                self._lost(error)
                 return None
 
     def _hello(self) -> "_core.SidecarClient":
@@ -216,6 +298,7 @@ class Link:
             self._not_before = float("inf")
             return False
         self._client = client
+        self._features = welcome.features
         self._is_away = False
         self._delay = FIRST_DELAY_S
         self.attached_count += 1
@@ -235,6 +318,10 @@ class Link:
         is_news, self._is_away = not self._is_away, True
         if tell and is_news:
             self._on_lost(str(error.args[-1]))
+
+
+def _as_ids(raw: bytes) -> np.ndarray:
+    return np.frombuffer(raw, dtype=np.int64)
 
 
 def positions(statuses: bytes, wanted: int) -> List[int]:

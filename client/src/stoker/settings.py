@@ -1,8 +1,10 @@
 """Where a dataset is: from the environment that the operator injects, or from what the caller says.
 
 STOKER_SOCKET    path of the sidecar's unix socket (default /stoker/run/stoker.sock)
-STOKER_DATASETS  JSON object {name: {"uri", "endpoint", "region", "pathStyle", "directory"}}: the origin of each
-                 dataset for reading without a sidecar, and the node directory as mounted here
+STOKER_DATASETS  JSON object {name: {"uri", "endpoint", "region", "pathStyle", "directory", "contract", "sampling"}}:
+                 the origin of each dataset for reading without a sidecar, the node directory as mounted here, and
+                 the sampling contract that the job allows with its parameters
+STOKER_JOB       names the job to the sidecar; ranks that say the same share what they learn
 """
 
 from __future__ import annotations
@@ -12,12 +14,13 @@ import json
 import os
 from typing import Any, Mapping, Optional
 
+from .contracts import Terms, terms
 from .errors import SettingsError
 
-__all__ = ["DEFAULT_SOCKET", "DatasetSettings", "resolve", "socket_path", "world"]
+__all__ = ["DEFAULT_SOCKET", "DatasetSettings", "job_name", "resolve", "socket_path", "world"]
 
 DEFAULT_SOCKET = "/stoker/run/stoker.sock"
-_KEYS = {"uri", "endpoint", "region", "pathStyle", "directory"}
+_KEYS = {"uri", "endpoint", "region", "pathStyle", "directory", "contract", "sampling"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +34,7 @@ class DatasetSettings:
         region: region to sign for.
         path_style: bucket in the path (`endpoint/bucket/key`) and not in the host name.
         directory: node directory as mounted in this process; None: the sidecar tells.
+        terms: the sampling contract that the job allows; None: the job does not say.
     """
 
     name: Optional[str] = None
@@ -39,6 +43,7 @@ class DatasetSettings:
     region: str = "us-east-1"
     path_style: bool = True
     directory: Optional[str] = None
+    terms: Optional[Terms] = None
 
     def describe(self) -> str:
         """For people: what this dataset is called."""
@@ -88,7 +93,17 @@ def _from_environment(name: str, env: Mapping[str, str]) -> DatasetSettings:
         region=entry.get("region") or "us-east-1",
         path_style=bool(entry.get("pathStyle", True)),
         directory=entry.get("directory"),
+        terms=_terms_of(name, entry),
     )
+
+
+def _terms_of(name: str, entry: Mapping[str, Any]) -> Optional[Terms]:
+    if entry.get("contract") is None:
+        return None
+    try:
+        return terms(entry["contract"], entry.get("sampling"))
+    except SettingsError as error:
+        raise SettingsError(f"STOKER_DATASETS, dataset '{name}': {error}") from None
 
 
 def _parse_datasets(text: str) -> Mapping[str, Mapping[str, Any]]:
@@ -107,6 +122,15 @@ def _parse_datasets(text: str) -> Mapping[str, Mapping[str, Any]]:
 def socket_path(env: Optional[Mapping[str, str]] = None) -> str:
     """Path of the sidecar's socket."""
     return (os.environ if env is None else env).get("STOKER_SOCKET") or DEFAULT_SOCKET
+
+
+def job_name(env: Optional[Mapping[str, str]] = None) -> Optional[str]:
+    """What all ranks of this job, and no other job, call themselves; None where nothing says so."""
+    env = os.environ if env is None else env
+    if env.get("STOKER_JOB"):
+        return env["STOKER_JOB"]
+    keys = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
+    return "/".join(filter(None, map(env.get, keys))) or None
 
 
 def world(env: Optional[Mapping[str, str]] = None) -> "tuple[int, int]":

@@ -4,12 +4,19 @@
     sampler = stoker.torch.Sampler(dataset, seed=7)
     loader = stoker.torch.DataLoader(dataset, batch_size=64, sampler=sampler, num_workers=8)
 
-torch's own DataLoader works too; ours also measures how long training waits for data, and knows its position exactly
-when workers read ahead.
+torch's own DataLoader works too; ours also measures how long training waits for data, knows its position exactly when
+workers read ahead, and reads under sampling contracts:
+
+    loader = stoker.torch.DataLoader(dataset, batch_size=64, contract="importance", beta=0.33, seed=7)
+    for images, labels, ids in loader:
+        losses = criterion(model(images), labels)    # reduction="none"
+        loader.report(ids, losses)
 """
 
 from __future__ import annotations
 
+import copy
+import inspect
 import io
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
@@ -19,15 +26,18 @@ import torch
 import torch.utils.data
 
 from . import samples as _samples
+from .contracts import EpochReport
 from .errors import SettingsError
 from .samples import Samples
 from .settings import world
+from .torch_contracts import Collate, ContractStream, DrawBatches
 
 __all__ = ["DataLoader", "Dataset", "Sampler", "decode_image", "decode_raw"]
 
 _FLUSH_EVERY = 32
 _FLUSH_AFTER_S = 0.05
 _ADVANCE_EVERY = 256
+_REPLACED = ("sampler", "batch_sampler", "shuffle")  # by a contract
 
 
 def decode_image(view: memoryview) -> Any:
@@ -87,6 +97,7 @@ class Dataset(torch.utils.data.Dataset):
         self.decode = decode or _default_decode()
         self.classes = self.source.classes
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
+        self._gives_ids = False
         self._epoch = _shared_number()  # workers learn the epoch here
         self._read: List[int] = []
         self._read_since = 0.0
@@ -113,6 +124,16 @@ class Dataset(torch.utils.data.Dataset):
         self.source.flush()
         return items
 
+    def with_ids(self) -> "Dataset":
+        """The same dataset, whose items are (decoded sample, label, id): all three of one and the same sample."""
+        other = copy.copy(self)
+        other._gives_ids, other._read = True, []
+        return other
+
+    def note_epoch(self, epoch: int) -> None:
+        """The epoch in which this process and its workers read from now on."""
+        self._epoch.fill_(epoch)
+
     def set_plan(self, epoch: int, ids: np.ndarray, start: int) -> None:
         """Hands an epoch's order to the sidecar; the sampler calls it in the main process."""
         self._epoch.fill_(epoch)
@@ -128,7 +149,7 @@ class Dataset(torch.utils.data.Dataset):
             data = self.transform(data)
         if self.target_transform is not None:
             label = self.target_transform(label)
-        return data, label
+        return (data, label, sample.id) if self._gives_ids else (data, label)
 
     def _note_read(self, index: int) -> None:
         """Gathers single reads, so that the sidecar hears of them some at a time."""
@@ -202,6 +223,12 @@ class Sampler(torch.utils.data.Sampler):
         whole = np.resize(indices, self.total_size) if self.total_size else indices[:0]
         return np.ascontiguousarray(whole[self.rank : self.total_size : self.num_replicas])
 
+    def order_of(self, epoch: int) -> np.ndarray:
+        """As order(), of any epoch."""
+        other = copy.copy(self)
+        other.epoch = epoch
+        return other.order()
+
     def __iter__(self) -> Iterator[int]:
         order = self.order()
         self._began_at, self._start, self._yielded = self._start, 0, 0
@@ -262,9 +289,61 @@ class Sampler(torch.utils.data.Sampler):
 
 class DataLoader(torch.utils.data.DataLoader):
     """torch's DataLoader with the same arguments. It also reports the time that training waits for data, and has
-    state_dict() and load_state_dict() that are exact with any number of workers."""
+    state_dict() and load_state_dict() that are exact with any number of workers.
+
+    Args (beyond torch's, all by name):
+        contract: "exact", "windowed", "importance" or "replicate"; "job": what the TrainingJob says. Batches then end
+            with the ids of the samples actually served, int64 of shape (batch,), and the epochs count themselves. It
+            takes the place of shuffle, sampler and batch_sampler. Default: no contract, and batches as torch makes them.
+        seed: of the contract's draws; the same on all ranks.
+        num_replicas, rank: default as Sampler.
+        anything else: a parameter of the contract, such as beta=0.33; see docs/reference/python-client.md.
+
+    Without a sidecar a contract's epochs are read in exact order: every sample of the rank's share once, shuffled. A
+    sidecar that goes and comes back in mid-epoch costs no sample.
+
+    Raises:
+        SettingsError: an unknown contract or parameter, or more than the TrainingJob allows.
+    """
 
     _received = 0
+    _stream: Optional[ContractStream] = None
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: Optional[int] = 1,
+        *args: Any,
+        contract: Optional[str] = None,
+        seed: int = 0,
+        num_replicas: Optional[int] = None,
+        rank: Optional[int] = None,
+        **options: Any,
+    ) -> None:
+        if contract is None:
+            super().__init__(dataset, batch_size, *args, **options)
+            return
+        if not isinstance(dataset, Dataset):
+            raise SettingsError("a contract needs a stoker.torch.Dataset, and all of it")
+        if args or not batch_size or any(options.get(key) is not None for key in _REPLACED):
+            raise SettingsError("a contract takes a batch_size, and the place of shuffle, sampler and batch_sampler")
+        ours, options = _split(options)
+        exact = Sampler(dataset, num_replicas, rank, seed=seed)
+        dataset = dataset.with_ids()
+        self._stream = ContractStream(
+            dataset.source,
+            contract,
+            ours,
+            batch_size=batch_size,
+            seed=seed,
+            rank=exact.rank,
+            world_size=exact.num_replicas,
+            exact=exact.order_of,
+            on_epoch=dataset.note_epoch,
+        )
+        batches = DrawBatches(self._stream, batch_size, options.pop("drop_last", False))
+        collate = Collate(options.pop("collate_fn", None))
+        super().__init__(dataset, batch_sampler=batches, collate_fn=collate, **options)
 
     def __iter__(self) -> Iterator[Any]:
         dataset, _ = _unwrap(self.dataset, np.empty(0, dtype=np.int64))
@@ -283,26 +362,59 @@ class DataLoader(torch.utils.data.DataLoader):
                 return
             handed_out = time.monotonic_ns()
             self._received += 1
+            if self._stream is not None:
+                self._stream.note_received(batch)
             self._note(source, handed_out - asked, compute, 1)
             yield batch
 
     def _note(self, source: Optional[Samples], wait_ns: int, compute_ns: int, steps: int) -> None:
         if source is None:
             return
-        if isinstance(self.sampler, Sampler) and self.batch_size is not None:
+        if self._stream is not None:
+            source.advance(self._stream.draws.position(self._stream.received))
+        elif isinstance(self.sampler, Sampler) and self.batch_size is not None:
             source.advance(self.sampler.position(self._received * self.batch_size))
         source.note_step(wait_ns, compute_ns, steps)
 
-    def state_dict(self) -> Dict[str, int]:
-        """The sampler's state after the batches that this loop has received.
+    def report(self, ids: Any, losses: Any) -> None:
+        """Tells the contract what the samples of a step cost. Cheap: one frame a batch, which is dropped when the
+        sidecar is busy; losses on a GPU are copied without waiting for them.
+
+        Args:
+            ids: of the batch, integers of shape (n,).
+            losses: one for each id, of shape (n,), of any floating type, on any device; `reduction="none"`. Those that
+                are not finite or of another shape are ignored and counted, never an error.
+        """
+        self._contract_stream().report(ids, losses)
+
+    def epoch_report(self) -> EpochReport:
+        """What this rank got in the current epoch so far, or in the last one. With workers it counts what was drawn,
+        which in mid-epoch is ahead of the loop."""
+        return self._contract_stream().epoch_report()
+
+    def set_epoch(self, epoch: int) -> None:
+        """The epoch that the next iteration reads; without it they follow each other from 0, or from a loaded state."""
+        self._contract_stream().next_epoch = epoch
+
+    def state_dict(self) -> Dict[str, Any]:
+        """State after the batches that this loop has received: of the sampler, or of the contract.
 
         Raises:
-            SettingsError: the loader has no stoker.torch.Sampler, or batches of its own making.
+            SettingsError: neither a contract nor a stoker.torch.Sampler with a batch_size.
         """
+        if self._stream is not None:
+            return self._stream.state()
         return self._our_sampler().state_dict(self._received * (self.batch_size or 1))
 
-    def load_state_dict(self, state: Dict[str, int]) -> None:
-        """Goes on from a state_dict(): the next iteration begins after the last batch that was received."""
+    def load_state_dict(self, state: Dict[str, Any]) -> None:
+        """Goes on from a state_dict(): the next iteration begins after the last batch that was received.
+
+        Raises:
+            ValueError: it belongs to another dataset, world or contract.
+        """
+        if self._stream is not None:
+            self._stream.load(state)
+            return
         self._received = 0
         self._our_sampler().load_state_dict(state)
 
@@ -310,6 +422,20 @@ class DataLoader(torch.utils.data.DataLoader):
         if not isinstance(self.sampler, Sampler) or self.batch_size is None:
             raise SettingsError("loader state needs sampler=stoker.torch.Sampler(...) and batch_size")
         return self.sampler
+
+    def _contract_stream(self) -> ContractStream:
+        if self._stream is None:
+            raise SettingsError('this loader has no contract; make it with contract="..."')
+        return self._stream
+
+
+def _split(options: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """A contract's parameters, and the options of torch's DataLoader."""
+    torchs = inspect.signature(torch.utils.data.DataLoader.__init__).parameters
+    return (
+        {key: value for key, value in options.items() if key not in torchs},
+        {key: value for key, value in options.items() if key in torchs and key not in _REPLACED},
+    )
 
 
 def _unwrap(dataset: Any, indices: np.ndarray) -> Tuple[Optional[Dataset], np.ndarray]:

@@ -1,0 +1,368 @@
+"""What one rank reads next under a sampling contract: drawn from the sidecar, or alone when there is none."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import zlib
+from collections import defaultdict
+from typing import Any, Callable, Dict, Iterator, Optional
+
+import numpy as np
+
+from .contracts import EpochReport, Terms
+from .errors import SettingsError
+from .link import Refused
+from .order import epoch_order, rank_length
+from .samples import Samples
+from .settings import job_name
+
+__all__ = ["Draws"]
+
+log = logging.getLogger("stoker")
+
+KIND_SUBSTITUTED, KIND_MASK, KIND_ON_NODE = 3, 0x7F, 0x80  # of proto/local/sampling_frames.h
+KIND_ALONE = 0x40  # ours: drawn without a sidecar
+_ordinals: Dict[str, Iterator[int]] = defaultdict(itertools.count)
+
+
+class Draws:
+    """The sample stream of one rank, epoch by epoch. Belongs to the process that trains; not thread-safe.
+
+    Every draw is remembered until the epoch ends, so that whoever goes on with it, this loader's next sidecar or
+    another process with its state, gives no sample twice that the contract gives once.
+
+    Args:
+        samples: an open dataset.
+        terms: the contract.
+        seed: the same on all ranks.
+        rank, world_size: of the job; every rank draws its own share.
+        batch_size: samples that are drawn together.
+        exact: epoch -> int64 ids of this rank in order; the stream of contract "exact". Default: stoker.order.
+    """
+
+    def __init__(
+        self,
+        samples: Samples,
+        terms: Terms,
+        *,
+        seed: int,
+        rank: int,
+        world_size: int,
+        batch_size: int,
+        exact: Optional[Callable[[int], np.ndarray]] = None,
+    ) -> None:
+        self.terms = terms
+        self.seed, self.rank, self.world_size, self.batch_size = seed, rank, world_size, batch_size
+        self._samples = samples
+        self._exact = exact
+        self._job = _job_of(samples)
+        self._told_alone = False
+        self._told_losses = False
+        self._snapshot = b""
+        self._epochs = 0  # begun by this object, or before its state was saved
+        self._losses_ever = 0
+        self._start(0, "exact")
+
+    # --- epochs --------------------------------------------------------------------------------------------------
+
+    @property
+    def share(self) -> int:
+        """How many samples this rank reads in an epoch of contract exact or windowed, and at most in the others."""
+        return rank_length(len(self._samples), self.world_size)
+
+    def begin(self, epoch: int) -> None:
+        """Begins an epoch from its start.
+
+        Raises:
+            SettingsError: the sidecar does not know the contract, or refuses a parameter of it.
+        """
+        if self._is_sampled:
+            self._snapshot = self._link_call("snapshot") or self._snapshot
+        self._start(epoch, self._contract_of_epoch())
+        self._go_on()
+
+    def next(self, count: int) -> np.ndarray:
+        """At most `count` ids, int64; fewer or none: the epoch has ended.
+
+        Raises:
+            SettingsError: as begin(), from a sidecar that has come back.
+        """
+        if self._ended:
+            return self._served[:0]
+        ids = self._draw(count) if self._is_sampled else None
+        return self._draw_alone(count) if ids is None else ids
+
+    def leave_out(self, count: int) -> None:
+        """The last `count` draws go to nobody (a batch that is not full)."""
+        self._left_out += count
+
+    def _start(self, epoch: int, contract: str) -> None:
+        self.epoch = epoch
+        self._contract = contract
+        self._ended = False
+        self._base = EpochReport(epoch, contract)  # before this object, of a resumed epoch
+        self._had = np.zeros(0, dtype=np.int64)  # ids of the draws before this object
+        self._base_draws = 0
+        self._served = np.zeros(0, dtype=np.int64)
+        self._kinds = np.zeros(0, dtype=np.uint8)
+        self._drawn = 0  # how many of both are filled
+        self._left_out = 0
+        self._alone: Optional[np.ndarray] = None  # ids left to read without drawing them from a sidecar
+        self._was_on_node = np.zeros(0, dtype=bool)  # of these, when an exact epoch began
+        self._begun_on = 0  # the attachment on which the epoch was begun
+        self._sent = self._ignored = self._dropped = 0
+        self._losses_before = self._losses_ever
+
+    @property
+    def _is_sampled(self) -> bool:
+        return self._contract != "exact" and self._samples.link is not None
+
+    def _contract_of_epoch(self) -> str:
+        self._epochs += 1
+        if self.terms.needs_losses and self._epochs > 1 and self._losses_ever == 0:
+            if not self._told_losses:
+                self._told_losses = True
+                self._samples.warn(
+                    f"contract '{self.terms.contract}' has got no losses in a whole epoch, so samples are read in exact "
+                    "order from now on; call loader.report(ids, losses) in every step"
+                )
+            return "exact"
+        return self.terms.contract
+
+    def _go_on(self) -> None:
+        """Tells the sidecar of the epoch, or its order when there is nothing to draw."""
+        self._samples.epoch = self.epoch
+        if self._contract == "exact":
+            order = self._order()
+            self._alone = order[self._base_draws :]
+            self._was_on_node = self._samples.is_on_node(self._alone)
+            self._samples.set_plan(self.epoch, order, self._base_draws)
+            return
+        if self._samples.link is not None:
+            self._samples.link.forget_plan()
+        if not self._begin_on_sidecar():
+            self._tell_alone()
+
+    # --- with a sidecar ------------------------------------------------------------------------------------------
+
+    def _draw(self, count: int) -> Optional[np.ndarray]:
+        link = self._samples.link
+        for _ in range(2):
+            if not self._begin_on_sidecar():
+                return None
+            try:
+                drawn = link.draw(self.epoch, count)
+            except Refused as error:
+                if error.code != "conflict":
+                    log.warning("stoker: the sidecar does not draw: %s", error)
+                    return None
+                self._begun_on = 0  # a new sidecar, or another leader
+                continue
+            if drawn is None:
+                return None
+            self._ended = drawn.ended
+            self._note(drawn.served, drawn.kinds)
+            return drawn.served
+        return None
+
+    def _begin_on_sidecar(self) -> bool:
+        link = self._samples.link
+        if link is None or not link.is_attached():
+            self._begun_on = 0
+            return False
+        if self._begun_on == link.attached_count:
+            return True
+        if not link.has_contracts():
+            return False
+        try:
+            known = link.begin(
+                epoch=self.epoch,
+                skip=self._base_draws + self._drawn,
+                seed=self.seed & 0xFFFFFFFFFFFFFFFF,
+                rank=self.rank,
+                world_size=self.world_size,
+                batch=self.batch_size,
+                contract=self.terms.contract,
+                job=self._job,
+                parameters=dict(self.terms.parameters),
+                served=_pack(self._all_served(), len(self._samples)),
+                snapshot=self._snapshot,
+            )
+        except Refused as error:
+            if error.code == "invalid_argument":
+                raise SettingsError(f"contract '{self.terms.contract}': {error}") from None
+            log.warning("stoker: the sidecar does not begin the epoch: %s", error)
+            return False
+        self._begun_on = link.attached_count if known is not None else 0
+        self._alone = None
+        return known is not None
+
+    def _link_call(self, name: str, *arguments: Any) -> Any:
+        link = self._samples.link
+        begun = link is not None and self._begun_on == link.attached_count and link.is_attached()
+        return getattr(link, name)(*arguments) if begun else None
+
+    # --- without -------------------------------------------------------------------------------------------------
+
+    def _draw_alone(self, count: int) -> np.ndarray:
+        """The rest of this rank's share of the epoch, in exact order."""
+        if self._alone is None:
+            order = self._order()
+            self._alone = order[~np.isin(order, self._all_served())]
+        ids, self._alone = self._alone[:count], self._alone[count:]
+        self._ended = len(ids) < count
+        if self._contract == "exact":
+            kinds = np.where(self._was_on_node[:count], KIND_ON_NODE, 0).astype(np.uint8)
+            self._was_on_node = self._was_on_node[count:]
+        else:
+            kinds = np.full(len(ids), KIND_ALONE, dtype=np.uint8)
+        self._note(ids, kinds)
+        return ids
+
+    def _order(self) -> np.ndarray:
+        if self.terms.contract == "exact" and self._exact is not None:
+            return self._exact(self.epoch)
+        return epoch_order(
+            len(self._samples), seed=self.seed, epoch=self.epoch, rank=self.rank, world_size=self.world_size
+        )
+
+    def _tell_alone(self) -> None:
+        if not self._told_alone:
+            self._told_alone = True
+            self._samples.warn(
+                f"contract '{self.terms.contract}' needs a sidecar that knows it; without one samples are read in exact "
+                "order"
+            )
+
+    # --- losses --------------------------------------------------------------------------------------------------
+
+    def report(self, ids: np.ndarray, losses: np.ndarray) -> None:
+        """Per-sample losses of served ids (int64 and float32 of shape (n,)); see DataLoader.report()."""
+        if ids.ndim != 1 or losses.shape != ids.shape:
+            self._ignored += max(ids.size, losses.size)
+            log.warning("stoker: losses of shape %s for %s ids are ignored", losses.shape, ids.shape)
+            return
+        good = np.isfinite(losses) & (ids >= 0) & (ids < len(self._samples))
+        self._ignored += int(ids.size - good.sum())
+        ids, losses = ids[good], losses[good]
+        if ids.size == 0 or not self.terms.needs_losses:
+            return
+        self._losses_ever += ids.size
+        sent = self._link_call("losses", self.epoch, ids, losses)
+        if sent:
+            self._sent += ids.size
+        else:
+            self._dropped += ids.size
+
+    # --- reports and state ---------------------------------------------------------------------------------------
+
+    def epoch_report(self) -> EpochReport:
+        """How the current epoch, or the last one, went for this rank so far."""
+        catalog, base = self._samples.catalog, self._base
+        kinds, served = self._kinds[: self._drawn], self._served[: self._drawn]
+        on_node, alone = (kinds & KIND_ON_NODE) != 0, (kinds & KIND_ALONE) != 0
+        tally = self._link_call("tally", self.epoch) if self._is_sampled else None
+        distinct = int(np.unique(self._all_served()).size)
+        requested = self._base_draws + self._drawn
+        is_books_whole = tally is not None and self._base_draws == 0 and not alone.any()
+        return EpochReport(
+            epoch=self.epoch,
+            contract=self._contract if self._begun_on or not self._is_sampled else "exact",
+            requested=requested,
+            distinct=distinct,
+            repeated=requested - distinct,
+            substituted=base.substituted + int(((kinds & ~np.uint8(KIND_ON_NODE)) == KIND_SUBSTITUTED).sum()),
+            skipped=(tally[5] if is_books_whole and self._ended else max(0, self.share - distinct)) + self._left_out,
+            losses_used=tally[6] if is_books_whole else base.losses_used + self._sent,
+            losses_ignored=base.losses_ignored + self._ignored + (tally[7] if is_books_whole else 0),
+            losses_dropped=base.losses_dropped + self._dropped,
+            node_bytes=base.node_bytes + catalog.bytes_of(served[on_node]),
+            origin_bytes=base.origin_bytes + catalog.bytes_of(served[~on_node & ~alone]),
+            alone=base.alone + int(alone.sum()),
+            alone_bytes=base.alone_bytes + catalog.bytes_of(served[alone]),
+        )
+
+    def position(self, received: int) -> int:
+        """Position in the epoch after the first `received` draws of this object."""
+        return self._base_draws + min(received, self._drawn)
+
+    def state(self, received: int) -> Dict[str, Any]:
+        """State to go on from after the first `received` draws of this object in the current epoch."""
+        received = min(received, self._drawn)
+        had = np.concatenate([self._had, self._served[:received]])
+        state: Dict[str, Any] = {
+            "contract": self.terms.contract,
+            "seed": self.seed,
+            "epoch": self.epoch,
+            "position": self._base_draws + received,
+            "num_replicas": self.world_size,
+            "count": len(self._samples),
+            "revision": self._samples.revision,
+            "epochs": self._epochs,
+            "losses": self._losses_ever,
+        }
+        if self.terms.contract != "exact":
+            state["served"] = zlib.compress(_pack(had, len(self._samples)))
+        if self.terms.needs_losses:
+            state["importance"] = self._link_call("snapshot") or self._snapshot
+        return state
+
+    def load(self, state: Dict[str, Any]) -> None:
+        """Goes on from a state().
+
+        Raises:
+            ValueError: another dataset, world or contract.
+        """
+        ours = {
+            "contract": self.terms.contract,
+            "count": len(self._samples),
+            "num_replicas": self.world_size,
+            "revision": self._samples.revision,
+        }
+        for key, value in ours.items():
+            if state[key] != value:
+                raise ValueError(f"the state was saved with {key}={state[key]}, here it is {value}")
+        self.seed = int(state["seed"])
+        self._epochs = int(state["epochs"])
+        self._losses_ever = int(state["losses"])
+        self._snapshot = bytes(state.get("importance", b""))
+        has_fallen_back = self.terms.needs_losses and self._epochs > 1 and self._losses_ever == 0
+        self._start(int(state["epoch"]), "exact" if has_fallen_back else self.terms.contract)
+        self._base_draws = int(state["position"])
+        if "served" in state:
+            self._had = _unpack(zlib.decompress(state["served"]))
+
+    def resume(self) -> None:
+        """Begins the epoch that load() set, behind what was had of it."""
+        self._go_on()
+
+    def _note(self, ids: np.ndarray, kinds: np.ndarray) -> None:
+        end = self._drawn + len(ids)
+        if end > len(self._served):
+            size = max(end, 2 * len(self._served), 1024)
+            self._served, self._kinds = np.resize(self._served, size), np.resize(self._kinds, size)
+        self._served[self._drawn : end], self._kinds[self._drawn : end] = ids, kinds
+        self._drawn = end
+
+    def _all_served(self) -> np.ndarray:
+        return np.concatenate([self._had, self._served[: self._drawn]])
+
+
+def _job_of(samples: Samples) -> str:
+    """Names the sampler: the same on all ranks, another one for each loader of a process."""
+    name = job_name() or f"{samples.stream:016x}"
+    return f"{name}/{samples.name}/{next(_ordinals[samples.name])}"
+
+
+def _pack(ids: np.ndarray, count: int) -> bytes:
+    """Bitmap of `ids`, bit i of byte b is id 8b + i; empty for none."""
+    if ids.size == 0:
+        return b""
+    bits = np.zeros(count, dtype=np.uint8)
+    bits[ids] = 1
+    return np.packbits(bits, bitorder="little").tobytes()
+
+
+def _unpack(bitmap: bytes) -> np.ndarray:
+    return np.flatnonzero(np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8), bitorder="little")).astype(np.int64)

@@ -1,0 +1,156 @@
+"""The parts of stoker.torch.DataLoader that read under a sampling contract."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Tuple
+
+import numpy as np
+import torch
+import torch.utils.data
+
+from .contracts import EpochReport, narrow, terms
+from .draws import Draws
+from .errors import SettingsError
+from .samples import Samples
+
+__all__ = ["Collate", "ContractStream", "DrawBatches"]
+
+PENDING_AT_MOST = 64  # losses on their way from a GPU
+
+
+class Collate:
+    """Collates (data, label, id) items: what `inner` makes of (data, label), with the ids behind it."""
+
+    def __init__(self, inner: Optional[Callable[[List[Any]], Any]]) -> None:
+        self.inner = inner or torch.utils.data.default_collate
+
+    def __call__(self, items: List[Tuple[Any, Any, int]]) -> Tuple[Any, ...]:
+        ids = torch.tensor([item[-1] for item in items], dtype=torch.int64)
+        batch = self.inner([item[:-1] for item in items])
+        return (*batch, ids) if isinstance(batch, (tuple, list)) else (batch, ids)
+
+
+class DrawBatches:
+    """A batch sampler: draws each batch when the loader asks for it, in the process that trains."""
+
+    def __init__(self, stream: "ContractStream", batch_size: int, drop_last: bool) -> None:
+        self.stream, self.batch_size, self.drop_last = stream, batch_size, drop_last
+
+    def __len__(self) -> int:
+        share = self.stream.draws.share
+        return share // self.batch_size if self.drop_last else -(-share // self.batch_size)
+
+    def __iter__(self) -> Iterator[List[int]]:
+        self.stream.begin()
+        return self._batches()
+
+    def _batches(self) -> Iterator[List[int]]:
+        draws = self.stream.draws
+        while True:
+            ids = draws.next(self.batch_size)
+            if len(ids) < self.batch_size and (self.drop_last or len(ids) == 0):
+                draws.leave_out(len(ids))
+                return
+            yield ids.tolist()
+
+
+class ContractStream:
+    """One loader's stream: which epoch comes, what the loop has received, and the losses that it reports."""
+
+    def __init__(
+        self,
+        samples: Samples,
+        contract: str,
+        parameters: Mapping[str, Any],
+        *,
+        batch_size: int,
+        seed: int,
+        rank: int,
+        world_size: int,
+        exact: Callable[[int], np.ndarray],
+        on_epoch: Callable[[int], None],
+    ) -> None:
+        if contract == "job":
+            asked = None
+            if parameters:
+                raise SettingsError('contract="job" takes its parameters from the TrainingJob; name the contract')
+        else:
+            asked = terms(contract, parameters)
+        self.draws = Draws(
+            samples,
+            narrow(samples.terms, asked),
+            seed=seed,
+            rank=rank,
+            world_size=world_size,
+            batch_size=batch_size,
+            exact=exact,
+        )
+        self.next_epoch = 0
+        self.received = 0  # samples of the current iteration that the loop has got
+        self._samples = samples
+        self._on_epoch = on_epoch
+        self._is_loaded = False
+        self._has_warned = False
+        self._pending: Deque[Tuple[np.ndarray, torch.Tensor, Any]] = deque()
+
+    def begin(self) -> None:
+        """The loader begins to iterate: the next epoch, or the one that was loaded."""
+        self._flush(wait=True)
+        self.received = 0
+        if self._is_loaded and self.draws.epoch == self.next_epoch:
+            self._on_epoch(self.next_epoch)
+            self.draws.resume()
+        else:
+            self._on_epoch(self.next_epoch)
+            self.draws.begin(self.next_epoch)
+        self._is_loaded = False
+        self.next_epoch += 1
+
+    def note_received(self, batch: Any) -> None:
+        """The loop has got a batch."""
+        self.received += len(batch[-1])
+
+    def report(self, ids: Any, losses: Any) -> None:
+        """See DataLoader.report()."""
+        self._flush(wait=False)
+        values = losses.detach() if isinstance(losses, torch.Tensor) else torch.as_tensor(losses)
+        named = np.asarray(ids.cpu() if isinstance(ids, torch.Tensor) else ids, dtype=np.int64)
+        if values.ndim != 1 and not self._has_warned:
+            self._has_warned = True
+            self._samples.warn(
+                f"loader.report() wants one loss for each sample, shape ({named.size},), and got shape "
+                f'{tuple(values.shape)}: use reduction="none"; losses of other shapes are ignored'
+            )
+        if values.is_cuda and len(self._pending) < PENDING_AT_MOST:
+            host = torch.empty(values.shape, dtype=torch.float32, pin_memory=True)
+            host.copy_(values.to(torch.float32), non_blocking=True)
+            done = torch.cuda.Event()
+            done.record()
+            self._pending.append((named, host, done))
+        else:
+            self.draws.report(named, values.to(torch.float32).cpu().numpy())
+
+    def epoch_report(self) -> EpochReport:
+        """See DataLoader.epoch_report()."""
+        self._flush(wait=True)
+        return self.draws.epoch_report()
+
+    def state(self) -> Dict[str, Any]:
+        """See DataLoader.state_dict()."""
+        return self.draws.state(self.received)
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """See DataLoader.load_state_dict()."""
+        self.draws.load(dict(state))
+        self.next_epoch = self.draws.epoch
+        self._is_loaded = True
+        self.received = 0
+
+    def _flush(self, wait: bool) -> None:
+        """Passes on the losses that have arrived from the GPU."""
+        while self._pending and (wait or self._pending[0][2].query()):
+            ids, losses, done = self._pending.popleft()
+            if wait:
+                done.synchronize()
+            self.draws.report(ids, losses.numpy())
