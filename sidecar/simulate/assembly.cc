@@ -6,9 +6,11 @@
 #include <utility>
 
 #include "common/domain/segment_format.h"
+#include "sidecar/core/eviction/importance_eviction.h"
 #include "sidecar/core/eviction/lfu.h"
 #include "sidecar/core/eviction/lru.h"
 #include "sidecar/core/eviction/never_evict.h"
+#include "sidecar/core/sampling/importance_sampler.h"
 #include "sidecar/core/sampling/windowed_sampler.h"
 #include "sidecar/simulate/baselines/belady.h"
 #include "sidecar/simulate/baselines/ods.h"
@@ -46,8 +48,70 @@ void measure(Assembly& parts, const CacheSpec& cache) {
     parts.resident_bytes = bytes - parts.window_bytes;
 }
 
+bool is_important(const JobSpec& job) {
+    return job.contract == "importance";
+}
+
 std::string policy_name(const Scenario& scenario) {
-    return scenario.cache.policy.empty() ? "never-evict" : scenario.cache.policy;
+    if (!scenario.cache.policy.empty()) {
+        return scenario.cache.policy;
+    }
+    return is_important(scenario.jobs.front()) ? "importance" : "never-evict";
+}
+
+// Leaves a full cache alone while every job reads everything, and takes over new values when a job
+// has ranked its samples anew.
+class ImportanceFeed final : public PolicyFeed {
+public:
+    ImportanceFeed(sidecar::ImportanceEviction& policy, std::size_t jobs)
+        : policy_(policy),
+          jobs_(jobs) {}
+
+    void watch(std::size_t job, const sidecar::ImportanceSampler& sampler) {
+        jobs_[job].sampler = &sampler;
+    }
+
+    void on_epoch(std::size_t job, std::uint64_t epoch) override {
+        Watched& watched = jobs_[job];
+        watched.full = watched.sampler == nullptr || watched.sampler->is_full(epoch);
+        policy_.hold(std::ranges::all_of(jobs_, &Watched::full));
+    }
+
+    void on_batch(std::size_t job) override {
+        Watched& watched = jobs_[job];
+        if (watched.sampler != nullptr &&
+            std::exchange(watched.revision, watched.sampler->importance_revision()) !=
+                watched.revision) {
+            policy_.refresh();
+        }
+    }
+
+private:
+    struct Watched {
+        const sidecar::ImportanceSampler* sampler = nullptr;
+        std::uint64_t revision = 0;
+        bool full = true;
+    };
+
+    sidecar::ImportanceEviction& policy_;
+    std::vector<Watched> jobs_;
+};
+
+void make_importance_policy(const Scenario& scenario, Assembly& parts) {
+    sidecar::ImportanceEviction::Settings settings;
+    CacheSpec cache = scenario.cache;
+    cache.policy = "importance";
+    settings.unimportant_share = value_of(cache, "l-share");
+    const auto [least, most] = std::ranges::minmax(parts.sizes);
+    sidecar::AggregatedImportance::SizeOf size_of;
+    if (least != most) {
+        size_of = [&parts](SampleIndex sample) { return Bytes{parts.sizes[sample]}; };
+    }
+    parts.importance = std::make_unique<sidecar::AggregatedImportance>(std::move(size_of));
+    auto policy = std::make_unique<sidecar::ImportanceEviction>(
+        static_cast<std::uint32_t>(parts.sizes.size()), *parts.importance, settings);
+    parts.feed = std::make_unique<ImportanceFeed>(*policy, scenario.jobs.size());
+    parts.policy = std::move(policy);
 }
 
 void make_policy(const Scenario& scenario, Assembly& parts) {
@@ -69,6 +133,8 @@ void make_policy(const Scenario& scenario, Assembly& parts) {
             seed_for(scenario, Use::kPolicy));
         parts.background = cache.get();
         parts.policy = std::move(cache);
+    } else if (name == "importance") {
+        make_importance_policy(scenario, parts);
     } else {
         parts.policy = std::make_unique<sidecar::NeverEvict>();
     }
@@ -105,6 +171,55 @@ Result<JobParts> make_windowed(const Scenario& scenario, Assembly& parts, std::s
     return made;
 }
 
+sidecar::ImportanceSettings importance_settings(const JobSpec& job, std::uint64_t seed) {
+    const auto count = [&job](std::string_view name) {
+        return static_cast<std::uint32_t>(value_of(job, name));
+    };
+    sidecar::ImportanceSettings settings;
+    settings.seed = seed;
+    settings.beta = value_of(job, "beta");
+    settings.important_share = value_of(job, "h-share");
+    settings.warmup = count("warmup");
+    settings.reuse_factor = count("reuse");
+    settings.ring = count("ring");
+    settings.substitute = count("substitute") != 0;
+    settings.package = count("package");
+    settings.horizon = count("horizon");
+    return settings;
+}
+
+std::unique_ptr<Losses> make_losses(
+    const Scenario& scenario, std::uint64_t samples, std::size_t job) {
+    const JobSpec& spec = scenario.jobs[job];
+    Losses::Shape shape;
+    shape.sigma = value_of(spec, "loss-sigma");
+    shape.noise = value_of(spec, "loss-noise");
+    shape.scale = value_of(spec, "loss-scale");
+    shape.correlation = scenario.loss_correlation;
+    return std::make_unique<Losses>(
+        samples, shape, seed_for(scenario, Use::kCommonLosses), job_seed(scenario, job) + 1);
+}
+
+Result<JobParts> make_important(const Scenario& scenario, Assembly& parts, std::size_t job) {
+    STOKER_TRY(
+        auto sampler,
+        sidecar::ImportanceSampler::create(
+            sample_count(parts), importance_settings(scenario.jobs[job], job_seed(scenario, job))));
+    if (parts.importance != nullptr) {
+        const sidecar::ImportanceSampler& ranks = *sampler;
+        parts.importance->set_job(
+            job, {value_of(scenario.jobs[job], "weight"), ranks.important_from(), [&ranks] {
+                      return ranks.relative_importance();
+                  }});
+        static_cast<ImportanceFeed&>(*parts.feed).watch(job, ranks);
+    }
+    JobParts made;
+    made.sampler = std::move(sampler);
+    made.losses = make_losses(scenario, parts.sizes.size(), job);
+    made.foresight = scenario.batch * (scenario.ahead + 2);
+    return made;
+}
+
 JobParts make_exact(const Scenario& scenario, const Assembly& parts, std::size_t job) {
     const std::uint64_t samples = parts.sizes.size();
     const std::uint64_t seed = job_seed(scenario, job);
@@ -130,6 +245,9 @@ Result<JobParts> make_job(const Scenario& scenario, Assembly& parts, std::size_t
     if (scenario.jobs[job].contract == "windowed") {
         return make_windowed(scenario, parts, job);
     }
+    if (is_important(scenario.jobs[job])) {
+        return make_important(scenario, parts, job);
+    }
     return make_exact(scenario, parts, job);
 }
 
@@ -152,15 +270,15 @@ std::vector<std::uint64_t> sizes_of(const DatasetSpec& dataset, std::uint64_t se
     return sizes;
 }
 
-Result<Assembly> assemble(const Scenario& scenario) {
-    Assembly parts;
-    parts.sizes = sizes_of(scenario.dataset, seed_for(scenario, Use::kSizes));
-    measure(parts, scenario.cache);
-    make_policy(scenario, parts);
-    make_scan(scenario, parts);
+Result<std::unique_ptr<Assembly>> assemble(const Scenario& scenario) {
+    auto parts = std::make_unique<Assembly>();
+    parts->sizes = sizes_of(scenario.dataset, seed_for(scenario, Use::kSizes));
+    measure(*parts, scenario.cache);
+    make_policy(scenario, *parts);
+    make_scan(scenario, *parts);
     for (std::size_t job = 0; job < scenario.jobs.size(); ++job) {
-        STOKER_TRY(auto made, make_job(scenario, parts, job));
-        parts.jobs.push_back(std::move(made));
+        STOKER_TRY(auto made, make_job(scenario, *parts, job));
+        parts->jobs.push_back(std::move(made));
     }
     return parts;
 }

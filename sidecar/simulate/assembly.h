@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "sidecar/core/eviction/aggregated_importance.h"
 #include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/sampling/sampler.h"
 #include "sidecar/core/sampling/windowed_scan.h"
+#include "sidecar/simulate/job_run.h"
 #include "sidecar/simulate/losses.h"
 #include "sidecar/simulate/node_model.h"
 #include "sidecar/simulate/scenario.h"
@@ -27,14 +29,17 @@ struct Assembly {
     Bytes dataset_bytes{};
     Bytes resident_bytes{};
     Bytes window_bytes{};
+    std::unique_ptr<sidecar::AggregatedImportance> importance;  // null without such jobs
     std::unique_ptr<sidecar::EvictionPolicy> policy;
     BackgroundWork* background = nullptr;       // the policy, where it works in the background
     std::unique_ptr<sidecar::SharedScan> scan;  // of the windowed jobs; null without any
     std::vector<JobParts> jobs;
+    std::unique_ptr<PolicyFeed> feed;  // may be null
 };
 
-// `scenario` must have passed check_scenario().
-Result<Assembly> assemble(const Scenario& scenario);
+// `scenario` must have passed check_scenario(). The parts hold on to each other, so they do not
+// move.
+Result<std::unique_ptr<Assembly>> assemble(const Scenario& scenario);
 
 // Payload sizes by sample; log-normal ones have the mean that is asked for.
 std::vector<std::uint64_t> sizes_of(const DatasetSpec& dataset, std::uint64_t seed);

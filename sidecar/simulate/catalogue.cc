@@ -86,6 +86,32 @@ Status check_jobs(const Scenario& scenario) {
     return {};
 }
 
+// A policy together with the jobs.
+Status check_fit(const Scenario& scenario) {
+    const CacheSpec& cache = scenario.cache;
+    const bool one_exact_job = scenario.jobs.size() == 1 && scenario.jobs[0].contract == "exact";
+    if (cache.policy == "belady" && !one_exact_job) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "belady knows the future of one job with contract exact only");
+    }
+    const bool all_exact = std::ranges::all_of(
+        scenario.jobs, [](const JobSpec& job) { return job.contract == "exact"; });
+    const bool any_important = std::ranges::any_of(
+        scenario.jobs, [](const JobSpec& job) { return job.contract == "importance"; });
+    if (cache.policy == "importance" && !any_important) {
+        return fail(
+            ErrorCode::kInvalidArgument, "policy importance needs a job with contract=importance");
+    }
+    if ((cache.policy == "ods" || cache.policy == "quiver") && !all_exact) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "{} brings its own order for all jobs; leave contract=exact", cache.policy));
+    }
+    return {};
+}
+
 Status check_cache(const Scenario& scenario) {
     const CacheSpec& cache = scenario.cache;
     if (!(cache.share >= 0 && cache.share <= 1)) {
@@ -108,21 +134,7 @@ Status check_cache(const Scenario& scenario) {
             fmt::format("no policy '{}'; there are: {}", cache.policy, names_of(policies())));
     }
     STOKER_TRY_VOID(check_parameters("policy", *policy, cache.parameters));
-    const bool one_exact_job = scenario.jobs.size() == 1 && scenario.jobs[0].contract == "exact";
-    if (cache.policy == "belady" && !one_exact_job) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            "belady knows the future of one job with contract exact only");
-    }
-    const bool all_exact = std::ranges::all_of(
-        scenario.jobs, [](const JobSpec& job) { return job.contract == "exact"; });
-    if ((cache.policy == "ods" || cache.policy == "quiver") && !all_exact) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format(
-                "{} brings its own order for all jobs; leave contract=exact", cache.policy));
-    }
-    return {};
+    return check_fit(scenario);
 }
 
 Status check_numbers(const Scenario& scenario) {
@@ -173,6 +185,20 @@ const std::vector<Entry>& contracts() {
          "every sample once an epoch, in an order that shares fetches among jobs",
          {{"lookahead", 256, 1, 1e6, true, "samples that a job has before it, at most"},
           {"drift", 0.02, 0, 1, false, "how far a job may leave the even mix, of its epoch"}}},
+        {"importance",
+         "fewer samples by their losses, unimportant ones substituted (iCACHE)",
+         {{"beta", 0.33, 1e-6, 100, false, "a sample is kept with probability percentile^beta"},
+          {"warmup", 5, 0, 1e6, true, "full epochs at the start"},
+          {"reuse", 3, 1, 1e6, true, "every so many epochs one is full; 1: all are"},
+          {"ring", 1024, 1, 1e6, true, "losses that a percentile is taken among"},
+          {"h-share", 0.7, 0, 1, false, "of the kept samples: important, never substituted"},
+          {"substitute", 1, 0, 1, true, "0: unimportant samples are read themselves"},
+          {"package", 64, 1, 1e6, true, "neighbouring samples that are loaded together"},
+          {"horizon", 2048, 1, 1e6, true, "draws that are decided ahead"},
+          {"weight", 1, 0, 1e6, false, "of the job in the aggregated importance"},
+          {"loss-scale", 1, 1e-30, 1e30, false, "multiplies the job's losses"},
+          {"loss-sigma", 1, 0, 10, false, "of the logarithm of the samples' lasting importance"},
+          {"loss-noise", 0.3, 0, 10, false, "of the logarithm of one visit's loss"}}},
     };
     return kContracts;
 }
@@ -183,6 +209,9 @@ const std::vector<Entry>& policies() {
         {"lru", "the one read longest ago goes", {}},
         {"lfu", "the one read least often so far goes", {}},
         {"belady", "the one needed last goes; knows the future of one exact job", {}},
+        {"importance",
+         "the least important by all jobs' ranks goes (iCACHE); for contract importance",
+         {{"l-share", 0.1, 0, 1, false, "of the residents: unimportant ones, to substitute"}}},
         {"ods",
          "Seneca: each resident is read once by every job, then refilled",
          {{"probes", 12, 0, 1000, true, "looks for an unread resident before a fetch"}}},

@@ -69,6 +69,9 @@ void JobRun::begin_epoch(TimePoint now) {
     current_.epoch = epoch_;
     seen_.assign(seen_.size(), false);
     setting_.sampler->begin_epoch(0, epoch_, 0);
+    if (setting_.feed != nullptr) {
+        setting_.feed->on_epoch(setting_.job, epoch_);
+    }
     node_.begin_epoch({setting_.job, epoch_, setting_.reads_all}, now);
 }
 
@@ -92,6 +95,9 @@ bool JobRun::ask(TimePoint now) {
     batch.ready.reset();
     setting_.sampler->draw(0, setting_.batch, batch.draws);
     drained_ = batch.draws.size() < setting_.batch;
+    if (setting_.feed != nullptr) {
+        setting_.feed->on_batch(setting_.job);
+    }
     if (batch.draws.empty()) {
         return false;
     }

@@ -13,6 +13,14 @@
 
 namespace stoker::simulate {
 
+// Tells a policy how far the jobs are, where it wants to know.
+class PolicyFeed {
+public:
+    virtual ~PolicyFeed() = default;
+    virtual void on_epoch(std::size_t job, std::uint64_t epoch) = 0;
+    virtual void on_batch(std::size_t job) = 0;
+};
+
 // A trainer of one rank with its loader, in simulated time: keeps `ahead` batches asked for beyond
 // the one that it computes, computes them in order, reports their losses, and begins the next epoch
 // when all of the last are computed. Not thread-safe.
@@ -22,7 +30,8 @@ public:
         std::size_t job = 0;
         std::string contract;
         sidecar::Sampler* sampler = nullptr;
-        Losses* losses = nullptr;  // null: the contract does not listen to any
+        Losses* losses = nullptr;    // null: the contract does not listen to any
+        PolicyFeed* feed = nullptr;  // may be null
         std::uint64_t samples = 0;
         std::uint32_t epochs = 1;
         std::uint32_t batch = 64;

@@ -39,6 +39,25 @@ void NodeModel::begin_epoch(const EpochStart& start, TimePoint /*now*/) {
             ++record.needs;
         }
     }
+    give_up_foreseen();
+}
+
+// What was fetched ahead and then not drawn in its epoch.
+void NodeModel::give_up_foreseen() {
+    if (setting_.scan != nullptr) {
+        return;  // it keeps what it foresaw
+    }
+    for (const SampleIndex sample : std::exchange(window_, {})) {
+        if (records_[sample].place != Place::kWindow) {
+            continue;
+        }
+        records_[sample].fresh = false;
+        if (records_[sample].holds == 0 && !is_needed(sample)) {
+            drop(sample);
+        } else {
+            window_.push_back(sample);
+        }
+    }
 }
 
 void NodeModel::foresee(
@@ -64,8 +83,10 @@ void NodeModel::request(std::size_t job, Batch& batch, EpochFigures& figures, Ti
         const bool hit = here && !std::exchange(record.fresh, false);
         batch.hits.push_back(hit);
         figures.hits += hit ? 1 : 0;
-        // A stand-in was fetched together with its neighbours, and so in a package.
-        figures.packaged_samples += here && !hit && draw.kind == Draw::Kind::kSubstituted ? 1 : 0;
+        // What an L-request foresaw was fetched together with its neighbours, in a package.
+        const bool unimportant =
+            draw.kind == Draw::Kind::kSubstituted || draw.kind == Draw::Kind::kUnimportant;
+        figures.packaged_samples += here && !hit && unimportant ? 1 : 0;
         if (!here) {
             pay(draw.served, figures);
         }
@@ -165,7 +186,7 @@ bool NodeModel::make_window_room(Bytes bytes) {
     }
     if (setting_.scan != nullptr) {
         victims_.clear();
-        setting_.scan->victims(kVictimsMax, victims_);
+        setting_.scan->victims(kVictimsMax, true, victims_);
         for (const SampleIndex victim : victims_) {
             if (window_bytes_ + bytes <= setting_.window_bytes) {
                 break;
@@ -184,7 +205,7 @@ bool NodeModel::make_window_room(Bytes bytes) {
         if (records_[oldest].place != Place::kWindow) {
             continue;
         }
-        if (records_[oldest].holds == 0) {
+        if (records_[oldest].holds == 0 && !records_[oldest].fresh) {
             drop(oldest);
         } else {
             window_.push_back(oldest);

@@ -81,6 +81,7 @@ private:
     void store(SampleIndex sample, Place place, Bytes bytes);
     void drop(SampleIndex sample);
     void drop_if_superfluous(SampleIndex sample);
+    void give_up_foreseen();
     [[nodiscard]] bool is_needed(SampleIndex sample) const;
     void pay(SampleIndex sample, EpochFigures& figures) const;
     void work_in_background(EpochFigures& figures, TimePoint now);

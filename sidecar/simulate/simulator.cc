@@ -24,6 +24,7 @@ std::vector<JobRun> make_runs(const Scenario& scenario, Assembly& parts, Node& n
         setting.contract = job.contract;
         setting.sampler = parts.jobs[i].sampler.get();
         setting.losses = parts.jobs[i].losses.get();
+        setting.feed = parts.feed.get();
         setting.samples = parts.sizes.size();
         setting.epochs = scenario.epochs;
         setting.batch = scenario.batch;
@@ -96,7 +97,8 @@ void run_all(const Scenario& scenario, Node& node, std::vector<JobRun>& runs) {
 
 Result<Outcome> run(const Scenario& scenario) {
     STOKER_TRY_VOID(check_scenario(scenario));
-    STOKER_TRY(Assembly parts, assemble(scenario));
+    STOKER_TRY(const auto assembled, assemble(scenario));
+    Assembly& parts = *assembled;
     const auto node = make_node(scenario, parts);
     auto runs = make_runs(scenario, parts, *node);
     run_all(scenario, *node, runs);

@@ -33,9 +33,9 @@ TEST(Assembly, DividesTheCacheByRecordsNotByPayload) {
     scenario.cache.window_share = 0.1;
     const auto parts = assemble(scenario);
     ASSERT_TRUE(parts.has_value());
-    EXPECT_EQ(parts->window_bytes, Bytes{5 * domain::record_bytes(1)});
-    EXPECT_EQ(parts->resident_bytes, Bytes{45 * domain::record_bytes(1)});
-    EXPECT_EQ(parts->dataset_bytes, Bytes{100});
+    EXPECT_EQ((*parts)->window_bytes, Bytes{5 * domain::record_bytes(1)});
+    EXPECT_EQ((*parts)->resident_bytes, Bytes{45 * domain::record_bytes(1)});
+    EXPECT_EQ((*parts)->dataset_bytes, Bytes{100});
 }
 
 TEST(Assembly, BytesReplaceTheShare) {
@@ -43,7 +43,7 @@ TEST(Assembly, BytesReplaceTheShare) {
     scenario.cache.bytes = mib(7);
     const auto parts = assemble(scenario);
     ASSERT_TRUE(parts.has_value());
-    EXPECT_EQ(parts->resident_bytes, mib(7));
+    EXPECT_EQ((*parts)->resident_bytes, mib(7));
 }
 
 }  // namespace
