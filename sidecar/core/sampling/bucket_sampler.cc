@@ -1,0 +1,245 @@
+#include "sidecar/core/sampling/bucket_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/base/prng.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+bool is_share(double value) {
+    return value >= 0 && value <= 1;
+}
+
+Status check(std::uint32_t count, const BucketSettings& settings) {
+    const auto refuse = [](const char* text) { return fail(ErrorCode::kInvalidArgument, text); };
+    if (count == 0) {
+        return refuse("the dataset is empty");
+    }
+    if (settings.world.ranks == 0) {
+        return refuse("ranks: must be at least 1");
+    }
+    if (!is_share(settings.out_rate) || !is_share(settings.min_fraction) ||
+        !is_share(settings.recall_fraction) || !is_share(settings.progress)) {
+        return refuse("out_rate, min_fraction, recall_fraction, progress: must be 0 to 1");
+    }
+    if (settings.stagnation == 0) {
+        return refuse("stagnation: must be at least 1");
+    }
+    const CriteriaSettings& criteria = settings.criteria;
+    if (!(criteria.cross_entropy >= 0) || !(criteria.margin >= 0) || !(criteria.fetch >= 0) ||
+        !is_share(criteria.alpha)) {
+        return refuse("criteria: weights must be 0 or more, alpha 0 to 1");
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BucketSampler>> BucketSampler::create(
+    std::uint32_t count, BucketSettings settings, RedundancyGroups groups) {
+    STOKER_TRY_VOID(check(count, settings));
+    return std::unique_ptr<BucketSampler>(
+        new BucketSampler(count, std::move(settings), std::move(groups)));
+}
+
+BucketSampler::BucketSampler(std::uint32_t count, BucketSettings settings, RedundancyGroups groups)
+    : count_(count),
+      settings_(std::move(settings)),
+      groups_(std::move(groups)),
+      criteria_(count, settings_.criteria),
+      stored_(count, false),
+      waiting_(count, false),
+      bucket_count_(count) {
+    count_bucket();
+}
+
+BucketSampler::Reader& BucketSampler::reader_of(std::uint32_t rank) {
+    STOKER_CHECK(rank < settings_.world.ranks, "a rank is below the number of ranks");
+    return readers_.try_emplace(rank, count_).first->second;
+}
+
+std::uint32_t BucketSampler::turns() const {
+    const std::uint32_t ranks = settings_.world.ranks;
+    return count_ / ranks + (count_ % ranks != 0 ? 1 : 0);
+}
+
+bool BucketSampler::in_bucket(SampleIndex sample) const {
+    return !waiting_[sample] &&
+           (settings_.redundancy != Redundancy::kRemove || !groups_.is_copy(sample));
+}
+
+void BucketSampler::on_stored(SampleIndex sample) {
+    stored_[sample] = true;
+}
+
+void BucketSampler::on_gone(SampleIndex sample) {
+    stored_[sample] = false;
+}
+
+void BucketSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
+    turn_buckets(epoch);
+    Reader& reader = reader_of(rank);
+    const bool regular = epoch < settings_.warmup;
+    if (reader.epoch != epoch) {
+        reader.order = EpochPermutation(count_, settings_.seed, epoch);
+        reader.epoch = epoch;
+        reader.full = regular || criteria_.known() == 0;
+        const std::uint32_t ranks = settings_.world.ranks;
+        reader.steps_max = ranks == 1 || reader.full
+                               ? turns()
+                               : bucket_count_ / ranks + (bucket_count_ % ranks != 0 ? 1 : 0);
+    }
+    reader.cursor = {};
+    reader.served.assign(count_, false);
+    reader.report = {};
+    reader.report.epoch = epoch;
+    reader.report.exact_fallback = reader.full && !regular;
+    std::vector<Draw> forgotten;
+    for (std::uint64_t left = std::min<std::uint64_t>(skip, turns()); left > 0;) {
+        const std::uint64_t count = std::min<std::uint64_t>(left, 4096);
+        forgotten.clear();
+        draw(rank, count, forgotten);
+        left -= count;
+    }
+}
+
+SampleIndex BucketSampler::sample_at(
+    const Reader& reader, std::uint32_t rank, std::uint32_t turn) const {
+    const std::uint64_t place = std::uint64_t{turn} * settings_.world.ranks + rank;
+    return reader.order.at(static_cast<std::uint32_t>(place % count_));
+}
+
+// Nothing: the epoch has ended, and what is left of the share is left out.
+std::optional<BucketSampler::Step> BucketSampler::next(
+    const Reader& reader, std::uint32_t rank, Cursor& cursor) const {
+    std::int64_t left_out = 0;
+    while (cursor.turn < turns() && cursor.steps < reader.steps_max) {
+        const SampleIndex sample = sample_at(reader, rank, cursor.turn++);
+        if (reader.full || in_bucket(sample)) {
+            ++cursor.steps;
+            return Step{sample, left_out};
+        }
+        ++left_out;
+    }
+    // A rank whose share holds fewer than others' takes back what waits: they expect it to read.
+    while (settings_.world.ranks > 1 && cursor.steps < reader.steps_max &&
+           cursor.taken_back < turns()) {
+        const SampleIndex sample = sample_at(reader, rank, cursor.taken_back++);
+        if (!in_bucket(sample)) {
+            ++cursor.steps;
+            return Step{sample, left_out - 1};
+        }
+    }
+    return std::nullopt;
+}
+
+// A member of its group that is on the node, one not read yet if possible; else itself.
+SampleIndex BucketSampler::stand_in(const Reader& reader, SampleIndex sample) const {
+    if (settings_.redundancy != Redundancy::kRepeat || reader.full || stored_[sample]) {
+        return sample;
+    }
+    SampleIndex found = sample;
+    for (const SampleIndex other : groups_.group_of(sample)) {
+        if (stored_[other] && !reader.served[other]) {
+            return other;
+        }
+        found = stored_[other] ? other : found;
+    }
+    return found;
+}
+
+void BucketSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) {
+    Reader& reader = reader_of(rank);
+    EpochReport& report = reader.report;
+    for (; count > 0; --count) {
+        const auto step = next(reader, rank, reader.cursor);
+        if (!step) {
+            report.skipped = turns() - report.requested;
+            return;
+        }
+        Draw draw{step->sample, stand_in(reader, step->sample), Draw::Kind::kPlain};
+        ++report.requested;
+        report.skipped += static_cast<std::uint64_t>(step->left_out);
+        if (draw.served != draw.requested) {
+            draw.kind = Draw::Kind::kSubstituted;
+            ++report.substituted;
+        }
+        if (reader.served[draw.served]) {
+            draw.kind = Draw::Kind::kRepeated;
+            ++report.repeated;
+        } else {
+            ++report.distinct;
+        }
+        reader.served[draw.served] = true;
+        draws.push_back(draw);
+    }
+}
+
+void BucketSampler::foresee(
+    std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const {
+    const auto found = readers_.find(rank);
+    if (found == readers_.end()) {
+        return;
+    }
+    Cursor cursor = found->second.cursor;
+    for (; count > 0; --count) {
+        const auto step = next(found->second, rank, cursor);
+        if (!step) {
+            return;
+        }
+        samples.push_back(stand_in(found->second, step->sample));
+    }
+}
+
+void BucketSampler::on_losses(
+    std::uint32_t rank, std::span<const SampleIndex> samples, std::span<const float> losses) {
+    std::uint64_t used = 0;
+    if (samples.size() == losses.size()) {
+        for (std::size_t i = 0; i < samples.size(); ++i) {
+            used += criteria_.record_loss(samples[i], losses[i]) ? 1 : 0;
+        }
+    }
+    if (const auto reader = readers_.find(rank); reader != readers_.end()) {
+        reader->second.report.losses_used += used;
+        reader->second.report.losses_ignored += std::max(samples.size(), losses.size()) - used;
+    }
+}
+
+void BucketSampler::on_outcome(SampleIndex sample, float p_true, float p_other) {
+    criteria_.record_outcome(sample, p_true, p_other);
+}
+
+void BucketSampler::on_load(SampleIndex sample, float seconds) {
+    criteria_.record_load(sample, seconds);
+}
+
+void BucketSampler::on_quality(double quality) {
+    if (is_share(quality)) {
+        quality_ = quality;
+    }
+}
+
+EpochReport BucketSampler::report(std::uint32_t rank) const {
+    const auto found = readers_.find(rank);
+    return found == readers_.end() ? EpochReport{} : found->second.report;
+}
+
+std::span<const float> BucketSampler::relative_importance() const {
+    return criteria_.scores().ranks();
+}
+
+std::size_t BucketSampler::memory_bytes() const {
+    std::size_t bytes = sizeof(*this) + criteria_.memory_bytes();
+    bytes += (stored_.capacity() + waiting_.capacity()) / 8;
+    for (const auto& [rank, reader] : readers_) {
+        bytes += sizeof(reader) + reader.served.capacity() / 8;
+    }
+    return bytes;
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+#include "common/base/wire.h"
+#include "sidecar/core/sampling/bucket_criteria.h"
+#include "sidecar/core/sampling/epoch_permutation.h"
+#include "sidecar/core/sampling/redundancy_groups.h"
+#include "sidecar/core/sampling/sampler.h"
+
+namespace stoker::sidecar {
+
+// What is done about near-duplicates.
+enum class Redundancy : std::uint8_t {
+    kKeep,
+    kRemove,  // RRemove, where the step is the bottleneck: only one of a group is read
+    kRepeat,  // RRepeat, where reading is: a member on the node is given for one that is not
+};
+
+struct BucketSettings {
+    World world = {};
+    std::uint64_t seed = 0;
+    CriteriaSettings criteria = {};
+    std::uint64_t warmup = 1;      // regular epochs, to score everything
+    double out_rate = 0.1;         // of the bucket, per epoch, at most
+    bool adapt_rate = true;        // times what has been learnt, 0..1
+    double min_fraction = 0.3;     // of the dataset, that stays in the bucket
+    std::uint32_t stagnation = 3;  // epochs without progress until waiting samples are recalled
+    double progress = 0.01;        // what counts as such, relative to the best so far
+    double recall_fraction = 0.5;  // of those that wait
+    Redundancy redundancy = Redundancy::kKeep;
+};
+
+// The contract `importance` of the IOWA family (Hu, Chen, Yin, He; slides): samples wait outside
+// while they are unimportant.
+//
+// 1. Regular epochs score every sample (BucketCriteria).
+// 2. Sampling-out: at every epoch's beginning the lowest-scored share of the bucket goes to wait.
+// 3. Recall: after `stagnation` epochs without progress a random part of those comes back. Progress
+//    is the quality that the trainer reports, or else the mean of the last losses of all samples.
+// Near-duplicates are left out or stand in for one another (RedundancyGroups).
+//
+// All ranks of a node share the bucket, and read equally many samples; ranks on other nodes do so
+// as far as their sidecars know the same losses. An epoch's beginning takes O(N), some 0.3
+// microseconds a sample, of which the first rank to begin pays all. 20 bytes and three bits a
+// sample, four more while an epoch begins; redundancy groups 8. Deterministic. Not thread-safe.
+class BucketSampler final : public Sampler {
+public:
+    // kInvalidArgument names the setting.
+    static Result<std::unique_ptr<BucketSampler>> create(
+        std::uint32_t count, BucketSettings settings, RedundancyGroups groups = {});
+
+    void on_stored(SampleIndex sample) override;
+    void on_gone(SampleIndex sample) override;
+    void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
+    void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
+    void foresee(
+        std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
+    void on_losses(
+        std::uint32_t rank,
+        std::span<const SampleIndex> samples,
+        std::span<const float> losses) override;
+    [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
+    [[nodiscard]] std::span<const float> relative_importance() const override;
+    [[nodiscard]] std::string snapshot() const override;
+    bool restore(std::string_view snapshot) override;
+
+    // More than losses, where the client knows it. What cannot be used is ignored.
+    void on_outcome(SampleIndex sample, float p_true, float p_other);
+    void on_load(SampleIndex sample, float seconds);
+
+    // Accuracy on held-out samples, 0..1, at the end of an epoch.
+    void on_quality(double quality);
+
+    void set_bottleneck(Bottleneck bottleneck) { criteria_.set_bottleneck(bottleneck); }
+
+    [[nodiscard]] bool waits(SampleIndex sample) const { return waiting_[sample]; }
+
+    [[nodiscard]] std::uint32_t waiting() const { return waiting_count_; }
+
+    [[nodiscard]] std::size_t memory_bytes() const;
+
+private:
+    // Where a rank is in its epoch.
+    struct Cursor {
+        std::uint32_t turn = 0;
+        std::uint32_t taken_back = 0;
+        std::uint32_t steps = 0;
+    };
+
+    struct Step {
+        SampleIndex sample = 0;
+        std::int64_t left_out = 0;  // since the step before; -1: this one was
+    };
+
+    struct Reader {
+        explicit Reader(std::uint32_t count)
+            : order(count, 0, 0),
+              served(count, false) {}
+
+        EpochPermutation order;
+        std::uint64_t epoch = std::numeric_limits<std::uint64_t>::max();
+        bool full = true;
+        std::uint32_t steps_max = 0;
+        Cursor cursor;
+        std::vector<bool> served;
+        EpochReport report;
+    };
+
+    BucketSampler(std::uint32_t count, BucketSettings settings, RedundancyGroups groups);
+
+    Reader& reader_of(std::uint32_t rank);
+    [[nodiscard]] std::uint32_t turns() const;
+    [[nodiscard]] bool in_bucket(SampleIndex sample) const;
+    [[nodiscard]] SampleIndex sample_at(
+        const Reader& reader, std::uint32_t rank, std::uint32_t turn) const;
+    [[nodiscard]] std::optional<Step> next(
+        const Reader& reader, std::uint32_t rank, Cursor& cursor) const;
+    [[nodiscard]] SampleIndex stand_in(const Reader& reader, SampleIndex sample) const;
+
+    void turn_buckets(std::uint64_t epoch);
+    [[nodiscard]] bool has_progressed();
+    [[nodiscard]] double learnt() const;
+    void sample_out();
+    void recall(std::uint64_t epoch);
+    void count_bucket();
+
+    std::uint32_t count_;
+    BucketSettings settings_;
+    RedundancyGroups groups_;
+    BucketCriteria criteria_;
+    std::vector<bool> stored_;
+    std::vector<bool> waiting_;
+    std::uint32_t waiting_count_ = 0;
+    std::uint32_t bucket_count_;  // without removed copies
+    std::map<std::uint32_t, Reader> readers_;
+
+    std::uint64_t turned_for_ = 0;  // epoch + 1
+    std::optional<double> quality_;
+    std::optional<double> best_quality_;
+    std::optional<double> best_loss_;
+    double first_loss_ = 0;
+    std::uint32_t stagnating_ = 0;
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,97 @@
+#include "sidecar/core/sampling/bucket_criteria.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+namespace stoker::sidecar {
+namespace {
+
+TEST(BucketCriteria, CrossEntropyPeaksAtOneOverEAndFallsTowardsBothEnds) {
+    EXPECT_EQ(cross_entropy_term(1), 0);
+    EXPECT_EQ(cross_entropy_term(0), 0);
+    EXPECT_NEAR(cross_entropy_term(0.5), 0.5, 1e-12);
+    const double peak = cross_entropy_term(std::exp(-1.0));
+    EXPECT_GT(peak, cross_entropy_term(0.30));
+    EXPECT_GT(peak, cross_entropy_term(0.45));
+    EXPECT_LT(cross_entropy_term(0.001), 0.01);
+}
+
+TEST(BucketCriteria, MarginGrowsTowardsConfusion) {
+    EXPECT_EQ(margin_term(1, 0), 0);
+    EXPECT_EQ(margin_term(0.5, 0.5), 1);
+    EXPECT_EQ(margin_term(0, 1), 2);
+}
+
+TEST(BucketCriteria, FetchTermIsSmallForWhatIsExpensive) {
+    EXPECT_EQ(fetch_term(1, 1, 0.5), 1);
+    EXPECT_LT(fetch_term(5, 1, 0.5), fetch_term(1, 1, 0.5));
+    EXPECT_LT(fetch_term(1, 5, 0.5), fetch_term(1, 1, 0.5));
+    EXPECT_EQ(fetch_term(5, 1, 0), 1);
+    EXPECT_TRUE(std::isfinite(fetch_term(0, 0, 0.5)));
+}
+
+// Alone, cross entropy calls the hardest sample unimportant; with the margin it is not.
+TEST(BucketCriteria, NeedTheMarginToSeeTheHardest) {
+    for (const Bottleneck bottleneck : {Bottleneck::kCompute, Bottleneck::kIo}) {
+        BucketCriteria criteria(3, {.bottleneck = bottleneck});
+        criteria.record_outcome(0, 0.999F, 0.001F);  // easy
+        criteria.record_outcome(1, 0.4F, 0.3F);      // uncertain
+        criteria.record_outcome(2, 0.001F, 0.99F);   // hardest
+        criteria.rescore();
+        EXPECT_GT(criteria.score(1), criteria.score(0));
+        if (bottleneck == Bottleneck::kCompute) {
+            EXPECT_LT(criteria.score(2), criteria.score(1) / 10);
+        } else {
+            EXPECT_GT(criteria.score(2), criteria.score(0) + 0.2F);
+        }
+    }
+}
+
+TEST(BucketCriteria, TakeALossForMinusLogP) {
+    BucketCriteria criteria(4, {});
+    EXPECT_TRUE(criteria.record_loss(0, 0.0F));
+    EXPECT_TRUE(criteria.record_loss(1, std::log(4.0F)));
+    EXPECT_TRUE(criteria.record_loss(2, 1e30F));
+    EXPECT_NEAR(criteria.p_true(0), 1, 1e-4);
+    EXPECT_NEAR(criteria.p_true(1), 0.25, 1e-4);
+    EXPECT_NEAR(criteria.p_true(2), 0, 1e-4);
+    EXPECT_TRUE(std::isnan(criteria.p_true(3)));
+    criteria.rescore();
+    EXPECT_TRUE(std::isnan(criteria.score(3)));
+    EXPECT_NEAR(criteria.mean_loss(), (0 + std::log(4.0) + 11.8) / 3, 0.05);
+}
+
+TEST(BucketCriteria, RefuseWhatIsNoMeasurement) {
+    BucketCriteria criteria(2, {});
+    const float nan = std::numeric_limits<float>::quiet_NaN();
+    EXPECT_FALSE(criteria.record_loss(0, nan));
+    EXPECT_FALSE(criteria.record_loss(0, std::numeric_limits<float>::infinity()));
+    EXPECT_FALSE(criteria.record_loss(2, 1.0F));
+    EXPECT_FALSE(criteria.record_outcome(0, 0.5F, nan));
+    EXPECT_FALSE(criteria.record_load(0, -1.0F));
+    EXPECT_FALSE(criteria.record_load(2, 1.0F));
+    EXPECT_EQ(criteria.known(), 0U);
+}
+
+TEST(BucketCriteria, HoldWhatIsExpensiveToFetchForLessImportantWhenReadingIsTheBottleneck) {
+    const auto size_of = [](SampleIndex sample) { return Bytes{sample == 1 ? 900U : 100U}; };
+    BucketCriteria criteria(3, {.bottleneck = Bottleneck::kIo, .size_of = size_of});
+    for (SampleIndex sample = 0; sample < 3; ++sample) {
+        criteria.record_loss(sample, 0.7F);
+    }
+    criteria.record_load(0, 0.1F);
+    criteria.record_load(1, 0.1F);
+    criteria.record_load(2, 5.0F);
+    criteria.rescore();
+    EXPECT_LT(criteria.score(1), criteria.score(0));
+    EXPECT_LT(criteria.score(2), criteria.score(0));
+    criteria.set_bottleneck(Bottleneck::kCompute);
+    criteria.rescore();
+    EXPECT_EQ(criteria.score(0), criteria.score(1));
+    EXPECT_EQ(criteria.score(0), criteria.score(2));
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

@@ -1,0 +1,283 @@
+#include "sidecar/core/sampling/bucket_sampler.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "tests/support/test_seed.h"
+
+namespace stoker::sidecar {
+namespace {
+
+using Kind = Draw::Kind;
+
+std::unique_ptr<BucketSampler> make(
+    std::uint32_t count, BucketSettings settings = {}, RedundancyGroups groups = {}) {
+    auto sampler = BucketSampler::create(count, std::move(settings), std::move(groups));
+    EXPECT_TRUE(sampler.has_value());
+    return *std::move(sampler);
+}
+
+std::vector<Draw> whole_epoch(Sampler& sampler, std::uint32_t rank, std::uint64_t epoch) {
+    std::vector<Draw> draws;
+    sampler.begin_epoch(rank, epoch, 0);
+    std::size_t before = 0;
+    do {
+        before = draws.size();
+        sampler.draw(rank, 64, draws);
+    } while (draws.size() > before);
+    return draws;
+}
+
+// Sample i has p_true = 1 - i/count * spread: the higher, the harder.
+void teach(BucketSampler& sampler, std::uint32_t count, double spread = 0.6) {
+    for (SampleIndex sample = 0; sample < count; ++sample) {
+        const auto p_true = static_cast<float>(1 - spread * sample / count);
+        sampler.on_outcome(sample, p_true, 1 - p_true);
+    }
+}
+
+TEST(BucketSampler, RefusesSettingsThatMeanNothing) {
+    const auto refuses = [](const BucketSettings& settings) {
+        const auto made = BucketSampler::create(9, settings);
+        return !made && made.error().code == ErrorCode::kInvalidArgument;
+    };
+    EXPECT_FALSE(BucketSampler::create(0, {}).has_value());
+    EXPECT_TRUE(refuses({.out_rate = -0.1}));
+    EXPECT_TRUE(refuses({.min_fraction = 1.5}));
+    EXPECT_TRUE(refuses({.stagnation = 0}));
+    EXPECT_TRUE(refuses({.recall_fraction = std::nan("")}));
+    EXPECT_TRUE(refuses({.world = {.ranks = 0}}));
+    EXPECT_TRUE(refuses({.criteria = {.margin = -1}}));
+    EXPECT_FALSE(refuses({}));
+}
+
+TEST(BucketSampler, MovesTheLeastImportantOutEveryEpoch) {
+    const auto sampler = make(1000, {.out_rate = 0.1, .adapt_rate = false, .min_fraction = 0.5});
+    EXPECT_EQ(whole_epoch(*sampler, 0, 0).size(), 1000U);
+    teach(*sampler, 1000);
+    EXPECT_EQ(whole_epoch(*sampler, 0, 1).size(), 900U);
+    EXPECT_TRUE(sampler->waits(0));
+    EXPECT_TRUE(sampler->waits(99));
+    EXPECT_FALSE(sampler->waits(100));
+    sampler->on_quality(0.5);
+    EXPECT_EQ(whole_epoch(*sampler, 0, 2).size(), 810U);
+    EXPECT_EQ(sampler->report(0).skipped, 190U);
+    EXPECT_EQ(sampler->report(0).distinct, 810U);
+}
+
+TEST(BucketSampler, NeverGoesBelowTheLeastFraction) {
+    const auto sampler = make(100, {.out_rate = 0.5, .adapt_rate = false, .min_fraction = 0.4});
+    teach(*sampler, 100);
+    for (std::uint64_t epoch = 1; epoch < 8; ++epoch) {
+        sampler->on_quality(0.1 * static_cast<double>(epoch));  // ever better
+        EXPECT_GE(whole_epoch(*sampler, 0, epoch).size(), 40U);
+    }
+    EXPECT_EQ(sampler->waiting(), 60U);
+}
+
+TEST(BucketSampler, MovesAsFastAsTheModelLearns) {
+    const auto sampler = make(1000, {.out_rate = 0.2, .min_fraction = 0});
+    teach(*sampler, 1000);
+    sampler->on_quality(0.25);
+    EXPECT_EQ(whole_epoch(*sampler, 0, 1).size(), 950U);
+    sampler->on_quality(0.5);
+    EXPECT_EQ(whole_epoch(*sampler, 0, 2).size(), 855U);
+
+    const auto by_loss = make(1000, {.out_rate = 0.2, .min_fraction = 0});
+    teach(*by_loss, 1000, 0.9);
+    EXPECT_EQ(whole_epoch(*by_loss, 0, 1).size(), 1000U) << "nothing has been learnt yet";
+    teach(*by_loss, 1000, 0.1);
+    EXPECT_LT(whole_epoch(*by_loss, 0, 2).size(), 900U);
+}
+
+// (i) of the plan: what is visited falls monotonically, then recovers on stagnation.
+TEST(BucketSampler, RecallsWaitingSamplesWhenProgressStops) {
+    const auto sampler = make(
+        1000,
+        {.seed = test::seed(),
+         .out_rate = 0.2,
+         .adapt_rate = false,
+         .min_fraction = 0.1,
+         .stagnation = 2,
+         .recall_fraction = 0.5});
+    teach(*sampler, 1000);
+    std::size_t before = 1001;
+    for (std::uint64_t epoch = 1; epoch < 5; ++epoch) {
+        sampler->on_quality(0.1 * static_cast<double>(epoch));
+        const std::size_t visited = whole_epoch(*sampler, 0, epoch).size();
+        EXPECT_LT(visited, before);
+        before = visited;
+    }
+    sampler->on_quality(0.4);
+    before = whole_epoch(*sampler, 0, 5).size();
+    const std::uint32_t waited = sampler->waiting();
+    sampler->on_quality(0.4);
+    EXPECT_EQ(whole_epoch(*sampler, 0, 6).size(), before + (waited + 1) / 2);
+    EXPECT_EQ(sampler->waiting(), waited / 2);
+    std::uint32_t counted = 0;
+    for (SampleIndex sample = 0; sample < 1000; ++sample) {
+        counted += sampler->waits(sample) ? 1 : 0;
+    }
+    EXPECT_EQ(counted, sampler->waiting());
+}
+
+TEST(BucketSampler, NeverMovesOutWhatNobodyHasMeasured) {
+    const auto sampler = make(100, {.out_rate = 1, .adapt_rate = false, .min_fraction = 0});
+    for (SampleIndex sample = 0; sample < 100; sample += 2) {
+        sampler->on_outcome(sample, 0.9F, 0.1F);
+    }
+    const auto draws = whole_epoch(*sampler, 0, 1);
+    EXPECT_EQ(draws.size(), 50U);
+    for (const Draw& draw : draws) {
+        EXPECT_EQ(draw.requested % 2, 1U);
+    }
+}
+
+TEST(BucketSampler, StaysExactAndSaysSoWhereNoLossEverComes) {
+    const auto sampler = make(50);
+    EXPECT_EQ(whole_epoch(*sampler, 0, 0).size(), 50U);
+    EXPECT_FALSE(sampler->report(0).exact_fallback);
+    EXPECT_EQ(whole_epoch(*sampler, 0, 4).size(), 50U);
+    EXPECT_TRUE(sampler->report(0).exact_fallback);
+}
+
+TEST(BucketSampler, ReadsOneOfAGroupWhereCopiesAreRemoved) {
+    const std::vector<Fingerprint> prints = {1, 900, 1, 0xFFFF, 1, 0xFFFF};
+    const auto sampler =
+        make(6, {.out_rate = 0, .redundancy = Redundancy::kRemove}, RedundancyGroups(prints, 0));
+    teach(*sampler, 6);
+    std::set<SampleIndex> seen;
+    for (const Draw& draw : whole_epoch(*sampler, 0, 1)) {
+        seen.insert(draw.served);
+    }
+    EXPECT_EQ(seen, (std::set<SampleIndex>{0, 1, 3}));
+    EXPECT_EQ(sampler->report(0).skipped, 3U);
+}
+
+// The slides' example: with 2 on the node, requests for 4 and 7 are served by it.
+TEST(BucketSampler, GivesAResidentOfTheSameGroupWhereCopiesRepeat) {
+    const std::vector<Fingerprint> prints = {10, 20, 1, 30, 1, 5, 5, 1};
+    const auto sampler =
+        make(8, {.out_rate = 0, .redundancy = Redundancy::kRepeat}, RedundancyGroups(prints, 0));
+    teach(*sampler, 8);
+    sampler->on_stored(2);
+    sampler->begin_epoch(0, 1, 0);
+    std::vector<SampleIndex> foreseen;
+    sampler->foresee(0, 8, foreseen);
+    EXPECT_EQ(std::count(foreseen.begin(), foreseen.end(), SampleIndex{2}), 3);
+    std::vector<Draw> draws;
+    sampler->draw(0, 8, draws);
+    for (const Draw& draw : draws) {
+        const bool of_the_group = prints[draw.requested] == 1;
+        EXPECT_EQ(draw.served, of_the_group ? 2 : draw.requested);
+    }
+    EXPECT_EQ(sampler->report(0).substituted, 2U);
+    EXPECT_EQ(sampler->report(0).repeated, 2U);
+    EXPECT_EQ(sampler->report(0).distinct, 6U);
+}
+
+// (iii) of the plan: groups of m on a node that holds a share w hit 1-(1-w)^m instead of w.
+TEST(BucketSampler, HitsGroupsAsOftenAsAnyMemberIsThere) {
+    Prng luck(test::seed());
+    constexpr std::uint32_t kCount = 30000;
+    std::vector<Fingerprint> prints(kCount);
+    for (SampleIndex sample = 0; sample < kCount; ++sample) {
+        prints[sample] = sample / 3;
+    }
+    const auto sampler = make(
+        kCount, {.out_rate = 0, .redundancy = Redundancy::kRepeat}, RedundancyGroups(prints, 0));
+    teach(*sampler, kCount);
+    std::vector<bool> stored(kCount, false);
+    for (SampleIndex sample = 0; sample < kCount; ++sample) {
+        if (luck.unit() < 0.2) {
+            stored[sample] = true;
+            sampler->on_stored(sample);
+        }
+    }
+    double hits = 0;
+    for (const Draw& draw : whole_epoch(*sampler, 0, 1)) {
+        hits += stored[draw.served] ? 1 : 0;
+    }
+    EXPECT_NEAR(hits / kCount, 1 - std::pow(0.8, 3), 0.015);
+}
+
+TEST(BucketSampler, ReportsExactlyWhatItGave) {
+    Prng luck(test::seed());
+    for (const std::uint32_t ranks : {1U, 3U}) {
+        constexpr std::uint32_t kCount = 500;
+        std::vector<Fingerprint> prints(kCount);
+        for (Fingerprint& print : prints) {
+            print = luck.below(200);
+        }
+        const auto sampler = make(
+            kCount,
+            {.world = {.ranks = ranks},
+             .seed = luck(),
+             .out_rate = 0.2,
+             .adapt_rate = false,
+             .redundancy = Redundancy::kRepeat},
+            RedundancyGroups(prints, 0));
+        teach(*sampler, kCount);
+        for (std::uint64_t epoch = 0; epoch < 6; ++epoch) {
+            std::set<std::size_t> lengths;
+            for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+                sampler->on_stored(static_cast<SampleIndex>(luck.below(kCount)));
+                const auto draws = whole_epoch(*sampler, rank, epoch);
+                const EpochReport report = sampler->report(rank);
+                std::set<SampleIndex> distinct;
+                std::uint64_t substituted = 0;
+                for (const Draw& draw : draws) {
+                    distinct.insert(draw.served);
+                    substituted += draw.served != draw.requested ? 1 : 0;
+                    EXPECT_EQ(prints[draw.served], prints[draw.requested]);
+                }
+                lengths.insert(draws.size());
+                EXPECT_EQ(report.requested, draws.size());
+                EXPECT_EQ(report.distinct, distinct.size());
+                EXPECT_EQ(report.repeated, draws.size() - distinct.size());
+                EXPECT_EQ(report.substituted, substituted);
+                EXPECT_EQ(report.skipped + report.requested, (kCount + ranks - 1) / ranks);
+            }
+            EXPECT_EQ(lengths.size(), 1U) << "all ranks read equally many";
+        }
+    }
+}
+
+TEST(BucketSampler, ResumesInMidEpochAndAcrossProcesses) {
+    const BucketSettings settings{.seed = 5, .out_rate = 0.3, .adapt_rate = false};
+    const auto before = make(400, settings);
+    teach(*before, 400);
+    before->on_quality(0.5);
+    const auto whole = whole_epoch(*before, 0, 1);
+    const auto after = make(400, settings);
+    ASSERT_TRUE(after->restore(before->snapshot()));
+    EXPECT_EQ(after->waiting(), before->waiting());
+    after->begin_epoch(0, 1, 100);
+    std::vector<Draw> rest;
+    after->draw(0, 400, rest);
+    EXPECT_TRUE(std::equal(rest.begin(), rest.end(), whole.begin() + 100, whole.end()));
+    EXPECT_EQ(after->report(0).requested, whole.size());
+
+    std::string damaged = before->snapshot();
+    damaged.pop_back();
+    EXPECT_FALSE(make(400, settings)->restore(damaged));
+    EXPECT_FALSE(make(401, settings)->restore(before->snapshot()));
+}
+
+TEST(BucketSampler, CountsLossesThatItCannotUse) {
+    const auto sampler = make(10);
+    sampler->begin_epoch(0, 0, 0);
+    const SampleIndex samples[] = {1, 10};
+    const float losses[] = {1.0F, 1.0F};
+    sampler->on_losses(0, samples, losses);
+    sampler->on_losses(0, samples, std::span{losses}.first(1));
+    EXPECT_EQ(sampler->report(0).losses_used, 1U);
+    EXPECT_EQ(sampler->report(0).losses_ignored, 3U);
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

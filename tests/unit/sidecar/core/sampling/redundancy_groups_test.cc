@@ -1,0 +1,97 @@
+#include "sidecar/core/sampling/redundancy_groups.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "tests/support/test_seed.h"
+
+namespace stoker::sidecar {
+namespace {
+
+std::vector<SampleIndex> group(const RedundancyGroups& groups, SampleIndex sample) {
+    const auto members = groups.group_of(sample);
+    return {members.begin(), members.end()};
+}
+
+// The example of the slides: {2,4,7} and {5,6}.
+TEST(RedundancyGroups, PutNearOnesTogether) {
+    const std::vector<Fingerprint> prints = {
+        0x0F0F0F0F0F0F0F0F,
+        0xFFFF0000FFFF0000,
+        0x00000000000000FF,
+        0x123456789ABCDEF0,
+        0x00000000000000FE,
+        0xAAAAAAAAAAAAAAAA,
+        0xAAAAAAAAAAAAAAAB,
+        0x80000000000000FF};
+    const RedundancyGroups groups(prints, 1);
+    EXPECT_EQ(group(groups, 4), (std::vector<SampleIndex>{2, 4, 7}));
+    EXPECT_EQ(group(groups, 2), group(groups, 7));
+    EXPECT_EQ(group(groups, 5), (std::vector<SampleIndex>{5, 6}));
+    EXPECT_EQ(group(groups, 0), (std::vector<SampleIndex>{0}));
+    EXPECT_FALSE(groups.is_copy(2));
+    EXPECT_TRUE(groups.is_copy(4));
+    EXPECT_FALSE(groups.is_copy(3));
+    EXPECT_TRUE(group(groups, 8).empty());
+    EXPECT_FALSE(groups.is_copy(8));
+}
+
+TEST(RedundancyGroups, OfDistanceZeroAreEqualFingerprints) {
+    const std::vector<Fingerprint> prints = {5, 4, 5, 4, 5};
+    const RedundancyGroups groups(prints, 0);
+    EXPECT_EQ(group(groups, 4), (std::vector<SampleIndex>{0, 2, 4}));
+    EXPECT_EQ(group(groups, 3), (std::vector<SampleIndex>{1, 3}));
+}
+
+TEST(RedundancyGroups, OfNothingAreEmpty) {
+    EXPECT_TRUE(RedundancyGroups().empty());
+    EXPECT_TRUE(RedundancyGroups({}, 3).empty());
+    EXPECT_FALSE(RedundancyGroups().is_copy(0));
+}
+
+// Against comparing all pairs, for every threshold: the bands must not miss one.
+TEST(RedundancyGroups, AgreeWithComparingAllPairs) {
+    Prng luck(test::seed());
+    for (const std::uint32_t threshold : {0U, 1U, 2U, 5U, 10U, 31U, 63U}) {
+        SCOPED_TRACE(threshold);
+        std::vector<Fingerprint> prints;
+        for (int i = 0; i < 150; ++i) {
+            Fingerprint print = luck();
+            if (i > 20) {  // some random bits away from an earlier one
+                print = prints[luck.below(prints.size())];
+                for (std::uint64_t flips = luck.below(threshold + 4); flips > 0; --flips) {
+                    print ^= Fingerprint{1} << luck.below(64);
+                }
+            }
+            prints.push_back(print);
+        }
+        std::vector<std::uint32_t> lowest(prints.size());
+        for (std::uint32_t i = 0; i < prints.size(); ++i) {
+            lowest[i] = i;
+        }
+        for (bool changed = true; changed;) {
+            changed = false;
+            for (std::uint32_t i = 0; i < prints.size(); ++i) {
+                for (std::uint32_t j = 0; j < prints.size(); ++j) {
+                    if (distance(prints[i], prints[j]) <= threshold && lowest[j] < lowest[i]) {
+                        lowest[i] = lowest[j];
+                        changed = true;
+                    }
+                }
+            }
+        }
+        const RedundancyGroups groups(prints, threshold);
+        for (std::uint32_t i = 0; i < prints.size(); ++i) {
+            ASSERT_EQ(groups.group_of(i).front(), lowest[i]);
+            ASSERT_EQ(
+                groups.group_of(i).size(),
+                static_cast<std::size_t>(std::count(lowest.begin(), lowest.end(), lowest[i])));
+        }
+    }
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
