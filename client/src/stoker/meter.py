@@ -56,6 +56,10 @@ class Meter:
         self._due = now + REPORT_EVERY_S
         return True
 
+    def has_news(self, totals: Dict[str, int]) -> bool:
+        """Whether something was counted that no report has told."""
+        return self._steps.steps > 0 or totals["samples"] > self._told.get("samples", 0)
+
     def report(self, epoch: int, totals: Dict[str, int]) -> Report:
         """What has not been told yet."""
         new = {key: value - self._told.get(key, 0) for key, value in totals.items()}

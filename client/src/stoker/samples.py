@@ -17,6 +17,7 @@ from ._core import Sample
 from .catalogs import current_revision, list_origin
 from .contracts import Terms
 from .errors import OriginError, StokerError, StokerWarning
+from .farewell import at_end, tell_the_rest
 from .link import ORIGIN_ERROR, READY, Link, Place, Welcome, positions
 from .meter import Meter, add_counts
 from .origin import Origin, Request, open_origin
@@ -229,6 +230,8 @@ class Samples:
         if self._link is None or not (now or self._meter.is_due()):
             return
         totals = self.stats()
+        if now and not self._meter.has_news(totals):
+            return
         if self._link.report(self._meter.report(self.epoch, totals)):
             self._meter.told(totals)
 
@@ -476,3 +479,4 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
+at_end(lambda: tell_the_rest(_all))

@@ -1,0 +1,46 @@
+"""Short runs: what was counted is told before a process ends, whichever kind of process it is."""
+
+import subprocess
+import sys
+
+import pytest
+
+# Ends long before the first report is due, and closes nothing.
+JOB = """
+import sys, stoker, stoker.torch
+if __name__ == "__main__":
+    workers, context = int(sys.argv[1]), sys.argv[2]
+    samples = stoker.open("train")
+    dataset = stoker.torch.Dataset(samples, decode=bytes)
+    sampler = stoker.torch.Sampler(dataset, 1, 0, seed=3)
+    loader = stoker.torch.DataLoader(dataset, batch_size=16, sampler=sampler, num_workers=workers, collate_fn=list,
+                                     multiprocessing_context=context or None)
+    print(sum(len(batch) for batch in loader))
+"""
+
+
+@pytest.mark.parametrize("workers, context", [(0, ""), (2, "fork"), (2, "spawn")])
+def test_a_run_shorter_than_a_report_is_counted_to_the_last_sample(tmp_path, sidecar, workers, context):
+    sidecar.start()
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    run = subprocess.run([sys.executable, str(script), str(workers), context], capture_output=True, text=True)
+    assert (run.stdout.strip(), run.returncode) == ("200", 0), run.stderr
+    reports = sidecar.wait_for("report")
+    assert sum(report["samples"] for report in reports) == 200
+
+
+def test_a_process_that_read_nothing_tells_nothing(sidecar):
+    sidecar.start()
+    run = subprocess.run([sys.executable, "-c", "import stoker; stoker.open('train')"], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    sidecar.wait_for("hello")
+    assert sidecar.events("report") == []
+
+
+def test_an_end_without_a_sidecar_is_quiet(sidecar):
+    sidecar.start()
+    script = "import stoker, os, signal; s = stoker.open('train'); s.fetch([1]); os.kill(int(os.sys.argv[1]), 9)"
+    run = subprocess.run([sys.executable, "-c", script, str(sidecar.process.pid)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stderr
