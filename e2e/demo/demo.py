@@ -17,13 +17,10 @@ import yaml
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from harness import kube as kubes, origin as origins  # noqa: E402
+from harness import installation, kube as kubes, origin as origins  # noqa: E402
 from harness.kube import condition, wait_until  # noqa: E402
 
 EXAMPLE = kubes.ROOT / "docs" / "examples" / "mnist.yaml"
-SYSTEM = "stoker-system"
-IMAGES = ["localhost/stoker-operator:dev", "localhost/stoker-sidecar:dev", "localhost/stoker-trainer:dev",
-          "localhost/stoker-e2e-s3:dev"]
 STARTED = time.monotonic()
 
 
@@ -38,15 +35,8 @@ def connect():
     say("starting a real one-node Kubernetes on this machine")
     kube = kubes.own_cluster(1)
     say("loading the images into it")
-    subprocess.run([kubes.CLUSTER, "load-image", *IMAGES], check=True)
+    installation.load_images()
     return kube
-
-
-def install(kube):
-    say("helm install stoker charts/stoker --wait")
-    kube.helm("upgrade", "--install", "stoker", str(kubes.ROOT / "charts" / "stoker"), "--namespace", SYSTEM,
-              "--create-namespace", "--wait", "--timeout", "180s", "--set", "image.registry=localhost",
-              "--set", "image.tag=dev", "--set", "sidecar.image.registry=localhost", "--set", "sidecar.image.tag=dev")
 
 
 def example():
@@ -73,27 +63,33 @@ def printed(kube, namespace, job_name):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
+def news(item, told):
+    """What the conditions newly say of the job's state and of its cache, in their own words."""
+    for kind in ("Finished", "CacheAllocated"):
+        found = condition(item, kind)
+        if found.get("status") != "Unknown" and found.get("reason") not in (None, told.get(kind)):
+            told[kind] = found["reason"]
+            yield found["message"]
+
+
 def follow(kube, namespace, name):
-    """Tells each epoch as it ends; returns all epochs when the job is complete."""
-    told, state = 0, None
+    """Tells what happens to a job, each epoch as it ends; returns all epochs when the job is complete."""
+    shown, told = 0, {}
 
     def ended():
-        nonlocal told, state
+        nonlocal shown
         item = kube.get("trainingjob", name, namespace)
         epochs = [line for line in printed(kube, namespace, name) if line.get("event") == "epoch"]
-        for line in epochs[told:]:
+        for line in epochs[shown:]:
             say(f"{name}: epoch {line['epoch']} took {line['seconds']:.1f} s, test accuracy {line['test_accuracy']:.3f}")
-        told = len(epochs)
+        shown = len(epochs)
+        for words in news(item, told):
+            say(f"{name}: {words}")
         if condition(item, "Failed").get("status") == "True":
-            sys.exit(f"{name} failed: {condition(item, 'Failed')['message']}\n"
-                     f"look at it: kubectl -n {namespace} describe tj {name}")
-        now = [entry["type"] for entry in (item.get("status") or {}).get("conditions", []) if entry["status"] == "True"]
-        if now != state:
-            state = now
-            say(f"{name}: {', '.join(now) or 'waiting'}")
+            sys.exit(f"{name} failed; look at it: kubectl -n {namespace} describe tj {name}")
         return epochs if condition(item, "Complete").get("status") == "True" else None
 
-    return wait_until(f"{name} to complete", ended, seconds=1200, interval=1)
+    return wait_until(f"{name} to complete", ended, seconds=1800, interval=1)
 
 
 def origin_per_epoch(origin, epochs):
@@ -102,24 +98,27 @@ def origin_per_epoch(origin, epochs):
     return origin.between(times)
 
 
-def table(rows):
-    widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))]
-    return "\n".join("  ".join(str(cell).rjust(width) for cell, width in zip(row, widths)) for row in rows)
+ROW = "{:>5}  |{:>7}  {:>6}  {:>8}  {:>9}  |{:>7}  {:>6}  {:>8}  {:>9}"
+
+
+def measures(epoch, asked):
+    return [asked.gets, f"{asked.bytes / 1e6:.2f}", f"{epoch['seconds']:.1f}", f"{epoch['test_accuracy']:.3f}"]
 
 
 def compare(origin, cached, plain):
-    rows = [("epoch", "GETs", "MB", "seconds", "accuracy", "| Off: GETs", "MB", "seconds", "accuracy")]
+    """The table of both runs, epoch by epoch."""
+    titles = ["GETs", "MB", "seconds", "accuracy"]
+    lines = [f"       |{'with Stoker':^39}|{'cache.mode: Off':^39}", ROW.format("epoch", *titles, *titles)]
     pairs = zip(cached, origin_per_epoch(origin, cached), plain, origin_per_epoch(origin, plain))
     for number, (with_, asked, off, asked_off) in enumerate(pairs):
-        rows.append((number, asked.gets, f"{asked.bytes / 1e6:.2f}", f"{with_['seconds']:.1f}",
-                     f"{with_['test_accuracy']:.3f}", f"| {asked_off.gets}", f"{asked_off.bytes / 1e6:.2f}",
-                     f"{off['seconds']:.1f}", f"{off['test_accuracy']:.3f}"))
-    return table(rows)
+        lines.append(ROW.format(number, *measures(with_, asked), *measures(off, asked_off)))
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def up():
     kube = connect()
-    install(kube)
+    say("helm install stoker charts/stoker --wait")
+    installation.helm_install(kube)
     say("starting an S3 server in the cluster with the 5,000 MNIST images, one object each")
     origin = origins.Origin(kube)
     origin.deploy()
@@ -161,8 +160,8 @@ def down():
         if item["kind"] != "Namespace":
             kube.delete(item["kind"].lower(), item["metadata"]["name"], item["metadata"].get("namespace"))
     kube.run("delete", "-f", str(origins.MANIFEST), "--ignore-not-found")
-    kube.helm("uninstall", "stoker", "--namespace", SYSTEM, "--wait", "--ignore-not-found")
-    kube.delete("namespace", SYSTEM)
+    kube.helm("uninstall", "stoker", "--namespace", installation.SYSTEM, "--wait", "--ignore-not-found")
+    kube.delete("namespace", installation.SYSTEM)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class Namespace:
         """Applies a job whose trainers wait before their first batch until their sidecar has its grant, so that what is
         counted afterwards does not depend on who was faster. Returns the names of its pods, by rank.
 
-        granted: what the grant must be, a predicate on bytes; any, unless told.
+        granted: what the grant must be, a predicate on bytes; anything, unless told.
         """
         on = self.home if on is HOME else on
         self.apply(training_job(name, [*args, "--hold", "0:0"], nodes=ranks, on=on, **spec))
@@ -116,7 +116,7 @@ class Namespace:
         for pod in pods:
             self.wait_hold(pod, "0:0")
         if spec.get("cache") != OFF:
-            self.wait_granted(pods, granted or (lambda size: True))
+            self.wait_granted(pods, granted or (lambda size: size > 0))
         for pod in pods:
             self.go(pod, "0:0")
         return pods

@@ -11,19 +11,7 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from harness import jobs, kube as kubes, origin as origins  # noqa: E402
-
-SYSTEM = "stoker-system"
-RELEASE = "stoker"
-IMAGES = ["localhost/stoker-operator:dev", "localhost/stoker-sidecar:dev", "localhost/stoker-trainer:dev",
-          "localhost/stoker-e2e-s3:dev"]
-VALUES = ["--set", "image.registry=localhost", "--set", "image.tag=dev", "--set", "sidecar.image.registry=localhost",
-          "--set", "sidecar.image.tag=dev"]
-
-
-def helm_install(kube):
-    kube.helm("upgrade", "--install", RELEASE, str(kubes.ROOT / "charts" / "stoker"), "--namespace", SYSTEM,
-              "--create-namespace", "--wait", "--timeout", "600s", *VALUES)
-
+from harness.installation import SYSTEM, helm_install, load_images  # noqa: E402
 
 @pytest.fixture(scope="session")
 def bare_kube():
@@ -32,7 +20,7 @@ def bare_kube():
         yield kubes.users_cluster()
         return
     kube = kubes.own_cluster(int(os.environ.get("NODES", "2")))
-    subprocess.run([kubes.CLUSTER, "load-image", *IMAGES], check=True, timeout=1800)
+    load_images()
     yield kube
     if os.environ.get("STOKER_KEEP_CLUSTER") != "1":
         subprocess.run([kubes.CLUSTER, "down"], check=True, timeout=300)

@@ -67,7 +67,7 @@ def test_a_missing_bucket_is_named_in_the_origins_words_and_retried(namespace, b
     assert name in found["message"]
     bucket.create().put({"0/a.bin": b"a", "0/b.bin": b"b"})
     namespace.wait_complete("lost")
-    assert namespace.get("dataset", "mnist")["status"]["samples"] == 2
+    wait_until("the dataset to be counted", lambda: namespace.dataset_status().get("samples") == 2, 600)
 
 
 def test_wrong_credentials_are_told_as_the_origin_tells_them(namespace):

@@ -56,7 +56,7 @@ def test_an_object_that_is_gone_or_another_is_an_error_with_its_key_and_the_othe
     namespace.apply(jobs.training_job("late", ["--hold", "0:0"], script="read_keys.py", dataset_name="odd", cache=FULL))
     pod = namespace.pod("late")["metadata"]["name"]
     namespace.wait_hold(pod, "0:0")
-    namespace.wait_granted([pod], lambda size: True)
+    namespace.wait_granted([pod], lambda size: size > 0)
     bucket.remove("0/03.bin")
     bucket.put({"0/07.bin": text("same size", 3000), "0/11.bin": text("other size", 3001)})
     namespace.go(pod, "0:0")

@@ -2,7 +2,7 @@
 
 from harness import jobs, origin as origins
 from harness.jobs import FULL
-from harness.kube import condition, wait_until
+from harness.kube import wait_until
 
 
 def gets_per_epoch(origin, epochs):
@@ -52,6 +52,16 @@ def bytes_on_the_node(namespace):
     assert status["cachedSamples"] == origins.SAMPLES
     namespace.delete_job("measure")
     return int(status["cachedBytes"])
+
+
+def test_what_a_job_did_last_is_in_the_status_after_its_end(namespace):
+    namespace.apply(jobs.dataset())
+    namespace.start("short", ["--epochs", 1], cache=FULL)  # the sidecar ends with the trainer, between two reports
+    namespace.wait_complete("short")
+    wait_until("the Dataset to tell all that is cached",
+               lambda: namespace.dataset_status().get("cachedSamples") == origins.SAMPLES, 120)
+    wait_until("the job to tell all that was read", lambda: (
+        namespace.job("short")["status"].get("progress", {}).get("samplesRead") == origins.SAMPLES), 120)
 
 
 def test_a_second_job_on_the_same_dataset_starts_warm(namespace, origin):

@@ -12,60 +12,95 @@ from test_c_faults import on_node
 
 PLACE = "/var/lib/stoker-small"
 MIB = 1 << 20
-ROUNDS = 40  # at most; the sidecar tries the disk again after a while
+DISK = 700 * MIB  # 15 % stay free, 384 MiB are for samples that pass through: room for what the test keeps
+ROUNDS = 200  # at most; the sidecar tries the disk again after a while
 
 
 @pytest.fixture
 def small_disk(kube, namespace):
-    """A pool on a disk of 64 MiB, on the node where the namespace's jobs are."""
+    """A pool on a small disk of its own, on the node where the namespace's jobs are."""
     number = namespace.home.rsplit("-", 1)[-1]
-    subprocess.run([CLUSTER, "disk", number, "64m", PLACE], check=True, timeout=300)
+    subprocess.run([CLUSTER, "disk", number, str(DISK), PLACE], check=True, timeout=300)
     kube.apply(jobs.pool("1Gi", name="small", path=PLACE))
-    yield PLACE
+    yield SmallDisk(kube, namespace.home)
     kube.delete("cachepool", "small")
     subprocess.run([CLUSTER, "heal"], check=True, timeout=300)
 
 
-def one_more_round(namespace, pod, number):
-    """Lets the trainer read everything once more; what it got, by id."""
-    namespace.go(pod, f"{number}:0")
-    namespace.wait_hold(pod, f"{number + 1}:0")
-    return {line["id"]: line.get("sha256") for line in namespace.lines(pod)
-            if line["event"] == "sample" and line["round"] == number}
+class SmallDisk:
+    def __init__(self, kube, node):
+        self.kube = kube
+        self.node = node
+
+    def leave(self, size):
+        """Fills the disk with somebody else's bytes, up to so many."""
+        on_node(self.kube, self.node, f"rm -f {PLACE}/filler; head -c $(( $(stat -f -c '%a * %S' {PLACE}) - {size} )) "
+                                      f"/dev/zero >{PLACE}/filler")
+
+    def free(self):
+        on_node(self.kube, self.node, f"rm {PLACE}/filler")
+
+
+class Reader:
+    """A job that reads all objects in each of its rounds, and how it fares."""
+
+    def __init__(self, namespace, pod, expected):
+        self.namespace = namespace
+        self.pod = pod
+        self.expected = expected
+        self.round = 0
+
+    def read(self):
+        """Lets it read everything once more; every byte must be right."""
+        self.namespace.go(self.pod, f"{self.round}:0")
+        self.namespace.wait_hold(self.pod, f"{self.round + 1}:0")
+        got = {line["id"]: line.get("sha256") for line in self.namespace.lines(self.pod)
+               if line["event"] == "sample" and line["round"] == self.round}
+        assert got == self.expected
+        self.round += 1
+
+    def resident(self):
+        return self.namespace.sidecar(self.pod)["leader"]["residentSamples"]
+
+    def wait_said(self, full):
+        """Until the job's condition says that a node keeps nothing new, or no longer says it."""
+        def said():
+            found = condition(self.namespace.job("full"), "CacheAllocated")
+            return found if ("keeps nothing new" in found.get("message", "")) == full else None
+        return wait_until(f"the job to tell of the full disk: {full}", said, 600)
 
 
 @pytest.mark.own_cluster
-def test_a_full_disk_costs_hits_and_nothing_else(namespace, bucket, kube, small_disk):
+def test_a_full_disk_costs_hits_and_nothing_else(namespace, bucket, origin, small_disk):
     objects = {f"0/{number:02}.bin": random.Random(number).randbytes(MIB) for number in range(20)}
-    expected = {number: hashlib.sha256(body).hexdigest() for number, (_, body) in enumerate(sorted(objects.items()))}
     bucket.put(objects)
     namespace.apply(jobs.dataset("odd", f"s3://{bucket.name}"))
-    holds = [word for number in range(1, ROUNDS + 1) for word in ("--hold", f"{number}:0")]
-    on_node(kube, namespace.home, f"head -c {44 * MIB} /dev/zero >{small_disk}/filler")
-    pod, = namespace.start("full", ["--plan", "--rounds", ROUNDS, *holds], script="read_keys.py", dataset_name="odd",
-                           cache={"mode": "Fixed", "maxBytes": "1Gi", "poolRef": {"name": "small"}})
+    small_disk.leave(150 * MIB)
+    pod, = namespace.start("full", ["--plan", "--rounds", ROUNDS, "--hold-each"], script="read_keys.py",
+                           dataset_name="odd", cache={"mode": "Fixed", "maxBytes": "1Gi", "poolRef": {"name": "small"}})
+    reader = Reader(namespace, pod, {number: hashlib.sha256(body).hexdigest()
+                                     for number, (_, body) in enumerate(sorted(objects.items()))})
+    # There is no room beyond what stays free.
+    reader.read()
+    assert reader.resident() == 0
 
-    # 20 MiB are free and 15 % of the disk must stay so: some samples find room, not all.
-    namespace.wait_hold(pod, "1:0")
-    got = {line["id"]: line.get("sha256") for line in namespace.lines(pod) if line["event"] == "sample"}
-    assert got == expected
-    found = wait_until("the job to say that the disk is full", lambda: (
-        lambda entry: entry if "keeps nothing new" in entry.get("message", "") else None)(
-            condition(namespace.job("full"), "CacheAllocated")), 600)
-    assert found["status"] == "True", "the bytes are granted all the same"
-    assert namespace.sidecar(pod)["leader"]["residentSamples"] < len(objects)
+    # Now there is not even that.
+    small_disk.leave(0)
+    reader.read()
+    assert reader.wait_said(True)["status"] == "True", "the bytes are granted all the same"
 
-    # Now not one byte is left.
-    on_node(kube, namespace.home, f"cat /dev/zero >{small_disk}/filler-2 2>/dev/null; true")
-    assert one_more_round(namespace, pod, 1) == expected
+    small_disk.free()
 
-    on_node(kube, namespace.home, f"rm {small_disk}/filler {small_disk}/filler-2")
-    for number in range(2, ROUNDS):
-        assert one_more_round(namespace, pod, number) == expected
-        if namespace.sidecar(pod)["leader"]["residentSamples"] == len(objects):
-            break
+    def all_kept():
+        reader.read()
+        return reader.resident() == len(objects)
+    wait_until("the sidecar to try the disk again", all_kept, 600, 2)
     assert namespace.settled_dataset(pod, name="odd")["cachedSamples"] == len(objects)
-    wait_until("the job to say that it keeps samples again", lambda: "keeps nothing new" not in condition(
-        namespace.job("full"), "CacheAllocated")["message"], 600)
-    namespace.go(pod, *[f"{number}:0" for number in range(1, ROUNDS + 1)])
+    reader.wait_said(False)
+
+    small_disk.leave(0)
+    mark = origin.mark()
+    reader.read()
+    assert origin.since(mark).gets == 0, "what is there is served from a full disk, too"
+    namespace.go(pod, *[f"{number}:0" for number in range(reader.round, ROUNDS + 1)])
     namespace.wait_complete("full")

@@ -5,11 +5,11 @@ import threading
 
 import pytest
 
-from harness import jobs, origin as origins
+from harness import jobs
+from harness.installation import SYSTEM
 from harness.jobs import FULL
 from harness.kube import CLUSTER, KubeError, condition, wait_until
 
-SYSTEM = "stoker-system"
 OPERATORS = "app.kubernetes.io/component=operator"
 SLOW = ["--epochs", 3, "--step-ms", 30]
 AWAY_SECONDS = 60

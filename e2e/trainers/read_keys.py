@@ -15,9 +15,9 @@ def emit(event, **fields):
     print(json.dumps({"event": event, "ms": int(time.time() * 1000), **fields}), flush=True)
 
 
-def hold(places, place):
+def hold(options, place):
     """Waits here for leave, if the test asked for it; as in read_epochs.py."""
-    if place not in places:
+    if place not in options.hold and not options.hold_each:
         return
     emit("hold", at=place)
     while not os.path.exists(f"/tmp/go-{place}"):
@@ -37,18 +37,19 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--hold", metavar="ROUND:0", action="append", default=[], help="wait here for a file")
+    parser.add_argument("--hold-each", action="store_true", help="before every round, and after the last one")
     parser.add_argument("--skip", metavar="ID", type=int, action="append", default=[], help="do not read this one")
     parser.add_argument("--plan", action="store_true", help="hand each round over as a plan, so that it is prefetched")
     options = parser.parse_args()
     with stoker.open("train") as samples:
         emit("start", samples=len(samples))
         for round_number in range(options.rounds):
-            hold(options.hold, f"{round_number}:0")
+            hold(options, f"{round_number}:0")
             if options.plan:
                 samples.set_plan(round_number, list(range(len(samples))))
             for number in sorted(set(range(len(samples))) - set(options.skip)):
                 emit("sample", round=round_number, id=number, **read(samples, number))
-        hold(options.hold, f"{options.rounds}:0")
+        hold(options, f"{options.rounds}:0")
         emit("end", stats=samples.stats())
 
 
