@@ -10,7 +10,7 @@
 #include "common/base/bytes.h"
 #include "operator/api/job_manifest.h"
 #include "operator/api/training_job.h"
-#include "operator/core/plan_grants.h"
+#include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/resolve.h"
 
 // From a TrainingJob to the Job and the Service that it becomes. Pure: equal inputs, equal

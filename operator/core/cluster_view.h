@@ -12,7 +12,7 @@
 #include "operator/api/pod.h"
 #include "operator/api/training_job.h"
 #include "operator/core/moment.h"
-#include "operator/core/plan_grants.h"
+#include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/resolve.h"
 
 // From objects and reports to what the planner of grants looks at. Pure; the order of the lists
@@ -58,7 +58,7 @@ std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas);
 // remembers of nodes that still exist.
 std::vector<Holding> find_holdings(const ClusterView& cluster, const Moment& now);
 
-// The whole input of plan_grants().
+// The whole input of plan_allocation().
 AllocationView view_allocation(const ClusterView& cluster, const Moment& now);
 
 }  // namespace stoker::control

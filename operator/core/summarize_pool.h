@@ -7,7 +7,7 @@
 #include "operator/api/cache_quota.h"
 #include "operator/api/node.h"
 #include "operator/core/moment.h"
-#include "operator/core/plan_grants.h"
+#include "operator/core/allocation/plan_allocation.h"
 
 namespace stoker::control {
 

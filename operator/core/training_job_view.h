@@ -10,7 +10,7 @@
 #include "operator/api/pod.h"
 #include "operator/api/training_job.h"
 #include "operator/core/build_job.h"
-#include "operator/core/plan_grants.h"
+#include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/resolve.h"
 
 namespace stoker::control {

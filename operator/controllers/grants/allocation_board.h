@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/base/guarded.h"
-#include "operator/core/plan_grants.h"
+#include "operator/core/allocation/plan_allocation.h"
 
 namespace stoker::control {
 

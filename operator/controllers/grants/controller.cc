@@ -82,7 +82,7 @@ Result<Reconciled> GrantsController::reconcile() {
         gather_cluster(cache_, registry_, before->plan.grants, grant_seconds_);
     const AllocationView view = view_allocation(cluster, {now, clock_.wall_now()});
     Allocation after;
-    after.plan = plan_grants(view);
+    after.plan = plan_allocation(view);
     after.holdings = view.holdings;
     after.granted = granted_by_pool(cluster, after.plan.grants);
     after.sampled_at = newest_report(cluster.reports);

@@ -88,7 +88,7 @@ TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
         << "what the dataset takes on a node, not at its origin";
     EXPECT_EQ(demand.max_bytes, gib(6));
     EXPECT_EQ(view.valid_seconds, 45U);
-    const AllocationPlan plan = plan_grants(view);
+    const AllocationPlan plan = plan_allocation(view);
     EXPECT_EQ(plan.jobs.at(0).granted, gib(6));
     EXPECT_EQ(plan.granted_in_pool.at("nvme"), gib(6));
 }

@@ -1,4 +1,4 @@
-#include "operator/core/plan_grants.h"
+#include "operator/core/allocation/plan_allocation.h"
 
 #include <chrono>
 #include <string>
@@ -51,9 +51,9 @@ const JobAllocation& allocation(const AllocationPlan& plan, const std::string& n
     throw std::runtime_error("no allocation for " + name);
 }
 
-TEST(PlanGrants, GivesAnAutoJobItsWholeDatasetOnEachOfItsNodes) {
+TEST(PlanAllocation, GivesAnAutoJobItsWholeDatasetOnEachOfItsNodes) {
     const AllocationPlan plan =
-        plan_grants(view(gib(10), {demand(1, {"n1", "n2"}, {dataset("d", gib(3))})}));
+        plan_allocation(view(gib(10), {demand(1, {"n1", "n2"}, {dataset("d", gib(3))})}));
     EXPECT_EQ(granted(plan, "n1", "d"), gib(3));
     EXPECT_EQ(granted(plan, "n2", "d"), gib(3));
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kGranted);
@@ -62,39 +62,39 @@ TEST(PlanGrants, GivesAnAutoJobItsWholeDatasetOnEachOfItsNodes) {
     EXPECT_EQ(plan.grants.at(0).valid_seconds, 60U);
 }
 
-TEST(PlanGrants, DividesMaxBytesOverTheNodes) {
+TEST(PlanAllocation, DividesMaxBytesOverTheNodes) {
     Demand job = demand(1, {"n1", "n2"}, {dataset("d", gib(3))});
     job.max_bytes = gib(4);
-    const AllocationPlan plan = plan_grants(view(gib(10), {job}));
+    const AllocationPlan plan = plan_allocation(view(gib(10), {job}));
     EXPECT_EQ(granted(plan, "n1", "d"), gib(2));
     EXPECT_EQ(allocation(plan, "job1").wanted, gib(4));
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kGranted);
 }
 
-TEST(PlanGrants, GivesAFixedJobExactlyWhatItAsksForWhateverTheDatasetHas) {
+TEST(PlanAllocation, GivesAFixedJobExactlyWhatItAsksForWhateverTheDatasetHas) {
     Demand job = demand(1, {"n1"}, {dataset("big", gib(9)), dataset("small", gib(1))});
     job.mode = CacheMode::kFixed;
     job.max_bytes = gib(6);
-    const AllocationPlan six = plan_grants(view(gib(100), {job}));
+    const AllocationPlan six = plan_allocation(view(gib(100), {job}));
     EXPECT_EQ(granted(six, "n1", "big"), gib(5));
     EXPECT_EQ(granted(six, "n1", "small"), gib(1));
     job.max_bytes = gib(14);
-    EXPECT_EQ(allocation(plan_grants(view(gib(100), {job})), "job1").granted, gib(14));
+    EXPECT_EQ(allocation(plan_allocation(view(gib(100), {job})), "job1").granted, gib(14));
     job.datasets = {dataset("unknown", std::nullopt)};
-    const AllocationPlan unknown = plan_grants(view(gib(100), {job}));
+    const AllocationPlan unknown = plan_allocation(view(gib(100), {job}));
     EXPECT_EQ(granted(unknown, "n1", "unknown"), gib(14));
     EXPECT_EQ(allocation(unknown, "job1").reason, AllocationReason::kGranted);
 }
 
-TEST(PlanGrants, WaitsForTheSizeOfADatasetInModeAuto) {
+TEST(PlanAllocation, WaitsForTheSizeOfADatasetInModeAuto) {
     const AllocationPlan plan =
-        plan_grants(view(gib(10), {demand(1, {"n1"}, {dataset("d", std::nullopt)})}));
+        plan_allocation(view(gib(10), {demand(1, {"n1"}, {dataset("d", std::nullopt)})}));
     EXPECT_EQ(granted(plan, "n1", "d"), Bytes::zero());
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kProfiling);
 }
 
-TEST(PlanGrants, SaysWhenNoPodIsOnANodeOfThePool) {
-    const AllocationPlan plan = plan_grants(view(
+TEST(PlanAllocation, SaysWhenNoPodIsOnANodeOfThePool) {
+    const AllocationPlan plan = plan_allocation(view(
         gib(10),
         {demand(1, {}, {dataset("d", gib(1))}), demand(2, {"elsewhere"}, {dataset("e", gib(1))})}));
     EXPECT_TRUE(plan.grants.empty());
@@ -102,10 +102,10 @@ TEST(PlanGrants, SaysWhenNoPodIsOnANodeOfThePool) {
     EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kWaitingForPods);
 }
 
-TEST(PlanGrants, CapsAtTheQuotaInEqualPartsAndNamesIt) {
+TEST(PlanAllocation, CapsAtTheQuotaInEqualPartsAndNamesIt) {
     AllocationView v = view(gib(10), {demand(1, {"n1", "n2"}, {dataset("d", gib(3))})});
     v.quotas = {{"a", kPool, gib(4)}};
-    const AllocationPlan plan = plan_grants(v);
+    const AllocationPlan plan = plan_allocation(v);
     EXPECT_EQ(granted(plan, "n1", "d"), gib(2));
     EXPECT_EQ(granted(plan, "n2", "d"), gib(2));
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kQuotaExhausted);
@@ -115,40 +115,57 @@ TEST(PlanGrants, CapsAtTheQuotaInEqualPartsAndNamesIt) {
         "given out.");
 }
 
-TEST(PlanGrants, DoesNotCountAQuotaOfAnotherPoolOrNamespace) {
+TEST(PlanAllocation, DoesNotCountAQuotaOfAnotherPoolOrNamespace) {
     AllocationView v = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(3))})});
     v.quotas = {{"a", "other", Bytes::zero()}, {"b", kPool, Bytes::zero()}};
-    EXPECT_EQ(granted(plan_grants(v), "n1", "d"), gib(3));
+    EXPECT_EQ(granted(plan_allocation(v), "n1", "d"), gib(3));
 }
 
-TEST(PlanGrants, ServesTheOlderJobFirstWhenANodeIsFull) {
-    const AllocationPlan plan = plan_grants(view(
+TEST(PlanAllocation, DividesANodeEvenlyWhileNobodyKnowsWhatTheBytesAreWorth) {
+    const AllocationPlan plan = plan_allocation(view(
         gib(4),
         {demand(2, {"n1"}, {dataset("young", gib(3))}),
          demand(1, {"n1"}, {dataset("old", gib(3))})}));
+    EXPECT_EQ(granted(plan, "n1", "old"), gib(2));
+    EXPECT_EQ(granted(plan, "n1", "young"), gib(2));
+    EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kProfiling);
+    EXPECT_EQ(
+        allocation(plan, "job2").message,
+        "2Gi of 3Gi granted: an even share until it is known how fast the job reads.");
+}
+
+TEST(PlanAllocation, ServesTheOlderJobsMinimumFirstWhenANodeIsFull) {
+    Demand young = demand(2, {"n1"}, {dataset("young", gib(3))});
+    Demand old = demand(1, {"n1"}, {dataset("old", gib(3))});
+    young.min_bytes = gib(3);
+    old.min_bytes = gib(3);
+    AllocationPlan plan = plan_allocation(view(gib(4), {young, old}));
     EXPECT_EQ(granted(plan, "n1", "old"), gib(3));
     EXPECT_EQ(granted(plan, "n1", "young"), gib(1));
     EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kPoolFull);
     EXPECT_EQ(
         allocation(plan, "job2").message,
         "1Gi of 3Gi granted: the job's nodes have no more room in pool nvme.");
+    young.priority = 1;
+    plan = plan_allocation(view(gib(4), {young, old}));
+    EXPECT_EQ(granted(plan, "n1", "young"), gib(3));
 }
 
-TEST(PlanGrants, GivesMinimumsBeforeWishes) {
+TEST(PlanAllocation, GivesMinimumsBeforeWishes) {
     Demand young = demand(2, {"n1"}, {dataset("young", gib(3))});
     young.min_bytes = gib(2);
     const AllocationPlan plan =
-        plan_grants(view(gib(4), {demand(1, {"n1"}, {dataset("old", gib(3))}), young}));
+        plan_allocation(view(gib(4), {demand(1, {"n1"}, {dataset("old", gib(3))}), young}));
     EXPECT_EQ(granted(plan, "n1", "young"), gib(2));
     EXPECT_EQ(granted(plan, "n1", "old"), gib(2));
 }
 
-TEST(PlanGrants, GrantsASharedDatasetOnceAndChargesItsUsersEvenly) {
+TEST(PlanAllocation, GrantsASharedDatasetOnceAndChargesItsUsersEvenly) {
     Demand second = demand(2, {"n1"}, {dataset("d", gib(4))});
     second.max_bytes = gib(1);
     AllocationView v = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(4))}), second});
     v.quotas = {{"a", kPool, gib(4)}};
-    const AllocationPlan plan = plan_grants(v);
+    const AllocationPlan plan = plan_allocation(v);
     EXPECT_EQ(granted(plan, "n1", "d"), gib(4));
     EXPECT_EQ(plan.grants.size(), 1U);
     EXPECT_EQ(plan.charges.at(0).charged, gib(2));
@@ -157,50 +174,50 @@ TEST(PlanGrants, GrantsASharedDatasetOnceAndChargesItsUsersEvenly) {
     EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kGranted);
 }
 
-TEST(PlanGrants, CountsADatasetUnderTwoNamesOnce) {
-    const AllocationPlan plan = plan_grants(
+TEST(PlanAllocation, CountsADatasetUnderTwoNamesOnce) {
+    const AllocationPlan plan = plan_allocation(
         view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(4)), dataset("d", gib(4))})}));
     EXPECT_EQ(granted(plan, "n1", "d"), gib(4));
     EXPECT_EQ(allocation(plan, "job1").granted, gib(4));
 }
 
-TEST(PlanGrants, KeepsItsHandsOffWhatIdleDatasetsHoldOnTheNode) {
+TEST(PlanAllocation, KeepsItsHandsOffWhatIdleDatasetsHoldOnTheNode) {
     AllocationView v = view(gib(4), {demand(1, {"n1"}, {dataset("d", gib(3))})});
     v.holdings = {{kPool, "n1", "idle", gib(2), Bytes::zero()}};
-    const AllocationPlan plan = plan_grants(v);
+    const AllocationPlan plan = plan_allocation(v);
     EXPECT_EQ(granted(plan, "n1", "d"), gib(2));
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kPoolFull);
 }
 
-TEST(PlanGrants, LetsADatasetShrinkBeforeAnotherGrows) {
+TEST(PlanAllocation, LetsADatasetShrinkBeforeAnotherGrows) {
     Demand old = demand(1, {"n1"}, {dataset("old", gib(4))});
     old.max_bytes = gib(1);
     AllocationView v = view(gib(4), {old, demand(2, {"n1"}, {dataset("young", gib(4))})});
     v.holdings = {{kPool, "n1", "old", gib(4), gib(4)}};
-    const AllocationPlan first = plan_grants(v);
+    const AllocationPlan first = plan_allocation(v);
     EXPECT_EQ(granted(first, "n1", "old"), gib(1));
     EXPECT_EQ(granted(first, "n1", "young"), Bytes::zero());
     v.holdings = {{kPool, "n1", "old", gib(1), gib(1)}};
-    EXPECT_EQ(granted(plan_grants(v), "n1", "young"), gib(3));
+    EXPECT_EQ(granted(plan_allocation(v), "n1", "young"), gib(3));
 }
 
-TEST(PlanGrants, HoldsAndDrainsByStopPolicy) {
+TEST(PlanAllocation, HoldsAndDrainsByStopPolicy) {
     AllocationView v = view(
         gib(10),
         {demand(1, {"n1"}, {dataset("d", gib(4))}), demand(2, {"n1"}, {dataset("e", gib(4))})});
     v.holdings = {{kPool, "n1", "d", gib(1), gib(2)}};
     v.pools = {{kPool, StopPolicy::kHold}};
-    const AllocationPlan held = plan_grants(v);
+    const AllocationPlan held = plan_allocation(v);
     EXPECT_EQ(granted(held, "n1", "d"), gib(2));
     EXPECT_EQ(granted(held, "n1", "e"), Bytes::zero());
     EXPECT_EQ(allocation(held, "job1").reason, AllocationReason::kStopped);
     v.pools.clear();
     v.quotas = {{"a", kPool, gib(100), StopPolicy::kHoldAndDrain}};
-    EXPECT_EQ(granted(plan_grants(v), "n1", "d"), Bytes::zero());
+    EXPECT_EQ(granted(plan_allocation(v), "n1", "d"), Bytes::zero());
 }
 
-TEST(PlanGrants, PlansNothingForNothing) {
-    EXPECT_EQ(plan_grants({}), AllocationPlan{});
+TEST(PlanAllocation, PlansNothingForNothing) {
+    EXPECT_EQ(plan_allocation({}), AllocationPlan{});
 }
 
 }  // namespace

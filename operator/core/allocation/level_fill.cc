@@ -1,4 +1,4 @@
-#include "operator/core/level_fill.h"
+#include "operator/core/allocation/level_fill.h"
 
 #include <algorithm>
 #include <numeric>

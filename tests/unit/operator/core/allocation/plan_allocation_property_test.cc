@@ -1,4 +1,4 @@
-// Properties of plan_grants() over random clusters.
+// Properties of plan_allocation() over random clusters.
 
 #include <algorithm>
 #include <chrono>
@@ -10,7 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
-#include "operator/core/plan_grants.h"
+#include "operator/core/allocation/plan_allocation.h"
 #include "tests/unit/operator/core/test_seed.h"
 
 namespace stoker::control {
@@ -146,9 +146,9 @@ void for_random_worlds(Check check) {
     }
 }
 
-TEST(PlanGrantsProperty, TheOrderOfTheInputsDoesNotMatter) {
+TEST(PlanAllocationProperty, TheOrderOfTheInputsDoesNotMatter) {
     for_random_worlds([](World& world) {
-        const AllocationPlan plan = plan_grants(world.view);
+        const AllocationPlan plan = plan_allocation(world.view);
         AllocationView mixed = world.view;
         shuffle(mixed.nodes, world.prng);
         shuffle(mixed.pools, world.prng);
@@ -158,14 +158,14 @@ TEST(PlanGrantsProperty, TheOrderOfTheInputsDoesNotMatter) {
         for (Demand& demand : mixed.demands) {
             shuffle(demand.nodes, world.prng);
         }
-        EXPECT_EQ(plan_grants(mixed), plan);
+        EXPECT_EQ(plan_allocation(mixed), plan);
     });
 }
 
-TEST(PlanGrantsProperty, NoNodeHoldsMoreThanItsCapacityEvenWhileDatasetsShrink) {
+TEST(PlanAllocationProperty, NoNodeHoldsMoreThanItsCapacityEvenWhileDatasetsShrink) {
     for_random_worlds([](World& world) {
         const AllocationView view = with_one_pool(world.view);
-        const AllocationPlan plan = plan_grants(view);
+        const AllocationPlan plan = plan_allocation(view);
         for (const PoolNode& node : view.nodes) {
             Bytes on_disk{};   // now
             Bytes worst{};     // when everybody has grown and nobody has shrunk yet
@@ -197,10 +197,10 @@ TEST(PlanGrantsProperty, NoNodeHoldsMoreThanItsCapacityEvenWhileDatasetsShrink) 
     });
 }
 
-TEST(PlanGrantsProperty, NoNamespaceIsGrantedMoreThanItsQuota) {
+TEST(PlanAllocationProperty, NoNamespaceIsGrantedMoreThanItsQuota) {
     for_random_worlds([](World& world) {
         const AllocationView view = with_one_pool(world.view);
-        const AllocationPlan plan = plan_grants(view);
+        const AllocationPlan plan = plan_allocation(view);
         for (const QuotaView& quota : view.quotas) {
             Bytes granted{};
             Bytes on_disk{};  // now
@@ -227,17 +227,18 @@ TEST(PlanGrantsProperty, NoNamespaceIsGrantedMoreThanItsQuota) {
     });
 }
 
-TEST(PlanGrantsProperty, NobodyGetsMoreThanTheyWant) {
+TEST(PlanAllocationProperty, NobodyGetsMoreThanTheyWant) {
     for_random_worlds([](World& world) {
-        const AllocationPlan plan = plan_grants(world.view);
+        const AllocationPlan plan = plan_allocation(world.view);
         for (const JobAllocation& job : plan.jobs) {
             EXPECT_LE(job.granted, job.wanted);
-            EXPECT_EQ(
-                job.reason == AllocationReason::kGranted ||
-                    job.reason == AllocationReason::kProfiling ||
-                    job.reason == AllocationReason::kWaitingForPods,
-                job.granted == job.wanted)
-                << to_string(job.reason) << " " << job.message;
+            if (job.reason == AllocationReason::kGranted ||
+                job.reason == AllocationReason::kBorrowed ||
+                job.reason == AllocationReason::kWaitingForPods) {
+                EXPECT_EQ(job.granted, job.wanted) << job.message;
+            } else if (job.reason != AllocationReason::kProfiling) {
+                EXPECT_LT(job.granted, job.wanted) << job.message;
+            }
         }
         for (const AgentGrant& grant : plan.grants) {
             Bytes most{};
@@ -259,12 +260,12 @@ TEST(PlanGrantsProperty, NobodyGetsMoreThanTheyWant) {
     });
 }
 
-TEST(PlanGrantsProperty, APlanThatWasCarriedOutIsAFixpoint) {
+TEST(PlanAllocationProperty, APlanThatWasCarriedOutIsAFixpoint) {
     for_random_worlds([](World& world) {
         AllocationView view = with_one_pool(world.view);
         ASSERT_TRUE(has_one_pool(view));
         // Carry plans out until nothing changes: datasets shrink to their grants, then others grow.
-        AllocationPlan plan = plan_grants(view);
+        AllocationPlan plan = plan_allocation(view);
         for (int step = 0; step < 10; ++step) {
             for (const AgentGrant& grant : plan.grants) {
                 std::erase_if(view.holdings, [&](const Holding& holding) {
@@ -277,7 +278,7 @@ TEST(PlanGrantsProperty, APlanThatWasCarriedOutIsAFixpoint) {
                      grant.resident_bytes,
                      grant.resident_bytes});
             }
-            const AllocationPlan next = plan_grants(view);
+            const AllocationPlan next = plan_allocation(view);
             if (next == plan) {
                 return;
             }
@@ -287,13 +288,13 @@ TEST(PlanGrantsProperty, APlanThatWasCarriedOutIsAFixpoint) {
     });
 }
 
-TEST(PlanGrantsProperty, NothingIsLeftOverThatSomebodyCouldUse) {
+TEST(PlanAllocationProperty, NothingIsLeftOverThatSomebodyCouldUse) {
     for_random_worlds([](World& world) {
         AllocationView view = with_one_pool(world.view);
         view.holdings.clear();
         view.pools.clear();
         view.quotas.clear();
-        const AllocationPlan plan = plan_grants(view);
+        const AllocationPlan plan = plan_allocation(view);
         for (const PoolNode& node : view.nodes) {
             Bytes left = node.capacity;
             for (const AgentGrant& grant : plan.grants) {

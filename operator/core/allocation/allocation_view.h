@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "operator/api/choices.h"
+#include "operator/api/meta.h"
+
+// What plan_allocation() looks at: the whole cluster's cache as plain values. The order of the
+// lists never matters. Numbers from outside may be anything: what is not a number, negative or
+// absurd counts as not known.
+namespace stoker::control {
+
+// What the bytes of a pool are given out for.
+enum class Objective : std::uint8_t {
+    kThroughput,  // most origin traffic saved for jobs that wait for it
+    kMaxMin,      // the slowest job as fast as can be, then the next; then as kThroughput
+    kCost,        // least money for requests and bytes at the origin, whoever waits
+    kEven,        // the baseline to compare with: everybody the same, whatever it is worth
+};
+
+// A node of a pool. A node may be in several pools, with a volume in each.
+struct PoolNode {
+    std::string pool;
+    std::string node;
+    Bytes capacity{};
+
+    bool operator==(const PoolNode&) const = default;
+};
+
+// How a pool gives out its bytes. A pool that is not listed has the defaults.
+struct PoolView {
+    std::string pool;
+    StopPolicy stop = StopPolicy::kNone;
+    Objective objective = Objective::kThroughput;
+    double origin_bytes_per_second = 0;  // what the origins give to all jobs together; 0: not known
+    double price_per_gib = 0;            // money, for Objective::kCost
+    double price_per_request = 0;        // money, for Objective::kCost
+
+    bool operator==(const PoolView&) const = default;
+};
+
+// The quota of a namespace in a pool; at most one for each pair. A pair without one is limited by
+// the pool alone and neither borrows nor lends. The words are Kueue's.
+struct QuotaView {
+    std::string ns;
+    std::string pool;
+    Bytes nominal{};
+    StopPolicy stop = StopPolicy::kNone;
+    Bytes borrowing{};                 // bytes beyond nominal while others do not use theirs
+    Bytes lending{};                   // bytes of nominal that others may use meanwhile
+    double weight = 1;                 // of the namespace's jobs where borrowed bytes are divided
+    std::uint32_t grace_seconds = 30;  // that a borrower has to give bytes back
+
+    bool operator==(const QuotaView&) const = default;
+};
+
+enum class AccessKind : std::uint8_t {
+    kExact,       // every sample once per epoch, the trainer's order
+    kWindowed,    // every sample once per epoch, our order: jobs share fetches
+    kImportance,  // kept with probability percentile^beta
+    kMeasured,    // a rank sketch from the sidecars
+};
+
+// How a job reads a dataset: makes its miss curve.
+struct AccessPattern {
+    AccessKind kind = AccessKind::kExact;
+    double beta = 1;            // kImportance
+    std::vector<float> sketch;  // kMeasured: as MissCurve::measured()
+
+    bool operator==(const AccessPattern&) const = default;
+};
+
+struct DemandDataset {
+    std::string name;            // under spec.datasets
+    std::string uid;             // names the node directory
+    std::optional<Bytes> total;  // none until the origin is listed
+    AccessPattern access{};
+    double sample_bytes = 0;  // mean; 0: not known
+
+    bool operator==(const DemandDataset&) const = default;
+};
+
+// What was measured of a job, over all its nodes.
+struct JobRates {
+    double ingest = 0;      // f*, bytes/s that it would read if data were never late
+    double origin = 0;      // bytes/s that the origin gives it; 0: not known
+    double confidence = 1;  // 0..1
+    bool compute_bound = false;
+
+    bool operator==(const JobRates&) const = default;
+};
+
+// What one running job asks for.
+struct Demand {
+    ObjectKey job;
+    WallTime created_at{};
+    std::string pool;
+    CacheMode mode = CacheMode::kAuto;  // kAuto or kFixed
+    std::optional<Bytes> max_bytes;     // over all nodes
+    Bytes min_bytes{};                  // over all nodes
+    std::vector<DemandDataset> datasets;
+    std::vector<std::string> nodes;   // where its pods are; each once
+    std::optional<JobRates> rates{};  // none: being profiled
+    double weight = 1;
+    std::int32_t priority = 0;                    // higher first, where minimums do not all fit
+    std::optional<double> last_epoch_progress{};  // 0..1 in the last epoch
+
+    bool operator==(const Demand&) const = default;
+};
+
+// Bytes on a node: of a dataset that a job uses, or of one that nobody uses now but that still
+// takes its place.
+struct Holding {
+    std::string pool;
+    std::string node;
+    std::string dataset_uid;
+    Bytes resident{};
+    Bytes granted{};      // the last grant, for StopPolicy::kHold and against needless moves
+    Bytes outstanding{};  // the most that its sidecar may believe to be granted now
+    std::string ns{};     // the dataset's; empty: idle bytes are charged to nobody
+
+    bool operator==(const Holding&) const = default;
+};
+
+struct AllocationView {
+    std::vector<PoolNode> nodes;
+    std::vector<PoolView> pools;
+    std::vector<QuotaView> quotas;
+    std::vector<Demand> demands;
+    std::vector<Holding> holdings;
+    std::uint32_t valid_seconds = 60;
+    Bytes step{1};             // bytes move in steps of a segment where a curve is not linear
+    double hysteresis = 1.05;  // bytes move only for a gain of this factor
+    // False: grants of another operator may still be in force, so nobody grows beyond what is
+    // there.
+    bool settled = true;
+};
+
+}  // namespace stoker::control

@@ -1,0 +1,413 @@
+#include "operator/core/allocation/claim_table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "operator/core/allocation/level_fill.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr double kRateMax = 1e15;  // bytes/s; more is a mistake of whoever says so
+constexpr double kWeightMax = 1e6;
+constexpr int kReleaseSteps = 8;  // in which the last epoch gives bytes back
+
+std::optional<double> clean_rate(double rate) {
+    return std::isfinite(rate) && rate > 0 && rate <= kRateMax ? std::optional(rate) : std::nullopt;
+}
+
+double clean_weight(double weight) {
+    return std::isnan(weight) ? 1 : std::clamp(weight, 0.0, kWeightMax);
+}
+
+Bytes sum(const std::vector<Bytes>& amounts) {
+    return std::accumulate(amounts.begin(), amounts.end(), Bytes::zero());
+}
+
+// The job's wish for each dataset on each node, from what it may have there in all.
+std::vector<Bytes> wishes(const Demand& demand, Bytes node_budget) {
+    std::vector<Bytes> sizes;
+    for (const DemandDataset& dataset : demand.datasets) {
+        const Bytes unknown = demand.mode == CacheMode::kFixed ? Bytes::unlimited() : Bytes::zero();
+        sizes.push_back(dataset.total.value_or(unknown));
+    }
+    std::vector<Bytes> result = level_fill(sizes, node_budget);
+    if (demand.mode != CacheMode::kFixed) {
+        return result;
+    }
+    // Fixed means exactly so many bytes: what the datasets do not need is spread over them.
+    const std::vector<Bytes> everything(result.size(), Bytes::unlimited());
+    const std::vector<Bytes> rest = level_fill(everything, node_budget - sum(result));
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        result[i] += rest[i];
+    }
+    return result;
+}
+
+MissCurve make_curve(const DemandDataset& dataset) {
+    const Bytes size = dataset.total.value_or(Bytes::zero());
+    switch (dataset.access.kind) {
+        case AccessKind::kImportance:
+            return MissCurve::importance(size, dataset.access.beta);
+        case AccessKind::kMeasured:
+            return MissCurve::measured(size, dataset.access.sketch);
+        default:
+            return MissCurve::exact(size);
+    }
+}
+
+// Of the last epoch only what is still ahead is worth keeping; in a few steps, so that bytes do not
+// trickle.
+Bytes still_ahead(const Demand& demand, Bytes wanted) {
+    const double progress = demand.last_epoch_progress.value_or(0);
+    if (!(progress > 0) || wanted.is_unlimited()) {
+        return wanted;
+    }
+    const auto done =
+        static_cast<std::uint64_t>(std::floor(std::min(progress, 1.0) * kReleaseSteps));
+    const std::uint64_t part = wanted.count() / kReleaseSteps;
+    return wanted - Bytes{part} * done - (done == kReleaseSteps ? wanted : Bytes::zero());
+}
+
+class Builder {
+public:
+    Builder(const AllocationView& view, std::string pool);
+
+    ClaimTable build();
+
+private:
+    void add_nodes();
+    void add_accounts();
+    void add_jobs();
+    PlannedJob make_job(const Demand& demand);
+    void set_rates(PlannedJob& job) const;
+    void guess_rates();
+    void add_claims(std::size_t job_index);
+    void add_user(std::size_t node, const DemandDataset& dataset, ClaimUser user);
+    [[nodiscard]] Bytes wanted_of(const ClaimUser& user) const;
+    void add_holdings();
+    void charge_claims();
+    void limit_claims();
+    [[nodiscard]] StopPolicy stop_policy(const std::string& ns) const;
+
+    const AllocationView& view_;
+    ClaimTable table_;
+    std::map<std::string, std::size_t> node_index_;
+    std::map<std::string, std::uint32_t> account_index_;
+    std::map<std::pair<std::size_t, std::string>, Claim> claims_;  // by node, uid
+};
+
+Builder::Builder(const AllocationView& view, std::string pool)
+    : view_(view) {
+    for (const PoolView& candidate : view.pools) {
+        if (candidate.pool == pool) {
+            table_.pool = candidate;
+        }
+    }
+    table_.pool.pool = std::move(pool);
+    table_.hysteresis =
+        std::isfinite(view.hysteresis) ? std::clamp(view.hysteresis, 1.0, 2.0) : 1.0;
+    table_.step = std::max(view.step, Bytes{1});
+    table_.settled = view.settled;
+}
+
+void Builder::add_nodes() {
+    std::map<std::string, Bytes> capacities;
+    for (const PoolNode& node : view_.nodes) {
+        if (node.pool == table_.pool.pool) {
+            capacities[node.node] = node.capacity;
+        }
+    }
+    for (const auto& [name, capacity] : capacities) {
+        node_index_[name] = table_.nodes.size();
+        table_.nodes.push_back({name, capacity, Bytes::zero(), {}});
+    }
+}
+
+void Builder::add_accounts() {
+    std::map<std::string, QuotaView> quotas;
+    for (const QuotaView& quota : view_.quotas) {
+        if (quota.pool == table_.pool.pool) {
+            quotas[quota.ns] = quota;
+        }
+    }
+    for (auto& [ns, quota] : quotas) {
+        account_index_[ns] = static_cast<std::uint32_t>(table_.accounts.size());
+        quota.weight = clean_weight(quota.weight);
+        table_.accounts.push_back({quota, Bytes::zero()});
+    }
+}
+
+void Builder::set_rates(PlannedJob& job) const {
+    const Demand& demand = *job.demand;
+    const std::optional<double> ingest =
+        demand.rates ? clean_rate(demand.rates->ingest) : std::nullopt;
+    if (!ingest) {
+        return;
+    }
+    job.ingest = *ingest;
+    job.origin = clean_rate(demand.rates->origin).value_or(0);
+    job.knowledge =
+        demand.rates->compute_bound ? JobKnowledge::kComputeBound : JobKnowledge::kDataBound;
+}
+
+PlannedJob Builder::make_job(const Demand& demand) {
+    PlannedJob job;
+    job.demand = &demand;
+    job.weight = clean_weight(demand.weight);
+    if (const auto account = account_index_.find(demand.job.ns); account != account_index_.end()) {
+        job.fair_weight = table_.accounts[account->second].quota.weight;
+    }
+    set_rates(job);
+    std::set<std::size_t> nodes;
+    for (const std::string& node : demand.nodes) {
+        if (const auto found = node_index_.find(node); found != node_index_.end()) {
+            nodes.insert(found->second);
+        }
+    }
+    job.nodes.assign(nodes.begin(), nodes.end());
+    double all = 0;
+    for (const DemandDataset& dataset : demand.datasets) {
+        job.curves.push_back(make_curve(dataset));
+        job.shares.push_back(
+            static_cast<double>(job.curves.back().dataset().count()) *
+            job.curves.back().epoch_volume());
+        all += job.shares.back();
+        job.size_unknown |= demand.mode == CacheMode::kAuto && !dataset.total;
+    }
+    for (double& share : job.shares) {
+        share = all > 0 ? share / all : 0;
+    }
+    return job;
+}
+
+void Builder::add_jobs() {
+    for (const Demand& demand : view_.demands) {
+        if (demand.pool == table_.pool.pool) {
+            table_.jobs.push_back(make_job(demand));
+        }
+    }
+    std::sort(table_.jobs.begin(), table_.jobs.end(), [](const auto& a, const auto& b) {
+        return std::tie(b.demand->priority, a.demand->created_at, a.demand->job) <
+               std::tie(a.demand->priority, b.demand->created_at, b.demand->job);
+    });
+    guess_rates();
+    for (std::size_t i = 0; i < table_.jobs.size(); ++i) {
+        add_claims(i);
+    }
+}
+
+// A job without a profile counts as the typical one, and one that is not sure of its profile as
+// something between.
+void Builder::guess_rates() {
+    std::vector<double> known;
+    for (const PlannedJob& job : table_.jobs) {
+        if (job.knowledge == JobKnowledge::kDataBound) {
+            known.push_back(job.ingest);
+        }
+    }
+    std::sort(known.begin(), known.end());
+    const double typical = known.empty() ? 1 : known[known.size() / 2];
+    for (PlannedJob& job : table_.jobs) {
+        if (job.knowledge == JobKnowledge::kProfiling) {
+            job.ingest = typical;
+            continue;
+        }
+        const double told = job.demand->rates->confidence;
+        const double sure = std::isnan(told) ? 1 : std::clamp(told, 0.0, 1.0);
+        job.ingest = sure * job.ingest + (1 - sure) * (known.empty() ? job.ingest : typical);
+    }
+}
+
+// No more than lets the job run without waiting; a compute-bound one already does.
+Bytes Builder::wanted_of(const ClaimUser& user) const {
+    const PlannedJob& job = table_.jobs[user.job];
+    const Objective objective = table_.pool.objective;
+    if (job.demand->mode == CacheMode::kFixed || objective == Objective::kCost ||
+        objective == Objective::kEven) {
+        return user.wanted;
+    }
+    if (job.knowledge == JobKnowledge::kComputeBound) {
+        return std::min(user.wanted, user.minimum);
+    }
+    return std::min(user.wanted, std::max(enough_for(table_, user), user.minimum));
+}
+
+void Builder::add_claims(std::size_t job_index) {
+    PlannedJob& job = table_.jobs[job_index];
+    const Demand& demand = *job.demand;
+    const std::uint64_t parts = std::max<std::uint64_t>(job.nodes.size(), 1);
+    const auto part = [&](Bytes all) {
+        return all.is_unlimited() ? all : Bytes{all.count() / parts};
+    };
+    const std::vector<Bytes> wished =
+        wishes(demand, part(demand.max_bytes.value_or(Bytes::unlimited())));
+    const std::vector<Bytes> minimum = level_fill(wished, part(demand.min_bytes));
+    for (std::size_t i = 0; i < demand.datasets.size(); ++i) {
+        ClaimUser user;
+        user.job = job_index;
+        user.dataset = i;
+        user.minimum = still_ahead(demand, minimum[i]);
+        user.wanted = still_ahead(demand, wished[i]);
+        user.fixed = demand.mode == CacheMode::kFixed ? user.wanted : Bytes::zero();
+        user.rate = job.ingest * job.shares[i] / static_cast<double>(parts);
+        for (const std::size_t node : job.nodes) {
+            add_user(node, demand.datasets[i], user);
+        }
+    }
+}
+
+// Two names of one dataset in one job are one use.
+void Builder::add_user(std::size_t node, const DemandDataset& dataset, ClaimUser user) {
+    Claim& claim = claims_[{node, dataset.uid}];
+    claim.size = std::max(claim.size, dataset.total.value_or(Bytes::zero()));
+    if (!claim.users.empty() && claim.users.back().job == user.job) {
+        ClaimUser& same = claim.users.back();
+        same.wanted = std::max(same.wanted, user.wanted);
+        same.minimum = std::max(same.minimum, user.minimum);
+        same.fixed = std::max(same.fixed, user.fixed);
+        same.rate += user.rate;
+        return;
+    }
+    claim.users.push_back(user);
+}
+
+StopPolicy Builder::stop_policy(const std::string& ns) const {
+    const auto account = account_index_.find(ns);
+    const StopPolicy quota = account == account_index_.end()
+                                 ? StopPolicy::kNone
+                                 : table_.accounts[account->second].quota.stop;
+    return std::max(table_.pool.stop, quota);
+}
+
+void Builder::add_holdings() {
+    std::map<std::pair<std::size_t, std::string>, IdleHolding> idle;
+    for (const Holding& holding : view_.holdings) {
+        const auto node = node_index_.find(holding.node);
+        if (holding.pool != table_.pool.pool || node == node_index_.end()) {
+            continue;
+        }
+        const auto claim = claims_.find({node->second, holding.dataset_uid});
+        if (claim != claims_.end()) {
+            Claim& it = claim->second;
+            it.resident = std::max(it.resident, holding.resident);
+            it.outstanding = std::max(it.outstanding, holding.outstanding);
+            it.held = std::max(it.held, holding.granted);
+            continue;
+        }
+        IdleHolding& it = idle[{node->second, holding.dataset_uid}];
+        it = {holding.dataset_uid, node->second, holding.ns, it.resident + holding.resident};
+    }
+    for (const auto& entry : idle) {
+        const IdleHolding& holding = entry.second;
+        table_.nodes[holding.node].idle += holding.resident;
+        if (const auto it = account_index_.find(holding.ns); it != account_index_.end()) {
+            table_.accounts[it->second].idle += holding.resident;
+        }
+        table_.idle.push_back(holding);
+    }
+}
+
+void Builder::charge_claims() {
+    for (auto& entry : claims_) {
+        Claim& claim = entry.second;
+        std::set<std::string> namespaces;
+        std::uint64_t windowed = 0;
+        for (const ClaimUser& user : claim.users) {
+            const Demand& demand = *table_.jobs[user.job].demand;
+            namespaces.insert(demand.job.ns);
+            windowed += demand.datasets[user.dataset].access.kind == AccessKind::kWindowed ? 1 : 0;
+        }
+        claim.parts = namespaces.size();
+        for (const std::string& ns : namespaces) {
+            if (const auto it = account_index_.find(ns); it != account_index_.end()) {
+                claim.accounts.push_back(it->second);
+            }
+        }
+        for (ClaimUser& user : claim.users) {
+            const Demand& demand = *table_.jobs[user.job].demand;
+            if (demand.datasets[user.dataset].access.kind == AccessKind::kWindowed) {
+                user.fetched = 1 / static_cast<double>(windowed);
+            }
+        }
+    }
+}
+
+// A stopped user keeps what there is, or nothing.
+void Builder::limit_claims() {
+    for (auto& entry : claims_) {
+        Claim& claim = entry.second;
+        for (ClaimUser& user : claim.users) {
+            PlannedJob& job = table_.jobs[user.job];
+            user.wanted = wanted_of(user);
+            const StopPolicy stop = stop_policy(job.demand->job.ns);
+            if (stop != StopPolicy::kNone) {
+                const Bytes most = stop == StopPolicy::kHold ? claim.held : Bytes::zero();
+                job.stopped |= user.wanted > most;
+                user.most = most;
+                user.minimum = std::min(user.minimum, most);
+                user.fixed = std::min(user.fixed, most);
+            }
+            claim.limit = std::max(claim.limit, std::min(user.wanted, user.most));
+        }
+    }
+}
+
+ClaimTable Builder::build() {
+    add_nodes();
+    add_accounts();
+    add_jobs();
+    add_holdings();
+    charge_claims();
+    limit_claims();
+    for (auto& [key, claim] : claims_) {
+        claim.node = key.first;
+        claim.uid = key.second;
+        const std::size_t index = table_.claims.size();
+        table_.nodes[claim.node].claims.push_back(index);
+        for (const ClaimUser& user : claim.users) {
+            table_.jobs[user.job].claims.push_back(index);
+        }
+        table_.claims.push_back(std::move(claim));
+    }
+    return std::move(table_);
+}
+
+}  // namespace
+
+Bytes enough_for(const ClaimTable& table, const ClaimUser& user) {
+    const PlannedJob& job = table.jobs[user.job];
+    return job.curves[user.dataset].bytes_for(job.origin_share() / user.fetched);
+}
+
+double PlannedJob::origin_share() const {
+    return knowledge == JobKnowledge::kProfiling || ingest <= 0 ? 0
+                                                                : std::min(1.0, origin / ingest);
+}
+
+std::map<std::string, ClaimTable> make_claim_tables(const AllocationView& view) {
+    std::set<std::string> pools;
+    for (const PoolNode& node : view.nodes) {
+        pools.insert(node.pool);
+    }
+    for (const QuotaView& quota : view.quotas) {
+        pools.insert(quota.pool);
+    }
+    for (const Demand& demand : view.demands) {
+        pools.insert(demand.pool);
+    }
+    std::map<std::string, ClaimTable> result;
+    for (const std::string& pool : pools) {
+        result.emplace(pool, Builder{view, pool}.build());
+    }
+    return result;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,153 @@
+#include <algorithm>
+#include <cmath>
+
+#include "operator/core/allocation/claim_table.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr double kHair = 1e-7;  // relative, between the first and the last part of a claim
+constexpr double kBeyondEvenShare = 1e-6;  // of the value, for a job that nothing is known of
+constexpr double kGib = 1024.0 * 1024 * 1024;
+
+double to_double(Bytes bytes) {
+    return static_cast<double>(bytes.count());
+}
+
+double clean_price(double price) {
+    return std::isfinite(price) && price > 0 ? price : 0;
+}
+
+// Money a byte from the origin costs; 1 where nothing has a price.
+double price_of(const PoolView& pool, const DemandDataset& dataset) {
+    const double per_request = clean_price(pool.price_per_request);
+    const double per_gib = clean_price(pool.price_per_gib);
+    const double requests = clean_price(dataset.sample_bytes) > 0 ? 1 / dataset.sample_bytes : 0;
+    const double price = per_gib / kGib + per_request * requests;
+    return price > 0 ? price : 1 / kGib;
+}
+
+class Valuer {
+public:
+    Valuer(const ClaimTable& table, const Claim& claim, const PieceOptions& options)
+        : table_(table),
+          claim_(claim),
+          options_(options),
+          even_share_(even_share(table, claim)) {
+        for (const ClaimUser& user : claim.users) {
+            ends_of_value_.push_back(end_of_value(user));
+        }
+    }
+
+    std::vector<ClaimPiece> pieces() {
+        std::vector<Bytes> ends = breaks();
+        std::vector<ClaimPiece> result;
+        Bytes begin{};
+        for (const Bytes end : ends) {
+            double value = 0;
+            for (std::size_t i = 0; i < claim_.users.size(); ++i) {
+                if (end <= ends_of_value_[i]) {
+                    value += value_of(claim_.users[i], begin, end);
+                }
+            }
+            value *= 1 - kHair * to_double(begin) / to_double(claim_.limit);
+            if (options_.sticky && end < claim_.held + table_.step) {
+                value *= table_.hysteresis;
+            }
+            if (!result.empty()) {
+                value = std::min(value, result.back().value);
+            }
+            result.push_back({end, value});
+            begin = end;
+        }
+        return result;
+    }
+
+private:
+    [[nodiscard]] bool has_value(const PlannedJob& job) const {
+        return table_.pool.objective == Objective::kCost ||
+               job.knowledge != JobKnowledge::kComputeBound;
+    }
+
+    [[nodiscard]] Bytes end_of_value(const ClaimUser& user) const {
+        return table_.pool.objective == Objective::kCost
+                   ? table_.jobs[user.job].curves[user.dataset].dataset()
+                   : enough_for(table_, user);
+    }
+
+    std::vector<Bytes> breaks() const {
+        std::vector<Bytes> ends = ends_of_value_;
+        for (const Bytes end : ends_of_value_) {
+            ends.push_back(end - table_.step);
+        }
+        ends.push_back(claim_.limit);
+        for (const ClaimUser& user : claim_.users) {
+            const PlannedJob& job = table_.jobs[user.job];
+            const std::vector<Bytes> knots =
+                job.curves[user.dataset].knots(options_.chord_count, table_.step);
+            ends.insert(ends.end(), knots.begin(), knots.end());
+            if (job.knowledge == JobKnowledge::kProfiling) {
+                ends.push_back(even_share_);
+            }
+        }
+        ends.push_back(claim_.held);
+        const std::uint64_t parts = std::max<std::uint64_t>(options_.chord_count, 1);
+        const std::uint64_t exact = claim_.limit.count() / parts + 1;
+        const std::uint64_t step = table_.step.count();
+        const Bytes part = Bytes{exact / step + (exact % step == 0 ? 0 : 1)} * step;
+        for (std::uint64_t i = 1; i < parts && part * i < claim_.limit; ++i) {
+            ends.push_back(part * i);
+        }
+        std::sort(ends.begin(), ends.end());
+        ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+        std::erase_if(ends, [&](Bytes end) { return end == Bytes::zero() || end > claim_.limit; });
+        return ends;
+    }
+
+    // Mean over [begin, end), which no break lies in.
+    [[nodiscard]] double value_of(const ClaimUser& user, Bytes begin, Bytes end) const {
+        const PlannedJob& job = table_.jobs[user.job];
+        if (!has_value(job)) {
+            return 0;
+        }
+        const MissCurve& curve = job.curves[user.dataset];
+        // The last byte of those that end the waiting may end it before it is used up.
+        const double least = job.origin_share() / user.fetched;
+        const double missed = table_.pool.objective == Objective::kCost
+                                  ? curve.miss_mass(end)
+                                  : std::max(curve.miss_mass(end), least);
+        const double saved = curve.miss_mass(begin) - missed;
+        double value = job.weight * user.rate * user.fetched * saved / to_double(end - begin);
+        if (options_.fair) {
+            value *= job.fair_weight;
+        }
+        if (table_.pool.objective == Objective::kCost) {
+            value *= price_of(table_.pool, job.demand->datasets[user.dataset]);
+        }
+        if (job.knowledge == JobKnowledge::kProfiling && begin >= even_share_) {
+            value *= kBeyondEvenShare;
+        }
+        return value;
+    }
+
+    const ClaimTable& table_;
+    const Claim& claim_;
+    const PieceOptions& options_;
+    Bytes even_share_;
+    std::vector<Bytes> ends_of_value_;  // one a user
+};
+
+}  // namespace
+
+Bytes even_share(const ClaimTable& table, const Claim& claim) {
+    const PlannedNode& node = table.nodes[claim.node];
+    return Bytes{(node.capacity - node.idle).count() / node.claims.size()};
+}
+
+std::vector<ClaimPiece> value_pieces(
+    const ClaimTable& table, const Claim& claim, const PieceOptions& options) {
+    return Valuer{table, claim, options}.pieces();
+}
+
+}  // namespace stoker::control

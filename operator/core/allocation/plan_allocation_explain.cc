@@ -1,0 +1,386 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "operator/core/allocation/level_fill.h"
+#include "operator/core/allocation/plan_allocation_state.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr double kGib = 1024.0 * 1024 * 1024;
+
+// What keeps a job from having more, over all its claims.
+struct Shortage {
+    bool by_account = false;
+    bool by_node = false;
+    bool by_others = false;       // on a node where others have bytes beyond their minimums
+    bool giving_back = false;     // more is there than is granted
+    bool waits_for_room = false;  // others must give back first
+};
+
+class Explainer {
+public:
+    Explainer(const ClaimTable& table, PoolDecision& decision)
+        : table_(table),
+          decision_(decision),
+          ledger_(table, decision.target, Ledger::Borrowing::kYes),
+          now_(table, larger(table, decision.granted), Ledger::Borrowing::kYes) {}
+
+    void run(AllocationPlan& plan) {
+        for (std::size_t i = 0; i < table_.jobs.size(); ++i) {
+            plan.jobs.push_back(allocation_of(i));
+            decision_.reasons.push_back(plan.jobs.back().reason);
+            plan.charges.push_back(charge_of(i, plan.jobs.back()));
+            mark_short_nodes(i);
+        }
+        add_quotas(plan);
+        add_reclaims(plan);
+        add_sweeps(plan);
+    }
+
+private:
+    // What is there or may come: what room is counted by while bytes move.
+    static ClaimBytes larger(const ClaimTable& table, const ClaimBytes& granted) {
+        ClaimBytes result = granted;
+        for (std::size_t i = 0; i < result.size(); ++i) {
+            result[i] = std::max(result[i], table.claims[i].reserve());
+        }
+        return result;
+    }
+
+    [[nodiscard]] const ClaimUser& user_of(const Claim& claim, std::size_t job) const {
+        return *std::find_if(claim.users.begin(), claim.users.end(), [&](const ClaimUser& user) {
+            return user.job == job;
+        });
+    }
+
+    [[nodiscard]] Shortage shortage_of(std::size_t job) const;
+    [[nodiscard]] AllocationReason reason_of(std::size_t job, const JobAllocation& result) const;
+    [[nodiscard]] std::string message_of(std::size_t job, const JobAllocation& result) const;
+    [[nodiscard]] AllocationNumbers numbers_of(std::size_t job) const;
+    [[nodiscard]] JobAllocation allocation_of(std::size_t job) const;
+    [[nodiscard]] QuotaCharge charge_of(std::size_t job, const JobAllocation& result) const;
+    [[nodiscard]] bool is_account_full(const Claim& claim) const;
+    void mark_short_nodes(std::size_t job);
+    void add_quotas(AllocationPlan& plan) const;
+    void add_reclaims(AllocationPlan& plan) const;
+    void add_sweeps(AllocationPlan& plan) const;
+
+    const ClaimTable& table_;
+    PoolDecision& decision_;
+    Ledger ledger_;  // under the targets
+    Ledger now_;     // under what is there now
+    std::vector<std::size_t> short_nodes_;
+};
+
+bool Explainer::is_account_full(const Claim& claim) const {
+    return std::any_of(claim.accounts.begin(), claim.accounts.end(), [&](std::uint32_t account) {
+        return ledger_.account_room(account) < Bytes{claim.parts};
+    });
+}
+
+Shortage Explainer::shortage_of(std::size_t job) const {
+    Shortage result;
+    for (const std::size_t i : table_.jobs[job].claims) {
+        const Claim& claim = table_.claims[i];
+        const Bytes wanted = user_of(claim, job).wanted;
+        result.giving_back |= claim.reserve() > decision_.granted[i];
+        result.waits_for_room |=
+            decision_.granted[i] < decision_.target[i] && decision_.granted[i] < wanted;
+        if (decision_.target[i] >= wanted) {
+            continue;
+        }
+        if (is_account_full(claim)) {
+            result.by_account = true;
+            continue;
+        }
+        result.by_node = true;
+        for (const std::size_t other : table_.nodes[claim.node].claims) {
+            result.by_others |= other != i && decision_.target[other] > decision_.lower[other];
+        }
+    }
+    return result;
+}
+
+AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& result) const {
+    const PlannedJob& job = table_.jobs[index];
+    if (job.nodes.empty()) {
+        return AllocationReason::kWaitingForPods;
+    }
+    if (job.stopped) {
+        return AllocationReason::kStopped;
+    }
+    if (job.knowledge == JobKnowledge::kComputeBound && table_.pool.objective != Objective::kCost &&
+        table_.pool.objective != Objective::kEven && job.demand->mode != CacheMode::kFixed) {
+        return AllocationReason::kComputeBound;
+    }
+    if (result.granted < result.wanted) {
+        const Shortage shortage = shortage_of(index);
+        if (shortage.by_account) {
+            return shortage.giving_back ? AllocationReason::kReclaimed
+                                        : AllocationReason::kQuotaExhausted;
+        }
+        if (!shortage.by_node || !shortage.by_others) {
+            return AllocationReason::kPoolFull;
+        }
+        return job.knowledge == JobKnowledge::kProfiling ? AllocationReason::kProfiling
+                                                         : AllocationReason::kLowerMarginalBenefit;
+    }
+    if (job.size_unknown) {
+        return AllocationReason::kProfiling;
+    }
+    return result.borrowed > Bytes::zero() ? AllocationReason::kBorrowed
+                                           : AllocationReason::kGranted;
+}
+
+std::string Explainer::message_of(std::size_t index, const JobAllocation& result) const {
+    const PlannedJob& job = table_.jobs[index];
+    const std::string share =
+        fmt::format("{} of {}", to_string(result.granted), to_string(result.wanted));
+    const AllocationNumbers& numbers = result.numbers;
+    const auto rate = [](double per_gib) {
+        return to_string(Bytes{static_cast<std::uint64_t>(std::max(per_gib, 0.0))}) + "/s";
+    };
+    switch (result.reason) {
+        case AllocationReason::kGranted:
+            return fmt::format("{} granted in pool {}.", to_string(result.granted), result.pool);
+        case AllocationReason::kBorrowed:
+            return fmt::format(
+                "{} granted in pool {}, {} of it borrowed from other namespaces.",
+                to_string(result.granted),
+                result.pool,
+                to_string(result.borrowed));
+        case AllocationReason::kComputeBound:
+            return fmt::format(
+                "{} granted: the job computes longer than the origin needs to deliver its data, so "
+                "more cache would not make it faster.",
+                to_string(result.granted));
+        case AllocationReason::kQuotaExhausted:
+        case AllocationReason::kReclaimed: {
+            Bytes most{};
+            for (const Account& account : table_.accounts) {
+                if (account.quota.ns == result.job.ns) {
+                    most = account.quota.nominal;
+                }
+            }
+            if (result.reason == AllocationReason::kReclaimed) {
+                return fmt::format(
+                    "{} granted: bytes beyond what namespace {} may hold ({} and what others lend) "
+                    "go back.",
+                    share,
+                    result.job.ns,
+                    to_string(most));
+            }
+            return fmt::format(
+                "{} granted: the jobs of namespace {} may hold {} in pool {}, and all of it is "
+                "given out.",
+                share,
+                result.job.ns,
+                to_string(most),
+                result.pool);
+        }
+        case AllocationReason::kLowerMarginalBenefit:
+            return fmt::format(
+                "{} granted: the next GiB would save {} at the origin here, and other jobs of its "
+                "nodes save at least {} with it.",
+                share,
+                rate(numbers.marginal_per_gib),
+                rate(numbers.threshold_per_gib));
+        case AllocationReason::kPoolFull:
+            return fmt::format(
+                "{} granted: the job's nodes have no more room in pool {}.", share, result.pool);
+        case AllocationReason::kStopped:
+            return fmt::format(
+                "{} granted: the stopPolicy of pool {} or of the namespace's CacheQuota allows no "
+                "more.",
+                share,
+                result.pool);
+        case AllocationReason::kProfiling:
+            if (job.size_unknown) {
+                return fmt::format(
+                    "{} granted: the size of a dataset is not known until its origin is listed.",
+                    to_string(result.granted));
+            }
+            return fmt::format(
+                "{} granted: an even share until it is known how fast the job reads.", share);
+        case AllocationReason::kWaitingForPods:
+            return fmt::format("No pod of the job is on a node of pool {}.", result.pool);
+    }
+    return share + " granted.";
+}
+
+AllocationNumbers Explainer::numbers_of(std::size_t index) const {
+    const PlannedJob& job = table_.jobs[index];
+    AllocationNumbers result;
+    const double origin = decision_.job_origin.at(index);
+    double speed = 1;
+    for (const std::size_t i : job.claims) {
+        const Claim& claim = table_.claims[i];
+        const ClaimUser& user = user_of(claim, index);
+        const MissCurve& curve = job.curves[user.dataset];
+        const double missed = curve.miss_mass(decision_.target[i]) * user.fetched;
+        if (origin > 0 && missed > 0) {
+            speed = std::min(speed, origin / job.ingest / missed);
+        }
+        const double marginal =
+            user.rate * user.fetched * curve.marginal(decision_.target[i]) * kGib;
+        if (decision_.target[i] < user.wanted || marginal > result.marginal_per_gib) {
+            result.marginal_per_gib = std::max(result.marginal_per_gib, marginal);
+        }
+        for (const std::size_t other : table_.nodes[claim.node].claims) {
+            if (other == i || decision_.target[other] <= decision_.lower[other]) {
+                continue;
+            }
+            double last = 0;
+            for (const ClaimUser& rival : table_.claims[other].users) {
+                const PlannedJob& owner = table_.jobs[rival.job];
+                const Bytes before{decision_.target[other].count() - 1};
+                last += rival.rate * rival.fetched * owner.curves[rival.dataset].marginal(before);
+            }
+            const double threshold = last * kGib;
+            result.threshold_per_gib = result.threshold_per_gib == 0
+                                           ? threshold
+                                           : std::min(result.threshold_per_gib, threshold);
+        }
+    }
+    if (job.knowledge == JobKnowledge::kProfiling) {
+        result.marginal_per_gib = 0;
+        return result;
+    }
+    result.ingest_rate = job.ingest;
+    result.origin_rate = origin;
+    if (origin > 0) {
+        result.rate = job.ingest * speed;
+        result.rate_without_cache = std::min(job.ingest, origin);
+    }
+    return result;
+}
+
+JobAllocation Explainer::allocation_of(std::size_t index) const {
+    const PlannedJob& job = table_.jobs[index];
+    JobAllocation result;
+    result.job = job.demand->job;
+    result.pool = table_.pool.pool;
+    result.datasets.resize(job.demand->datasets.size());
+    Bytes own{};
+    for (const std::size_t i : job.claims) {
+        // Another job may want more of a shared dataset; this one profits only up to its own wish.
+        const ClaimUser& user = user_of(table_.claims[i], index);
+        const Bytes granted = std::min(decision_.granted[i], user.wanted);
+        result.wanted += user.wanted;
+        result.granted += granted;
+        result.target += std::min(decision_.target[i], user.wanted);
+        result.datasets[user.dataset] += granted;
+        own += std::min(decision_.within[i], user.wanted);
+    }
+    result.borrowed = result.granted - own;
+    result.numbers = numbers_of(index);
+    result.reason = reason_of(index, result);
+    result.message = message_of(index, result);
+    return result;
+}
+
+QuotaCharge Explainer::charge_of(std::size_t index, const JobAllocation& allocation) const {
+    QuotaCharge result{allocation.job, allocation.pool, Bytes::zero(), 0};
+    result.marginal_per_gib = allocation.numbers.marginal_per_gib;
+    for (const std::size_t i : table_.jobs[index].claims) {
+        const Claim& claim = table_.claims[i];
+        const auto users = static_cast<std::uint64_t>(
+            std::count_if(claim.users.begin(), claim.users.end(), [&](const ClaimUser& user) {
+                return table_.jobs[user.job].demand->job.ns == allocation.job.ns;
+            }));
+        result.charged += Bytes{decision_.granted[i].count() / claim.parts / users};
+    }
+    return result;
+}
+
+void Explainer::mark_short_nodes(std::size_t job) {
+    for (const std::size_t i : table_.jobs[job].claims) {
+        const Claim& claim = table_.claims[i];
+        if (decision_.granted[i] < user_of(claim, job).wanted) {
+            short_nodes_.push_back(claim.node);
+        }
+    }
+}
+
+void Explainer::add_quotas(AllocationPlan& plan) const {
+    const Ledger granted{table_, decision_.granted, Ledger::Borrowing::kYes};
+    std::vector<Bytes> lendable;
+    Bytes borrowed{};
+    for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
+        const QuotaView& quota = table_.accounts[i].quota;
+        borrowed += granted.used(i) - quota.nominal;
+        lendable.push_back(std::min(quota.lending, quota.nominal - granted.used(i)));
+    }
+    const std::vector<Bytes> lent = level_fill(lendable, borrowed);
+    for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
+        const QuotaView& quota = table_.accounts[i].quota;
+        plan.quotas.push_back(
+            {quota.ns, quota.pool, granted.used(i), granted.used(i) - quota.nominal, lent[i]});
+    }
+}
+
+void Explainer::add_reclaims(AllocationPlan& plan) const {
+    for (std::size_t i = 0; i < table_.claims.size(); ++i) {
+        const Claim& claim = table_.claims[i];
+        if (claim.resident <= decision_.granted[i]) {
+            continue;
+        }
+        std::optional<std::uint32_t> grace;
+        for (const std::uint32_t account : claim.accounts) {
+            const std::uint32_t own = table_.accounts[account].quota.grace_seconds;
+            grace = grace ? std::min(*grace, own) : own;
+        }
+        plan.reclaims.push_back(
+            {table_.pool.pool,
+             table_.nodes[claim.node].name,
+             claim.uid,
+             claim.resident,
+             decision_.granted[i],
+             grace.value_or(QuotaView{}.grace_seconds)});
+    }
+}
+
+void Explainer::add_sweeps(AllocationPlan& plan) const {
+    for (const IdleHolding& idle : table_.idle) {
+        const bool in_the_way =
+            std::find(short_nodes_.begin(), short_nodes_.end(), idle.node) != short_nodes_.end();
+        bool over_quota = false;
+        for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
+            over_quota |=
+                table_.accounts[i].quota.ns == idle.ns && now_.account_room(i) == Bytes::zero();
+        }
+        if (idle.resident > Bytes::zero() && (in_the_way || over_quota)) {
+            plan.sweeps.push_back(
+                {table_.pool.pool, table_.nodes[idle.node].name, idle.uid, idle.resident});
+        }
+    }
+}
+
+}  // namespace
+
+std::string_view to_string(AllocationReason reason) {
+    constexpr std::array<std::string_view, 10> kTexts{
+        "Granted",
+        "Borrowed",
+        "ComputeBound",
+        "QuotaExhausted",
+        "LowerMarginalBenefit",
+        "PoolFull",
+        "Reclaimed",
+        "Profiling",
+        "WaitingForPods",
+        "Stopped"};
+    return kTexts[static_cast<std::size_t>(reason)];
+}
+
+void explain_pool(const ClaimTable& table, PoolDecision& decision, AllocationPlan& plan) {
+    Explainer{table, decision}.run(plan);
+}
+
+}  // namespace stoker::control

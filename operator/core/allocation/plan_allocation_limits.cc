@@ -1,0 +1,143 @@
+#include "operator/core/allocation/plan_allocation_limits.h"
+
+#include <algorithm>
+
+namespace stoker::control {
+
+namespace {
+
+std::vector<Bytes> node_rooms(const ClaimTable& table, const ClaimBytes& given) {
+    std::vector<Bytes> rooms;
+    for (const PlannedNode& node : table.nodes) {
+        rooms.push_back(node.capacity - node.idle);
+    }
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        rooms[table.claims[i].node] -= given[i];
+    }
+    return rooms;
+}
+
+std::vector<Bytes> account_uses(const ClaimTable& table, const ClaimBytes& given) {
+    std::vector<Bytes> used;
+    for (const Account& account : table.accounts) {
+        used.push_back(account.idle);
+    }
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        for (const std::uint32_t account : table.claims[i].accounts) {
+            used[account] += charge(table.claims[i], given[i]);
+        }
+    }
+    return used;
+}
+
+std::vector<std::uint64_t> counts(const std::vector<Bytes>& bytes) {
+    std::vector<std::uint64_t> result;
+    for (const Bytes value : bytes) {
+        result.push_back(value.count());
+    }
+    return result;
+}
+
+// Rounding leaves an account that is charged parts of claims a few bytes short of its quota.
+std::vector<std::uint64_t> rounding(const ClaimTable& table) {
+    std::vector<std::uint64_t> result(table.accounts.size(), 0);
+    for (const Claim& claim : table.claims) {
+        for (const std::uint32_t account : claim.accounts) {
+            result[account] += claim.parts - 1;
+        }
+    }
+    return result;
+}
+
+}  // namespace
+
+Bytes charge(const Claim& claim, Bytes bytes) {
+    const std::uint64_t parts = claim.parts;
+    return Bytes{bytes.count() / parts + (bytes.count() % parts == 0 ? 0 : 1)};
+}
+
+Rooms nominal_rooms(const ClaimTable& table, const ClaimBytes& given) {
+    Rooms rooms;
+    rooms.nodes = counts(node_rooms(table, given));
+    const std::vector<Bytes> used = account_uses(table, given);
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        rooms.accounts.push_back((table.accounts[i].quota.nominal - used[i]).count());
+    }
+    rooms.common = Bytes::unlimited().count();
+    return rooms;
+}
+
+Rooms borrowing_rooms(const ClaimTable& table, const ClaimBytes& within) {
+    Rooms rooms;
+    rooms.nodes = counts(node_rooms(table, within));
+    const std::vector<Bytes> used = account_uses(table, within);
+    const std::vector<std::uint64_t> rounded = rounding(table);
+    Bytes lent{};
+    Bytes borrowed{};
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        const QuotaView& quota = table.accounts[i].quota;
+        const Bytes left = quota.nominal - used[i];
+        if (left.count() <= rounded[i]) {
+            rooms.accounts.push_back((quota.nominal + quota.borrowing - used[i] - left).count());
+            borrowed += used[i] - quota.nominal;
+        } else {
+            rooms.accounts.push_back(0);
+            lent += std::min(quota.lending, left);
+        }
+    }
+    rooms.common = (lent - borrowed).count();
+    return rooms;
+}
+
+Ledger::Ledger(const ClaimTable& table, const ClaimBytes& given, Borrowing borrowing)
+    : table_(table),
+      borrowing_(borrowing),
+      node_room_(node_rooms(table, given)),
+      used_(account_uses(table, given)) {
+    Bytes taken{};
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+        common_ += table.accounts[i].quota.nominal;
+        taken += std::max(used_[i], guaranteed(i));
+    }
+    common_ -= taken;
+}
+
+Bytes Ledger::guaranteed(std::size_t account) const {
+    const QuotaView& quota = table_.accounts[account].quota;
+    return borrowing_ == Borrowing::kNo ? quota.nominal
+                                        : quota.nominal - std::min(quota.lending, quota.nominal);
+}
+
+Bytes Ledger::most(std::size_t account) const {
+    const QuotaView& quota = table_.accounts[account].quota;
+    return borrowing_ == Borrowing::kNo ? quota.nominal : quota.nominal + quota.borrowing;
+}
+
+Bytes Ledger::own_room(std::size_t account) const {
+    return guaranteed(account) - used_[account];
+}
+
+Bytes Ledger::account_room(std::size_t account) const {
+    return std::min(most(account) - used_[account], own_room(account) + common_);
+}
+
+Bytes Ledger::growth(const Claim& claim, Bytes wanted) const {
+    Bytes limit = std::min(wanted, node_room_[claim.node]);
+    for (const std::uint32_t account : claim.accounts) {
+        const Bytes common{common_.count() / claim.accounts.size()};
+        const Bytes room = std::min(most(account) - used_[account], own_room(account) + common);
+        limit = std::min(limit, room * claim.parts);
+    }
+    return limit;
+}
+
+void Ledger::add(const Claim& claim, Bytes bytes) {
+    node_room_[claim.node] -= bytes;
+    for (const std::uint32_t account : claim.accounts) {
+        const Bytes more = charge(claim, bytes);
+        common_ -= more - own_room(account);
+        used_[account] += more;
+    }
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "operator/core/allocation/claim_table.h"
+
+namespace stoker::control {
+
+using ClaimBytes = std::vector<Bytes>;  // one for each claim of the table
+
+// What a claim of so many bytes costs each of its accounts.
+Bytes charge(const Claim& claim, Bytes bytes);
+
+// Room beyond some amounts: on nodes, of accounts, and for all accounts together.
+struct Rooms {
+    std::vector<std::uint64_t> nodes;
+    std::vector<std::uint64_t> accounts;
+    std::uint64_t common = 0;
+};
+
+// Within the nominal quotas.
+Rooms nominal_rooms(const ClaimTable& table, const ClaimBytes& given);
+
+// With what the namespaces lend that do not need their nominal quota. `within`: what everybody has
+// within theirs; an account that has room left in its own lends and does not borrow.
+Rooms borrowing_rooms(const ClaimTable& table, const ClaimBytes& within);
+
+// The accounts and nodes while bytes are being moved. Kueue's rule for a cohort, for bytes: the sum
+// of max(used, nominal - lendingLimit) never grows beyond the sum of nominal quotas.
+class Ledger {
+public:
+    enum class Borrowing : std::uint8_t { kNo, kYes };
+
+    // `given`: what counts as taken from the start.
+    Ledger(const ClaimTable& table, const ClaimBytes& given, Borrowing borrowing);
+
+    // The most that the claim can grow by, at most `wanted`.
+    [[nodiscard]] Bytes growth(const Claim& claim, Bytes wanted) const;
+    void add(const Claim& claim, Bytes bytes);
+
+    [[nodiscard]] Bytes node_room(std::size_t node) const { return node_room_[node]; }
+
+    // What the account can still grow by.
+    [[nodiscard]] Bytes account_room(std::size_t account) const;
+
+    [[nodiscard]] Bytes used(std::size_t account) const { return used_[account]; }
+
+private:
+    // Of its nominal quota, what the account keeps for itself.
+    [[nodiscard]] Bytes guaranteed(std::size_t account) const;
+    [[nodiscard]] Bytes most(std::size_t account) const;
+    // Of the account's room, what does not need the common room.
+    [[nodiscard]] Bytes own_room(std::size_t account) const;
+
+    const ClaimTable& table_;
+    Borrowing borrowing_;
+    std::vector<Bytes> node_room_;
+    std::vector<Bytes> used_;
+    Bytes common_{};
+};
+
+// Raises `given` until the slowest job is as fast as can be, then the next slowest, for a few
+// rounds; returns the new amounts. Speed is the share of f* that a job can read on its worst node.
+ClaimBytes raise_the_slowest(const ClaimTable& table, const Rooms& rooms, const ClaimBytes& given);
+
+// Speed of the user with so many bytes of the claim cached, 0..1.
+double speed_of(const ClaimTable& table, const ClaimUser& user, Bytes cached);
+
+}  // namespace stoker::control

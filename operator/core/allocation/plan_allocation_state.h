@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operator/core/allocation/allocation_plan.h"
+#include "operator/core/allocation/claim_table.h"
+#include "operator/core/allocation/plan_allocation_limits.h"
+
+// Private to plan_allocation.
+namespace stoker::control {
+
+// The decision about one pool, step by step; one entry for each claim of the table.
+struct PoolDecision {
+    ClaimBytes lower;    // minimums and what mode Fixed asks for
+    ClaimBytes within;   // within the nominal quotas
+    ClaimBytes target;   // with borrowed bytes
+    ClaimBytes granted;  // now: nobody has grown into bytes that may still be somewhere else
+    std::vector<std::uint64_t> origin_limit;  // bytes/s; 0: none
+    std::vector<AllocationReason> reasons;    // one a job
+    std::vector<double> job_origin;           // bytes/s that each job may count on; 0: not known
+};
+
+PoolDecision decide_pool(const ClaimTable& table);
+
+// Shrink first: what each claim is granted now on its way to the targets.
+ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision);
+
+// Shares the origin's bandwidth: max-min over the jobs, only where it does not suffice for all.
+void share_bandwidth(const ClaimTable& table, PoolDecision& decision);
+
+// Why: adds reasons, numbers, and what the quotas add up to, to the plan and the decision.
+void explain_pool(const ClaimTable& table, PoolDecision& decision, AllocationPlan& plan);
+
+}  // namespace stoker::control
