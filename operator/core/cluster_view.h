@@ -11,8 +11,8 @@
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/training_job.h"
-#include "operator/core/moment.h"
 #include "operator/core/allocation/plan_allocation.h"
+#include "operator/core/moment.h"
 #include "operator/core/resolve.h"
 
 // From objects and reports to what the planner of grants looks at. Pure; the order of the lists

@@ -6,8 +6,8 @@
 #include "operator/api/cache_pool.h"
 #include "operator/api/cache_quota.h"
 #include "operator/api/node.h"
-#include "operator/core/moment.h"
 #include "operator/core/allocation/plan_allocation.h"
+#include "operator/core/moment.h"
 
 namespace stoker::control {
 

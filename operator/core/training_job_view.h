@@ -9,8 +9,8 @@
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/training_job.h"
-#include "operator/core/build_job.h"
 #include "operator/core/allocation/plan_allocation.h"
+#include "operator/core/build_job.h"
 #include "operator/core/resolve.h"
 
 namespace stoker::control {

@@ -13,8 +13,8 @@ namespace stoker::control {
 
 // Decides who may keep what where, for the whole cluster at once, and sends it to the sidecars;
 // repeats it before it runs out. The decision is a function of what is there
-// (operator/core/allocation/plan_allocation.h): a new leader makes the same one as soon as the sidecars are
-// attached to it. reconcile() one at a time.
+// (operator/core/allocation/plan_allocation.h): a new leader makes the same one as soon as the
+// sidecars are attached to it. reconcile() one at a time.
 class GrantsController {
 public:
     // However many things change, one decision a second is enough.
