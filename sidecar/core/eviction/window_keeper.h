@@ -17,8 +17,8 @@ public:
     // Somebody will read the sample in his current epoch.
     [[nodiscard]] virtual bool keeps(domain::SampleIndex sample) const = 0;
 
-    // Appends at most `count` window samples that it keeps, to drop for others, cheapest loss first; unless
-    // somebody waits for the room, only those that nobody will read soon.
+    // Appends at most `count` window samples that it keeps, to drop for others, cheapest loss
+    // first; unless somebody waits for the room, only those that nobody will read soon.
     virtual void victims(
         std::uint32_t count, bool urgent, std::vector<domain::SampleIndex>& samples) const = 0;
 };

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/base/prng.h"
 
 namespace stoker::sidecar {
 
@@ -17,6 +16,12 @@ std::uint64_t stream_of(std::uint64_t seed, std::uint64_t epoch) {
 }
 
 }  // namespace
+
+void shuffle(std::span<SampleIndex> samples, Prng& prng) {
+    for (std::size_t left = samples.size(); left > 1; --left) {
+        std::swap(samples[left - 1], samples[prng.below(left)]);
+    }
+}
 
 std::vector<SampleIndex> permutation(std::uint32_t count, std::uint64_t seed, std::uint64_t epoch) {
     std::vector<std::pair<std::uint64_t, SampleIndex>> keyed(count);
@@ -45,6 +50,12 @@ std::vector<SampleIndex> epoch_order(
         ids.resize(shape.count);
         std::iota(ids.begin(), ids.end(), SampleIndex{0});
     }
+    return deal(shape, std::move(ids), rank);
+}
+
+std::vector<SampleIndex> deal(
+    const EpochShape& shape, std::vector<SampleIndex> ids, std::uint32_t rank) {
+    STOKER_CHECK(ids.size() == shape.count, "an order of the whole dataset is dealt out");
     if (shape.ranks == 1) {
         return ids;
     }

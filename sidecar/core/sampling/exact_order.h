@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
+#include "common/base/prng.h"
 #include "common/domain/ids.h"
 
 // Epoch orders: pure functions of count, seed, epoch and world, the same on every machine and the
@@ -12,6 +14,9 @@
 namespace stoker::sidecar {
 
 using domain::SampleIndex;
+
+// Fisher and Yates: every order equally likely.
+void shuffle(std::span<SampleIndex> samples, Prng& prng);
 
 // A shuffled 0..count-1. Sample i gets the i-th word of a SplitMix64 stream that is seeded with
 // seed and epoch; the ids sorted by their words (ties by id) are the permutation. O(count log
@@ -38,6 +43,11 @@ std::uint32_t rank_length(const EpochShape& shape);
 // The ids that one rank reads in one epoch, in order. `rank` must be below `shape.ranks`.
 std::vector<SampleIndex> epoch_order(
     const EpochShape& shape, std::uint64_t epoch, std::uint32_t rank);
+
+// One rank's part of an order that all ranks share: every shape.ranks-th id. `order` must have
+// shape.count ids.
+std::vector<SampleIndex> deal(
+    const EpochShape& shape, std::vector<SampleIndex> order, std::uint32_t rank);
 
 // Does the id at `position` of a rank's order only fill up the last round?
 inline bool is_padding(const EpochShape& shape, std::uint32_t rank, std::uint64_t position) {

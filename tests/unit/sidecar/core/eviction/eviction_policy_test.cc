@@ -12,6 +12,7 @@
 #include "sidecar/core/eviction/lfu.h"
 #include "sidecar/core/eviction/lru.h"
 #include "sidecar/core/eviction/never_evict.h"
+#include "sidecar/core/eviction/replicate_eviction.h"
 #include "tests/support/test_seed.h"
 #include "tests/unit/sidecar/core/eviction/audited_policy.h"
 #include "tests/unit/sidecar/core/eviction/policy_calls.h"
@@ -23,6 +24,7 @@ using sidecar::EvictionPolicy;
 using sidecar::Lfu;
 using sidecar::Lru;
 using sidecar::NeverEvict;
+using sidecar::ReplicateEviction;
 using sidecar::SampleIndex;
 
 // A cache of `capacity` equal samples that a job reads in a new random order every epoch; gives the
@@ -109,6 +111,7 @@ TEST(EvictionPolicy, EveryPolicyKeepsTheContractInRandomLives) {
         live(std::make_unique<NeverEvict>(), prng);
         live(std::make_unique<Lru>(), prng);
         live(std::make_unique<Lfu>(), prng);
+        live(std::make_unique<ReplicateEviction>(), prng);
     }
 }
 

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/domain/ids.h"
+
+namespace stoker::sidecar {
+
+using domain::SampleIndex;
+
+// Chunk-wise shuffle (DIESEL, ICPP 2020, and docs/design/sampling-windowed.md):
+// chunks are shuffled and cut into groups of `group`, and the samples of each group are shuffled
+// together. Only `group` chunks have to be on the node at once, each is read whole and once.
+//
+// `chunk_of[i]` is the chunk of sample i, below `chunk_count`; chunks may differ in size and be
+// empty. A group of 1 reads chunk after chunk, one of chunk_count or more is a uniform shuffle; 0
+// counts as 1. Deterministic in seed and epoch. O(samples).
+std::vector<SampleIndex> chunk_order(
+    std::span<const std::uint32_t> chunk_of,
+    std::uint32_t chunk_count,
+    std::uint32_t group,
+    std::uint64_t seed,
+    std::uint64_t epoch);
+
+// How many chunks the batches of an order draw from, on average: how well it is mixed. The last
+// batch counts if it is full. 0 without a full batch.
+double distinct_chunks_per_batch(
+    std::span<const SampleIndex> order,
+    std::span<const std::uint32_t> chunk_of,
+    std::uint32_t chunk_count,
+    std::uint32_t batch);
+
+}  // namespace stoker::sidecar

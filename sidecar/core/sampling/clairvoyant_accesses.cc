@@ -1,0 +1,163 @@
+#include "sidecar/core/sampling/clairvoyant_accesses.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "common/base/check.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+// P(X = k) for k = 0..trials, X ~ Binomial(trials, p). By logarithms: 0.5^1000 is no problem.
+std::vector<double> binomial(std::uint64_t trials, double p) {
+    std::vector<double> mass(trials + 1);
+    const auto n = static_cast<double>(trials);
+    for (std::uint64_t k = 0; k <= trials; ++k) {
+        const auto x = static_cast<double>(k);
+        const double choose = std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1);
+        const double failures = k == trials ? 0.0 : (n - x) * std::log1p(-p);
+        mass[k] = std::exp(choose + x * std::log(p) + failures);
+    }
+    return mass;
+}
+
+template <class Visit>
+void for_each_read(const EpochShape& shape, std::uint64_t epochs, const Visit& visit) {
+    EpochShape whole = shape;
+    whole.ranks = 1;
+    const std::uint64_t total = std::uint64_t{rank_length(shape)} * shape.ranks;
+    for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+        const auto order = epoch_order(whole, epoch, 0);
+        for (std::uint64_t place = 0; place < total; ++place) {
+            visit(
+                static_cast<std::uint32_t>(place % shape.ranks),
+                order[place % order.size()],
+                epoch * rank_length(shape) + place / shape.ranks);
+        }
+    }
+}
+
+}  // namespace
+
+AccessCounts::AccessCounts(const EpochShape& shape, std::uint64_t epochs)
+    : ranks_(shape.ranks),
+      samples_(shape.count),
+      counts_(std::size_t{shape.ranks} * shape.count) {
+    for_each_read(
+        shape, epochs, [this](std::uint32_t rank, SampleIndex sample, std::uint64_t /*use*/) {
+            auto& count = counts_[std::size_t{rank} * samples_ + sample];
+            count = static_cast<std::uint16_t>(
+                std::min<std::uint32_t>(count + 1U, std::numeric_limits<std::uint16_t>::max()));
+        });
+}
+
+std::vector<std::uint64_t> first_uses(
+    const EpochShape& shape, std::uint64_t epochs, std::uint32_t rank) {
+    std::vector<std::uint64_t> uses(shape.count, kNeverRead);
+    for_each_read(shape, epochs, [&](std::uint32_t reader, SampleIndex sample, std::uint64_t use) {
+        if (reader == rank && uses[sample] == kNeverRead) {
+            uses[sample] = use;
+        }
+    });
+    return uses;
+}
+
+TierPlacement place_own(
+    const AccessCounts& counts,
+    std::uint32_t rank,
+    std::span<const std::uint64_t> first_use,
+    std::span<const Bytes> sizes,
+    std::span<const Bytes> capacities) {
+    std::vector<SampleIndex> wanted;
+    for (SampleIndex sample = 0; sample < counts.samples(); ++sample) {
+        if (counts.at(rank, sample) > 0) {
+            wanted.push_back(sample);
+        }
+    }
+    std::ranges::sort(wanted, [&](SampleIndex a, SampleIndex b) {
+        const auto count_a = counts.at(rank, a);
+        const auto count_b = counts.at(rank, b);
+        return count_a != count_b ? count_a > count_b
+                                  : std::pair{first_use[a], a} < std::pair{first_use[b], b};
+    });
+    TierPlacement placement;
+    auto next = wanted.begin();
+    for (const Bytes capacity : capacities) {
+        auto& tier = placement.tiers.emplace_back();
+        Bytes used;
+        for (; next != wanted.end() && used + sizes[*next] <= capacity; ++next) {
+            used += sizes[*next];
+            tier.push_back(*next);
+        }
+        std::ranges::sort(tier, {}, [&](SampleIndex sample) { return first_use[sample]; });
+    }
+    return placement;
+}
+
+std::vector<std::uint32_t> place_pooled(const AccessCounts& counts, std::uint32_t capacity) {
+    const std::uint32_t ranks = counts.ranks();
+    const auto most = [&](SampleIndex sample) {
+        std::uint16_t count = 0;
+        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+            count = std::max(count, counts.at(rank, sample));
+        }
+        return count;
+    };
+    std::vector<std::uint16_t> highest(counts.samples());
+    std::vector<SampleIndex> order(counts.samples());
+    for (SampleIndex sample = 0; sample < counts.samples(); ++sample) {
+        highest[sample] = most(sample);
+        order[sample] = sample;
+    }
+    // Whose best reader stands out most chooses first.
+    std::ranges::stable_sort(
+        order, std::greater{}, [&](SampleIndex sample) { return highest[sample]; });
+    std::vector<std::uint32_t> room(ranks, capacity);
+    std::vector<std::uint32_t> owners(counts.samples(), kNoOwner);
+    for (const SampleIndex sample : order) {
+        std::uint32_t best = kNoOwner;
+        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+            if (room[rank] == 0) {
+                continue;
+            }
+            const auto value = [&](std::uint32_t one) {
+                return std::pair{counts.at(one, sample), room[one]};
+            };
+            if (best == kNoOwner || value(rank) > value(best)) {
+                best = rank;
+            }
+        }
+        if (best != kNoOwner) {
+            owners[sample] = best;
+            --room[best];
+        }
+    }
+    return owners;
+}
+
+double expected_above(
+    double samples, std::uint64_t epochs, std::uint32_t ranks, std::uint64_t threshold) {
+    const auto mass = binomial(epochs, 1.0 / ranks);
+    double tail = 0;
+    for (std::uint64_t k = epochs; k > threshold; --k) {
+        tail += mass[k];
+    }
+    return samples * tail;
+}
+
+double expected_local_share(std::uint64_t epochs, std::uint32_t ranks) {
+    const auto mass = binomial(epochs, 1.0 / ranks);
+    double room = 1.0 / ranks;
+    double served = 0;
+    for (std::uint64_t k = epochs; k > 0 && room > 0; --k) {
+        const double kept = std::min(room, mass[k]);
+        served += kept * static_cast<double>(k);
+        room -= kept;
+    }
+    return served / (static_cast<double>(epochs) / ranks);
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/result.h"
+
+// How long reads take and where from they are fastest (the performance model of NoPFS, SC 2021).
+// Times in seconds, rates in bytes per second. Pure.
+namespace stoker::sidecar {
+
+// Total rate by number of users (threads, clients): measured points, straight lines between them;
+// before the first point in proportion to the users, after the last one flat.
+class BandwidthCurve {
+public:
+    struct Point {
+        double users = 0;
+        double bytes_per_second = 0;
+    };
+
+    // kInvalidArgument: no points, users not above zero and rising, a rate that is not positive.
+    static Result<BandwidthCurve> make(std::vector<Point> points);
+
+    [[nodiscard]] double total(double users) const;
+
+    // What each of them gets.
+    [[nodiscard]] double each(double users) const { return total(users) / users; }
+
+private:
+    explicit BandwidthCurve(std::vector<Point> points)
+        : points_(std::move(points)) {}
+
+    std::vector<Point> points_;
+};
+
+struct TierModel {
+    BandwidthCurve read;
+    BandwidthCurve write;
+    double threads = 1;  // that prefetch into it
+};
+
+struct NodeModel {
+    double compute = 0;     // the trainer's appetite
+    double preprocess = 0;  // decoding
+    double peer = 0;        // between nodes
+    BandwidthCurve origin;  // by clients
+    double origin_clients = 1;
+    TierModel staging;  // the buffer that the trainer reads
+    std::vector<TierModel> tiers;
+};
+
+enum class Source : std::uint8_t { kLocal, kPeer, kOrigin };
+
+constexpr std::uint32_t kNotHere = UINT32_MAX;
+
+// Where a sample can be had: the fastest tier that holds it here, and at a peer.
+struct Copies {
+    std::uint32_t local_tier = kNotHere;
+    std::uint32_t peer_tier = kNotHere;
+};
+
+struct SourceChoice {
+    Source source = Source::kOrigin;
+    double seconds = 0;
+
+    bool operator==(const SourceChoice&) const = default;
+};
+
+// The fastest source; between equals local, then peer, then origin.
+SourceChoice choose_source(const NodeModel& node, Bytes size, const Copies& copies);
+
+// Into the staging buffer: decoding or writing, whichever is slower.
+double write_seconds(const NodeModel& node, Bytes size);
+
+struct ModelRead {
+    Bytes size{};
+    Copies copies;
+};
+
+// When the trainer begins each read of its stream, and when it is done with the last one: size + 1
+// times. A read begins when its bytes are there, and when the one before has been computed on;
+// staging's threads fetch and write side by side.
+std::vector<double> consume_times(const NodeModel& node, std::span<const ModelRead> stream);
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/prng.h"
+#include "common/base/result.h"
+#include "sidecar/core/sampling/replicate_scores.h"
+#include "sidecar/core/sampling/sampler.h"
+
+namespace stoker::sidecar {
+
+struct ReplicateOptions {
+    std::uint64_t seed = 0;
+    double bias = 10;        // b0 of the rank scores; above 1
+    double replication = 3;  // how often a resident is read instead of once: 1, 1.5, 2, ...
+};
+
+// The contract `replicate` (SHADE, FAST 2023): the first epoch is a plain shuffle; after it,
+// samples are drawn with replacement by their scores, residents are read `replication` times and
+// what does not fit then is left out. Coverage falls with replication: EpochReport::distinct says
+// how far.
+//
+// Ranks share an epoch's draws (adaptive sampling, PADS): while validation improves ("aggressive")
+// they are dealt out by multiplicity, so that every rank gets its part of the most drawn samples;
+// otherwise in random order. All ranks' draws follow from seed, epoch and scores; ranks on other
+// nodes draw alike as far as their scores are alike.
+//
+// Differs from the released code: scores go to the ids that were served, not to positions of
+// another order; the aggressive ranks' parts do not overlap; one look at the residents an epoch
+// instead of one probe a sample.
+//
+// 4 bytes a sample for the scores, 4 for an epoch's draws and 4 for a rank's order, 1 bit each for
+// what is stored and what a rank has read.
+class ReplicateSampler final : public Sampler {
+public:
+    // kInvalidArgument: no samples, a rank outside the world, a bias of 1 or less, a replication
+    // below 1 or not a multiple of 0.5.
+    static Result<std::unique_ptr<ReplicateSampler>> make(
+        std::uint32_t sample_count, const ReplicateOptions& options, const World& world);
+
+    void on_stored(SampleIndex sample) override { stored_[sample] = true; }
+
+    void on_gone(SampleIndex sample) override { stored_[sample] = false; }
+
+    // The validation accuracy after an epoch, as change since the one before.
+    void on_validation(double accuracy_change);
+
+    void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
+    void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
+    void foresee(
+        std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
+    void on_losses(
+        std::uint32_t rank,
+        std::span<const SampleIndex> samples,
+        std::span<const float> losses) override;
+    [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
+    [[nodiscard]] std::span<const float> relative_importance() const override;
+
+    // For the eviction policy (ReplicateEviction::on_score), after on_losses().
+    [[nodiscard]] float score(SampleIndex sample) const { return scores_.score(sample); }
+
+    [[nodiscard]] bool is_aggressive() const;
+
+    // Scores and floor. An epoch that goes on after restore() is drawn anew from them: with
+    // replacement, no sample is promised.
+    [[nodiscard]] std::string snapshot() const override;
+    bool restore(std::string_view snapshot) override;
+
+private:
+    struct Rank {
+        std::uint32_t rank = 0;
+        std::vector<SampleIndex> order;
+        std::size_t position = 0;
+        std::vector<bool> read;  // in this epoch
+        EpochReport report;
+    };
+
+    ReplicateSampler(std::uint32_t sample_count, const ReplicateOptions& options);
+
+    [[nodiscard]] std::size_t find(std::uint32_t rank) const;
+    const std::vector<SampleIndex>& epoch_draws(std::uint64_t epoch);
+    [[nodiscard]] std::vector<SampleIndex> part_of(
+        const std::vector<SampleIndex>& draws, std::uint32_t rank) const;
+    void replicate(std::vector<SampleIndex>& part, Prng& prng) const;
+
+    ReplicateOptions options_;
+    std::uint32_t ranks_in_world_ = 1;
+    ReplicateScores scores_;
+    std::vector<bool> stored_;
+    std::deque<double> accuracy_changes_;                      // the last three
+    std::map<std::uint64_t, std::vector<SampleIndex>> draws_;  // of the latest epochs
+    std::vector<Rank> ranks_;
+    mutable std::vector<float> importance_;
+    mutable bool importance_stale_ = true;
+};
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,124 @@
+#include "sidecar/core/sampling/clairvoyant_accesses.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+namespace stoker::sidecar {
+namespace {
+
+TEST(AccessCounts, CountWhatEpochOrdersHold) {
+    const EpochShape shape{.count = 100, .seed = 3, .ranks = 3};
+    const AccessCounts counts{shape, 5};
+    const auto first = first_uses(shape, 5, 1);
+    std::vector<std::uint32_t> expected(100);
+    std::vector<std::uint64_t> expected_first(100, kNeverRead);
+    for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
+        const auto order = epoch_order(shape, epoch, 1);
+        for (std::size_t position = 0; position < order.size(); ++position) {
+            ++expected[order[position]];
+            expected_first[order[position]] =
+                std::min(expected_first[order[position]], epoch * order.size() + position);
+        }
+    }
+    for (SampleIndex sample = 0; sample < 100; ++sample) {
+        EXPECT_EQ(counts.at(1, sample), expected[sample]);
+        EXPECT_EQ(first[sample], expected_first[sample]);
+    }
+}
+
+// The worked example of the paper: ImageNet-1k, 16 workers, 90 epochs, more than 10 reads.
+TEST(Clairvoyance, ExpectsThePapersNumberOfFrequentSamples) {
+    EXPECT_NEAR(expected_above(1'281'167, 90, 16, 10), 31'635, 1);
+}
+
+struct Row {
+    std::uint32_t ranks;
+    double shares[4];  // after 3, 10, 30 and 90 epochs
+};
+
+// Law 8, in closed form, and where it is cheap by placing real orders.
+TEST(Clairvoyance, ServesOwnFrequentSamplesAsLawEightSays) {
+    const std::vector<Row> rows = {
+        {2, {.75, .62, .57, .54}},
+        {4, {.56, .43, .35, .31}},
+        {8, {.45, .32, .23, .19}},
+        {16, {.40, .24, .16, .12}}};
+    constexpr std::uint64_t kEpochs[] = {3, 10, 30, 90};
+    for (const Row& row : rows) {
+        for (std::size_t i = 0; i < 4; ++i) {
+            SCOPED_TRACE(testing::Message() << row.ranks << " ranks, " << kEpochs[i] << " epochs");
+            EXPECT_NEAR(expected_local_share(kEpochs[i], row.ranks), row.shares[i], 0.006);
+        }
+    }
+}
+
+TEST(Clairvoyance, PlacesRealOrdersAsWellAsExpected) {
+    constexpr std::uint32_t kSamples = 20'000;
+    const std::vector<Bytes> sizes(kSamples, Bytes{1});
+    for (const std::uint32_t ranks : {2U, 8U}) {
+        const EpochShape shape{.count = kSamples, .seed = 11, .ranks = ranks};
+        const AccessCounts counts{shape, 10};
+        const auto first = first_uses(shape, 10, 0);
+        const std::vector<Bytes> capacity{
+            Bytes{kSamples / ranks / 4}, Bytes{kSamples / ranks * 3 / 4}};
+        const auto placement = place_own(counts, 0, first, sizes, capacity);
+        double local = 0;
+        std::uint16_t least_in_fast = UINT16_MAX;
+        std::uint16_t most_in_slow = 0;
+        for (std::size_t tier = 0; tier < 2; ++tier) {
+            EXPECT_EQ(placement.tiers[tier].size(), capacity[tier].count());
+            EXPECT_TRUE(std::ranges::is_sorted(
+                placement.tiers[tier], {}, [&](SampleIndex sample) { return first[sample]; }));
+            for (const SampleIndex sample : placement.tiers[tier]) {
+                const auto count = counts.at(0, sample);
+                local += count;
+                (tier == 0 ? least_in_fast : most_in_slow) =
+                    tier == 0 ? std::min(least_in_fast, count) : std::max(most_in_slow, count);
+            }
+        }
+        EXPECT_GE(least_in_fast, most_in_slow);
+        const double reads = 10.0 * rank_length(shape);
+        EXPECT_NEAR(local / reads, expected_local_share(10, ranks), 0.01);
+    }
+}
+
+// Pooled caches that hold the dataset: a sample is fetched by its owner, and by nobody else.
+TEST(Clairvoyance, ReadsEachSampleOnceFromTheStoreWhenThePoolHoldsTheDataset) {
+    constexpr std::uint32_t kSamples = 5'000;
+    const EpochShape shape{.count = kSamples, .seed = 2, .ranks = 4};
+    const AccessCounts counts{shape, 6};
+    const auto owners = place_pooled(counts, kSamples / 4);
+    std::vector<std::uint32_t> reads(kSamples);
+    std::vector<std::set<SampleIndex>> cached(4);
+    double local = 0;
+    for (std::uint64_t epoch = 0; epoch < 6; ++epoch) {
+        for (std::uint32_t rank = 0; rank < 4; ++rank) {
+            for (const SampleIndex sample : epoch_order(shape, epoch, rank)) {
+                const std::uint32_t owner = owners[sample];
+                ASSERT_NE(owner, kNoOwner);
+                local += owner == rank ? 1 : 0;
+                // A peer that has not got it yet fetches it and keeps it: self-healing.
+                reads[sample] += cached[owner].insert(sample).second ? 1 : 0;
+            }
+        }
+    }
+    for (const auto& one : cached) {
+        EXPECT_LE(one.size(), kSamples / 4U);
+    }
+    EXPECT_TRUE(std::ranges::all_of(reads, [](std::uint32_t times) { return times == 1; }));
+    EXPECT_GT(local / (6.0 * kSamples), 0.4) << "a random owner would be the reader in .25";
+}
+
+TEST(Clairvoyance, LeavesWithoutOwnerWhatDoesNotFit) {
+    const AccessCounts counts{{.count = 100, .seed = 2, .ranks = 4}, 2};
+    const auto owners = place_pooled(counts, 10);
+    for (std::uint32_t rank = 0; rank < 4; ++rank) {
+        EXPECT_EQ(std::ranges::count(owners, rank), 10);
+    }
+    EXPECT_EQ(std::ranges::count(owners, kNoOwner), 60);
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

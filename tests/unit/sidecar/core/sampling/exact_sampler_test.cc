@@ -1,0 +1,61 @@
+#include "sidecar/core/sampling/exact_sampler.h"
+
+#include <gtest/gtest.h>
+
+#include "sidecar/core/sampling/chunk_order.h"
+
+namespace stoker::sidecar {
+namespace {
+
+std::vector<SampleIndex> served(Sampler& sampler, std::uint32_t rank, std::size_t count) {
+    std::vector<Draw> draws;
+    sampler.draw(rank, count, draws);
+    std::vector<SampleIndex> samples;
+    for (const Draw& draw : draws) {
+        samples.push_back(draw.served);
+    }
+    return samples;
+}
+
+TEST(ExactSampler, DrawsTheEpochOrderWhateverIsStored) {
+    const EpochShape shape{.count = 101, .seed = 6, .ranks = 3};
+    ExactSampler sampler{shape, {3, {1, 2}}};
+    for (SampleIndex sample = 0; sample < 50; ++sample) {
+        sampler.on_stored(sample);
+    }
+    for (const std::uint32_t rank : {1U, 2U}) {
+        sampler.begin_epoch(rank, 4, 0);
+        std::vector<SampleIndex> foreseen;
+        sampler.foresee(rank, 1000, foreseen);
+        EXPECT_EQ(foreseen, epoch_order(shape, 4, rank));
+        EXPECT_EQ(served(sampler, rank, 1000), foreseen);
+    }
+    EXPECT_EQ(sampler.report(1).repeated, 0U);
+    EXPECT_EQ(sampler.report(2).repeated, 1U) << "rank 2 fills up the last round";
+    EXPECT_EQ(sampler.report(2).requested, 34U);
+}
+
+TEST(ExactSampler, SkipsWhatWasReadBefore) {
+    const EpochShape shape{.count = 20, .seed = 6};
+    ExactSampler sampler{shape, {}};
+    sampler.begin_epoch(0, 1, 15);
+    const auto order = epoch_order(shape, 1, 0);
+    EXPECT_EQ(served(sampler, 0, 100), std::vector(order.begin() + 15, order.end()));
+    EXPECT_EQ(sampler.report(0).distinct, 20U);
+}
+
+TEST(ExactSampler, DealsOutAnotherOrder) {
+    const std::vector<std::uint32_t> chunk_of = {0, 0, 0, 1, 1, 1, 2, 2, 2};
+    const auto order = [chunk_of](std::uint64_t epoch) {
+        return chunk_order(chunk_of, 3, 1, 8, epoch);
+    };
+    const EpochShape shape{.count = 9, .seed = 8, .ranks = 2, .tail = Tail::kDrop};
+    ExactSampler sampler{shape, {2, {0}}, order};
+    sampler.begin_epoch(0, 5, 0);
+    const auto whole = order(5);
+    EXPECT_EQ(served(sampler, 0, 100), (std::vector{whole[0], whole[2], whole[4], whole[6]}));
+    EXPECT_EQ(sampler.report(0).skipped, 1U);
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
