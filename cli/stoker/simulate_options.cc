@@ -238,7 +238,7 @@ Status spread(const std::string& name, double value, Scenario& scenario) {
             used = true;
         }
     }
-    const simulate::Entry* policy = simulate::find_policy(scenario.cache.policy);
+    const simulate::Entry* policy = simulate::find_policy(simulate::policy_of(scenario));
     if (policy != nullptr && policy->parameter(name) != nullptr) {
         scenario.cache.parameters[name] = value;
         used = true;

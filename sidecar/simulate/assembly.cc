@@ -52,13 +52,6 @@ bool is_important(const JobSpec& job) {
     return job.contract == "importance";
 }
 
-std::string policy_name(const Scenario& scenario) {
-    if (!scenario.cache.policy.empty()) {
-        return scenario.cache.policy;
-    }
-    return is_important(scenario.jobs.front()) ? "importance" : "never-evict";
-}
-
 // Leaves a full cache alone while every job reads everything, and takes over new values when a job
 // has ranked its samples anew.
 class ImportanceFeed final : public PolicyFeed {
@@ -99,9 +92,7 @@ private:
 
 void make_importance_policy(const Scenario& scenario, Assembly& parts) {
     sidecar::ImportanceEviction::Settings settings;
-    CacheSpec cache = scenario.cache;
-    cache.policy = "importance";
-    settings.unimportant_share = value_of(cache, "l-share");
+    settings.unimportant_share = policy_value(scenario, "l-share");
     const auto [least, most] = std::ranges::minmax(parts.sizes);
     sidecar::AggregatedImportance::SizeOf size_of;
     if (least != most) {
@@ -115,7 +106,7 @@ void make_importance_policy(const Scenario& scenario, Assembly& parts) {
 }
 
 void make_policy(const Scenario& scenario, Assembly& parts) {
-    const std::string name = policy_name(scenario);
+    const std::string name = policy_of(scenario);
     const std::uint64_t samples = parts.sizes.size();
     if (name == "lru") {
         parts.policy = std::make_unique<sidecar::Lru>();
@@ -223,18 +214,18 @@ Result<JobParts> make_important(const Scenario& scenario, Assembly& parts, std::
 JobParts make_exact(const Scenario& scenario, const Assembly& parts, std::size_t job) {
     const std::uint64_t samples = parts.sizes.size();
     const std::uint64_t seed = job_seed(scenario, job);
-    const std::string policy = policy_name(scenario);
+    const std::string policy = policy_of(scenario);
     JobParts made;
     made.reads_all = true;
     if (policy == "ods") {
         made.sampler = std::make_unique<OdsSampler>(
             static_cast<const OdsCache&>(*parts.policy),
             samples,
-            static_cast<std::uint32_t>(value_of(scenario.cache, "probes")),
+            static_cast<std::uint32_t>(policy_value(scenario, "probes")),
             seed);
     } else if (policy == "quiver") {
         made.sampler = std::make_unique<QuiverSampler>(
-            samples, static_cast<std::uint32_t>(value_of(scenario.cache, "over-request")), seed);
+            samples, static_cast<std::uint32_t>(policy_value(scenario, "over-request")), seed);
     } else {
         made.sampler = std::make_unique<TrainerShuffle>(samples, seed);
     }

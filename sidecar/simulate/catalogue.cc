@@ -124,10 +124,7 @@ Status check_cache(const Scenario& scenario) {
             ErrorCode::kInvalidArgument,
             fmt::format("the window's share of the cache is 0 to 1, not {}", cache.window_share));
     }
-    if (cache.policy.empty()) {
-        return {};
-    }
-    const Entry* policy = find_policy(cache.policy);
+    const Entry* policy = find_policy(policy_of(scenario));
     if (policy == nullptr) {
         return fail(
             ErrorCode::kInvalidArgument,
@@ -244,10 +241,18 @@ double value_of(const JobSpec& job, std::string_view name) {
     return value(*contract, job.parameters, name);
 }
 
-double value_of(const CacheSpec& cache, std::string_view name) {
-    const Entry* policy = find_policy(cache.policy);
+std::string policy_of(const Scenario& scenario) {
+    if (!scenario.cache.policy.empty()) {
+        return scenario.cache.policy;
+    }
+    const bool important = !scenario.jobs.empty() && scenario.jobs[0].contract == "importance";
+    return important ? "importance" : "never-evict";
+}
+
+double policy_value(const Scenario& scenario, std::string_view name) {
+    const Entry* policy = find_policy(policy_of(scenario));
     STOKER_CHECK(policy != nullptr, "only a checked scenario is simulated");
-    return value(*policy, cache.parameters, name);
+    return value(*policy, scenario.cache.parameters, name);
 }
 
 Status check_scenario(const Scenario& scenario) {

@@ -40,8 +40,11 @@ std::string names_of(const std::vector<Entry>& entries);
 // What the job says, or the standard value. `name` must be one of its contract's parameters.
 double value_of(const JobSpec& job, std::string_view name);
 
-// The same of the policy.
-double value_of(const CacheSpec& cache, std::string_view name);
+// The policy that is named, or what the first job's contract asks for.
+std::string policy_of(const Scenario& scenario);
+
+// The policy's parameter, given or standard.
+double policy_value(const Scenario& scenario, std::string_view name);
 
 // kInvalidArgument: something that cannot be simulated; the message says what and what there is
 // instead.

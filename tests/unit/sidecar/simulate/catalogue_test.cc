@@ -50,6 +50,9 @@ TEST(Catalogue, RefusesWhatCannotBeSimulated) {
     Scenario share;
     share.cache.share = 1.2;
     EXPECT_THAT(complaint(share), HasSubstr("0 to 1, not 1.2"));
+    Scenario unimportant;
+    unimportant.cache.policy = "importance";
+    EXPECT_THAT(complaint(unimportant), HasSubstr("needs a job with contract=importance"));
     Scenario none;
     none.epochs = 1;
     EXPECT_THAT(complaint(none), HasSubstr("epochs > discard"));
@@ -59,11 +62,25 @@ TEST(Catalogue, RefusesWhatCannotBeSimulated) {
 }
 
 TEST(Catalogue, GivesStandardValuesOfWhatIsNotSaid) {
-    CacheSpec cache;
-    cache.policy = "ods";
-    EXPECT_EQ(value_of(cache, "probes"), 12);
-    cache.parameters["probes"] = 3;
-    EXPECT_EQ(value_of(cache, "probes"), 3);
+    Scenario scenario;
+    scenario.cache.policy = "ods";
+    EXPECT_EQ(policy_value(scenario, "probes"), 12);
+    scenario.cache.parameters["probes"] = 3;
+    EXPECT_EQ(policy_value(scenario, "probes"), 3);
+    JobSpec job;
+    job.contract = "importance";
+    EXPECT_EQ(value_of(job, "beta"), 0.33);
+    job.parameters["beta"] = 1;
+    EXPECT_EQ(value_of(job, "beta"), 1);
+}
+
+TEST(Catalogue, TheFirstJobsContractNamesThePolicy) {
+    Scenario scenario;
+    EXPECT_EQ(policy_of(scenario), "never-evict");
+    scenario.jobs[0].contract = "importance";
+    EXPECT_EQ(policy_of(scenario), "importance");
+    scenario.cache.policy = "lru";
+    EXPECT_EQ(policy_of(scenario), "lru");
 }
 
 }  // namespace

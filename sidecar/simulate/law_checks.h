@@ -1,0 +1,21 @@
+#pragma once
+
+#include <vector>
+
+#include "sidecar/simulate/laws.h"
+#include "sidecar/simulate/scenario.h"
+
+// The checks behind laws(), by subject.
+namespace stoker::simulate {
+
+// A scenario of ours is valid; anything else is a bug and crashes.
+Outcome run_law(const Scenario& scenario);
+
+std::vector<LawRow> check_reshuffle();              // T1
+std::vector<LawRow> check_selection();              // T2
+std::vector<LawRow> check_importance_cost();        // T3
+std::vector<LawRow> check_aggregated_importance();  // T4
+std::vector<LawRow> check_sharing();                // T9
+std::vector<LawRow> check_ods();                    // T10
+
+}  // namespace stoker::simulate

@@ -1,0 +1,140 @@
+// T9 and T10: several jobs on one dataset.
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+
+#include <fmt/core.h>
+
+#include "sidecar/simulate/law_checks.h"
+
+namespace stoker::simulate {
+
+namespace {
+
+Scenario shared_scenario(std::size_t jobs) {
+    Scenario scenario;
+    scenario.dataset.samples = 10'000;
+    scenario.cache.share = .2;
+    scenario.batch = 50;
+    scenario.ahead = 0;
+    scenario.epochs = 4;
+    scenario.jobs.assign(jobs, JobSpec{});
+    return scenario;
+}
+
+// The least share of the dataset that a job got in an epoch; 0 when it got any sample twice.
+double worst_coverage(const Outcome& outcome) {
+    double worst = 1;
+    for (const JobFigures& job : outcome.jobs) {
+        for (const EpochFigures& epoch : job.epochs) {
+            const double share =
+                static_cast<double>(epoch.distinct) / static_cast<double>(outcome.samples);
+            worst = std::min(worst, epoch.complete ? share : 1);
+            worst = epoch.repeated > 0 ? 0 : worst;
+        }
+    }
+    return worst;
+}
+
+// T9 at equal speeds: one fetch serves all jobs, and the static part s serves them every epoch.
+std::vector<LawRow> check_lock_step() {
+    std::vector<LawRow> rows;
+    constexpr double kStatic = .9;
+    for (std::size_t jobs = 1; jobs <= 4; ++jobs) {
+        Scenario scenario = shared_scenario(jobs);
+        scenario.cache.window_share = 1 - kStatic;
+        for (JobSpec& job : scenario.jobs) {
+            job.contract = "windowed";
+        }
+        const Outcome outcome = run_law(scenario);
+        const std::string parameters = fmt::format("w=0.2 s=0.9 J={}", jobs);
+        const double law = (1 - kStatic * scenario.cache.share) / static_cast<double>(jobs);
+        rows.push_back(
+            {"T9",
+             "fetches per job and epoch, lock-step",
+             parameters,
+             1.1 * law,
+             fetches_per_job_epoch(outcome, scenario.discard),
+             0,
+             Bound::kAtMost});
+        rows.push_back(
+            {"T9", "each sample exactly once an epoch", parameters, 1, worst_coverage(outcome), 0});
+    }
+    return rows;
+}
+
+// T9 with jobs that come when they like and go as fast as they can; eight epochs of the fastest.
+std::vector<LawRow> check_unequal_jobs() {
+    constexpr double kStarts[] = {0, .37, .61, .83};  // epochs of a job of speed 1
+    constexpr double kSpeeds[] = {1, .5, .7, .9};
+    constexpr double kPhases[] = {.438, .311, .257};
+    constexpr double kUnequal[] = {.566, .400, .311};
+    std::vector<LawRow> rows;
+    for (std::size_t jobs = 2; jobs <= 4; ++jobs) {
+        for (const bool phases : {true, false}) {
+            Scenario scenario = shared_scenario(jobs);
+            scenario.cache.window_share = .25;
+            scenario.epochs = 8;
+            scenario.until_first_ends = true;
+            const double epoch_seconds =
+                static_cast<double>(scenario.dataset.samples) / scenario.samples_per_second;
+            for (std::size_t i = 0; i < jobs; ++i) {
+                JobSpec& job = scenario.jobs[i];
+                job.contract = "windowed";
+                job.speed = phases ? 1 : kSpeeds[i];
+                job.start = std::chrono::milliseconds{
+                    std::llround(phases ? 1000 * kStarts[i] * epoch_seconds : 0)};
+            }
+            const Outcome outcome = run_law(scenario);
+            const std::string parameters = fmt::format("w=0.2 s=0.75 J={}", jobs);
+            rows.push_back(
+                {"T9",
+                 fmt::format("fetches per job and epoch, {}", phases ? "phases" : "speeds"),
+                 parameters,
+                 phases ? kPhases[jobs - 2] : kUnequal[jobs - 2],
+                 fetches_per_job_epoch(outcome, scenario.discard),
+                 0,
+                 Bound::kAtMost});
+            rows.push_back(
+                {"T9",
+                 "each sample exactly once an epoch",
+                 parameters,
+                 1,
+                 worst_coverage(outcome),
+                 0});
+        }
+    }
+    return rows;
+}
+
+}  // namespace
+
+std::vector<LawRow> check_sharing() {
+    auto rows = check_lock_step();
+    auto more = check_unequal_jobs();
+    std::ranges::move(more, std::back_inserter(rows));
+    return rows;
+}
+
+// T10: what is fetched for several jobs on one dataset by the strongest published rival.
+std::vector<LawRow> check_ods() {
+    std::vector<LawRow> rows;
+    constexpr double kFetches[] = {.68, .59, .54};
+    for (std::size_t jobs = 2; jobs <= 4; ++jobs) {
+        for (const bool ods : {false, true}) {
+            Scenario scenario = shared_scenario(jobs);
+            scenario.cache.policy = ods ? "ods" : "never-evict";
+            rows.push_back(
+                {"T10",
+                 fmt::format("fetches per job and epoch, {}", scenario.cache.policy),
+                 fmt::format("w=0.2 J={}", jobs),
+                 ods ? kFetches[jobs - 2] : .80,
+                 fetches_per_job_epoch(run_law(scenario), scenario.discard),
+                 ods ? .015 : .003});
+        }
+    }
+    return rows;
+}
+
+}  // namespace stoker::simulate
