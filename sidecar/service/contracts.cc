@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "sidecar/core/sampling/bucket_sampler.h"
 #include "sidecar/core/sampling/importance_sampler.h"
 #include "sidecar/core/sampling/windowed_sampler.h"
 
@@ -69,6 +70,11 @@ private:
     std::string wrong_;
 };
 
+bool is_iowa(const SamplerOrder& order) {
+    const auto family = std::ranges::find(order.parameters, "family", &local::Parameter::name);
+    return family != order.parameters.end() && family->value == 1;
+}
+
 AggregatedImportance::JobId id_of(const Sampler& sampler) {
     return reinterpret_cast<std::uintptr_t>(&sampler);
 }
@@ -88,7 +94,7 @@ Result<std::unique_ptr<Sampler>> Contracts::make(const SamplerOrder& order, std:
         return make_windowed(order, rank);
     }
     if (order.contract == "importance") {
-        return make_importance(order);
+        return is_iowa(order) ? make_buckets(order) : make_importance(order);
     }
     return fail(
         ErrorCode::kInvalidArgument,
@@ -136,7 +142,7 @@ void Contracts::on_gone(SampleIndex sample) {
     }
 }
 
-Result<std::unique_ptr<Sampler>> Contracts::make_importance(const SamplerOrder& order) {
+Result<std::unique_ptr<Sampler>> Contracts::make_importance(const SamplerOrder& order) const {
     Parameters parameters{order};
     ImportanceSettings settings;
     settings.world.ranks = order.ranks;
@@ -148,10 +154,28 @@ Result<std::unique_ptr<Sampler>> Contracts::make_importance(const SamplerOrder& 
     settings.ring =
         static_cast<std::uint32_t>(parameters.count("lossHistory", settings.ring, 2, 1U << 20U));
     settings.substitute = parameters.count("substitute", 1, 0, 1) != 0;
-    parameters.count("family", 0, 0, 0);
+    parameters.count("family", 0, 0, 1);
     parameters.number("lShare", 0.1, 0, 1);  // the eviction's, whose default holds for all jobs
     STOKER_TRY_VOID(parameters.check());
     return ImportanceSampler::create(sample_count_, settings);
+}
+
+// Near-duplicates are not looked for: that takes a decoded sample, which the sidecar never has.
+Result<std::unique_ptr<Sampler>> Contracts::make_buckets(const SamplerOrder& order) const {
+    Parameters parameters{order};
+    BucketSettings settings;
+    settings.world.ranks = order.ranks;
+    settings.seed = order.seed;
+    settings.warmup = parameters.count("warmupEpochs", settings.warmup, 0, 10000);
+    settings.out_rate = parameters.number("outRate", settings.out_rate, 0, 1);
+    settings.min_fraction = parameters.number("minFraction", settings.min_fraction, 0, 1);
+    settings.stagnation =
+        static_cast<std::uint32_t>(parameters.count("recallAfter", settings.stagnation, 1, 10000));
+    settings.recall_fraction = parameters.number("recallFraction", settings.recall_fraction, 0, 1);
+    parameters.count("family", 1, 0, 1);
+    parameters.count("redundancy", 0, 0, 0);
+    STOKER_TRY_VOID(parameters.check());
+    return BucketSampler::create(sample_count_, std::move(settings));
 }
 
 void Contracts::set_active(const Sampler& sampler, bool active) {

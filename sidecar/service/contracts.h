@@ -47,7 +47,8 @@ private:
     };
 
     Result<std::unique_ptr<Sampler>> make_windowed(const SamplerOrder& order, std::uint32_t rank);
-    Result<std::unique_ptr<Sampler>> make_importance(const SamplerOrder& order);
+    Result<std::unique_ptr<Sampler>> make_importance(const SamplerOrder& order) const;
+    Result<std::unique_ptr<Sampler>> make_buckets(const SamplerOrder& order) const;
 
     std::uint32_t sample_count_;
     std::uint32_t window_samples_;

@@ -42,6 +42,17 @@ TEST(Contracts, NamesWhatItDoesNotKnow) {
         contracts.make(order("importance", {{"beta", 17}}), 0).error().message,
         HasSubstr("beta is 17, outside 0..16"));
     EXPECT_FALSE(contracts.make(order("windowed", {{"beta", 1}}), 0).has_value());
+    EXPECT_FALSE(
+        contracts.make(order("importance", {{"family", 1}, {"redundancy", 2}}), 0).has_value());
+}
+
+TEST(Contracts, AFamilyHasItsOwnSamplerAndParameters) {
+    Contracts contracts{kCount, 100};
+    EXPECT_TRUE(
+        contracts.make(order("importance", {{"family", 1}, {"outRate", 0.2}}), 0).has_value());
+    EXPECT_FALSE(contracts.make(order("importance", {{"outRate", 0.2}}), 0).has_value());
+    EXPECT_FALSE(
+        contracts.make(order("importance", {{"family", 1}, {"beta", 0.2}}), 0).has_value());
 }
 
 TEST(Contracts, AWindowedJobKeepsTheWindowForWhatItHasNotDrawn) {
