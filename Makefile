@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench lint format generate \
+.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -64,6 +64,9 @@ images: build ## build the container images (buildah)
 
 bench: build ## measure; writes build/bench/results.json and prints the bars
 	$(PYTHON) bench/run.py --build $(BUILD)
+
+accuracy: build ## train small models under every contract: accuracy, origin bytes (about 15 minutes)
+	$(PYTHON) bench/accuracy/run.py --build $(BUILD) --page docs/reference/accuracy.md
 
 wheel: ## build the Python client as a wheel into build/wheels
 	$(PYTHON) -m venv build/venv-wheel

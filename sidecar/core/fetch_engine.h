@@ -175,6 +175,9 @@ public:
     // nullptr: only plans count.
     void set_window_keeper(const WindowKeeper* keeper) { keeper_ = keeper; }
 
+    // From now on `eviction` decides; it is told what is resident.
+    void set_eviction(std::unique_ptr<EvictionPolicy> eviction);
+
     // For those who feed it with more than reads (importance). Never nullptr.
     [[nodiscard]] EvictionPolicy& eviction() { return *eviction_; }
 

@@ -189,6 +189,18 @@ void FetchEngine::forget_resident(SampleIndex sample) {
     }
 }
 
+void FetchEngine::set_eviction(std::unique_ptr<EvictionPolicy> eviction) {
+    eviction_ = std::move(eviction);
+    for (SampleIndex sample = 0; sample < table_.size(); ++sample) {
+        const SampleRecord& record = table_.at(sample);
+        const bool has_place =
+            record.state == SampleState::kStored || record.state == SampleState::kFetching;
+        if (has_place && record.segment_class == SegmentClass::kResident && !record.doomed) {
+            eviction_->on_resident(sample, table_.record_bytes(sample));
+        }
+    }
+}
+
 // A shrunken grant takes the residents that the policy names. Those that a client holds, or that
 // are on their way, lose only their place in the grant and go when nobody holds them any more.
 void FetchEngine::enforce_grant() {

@@ -1,40 +1,225 @@
 #include "sidecar/service/contracts.h"
 
-#include <map>
+#include <algorithm>
+#include <array>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "sidecar/core/sampling/bucket_sampler.h"
+#include "sidecar/core/sampling/importance_sampler.h"
+#include "sidecar/core/sampling/windowed_sampler.h"
 
 namespace stoker::sidecar {
 
 namespace {
 
-using Make = Result<std::unique_ptr<Sampler>> (*)(const SamplerOrder&, std::uint32_t count);
+constexpr std::uint64_t kScanSeed = 0x53544F4B4552ULL;
 
-const std::map<std::string, Make>& contracts() {
-    static const std::map<std::string, Make> kContracts{};
-    return kContracts;
+// A contract's parameters as they came. Every one has to be asked for.
+class Parameters {
+public:
+    explicit Parameters(const SamplerOrder& order)
+        : order_(order) {}
+
+    // Within [least, most], or `otherwise` where it was not given.
+    double number(std::string_view name, double otherwise, double least, double most) {
+        known_.emplace_back(name);
+        const auto found = std::ranges::find(order_.parameters, name, &local::Parameter::name);
+        if (found == order_.parameters.end()) {
+            return otherwise;
+        }
+        if (found->value < least || found->value > most) {
+            wrong_ = fmt::format("{} is {}, outside {}..{}", name, found->value, least, most);
+        }
+        return found->value;
+    }
+
+    std::uint64_t count(
+        std::string_view name, std::uint64_t otherwise, std::uint64_t least, std::uint64_t most) {
+        return static_cast<std::uint64_t>(number(
+            name,
+            static_cast<double>(otherwise),
+            static_cast<double>(least),
+            static_cast<double>(most)));
+    }
+
+    // What was wrong, when everything was asked for.
+    [[nodiscard]] Status check() const {
+        if (!wrong_.empty()) {
+            return fail(ErrorCode::kInvalidArgument, wrong_);
+        }
+        for (const local::Parameter& given : order_.parameters) {
+            if (std::ranges::find(known_, given.name) == known_.end()) {
+                return fail(
+                    ErrorCode::kInvalidArgument,
+                    fmt::format(
+                        "contract '{}' has no parameter '{}' here; it has: {}",
+                        order_.contract,
+                        given.name,
+                        known_.empty() ? "none" : fmt::format("{}", fmt::join(known_, ", "))));
+            }
+        }
+        return {};
+    }
+
+private:
+    const SamplerOrder& order_;
+    std::vector<std::string> known_;
+    std::string wrong_;
+};
+
+bool is_iowa(const SamplerOrder& order) {
+    const auto family = std::ranges::find(order.parameters, "family", &local::Parameter::name);
+    return family != order.parameters.end() && family->value == 1;
+}
+
+AggregatedImportance::JobId id_of(const Sampler& sampler) {
+    return reinterpret_cast<std::uintptr_t>(&sampler);
 }
 
 }  // namespace
 
-MakeSampler contract_samplers() {
-    return [](const SamplerOrder& order, std::uint32_t count) -> Result<std::unique_ptr<Sampler>> {
-        const auto found = contracts().find(order.contract);
-        if (found != contracts().end()) {
-            return found->second(order, count);
+Contracts::Contracts(std::uint32_t sample_count, std::uint32_t window_samples)
+    : sample_count_(sample_count),
+      window_samples_(window_samples),
+      stored_(sample_count),
+      kept_(sample_count) {}
+
+Contracts::~Contracts() = default;
+
+Result<std::unique_ptr<Sampler>> Contracts::make(const SamplerOrder& order, std::uint32_t rank) {
+    if (order.contract == "windowed") {
+        return make_windowed(order, rank);
+    }
+    if (order.contract == "importance") {
+        return is_iowa(order) ? make_buckets(order) : make_importance(order);
+    }
+    return fail(
+        ErrorCode::kInvalidArgument,
+        fmt::format("no contract '{}'; this sidecar draws: importance, windowed", order.contract));
+}
+
+bool Contracts::is_per_rank(const std::string& contract) const {
+    return contract == "windowed";
+}
+
+Result<std::unique_ptr<Sampler>> Contracts::make_windowed(
+    const SamplerOrder& order, std::uint32_t rank) {
+    Parameters parameters{order};
+    ScanLimits limits;
+    limits.window_samples = window_samples_;
+    limits.drift_max = parameters.number("drift", limits.drift_max, 0, 1);
+    STOKER_TRY_VOID(parameters.check());
+    if (!scan_) {
+        scan_.emplace(sample_count_, limits, kScanSeed);
+        for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
+            if (stored_[sample]) {
+                scan_->on_stored(sample, kept_[sample]);
+            }
         }
-        std::vector<std::string> names;
-        for (const auto& [name, make] : contracts()) {
-            names.push_back(name);
+    }
+    EpochShape shape;
+    shape.count = sample_count_;
+    shape.seed = order.seed;
+    shape.ranks = order.ranks;
+    return WindowedSampler::make(*scan_, shape, World{order.ranks, {rank}});
+}
+
+void Contracts::on_stored(SampleIndex sample, bool kept) {
+    stored_[sample] = true;
+    kept_[sample] = kept;
+    if (scan_) {
+        scan_->on_stored(sample, kept);
+    }
+}
+
+void Contracts::on_gone(SampleIndex sample) {
+    stored_[sample] = false;
+    if (scan_) {
+        scan_->on_gone(sample);
+    }
+}
+
+Result<std::unique_ptr<Sampler>> Contracts::make_importance(const SamplerOrder& order) const {
+    Parameters parameters{order};
+    ImportanceSettings settings;
+    settings.world.ranks = order.ranks;
+    settings.seed = order.seed;
+    settings.beta = parameters.number("beta", settings.beta, 0, 16);
+    settings.important_share = parameters.number("hShare", settings.important_share, 0, 1);
+    settings.warmup = parameters.count("warmupEpochs", settings.warmup, 0, 10000);
+    settings.reuse_factor = parameters.count("reuseFactor", settings.reuse_factor, 1, 10000);
+    settings.ring =
+        static_cast<std::uint32_t>(parameters.count("lossHistory", settings.ring, 2, 1U << 20U));
+    settings.substitute = parameters.count("substitute", 1, 0, 1) != 0;
+    parameters.count("family", 0, 0, 1);
+    parameters.number("lShare", 0.1, 0, 1);  // the eviction's, whose default holds for all jobs
+    STOKER_TRY_VOID(parameters.check());
+    return ImportanceSampler::create(sample_count_, settings);
+}
+
+// Near-duplicates are not looked for: that takes a decoded sample, which the sidecar never has.
+Result<std::unique_ptr<Sampler>> Contracts::make_buckets(const SamplerOrder& order) const {
+    Parameters parameters{order};
+    BucketSettings settings;
+    settings.world.ranks = order.ranks;
+    settings.seed = order.seed;
+    settings.warmup = parameters.count("warmupEpochs", settings.warmup, 0, 10000);
+    settings.out_rate = parameters.number("outRate", settings.out_rate, 0, 1);
+    settings.min_fraction = parameters.number("minFraction", settings.min_fraction, 0, 1);
+    settings.stagnation =
+        static_cast<std::uint32_t>(parameters.count("recallAfter", settings.stagnation, 1, 10000));
+    settings.recall_fraction = parameters.number("recallFraction", settings.recall_fraction, 0, 1);
+    parameters.count("family", 1, 0, 1);
+    parameters.count("redundancy", 0, 0, 0);
+    STOKER_TRY_VOID(parameters.check());
+    return BucketSampler::create(sample_count_, std::move(settings));
+}
+
+void Contracts::set_active(const Sampler& sampler, bool active) {
+    const auto* measuring = dynamic_cast<const ImportanceSampler*>(&sampler);
+    if (measuring == nullptr) {
+        return;
+    }
+    std::erase_if(active_, [&](const ActiveJob& job) { return job.sampler == &sampler; });
+    if (!active) {
+        importance_.remove_job(id_of(sampler));
+        return;
+    }
+    active_.push_back({&sampler});
+    importance_.set_job(id_of(sampler), {1, measuring->important_from(), [measuring] {
+                                             return measuring->relative_importance();
+                                         }});
+}
+
+// In a full epoch everything passes, and is not more important for that.
+void Contracts::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
+    const auto job = std::ranges::find(active_, &sampler, &ActiveJob::sampler);
+    if (job == active_.end()) {
+        return;
+    }
+    const auto& measuring = dynamic_cast<const ImportanceSampler&>(sampler);
+    const bool is_news = job->revision != measuring.importance_revision();
+    job->full_epoch = measuring.is_full(epoch);
+    job->revision = measuring.importance_revision();
+    if (eviction_ != nullptr) {
+        eviction_->hold(std::ranges::all_of(active_, &ActiveJob::full_epoch));
+        if (is_news) {
+            eviction_->refresh();
         }
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format(
-                "no contract '{}'; this sidecar draws: {}",
-                order.contract,
-                fmt::join(names, ", ")));
-    };
+    }
+}
+
+std::unique_ptr<EvictionPolicy> Contracts::new_eviction() {
+    if (eviction_ != nullptr || active_.empty()) {
+        return nullptr;
+    }
+    auto eviction = std::make_unique<ImportanceEviction>(sample_count_, importance_);
+    eviction->hold(true);
+    eviction_ = eviction.get();
+    return eviction;
 }
 
 void stamp_job(Frame& frame, local::Begin begin, const std::string& job_uid) {

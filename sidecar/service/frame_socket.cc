@@ -171,7 +171,9 @@ void FrameSocket::hand_out_frames() {
         }
         const auto payload = left.subspan(local::kFrameHeaderBytes, header->payload_bytes);
         Frame frame{*header, {payload.begin(), payload.end()}, {}};
-        if (header->type == local::FrameType::kPlan && !descriptors_.empty()) {
+        const bool may_carry =
+            header->type == local::FrameType::kPlan || header->type == local::FrameType::kBegin;
+        if (may_carry && !descriptors_.empty()) {
             frame.fd = std::move(descriptors_.front());
             descriptors_.pop_front();
         }

@@ -43,6 +43,12 @@ PreparationOptions preparation_options(
     return options;
 }
 
+std::uint32_t window_samples(const domain::ManifestView& view, const DatasetConfig& config) {
+    const std::uint64_t mean = view.total_bytes().count() / view.sample_count() + 1;
+    return static_cast<std::uint32_t>(
+        std::clamp(config.window_bytes.count() / mean, std::uint64_t{1}, view.sample_count()));
+}
+
 }  // namespace
 
 EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config) {
@@ -125,11 +131,13 @@ void Leader::begin_serving(Preparation prepared) {
     const auto& view = manifest_->view();
     engine_ = std::make_unique<FetchEngine>(
         view, limits_of(config_), grant_, make_eviction(config_.eviction));
+    contracts_ = std::make_unique<Contracts>(
+        static_cast<std::uint32_t>(view.sample_count()), window_samples(view, config_));
     desk_ = std::make_unique<SamplingDesk>(
-        static_cast<std::uint32_t>(view.sample_count()), contract_samplers());
+        static_cast<std::uint32_t>(view.sample_count()), *contracts_);
     for (const auto& [sample, segment_class] : prepared.stored) {
         engine_->adopt(sample, segment_class);
-        desk_->adopt(sample);
+        desk_->adopt(sample, segment_class == domain::SegmentClass::kResident);
     }
     state_ = LeaderState::kServing;
     last_error_ = {};

@@ -18,6 +18,7 @@
 #include "sidecar/core/fetch_engine.h"
 #include "sidecar/device/device.h"
 #include "sidecar/origin/origin.h"
+#include "sidecar/service/contracts.h"
 #include "sidecar/service/preparation.h"
 #include "sidecar/service/sampling_desk.h"
 #include "sidecar/service/session.h"
@@ -146,6 +147,7 @@ private:
     Duration retry_delay_;
     std::unique_ptr<MappedManifest> manifest_;
     std::unique_ptr<NodeStore> store_;
+    std::unique_ptr<Contracts> contracts_;
     std::unique_ptr<FetchEngine> engine_;
     std::unique_ptr<SamplingDesk> desk_;
     Bytes resident_cap_ = Bytes::unlimited();  // what the disk allows, whatever the grant says

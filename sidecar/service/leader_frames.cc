@@ -189,6 +189,7 @@ void Leader::on_origin_bytes(const StartFetch& fetch, Result<OriginBytes> bytes)
     if (!bytes) {
         post([this, fetch, error = bytes.error()] {
             ++origin_requests_;
+            desk_->on_failed(fetch.sample);
             apply(engine_->on_fetch_failed(fetch.sample, error, parts_.loop.now()));
         });
         return;
@@ -210,7 +211,7 @@ void Leader::on_origin_bytes(const StartFetch& fetch, Result<OriginBytes> bytes)
 void Leader::on_append_done(const StartFetch& fetch, const Status& status) {
     const TimePoint now = parts_.loop.now();
     if (status) {
-        desk_->on_stored(fetch.sample);
+        desk_->on_stored(fetch.sample, fetch.segment_class == domain::SegmentClass::kResident);
         apply(engine_->on_stored(fetch.sample, now));
         return;
     }
@@ -221,6 +222,7 @@ void Leader::on_append_done(const StartFetch& fetch, const Status& status) {
              {"code", to_string(status.error().code)},
              {"error", status.error().message}});
     }
+    desk_->on_failed(fetch.sample);
     apply(engine_->on_store_failed(fetch.sample, status.error(), now));
 }
 

@@ -66,6 +66,11 @@ void Leader::on_begin(
                  {"rank", begin.rank},
                  {"epoch", begin.epoch},
                  {"skip", begin.skip}});
+            engine_->set_window_keeper(contracts_->window_keeper());
+            const bool is_ours = config_.eviction == EvictionKind::kNever;
+            if (auto eviction = is_ours ? contracts_->new_eviction() : nullptr) {
+                engine_->set_eviction(std::move(eviction));
+            }
             plan_ahead(session, stream);
         }
         return begun;

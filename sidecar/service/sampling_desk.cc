@@ -69,19 +69,20 @@ std::vector<bool> unpack(const std::vector<std::byte>& bits, std::uint32_t count
 
 }  // namespace
 
-SamplingDesk::SamplingDesk(std::uint32_t sample_count, MakeSampler make_sampler, Limits limits)
+SamplingDesk::SamplingDesk(std::uint32_t sample_count, SamplerSource& source, Limits limits)
     : sample_count_(sample_count),
-      make_sampler_(std::move(make_sampler)),
+      source_(source),
       limits_(limits),
       stored_(sample_count),
       paid_(sample_count) {}
 
-void SamplingDesk::adopt(SampleIndex sample) {
-    on_stored(sample);
+void SamplingDesk::adopt(SampleIndex sample, bool kept) {
+    on_stored(sample, kept);
     paid_[sample] = true;
 }
 
-void SamplingDesk::on_stored(SampleIndex sample) {
+void SamplingDesk::on_stored(SampleIndex sample, bool kept) {
+    source_.on_stored(sample, kept);
     if (stored_[sample]) {
         return;
     }
@@ -91,8 +92,14 @@ void SamplingDesk::on_stored(SampleIndex sample) {
     }
 }
 
+void SamplingDesk::on_failed(SampleIndex sample) {
+    paid_[sample] = false;
+    source_.on_gone(sample);
+}
+
 void SamplingDesk::on_gone(SampleIndex sample) {
     paid_[sample] = false;
+    source_.on_gone(sample);
     if (!stored_[sample]) {
         return;
     }
@@ -110,10 +117,13 @@ Result<local::Begun> SamplingDesk::begin(
     if (const auto taken = job->ranks.find(begin.rank); taken != job->ranks.end()) {
         readers_.erase(taken->second);
     }
+    if (job->ranks.empty()) {
+        source_.set_active(*job->sampler, true);
+    }
     job->ranks[begin.rank] = stream;
     job->last_used = ++uses_;
     Reader& reader = readers_[stream];
-    reader.job = begin.job;
+    reader.job = key_of(begin);
     reader.rank = begin.rank;
     reader.epoch = begin.epoch;
     reader.horizon = std::clamp(
@@ -127,13 +137,20 @@ Result<local::Begun> SamplingDesk::begin(
         const auto most = std::uint64_t{sample_count_} * 4;
         job->sampler->begin_epoch(begin.rank, begin.epoch, std::min(begin.skip, most));
     }
+    source_.on_epoch(*job->sampler, begin.epoch);
     return local::Begun{begin.epoch, job->losses};
+}
+
+std::string SamplingDesk::key_of(const local::Begin& begin) const {
+    return source_.is_per_rank(begin.contract) ? fmt::format("{}#{}", begin.job, begin.rank)
+                                               : begin.job;
 }
 
 Result<SamplingDesk::Job*> SamplingDesk::job_for(
     const local::Begin& begin, const std::string& snapshot) {
     const SamplerOrder order = order_of(begin);
-    const auto found = jobs_.find(begin.job);
+    const std::string key = key_of(begin);
+    const auto found = jobs_.find(key);
     if (found != jobs_.end() && found->second.order == order) {
         return &found->second;
     }
@@ -148,20 +165,20 @@ Result<SamplingDesk::Job*> SamplingDesk::job_for(
                 found->second.order.seed,
                 found->second.order.ranks));
     }
-    STOKER_TRY(auto sampler, make_sampler_(order, sample_count_));
+    STOKER_TRY(auto sampler, source_.make(order, begin.rank));
     if (found != jobs_.end()) {
         jobs_.erase(found);
     }
     STOKER_TRY_VOID(make_place());
     if (!snapshot.empty() && !sampler->restore(snapshot)) {
-        STOKER_TRY(sampler, make_sampler_(order, sample_count_));  // it may have taken half of it
+        STOKER_TRY(sampler, source_.make(order, begin.rank));  // it may have taken half of it
     }
     for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
         if (stored_[sample]) {
             sampler->on_stored(sample);
         }
     }
-    Job& job = jobs_[begin.job];
+    Job& job = jobs_[key];
     job.order = order;
     job.sampler = std::move(sampler);
     return &job;
@@ -169,7 +186,7 @@ Result<SamplingDesk::Job*> SamplingDesk::job_for(
 
 // For one more job: where there are too many, the one that nobody draws from for longest goes.
 Status SamplingDesk::make_place() {
-    if (jobs_.size() < limits_.jobs) {
+    if (jobs_.size() < limits_.samplers) {
         return {};
     }
     auto oldest = jobs_.end();
@@ -194,7 +211,11 @@ void SamplingDesk::leave(StreamId stream) {
     if (reader == readers_.end()) {
         return;
     }
-    jobs_.at(reader->second.job).ranks.erase(reader->second.rank);
+    Job& job = jobs_.at(reader->second.job);
+    job.ranks.erase(reader->second.rank);
+    if (job.ranks.empty()) {
+        source_.set_active(*job.sampler, false);
+    }
     readers_.erase(reader);
 }
 

@@ -29,9 +29,31 @@ struct SamplerOrder {
     bool operator==(const SamplerOrder&) const = default;
 };
 
-// kInvalidArgument: no such contract, or no such parameter; the message names those that there are.
-using MakeSampler =
-    std::function<Result<std::unique_ptr<Sampler>>(const SamplerOrder&, std::uint32_t count)>;
+// Makes the samplers of one dataset, and holds what they share.
+class SamplerSource {
+public:
+    virtual ~SamplerSource() = default;
+
+    // A sampler for `rank`, and for the job's other ranks unless is_per_rank(). kInvalidArgument:
+    // no such contract, or no such parameter; the message names those that there are.
+    virtual Result<std::unique_ptr<Sampler>> make(
+        const SamplerOrder& order, std::uint32_t rank) = 0;
+
+    // Do the ranks of a job each have a sampler of their own under this contract?
+    [[nodiscard]] virtual bool is_per_rank(const std::string& contract) const = 0;
+
+    // The job begins to draw by this sampler, or has stopped to.
+    virtual void set_active(const Sampler& /*sampler*/, bool /*active*/) {}
+
+    // One of the job's ranks has begun this epoch.
+    virtual void on_epoch(const Sampler& /*sampler*/, std::uint64_t /*epoch*/) {}
+
+    // Told before the samplers. `kept`: it stays (class resident).
+    virtual void on_stored(SampleIndex /*sample*/, bool /*kept*/) {}
+
+    // Also when a fetch failed.
+    virtual void on_gone(SampleIndex /*sample*/) {}
+};
 
 // What comes in a Begin's memfd.
 struct BeginState {
@@ -49,21 +71,25 @@ struct BeginState {
 class SamplingDesk {
 public:
     struct Limits {
-        std::size_t jobs = 64;
+        std::size_t samplers = 128;
         std::uint32_t ranks = 65536;
         std::size_t outstanding = std::size_t{1} << 18U;  // draws of a rank that it has not read
         std::size_t horizon = 2048;  // draws that are foreseen and fetched ahead, at least
     };
 
-    SamplingDesk(std::uint32_t sample_count, MakeSampler make_sampler, Limits limits);
+    // `source` must outlive the desk.
+    SamplingDesk(std::uint32_t sample_count, SamplerSource& source, Limits limits);
 
-    SamplingDesk(std::uint32_t sample_count, MakeSampler make_sampler)
-        : SamplingDesk(sample_count, std::move(make_sampler), Limits{}) {}
+    SamplingDesk(std::uint32_t sample_count, SamplerSource& source)
+        : SamplingDesk(sample_count, source, Limits{}) {}
 
     // What was on the node before anybody drew; then what comes and goes.
-    void adopt(SampleIndex sample);
-    void on_stored(SampleIndex sample);
+    void adopt(SampleIndex sample, bool kept);
+    void on_stored(SampleIndex sample, bool kept);
     void on_gone(SampleIndex sample);
+
+    // It was to be stored, and could not be.
+    void on_failed(SampleIndex sample);
 
     // The stream reads for one rank of one job from now on; a stream that did so before gives the
     // rank up. kInvalidArgument: a rank outside its world, and what MakeSampler refuses; kConflict:
@@ -84,7 +110,8 @@ public:
     Result<local::EpochTally> tally(StreamId stream, std::uint64_t epoch) const;
     Result<local::Snapshot> snapshot(StreamId stream) const;
 
-    // The connection over which the stream drew is gone.
+    // The connection over which the stream drew is gone. Whoever needs what it has not drawn will
+    // say so again.
     void leave(StreamId stream);
 
     // What the stream is going to read, soonest first: drawn and not read yet, then foreseen. Given
@@ -107,7 +134,7 @@ private:
     };
 
     struct Reader {
-        std::string job;
+        std::string job;  // its key
         std::uint32_t rank = 0;
         std::uint64_t epoch = 0;
         bool ended = false;
@@ -121,6 +148,7 @@ private:
         std::size_t horizon = 0;
     };
 
+    [[nodiscard]] std::string key_of(const local::Begin& begin) const;
     Result<Job*> job_for(const local::Begin& begin, const std::string& snapshot);
     Status make_place();
     Result<const Reader*> reader_of(StreamId stream, std::uint64_t epoch) const;
@@ -129,11 +157,11 @@ private:
     local::Drawn answer_of(const Reader& reader, const std::vector<Draw>& draws);
 
     std::uint32_t sample_count_;
-    MakeSampler make_sampler_;
+    SamplerSource& source_;
     Limits limits_;
     std::vector<bool> stored_;
     std::vector<bool> paid_;  // somebody's draw stands for the fetch that brought the bytes
-    std::map<std::string, Job> jobs_;
+    std::map<std::string, Job> jobs_;  // by key_of()
     std::map<StreamId, Reader> readers_;
     std::uint64_t uses_ = 0;
 };

@@ -35,7 +35,7 @@ _WORDS = {"family": ("icache", "iowa"), "redundancy": ("none", "remove", "repeat
 # program may only repeat the TrainingJob's value).
 _PARAMETERS: Dict[str, Dict[str, str]] = {
     "exact": {},
-    "windowed": {"chunk_group": "same"},
+    "windowed": {"chunk_group": "same", "drift": "less"},
     "importance": {
         "family": "same",
         "beta": "less",

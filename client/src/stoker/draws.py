@@ -55,6 +55,7 @@ class Draws:
         self.terms = terms
         self.seed, self.rank, self.world_size, self.batch_size = seed, rank, world_size, batch_size
         self._samples = samples
+        self._link = samples.parts.link
         self._exact = exact
         self._job = _job_of(samples)
         self._told_alone = False
@@ -77,7 +78,7 @@ class Draws:
         Raises:
             SettingsError: the sidecar does not know the contract, or refuses a parameter of it.
         """
-        if self._is_sampled:
+        if self._is_sampled and self.terms.needs_losses:
             self._snapshot = self._link_call("snapshot") or self._snapshot
         self._start(epoch, self._contract_of_epoch())
         self._go_on()
@@ -116,16 +117,17 @@ class Draws:
 
     @property
     def _is_sampled(self) -> bool:
-        return self._contract != "exact" and self._samples.link is not None
+        return self._contract != "exact" and self._link is not None
 
     def _contract_of_epoch(self) -> str:
         self._epochs += 1
         if self.terms.needs_losses and self._epochs > 1 and self._losses_ever == 0:
             if not self._told_losses:
                 self._told_losses = True
-                self._samples.warn(
+                self._samples.parts.warn(
                     f"contract '{self.terms.contract}' has got no losses in a whole epoch, so samples are read in exact "
-                    "order from now on; call loader.report(ids, losses) in every step"
+                    "order from now on; call loader.report(ids, losses) in every step",
+                    again=True,
                 )
             return "exact"
         return self.terms.contract
@@ -136,18 +138,18 @@ class Draws:
         if self._contract == "exact":
             order = self._order()
             self._alone = order[self._base_draws :]
-            self._was_on_node = self._samples.is_on_node(self._alone)
+            self._was_on_node = _on_node(self._samples, self._alone)
             self._samples.set_plan(self.epoch, order, self._base_draws)
             return
-        if self._samples.link is not None:
-            self._samples.link.forget_plan()
+        if self._link is not None:
+            self._link.forget_plan()
         if not self._begin_on_sidecar():
             self._tell_alone()
 
     # --- with a sidecar ------------------------------------------------------------------------------------------
 
     def _draw(self, count: int) -> Optional[np.ndarray]:
-        link = self._samples.link
+        link = self._link
         for _ in range(2):
             if not self._begin_on_sidecar():
                 return None
@@ -167,7 +169,7 @@ class Draws:
         return None
 
     def _begin_on_sidecar(self) -> bool:
-        link = self._samples.link
+        link = self._link
         if link is None or not link.is_attached():
             self._begun_on = 0
             return False
@@ -199,7 +201,7 @@ class Draws:
         return known is not None
 
     def _link_call(self, name: str, *arguments: Any) -> Any:
-        link = self._samples.link
+        link = self._link
         begun = link is not None and self._begun_on == link.attached_count and link.is_attached()
         return getattr(link, name)(*arguments) if begun else None
 
@@ -230,9 +232,10 @@ class Draws:
     def _tell_alone(self) -> None:
         if not self._told_alone:
             self._told_alone = True
-            self._samples.warn(
+            self._samples.parts.warn(
                 f"contract '{self.terms.contract}' needs a sidecar that knows it; without one samples are read in exact "
-                "order"
+                "order",
+                again=True,
             )
 
     # --- losses --------------------------------------------------------------------------------------------------
@@ -259,7 +262,7 @@ class Draws:
 
     def epoch_report(self) -> EpochReport:
         """How the current epoch, or the last one, went for this rank so far."""
-        catalog, base = self._samples.catalog, self._base
+        catalog, base = self._samples.parts.catalog, self._base
         kinds, served = self._kinds[: self._drawn], self._served[: self._drawn]
         on_node, alone = (kinds & KIND_ON_NODE) != 0, (kinds & KIND_ALONE) != 0
         tally = self._link_call("tally", self.epoch) if self._is_sampled else None
@@ -351,8 +354,15 @@ class Draws:
 
 def _job_of(samples: Samples) -> str:
     """Names the sampler: the same on all ranks, another one for each loader of a process."""
-    name = job_name() or f"{samples.stream:016x}"
-    return f"{name}/{samples.name}/{next(_ordinals[samples.name])}"
+    parts = samples.parts
+    dataset = parts.settings.describe()
+    return f"{job_name() or f'{parts.stream:016x}'}/{dataset}/{next(_ordinals[dataset])}"
+
+
+def _on_node(samples: Samples, ids: np.ndarray) -> np.ndarray:
+    """Which of these samples the node directory has now: bool of the shape of `ids`."""
+    reader = samples.parts.reader
+    return np.zeros(len(ids), dtype=bool) if reader is None else np.frombuffer(reader.resident(ids), dtype=bool)
 
 
 def _pack(ids: np.ndarray, count: int) -> bytes:

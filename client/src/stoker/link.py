@@ -12,8 +12,9 @@ from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from . import _core
+from .settings import DatasetSettings
 
-__all__ = ["Drawn", "Link", "Outcome", "Place", "Refused", "Report", "Welcome"]
+__all__ = ["Drawn", "Link", "Outcome", "Parts", "Place", "Refused", "Report", "Welcome"]
 
 log = logging.getLogger("stoker")
 
@@ -318,6 +319,17 @@ class Link:
         is_news, self._is_away = not self._is_away, True
         if tell and is_news:
             self._on_lost(str(error.args[-1]))
+
+
+class Parts(NamedTuple):
+    """What an open dataset is made of: for stoker.draws, which decides what is read but reads nothing itself."""
+
+    settings: DatasetSettings
+    stream: int
+    catalog: "_core.Catalog"
+    reader: Optional["_core.NodeReader"]
+    link: Optional[Link]
+    warn: Callable[..., None]
 
 
 def _as_ids(raw: bytes) -> np.ndarray:

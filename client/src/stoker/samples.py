@@ -10,15 +10,12 @@ import warnings
 import weakref
 from typing import Any, Dict, List, Optional, Sequence
 
-import numpy as np
-
 from . import _core
 from ._core import Sample
 from .catalogs import current_revision, list_origin
-from .contracts import Terms
 from .errors import OriginError, StokerError, StokerWarning
 from .farewell import at_end, tell_the_rest
-from .link import ORIGIN_ERROR, READY, Link, Place, Welcome, positions
+from .link import ORIGIN_ERROR, READY, Link, Parts, Place, Welcome, positions
 from .meter import Meter, add_counts
 from .origin import Origin, Request, open_origin
 from .settings import DatasetSettings, resolve, socket_path, world
@@ -120,7 +117,7 @@ class Samples:
             IndexError: an id outside 0..len-1.
             OriginError: the origin does not give a sample; the message names its key.
         """
-        if self._unsaid:
+        if len(self._unsaid) > 0:
             self.flush()
         if self._reader is not None:
             samples, missing = self._reader.read(ids)
@@ -236,39 +233,9 @@ class Samples:
             self._meter.told(totals)
 
     @property
-    def link(self) -> Optional[Link]:
-        """The connection to the sidecar; None for a dataset that no sidecar knows."""
-        return self._link
-
-    def is_on_node(self, ids: np.ndarray) -> np.ndarray:
-        """Which of these samples the node directory has now: bool of the shape of `ids`."""
-        if self._reader is None:
-            return np.zeros(len(ids), dtype=bool)
-        return np.frombuffer(self._reader.resident(ids), dtype=bool)
-
-    @property
-    def catalog(self) -> "_core.Catalog":
-        """The sample table."""
-        return self._catalog
-
-    @property
-    def name(self) -> str:
-        """For people, and to tell datasets of one process apart."""
-        return self._settings.describe()
-
-    @property
-    def stream(self) -> int:
-        """The number that the sidecar knows this object and its workers by."""
-        return self._place.stream
-
-    @property
-    def terms(self) -> Optional[Terms]:
-        """The sampling contract that the job allows; None: it does not say."""
-        return self._settings.terms
-
-    def warn(self, text: str) -> None:
-        """A StokerWarning, however many there were; the caller says it once."""
-        self._warn(text, again=True)
+    def parts(self) -> Parts:
+        """What stoker.draws works with."""
+        return Parts(self._settings, self._place.stream, self._catalog, self._reader, self._link, self._warn)
 
     # --- misses --------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ workers read ahead, and reads under sampling contracts:
 from __future__ import annotations
 
 import copy
-import inspect
 import io
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence, Tuple, Union
@@ -30,14 +29,13 @@ from .contracts import EpochReport
 from .errors import SettingsError
 from .samples import Samples
 from .settings import world
-from .torch_contracts import Collate, ContractStream, DrawBatches
+from .torch_contracts import REPLACED, Collate, ContractStream, DrawBatches, split_options
 
 __all__ = ["DataLoader", "Dataset", "Sampler", "decode_image", "decode_raw"]
 
 _FLUSH_EVERY = 32
 _FLUSH_AFTER_S = 0.05
 _ADVANCE_EVERY = 256
-_REPLACED = ("sampler", "batch_sampler", "shuffle")  # by a contract
 
 
 def decode_image(view: memoryview) -> Any:
@@ -294,10 +292,10 @@ class DataLoader(torch.utils.data.DataLoader):
     Args (beyond torch's, all by name):
         contract: "exact", "windowed", "importance" or "replicate"; "job": what the TrainingJob says. Batches then end
             with the ids of the samples actually served, int64 of shape (batch,), and the epochs count themselves. It
-            takes the place of shuffle, sampler and batch_sampler. Default: no contract, and batches as torch makes them.
+            takes the place of shuffle, sampler and batch_sampler. Default: no contract, batches as torch makes them.
         seed: of the contract's draws; the same on all ranks.
         num_replicas, rank: default as Sampler.
-        anything else: a parameter of the contract, such as beta=0.33; see docs/reference/python-client.md.
+        anything else: a parameter of the contract, such as beta=0.33; see docs/reference/sampling-contracts.md.
 
     Without a sidecar a contract's epochs are read in exact order: every sample of the rank's share once, shuffled. A
     sidecar that goes and comes back in mid-epoch costs no sample.
@@ -325,9 +323,9 @@ class DataLoader(torch.utils.data.DataLoader):
             return
         if not isinstance(dataset, Dataset):
             raise SettingsError("a contract needs a stoker.torch.Dataset, and all of it")
-        if args or not batch_size or any(options.get(key) is not None for key in _REPLACED):
+        if args or not batch_size or any(options.get(key) is not None for key in REPLACED):
             raise SettingsError("a contract takes a batch_size, and the place of shuffle, sampler and batch_sampler")
-        ours, options = _split(options)
+        ours, options = split_options(options)
         exact = Sampler(dataset, num_replicas, rank, seed=seed)
         dataset = dataset.with_ids()
         self._stream = ContractStream(
@@ -427,15 +425,6 @@ class DataLoader(torch.utils.data.DataLoader):
         if self._stream is None:
             raise SettingsError('this loader has no contract; make it with contract="..."')
         return self._stream
-
-
-def _split(options: Dict[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """A contract's parameters, and the options of torch's DataLoader."""
-    torchs = inspect.signature(torch.utils.data.DataLoader.__init__).parameters
-    return (
-        {key: value for key, value in options.items() if key not in torchs},
-        {key: value for key, value in options.items() if key in torchs and key not in _REPLACED},
-    )
 
 
 def _unwrap(dataset: Any, indices: np.ndarray) -> Tuple[Optional[Dataset], np.ndarray]:

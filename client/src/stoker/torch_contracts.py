@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import deque
 from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Tuple
 
@@ -14,9 +15,21 @@ from .draws import Draws
 from .errors import SettingsError
 from .samples import Samples
 
-__all__ = ["Collate", "ContractStream", "DrawBatches"]
+__all__ = ["Collate", "ContractStream", "DrawBatches", "REPLACED", "split_options"]
 
 PENDING_AT_MOST = 64  # losses on their way from a GPU
+
+
+REPLACED = ("sampler", "batch_sampler", "shuffle")  # arguments of torch's loader whose place a contract takes
+
+
+def split_options(options: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
+    """A contract's parameters, and the options of torch's DataLoader."""
+    torchs = inspect.signature(torch.utils.data.DataLoader.__init__).parameters
+    return (
+        {key: value for key, value in options.items() if key not in torchs},
+        {key: value for key, value in options.items() if key in torchs and key not in REPLACED},
+    )
 
 
 class Collate:
@@ -42,10 +55,7 @@ class DrawBatches:
         return share // self.batch_size if self.drop_last else -(-share // self.batch_size)
 
     def __iter__(self) -> Iterator[List[int]]:
-        self.stream.begin()
-        return self._batches()
-
-    def _batches(self) -> Iterator[List[int]]:
+        self.stream.begin()  # with the first batch: torch makes iterators that it does not use
         draws = self.stream.draws
         while True:
             ids = draws.next(self.batch_size)
@@ -79,7 +89,7 @@ class ContractStream:
             asked = terms(contract, parameters)
         self.draws = Draws(
             samples,
-            narrow(samples.terms, asked),
+            narrow(samples.parts.settings.terms, asked),
             seed=seed,
             rank=rank,
             world_size=world_size,
@@ -118,9 +128,10 @@ class ContractStream:
         named = np.asarray(ids.cpu() if isinstance(ids, torch.Tensor) else ids, dtype=np.int64)
         if values.ndim != 1 and not self._has_warned:
             self._has_warned = True
-            self._samples.warn(
+            self._samples.parts.warn(
                 f"loader.report() wants one loss for each sample, shape ({named.size},), and got shape "
-                f'{tuple(values.shape)}: use reduction="none"; losses of other shapes are ignored'
+                f'{tuple(values.shape)}: use reduction="none"; losses of other shapes are ignored',
+                again=True,
             )
         if values.is_cuda and len(self._pending) < PENDING_AT_MOST:
             host = torch.empty(values.shape, dtype=torch.float32, pin_memory=True)

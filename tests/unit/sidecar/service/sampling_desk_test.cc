@@ -84,6 +84,31 @@ private:
     EpochReport report_;
 };
 
+class InOrderSource final : public SamplerSource {
+public:
+    Result<std::unique_ptr<Sampler>> make(
+        const SamplerOrder& order, std::uint32_t /*rank*/) override {
+        if (order.contract == "none") {
+            return fail(ErrorCode::kInvalidArgument, "no contract 'none'");
+        }
+        auto sampler = std::make_unique<InOrder>(kCount, order.ranks);
+        made.push_back(sampler.get());
+        return sampler;
+    }
+
+    [[nodiscard]] bool is_per_rank(const std::string& contract) const override {
+        return contract == "each";
+    }
+
+    void on_stored(SampleIndex sample, bool kept) override { told.emplace_back(sample, kept); }
+
+    void on_gone(SampleIndex sample) override { gone.push_back(sample); }
+
+    std::vector<InOrder*> made;  // may be gone
+    std::vector<std::pair<SampleIndex, bool>> told;
+    std::vector<SampleIndex> gone;
+};
+
 class SamplingDeskTest : public testing::Test {
 protected:
     static local::Begin begin(std::string job = "j", std::uint32_t rank = 0) {
@@ -100,18 +125,12 @@ protected:
         return desk.draw(stream, {epoch, count}).value().served;
     }
 
-    std::vector<InOrder*> made;  // may be gone
+    InOrderSource source;
+    std::vector<InOrder*>& made = source.made;
     SamplingDesk desk{
         kCount,
-        [this](const SamplerOrder& order, std::uint32_t count) -> Result<std::unique_ptr<Sampler>> {
-            if (order.contract == "none") {
-                return fail(ErrorCode::kInvalidArgument, "no contract 'none'");
-            }
-            auto sampler = std::make_unique<InOrder>(count, order.ranks);
-            made.push_back(sampler.get());
-            return sampler;
-        },
-        SamplingDesk::Limits{.jobs = 3, .ranks = 8, .outstanding = 30, .horizon = 8}};
+        source,
+        SamplingDesk::Limits{.samplers = 3, .ranks = 8, .outstanding = 30, .horizon = 8}};
 };
 
 TEST_F(SamplingDeskTest, GivesTheSamplersDrawsUntilTheEpochEnds) {
@@ -140,6 +159,16 @@ TEST_F(SamplingDeskTest, RanksOfAJobShareItsSampler) {
     EXPECT_THAT(made, SizeIs(1));
     EXPECT_THAT(draw(kOne, 3), ElementsAre(0, 2, 4));
     EXPECT_THAT(draw(kTwo, 3), ElementsAre(1, 3, 5));
+}
+
+TEST_F(SamplingDeskTest, RanksMayHaveSamplersOfTheirOwn) {
+    auto first = begin("j", 0);
+    auto second = begin("j", 1);
+    first.contract = second.contract = "each";
+    ASSERT_TRUE(desk.begin(kOne, first, {}).has_value());
+    ASSERT_TRUE(desk.begin(kTwo, second, {}).has_value());
+    EXPECT_THAT(made, SizeIs(2));
+    EXPECT_THAT(draw(kTwo, 2), ElementsAre(1, 3));
 }
 
 TEST_F(SamplingDeskTest, RanksThatDisagreeAreRefusedWhileOthersDraw) {
@@ -234,21 +263,27 @@ TEST_F(SamplingDeskTest, APlanLeavesOutWhatWasServedBefore) {
 }
 
 TEST_F(SamplingDeskTest, SamplersHearWhatIsStoredEvenBeforeTheyWereMade) {
-    desk.adopt(3);
-    desk.on_stored(4);
-    desk.on_stored(5);
+    desk.adopt(3, true);
+    desk.on_stored(4, true);
+    desk.on_stored(5, false);
     desk.on_gone(5);
     ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
     ASSERT_TRUE(desk.begin(kTwo, begin("b"), {}).has_value());
-    desk.on_stored(6);
+    desk.on_stored(6, false);
     desk.on_gone(3);
+    desk.on_failed(7);
     EXPECT_THAT(made.at(0)->stored, ElementsAre(4, 6));
     EXPECT_THAT(made.at(1)->stored, ElementsAre(4, 6));
+    EXPECT_THAT(
+        source.told,
+        ElementsAre(
+            std::pair{3U, true}, std::pair{4U, true}, std::pair{5U, false}, std::pair{6U, false}));
+    EXPECT_THAT(source.gone, ElementsAre(5, 3, 7));
 }
 
 TEST_F(SamplingDeskTest, TheFirstDrawAfterAFetchStandsForIt) {
-    desk.adopt(0);
-    desk.on_stored(1);
+    desk.adopt(0, true);
+    desk.on_stored(1, true);
     ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
     ASSERT_TRUE(desk.begin(kTwo, begin("b"), {}).has_value());
     const auto on_node = [this](StreamId stream, std::uint32_t count) {
@@ -261,7 +296,7 @@ TEST_F(SamplingDeskTest, TheFirstDrawAfterAFetchStandsForIt) {
     };
     EXPECT_THAT(on_node(kOne, 3), ElementsAre(true, false, false));
     EXPECT_THAT(on_node(kTwo, 4), ElementsAre(true, true, true, false));
-    desk.on_stored(4);
+    desk.on_stored(4, true);
     desk.on_gone(4);
     EXPECT_THAT(on_node(kTwo, 1), ElementsAre(false));
 }
@@ -320,10 +355,8 @@ TEST_F(SamplingDeskTest, ManyLeadersGiveEverySampleOnce) {
     for (int round = 0; round < 200; ++round) {
         std::vector<std::uint64_t> served;
         while (served.size() < kCount) {
-            SamplingDesk leader{kCount, [](const SamplerOrder& order, std::uint32_t count) {
-                                    return Result<std::unique_ptr<Sampler>>{
-                                        std::make_unique<InOrder>(count, order.ranks)};
-                                }};
+            InOrderSource samplers;
+            SamplingDesk leader{kCount, samplers};
             BeginState state;
             state.served.resize(kCount / 8 + 1);
             for (const auto sample : served) {

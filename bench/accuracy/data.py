@@ -1,0 +1,68 @@
+"""The two data sets of `make accuracy`, as folders <class>/<number>.bin of raw pixels: 28 x 28 float32 from
+0 to 1, row by row.
+
+mnist5k: 4,000 of MNIST's images to train on, 1,000 to test with. duplicates: 2,000 of these, each with one to three
+near copies (shifted by a pixel, with noise), 4,000 in all; the same test images.
+"""
+
+import pathlib
+import random
+import sys
+
+import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e" / "origin"))
+import mnist  # noqa: E402  (found through the path above)
+
+SIDE = mnist.SIDE
+TRAIN, TEST = 4000, 1000
+
+
+def images(cache):
+    """(pixels uint8 of shape (5000, 784), labels int64): MNIST-5k in a fixed shuffled order; `cache` is an .npz file."""
+    if not cache.exists():
+        rows = list(mnist.read_rows())
+        random.Random(1).shuffle(rows)
+        pixels = np.stack([np.frombuffer(pixels, dtype=np.uint8) for _, pixels in rows])
+        cache.parent.mkdir(parents=True, exist_ok=True)
+        np.savez_compressed(cache, pixels=pixels, labels=np.array([label for label, _ in rows]))
+    with np.load(cache) as file:
+        return file["pixels"], file["labels"].astype(np.int64)
+
+
+def near_copy(pixels, prng):
+    """The image shifted by at most a pixel each way, with a little noise."""
+    image = pixels.reshape(SIDE, SIDE)
+    image = np.roll(image, (int(prng.integers(-1, 2)), int(prng.integers(-1, 2))), axis=(0, 1))
+    noisy = image.astype(np.int16) + prng.integers(-8, 9, image.shape)
+    return np.clip(noisy, 0, 255).astype(np.uint8).reshape(-1)
+
+
+def with_duplicates(pixels, labels):
+    """The first half, filled up to the old length with near copies of it."""
+    prng = np.random.default_rng(2)
+    half = len(pixels) // 2
+    of = np.concatenate([np.arange(half), prng.integers(0, half, len(pixels) - half)])
+    copies = np.stack([near_copy(pixels[index], prng) for index in of[half:]])
+    return np.concatenate([pixels[:half], copies]), labels[of]
+
+
+def write_folder(root, pixels, labels):
+    """Writes an origin; nothing happens when it is there already."""
+    if (root / "done").exists():
+        return
+    for number, (image, label) in enumerate(zip(pixels, labels)):
+        path = root / "data" / str(label) / f"{number:05}.bin"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((image.astype("<f4") / 255).tobytes())
+    (root / "done").touch()
+
+
+def prepare(folder):
+    """Makes both under `folder`: {name: root of the origin}, and (test pixels, test labels)."""
+    pixels, labels = images(folder / "mnist5k.npz")
+    train, test = slice(0, TRAIN), slice(TRAIN, TRAIN + TEST)
+    sets = {"mnist5k": (pixels[train], labels[train]), "duplicates": with_duplicates(pixels[train], labels[train])}
+    for name, data in sets.items():
+        write_folder(folder / name, *data)
+    return {name: folder / name / "data" for name in sets}, (pixels[test], labels[test])

@@ -1,0 +1,51 @@
+"""Two ranks of one job under DistributedDataParallel with gloo, through the real stoker-sidecar."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import pytest
+from test_real_sidecar import run  # noqa: F401  (a fixture)
+
+COUNT = 200
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def train(sidecar, contract, epochs):
+    """What each of two ranks tells."""
+    script = pathlib.Path(__file__).with_name("ddp_rank.py")
+    place = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2",
+             "STOKER_JOB": "ddp", "OMP_NUM_THREADS": "1"}
+    ranks = [subprocess.Popen([sys.executable, script, str(sidecar.socket), contract, str(epochs)],
+                              stdout=subprocess.PIPE, text=True, env={**place, "RANK": str(rank)}) for rank in range(2)]
+    told = [rank.communicate(timeout=240)[0] for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0]
+    return [json.loads(text.splitlines()[-1]) for text in told]
+
+
+@pytest.mark.parametrize("contract", ["exact", "windowed"])
+def test_two_ranks_share_each_epoch_and_keep_step(run, contract):  # noqa: F811
+    one, two = train(run(), contract, 2)
+    assert one["weights"] == two["weights"]
+    for first, second in zip(one["epochs"], two["epochs"]):
+        assert len(first) == len(second) == COUNT // 2
+        assert sorted(first + second) == list(range(COUNT))
+
+
+def test_two_ranks_learn_importance_together(run):  # noqa: F811
+    one, two = train(run(), "importance", 3)
+    assert one["weights"] == two["weights"]
+    first = sorted(one["epochs"][0] + two["epochs"][0])
+    assert first == list(range(COUNT))
+    for rank in (one, two):
+        assert [len(epoch) for epoch in one["epochs"]] == [len(epoch) for epoch in two["epochs"]]
+        assert all(report["losses_used"] > 0 and report["losses_ignored"] == 0 for report in rank["reports"])
+        assert all(report["contract"] == "importance" for report in rank["reports"])
