@@ -39,12 +39,12 @@ mutants: ## plant known bugs one by one; every one must be killed by a test (PAT
 
 e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own)
 	tools/deps.sh build test cluster
-	$(MAKE) build images
+	@$(MAKE) --no-print-directory build images
 	tools/run-tests --build $(BUILD) e2e
 
 demo: ## train on a real Kubernetes with and without the cache, and see what it was worth
 	tools/deps.sh build test cluster
-	$(MAKE) build images
+	@$(MAKE) --no-print-directory build images
 	$(PYTHON) e2e/demo/demo.py up
 
 demo-down: ## remove everything that the demo made

@@ -21,11 +21,12 @@ from harness import installation, kube as kubes, origin as origins  # noqa: E402
 from harness.kube import condition, wait_until  # noqa: E402
 
 EXAMPLE = kubes.ROOT / "docs" / "examples" / "mnist.yaml"
-STARTED = time.monotonic()
+STARTED = time.time()
+os.environ["STOKER_STARTED"] = str(STARTED)  # the cluster's scripts go on counting
 
 
 def say(text):
-    print(f"[{time.monotonic() - STARTED:5.0f} s] {text}", flush=True)
+    print(f"[{time.time() - STARTED:5.0f} s] {text}", flush=True)
 
 
 def connect():
@@ -145,9 +146,9 @@ def up():
     print(f"""
 What next:
   {'' if 'KUBECONFIG' in os.environ else 'eval "$(e2e/cluster/cluster.sh env)"'}
-  kubectl -n {namespace} describe tj {name}        what happened, and why it got the bytes that it got
-  kubectl explain trainingjob.spec.cache           what can be set
-  make demo-down                                   leave nothing behind""")
+  kubectl -n {namespace} describe tj {name}    what happened, and why it got the bytes that it got
+  kubectl explain tj.spec.cache               what can be set
+  make demo-down                              leave nothing behind""")
 
 
 def down():

@@ -60,8 +60,8 @@ def test_what_a_job_did_last_is_in_the_status_after_its_end(namespace):
     namespace.wait_complete("short")
     wait_until("the Dataset to tell all that is cached",
                lambda: namespace.dataset_status().get("cachedSamples") == origins.SAMPLES, 120)
-    wait_until("the job to tell all that was read", lambda: (
-        namespace.job("short")["status"].get("progress", {}).get("samplesRead") == origins.SAMPLES), 120)
+    wait_until("the job to tell all that it keeps", lambda: (
+        namespace.job("short")["status"]["cache"]["usedBytes"] == namespace.dataset_status()["cachedBytes"]), 120)
 
 
 def test_a_second_job_on_the_same_dataset_starts_warm(namespace, origin):

@@ -24,8 +24,8 @@ NODE_DIRS=(/var/lib /var/log /var/cache /mnt /srv /tmp)
 pod_cidr() { echo "10.244.$1.0/24"; }
 node_ip() { echo "$NET.1$1"; }
 
-STARTED=$EPOCHREALTIME
-log() { printf '%6.1f s  %s\n' "$(bc <<<"$EPOCHREALTIME - $STARTED")" "$*" >&2; }
+STARTED=${STOKER_STARTED:-$EPOCHREALTIME} # who calls us may count from its own beginning
+log() { printf '[%5.0f s] %s\n' "$(bc <<<"$EPOCHREALTIME - $STARTED")" "$*" >&2; }
 die() { echo "cluster: $*" >&2; exit 1; }
 
 wait_for() { # SECONDS WHAT COMMAND...: until COMMAND succeeds
