@@ -1,6 +1,7 @@
 // stoker-sidecar: serves the samples of its datasets from a node directory. Composition root:
 // parse, build, run.
 #include <charconv>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -30,6 +31,7 @@
 namespace stoker::sidecar {
 namespace {
 
+constexpr Duration kLastWords = std::chrono::milliseconds{100};
 constexpr std::string_view kUsage =
     "usage: stoker-sidecar [--config FILE] [--log-level error|warning|info|debug]\n"
     "                      [--check-config] [--version] [--help]\n"
@@ -163,7 +165,8 @@ Status run(const SidecarConfig& config) {
     EventLoop loop{clock};
     const StopSignals signals{loop, [&loop](int signal) {
                                   log::info("stopping", {{"signal", signal}});
-                                  loop.stop();
+                                  // What the trainers said last may still be in their sockets.
+                                  loop.run_at(loop.now() + kLastWords, [&loop] { loop.stop(); });
                               }};
     metrics::Registry registry;
     OriginMetrics origin_metrics{registry};

@@ -62,6 +62,7 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     in.read("maxInFlight", out.max_in_flight);
     in.read("reservedFree", out.reserved_free);
     read_eviction(in, out.eviction);
+    in.read("stepAsideWindow", out.step_aside_window);
     if (!out.name.empty() && !names.insert(out.name).second) {
         in.mistake("name", fmt::format("\"{}\" stands twice", out.name));
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "common/base/bytes.h"
+#include "common/base/clock.h"
 #include "common/base/result.h"
 
 namespace stoker::sidecar {
@@ -41,6 +43,7 @@ struct DatasetConfig {
     std::uint32_t max_in_flight = 64;
     double reserved_free = 0.15;  // share of the file system that stays free
     EvictionKind eviction = EvictionKind::kNever;
+    Duration step_aside_window = std::chrono::seconds{5};  // core/step_aside.h; zero: never
 
     bool operator==(const DatasetConfig&) const = default;
 };

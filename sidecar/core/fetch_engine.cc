@@ -282,6 +282,11 @@ Effects FetchEngine::on_grant(EngineGrant grant, TimePoint now) {
     return pump(now);
 }
 
+Effects FetchEngine::on_aside(bool aside, TimePoint now) {
+    aside_ = aside;
+    return pump(now);
+}
+
 Effects FetchEngine::tick(TimePoint now) {
     sweep_adopted(now);
     return pump(now);

@@ -146,6 +146,10 @@ public:
 
     Effects on_grant(EngineGrant grant, TimePoint now);
 
+    // Aside: nothing new is fetched, and trainers are told to read what is not here themselves.
+    // What is here is served.
+    Effects on_aside(bool aside, TimePoint now);
+
     // Does what time alone allows. Call it at next_deadline(); calling it more often is harmless.
     Effects tick(TimePoint now);
     [[nodiscard]] std::optional<TimePoint> next_deadline(TimePoint now) const;
@@ -235,6 +239,7 @@ private:
     std::optional<TimePoint> sweep_at_;
     std::uint32_t readahead_positions_ = 0;
     bool more_to_scan_ = false;
+    bool aside_ = false;
     std::string last_store_error_;
     std::string last_origin_error_;
     EngineCounters counters_;

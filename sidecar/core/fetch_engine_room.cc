@@ -22,6 +22,9 @@ FetchEngine::Verdict FetchEngine::judge(SampleIndex sample, TimePoint now) const
     if (table_.payload_bytes(sample) > limits_.memory) {
         return Verdict::kNever;
     }
+    if (aside_) {
+        return Verdict::kShut;
+    }
     const Bytes bytes = table_.record_bytes(sample);
     if (is_granted(now) && resident_gate_.allows(now) &&
         table_.account().resident + bytes <= grant_.resident_bytes) {
@@ -56,8 +59,9 @@ bool FetchEngine::is_granted(TimePoint now) const {
 bool FetchEngine::make_resident_room(SampleIndex sample, TimePoint now) {
     const Bytes bytes = table_.record_bytes(sample);
     const Bytes wanted = table_.account().resident + bytes;
-    if (wanted <= grant_.resident_bytes || bytes > grant_.resident_bytes || !is_granted(now) ||
-        !resident_gate_.allows(now) || table_.payload_bytes(sample) > limits_.memory) {
+    if (aside_ || wanted <= grant_.resident_bytes || bytes > grant_.resident_bytes ||
+        !is_granted(now) || !resident_gate_.allows(now) ||
+        table_.payload_bytes(sample) > limits_.memory) {
         return false;
     }
 

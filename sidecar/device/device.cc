@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 
 #include "common/base/check.h"
+#include "sidecar/device/blocked_time.h"
 
 namespace stoker::sidecar {
 
@@ -85,6 +86,10 @@ void DeviceTally::count_write(std::uint64_t bytes) {
     relaxed_add(written_bytes_, bytes);
 }
 
+void DeviceTally::count_write_blocked(Duration time) {
+    relaxed_add(write_blocked_ns_, static_cast<std::uint64_t>(time.count()));
+}
+
 void DeviceTally::count_sync() {
     relaxed_add(syncs_, 1);
 }
@@ -104,6 +109,8 @@ DeviceCounters DeviceTally::snapshot() const {
     out.written_bytes = written_bytes_.load(std::memory_order_relaxed);
     out.syncs = syncs_.load(std::memory_order_relaxed);
     out.errors = errors_.load(std::memory_order_relaxed);
+    out.write_blocked =
+        Duration{static_cast<std::int64_t>(write_blocked_ns_.load(std::memory_order_relaxed))};
     return out;
 }
 
@@ -127,8 +134,12 @@ Status DeviceFile::write(std::uint64_t offset, std::span<const ConstBuffer> part
     STOKER_CHECK(parts.size() <= kPartsMax, "too many parts in one write");
     PartsLeft left{parts};
     std::array<ConstBuffer, kPartsMax> chosen{};
+    const auto turn = do_take_turn();
     while (!left.empty()) {
-        STOKER_TRY(const std::size_t written, counted(tally_, do_write(offset, left.next(chosen))));
+        const BlockedTime blocked;
+        auto moved = do_write(offset, left.next(chosen));
+        tally_.count_write_blocked(blocked.elapsed());
+        STOKER_TRY(const std::size_t written, counted(tally_, std::move(moved)));
         if (written == 0) {
             return fail(tally_.count_error(
                 {ErrorCode::kUnavailable, "the file system accepts no more bytes"}));

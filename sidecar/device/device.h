@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/base/bytes.h"
+#include "common/base/clock.h"
 #include "common/base/result.h"
 
 // The one door to the disk. Everything that the sidecar keeps in node directories goes through a
@@ -35,6 +37,7 @@ struct DeviceCounters {
     std::uint64_t written_bytes = 0;
     std::uint64_t syncs = 0;
     std::uint64_t errors = 0;  // failed calls, kNotFound and kAlreadyExists left out
+    Duration write_blocked{};  // time that writers stood still in the disk (blocked_time.h), summed
 };
 
 // Counts for one device and its files. Thread-safe.
@@ -42,6 +45,7 @@ class DeviceTally {
 public:
     void count_read(std::uint64_t bytes);
     void count_write(std::uint64_t bytes);
+    void count_write_blocked(Duration time);
     void count_sync();
 
     // Counts `error` unless it is an answer (not there, already there), and gives it back.
@@ -56,6 +60,7 @@ private:
     std::atomic<std::uint64_t> written_bytes_{0};
     std::atomic<std::uint64_t> syncs_{0};
     std::atomic<std::uint64_t> errors_{0};
+    std::atomic<std::uint64_t> write_blocked_ns_{0};
 };
 
 // An open file. Thread-safe: positions are arguments, and calls that do not overlap do not disturb
@@ -101,6 +106,11 @@ protected:
     virtual Result<std::size_t> do_read(std::uint64_t offset, std::span<std::byte> out) = 0;
     virtual Result<std::size_t> do_write(
         std::uint64_t offset, std::span<const ConstBuffer> parts) = 0;
+
+    // Waits until nobody else writes to the file, where the file system would make us wait for that
+    // anyway: here it is not taken for the disk's time.
+    virtual std::unique_lock<std::mutex> do_take_turn() { return {}; }
+
     virtual Status do_truncate(std::uint64_t size_bytes) = 0;
     virtual Status do_allocate(std::uint64_t size_bytes) = 0;
     virtual Status do_sync() = 0;

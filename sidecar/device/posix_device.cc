@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include <dirent.h>
@@ -107,6 +108,8 @@ protected:
         return static_cast<std::size_t>(written);
     }
 
+    std::unique_lock<std::mutex> do_take_turn() override { return std::unique_lock{turn_}; }
+
     Status do_truncate(std::uint64_t size_bytes) override {
         const int status =
             uninterrupted([&] { return ::ftruncate(fd_.get(), static_cast<off_t>(size_bytes)); });
@@ -148,6 +151,7 @@ protected:
 private:
     UniqueFd fd_;
     std::string path_;
+    std::mutex turn_;
 };
 
 class PosixMapping final : public DeviceMapping {

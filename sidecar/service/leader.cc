@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "common/log/log.h"
 #include "common/runtime/named_thread.h"
 #include "sidecar/service/contracts.h"
@@ -14,10 +16,21 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr Duration kListingInterval = std::chrono::seconds{1};
+constexpr Duration kListingPatience = std::chrono::seconds{30};
 constexpr Duration kRetryMin = std::chrono::seconds{1};
 constexpr Duration kRetryMax = std::chrono::seconds{30};
 constexpr Duration kUpkeepInterval = std::chrono::seconds{1};
 constexpr Bytes kCompactBudgetMin = mib(16);
+constexpr const char* kSteppedAside =
+    "stepping aside: the node's disk is slower than the origin, trainers read the origin "
+    "themselves";
+
+StepAside::Limits step_aside_limits(const DatasetConfig& config) {
+    StepAside::Limits limits;
+    limits.window = config.step_aside_window;
+    limits.pause_min = 6 * config.step_aside_window;
+    return limits;
+}
 
 EngineLimits limits_of(const DatasetConfig& config) {
     EngineLimits limits;
@@ -66,7 +79,9 @@ Leader::Leader(
       keep_revision_(keep_revision),
       grant_{first_grant(parts, config)},
       objects_listed_(std::make_shared<std::atomic<std::uint64_t>>(0)),
-      retry_delay_(kRetryMin) {
+      retry_delay_(kRetryMin),
+      step_aside_(step_aside_limits(config)),
+      listing_watch_(kListingPatience) {
     prepare();
 }
 
@@ -79,6 +94,7 @@ Leader::~Leader() {
 void Leader::prepare() {
     state_ = LeaderState::kPreparing;
     *objects_listed_ = 0;
+    listing_watch_.begin(parts_.loop.now());
     tell_listing();
     preparing_ = start_thread("prepare", [this](const std::stop_token& stop) {
         auto prepared = std::make_shared<Result<Preparation>>(prepare_dataset(
@@ -121,8 +137,30 @@ void Leader::tell_listing() {
     for (const ConnectionId id : waiting_) {
         sessions_.at(id)->send_listing(*objects_listed_);
     }
+    watch_listing();
     listing_timer_ =
         parts_.loop.run_at(parts_.loop.now() + kListingInterval, [this] { tell_listing(); });
+}
+
+// An origin that accepts a request and never answers must not look like a long listing.
+void Leader::watch_listing() {
+    const Duration silence = listing_watch_.look(parts_.loop.now(), *objects_listed_);
+    if (silence == Duration{}) {
+        return;
+    }
+    const bool is_news = last_error_.code != ErrorCode::kDeadlineExceeded;
+    last_error_ = {
+        ErrorCode::kDeadlineExceeded,
+        fmt::format(
+            "{} has said nothing for {} s while it is listed, after {} objects",
+            origin_.describe(),
+            std::chrono::duration_cast<std::chrono::seconds>(silence).count(),
+            objects_listed_->load())};
+    if (is_news) {
+        log::warning(
+            "the listing stands still",
+            {{"dataset", config_.name}, {"error", last_error_.message}});
+    }
 }
 
 void Leader::begin_serving(Preparation prepared) {
@@ -225,20 +263,44 @@ void Leader::upkeep() {
     if (effective_grant().resident_bytes != engine_->grant().resident_bytes) {
         apply(engine_->on_grant(effective_grant(), parts_.loop.now()));
     }
-    if (!std::exchange(compacting_, true)) {
-        // Cleaning keeps up with what is written: what dies in a second is about as much.
-        const Bytes written =
-            usage.written_bytes - std::exchange(compacted_at_, usage.written_bytes);
-        const Bytes budget = std::max(kCompactBudgetMin, written);
-        parts_.io.post([this, budget] {
-            const auto done = store_->compact(budget);
-            if (!done) {
-                log::debug("cleaning failed", {{"error", done.error().message}});
-            }
-            post([this] { compacting_ = false; });
-        });
-    }
+    watch_disk();
+    clean(usage);
     upkeep_timer_ = parts_.loop.run_at(parts_.loop.now() + kUpkeepInterval, [this] { upkeep(); });
+}
+
+// Never slower than bypass: trainers read the origin themselves while our disk is the bottleneck.
+void Leader::watch_disk() {
+    const TimePoint now = parts_.loop.now();
+    const bool before = step_aside_.is_aside();
+    step_aside_.step(now, parts_.device.counters().write_blocked);
+    if (step_aside_.is_aside() == before) {
+        return;
+    }
+    using Milliseconds = std::chrono::duration<double, std::milli>;
+    const StepAside::Finding& finding = step_aside_.finding();
+    log::warning(
+        before ? "trying the disk again after stepping aside" : kSteppedAside,
+        {{"dataset", config_.name},
+         {"origin_ms", Milliseconds{finding.origin}.count()},
+         {"store_ms", Milliseconds{finding.store}.count()},
+         {"disk_wait_share", finding.blocked_share}});
+    apply(engine_->on_aside(!before, now));
+}
+
+// Cleaning keeps up with what is written: what dies in a second is about as much.
+void Leader::clean(const StoreUsage& usage) {
+    if (std::exchange(compacting_, true)) {
+        return;
+    }
+    const Bytes written = usage.written_bytes - std::exchange(compacted_at_, usage.written_bytes);
+    const Bytes budget = std::max(kCompactBudgetMin, written);
+    parts_.io.post([this, budget] {
+        const auto done = store_->compact(budget);
+        if (!done) {
+            log::debug("cleaning failed", {{"error", done.error().message}});
+        }
+        post([this] { compacting_ = false; });
+    });
 }
 
 LeaderStatus Leader::status() const {
@@ -260,9 +322,13 @@ LeaderStatus Leader::status() const {
     status.counters = engine_->counters();
     status.usage = store_->usage();
     status.recovery = store_->recovery();
-    status.admitting = engine_->is_admitting();
+    status.aside = step_aside_.is_aside();
+    status.admitting = engine_->is_admitting() && !status.aside;
     status.error = !engine_->last_store_error().empty() ? engine_->last_store_error()
                                                         : engine_->last_origin_error();
+    if (status.aside) {
+        status.error = kSteppedAside;
+    }
     return status;
 }
 

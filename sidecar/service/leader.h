@@ -16,6 +16,8 @@
 #include "common/runtime/worker_pool.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/core/fetch_engine.h"
+#include "sidecar/core/silence_watch.h"
+#include "sidecar/core/step_aside.h"
 #include "sidecar/device/device.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/service/contracts.h"
@@ -60,6 +62,7 @@ struct LeaderStatus {
     std::uint64_t origin_requests = 0;
     Bytes origin_bytes{};
     bool admitting = true;
+    bool aside = false;  // our disk is slower than the origin; `error` says it
 };
 
 // Leads one node directory: makes or finds the manifest, opens the store, runs the engine and
@@ -101,9 +104,12 @@ private:
     void prepare();
     void on_prepared(Result<Preparation> prepared);
     void tell_listing();
+    void watch_listing();
     void begin_serving(Preparation prepared);
     void welcome(Session& session);
     void upkeep();
+    void watch_disk();
+    void clean(const StoreUsage& usage);
     [[nodiscard]] EngineGrant effective_grant() const;
 
     void on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch);
@@ -123,8 +129,8 @@ private:
 
     void apply(Effects effects);
     void start_fetch(const StartFetch& fetch);
-    void on_origin_bytes(const StartFetch& fetch, Result<OriginBytes> bytes);
-    void on_append_done(const StartFetch& fetch, const Status& status);
+    void on_origin_bytes(const StartFetch& fetch, TimePoint started_at, Result<OriginBytes> bytes);
+    void on_append_done(const StartFetch& fetch, const Status& status, const FetchTimes& times);
     void start_verify(SampleIndex sample);
     void reply(const FetchReply& reply);
     void schedule_tick();
@@ -152,6 +158,8 @@ private:
     std::unique_ptr<SamplingDesk> desk_;
     Bytes resident_cap_ = Bytes::unlimited();  // what the disk allows, whatever the grant says
     bool compacting_ = false;
+    StepAside step_aside_;
+    SilenceWatch listing_watch_;
     Bytes compacted_at_{};  // StoreUsage::written_bytes when the cleaner ran last
     TimerId prepare_timer_{};
     TimerId listing_timer_{};

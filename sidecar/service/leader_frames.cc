@@ -181,11 +181,14 @@ void Leader::start_fetch(const StartFetch& fetch) {
     const auto info = manifest_->view().sample(SampleId{fetch.sample});
     origin_.fetch(
         {std::string{info.key}, std::string{info.etag}, info.size_bytes},
-        [this, fetch](Result<OriginBytes> bytes) { on_origin_bytes(fetch, std::move(bytes)); });
+        [this, fetch, started_at = parts_.loop.now()](Result<OriginBytes> bytes) {
+            on_origin_bytes(fetch, started_at, std::move(bytes));
+        });
 }
 
 // On a thread of the origin.
-void Leader::on_origin_bytes(const StartFetch& fetch, Result<OriginBytes> bytes) {
+void Leader::on_origin_bytes(
+    const StartFetch& fetch, TimePoint started_at, Result<OriginBytes> bytes) {
     if (!bytes) {
         post([this, fetch, error = bytes.error()] {
             ++origin_requests_;
@@ -195,22 +198,26 @@ void Leader::on_origin_bytes(const StartFetch& fetch, Result<OriginBytes> bytes)
         return;
     }
     const auto shared = std::make_shared<OriginBytes>(*std::move(bytes));
-    parts_.io.post([this, fetch, shared] {
+    const TimePoint arrived_at = parts_.loop.now();
+    parts_.io.post([this, fetch, started_at, arrived_at, shared] {
         const auto stored =
             store_->append(SampleId{fetch.sample}, shared->payload, fetch.segment_class);
         const Status status = stored ? Status{} : Status{fail(stored.error())};
         const Bytes size{shared->payload.size()};
-        post([this, fetch, status, size, requests = shared->requests] {
+        const FetchTimes times{arrived_at - started_at, parts_.loop.now() - arrived_at};
+        post([this, fetch, status, times, size, requests = shared->requests] {
             origin_requests_ += requests;
             origin_bytes_ += size;
-            on_append_done(fetch, status);
+            on_append_done(fetch, status, times);
         });
     });
 }
 
-void Leader::on_append_done(const StartFetch& fetch, const Status& status) {
+void Leader::on_append_done(
+    const StartFetch& fetch, const Status& status, const FetchTimes& times) {
     const TimePoint now = parts_.loop.now();
     if (status) {
+        step_aside_.on_stored(times);
         desk_->on_stored(fetch.sample, fetch.segment_class == domain::SegmentClass::kResident);
         apply(engine_->on_stored(fetch.sample, now));
         return;

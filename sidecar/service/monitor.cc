@@ -62,6 +62,7 @@ web::json::value leader_json(const LeaderStatus& status) {
     json["fetchedSamples"] = web::json::value::number(status.counters.stored_samples);
     json["corruptSamples"] = web::json::value::number(status.counters.corrupt_samples);
     json["admitting"] = web::json::value::boolean(status.admitting);
+    json["steppedAside"] = web::json::value::boolean(status.aside);
     return json;
 }
 

@@ -24,7 +24,11 @@ SidecarMetrics::SidecarMetrics(metrics::Registry& registry)
           {"dataset"})),
       admitting_(registry.gauge_family(
           "stoker_sidecar_admitting",
-          "0 while the disk is full or failing and nothing new is stored.",
+          "0 while the disk is full, failing or too slow and nothing new is stored.",
+          {"dataset"})),
+      aside_(registry.gauge_family(
+          "stoker_sidecar_stepped_aside",
+          "1 while trainers are sent to the origin because the disk is slower than it.",
           {"dataset"})),
       samples_(registry.gauge_family(
           "stoker_sidecar_dataset_samples", "Samples of the revision.", {"dataset"})),
@@ -98,6 +102,7 @@ void SidecarMetrics::update(const DatasetNode& node) {
 void SidecarMetrics::update_leader(const std::string& name, const LeaderStatus& status) {
     const EngineCounters& counters = status.counters;
     admitting_.with({name})->set(status.admitting ? 1 : 0);
+    aside_.with({name})->set(status.aside ? 1 : 0);
     samples_.with({name})->set(static_cast<double>(status.samples));
     dataset_bytes_.with({name})->set(number(status.total_bytes));
     granted_bytes_.with({name})->set(number(status.granted_bytes));

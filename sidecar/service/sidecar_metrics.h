@@ -41,6 +41,7 @@ private:
     metrics::GaugeFamily& leading_;
     metrics::GaugeFamily& serving_;
     metrics::GaugeFamily& admitting_;
+    metrics::GaugeFamily& aside_;
     metrics::GaugeFamily& samples_;
     metrics::GaugeFamily& dataset_bytes_;
     metrics::GaugeFamily& granted_bytes_;

@@ -92,6 +92,21 @@ TEST_F(FetchEngineRoom, AShrinkingGrantTakesTheLeastRecentlyReadFirst) {
     EXPECT_THAT(engine->on_grant({kRecord, std::nullopt}, kNow).drops, ElementsAre(1));
 }
 
+TEST_F(FetchEngineRoom, AsideItServesWhatIsHereAndFetchesNothing) {
+    make_lru();
+    engine->on_aside(true, kNow);
+    const auto asked = fetch({0, 5});
+    EXPECT_THAT(asked.fetches, IsEmpty());
+    EXPECT_THAT(asked.drops, IsEmpty());
+    ASSERT_EQ(asked.replies.size(), 1U);
+    EXPECT_THAT(
+        asked.replies[0].outcomes,
+        ElementsAre(FetchOutcome::kReady, FetchOutcome::kReadAtOrigin));
+    EXPECT_THAT(plan({5, 6}).fetches, IsEmpty());
+    const auto back = engine->on_aside(false, kNow);
+    EXPECT_THAT(back.fetches, ElementsAre(resident(5), window(6)));
+}
+
 TEST_F(FetchEngineRoom, APolicyIsToldOfFetchesThatFailed) {
     make({}, kRecord * 2, std::make_unique<Lru>());
     fetch({0});
