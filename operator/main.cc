@@ -189,10 +189,10 @@ std::unique_ptr<RestTransport> Operator::make_transport(const std::string& compo
 ManagerSettings Operator::manager_settings(const std::string& ca_pem) const {
     ManagerSettings settings;
     settings.job = job_settings(config_, ca_pem);
-    settings.prepare.ns = own_namespace_;
-    settings.prepare.own_pod = pod_name_;
-    settings.prepare.image = config_.sidecar.image;
-    settings.prepare.image_pull_policy = config_.sidecar.image_pull_policy;
+    settings.node_pods.ns = own_namespace_;
+    settings.node_pods.own_pod = pod_name_;
+    settings.node_pods.image = config_.sidecar.image;
+    settings.node_pods.image_pull_policy = config_.sidecar.image_pull_policy;
     settings.grant_seconds = config_.control.grant_seconds;
     settings.workers = config_.workers;
     return settings;

@@ -68,6 +68,7 @@ Result<SessionId> AgentRegistry::attach(const AgentHello& hello, AgentLink link,
         state->pods[session] = pod;
         Agent& agent = state->agents[pod] = std::move(next);
         send_due(*state, agent, at.steady);
+        send_probe(*state, agent);
     }
     changed(job_of(hello));
     return session;
@@ -130,6 +131,22 @@ void AgentRegistry::publish(const std::vector<AgentGrant>& grants, TimePoint now
     }
     for (const auto& [session, pod] : state->pods) {
         send_due(*state, state->agents[pod], now);
+    }
+}
+
+void AgentRegistry::ask(const std::map<ObjectKey, AgentProbe>& probes) {
+    auto state = state_.lock();
+    state->probes = probes;
+    for (const auto& [session, pod] : state->pods) {
+        send_probe(*state, state->agents[pod]);
+    }
+}
+
+void AgentRegistry::send_probe(const State& state, Agent& agent) {
+    const auto probe = state.probes.find(job_of(agent.hello));
+    if (probe != state.probes.end() && agent.probe_sent != probe->second.id) {
+        agent.probe_sent = probe->second.id;
+        agent.link.probe(probe->second);
     }
 }
 

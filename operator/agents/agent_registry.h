@@ -26,6 +26,7 @@ using SessionId = Strong<std::uint64_t, struct SessionIdTag>;
 // another thread, never after it returned.
 struct AgentLink {
     std::function<void(const std::vector<AgentGrant>& grants)> send;
+    std::function<void(const AgentProbe& probe)> probe;
     std::function<void()> close;  // another stream speaks for this pod now
 };
 
@@ -70,6 +71,10 @@ public:
     // last counts. A grant that is gone from the list is not recalled: it runs out.
     void publish(const std::vector<AgentGrant>& grants, TimePoint now);
 
+    // Asks every sidecar of these jobs for its measurement, once for each id; those that attach
+    // later are asked, too. A job that is not in the list is asked no more.
+    void ask(const std::map<ObjectKey, AgentProbe>& probes);
+
     // Forgets detached sidecars that were last heard of longer ago than forget_after.
     void forget_silent(TimePoint now);
 
@@ -94,6 +99,7 @@ private:
         ReportBody body;                        // of this session
         bool reported = false;                  // `body` is set
         std::map<std::string, SentGrant> sent;  // by dataset uid
+        std::uint64_t probe_sent = 0;           // its id
         TimePoint detached_at{};                // once last.attached is false
     };
 
@@ -101,12 +107,14 @@ private:
         std::map<ObjectKey, Agent> agents;  // by namespace and pod
         std::map<SessionId, ObjectKey> pods;
         std::map<std::pair<std::string, std::string>, AgentGrant>
-            grants;  // by node and dataset uid
+            grants;                              // by node and dataset uid
+        std::map<ObjectKey, AgentProbe> probes;  // by job
         std::uint64_t next_session = 1;
         RegistryCounts counts;
     };
 
     static void send_due(const State& state, Agent& agent, TimePoint now);
+    static void send_probe(const State& state, Agent& agent);
     static ObjectKey job_of(const AgentHello& hello);
     void changed(const ObjectKey& job) const;
 

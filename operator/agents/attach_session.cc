@@ -153,6 +153,11 @@ Status AttachSession::take_hello(const v1::Hello& message) {
             session->send(grants);
         }
     };
+    link.probe = [weak = weak_from_this()](const AgentProbe& probe) {
+        if (const auto session = weak.lock()) {
+            session->ask(probe);
+        }
+    };
     link.close = [weak = weak_from_this()] {
         if (const auto session = weak.lock()) {
             session->finish({grpc::StatusCode::ABORTED, "another stream speaks for this pod"});
@@ -233,6 +238,17 @@ void AttachSession::send(const std::vector<AgentGrant>& grants) {
     }
 }
 
+void AttachSession::ask(const AgentProbe& probe) {
+    const std::lock_guard lock(mutex_);
+    if (end_) {
+        return;
+    }
+    pending_probe_ = probe;
+    if (!writing_) {
+        start_write_locked();
+    }
+}
+
 void AttachSession::start_write_locked() {
     std::vector<AgentGrant> grants;
     grants.reserve(pending_.size());
@@ -240,7 +256,7 @@ void AttachSession::start_write_locked() {
         grants.push_back(std::move(grant));
     }
     pending_.clear();
-    out_ = encode(grants);
+    out_ = encode(grants, std::exchange(pending_probe_, std::nullopt));
     writing_ = true;
     answered_ = true;
     StartWrite(&out_);
@@ -251,7 +267,7 @@ void AttachSession::OnWriteDone(bool ok) {
     writing_ = false;
     if (end_) {
         Finish(*end_);
-    } else if (ok && !pending_.empty()) {
+    } else if (ok && (!pending_.empty() || pending_probe_)) {
         start_write_locked();
     }
     // A failed write means that the call is gone; OnCancel says so.

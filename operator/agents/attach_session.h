@@ -50,6 +50,7 @@ public:
     void step(TimePoint now);
 
     void send(const std::vector<AgentGrant>& grants);
+    void ask(const AgentProbe& probe);
 
     // The first status counts.
     void finish(grpc::Status status);
@@ -81,6 +82,7 @@ private:
 
     std::mutex mutex_;
     std::map<std::string, AgentGrant> pending_;  // by dataset uid
+    std::optional<AgentProbe> pending_probe_;
     std::optional<grpc::Status> end_;
     bool writing_ = false;
     bool greeted_ = false;

@@ -48,6 +48,17 @@ DatasetReport decode(const v1::DatasetReport& in) {
     out.miss_samples = in.miss_samples();
     out.corrupt_samples = in.corrupt_samples();
     out.admitting = in.admitting();
+    out.origin_request_time = decode_nanoseconds(in.origin_request_ns());
+    return out;
+}
+
+ProbeReport decode(const v1::ProbeResult& in) {
+    ProbeReport out;
+    out.id = in.id();
+    out.bypassed = {
+        in.bypassed_batches(), decode_nanoseconds(in.bypassed_ns()), Bytes{in.bypassed_bytes()}};
+    out.cached = {
+        in.cached_batches(), decode_nanoseconds(in.cached_ns()), Bytes{in.cached_bytes()}};
     return out;
 }
 
@@ -62,6 +73,7 @@ TrainerReport decode(const v1::JobReport& in) {
     out.fallback_samples = in.fallback_samples();
     out.epoch_samples = in.epoch_samples();
     out.epoch_position = in.epoch_position();
+    out.probe = decode(in.probe());
     return out;
 }
 
@@ -92,8 +104,13 @@ ReportBody decode(const v1::Report& report) {
     return out;
 }
 
-v1::OperatorMessage encode(const std::vector<AgentGrant>& grants) {
+v1::OperatorMessage encode(
+    const std::vector<AgentGrant>& grants, const std::optional<AgentProbe>& probe) {
     v1::OperatorMessage message;
+    if (probe) {
+        message.mutable_probe()->set_id(probe->id);
+        message.mutable_probe()->set_batches(probe->batches);
+    }
     for (const AgentGrant& grant : grants) {
         v1::Grant* out = message.add_grants();
         out->set_dataset_uid(grant.dataset_uid);

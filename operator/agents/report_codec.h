@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "common/base/result.h"
@@ -18,6 +19,7 @@ namespace stoker::control {
 
 AgentHello decode(const v1::Hello& hello);
 ReportBody decode(const v1::Report& report);
-v1::OperatorMessage encode(const std::vector<AgentGrant>& grants);
+v1::OperatorMessage encode(
+    const std::vector<AgentGrant>& grants, const std::optional<AgentProbe>& probe);
 
 }  // namespace stoker::control

@@ -57,8 +57,22 @@ std::array<std::uint64_t, 2> times(const TrainerReport& report) {
         static_cast<std::uint64_t>(report.compute.count())};
 }
 
-std::array<std::uint64_t, 3> plain_numbers(const TrainerReport& report) {
-    return {report.epoch, report.epoch_samples, report.epoch_position};
+std::array<std::uint64_t, 7> plain_numbers(const TrainerReport& report) {
+    return {
+        report.epoch,
+        report.epoch_samples,
+        report.epoch_position,
+        report.probe.bypassed.batches,
+        report.probe.bypassed.bytes.count(),
+        report.probe.cached.batches,
+        report.probe.cached.bytes.count()};
+}
+
+// They begin anew with each measurement. A negative duration is a huge number here.
+std::array<std::uint64_t, 2> probe_times(const TrainerReport& report) {
+    return {
+        static_cast<std::uint64_t>(report.probe.bypassed.time.count()),
+        static_cast<std::uint64_t>(report.probe.cached.time.count())};
 }
 
 template <std::size_t N>
@@ -94,8 +108,9 @@ Status validate_dataset(
             ErrorCode::kInvalidArgument,
             fmt::format("dataset '{:.64}' is not in the hello", next.name));
     }
-    if (next.revision.size() > kAgentNameBytesMax || !all_possible(plain_numbers(next)) ||
-        !all_possible(rising_totals(next))) {
+    const auto request_time = static_cast<std::uint64_t>(next.origin_request_time.count());
+    if (next.revision.size() > kAgentNameBytesMax || request_time > kAgentTimeMax ||
+        !all_possible(plain_numbers(next)) || !all_possible(rising_totals(next))) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("impossible numbers of dataset '{}'", next.name));
@@ -109,7 +124,8 @@ Status validate_dataset(
 
 Status validate_trainer(const TrainerReport* before, const TrainerReport& next) {
     if (!all_possible(rising_totals(next)) || !all_possible(plain_numbers(next)) ||
-        !all_possible(times(next), kAgentTimeMax)) {
+        !all_possible(times(next), kAgentTimeMax) ||
+        !all_possible(probe_times(next), kAgentTimeMax)) {
         return fail(ErrorCode::kInvalidArgument, "impossible numbers of the trainer");
     }
     if (before != nullptr && (!none_fell(rising_totals(*before), rising_totals(next)) ||

@@ -34,8 +34,27 @@ struct DatasetReport {
     std::uint64_t miss_samples = 0;
     std::uint64_t corrupt_samples = 0;
     bool admitting = true;
+    Duration origin_request_time{};  // of origin_requests, summed; zero: not measured
 
     bool operator==(const DatasetReport&) const = default;
+};
+
+// Batches of one side of a measurement, and how long they took from asking to asking.
+struct ProbeSide {
+    std::uint64_t batches = 0;
+    Duration time{};
+    Bytes bytes{};
+
+    bool operator==(const ProbeSide&) const = default;
+};
+
+// What a sidecar has measured so far of the AgentProbe with this id; 0: of none.
+struct ProbeReport {
+    std::uint64_t id = 0;
+    ProbeSide bypassed;
+    ProbeSide cached;
+
+    bool operator==(const ProbeReport&) const = default;
 };
 
 struct TrainerReport {
@@ -48,6 +67,7 @@ struct TrainerReport {
     std::uint64_t fallback_samples = 0;
     std::uint64_t epoch_samples = 0;  // length of this rank's epoch plan, 0: not known
     std::uint64_t epoch_position = 0;
+    ProbeReport probe{};
 
     bool operator==(const TrainerReport&) const = default;
 };
@@ -81,6 +101,14 @@ struct AgentGrant {
     std::string reason;
 
     bool operator==(const AgentGrant&) const = default;
+};
+
+// Asks all sidecars of a job to read so many batches past the cache, and as many through it.
+struct AgentProbe {
+    std::uint64_t id = 0;  // not 0
+    std::uint32_t batches = 0;
+
+    bool operator==(const AgentProbe&) const = default;
 };
 
 }  // namespace stoker::control

@@ -14,7 +14,7 @@ enum class Sampling : std::uint8_t { kEpochShuffle, kSequential, kWeighted, kUnk
 enum class Contract : std::uint8_t { kExact, kWindowed, kImportance, kReplicate };
 enum class CacheMode : std::uint8_t { kAuto, kFixed, kOff };
 enum class Medium : std::uint8_t { kNvme, kMemory };
-enum class EvictionPolicy : std::uint8_t { kAuto, kUniform, kLru, kNone };
+enum class EvictionPolicy : std::uint8_t { kAuto, kUniform, kLru, kLfu, kNone };
 enum class Warmup : std::uint8_t { kLazy, kBeforeStart, kBackground };
 enum class OnCacheFailure : std::uint8_t { kBypass, kFail };
 enum class DatasetFormat : std::uint8_t { kObjects, kTar, kTfRecord, kChunks };
@@ -38,8 +38,8 @@ inline constexpr std::array<std::string_view, 3> kChoiceTexts<CacheMode>{"Auto",
 template <>
 inline constexpr std::array<std::string_view, 2> kChoiceTexts<Medium>{"NVMe", "Memory"};
 template <>
-inline constexpr std::array<std::string_view, 4> kChoiceTexts<EvictionPolicy>{
-    "Auto", "Uniform", "LRU", "None"};
+inline constexpr std::array<std::string_view, 5> kChoiceTexts<EvictionPolicy>{
+    "Auto", "Uniform", "LRU", "LFU", "None"};
 template <>
 inline constexpr std::array<std::string_view, 3> kChoiceTexts<Warmup>{
     "Lazy", "BeforeStart", "Background"};

@@ -82,6 +82,11 @@ std::optional<std::int64_t> JsonReader::maybe_integer(const std::string& name) c
     return found->as_number().to_int64();
 }
 
+std::optional<double> JsonReader::maybe_number(const std::string& name) const {
+    const value* found = find(name, &value::is_number, "a number");
+    return found == nullptr ? std::nullopt : std::optional(found->as_number().to_double());
+}
+
 bool JsonReader::flag(const std::string& name, bool fallback) const {
     return maybe_flag(name).value_or(fallback);
 }

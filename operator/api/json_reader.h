@@ -49,6 +49,7 @@ public:
     [[nodiscard]] std::optional<std::string> maybe_text(const std::string& name) const;
     [[nodiscard]] std::int64_t integer(const std::string& name, std::int64_t fallback = 0) const;
     [[nodiscard]] std::optional<std::int64_t> maybe_integer(const std::string& name) const;
+    [[nodiscard]] std::optional<double> maybe_number(const std::string& name) const;
     [[nodiscard]] bool flag(const std::string& name, bool fallback = false) const;
     [[nodiscard]] std::optional<bool> maybe_flag(const std::string& name) const;
     [[nodiscard]] std::optional<Bytes> maybe_bytes(const std::string& name) const;

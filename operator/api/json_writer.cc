@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <cpprest/json.h>
+#include <fmt/format.h>
 
 #include "operator/api/time_format.h"
 
@@ -48,6 +49,10 @@ JsonWriter& JsonWriter::text(const std::string& name, const std::string& text) {
 JsonWriter& JsonWriter::number(const std::string& name, std::int64_t number) {
     (*value_)[name] = value::number(number);
     return *this;
+}
+
+JsonWriter& JsonWriter::decimal(const std::string& name, double number) {
+    return raw(name, RawJson{fmt::format("{}", number)});
 }
 
 JsonWriter& JsonWriter::flag(const std::string& name, bool flag) {

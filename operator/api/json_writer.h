@@ -28,7 +28,9 @@ public:
 
     JsonWriter& text(const std::string& name, const std::string& value);  // left out when empty
     JsonWriter& number(const std::string& name, std::int64_t value);      // always there
-    JsonWriter& flag(const std::string& name, bool value);                // always there
+    // The shortest text that reads back as the same number; finite ones only.
+    JsonWriter& decimal(const std::string& name, double value);
+    JsonWriter& flag(const std::string& name, bool value);  // always there
     JsonWriter& time(const std::string& name, const std::optional<WallTime>& value);
     JsonWriter& texts(const std::string& name, const std::vector<std::string>& values);
     JsonWriter& text_map(const std::string& name, const TextMap& values);

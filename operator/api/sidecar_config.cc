@@ -17,6 +17,32 @@ JsonWriter write_origin(const OriginConfig& origin) {
     return writer;
 }
 
+std::string lower(std::string_view text) {
+    std::string result{text};
+    for (char& c : result) {
+        c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    }
+    return result;
+}
+
+JsonWriter write_sampling(const ContractParameters& parameters) {
+    JsonWriter writer;
+    for (const auto& [name, value] : parameters.numbers) {
+        writer.decimal(name, value);
+    }
+    for (const auto& [name, value] : parameters.words) {
+        writer.text(name, lower(value));
+    }
+    return writer;
+}
+
+// The sidecar's word for it; empty: its default, which is to keep what was admitted, or what the
+// contract's own policy keeps.
+std::string eviction_text(EvictionPolicy policy) {
+    const bool chosen = policy == EvictionPolicy::kLru || policy == EvictionPolicy::kLfu;
+    return chosen ? lower(choice_text(policy)) : "";
+}
+
 JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& config) {
     JsonWriter origin = write_origin(dataset.origin);
     origin.text("credentialsDirectory", dataset.origin.credentials_directory);
@@ -26,7 +52,12 @@ JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& conf
         .text("directory", dataset.directory)
         .object("origin", origin)
         .number("window", static_cast<std::int64_t>(config.window_bytes.count()))
-        .text("reservedFree", fmt::format("0.{:02}", config.reserved_free_percent));
+        .text("reservedFree", fmt::format("0.{:02}", config.reserved_free_percent))
+        .text("eviction", eviction_text(dataset.eviction));
+    if (dataset.contract != Contract::kExact) {
+        writer.text("contract", lower(choice_text(dataset.contract)))
+            .object("sampling", write_sampling(dataset.parameters));
+    }
     return writer;
 }
 
@@ -54,7 +85,9 @@ std::string to_json(const std::vector<DatasetConfig>& datasets) {
     JsonWriter writer;
     for (const DatasetConfig& dataset : datasets) {
         JsonWriter place = write_origin(dataset.origin);
-        place.text("directory", dataset.directory);
+        place.text("directory", dataset.directory)
+            .text("contract", lower(choice_text(dataset.contract)))
+            .object("sampling", write_sampling(dataset.parameters));
         writer.object(dataset.name, place);
     }
     return writer.serialize();

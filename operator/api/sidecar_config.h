@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "common/base/bytes.h"
+#include "operator/api/choices.h"
+#include "operator/api/contract.h"
 
 // What the operator tells a sidecar and a trainer before they start: the sidecar's settings
 // (docs/reference/sidecar-config.md) and the trainer's STOKER_DATASETS.
@@ -27,6 +29,9 @@ struct DatasetConfig {
     std::string uid;        // names the node directory, and the dataset to the operator
     std::string directory;  // the node directory, inside both containers
     OriginConfig origin;
+    Contract contract = Contract::kExact;
+    ContractParameters parameters;
+    EvictionPolicy eviction = EvictionPolicy::kAuto;
 
     bool operator==(const DatasetConfig&) const = default;
 };
@@ -49,7 +54,9 @@ struct SidecarConfig {
 // the operator grants it.
 std::string to_json(const SidecarConfig& config);
 
-// The text of STOKER_DATASETS: one JSON object, from each dataset's name to where it is.
+// The text of STOKER_DATASETS: one JSON object, from each dataset's name to where it is and what
+// the job allows: "contract" ("exact", "windowed", "importance", "replicate"), and its parameters
+// in "sampling".
 std::string to_json(const std::vector<DatasetConfig>& datasets);
 
 }  // namespace stoker::control

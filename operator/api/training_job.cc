@@ -96,6 +96,31 @@ RunPolicy read_run_policy(const JsonReader& policy) {
     return result;
 }
 
+void read_parameters(const JsonReader& item, JobDataset& dataset) {
+    for (const Contract contract :
+         {Contract::kWindowed, Contract::kImportance, Contract::kReplicate}) {
+        const JsonReader member = item.object(std::string{contract_member(contract)});
+        if (!member.present()) {
+            continue;
+        }
+        ContractParameters& parameters = dataset.parameters[contract];
+        for (const ContractNumber& number : kContractNumbers) {
+            if (number.contract == contract) {
+                if (const auto value = member.maybe_number(std::string{number.name})) {
+                    parameters.numbers.emplace(number.name, *value);
+                }
+            }
+        }
+        for (const ContractWord& word : kContractWords) {
+            if (word.contract == contract) {
+                if (auto value = member.maybe_text(std::string{word.name})) {
+                    parameters.words.emplace(word.name, *std::move(value));
+                }
+            }
+        }
+    }
+}
+
 JobDataset read_job_dataset(const JsonReader& item) {
     JobDataset result;
     result.name = item.text("name");
@@ -113,6 +138,7 @@ JobDataset read_job_dataset(const JsonReader& item) {
     result.access = item.choice("access", DatasetAccess::kSdk);
     result.sampling = item.choice("sampling", Sampling::kEpochShuffle);
     result.contract = item.choice("contract", Contract::kExact);
+    read_parameters(item, result);
     return result;
 }
 
@@ -195,7 +221,10 @@ void read_measured(const JsonReader& status, TrainingJobStatus& result) {
             profile.integer("samplesPerSecondNeeded"),
             profile.integer("samplesPerSecondRemote"),
             profile.integer("computeSecondsPerEpoch"),
-            profile.integer("datasetBytes")};
+            profile.integer("datasetBytes"),
+            profile.text("verdict"),
+            profile.text("waitShare"),
+            profile.text("confidence")};
     }
     const JsonReader progress = status.object("progress");
     if (progress.present()) {

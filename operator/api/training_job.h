@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,6 +13,7 @@
 #include "common/base/result.h"
 #include "operator/api/choices.h"
 #include "operator/api/condition.h"
+#include "operator/api/contract.h"
 #include "operator/api/meta.h"
 
 // TrainingJob of stoker.dev/v1alpha1 as values; crds/stoker.dev_trainingjobs.yaml describes every
@@ -111,6 +113,7 @@ struct JobDataset {
     DatasetAccess access = DatasetAccess::kSdk;
     Sampling sampling = Sampling::kEpochShuffle;
     Contract contract = Contract::kExact;
+    std::map<Contract, ContractParameters> parameters;  // of each member that is there
 
     bool operator==(const JobDataset&) const = default;
 };
@@ -188,6 +191,9 @@ struct ProfileStatus {
     std::int64_t samples_per_second_remote = 0;
     std::int64_t compute_seconds_per_epoch = 0;
     std::int64_t dataset_bytes = 0;
+    std::string verdict;     // Unknown, ComputeBound or DataBound
+    std::string wait_share;  // "0.35"
+    std::string confidence;  // "0.8"
 
     bool operator==(const ProfileStatus&) const = default;
 };

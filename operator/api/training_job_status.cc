@@ -43,7 +43,10 @@ JsonWriter write_profile(const ProfileStatus& profile) {
     writer.number("samplesPerSecondNeeded", profile.samples_per_second_needed)
         .number("samplesPerSecondRemote", profile.samples_per_second_remote)
         .number("computeSecondsPerEpoch", profile.compute_seconds_per_epoch)
-        .number("datasetBytes", profile.dataset_bytes);
+        .number("datasetBytes", profile.dataset_bytes)
+        .text("verdict", profile.verdict)
+        .text("waitShare", profile.wait_share)
+        .text("confidence", profile.confidence);
     return writer;
 }
 

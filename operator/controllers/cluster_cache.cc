@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "operator/core/build_job.h"
 #include "operator/kube/resource_kind.h"
 
@@ -26,7 +28,8 @@ WatchOptions of_training_jobs(const ResourceKind& kind) {
 WatchOptions own_pods(const std::string& own_namespace) {
     WatchOptions options = all_of(kinds::kPods);
     options.scope.ns = own_namespace;
-    options.scope.label_selector = std::string{kComponentLabel} + "=" + kPrepareComponent;
+    options.scope.label_selector =
+        fmt::format("{} in ({},{})", kComponentLabel, kPrepareComponent, kSweepComponent);
     return options;
 }
 
@@ -61,6 +64,10 @@ Keys datasets_of(const Stored<TrainingJob>& job) {
 ApiTransport& ClusterCache::transport(const MakeTransport& make_transport, const char* component) {
     transports_.push_back(make_transport(component));
     return *transports_.back();
+}
+
+bool is_node_pod(const Pod& pod, const std::string& component) {
+    return value_or_empty(pod.meta.labels, kComponentLabel) == component;
 }
 
 ClusterCache::ClusterCache(
@@ -110,8 +117,8 @@ ClusterCache::ClusterCache(
           reads(parse_pod),
           clock,
           seed + 6),
-      prepare_pods_(
-          transport(make_transport, "preparepods"),
+      node_pods_(
+          transport(make_transport, "nodepods"),
           own_pods(own_namespace),
           reads(parse_pod),
           clock,
@@ -150,7 +157,7 @@ void ClusterCache::for_each(Visit visit) {
     visit("jobs", jobs_);
     visit("services", services_);
     visit("pods", pods_);
-    visit("preparepods", prepare_pods_);
+    visit("nodepods", node_pods_);
     visit("nodes", nodes_);
 }
 

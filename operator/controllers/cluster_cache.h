@@ -22,10 +22,12 @@
 
 namespace stoker::control {
 
-// Pods that prepare nodes carry this label with the value kPrepareComponent, in the operator's own
-// namespace.
+// Pods of ours that work on nodes carry this label, in the operator's own namespace.
 inline constexpr const char* kComponentLabel = "stoker.dev/component";
 inline constexpr const char* kPrepareComponent = "prepare";
+inline constexpr const char* kSweepComponent = "sweep";
+
+bool is_node_pod(const Pod& pod, const std::string& component);
 
 // Names of the stores' indexes.
 namespace index {
@@ -90,8 +92,8 @@ public:
 
     Informer<Pod>& pods() { return pods_; }
 
-    // Our own pods that prepare nodes.
-    Informer<Pod>& prepare_pods() { return prepare_pods_; }
+    // Our own pods that prepare and sweep nodes.
+    Informer<Pod>& node_pods() { return node_pods_; }
 
     Informer<Node>& nodes() { return nodes_; }
 
@@ -111,7 +113,7 @@ private:
     Informer<Job> jobs_;
     Informer<ObjectMeta> services_;
     Informer<Pod> pods_;
-    Informer<Pod> prepare_pods_;
+    Informer<Pod> node_pods_;
     Informer<Node> nodes_;
 };
 

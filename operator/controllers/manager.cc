@@ -46,17 +46,22 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
       registry_({}, [this](const ObjectKey& job) { on_report(job); }),
       training_job_(
           {parts.cache, registry_, board_, parts.client, parts.events, parts.clock}, settings.job),
-      dataset_(parts.cache, registry_, parts.client, parts.clock),
+      dataset_({parts.cache, registry_, sweep_ledger_, parts.client, parts.clock}),
       pool_(parts.cache, board_, parts.client, parts.clock),
       quota_(parts.cache, board_, parts.client, parts.clock),
       grants_(parts.cache, registry_, board_, parts.clock, settings.grant_seconds, wakers()),
-      preparer_(parts.cache, registry_, parts.client, parts.clock, settings.prepare),
+      preparer_(parts.cache, registry_, parts.client, parts.clock, settings.node_pods),
+      sweeper_(
+          {parts.cache, registry_, board_, sweep_ledger_, parts.client, parts.clock},
+          settings.node_pods,
+          [this] { wake_datasets(); }),
       training_job_queue_("trainingjob", calls(training_job_), parts.clock),
       dataset_queue_("dataset", calls(dataset_), parts.clock),
       pool_queue_("cachepool", calls(pool_), parts.clock),
       quota_queue_("cachequota", calls(quota_), parts.clock),
       grants_queue_("grants", calls_whole(grants_), parts.clock),
-      prepare_queue_("prepare", calls_whole(preparer_), parts.clock) {
+      prepare_queue_("prepare", calls_whole(preparer_), parts.clock),
+      sweep_queue_("sweep", calls_whole(sweeper_), parts.clock) {
     connect_training_jobs();
     connect_children();
     connect_datasets();
@@ -94,13 +99,19 @@ void Manager::connect_children() {
         training_job_queue_.add(owner_key(change.object().value.meta));
         wake_grants();
     });
-    parts_.cache.prepare_pods().add_handler(
-        [this](const Change<Pod>&) { prepare_queue_.add(NodePreparer::key()); });
+    parts_.cache.node_pods().add_handler([this](const Change<Pod>&) {
+        prepare_queue_.add(NodePreparer::key());
+        sweep_queue_.add(NodeSweeper::key());
+    });
 }
 
 void Manager::connect_datasets() {
     parts_.cache.datasets().add_handler([this](const Change<Dataset>& change) {
         const ObjectKey& key = change.object().key;
+        if (change.kind == ChangeKind::kDeleted) {
+            sweeper_.note_deleted(change.object().value);
+            sweep_queue_.add(NodeSweeper::key());
+        }
         dataset_queue_.add(key);
         wake_jobs(parts_.cache.training_jobs().store().by_index(index::kDataset, to_string(key)));
         wake_grants();
@@ -158,6 +169,12 @@ void Manager::wake_datasets_of(const TrainingJob& job) {
     }
 }
 
+void Manager::wake_datasets() {
+    for (const auto& dataset : parts_.cache.datasets().store().list()) {
+        dataset_queue_.add(dataset->key);
+    }
+}
+
 void Manager::wake_jobs(const std::vector<StoredPtr<TrainingJob>>& jobs) {
     for (const auto& job : jobs) {
         training_job_queue_.add(job->key);
@@ -182,12 +199,14 @@ void Manager::add_to(Supervisor& supervisor) {
     };
     wake_grants();
     prepare_queue_.add(NodePreparer::key());
+    sweep_queue_.add(NodeSweeper::key());
     add(training_job_queue_, workers_);
     add(dataset_queue_, workers_);
     add(pool_queue_, 1);
     add(quota_queue_, 1);
     add(grants_queue_, 1);
     add(prepare_queue_, 1);
+    add(sweep_queue_, 1);
 }
 
 void Manager::for_each(const std::function<void(Reconciler&)>& visit) {
@@ -197,6 +216,7 @@ void Manager::for_each(const std::function<void(Reconciler&)>& visit) {
     visit(quota_queue_);
     visit(grants_queue_);
     visit(prepare_queue_);
+    visit(sweep_queue_);
 }
 
 }  // namespace stoker::control

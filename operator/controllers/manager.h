@@ -10,6 +10,7 @@
 #include "operator/agents/agent_registry.h"
 #include "operator/controllers/cachepool/controller.h"
 #include "operator/controllers/cachepool/node_preparer.h"
+#include "operator/controllers/cachepool/node_sweeper.h"
 #include "operator/controllers/cachequota/controller.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/dataset/controller.h"
@@ -25,7 +26,7 @@ namespace stoker::control {
 
 struct ManagerSettings {
     JobSettings job;
-    PrepareSettings prepare;
+    NodePodSettings node_pods;
     std::uint32_t grant_seconds = 60;
     std::uint32_t workers = 4;  // for TrainingJobs and for Datasets; the others have one each
 };
@@ -60,6 +61,10 @@ public:
     // Sidecars report here. Outlives the workers.
     AgentRegistry& registry() { return registry_; }
 
+    AllocationBoard& board() { return board_; }
+
+    [[nodiscard]] NodeSweeper::Counts sweeps() { return sweeper_.counts(); }
+
     // Hands the workers over: they begin when we lead and the caches are filled; until then the
     // queues only fill.
     void add_to(Supervisor& supervisor);
@@ -75,6 +80,7 @@ private:
     void connect_nodes();
     void on_report(const ObjectKey& job);
     void wake_datasets_of(const TrainingJob& job);
+    void wake_datasets();
     void wake_jobs(const std::vector<StoredPtr<TrainingJob>>& jobs);
 
     void wake_grants() { grants_queue_.add(GrantsController::key()); }
@@ -85,6 +91,7 @@ private:
     std::uint32_t workers_;
     std::atomic<bool> working_{false};
     AllocationBoard board_;
+    SweepLedger sweep_ledger_;
     AgentRegistry registry_;
     TrainingJobController training_job_;
     DatasetController dataset_;
@@ -92,12 +99,14 @@ private:
     CacheQuotaController quota_;
     GrantsController grants_;
     NodePreparer preparer_;
+    NodeSweeper sweeper_;
     Reconciler training_job_queue_;
     Reconciler dataset_queue_;
     Reconciler pool_queue_;
     Reconciler quota_queue_;
     Reconciler grants_queue_;
     Reconciler prepare_queue_;
+    Reconciler sweep_queue_;
 };
 
 }  // namespace stoker::control

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "operator/controllers/object_metrics.h"
+
 namespace stoker::control {
 
 namespace {
@@ -69,12 +71,16 @@ OperatorMetrics::OperatorMetrics(Sources sources)
           "stoker_watch_synced", "1 when the first list has been taken over.", {"kind"})),
       watch_silence_(registry_.gauge_family(
           "stoker_watch_silence_seconds",
-          "Since when the API server has said nothing; bookmarks come every minute or so.",
+          "How long the API server has said nothing; bookmarks come every minute or so.",
           {"kind"})),
       attached_(registry_.gauge(
           "stoker_control_attached", "Sidecars that are attached to this replica.")),
       reports_(registry_.counter_family(
           "stoker_control_reports_total", "Reports of sidecars by result.", {"result"})),
+      reports_absurd_(registry_.counter_family(
+          "stoker_profile_refused_total", "Reports whose rates cannot be.", {})),
+      sweeps_(registry_.counter_family(
+          "stoker_sweeps_total", "Sweeps of nodes by result.", {"result"})),
       events_dropped_(registry_.counter_family(
           "stoker_events_dropped_total", "Kubernetes Events that were not written.", {})) {
     registry_.gauge_family("stoker_build_info", "1, with the version.", {"version"})
@@ -140,7 +146,12 @@ std::string OperatorMetrics::expose() {
     const bool leads = sources_.elector == nullptr || sources_.elector->leads();
     leader_.with({"stoker-operator"})->set(leads ? 1 : 0);
     raise(events_dropped_, {}, static_cast<double>(sources_.events.dropped()));
-    return registry_.expose();
+    const NodeSweeper::Counts sweeps = sources_.manager.sweeps();
+    raise(sweeps_, {"succeeded"}, static_cast<double>(sweeps.succeeded));
+    raise(sweeps_, {"failed"}, static_cast<double>(sweeps.failed));
+    const AllocationBoard::Snapshot allocation = sources_.manager.board().get();
+    raise(reports_absurd_, {}, static_cast<double>(allocation->reports_absurd));
+    return registry_.expose() + expose_objects(sources_.cache, *allocation);
 }
 
 }  // namespace stoker::control

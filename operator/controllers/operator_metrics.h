@@ -61,6 +61,8 @@ private:
     metrics::GaugeFamily& watch_silence_;
     metrics::Gauge& attached_;
     metrics::CounterFamily& reports_;
+    metrics::CounterFamily& reports_absurd_;
+    metrics::CounterFamily& sweeps_;
     metrics::CounterFamily& events_dropped_;
 };
 

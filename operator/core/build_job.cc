@@ -90,6 +90,10 @@ std::int64_t attempt_of(const ObjectMeta& job) {
     return parsed.ec == std::errc{} && parsed.ptr == end && attempt > 0 ? attempt : 0;
 }
 
+std::int64_t gpus_per_node(const TrainerSpec& trainer) {
+    return gpu_count(trainer.resources);
+}
+
 std::int64_t processes_per_node(const TrainerSpec& trainer) {
     const std::string& wanted = trainer.processes_per_node;
     std::int64_t count = 0;

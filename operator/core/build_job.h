@@ -64,6 +64,9 @@ std::int64_t attempt_of(const ObjectMeta& job);
 // ".../gpu" add up to; cpu: their whole CPUs; auto: GPUs if there are any, else 1. At least 1.
 std::int64_t processes_per_node(const TrainerSpec& trainer);
 
+// What the limits (else requests) of resources named ".../gpu" add up to; 0: none.
+std::int64_t gpus_per_node(const TrainerSpec& trainer);
+
 // The nodes that hold bytes of the job's datasets in its pool, weighted 1 to 100 by bytes, at most
 // 20, most first.
 std::vector<PreferredNode> preferred_nodes(

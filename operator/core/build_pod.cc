@@ -69,7 +69,14 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
     for (const ResolvedDataset& dataset : input.datasets) {
         const std::string directory =
             has_cache(input) ? path_of(kNodeDirectory, dataset.name) : std::string{};
-        result.push_back({dataset.name, dataset.uid, directory, origin_of(dataset)});
+        result.push_back(
+            {dataset.name,
+             dataset.uid,
+             directory,
+             origin_of(dataset),
+             dataset.contract,
+             dataset.parameters,
+             input.job.spec.cache.eviction_policy});
     }
     return result;
 }

@@ -1,8 +1,6 @@
 #include "operator/core/plan_preparation.h"
 
-#include <cstdint>
-
-#include <fmt/format.h>
+#include "operator/core/pod_name_hash.h"
 
 namespace stoker::control {
 
@@ -64,14 +62,8 @@ PreparationPlan plan_preparation(
 }
 
 std::string preparation_pod_name(const PreparationTarget& target) {
-    std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
-    for (const std::string* part :
-         {&target.node, &target.node_uid, &target.boot_id, &target.host_path}) {
-        for (const char c : *part + '\n') {
-            hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
-        }
-    }
-    return fmt::format("stoker-prepare-{:016x}", hash);
+    return pod_name_of(
+        "stoker-prepare", {target.node, target.node_uid, target.boot_id, target.host_path});
 }
 
 }  // namespace stoker::control

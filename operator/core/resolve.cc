@@ -25,13 +25,23 @@ const CachePool* find_pool(const std::vector<CachePool>& pools, const std::strin
     return found == pools.end() ? nullptr : &*found;
 }
 
+// What the job says about its own use of the dataset.
+void take_stream(const JobDataset& wanted, ResolvedDataset& result) {
+    result.sampling = wanted.sampling;
+    result.contract = wanted.contract;
+    const auto parameters = wanted.parameters.find(wanted.contract);
+    if (parameters != wanted.parameters.end()) {
+        result.parameters = parameters->second;
+    }
+}
+
 ResolvedDataset resolve_inline(const TrainingJob& job, const JobDataset& wanted) {
     ResolvedDataset result;
     result.name = wanted.name;
     result.uid = inline_dataset_uid(job.meta.ns, wanted.storage_uri.value_or(""));
     result.source.storage_uri = wanted.storage_uri.value_or("");
     result.source.secret_ref = wanted.secret_ref;
-    result.sampling = wanted.sampling;
+    take_stream(wanted, result);
     return result;
 }
 
@@ -40,7 +50,7 @@ ResolvedDataset resolve_reference(const JobDataset& wanted, const Dataset& datas
     result.name = wanted.name;
     result.uid = dataset.meta.uid;
     result.source = dataset.spec.sources.front();
-    result.sampling = wanted.sampling;
+    take_stream(wanted, result);
     if (dataset.status.total_bytes) {
         result.total = Bytes{static_cast<std::uint64_t>(*dataset.status.total_bytes)};
         result.samples = static_cast<std::uint64_t>(dataset.status.samples.value_or(0));

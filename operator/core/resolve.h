@@ -20,8 +20,10 @@ struct ResolvedDataset {
     std::string uid;   // names the node directory: the Dataset's, or "inline-<digest>"
     DatasetSource source;
     Sampling sampling = Sampling::kEpochShuffle;
-    std::optional<Bytes> total;  // from the Dataset's status; none while nobody has listed it
-    std::uint64_t samples = 0;   // likewise
+    Contract contract = Contract::kExact;
+    ContractParameters parameters;  // of that contract
+    std::optional<Bytes> total;     // from the Dataset's status; none while nobody has listed it
+    std::uint64_t samples = 0;      // likewise
 
     bool operator==(const ResolvedDataset&) const = default;
 };

@@ -61,7 +61,9 @@ std::vector<DatasetPlacement> place_bytes(
         }
     }
     for (const DatasetPlacement& before : view.dataset.status.placements) {
-        by_place.emplace(Place{before.pool, before.node}, before);
+        if (!view.swept.contains({before.pool, before.node})) {
+            by_place.emplace(Place{before.pool, before.node}, before);
+        }
     }
     std::vector<DatasetPlacement> result;
     for (const auto& [place, placement] : by_place) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "operator/api/agent_report.h"
@@ -23,8 +24,9 @@ struct DatasetUser {
 struct DatasetView {
     Dataset dataset;
     std::vector<DatasetUser> users;
-    std::vector<AgentReport> reports;  // at least those of the users
-    std::set<std::string> nodes;       // that exist
+    std::vector<AgentReport> reports;                     // at least those of the users
+    std::set<std::string> nodes;                          // that exist
+    std::set<std::pair<std::string, std::string>> swept;  // pool, node: its bytes there are gone
 };
 
 // The status of a Dataset as it should be now. Bytes on a node stay as last told while nobody uses

@@ -7,6 +7,7 @@
 
 #include "operator/core/attempts.h"
 #include "operator/core/judgement.h"
+#include "operator/core/summarize_profile.h"
 #include "operator/core/tally.h"
 
 namespace stoker::control {
@@ -270,6 +271,10 @@ void measure(
         status.progress = measure_progress(view.job.status.progress, sum, view.job.status.cache);
     }
     status.datasets = measure_datasets(view, sum);
+    if (status.cache && !is_final(lifecycle.state)) {
+        summarize_profile(
+            view, Bytes{static_cast<std::uint64_t>(status.cache->used_bytes)}, status);
+    }
     status.columns = print_columns(status);
 }
 
@@ -337,6 +342,9 @@ TrainingJobStatus summarize_training_job(
     if (!was_final || find_condition(status.conditions, "DataReady") == nullptr) {
         set("DataReady", judge_data(view, lifecycle, sum, now));
         set("CacheAllocated", judge_cache(view, lifecycle, sum, now));
+        if (!view.pool.name.empty()) {
+            set("Profiled", judge_profile(view));
+        }
     }
     return status;
 }

@@ -11,6 +11,7 @@
 #include "operator/api/training_job.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/build_job.h"
+#include "operator/core/profile/job_profile.h"
 #include "operator/core/resolve.h"
 
 namespace stoker::control {
@@ -28,6 +29,7 @@ struct TrainingJobView {
     std::vector<AgentReport> reports;   // with its uid
     std::vector<Holding> holdings;      // what is on the nodes
     std::optional<JobAllocation> allocation;
+    std::optional<JobProfile> profile;  // none: not enough is known
     JobSettings settings;
     std::string trouble;  // why there are no pods, in the API server's words; or nothing
 };

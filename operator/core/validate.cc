@@ -80,10 +80,9 @@ std::vector<FieldError> validate(const Dataset& dataset) {
         "spec.sharing",
         "sharing does not work yet; leave it out (a Dataset is used in its own namespace)");
     complaints.unless(
-        !spec.has_retention,
-        "spec.retention",
-        "retention does not work yet; leave it out (samples stay until the Dataset is deleted or "
-        "others need the space)");
+        spec.retention_after_last_use_seconds.value_or(0) >= 0,
+        "spec.retention.afterLastUseSeconds",
+        "afterLastUseSeconds must be 0 or more");
     return complaints.take();
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -10,6 +11,11 @@
 namespace stoker::control {
 
 namespace {
+
+template <class List, class T>
+bool works(const List& working, const T& asked) {
+    return std::find(working.begin(), working.end(), asked) != working.end();
+}
 
 constexpr std::string_view kOurPrefix = "stoker-";
 constexpr std::string_view kOurKeys = "stoker.dev/";
@@ -172,6 +178,73 @@ void check_dataset_origin(
         "secretRef belongs to storageUri; with datasetRef the Dataset names its own Secret");
 }
 
+// Of `member`, the path of the parameters.
+void check_numbers(
+    Contract contract,
+    const ContractParameters& parameters,
+    const std::string& member,
+    Complaints& complaints) {
+    for (const ContractNumber& rule : kContractNumbers) {
+        const auto found = parameters.numbers.find(std::string{rule.name});
+        if (rule.contract != contract || found == parameters.numbers.end()) {
+            continue;
+        }
+        const double value = found->second;
+        complaints.unless(
+            value >= rule.min && value <= rule.max && (!rule.whole || std::floor(value) == value),
+            fmt::format("{}.{}", member, rule.name),
+            fmt::format(
+                "{} must be a {}number from {} to {}",
+                rule.name,
+                rule.whole ? "whole " : "",
+                rule.min,
+                rule.max));
+    }
+}
+
+void check_family(
+    const ContractParameters& parameters, const std::string& member, Complaints& complaints) {
+    const auto given = parameters.words.find("family");
+    const std::string family =
+        given == parameters.words.end() ? std::string{kDefaultFamily} : given->second;
+    const auto check = [&](std::string_view name, std::string_view owner, bool is_set) {
+        complaints.unless(
+            !is_set || owner.empty() || owner == family,
+            fmt::format("{}.{}", member, name),
+            fmt::format("{} belongs to family {}", name, owner));
+    };
+    for (const ContractNumber& rule : kContractNumbers) {
+        check(rule.name, rule.family, parameters.numbers.contains(std::string{rule.name}));
+    }
+    for (const ContractWord& rule : kContractWords) {
+        const auto word = parameters.words.find(std::string{rule.name});
+        const bool is_set = word != parameters.words.end();
+        check(rule.name, rule.family, is_set);
+        complaints.unless(
+            !is_set ||
+                (!word->second.empty() && works(rule.choices, std::string_view{word->second})),
+            fmt::format("{}.{}", member, rule.name),
+            fmt::format("'{}' is not a choice", is_set ? word->second : ""));
+    }
+}
+
+void check_parameters(const JobDataset& dataset, const std::string& path, Complaints& complaints) {
+    for (const auto& [contract, parameters] : dataset.parameters) {
+        const std::string member = fmt::format("{}.{}", path, contract_member(contract));
+        complaints.unless(
+            contract == dataset.contract,
+            member,
+            fmt::format(
+                "{} belongs to contract {}; leave it out or choose that contract",
+                contract_member(contract),
+                choice_text(contract)));
+        check_numbers(contract, parameters, member, complaints);
+        if (contract == Contract::kImportance) {
+            check_family(parameters, member, complaints);
+        }
+    }
+}
+
 void check_job_dataset(const JobDataset& dataset, Complaints& complaints) {
     const std::string path = fmt::format("spec.datasets[{}]", dataset.name);
     complaints.unless(is_dns_label(dataset.name), path + ".name", "name must be a DNS label");
@@ -186,10 +259,11 @@ void check_job_dataset(const JobDataset& dataset, Complaints& complaints) {
         "mountPath needs access Files, which does not work yet; leave it out and open the dataset "
         "by its name");
     complaints.unless(
-        dataset.contract == Contract::kExact,
+        works(kWorkingContracts, dataset.contract),
         path + ".contract",
         "contract Windowed, Importance and Replicate do not work yet; today every job gets its own "
         "sampler's stream (contract Exact)");
+    check_parameters(dataset, path, complaints);
     complaints.unless(
         dataset.sampling != Sampling::kWeighted,
         path + ".sampling",
@@ -242,20 +316,20 @@ void check_cache(const CacheSpec& cache, Complaints& complaints) {
         "spec.cache.medium",
         "medium Memory does not work yet; today NVMe does");
     complaints.unless(
-        cache.eviction_policy != EvictionPolicy::kLru,
+        works(kWorkingPolicies, cache.eviction_policy),
         "spec.cache.evictionPolicy",
-        "evictionPolicy LRU does not work yet; today Auto, Uniform and None do, and keep what was "
-        "admitted first");
+        "evictionPolicy LRU and LFU do not work yet; today Auto, Uniform and None do, and keep "
+        "what was admitted first");
     complaints.unless(
         cache.warmup == Warmup::kLazy,
         "spec.cache.warmup",
         "warmup BeforeStart and Background do not work yet; today the cache fills while the first "
         "epoch reads (warmup Lazy)");
     complaints.unless(
-        !cache.profiling,
+        kMeasuredProfilingWorks || !cache.profiling || cache.profiling->mode != "Measured",
         "spec.cache.profiling",
-        "profiling does not work yet; leave it out (rates are measured without disturbing the "
-        "job)");
+        "profiling mode Measured does not work yet; today rates are measured without disturbing "
+        "the job (mode Passive)");
     complaints.unless(
         cache.on_cache_failure == OnCacheFailure::kBypass,
         "spec.cache.onCacheFailure",

@@ -203,6 +203,9 @@ void GrpcLink::read_grants(Stream& stream) {
         for (const auto& grant : message.grants()) {
             callbacks_.grant(plain_grant(grant));
         }
+        if (message.has_probe() && callbacks_.probe) {
+            callbacks_.probe({message.probe().id(), message.probe().batches()});
+        }
     }
 }
 

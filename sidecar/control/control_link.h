@@ -38,6 +38,21 @@ struct LinkDataset {
     std::uint64_t miss_samples = 0;
     std::uint64_t corrupt_samples = 0;
     bool admitting = true;
+    Duration origin_request_time{};  // of origin_requests, summed; zero: not measured
+};
+
+// Batches of one side of a measurement, and how long they took from asking to asking.
+struct LinkProbeSide {
+    std::uint64_t batches = 0;
+    Duration time{};
+    Bytes bytes{};
+};
+
+// What has been measured so far of the LinkProbe with this id; 0: of none.
+struct LinkProbeResult {
+    std::uint64_t id = 0;
+    LinkProbeSide bypassed;
+    LinkProbeSide cached;
 };
 
 // What the trainers of this pod told, summed.
@@ -51,6 +66,7 @@ struct LinkTrainer {
     std::uint64_t fallback_samples = 0;
     std::uint64_t epoch_samples = 0;
     std::uint64_t epoch_position = 0;
+    LinkProbeResult probe{};
 };
 
 struct LinkReport {
@@ -66,10 +82,17 @@ struct LinkGrant {
     std::string reason;
 };
 
-// Both are called on the link's threads, one call of each at a time, and should return soon.
+// The operator asks: read so many batches past the cache and as many through it, once for each id.
+struct LinkProbe {
+    std::uint64_t id = 0;
+    std::uint32_t batches = 0;
+};
+
+// They are called on the link's threads, one call of each at a time, and should return soon.
 struct LinkCallbacks {
     std::function<LinkReport()> report;
     std::function<void(const LinkGrant&)> grant;
+    std::function<void(const LinkProbe&)> probe{};  // may be empty: nothing is measured here
 };
 
 struct LinkOptions {

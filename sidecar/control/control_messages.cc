@@ -41,6 +41,17 @@ void fill(wire::DatasetReport& out, const LinkDataset& in) {
     out.set_miss_samples(in.miss_samples);
     out.set_corrupt_samples(in.corrupt_samples);
     out.set_admitting(in.admitting);
+    out.set_origin_request_ns(static_cast<std::uint64_t>(in.origin_request_time.count()));
+}
+
+void fill(wire::ProbeResult& out, const LinkProbeResult& in) {
+    out.set_id(in.id);
+    out.set_bypassed_batches(in.bypassed.batches);
+    out.set_bypassed_ns(static_cast<std::uint64_t>(in.bypassed.time.count()));
+    out.set_bypassed_bytes(in.bypassed.bytes.count());
+    out.set_cached_batches(in.cached.batches);
+    out.set_cached_ns(static_cast<std::uint64_t>(in.cached.time.count()));
+    out.set_cached_bytes(in.cached.bytes.count());
 }
 
 void fill(wire::JobReport& out, const LinkTrainer& in) {
@@ -53,6 +64,9 @@ void fill(wire::JobReport& out, const LinkTrainer& in) {
     out.set_fallback_samples(in.fallback_samples);
     out.set_epoch_samples(in.epoch_samples);
     out.set_epoch_position(in.epoch_position);
+    if (in.probe.id != 0) {
+        fill(*out.mutable_probe(), in.probe);
+    }
 }
 
 }  // namespace

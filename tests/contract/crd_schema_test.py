@@ -135,6 +135,9 @@ ONLY_IN_THE_CRD = [
     "set exactly one of secretKeyRef", "minBytes must be 0 or more", "nominalQuota must be 0 or more",
     "ttlSeconds belongs to mode TTL", "path must not have .. as a part",
 ]
+# Rules that the operator makes of the table in operator/api/contract.h.
+FROM_THE_TABLE = ["windowed belongs to", "importance belongs to", "replicate belongs to", "beta, warmupEpochs, ",
+                  "outRate, minFraction, "]
 
 
 def test_the_operators_own_rules_say_the_same_words(crd):
@@ -143,7 +146,21 @@ def test_the_operators_own_rules_say_the_same_words(crd):
     for path, field in walk(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]):
         for rule in field.get("x-kubernetes-validations", []):
             message = " ".join(rule["message"].split())
-            exempt = "oldSelf" in rule["rule"] or message.startswith(tuple(ONLY_IN_THE_CRD))
+            exempt = "oldSelf" in rule["rule"] or message.startswith(tuple(ONLY_IN_THE_CRD + FROM_THE_TABLE))
             if not exempt and message not in texts:
                 missing.append(f"{path}: {message}")
     assert not missing, "\n".join(missing)
+
+
+def test_the_parameters_of_contracts_have_the_same_bounds():
+    table = (ROOT / "operator/api/contract.h").read_text()
+    rows = re.findall(r'ContractNumber\{Contract::k(\w+), "(\w+)", ([\d.]+), ([\d.]+), (true|false)', table)
+    crd = yaml.safe_load((ROOT / "crds/stoker.dev_trainingjobs.yaml").read_text())
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    dataset = spec["datasets"]["items"]["properties"]
+    ours = {(contract.lower(), name): (float(low), float(high), "integer" if whole == "true" else "number")
+            for contract, name, low, high, whole in rows}
+    theirs = {(member, name): (float(field["minimum"]), float(field["maximum"]), field["type"])
+              for member in ("windowed", "importance", "replicate")
+              for name, field in dataset[member]["properties"].items() if field["type"] != "string"}
+    assert ours and ours == theirs

@@ -26,8 +26,17 @@ control::SidecarConfig written() {
         {"train",
          "uid-2",
          "/stoker/node/train",
-         {"s3://bucket/a b/ü%", "http://s3:9000", "eu-west-1", false, "/stoker/credentials/train"}},
-        {"val", "uid-3", "/stoker/node/val", {"file:///stoker/origin/val/d", "", "", false, ""}}};
+         {"s3://bucket/a b/ü%", "http://s3:9000", "eu-west-1", false, "/stoker/credentials/train"},
+         {},
+         {},
+         {}},
+        {"val",
+         "uid-3",
+         "/stoker/node/val",
+         {"file:///stoker/origin/val/d", "", "", false, ""},
+         {},
+         {},
+         {}}};
     return config;
 }
 
@@ -61,6 +70,14 @@ TEST(SidecarConfigContract, IsReadAsItWasMeant) {
     EXPECT_EQ(train.source.credentials_directory, "/stoker/credentials/train");
     EXPECT_EQ(config->datasets[1].source.uri, "file:///stoker/origin/val/d");
     EXPECT_EQ(config->datasets[1].source.region, "us-east-1");
+}
+
+// Settings that this sidecar does not know yet are written only where they are asked for: it
+// refuses unknown keys, and the operator refuses the specs.
+TEST(SidecarConfigContract, SaysNothingOfDefaults) {
+    const std::string text = control::to_json(written());
+    EXPECT_EQ(text.find("contract"), std::string::npos) << text;
+    EXPECT_EQ(text.find("eviction"), std::string::npos) << text;
 }
 
 // A sidecar with an endpoint keeps nothing new before the operator's first word, whatever the

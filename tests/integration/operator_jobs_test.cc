@@ -160,7 +160,7 @@ TEST_F(OperatorJobs, DoesNotTouchAStrangersJob) {
 
 TEST_F(OperatorJobs, PreparesTheNodesOfAPoolAndCleansUp) {
     ASSERT_TRUE(eventually([&] { return cluster.prepare_pod_count() == 1; }));
-    cluster.finish_prepare_pods();
+    cluster.finish_node_pods();
     EXPECT_TRUE(eventually([&] { return cluster.prepare_pod_count() == 0; }));
     cluster.add_node("node-2");
     EXPECT_TRUE(eventually([&] { return cluster.prepare_pod_count() == 1; }));

@@ -153,7 +153,10 @@ TEST_F(OperatorSidecars, TheOperatorTellsHowItIsItself) {
           "stoker_watch_objects{kind=\"trainingjobs\"} 1",
           "stoker_watch_silence_seconds{kind=\"nodes\"}",
           "leader_election_master_status{name=\"stoker-operator\"} 1",
-          "stoker_control_attached 1"}) {
+          "stoker_control_attached 1",
+          "stoker_job_running{namespace=\"ml\",training_job=\"mnist\"} 1",
+          "stoker_dataset_cached_bytes{namespace=\"ml\",dataset=\"digits\"} 60000",
+          "stoker_pool_nodes{pool=\"nvme\"} 1"}) {
         EXPECT_THAT(body, HasSubstr(line));
     }
 }

@@ -43,7 +43,7 @@ public:
 
     // A sidecar of that pod attaches to the registry; grants to it are dropped.
     control::SessionId attach(const control::AgentHello& hello) {
-        return *registry.attach(hello, {[](const auto&) {}, [] {}}, now());
+        return *registry.attach(hello, {[](const auto&) {}, [](const auto&) {}, [] {}}, now());
     }
 
     [[nodiscard]] control::Moment now() const { return {clock.now(), clock.wall_now()}; }

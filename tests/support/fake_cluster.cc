@@ -168,7 +168,7 @@ void FakeCluster::let_go(const ResourceKind& kind, const std::string& name) {
     change(kind, name, R"({"metadata":{"finalizers":null}})");
 }
 
-void FakeCluster::finish_prepare_pods() {
+void FakeCluster::finish_node_pods() {
     const auto pods =
         api_.with_model([](ApiServerModel& model) { return model.all(kinds::kPods); });
     for (const auto& [key, pod] : pods) {

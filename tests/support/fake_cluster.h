@@ -50,7 +50,7 @@ public:
     void hold(const control::ResourceKind& kind, const std::string& name);
     void let_go(const control::ResourceKind& kind, const std::string& name);
     // The pods that prepare nodes do their work.
-    void finish_prepare_pods();
+    void finish_node_pods();
     [[nodiscard]] std::size_t prepare_pod_count();
     // An Event of the Job controller about that Job.
     void add_event(const std::string& job, const std::string& reason, const std::string& message);

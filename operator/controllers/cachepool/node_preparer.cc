@@ -31,7 +31,7 @@ NodePreparer::NodePreparer(
     AgentRegistry& registry,
     ApiClient& client,
     const Clock& clock,
-    PrepareSettings settings)
+    NodePodSettings settings)
     : cache_(cache),
       registry_(registry),
       client_(client),
@@ -67,8 +67,10 @@ PreparationView NodePreparer::gather() {
             }
         }
     }
-    for (const auto& pod : cache_.prepare_pods().store().list()) {
-        view.pods.push_back(read_prepare_pod(pod->value));
+    for (const auto& pod : cache_.node_pods().store().list()) {
+        if (is_node_pod(pod->value, kPrepareComponent)) {
+            view.pods.push_back(read_prepare_pod(pod->value));
+        }
     }
     auto done = done_.lock();
     std::erase_if(*done, [&](const auto& entry) { return !view.wanted.contains(entry.first); });
@@ -103,31 +105,16 @@ Status NodePreparer::apply(const PreparationPlan& plan) {
         STOKER_TRY_VOID(client_.remove(kinds::kPods, key, {}));
     }
     if (!plan.create.empty()) {
-        STOKER_TRY_VOID(learn_owner());
+        STOKER_TRY_VOID(owner_.learn(client_, {settings_.ns, settings_.own_pod}));
     }
     for (const PreparationTarget& target : plan.create) {
         const Result<Object> made = client_.create(
-            kinds::kPods, settings_.ns, build_prepare_pod(target, settings_, owner_));
+            kinds::kPods, settings_.ns, build_prepare_pod(target, settings_, owner_.get()));
         // It is there from a try whose answer was lost.
         if (!made && made.error().code != ErrorCode::kAlreadyExists) {
             return fail(made.error());
         }
     }
-    return {};
-}
-
-// Once: our pod stays the same as long as this process does. Outside a cluster there is none.
-Status NodePreparer::learn_owner() {
-    if (owner_known_) {
-        return {};
-    }
-    const Result<Object> pod = client_.get(kinds::kPods, {settings_.ns, settings_.own_pod});
-    if (pod) {
-        owner_ = OwnerReference{"v1", "Pod", pod->key.name, pod->uid, false};
-    } else if (pod.error().code != ErrorCode::kNotFound) {
-        return fail(pod.error());
-    }
-    owner_known_ = true;
     return {};
 }
 

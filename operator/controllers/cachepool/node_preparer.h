@@ -10,6 +10,7 @@
 #include "common/base/guarded.h"
 #include "common/base/result.h"
 #include "operator/agents/agent_registry.h"
+#include "operator/controllers/cachepool/pod_owner.h"
 #include "operator/controllers/cachepool/prepare_pod.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/core/plan_preparation.h"
@@ -34,7 +35,7 @@ public:
         AgentRegistry& registry,
         ApiClient& client,
         const Clock& clock,
-        PrepareSettings settings);
+        NodePodSettings settings);
 
     // One look at everything.
     Result<Reconciled> reconcile();
@@ -49,15 +50,13 @@ private:
     PreparationView gather();
     void forget_what_failed(std::map<PreparationTarget, TimePoint>& done) const;
     Status apply(const PreparationPlan& plan);
-    Status learn_owner();
 
     ClusterCache& cache_;
     AgentRegistry& registry_;
     ApiClient& client_;
     const Clock& clock_;
-    PrepareSettings settings_;
-    bool owner_known_ = false;
-    std::optional<OwnerReference> owner_;
+    NodePodSettings settings_;
+    PodOwner owner_;
     Guarded<std::map<PreparationTarget, TimePoint>> done_;  // since when
 };
 

@@ -1,5 +1,7 @@
 #include "operator/controllers/dataset/controller.h"
 
+#include <algorithm>
+
 #include "operator/controllers/gather.h"
 #include "operator/core/training_job_view.h"
 
@@ -22,26 +24,23 @@ DatasetUser user_of(const JobUse& use) {
 
 }  // namespace
 
-DatasetController::DatasetController(
-    ClusterCache& cache, AgentRegistry& registry, ApiClient& client, const Clock& clock)
-    : cache_(cache),
-      registry_(registry),
-      clock_(clock),
-      status_(client, kinds::kDatasets, clock) {}
+DatasetController::DatasetController(Parts parts)
+    : parts_(parts),
+      status_(parts.client, kinds::kDatasets, parts.clock) {}
 
 Result<Reconciled> DatasetController::reconcile(
     const ObjectKey& key, const std::stop_token& /*stop*/) {
-    const auto stored = cache_.datasets().store().get(key);
+    const auto stored = parts_.cache.datasets().store().get(key);
     if (!stored) {
         status_.forget(key);
         return Reconciled{};
     }
-    if (!status_.has_seen_own_write(cache_.datasets().store(), key)) {
+    if (!status_.has_seen_own_write(parts_.cache.datasets().store(), key)) {
         return Reconciled{kCacheBehind};
     }
     const DatasetView view = gather(stored->value);
     Dataset after = view.dataset;
-    after.status = summarize_dataset(view, {clock_.now(), clock_.wall_now()});
+    after.status = summarize_dataset(view, {parts_.clock.now(), parts_.clock.wall_now()});
     STOKER_TRY(const StatusWrite write, status_.write(view.dataset, after, false));
     if (write.again_after) {
         return Reconciled{write.again_after};
@@ -55,18 +54,26 @@ Result<Reconciled> DatasetController::reconcile(
 DatasetView DatasetController::gather(const Dataset& dataset) {
     DatasetView view;
     view.dataset = dataset;
-    for (const auto& job :
-         cache_.training_jobs().store().by_index(index::kDataset, to_string(dataset.meta.key()))) {
-        const JobUse use = gather_use(job->value, cache_);
-        const std::vector<AgentReport> reports = believable_reports(use, registry_);
+    for (const auto& job : parts_.cache.training_jobs().store().by_index(
+             index::kDataset, to_string(dataset.meta.key()))) {
+        const JobUse use = gather_use(job->value, parts_.cache);
+        const std::vector<AgentReport> reports = believable_reports(use, parts_.registry);
         if (!use.is_active() && reports.empty()) {
             continue;
         }
         view.users.push_back(user_of(use));
         view.reports.insert(view.reports.end(), reports.begin(), reports.end());
     }
-    for (const auto& node : cache_.nodes().store().list()) {
+    for (const auto& node : parts_.cache.nodes().store().list()) {
         view.nodes.insert(node->value.meta.name);
+    }
+    const DatasetStatus& status = dataset.status;
+    const WallTime last_heard =
+        std::max(status.sampled_at.value_or(WallTime{}), dataset.meta.created_at);
+    for (const DatasetPlacement& placement : status.placements) {
+        if (parts_.ledger.is_gone(placement.pool, placement.node, dataset.meta.uid, last_heard)) {
+            view.swept.insert({placement.pool, placement.node});
+        }
     }
     return view;
 }

@@ -3,6 +3,7 @@
 #include <stop_token>
 
 #include "operator/agents/agent_registry.h"
+#include "operator/controllers/cachepool/sweep_ledger.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/status_writer.h"
 #include "operator/core/summarize_dataset.h"
@@ -15,18 +16,23 @@ namespace stoker::control {
 // Thread-safe; different keys side by side.
 class DatasetController {
 public:
-    // All must outlive it.
-    DatasetController(
-        ClusterCache& cache, AgentRegistry& registry, ApiClient& client, const Clock& clock);
+    struct Parts {
+        ClusterCache& cache;
+        AgentRegistry& registry;
+        const SweepLedger& ledger;
+        ApiClient& client;
+        const Clock& clock;
+    };
+
+    // All parts must outlive it.
+    explicit DatasetController(Parts parts);
 
     Result<Reconciled> reconcile(const ObjectKey& key, const std::stop_token& stop);
 
 private:
     DatasetView gather(const Dataset& dataset);
 
-    ClusterCache& cache_;
-    AgentRegistry& registry_;
-    const Clock& clock_;
+    Parts parts_;
     StatusWriter status_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "common/base/guarded.h"
 #include "operator/core/allocation/plan_allocation.h"
+#include "operator/core/profile/job_profile.h"
 
 namespace stoker::control {
 
@@ -16,8 +17,10 @@ namespace stoker::control {
 struct Allocation {
     std::vector<Holding> holdings;
     AllocationPlan plan;
-    std::map<std::string, Bytes> granted;  // by pool
-    std::optional<WallTime> sampled_at;    // of the newest report
+    std::map<std::string, Bytes> granted;      // by pool
+    std::optional<WallTime> sampled_at;        // of the newest report
+    std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
+    std::uint64_t reports_absurd = 0;          // reports whose rates cannot be
 
     [[nodiscard]] Bytes granted_in(const std::string& pool) const {
         const auto found = granted.find(pool);

@@ -53,6 +53,13 @@ std::set<Key> changed_keys(const std::vector<T>& before, const std::vector<T>& a
     return changed;
 }
 
+// Differs from the ids of an operator before us.
+std::uint64_t first_probe_id(WallTime now) {
+    const auto since = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch());
+    constexpr unsigned kIdsPerSecondBits = 20;
+    return static_cast<std::uint64_t>(since.count()) << kIdsPerSecondBits;
+}
+
 }  // namespace
 
 GrantsController::GrantsController(
@@ -67,7 +74,8 @@ GrantsController::GrantsController(
       board_(board),
       clock_(clock),
       grant_seconds_(grant_seconds),
-      on_change_(std::move(on_change)) {}
+      on_change_(std::move(on_change)),
+      profiles_(first_probe_id(clock.wall_now())) {}
 
 Result<Reconciled> GrantsController::reconcile() {
     const TimePoint now = clock_.now();
@@ -81,7 +89,11 @@ Result<Reconciled> GrantsController::reconcile() {
     const ClusterView cluster =
         gather_cluster(cache_, registry_, before->plan.grants, grant_seconds_);
     const AllocationView view = view_allocation(cluster, {now, clock_.wall_now()});
+    profiles_.update(cluster, before->plan, {now, clock_.wall_now()});
+    registry_.ask(profiles_.probes());
     Allocation after;
+    after.profiles = profiles_.profiles();
+    after.reports_absurd = profiles_.refused();
     after.plan = plan_allocation(view);
     after.holdings = view.holdings;
     after.granted = granted_by_pool(cluster, after.plan.grants);
@@ -107,6 +119,12 @@ void GrantsController::tell_changes(const Allocation& before, const Allocation& 
             }
         }
         on_change_.job(job);
+    }
+    for (const auto& [job, profile] : after.profiles) {
+        const auto told = before.profiles.find(job);
+        if (told == before.profiles.end() || told->second != profile) {
+            on_change_.job(job);
+        }
     }
     if (before.plan.charges != after.plan.charges) {
         for (const auto& quota : cache_.quotas().store().list()) {

@@ -7,6 +7,7 @@
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/allocation_board.h"
 #include "operator/core/cluster_view.h"
+#include "operator/core/profile_book.h"
 #include "operator/runtime/reconciler.h"
 
 namespace stoker::control {
@@ -51,6 +52,7 @@ private:
     std::uint32_t grant_seconds_;
     OnChange on_change_;
     TimePoint decided_at_{};
+    ProfileBook profiles_;
 };
 
 }  // namespace stoker::control

@@ -136,6 +136,9 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
             view.allocation = candidate;
         }
     }
+    if (const auto found = allocation->profiles.find(key); found != allocation->profiles.end()) {
+        view.profile = found->second;
+    }
     view.settings = settings_;
     view.trouble = trouble_.find(key, view.jobs, view.pods);
     add_strangers(view);

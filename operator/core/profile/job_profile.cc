@@ -43,8 +43,8 @@ std::string_view to_string(ProfileMethod method) {
     switch (method) {
         case ProfileMethod::kNone:
             return "None";
-        case ProfileMethod::kEstimated:
-            return "Estimated";
+        case ProfileMethod::kPredicted:
+            return "Predicted";
         case ProfileMethod::kMeasured:
             return "Measured";
     }

@@ -24,7 +24,7 @@ std::string_view to_string(ProfileVerdict verdict);
 
 enum class ProfileMethod : std::uint8_t {
     kNone,       // nothing is known
-    kEstimated,  // from waits and rates, undisturbed
+    kPredicted,  // from waits and rates, undisturbed
     kMeasured,   // from a window past the cache beside one through it (profiling.mode Measured)
 };
 

@@ -54,6 +54,7 @@ AgentGrant grant_of(const std::string& node, const std::string& uid, Bytes bytes
 // What one sidecar was sent, and whether it was closed.
 struct Peer {
     std::vector<AgentGrant> grants;
+    std::vector<std::uint64_t> probes;
     int closed = 0;
 
     AgentLink link() {
@@ -61,6 +62,7 @@ struct Peer {
             [this](const std::vector<AgentGrant>& sent) {
                 grants.insert(grants.end(), sent.begin(), sent.end());
             },
+            [this](const AgentProbe& probe) { probes.push_back(probe.id); },
             [this] { ++closed; }};
     }
 };
@@ -91,6 +93,23 @@ TEST_F(AgentRegistryTest, KeepsTheLastWordOfEachPodInOrderOfRank) {
     EXPECT_TRUE(reports[1].attached);
     EXPECT_THAT(registry.of_job({"ml", "other"}), IsEmpty());
     EXPECT_THAT(changes, ElementsAre("ml/mnist", "ml/mnist", "ml/mnist", "ml/mnist"));
+}
+
+TEST_F(AgentRegistryTest, AsksEverySidecarOfAJobOnceForEachMeasurement) {
+    Peer late;
+    Peer stranger;
+    AgentHello other_job = hello_of("c", 0, "node-1");
+    other_job.training_job = "other";
+    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
+    ASSERT_TRUE(registry.attach(other_job, stranger.link(), at(seconds{0})));
+    registry.ask({{{"ml", "mnist"}, {7, 20}}});
+    registry.ask({{{"ml", "mnist"}, {7, 20}}});
+    ASSERT_TRUE(registry.attach(hello_of("b", 1, "node-1"), late.link(), at(seconds{1})));
+    registry.ask({{{"ml", "mnist"}, {8, 20}}});
+    registry.ask({});
+    EXPECT_THAT(peer.probes, ElementsAre(7U, 8U));
+    EXPECT_THAT(late.probes, ElementsAre(7U, 8U));
+    EXPECT_THAT(stranger.probes, IsEmpty());
 }
 
 TEST_F(AgentRegistryTest, IgnoresAReplayedReport) {

@@ -124,6 +124,26 @@ struct ControlServiceTest : ::testing::Test {
     std::unique_ptr<ControlService> service;
 };
 
+TEST_F(ControlServiceTest, CarriesAMeasurementBothWays) {
+    const auto client = dial("good");
+    ASSERT_TRUE(client->hello(make_hello("ml", "a")));
+    ASSERT_TRUE(eventually([&] { return registry.counts().attached == 1; }));
+    registry.ask({{{"ml", registry.all()[0].training_job}, {7, 20}}});
+    v1::OperatorMessage answer;
+    while (!answer.has_probe()) {
+        ASSERT_TRUE(client->receive(answer));
+    }
+    EXPECT_EQ(answer.probe().id(), 7U);
+    EXPECT_EQ(answer.probe().batches(), 20U);
+    v1::Report report = make_report(1, 0);
+    report.mutable_job()->mutable_probe()->set_id(7);
+    report.mutable_job()->mutable_probe()->set_bypassed_batches(20);
+    report.mutable_job()->mutable_probe()->set_bypassed_ns(3'000);
+    ASSERT_TRUE(client->report(report));
+    ASSERT_TRUE(eventually([&] { return registry.all()[0].trainer.probe.id == 7; }));
+    EXPECT_EQ(registry.all()[0].trainer.probe.bypassed.time, Duration{3'000});
+}
+
 TEST_F(ControlServiceTest, AnswersAHelloAtOnceAndTakesReports) {
     const auto client = dial("good");
     ASSERT_TRUE(client->hello(make_hello("ml", "a")));

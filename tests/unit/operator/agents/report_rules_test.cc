@@ -109,6 +109,12 @@ TEST(ValidateReport, RefusesWhatCannotBe) {
         {"trainer samples that fell", [](ReportBody& r) { r.trainer.samples = 9; }},
         {"negative time", [](ReportBody& r) { r.trainer.wait = Duration{-1}; }},
         {"time that fell", [](ReportBody& r) { r.trainer.wait = std::chrono::seconds{2}; }},
+        {"requests that took negative time",
+         [](ReportBody& r) { r.datasets[0].origin_request_time = Duration{-1}; }},
+        {"a measurement of negative time",
+         [](ReportBody& r) { r.trainer.probe.cached.time = Duration{-1}; }},
+        {"a measurement of more bytes than there are",
+         [](ReportBody& r) { r.trainer.probe.bypassed.bytes = Bytes::unlimited(); }},
         {"an endless revision", [](ReportBody& r) { r.datasets[0].revision.assign(300, '0'); }},
     };
     const ReportBody before = good_report(1);

@@ -44,6 +44,25 @@ TEST(ParseTrainingJob, ReadsNumbersAndTextsWhereBothAreAllowed) {
     EXPECT_EQ(job->spec.cache.min_bytes, Bytes{1536 * 1024});
 }
 
+TEST(ParseTrainingJob, ReadsTheParametersOfAContract) {
+    const Result<TrainingJob> job = parse_training_job(R"({"spec": {
+        "trainer": {"image": "a"},
+        "datasets": [{"name": "train", "contract": "Importance",
+                      "importance": {"family": "ICache", "beta": 0.33, "warmupEpochs": 5}}],
+        "cache": {"evictionPolicy": "LFU"}}})");
+    ASSERT_TRUE(job) << job.error().message;
+    const JobDataset& dataset = job->spec.datasets.at(0);
+    EXPECT_EQ(dataset.contract, Contract::kImportance);
+    EXPECT_EQ(
+        dataset.parameters,
+        (std::map<Contract, ContractParameters>{
+            {Contract::kImportance,
+             {{{"beta", 0.33}, {"warmupEpochs", 5}}, {{"family", "ICache"}}}}}));
+    EXPECT_EQ(job->spec.cache.eviction_policy, EvictionPolicy::kLfu);
+    EXPECT_FALSE(parse_training_job(R"({"spec": {"trainer": {"image": "a"}, "datasets": [
+        {"name": "train", "importance": {"beta": "much"}}]}})"));
+}
+
 TEST(ParseTrainingJob, PassesOpaquePartsOnAsTheyAre) {
     const Result<TrainingJob> job = parse_training_job(R"({"spec": {
         "trainer": {"image": "a", "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]},

@@ -47,7 +47,8 @@ struct DatasetControllerTest : ::testing::Test {
 
     test::ControllerBench bench;
     SessionId session;
-    DatasetController controller{bench.cache, bench.registry, bench.client, bench.clock};
+    SweepLedger ledger;
+    DatasetController controller{{bench.cache, bench.registry, ledger, bench.client, bench.clock}};
 };
 
 TEST_F(DatasetControllerTest, TellsWhatTheSidecarsSay) {

@@ -25,6 +25,7 @@ struct GrantsControllerTest : ::testing::Test {
             {[this](const std::vector<AgentGrant>& grants) {
                  sent.insert(sent.end(), grants.begin(), grants.end());
              },
+             [](const AgentProbe&) {},
              [] {}},
             bench.now());
     }

@@ -14,7 +14,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-PrepareSettings settings() {
+NodePodSettings settings() {
     return {"stoker-system", "operator-0", "stoker-sidecar:test", "IfNotPresent"};
 }
 
@@ -43,9 +43,9 @@ struct NodePreparerTest : ::testing::Test {
     void prepare_once() {
         ASSERT_TRUE(preparer.reconcile());
         const Pod pod = made_pod(PodPhase::kSucceeded);
-        bench.put(bench.cache.prepare_pods(), pod);
+        bench.put(bench.cache.node_pods(), pod);
         ASSERT_TRUE(preparer.reconcile());
-        bench.cache.prepare_pods().store().remove(pod.meta.key(), "500", nullptr);
+        bench.cache.node_pods().store().remove(pod.meta.key(), "500", nullptr);
         bench.client.calls.clear();
     }
 
@@ -58,11 +58,11 @@ TEST_F(NodePreparerTest, MakesOnePodForANodeAndTakesItAway) {
     EXPECT_EQ(bench.client.count("create"), 1U);
     const Pod pod = made_pod(PodPhase::kSucceeded);
     EXPECT_EQ(pod.node_name, "node-1");
-    bench.put(bench.cache.prepare_pods(), pod);
+    bench.put(bench.cache.node_pods(), pod);
     ASSERT_TRUE(preparer.reconcile());
     EXPECT_EQ(bench.client.count("remove"), 1U);
     EXPECT_THAT(preparer.prepared_nodes(make_nvme()), ElementsAre("node-1"));
-    bench.cache.prepare_pods().store().remove(pod.meta.key(), "500", nullptr);
+    bench.cache.node_pods().store().remove(pod.meta.key(), "500", nullptr);
     ASSERT_TRUE(preparer.reconcile());
     EXPECT_EQ(bench.client.count("create"), 1U);
 }

@@ -153,8 +153,8 @@ TEST(BuildPod, TellsSidecarAndTrainerOfTheDatasets) {
     EXPECT_EQ(env(pod.trainer, "STOKER_SOCKET"), "/stoker/run/stoker.sock");
     EXPECT_EQ(
         env(pod.trainer, "STOKER_DATASETS"),
-        R"({"train":{"directory":"/stoker/node/train","endpoint":"http://h:9","pathStyle":true,)"
-        R"("region":"r1","uri":"s3://b/p"}})");
+        R"({"train":{"contract":"exact","directory":"/stoker/node/train","endpoint":"http://h:9",)"
+        R"("pathStyle":true,"region":"r1","uri":"s3://b/p"}})");
     EXPECT_EQ(env(pod.trainer, "STOKER_ATTEMPT"), "1");
 }
 
@@ -192,7 +192,7 @@ TEST(BuildPod, LeavesSidecarAndNodeDirectoryOutWithoutAPool) {
     EXPECT_EQ(env(pod.trainer, "STOKER_SOCKET"), "(absent)");
     EXPECT_EQ(
         env(pod.trainer, "STOKER_DATASETS"),
-        R"({"train":{"pathStyle":false,"uri":"s3://imagenet"}})");
+        R"({"train":{"contract":"exact","pathStyle":false,"uri":"s3://imagenet"}})");
     EXPECT_FALSE(pod.supplemental_group);
 }
 

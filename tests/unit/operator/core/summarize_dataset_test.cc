@@ -120,9 +120,23 @@ TEST(SummarizeDataset, ListensToItsUsersOnlyAndToNothingButItself) {
     EXPECT_EQ(status.cached_bytes, 0);
 }
 
+TEST(SummarizeDataset, ForgetsBytesThatWereSwept) {
+    DatasetView view = make_dataset_view();
+    view.reports = {report_of(0, 100, gib(1)), report_of(1, 101, gib(2))};
+    view.dataset.status = summarize_dataset(view, moment(102));
+    ASSERT_EQ(view.dataset.status.placements.size(), 2U);
+    const DatasetPlacement gone = view.dataset.status.placements[0];
+    view.reports.clear();
+    view.swept = {{gone.pool, gone.node}};
+    const DatasetStatus status = summarize_dataset(view, moment(10'000));
+    ASSERT_EQ(status.placements.size(), 1U);
+    EXPECT_NE(status.placements[0].node, gone.node);
+    EXPECT_EQ(status.cached_bytes, view.dataset.status.cached_bytes - gone.bytes);
+}
+
 TEST(SummarizeDataset, RefusesAnInvalidSpec) {
     DatasetView view = make_dataset_view();
-    view.dataset.spec.has_retention = true;
+    view.dataset.spec.retention_after_last_use_seconds = -1;
     expect_ready(summarize_dataset(view, moment(1)), ConditionStatus::kFalse, "Invalid");
 }
 

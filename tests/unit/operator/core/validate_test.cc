@@ -112,7 +112,9 @@ TEST(ValidateDataset, RefusesFieldsThatDoNotBelongTogether) {
          "do not work yet"},
         {[](Dataset& d) { d.spec.ttl_seconds = 5; }, "spec.consistency", "do not work yet"},
         {[](Dataset& d) { d.spec.has_sharing = true; }, "spec.sharing", "does not work yet"},
-        {[](Dataset& d) { d.spec.has_retention = true; }, "spec.retention", "does not work yet"},
+        {[](Dataset& d) { d.spec.retention_after_last_use_seconds = -1; },
+         "spec.retention.afterLastUseSeconds",
+         "0 or more"},
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.path + " " + c.message);

@@ -1,4 +1,5 @@
 #include <functional>
+#include <limits>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -235,13 +236,15 @@ const std::vector<Case>& wrong_jobs() {
         {"evictionPolicy LRU",
          [](TrainingJob& job) { job.spec.cache.eviction_policy = EvictionPolicy::kLru; },
          "spec.cache.evictionPolicy",
-         "does not work yet"},
+         "do not work yet"},
         {"warmup",
          [](TrainingJob& job) { job.spec.cache.warmup = Warmup::kBeforeStart; },
          "spec.cache.warmup",
          "do not work yet"},
         {"profiling",
-         [](TrainingJob& job) { job.spec.cache.profiling = ProfilingSpec{}; },
+         [](TrainingJob& job) {
+             job.spec.cache.profiling = ProfilingSpec{"Measured", {}, {}};
+         },
          "spec.cache.profiling",
          "does not work yet"},
         {"onCacheFailure Fail",
@@ -263,6 +266,65 @@ TEST(ValidateTrainingJob, NamesTheOneWrongFieldAndSaysWhatWorks) {
         EXPECT_NE(errors.front().message.find(c.message), std::string::npos)
             << errors.front().message;
     }
+}
+
+// Without the refusal of the contract itself.
+std::string parameter_errors(Contract contract, Contract member, ContractParameters parameters) {
+    TrainingJob job = make_training_job();
+    dataset_of(job).contract = contract;
+    dataset_of(job).parameters[member] = std::move(parameters);
+    std::vector<FieldError> errors = validate(job);
+    std::erase_if(errors, [](const FieldError& error) {
+        return error.path == "spec.datasets[train].contract";
+    });
+    return to_string(errors);
+}
+
+TEST(ValidateTrainingJob, TakesTheParametersOfItsContract) {
+    const Contract importance = Contract::kImportance;
+    EXPECT_EQ(
+        parameter_errors(importance, importance, {{{"beta", 0.33}, {"warmupEpochs", 5}}, {}}), "");
+    EXPECT_EQ(
+        parameter_errors(
+            importance,
+            importance,
+            {{{"outRate", 0.1}}, {{"family", "Iowa"}, {"redundancy", "Repeat"}}}),
+        "");
+    EXPECT_EQ(
+        parameter_errors(Contract::kReplicate, Contract::kReplicate, {{{"replication", 3}}, {}}),
+        "");
+    EXPECT_EQ(
+        parameter_errors(Contract::kWindowed, Contract::kWindowed, {{{"chunkGroup", 8}}, {}}), "");
+}
+
+TEST(ValidateTrainingJob, RefusesParametersThatCannotBe) {
+    const Contract importance = Contract::kImportance;
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    for (const double beta : {-0.1, 16.1, nan, std::numeric_limits<double>::infinity()}) {
+        EXPECT_EQ(
+            parameter_errors(importance, importance, {{{"beta", beta}}, {}}),
+            "spec.datasets[train].importance.beta: beta must be a number from 0 to 16")
+            << beta;
+    }
+    EXPECT_EQ(
+        parameter_errors(importance, importance, {{{"warmupEpochs", 2.5}}, {}}),
+        "spec.datasets[train].importance.warmupEpochs: warmupEpochs must be a whole number from 0 "
+        "to "
+        "10000");
+    EXPECT_EQ(
+        parameter_errors(importance, importance, {{{"outRate", 0.5}}, {}}),
+        "spec.datasets[train].importance.outRate: outRate belongs to family Iowa");
+    EXPECT_EQ(
+        parameter_errors(importance, importance, {{{"beta", 0.5}}, {{"family", "Iowa"}}}),
+        "spec.datasets[train].importance.beta: beta belongs to family ICache");
+    EXPECT_EQ(
+        parameter_errors(importance, importance, {{}, {{"family", "Other"}}}),
+        "spec.datasets[train].importance.family: 'Other' is not a choice");
+    EXPECT_EQ(
+        parameter_errors(Contract::kExact, Contract::kWindowed, {{{"chunkGroup", 8}}, {}}),
+        "spec.datasets[train].windowed: windowed belongs to contract Windowed; leave it out or "
+        "choose "
+        "that contract");
 }
 
 TEST(ValidateTrainingJob, TellsEveryMistakeAtOnce) {

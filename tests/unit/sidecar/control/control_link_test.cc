@@ -130,6 +130,9 @@ protected:
             dataset.resident_bytes = Bytes{77};
             report.trainer.wait = 5ns;
             report.trainer.samples = samples_;
+            if (probe_asked_ != 0) {
+                report.trainer.probe = {probe_asked_, {20, 3s, Bytes{5}}, {20, 1s, Bytes{5}}};
+            }
             return report;
         };
         callbacks.grant = [this](const LinkGrant& grant) {
@@ -137,6 +140,7 @@ protected:
             granted_.push_back(grant);
             operator_.changed_.notify_all();
         };
+        callbacks.probe = [this](const LinkProbe& probe) { probe_asked_ = probe.id; };
         LinkOptions options;
         options.report_interval = report_interval;
         options.retry_min = 10ms;
@@ -151,6 +155,7 @@ protected:
     int port_ = 0;
     std::vector<LinkGrant> granted_;
     std::atomic<std::uint64_t> samples_{0};
+    std::atomic<std::uint64_t> probe_asked_{0};
     std::unique_ptr<ControlLink> link_;
 };
 
@@ -180,6 +185,21 @@ TEST_F(ControlLinkTest, HandsGrantsOn) {
     EXPECT_EQ(granted_[0].resident_bytes, Bytes{4096});
     EXPECT_EQ(granted_[0].valid, 60s);
     EXPECT_EQ(granted_[0].reason, "Granted");
+}
+
+TEST_F(ControlLinkTest, HandsAProbeOnAndItsResultBack) {
+    operator_.grants_.mutable_probe()->set_id(7);
+    operator_.grants_.mutable_probe()->set_batches(20);
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] {
+        return operator_.heard_.size() > 1 && operator_.heard_.back().report().job().has_probe();
+    }));
+    const std::scoped_lock lock{operator_.mutex_};
+    const wire::ProbeResult& told = operator_.heard_.back().report().job().probe();
+    EXPECT_EQ(told.id(), 7U);
+    EXPECT_EQ(told.bypassed_batches(), 20U);
+    EXPECT_EQ(told.bypassed_ns(), 3'000'000'000U);
+    EXPECT_EQ(told.cached_ns(), 1'000'000'000U);
 }
 
 TEST_F(ControlLinkTest, DialsAgainWithTheTokenOfTheDay) {

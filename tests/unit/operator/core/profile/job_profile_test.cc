@@ -13,7 +13,7 @@ namespace {
 
 JobProfile make_profile(double ingest_rate, double origin_rate) {
     JobProfile profile;
-    profile.method = ProfileMethod::kEstimated;
+    profile.method = ProfileMethod::kPredicted;
     profile.ingest_rate = ingest_rate;
     profile.origin_rate = origin_rate;
     return profile;

@@ -1,0 +1,205 @@
+#include "operator/controllers/cachepool/node_sweeper.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "common/log/log.h"
+#include "operator/controllers/gather.h"
+#include "operator/core/cluster_view.h"
+#include "operator/core/resolve.h"
+
+namespace stoker::control {
+
+namespace {
+
+bool has_ended(const TrainingJob& job) {
+    return is_true(job.status.conditions, "Complete") || is_true(job.status.conditions, "Failed");
+}
+
+WallTime last_heard_of(const Dataset& dataset) {
+    return std::max(dataset.status.sampled_at.value_or(WallTime{}), dataset.meta.created_at);
+}
+
+SweepDataset read_dataset(const Dataset& dataset, const SweepLedger& ledger) {
+    SweepDataset result;
+    result.ns = dataset.meta.ns;
+    result.uid = dataset.meta.uid;
+    result.last_use = last_heard_of(dataset);
+    result.retention_seconds = dataset.spec.retention_after_last_use_seconds;
+    for (const DatasetPlacement& placement : dataset.status.placements) {
+        if (!ledger.is_gone(placement.pool, placement.node, result.uid, result.last_use)) {
+            result.holdings.push_back(
+                {placement.pool,
+                 placement.node,
+                 Bytes{static_cast<std::uint64_t>(placement.bytes)}});
+        }
+    }
+    return result;
+}
+
+}  // namespace
+
+NodeSweeper::NodeSweeper(Parts parts, NodePodSettings settings, std::function<void()> on_swept)
+    : parts_(parts),
+      settings_(std::move(settings)),
+      on_swept_(std::move(on_swept)),
+      watching_since_(parts.clock.wall_now()) {}
+
+void NodeSweeper::note_deleted(const Dataset& dataset) {
+    const WallTime now = parts_.clock.wall_now();
+    auto dirty = dirty_.lock();
+    for (const DatasetPlacement& placement : dataset.status.placements) {
+        (*dirty)[{placement.pool, placement.node}] = now;
+    }
+    parts_.ledger.forget(dataset.meta.uid);
+}
+
+Result<Reconciled> NodeSweeper::reconcile() {
+    const SweepPlan plan = plan_sweeps(gather(), parts_.clock.wall_now(), {});
+    settle(plan);
+    if (std::any_of(plan.finished.begin(), plan.finished.end(), [](const SweepPod& pod) {
+            return !pod.expired.empty();
+        })) {
+        on_swept_();
+    }
+    STOKER_TRY_VOID(apply(plan));
+    return Reconciled{kLookEvery};
+}
+
+SweepView NodeSweeper::gather() {
+    SweepView view;
+    const auto dirty = *dirty_.lock();
+    const auto nodes = parts_.cache.nodes().store().list();
+    for (const auto& pool : parts_.cache.pools().store().list()) {
+        const CachePool& value = pool->value;
+        if (value.meta.deleting_since || value.spec.host_path.empty()) {
+            continue;
+        }
+        for (const auto& node : nodes) {
+            const ObjectMeta& meta = node->value.meta;
+            if (!node->value.ready || !matches(value.spec.node_selector, meta.labels)) {
+                continue;
+            }
+            const SweepPlace place{value.meta.name, meta.name, meta.uid, value.spec.host_path};
+            view.places.push_back(place);
+            if (const auto since = dirty.find({place.pool, place.node}); since != dirty.end()) {
+                view.dirty[place] = since->second;
+            }
+        }
+    }
+    for (const auto& pod : parts_.cache.node_pods().store().list()) {
+        if (is_node_pod(pod->value, kSweepComponent)) {
+            view.pods.push_back(read_sweep_pod(pod->value));
+        }
+    }
+    gather_datasets(view);
+    gather_inline_datasets(view);
+    gather_needs(view);
+    gather_guards(view);
+    view.swept = swept_;
+    view.watching_since = watching_since_;
+    return view;
+}
+
+void NodeSweeper::gather_datasets(SweepView& view) const {
+    for (const auto& stored : parts_.cache.datasets().store().list()) {
+        SweepDataset dataset = read_dataset(stored->value, parts_.ledger);
+        for (const auto& job : parts_.cache.training_jobs().store().by_index(
+                 index::kDataset, to_string(stored->key))) {
+            dataset.in_use = dataset.in_use || !has_ended(job->value);
+        }
+        view.datasets.push_back(std::move(dataset));
+    }
+}
+
+// They live as long as a TrainingJob names them.
+void NodeSweeper::gather_inline_datasets(SweepView& view) const {
+    for (const auto& job : parts_.cache.training_jobs().store().list()) {
+        for (const JobDataset& dataset : job->value.spec.datasets) {
+            if (dataset.storage_uri) {
+                SweepDataset result;
+                result.ns = job->value.meta.ns;
+                result.uid = inline_dataset_uid(result.ns, *dataset.storage_uri);
+                result.in_use = !has_ended(job->value);
+                view.datasets.push_back(std::move(result));
+            }
+        }
+    }
+}
+
+void NodeSweeper::gather_needs(SweepView& view) const {
+    const AllocationBoard::Snapshot allocation = parts_.board.get();
+    for (const JobAllocation& job : allocation->plan.jobs) {
+        if (job.reason != AllocationReason::kPoolFull || job.granted >= job.wanted) {
+            continue;
+        }
+        std::set<std::string> nodes;
+        for (const auto& pod :
+             parts_.cache.pods().store().by_index(index::kTrainingJob, to_string(job.job))) {
+            if (!pod->value.node_name.empty()) {
+                nodes.insert(pod->value.node_name);
+            }
+        }
+        for (const std::string& node : nodes) {
+            const std::uint64_t missing = (job.wanted - job.granted).count() / nodes.size();
+            view.needs.push_back({job.pool, node, Bytes{missing}});
+        }
+    }
+}
+
+void NodeSweeper::gather_guards(SweepView& view) const {
+    for (const AgentReport& report : parts_.registry.all()) {
+        for (const DatasetReport& dataset : report.datasets) {
+            if (report.attached) {
+                view.guards.insert({report.node, report.namespace_name, dataset.dataset_uid});
+            }
+        }
+    }
+}
+
+void NodeSweeper::settle(const SweepPlan& plan) {
+    if (!plan.refused.empty()) {
+        log::warning("nodes cannot be swept", {{"reason", plan.refused}});
+    }
+    auto counts = counts_.lock();
+    auto dirty = dirty_.lock();
+    for (const SweepPod& pod : plan.finished) {
+        ++counts->succeeded;
+        swept_[pod.place] = pod.created_at;
+        for (const std::string& uid : pod.expired) {
+            parts_.ledger.note(pod.place.pool, pod.place.node, uid, pod.created_at);
+        }
+        const auto since = dirty->find({pod.place.pool, pod.place.node});
+        if (since != dirty->end() && since->second <= pod.created_at) {
+            dirty->erase(since);
+        }
+        log::info("node swept", {{"node", pod.place.node}, {"pool", pod.place.pool}});
+    }
+    for (const SweepPlace& place : plan.failed) {
+        ++counts->failed;
+        log::warning(
+            "node is not swept",
+            {{"node", place.node}, {"pool", place.pool}, {"pod", sweep_pod_name(place)}});
+    }
+}
+
+Status NodeSweeper::apply(const SweepPlan& plan) {
+    for (const ObjectKey& key : plan.remove) {
+        STOKER_TRY_VOID(parts_.client.remove(kinds::kPods, key, {}));
+    }
+    if (!plan.create.empty()) {
+        STOKER_TRY_VOID(owner_.learn(parts_.client, {settings_.ns, settings_.own_pod}));
+    }
+    for (const NodeSweep& sweep : plan.create) {
+        const Result<Object> made = parts_.client.create(
+            kinds::kPods, settings_.ns, build_sweep_pod(sweep, settings_, owner_.get()));
+        // It is there from a try whose answer was lost.
+        if (!made && made.error().code != ErrorCode::kAlreadyExists) {
+            return fail(made.error());
+        }
+    }
+    return {};
+}
+
+}  // namespace stoker::control

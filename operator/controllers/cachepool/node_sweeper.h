@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "common/base/guarded.h"
+#include "common/base/result.h"
+#include "operator/agents/agent_registry.h"
+#include "operator/controllers/cachepool/pod_owner.h"
+#include "operator/controllers/cachepool/sweep_ledger.h"
+#include "operator/controllers/cachepool/sweep_pod.h"
+#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/grants/allocation_board.h"
+#include "operator/core/plan_sweeps.h"
+#include "operator/kube/client.h"
+#include "operator/runtime/reconciler.h"
+
+namespace stoker::control {
+
+// Keeps the nodes free of what no dataset keeps there: gathers what lives, plans
+// (operator/core/plan_sweeps.h), makes and removes pods. What was swept when is known to this
+// process only; a new leader sweeps again after a while, which changes nothing on a swept node.
+// Thread-safe; reconcile() one at a time.
+class NodeSweeper {
+public:
+    static constexpr Duration kLookEvery = std::chrono::seconds{60};
+
+    struct Parts {
+        ClusterCache& cache;
+        AgentRegistry& registry;
+        AllocationBoard& board;
+        SweepLedger& ledger;
+        ApiClient& client;
+        const Clock& clock;
+    };
+
+    // All parts must outlive it. `on_swept` is called after sweeps that removed bytes of datasets
+    // that exist: their statuses are to be looked at.
+    NodeSweeper(Parts parts, NodePodSettings settings, std::function<void()> on_swept);
+
+    // One look at everything.
+    Result<Reconciled> reconcile();
+
+    // A Dataset was deleted: what it has on nodes is to go soon.
+    void note_deleted(const Dataset& dataset);
+
+    // Nodes on which a sweep succeeded, and on which one failed, since the start.
+    struct Counts {
+        std::uint64_t succeeded = 0;
+        std::uint64_t failed = 0;
+    };
+
+    [[nodiscard]] Counts counts() { return *counts_.lock(); }
+
+    // The one key of its queue.
+    static ObjectKey key() { return {"", "sweeps"}; }
+
+private:
+    SweepView gather();
+    void gather_datasets(SweepView& view) const;
+    void gather_inline_datasets(SweepView& view) const;
+    void gather_needs(SweepView& view) const;
+    void gather_guards(SweepView& view) const;
+    void settle(const SweepPlan& plan);
+    Status apply(const SweepPlan& plan);
+
+    Parts parts_;
+    NodePodSettings settings_;
+    std::function<void()> on_swept_;
+    PodOwner owner_;
+    WallTime watching_since_;
+    std::map<SweepPlace, WallTime> swept_;
+    Guarded<Counts> counts_;
+    Guarded<std::map<std::pair<std::string, std::string>, WallTime>> dirty_;  // pool, node
+};
+
+}  // namespace stoker::control

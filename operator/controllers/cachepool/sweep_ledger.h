@@ -1,0 +1,42 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "common/base/clock.h"
+#include "common/base/guarded.h"
+
+namespace stoker::control {
+
+// What sweeps have removed, so that nobody goes on telling that it is there. Kept in memory: after
+// a restart a swept place is swept once more. Thread-safe.
+class SweepLedger {
+public:
+    void note(
+        const std::string& pool, const std::string& node, const std::string& uid, WallTime at) {
+        (*removed_.lock())[{pool, node, uid}] = at;
+    }
+
+    // Whether the bytes that were last heard of at `last_heard` are gone since.
+    [[nodiscard]] bool is_gone(
+        const std::string& pool,
+        const std::string& node,
+        const std::string& uid,
+        WallTime last_heard) const {
+        const auto removed = removed_.lock();
+        const auto found = removed->find({pool, node, uid});
+        return found != removed->end() && found->second >= last_heard;
+    }
+
+    // The dataset itself is gone.
+    void forget(const std::string& uid) {
+        std::erase_if(
+            *removed_.lock(), [&](const auto& entry) { return std::get<2>(entry.first) == uid; });
+    }
+
+private:
+    mutable Guarded<std::map<std::tuple<std::string, std::string, std::string>, WallTime>> removed_;
+};
+
+}  // namespace stoker::control

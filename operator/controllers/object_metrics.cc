@@ -1,0 +1,177 @@
+#include "operator/controllers/object_metrics.h"
+
+#include <charconv>
+
+#include "common/metrics/metrics.h"
+#include "operator/controllers/gather.h"
+
+namespace stoker::control {
+
+namespace {
+
+using metrics::GaugeFamily;
+using metrics::LabelValues;
+using metrics::Registry;
+
+double number(std::int64_t count) {
+    return static_cast<double>(count);
+}
+
+// A text of a status: "0.62". 0 where it is no number.
+double number(const std::string& text) {
+    double value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+}
+
+class JobMetrics {
+public:
+    explicit JobMetrics(Registry& registry)
+        : running_(family(registry, "stoker_job_running", "1 while every rank runs.")),
+          wanted_(family(registry, "stoker_job_wanted_bytes", "Bytes that would serve the job.")),
+          granted_(family(registry, "stoker_job_granted_bytes", "Bytes that it may keep.")),
+          borrowed_(family(registry, "stoker_job_borrowed_bytes", "Of these, lent by others.")),
+          used_(family(registry, "stoker_job_used_bytes", "Bytes that are on its nodes.")),
+          hits_(family(registry, "stoker_job_hit_ratio", "Reads that were on the node.")),
+          origin_(family(
+              registry, "stoker_job_origin_bytes_per_second", "What its sidecars fetch now.")),
+          saved_(family(
+              registry, "stoker_job_saved_seconds_per_epoch", "What the cache saves, predicted.")),
+          marginal_(family(
+              registry,
+              "stoker_job_marginal_seconds_per_gib",
+              "What one more GiB would save in an epoch.")) {}
+
+    void add(const TrainingJob& job) {
+        const LabelValues labels{job.meta.ns, job.meta.name};
+        running_.with(labels)->set(is_true(job.status.conditions, "Running") ? 1 : 0);
+        if (!job.status.cache) {
+            return;
+        }
+        const CacheStatus& cache = *job.status.cache;
+        wanted_.with(labels)->set(number(cache.wanted_bytes));
+        granted_.with(labels)->set(number(cache.allocated_bytes));
+        borrowed_.with(labels)->set(number(cache.borrowed_bytes));
+        used_.with(labels)->set(number(cache.used_bytes));
+        hits_.with(labels)->set(number(cache.hit_ratio));
+        origin_.with(labels)->set(number(cache.origin_bytes_per_second));
+        if (cache.benefit) {
+            saved_.with(labels)->set(number(cache.benefit->seconds_saved_per_epoch));
+            marginal_.with(labels)->set(number(cache.benefit->marginal_per_gib));
+        }
+    }
+
+private:
+    static GaugeFamily& family(Registry& registry, const char* name, const char* help) {
+        return registry.gauge_family(name, help, {"namespace", "training_job"});
+    }
+
+    GaugeFamily& running_;
+    GaugeFamily& wanted_;
+    GaugeFamily& granted_;
+    GaugeFamily& borrowed_;
+    GaugeFamily& used_;
+    GaugeFamily& hits_;
+    GaugeFamily& origin_;
+    GaugeFamily& saved_;
+    GaugeFamily& marginal_;
+};
+
+void add_profiles(const std::map<ObjectKey, JobProfile>& profiles, Registry& registry) {
+    const std::vector<std::string> labels{"namespace", "training_job"};
+    GaugeFamily& ingest = registry.gauge_family(
+        "stoker_job_ingest_bytes_per_second",
+        "What the job would read if its data were never late (f*).",
+        labels);
+    GaugeFamily& origin = registry.gauge_family(
+        "stoker_job_origin_capacity_bytes_per_second",
+        "What the origin gives the job when it has to wait for it.",
+        labels);
+    GaugeFamily& waits = registry.gauge_family(
+        "stoker_job_wait_ratio", "Share of the trainers' time that waits for data.", labels);
+    GaugeFamily& bound = registry.gauge_family(
+        "stoker_job_compute_bound", "1 when a cache does not make the job faster.", labels);
+    GaugeFamily& sure = registry.gauge_family(
+        "stoker_job_profile_confidence_ratio", "How sure the profile is, 0 to 1.", labels);
+    for (const auto& [job, profile] : profiles) {
+        const LabelValues values{job.ns, job.name};
+        ingest.with(values)->set(profile.ingest_rate);
+        origin.with(values)->set(profile.origin_rate);
+        waits.with(values)->set(profile.wait_share);
+        bound.with(values)->set(profile.verdict == ProfileVerdict::kComputeBound ? 1 : 0);
+        sure.with(values)->set(profile.confidence);
+    }
+}
+
+void add_datasets(const std::vector<Dataset>& datasets, Registry& registry) {
+    const std::vector<std::string> labels{"namespace", "dataset"};
+    GaugeFamily& total =
+        registry.gauge_family("stoker_dataset_bytes", "Size at the origin.", labels);
+    GaugeFamily& cached = registry.gauge_family(
+        "stoker_dataset_cached_bytes", "Bytes on the nodes, all together.", labels);
+    GaugeFamily& ready =
+        registry.gauge_family("stoker_dataset_ready", "1 when the origin could be listed.", labels);
+    for (const Dataset& dataset : datasets) {
+        const LabelValues values{dataset.meta.ns, dataset.meta.name};
+        total.with(values)->set(number(dataset.status.total_bytes.value_or(0)));
+        cached.with(values)->set(number(dataset.status.cached_bytes));
+        ready.with(values)->set(is_true(dataset.status.conditions, "Ready") ? 1 : 0);
+    }
+}
+
+void add_pools(const std::vector<CachePool>& pools, Registry& registry) {
+    const std::vector<std::string> labels{"pool"};
+    GaugeFamily& capacity =
+        registry.gauge_family("stoker_pool_capacity_bytes", "Of the pool's ready nodes.", labels);
+    GaugeFamily& granted =
+        registry.gauge_family("stoker_pool_granted_bytes", "Promised to jobs.", labels);
+    GaugeFamily& used = registry.gauge_family("stoker_pool_used_bytes", "On the nodes.", labels);
+    GaugeFamily& ready =
+        registry.gauge_family("stoker_pool_nodes_ready", "Nodes that are ready.", labels);
+    GaugeFamily& nodes =
+        registry.gauge_family("stoker_pool_nodes", "Nodes with the pool's labels.", labels);
+    for (const CachePool& pool : pools) {
+        const LabelValues values{pool.meta.name};
+        capacity.with(values)->set(number(pool.status.capacity_bytes));
+        granted.with(values)->set(number(pool.status.granted_bytes));
+        used.with(values)->set(number(pool.status.used_bytes));
+        ready.with(values)->set(number(pool.status.nodes_ready));
+        nodes.with(values)->set(number(pool.status.nodes_total));
+    }
+}
+
+void add_quotas(const std::vector<CacheQuota>& quotas, Registry& registry) {
+    const std::vector<std::string> labels{"namespace", "quota", "pool"};
+    GaugeFamily& nominal =
+        registry.gauge_family("stoker_quota_nominal_bytes", "The namespace's own.", labels);
+    GaugeFamily& used =
+        registry.gauge_family("stoker_quota_used_bytes", "Charged to its jobs.", labels);
+    GaugeFamily& borrowed =
+        registry.gauge_family("stoker_quota_borrowed_bytes", "Lent by other namespaces.", labels);
+    GaugeFamily& lent =
+        registry.gauge_family("stoker_quota_lent_bytes", "Lent to other namespaces.", labels);
+    for (const CacheQuota& quota : quotas) {
+        const LabelValues values{quota.meta.ns, quota.meta.name, quota.spec.pool_ref};
+        nominal.with(values)->set(static_cast<double>(quota.spec.nominal_quota.count()));
+        used.with(values)->set(number(quota.status.used_bytes));
+        borrowed.with(values)->set(number(quota.status.borrowed_bytes));
+        lent.with(values)->set(number(quota.status.lent_bytes));
+    }
+}
+
+}  // namespace
+
+std::string expose_objects(ClusterCache& cache, const Allocation& allocation) {
+    Registry registry;
+    JobMetrics jobs(registry);
+    for (const auto& job : cache.training_jobs().store().list()) {
+        jobs.add(job->value);
+    }
+    add_profiles(allocation.profiles, registry);
+    add_datasets(values_of(cache.datasets().store().list()), registry);
+    add_pools(values_of(cache.pools().store().list()), registry);
+    add_quotas(values_of(cache.quotas().store().list()), registry);
+    return registry.expose();
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string>
+
+#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/grants/allocation_board.h"
+
+namespace stoker::control {
+
+// What the statuses of jobs, datasets, pools and quotas say, as metrics: made anew for each
+// exposition, so that the numbers of an object go with it. Every replica knows the statuses; the
+// profiles are known to the leading one only. Thread-safe.
+std::string expose_objects(ClusterCache& cache, const Allocation& allocation);
+
+}  // namespace stoker::control

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "operator/api/agent_report.h"
+#include "operator/core/profile/job_profile.h"
+
+namespace stoker::control {
+
+struct ProfilerOptions {
+    Duration window = std::chrono::seconds{10};  // the shortest time that a rate is taken over
+    std::size_t window_count_max = 9;            // that a median is taken over
+    std::size_t window_count_min = 3;            // before anything is said
+    double change = 0.2;                         // what counts as another rate
+    double waits_from = 0.05;     // of a window's time; below, the origin kept up with the job
+    double rank_rate_max = 1e12;  // bytes/s of one rank; more is a mistake or a lie
+};
+
+// What is known of a job now. The lists may be in any order.
+struct ProfileInput {
+    const std::vector<AgentReport>& ranks;    // of the present attempt
+    const std::vector<AgentReport>& leaders;  // whose sidecars fetch the job's datasets on its
+                                              // nodes; of this job or of another one
+    std::size_t rank_count = 1;               // that should report
+    Bytes granted{};
+    double origin_limit = 0;  // bytes/s that the sidecars may fetch for it; 0: no limit
+};
+
+// Watches one job's totals and keeps its profile. How: every window gives the rate r that the job
+// read with and the share s of its time that it waited; were data never late, it would read
+// f* = r/(1-s). A window in which it waited shows what the origin gives; one in which it did not
+// shows what the origin gives at least; a wait with everything on the nodes is for something else
+// (decoding), and counts as computing. The profile is made of medians, and what was published
+// stays until they are another fifth away, so that noise neither shows nor moves bytes. Windows
+// from before a change (of the ranks, of the grant, of a rate) are forgotten, the origin's
+// excepted.
+//
+// Totals of several trainers on one node that fetch the same data together count for each of them.
+// Numbers that cannot be are refused and counted. Pure: time is that of the reports. Not
+// thread-safe.
+class JobProfiler {
+public:
+    explicit JobProfiler(ProfilerOptions options = {})
+        : options_(options) {}
+
+    // True when the published profile changed.
+    bool observe(const ProfileInput& input);
+
+    // A measurement past the cache beside one through it came in: time per byte without ÷ with.
+    // What is not a number or cannot be is refused. True when the published profile changed.
+    bool take_measured(double benefit);
+
+    [[nodiscard]] const JobProfile& profile() const { return published_; }
+
+    [[nodiscard]] std::uint64_t refused() const { return refused_; }
+
+    // How often the past was forgotten; a measurement from before is void.
+    [[nodiscard]] std::uint64_t regime() const { return regime_; }
+
+private:
+    struct Window {
+        double read_rate = 0;
+        double ingest_rate = 0;
+        double wait_share = 0;
+        double sample_bytes = 0;
+        std::optional<double> origin_rate{};  // none: no leader told it from start to end
+        double origin_latency = 0;
+        double miss_share = 0;
+        bool at_limit = false;  // fetching was held back by us
+    };
+
+    struct Fetched {
+        TimePoint at{};
+        std::uint64_t bytes = 0;
+        std::uint64_t requests = 0;
+        Duration time{};
+    };
+
+    using Fetches = std::map<std::pair<std::string, std::string>, Fetched>;  // by pod, dataset uid
+
+    struct Start {
+        std::map<std::string, AgentReport> ranks;  // by pod
+        Fetches fetches;
+    };
+
+    [[nodiscard]] Start read(const ProfileInput& input) const;
+    [[nodiscard]] static bool same_ranks(const Start& a, const Start& b);
+    [[nodiscard]] static bool has_fallen(const Start& before, const Start& after);
+    [[nodiscard]] bool is_long_enough(const Start& after) const;
+    std::optional<Window> measure(const Start& after, double origin_limit);
+    void measure_fetches(const Fetches& after, double bytes, Window& window) const;
+    void keep(const Window& window);
+    void drop_a_past_bound();
+    void forget_the_past();
+    void forget_a_past_rate();
+    [[nodiscard]] JobProfile candidate() const;
+    [[nodiscard]] double confidence() const;
+    [[nodiscard]] ProfileVerdict judge(const JobProfile& profile) const;
+    bool publish();
+    [[nodiscard]] bool is_news(const JobProfile& next) const;
+
+    ProfilerOptions options_;
+    std::optional<Start> start_;
+    Bytes granted_{};
+    std::deque<Window> windows_;
+    std::deque<double> origin_waited_for_;  // rates of windows in which the job waited
+    std::deque<double> origin_at_least_;    // the fastest of the others, sorted
+    JobProfile published_;
+    std::uint64_t refused_ = 0;
+    std::uint64_t regime_ = 0;
+};
+
+}  // namespace stoker::control

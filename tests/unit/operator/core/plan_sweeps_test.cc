@@ -1,0 +1,222 @@
+#include "operator/core/plan_sweeps.h"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "tests/unit/operator/core/test_seed.h"
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr WallTime kNow{hours{10'000}};
+
+SweepPlace place(const std::string& node) {
+    return {"nvme", node, "uid-" + node, "/mnt/nvme"};
+}
+
+SweepDataset dataset(const std::string& uid, Bytes on_n1, Duration unused = hours{1}) {
+    SweepDataset result;
+    result.ns = "ml";
+    result.uid = uid;
+    result.last_use = kNow - unused;
+    result.holdings = {{"nvme", "n1", on_n1}};
+    return result;
+}
+
+SweepPod pod_of(const NodeSweep& sweep, PodPhase phase, Duration age = minutes{1}) {
+    return {
+        {"stoker-system", sweep_pod_name(sweep.place)},
+        sweep.place,
+        sweep.expired,
+        phase,
+        false,
+        kNow - age};
+}
+
+SweepView make_view() {
+    SweepView view;
+    view.places = {place("n1"), place("n2")};
+    view.datasets = {dataset("a", gib(1)), dataset("b", gib(2))};
+    view.watching_since = kNow - hours{1};
+    return view;
+}
+
+SweepPlan plan(const SweepView& view) {
+    return plan_sweeps(view, kNow, {});
+}
+
+TEST(PlanSweeps, DoesNothingWhereNothingIsDue) {
+    EXPECT_EQ(plan(make_view()), SweepPlan{});
+}
+
+TEST(PlanSweeps, SweepsWhereADatasetWasDeletedAndSaysWhatStays) {
+    SweepView view = make_view();
+    view.dirty[place("n1")] = kNow - minutes{1};
+    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/a", "ml/b"}, {}}));
+}
+
+TEST(PlanSweeps, SweepsEverythingFromTimeToTime) {
+    SweepView view = make_view();
+    view.watching_since = kNow - hours{6};
+    EXPECT_THAT(plan(view).create, SizeIs(2));
+    view.swept[place("n1")] = kNow - hours{5};
+    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n2"), {"ml/a", "ml/b"}, {}}));
+}
+
+TEST(PlanSweeps, TakesBytesWhoseRetentionIsOver) {
+    SweepView view = make_view();
+    view.datasets[0].retention_seconds = 3600;
+    view.datasets[1].retention_seconds = 3601;
+    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/b"}, {"a"}}));
+}
+
+TEST(PlanSweeps, NeverTakesADatasetInUse) {
+    SweepView view = make_view();
+    for (SweepDataset& each : view.datasets) {
+        each.retention_seconds = 0;
+        each.in_use = true;
+    }
+    view.needs = {{"nvme", "n1", gib(100)}};
+    EXPECT_THAT(plan(view).create, IsEmpty());
+}
+
+TEST(PlanSweeps, NeverTakesADirectoryWithASidecar) {
+    SweepView view = make_view();
+    view.datasets.resize(1);
+    view.datasets[0].retention_seconds = 0;
+    view.guards = {{"n1", "ml", "a"}, {"n1", "ml", "deleted"}, {"n2", "ml", "elsewhere"}};
+    EXPECT_THAT(plan(view).create, IsEmpty());
+    view.dirty[place("n1")] = kNow;
+    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/a", "ml/deleted"}, {}}));
+}
+
+TEST(PlanSweeps, MakesRoomWithWhatWasNotUsedForLongestAndNoMore) {
+    SweepView view = make_view();
+    view.datasets = {
+        dataset("young", gib(4), minutes{5}),
+        dataset("old", gib(2), hours{50}),
+        dataset("middle", gib(3), hours{9})};
+    view.needs = {{"nvme", "n1", gib(4)}};
+    EXPECT_THAT(
+        plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/young"}, {"middle", "old"}}));
+    view.needs = {{"nvme", "n1", gib(2)}};
+    EXPECT_THAT(
+        plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/middle", "ml/young"}, {"old"}}));
+    view.needs = {{"other", "n1", gib(2)}, {"nvme", "n2", gib(2)}};
+    EXPECT_THAT(plan(view).create, IsEmpty()) << "not there";
+}
+
+TEST(PlanSweeps, OnePodForEachPlaceAndAFewAtATime) {
+    SweepView view = make_view();
+    view.places.clear();
+    for (int i = 0; i < 9; ++i) {
+        view.places.push_back(place("n" + std::to_string(i)));
+        view.dirty[view.places.back()] = kNow;
+    }
+    SweepPlan first = plan(view);
+    EXPECT_THAT(first.create, SizeIs(4));
+    for (const NodeSweep& sweep : first.create) {
+        view.pods.push_back(pod_of(sweep, PodPhase::kRunning));
+    }
+    EXPECT_THAT(plan(view).create, IsEmpty());
+    view.pods[0].phase = PodPhase::kSucceeded;
+    const SweepPlan next = plan(view);
+    EXPECT_THAT(next.create, SizeIs(1));
+    EXPECT_THAT(next.finished, ElementsAre(view.pods[0]));
+    EXPECT_THAT(next.remove, ElementsAre(view.pods[0].key));
+}
+
+TEST(PlanSweeps, APodThatFailsIsLeftToBeReadAndThenTriedAgain) {
+    SweepView view = make_view();
+    view.dirty[place("n1")] = kNow;
+    const NodeSweep sweep = plan(view).create.at(0);
+    view.pods = {pod_of(sweep, PodPhase::kFailed)};
+    SweepPlan next = plan(view);
+    EXPECT_THAT(next.failed, ElementsAre(place("n1")));
+    EXPECT_THAT(next.remove, IsEmpty());
+    EXPECT_THAT(next.create, IsEmpty());
+    view.pods = {pod_of(sweep, PodPhase::kFailed, minutes{6})};
+    EXPECT_THAT(plan(view).remove, SizeIs(1));
+    view.pods = {pod_of(sweep, PodPhase::kPending, minutes{11})};
+    next = plan(view);
+    EXPECT_THAT(next.failed, SizeIs(1));
+    EXPECT_THAT(next.remove, SizeIs(1));
+    view.pods.clear();
+    EXPECT_THAT(plan(view).create, SizeIs(1));
+}
+
+TEST(PlanSweeps, SweepsNothingRatherThanTheWrongThing) {
+    SweepView view = make_view();
+    view.dirty[place("n1")] = kNow;
+    view.datasets[0].uid = "*";
+    EXPECT_THAT(plan(view).create, IsEmpty());
+    EXPECT_FALSE(plan(view).refused.empty());
+    view.datasets[0].uid = "..";
+    EXPECT_THAT(plan(view).create, IsEmpty());
+    view.datasets[0].uid = "";
+    EXPECT_THAT(plan(view).create, IsEmpty());
+    view.datasets[0].uid = "a";
+    SweepLimits limits;
+    limits.kept_max = 1;
+    EXPECT_THAT(plan_sweeps(view, kNow, limits).create, IsEmpty());
+}
+
+// Whatever the view: what is in use, has a sidecar or is not due is on the list of what stays.
+TEST(PlanSweepsProperty, WhatMayBeWantedStays) {
+    Prng prng(test_seed());
+    for (int round = 0; round < 2000; ++round) {
+        SweepView view;
+        view.watching_since = kNow - hours{static_cast<int>(prng.below(12))};
+        for (std::uint64_t n = 0; n < 1 + prng.below(4); ++n) {
+            view.places.push_back(place("n" + std::to_string(n)));
+        }
+        for (std::uint64_t d = 0; d < prng.below(8); ++d) {
+            SweepDataset next = dataset(
+                "d" + std::to_string(d),
+                gib(prng.below(3)),
+                minutes{static_cast<int>(prng.below(500))});
+            next.in_use = prng.below(2) == 0;
+            if (prng.below(2) == 0) {
+                next.retention_seconds = static_cast<std::int64_t>(prng.below(20'000));
+            }
+            next.holdings[0].node = "n" + std::to_string(prng.below(4));
+            if (prng.below(4) == 0) {
+                view.guards.insert({next.holdings[0].node, next.ns, next.uid});
+            }
+            view.datasets.push_back(next);
+        }
+        if (prng.below(2) == 0) {
+            view.needs = {{"nvme", "n" + std::to_string(prng.below(4)), gib(prng.below(5))}};
+        }
+        const SweepPlan made = plan(view);
+        for (const NodeSweep& sweep : made.create) {
+            for (const SweepDataset& each : view.datasets) {
+                const bool kept = std::binary_search(
+                    sweep.kept.begin(), sweep.kept.end(), each.ns + "/" + each.uid);
+                const bool expired =
+                    std::binary_search(sweep.expired.begin(), sweep.expired.end(), each.uid);
+                ASSERT_NE(kept, expired) << each.uid;
+                if (each.in_use || view.guards.contains({sweep.place.node, each.ns, each.uid}) ||
+                    (!each.retention_seconds && view.needs.empty())) {
+                    ASSERT_TRUE(kept) << each.uid;
+                }
+            }
+        }
+        std::reverse(view.datasets.begin(), view.datasets.end());
+        std::reverse(view.places.begin(), view.places.end());
+        EXPECT_EQ(plan(view), made) << "the order does not matter";
+    }
+}
+
+}  // namespace
+}  // namespace stoker::control

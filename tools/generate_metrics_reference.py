@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Writes docs/reference/metrics.md from the sources that declare metrics. --check: only compares."""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "reference" / "metrics.md"
+TEXT = r'"(?:[^"\\]|\\.)*"'
+# A name, then its help text (perhaps in parts), then perhaps its labels.
+DECLARATION = re.compile(
+    r'"((?:stoker|workqueue|controller_runtime|leader_election)_[a-z0-9_]+)",'
+    rf"\s*((?:{TEXT}\s*)+)(?:,\s*(\{{[^}}]*\}}|labels))?")
+LABELS = re.compile(r'labels\{([^}]*)\}')
+HEAD = """# Metrics
+
+Made by `make generate` from the sources; do not edit. Both programs serve `/metrics` as text for Prometheus. The
+operator's are scraped by the chart's ServiceMonitor; `metrics.dashboard` and `metrics.prometheusRule` bring
+a dashboard and alerts made of them. Names are those of client-go and controller-runtime where they have one.
+"""
+
+
+def clean(parts):
+    return " ".join(part[1:-1].strip() for part in re.findall(TEXT, parts)).replace("|", "\\|")
+
+
+def labels_of(match, source):
+    """The labels of one declaration; a shared `labels` is the last one before it."""
+    given = match.group(3) or ""
+    if given == "labels":
+        given = LABELS.findall(source[: match.start()])[-1]
+    found = re.findall(r'"([a-z_]+)"', given)
+    if not found and re.search(r"family\(\s*registry,\s*$", source[: match.start()]):
+        found = ["namespace", "training_job"]
+    return ", ".join(f"`{label}`" for label in found)
+
+
+def rows(folder):
+    table = {}
+    for path in sorted((ROOT / folder).rglob("*metrics*.cc")):
+        source = path.read_text()
+        for match in DECLARATION.finditer(source):
+            table[match.group(1)] = (clean(match.group(2)), labels_of(match, source))
+    return [f"| `{name}` | {labels} | {text} |" for name, (text, labels) in sorted(table.items())]
+
+
+def page():
+    out = [HEAD]
+    for title, folder in (("Operator", "operator"), ("Sidecar", "sidecar")):
+        out += [f"## {title}\n", "| metric | labels | what it is |", "| --- | --- | --- |", *rows(folder), ""]
+    return "\n".join(out)
+
+
+def main():
+    text = page()
+    if "--check" in sys.argv[1:]:
+        if not PAGE.exists() or PAGE.read_text() != text:
+            print(f"{PAGE.relative_to(ROOT)} is out of date: run make generate")
+            return 1
+        return 0
+    PAGE.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
