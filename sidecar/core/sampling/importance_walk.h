@@ -62,7 +62,7 @@ public:
 
     // Is it this rank's to read in this epoch?
     [[nodiscard]] bool owns(SampleIndex sample) const {
-        return order_.place_of(sample) % settings_.ranks == rank_;
+        return settings_.ranks == 1 || order_.place_of(sample) % settings_.ranks == rank_;
     }
 
     // Samples below this percentile of the losses are unimportant.
