@@ -10,7 +10,9 @@
 #include "sidecar/core/eviction/lfu.h"
 #include "sidecar/core/eviction/lru.h"
 #include "sidecar/core/eviction/never_evict.h"
+#include "sidecar/core/eviction/replicate_eviction.h"
 #include "sidecar/core/sampling/importance_sampler.h"
+#include "sidecar/core/sampling/replicate_sampler.h"
 #include "sidecar/core/sampling/windowed_sampler.h"
 #include "sidecar/simulate/baselines/belady.h"
 #include "sidecar/simulate/baselines/ods.h"
@@ -79,6 +81,8 @@ public:
         }
     }
 
+    void on_losses(std::size_t, std::span<const SampleIndex>) override {}
+
 private:
     struct Watched {
         const sidecar::ImportanceSampler* sampler = nullptr;
@@ -88,6 +92,38 @@ private:
 
     sidecar::ImportanceEviction& policy_;
     std::vector<Watched> jobs_;
+};
+
+// Hands the scores of the first replicating job to its eviction policy.
+class ReplicateFeed final : public PolicyFeed {
+public:
+    explicit ReplicateFeed(sidecar::ReplicateEviction& policy)
+        : policy_(policy) {}
+
+    void watch(std::size_t job, const sidecar::ReplicateSampler& sampler) {
+        if (sampler_ == nullptr) {
+            job_ = job;
+            sampler_ = &sampler;
+        }
+    }
+
+    void on_epoch(std::size_t, std::uint64_t) override {}
+
+    void on_batch(std::size_t) override {}
+
+    void on_losses(std::size_t job, std::span<const SampleIndex> samples) override {
+        if (sampler_ == nullptr || job != job_) {
+            return;
+        }
+        for (const SampleIndex sample : samples) {
+            policy_.on_score(sample, sampler_->score(sample));
+        }
+    }
+
+private:
+    sidecar::ReplicateEviction& policy_;
+    const sidecar::ReplicateSampler* sampler_ = nullptr;
+    std::size_t job_ = 0;
 };
 
 void make_importance_policy(const Scenario& scenario, Assembly& parts) {
@@ -124,6 +160,10 @@ void make_policy(const Scenario& scenario, Assembly& parts) {
             seed_for(scenario, Use::kPolicy));
         parts.background = cache.get();
         parts.policy = std::move(cache);
+    } else if (name == "replicate") {
+        auto policy = std::make_unique<sidecar::ReplicateEviction>();
+        parts.feed = std::make_unique<ReplicateFeed>(*policy);
+        parts.policy = std::move(policy);
     } else if (name == "importance") {
         make_importance_policy(scenario, parts);
     } else {
@@ -211,6 +251,21 @@ Result<JobParts> make_important(const Scenario& scenario, Assembly& parts, std::
     return made;
 }
 
+Result<JobParts> make_replicating(const Scenario& scenario, Assembly& parts, std::size_t job) {
+    sidecar::ReplicateOptions options;
+    options.seed = job_seed(scenario, job);
+    options.bias = value_of(scenario.jobs[job], "bias");
+    options.replication = value_of(scenario.jobs[job], "replication");
+    STOKER_TRY(auto sampler, sidecar::ReplicateSampler::make(sample_count(parts), options, {}));
+    if (policy_of(scenario) == "replicate") {
+        static_cast<ReplicateFeed&>(*parts.feed).watch(job, *sampler);
+    }
+    JobParts made;
+    made.sampler = std::move(sampler);
+    made.losses = make_losses(scenario, parts.sizes.size(), job);
+    return made;
+}
+
 JobParts make_exact(const Scenario& scenario, const Assembly& parts, std::size_t job) {
     const std::uint64_t samples = parts.sizes.size();
     const std::uint64_t seed = job_seed(scenario, job);
@@ -235,6 +290,9 @@ JobParts make_exact(const Scenario& scenario, const Assembly& parts, std::size_t
 Result<JobParts> make_job(const Scenario& scenario, Assembly& parts, std::size_t job) {
     if (scenario.jobs[job].contract == "windowed") {
         return make_windowed(scenario, parts, job);
+    }
+    if (scenario.jobs[job].contract == "replicate") {
+        return make_replicating(scenario, parts, job);
     }
     if (is_important(scenario.jobs[job])) {
         return make_important(scenario, parts, job);

@@ -97,11 +97,12 @@ Status check_fit(const Scenario& scenario) {
     }
     const bool all_exact = std::ranges::all_of(
         scenario.jobs, [](const JobSpec& job) { return job.contract == "exact"; });
-    const bool any_important = std::ranges::any_of(
-        scenario.jobs, [](const JobSpec& job) { return job.contract == "importance"; });
-    if (cache.policy == "importance" && !any_important) {
+    const bool has_its_job = std::ranges::any_of(
+        scenario.jobs, [&cache](const JobSpec& job) { return job.contract == cache.policy; });
+    if ((cache.policy == "importance" || cache.policy == "replicate") && !has_its_job) {
         return fail(
-            ErrorCode::kInvalidArgument, "policy importance needs a job with contract=importance");
+            ErrorCode::kInvalidArgument,
+            fmt::format("policy {0} needs a job with contract={0}", cache.policy));
     }
     if ((cache.policy == "ods" || cache.policy == "quiver") && !all_exact) {
         return fail(
@@ -196,6 +197,13 @@ const std::vector<Entry>& contracts() {
           {"loss-scale", 1, 1e-30, 1e30, false, "multiplies the job's losses"},
           {"loss-sigma", 1, 0, 10, false, "of the logarithm of the samples' lasting importance"},
           {"loss-noise", 0.3, 0, 10, false, "of the logarithm of one visit's loss"}}},
+        {"replicate",
+         "draws with replacement by rank scores, residents several times (SHADE)",
+         {{"replication", 3, 1, 100, false, "how often a resident is read, in halves"},
+          {"bias", 10, 1, 1e9, false, "b0 of the score ln(rank + b0)"},
+          {"loss-scale", 1, 1e-30, 1e30, false, "multiplies the job's losses"},
+          {"loss-sigma", 1, 0, 10, false, "of the logarithm of the samples' lasting importance"},
+          {"loss-noise", 0.3, 0, 10, false, "of the logarithm of one visit's loss"}}},
     };
     return kContracts;
 }
@@ -209,6 +217,7 @@ const std::vector<Entry>& policies() {
         {"importance",
          "the least important by all jobs' ranks goes (iCACHE); for contract importance",
          {{"l-share", 0.1, 0, 1, false, "of the residents: unimportant ones, to substitute"}}},
+        {"replicate", "the lowest (score, count) goes (SHADE); for contract replicate", {}},
         {"ods",
          "Seneca: each resident is read once by every job, then refilled",
          {{"probes", 12, 0, 1000, true, "looks for an unread resident before a fetch"}}},
@@ -245,8 +254,8 @@ std::string policy_of(const Scenario& scenario) {
     if (!scenario.cache.policy.empty()) {
         return scenario.cache.policy;
     }
-    const bool important = !scenario.jobs.empty() && scenario.jobs[0].contract == "importance";
-    return important ? "importance" : "never-evict";
+    const std::string& contract = scenario.jobs.front().contract;
+    return contract == "importance" || contract == "replicate" ? contract : "never-evict";
 }
 
 double policy_value(const Scenario& scenario, std::string_view name) {

@@ -140,6 +140,9 @@ void JobRun::report_losses(const Batch& batch) {
         seen_losses_.push_back(setting_.losses->visit(draw.served));
     }
     setting_.sampler->on_losses(0, served_, seen_losses_);
+    if (setting_.feed != nullptr) {
+        setting_.feed->on_losses(setting_.job, served_);
+    }
 }
 
 void JobRun::on_ready(std::uint64_t number, TimePoint at) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -19,6 +20,9 @@ public:
     virtual ~PolicyFeed() = default;
     virtual void on_epoch(std::size_t job, std::uint64_t epoch) = 0;
     virtual void on_batch(std::size_t job) = 0;
+
+    // After the sampler was told the losses of these.
+    virtual void on_losses(std::size_t job, std::span<const SampleIndex> samples) = 0;
 };
 
 // A trainer of one rank with its loader, in simulated time: keeps `ahead` batches asked for beyond

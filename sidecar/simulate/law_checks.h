@@ -15,6 +15,8 @@ std::vector<LawRow> check_reshuffle();              // T1
 std::vector<LawRow> check_selection();              // T2
 std::vector<LawRow> check_importance_cost();        // T3
 std::vector<LawRow> check_aggregated_importance();  // T4
+std::vector<LawRow> check_replication();            // T5
+std::vector<LawRow> check_clairvoyance();           // T6
 std::vector<LawRow> check_sharing();                // T9
 std::vector<LawRow> check_ods();                    // T10
 
