@@ -250,3 +250,26 @@ def test_draws_outlast_any_order_of_deaths(origin, run):
                 samples.fetch(got)
                 ids += got.tolist()
             assert sorted(ids) == list(range(COUNT)), f"STOKER_TEST_SEED={SEED}"
+
+
+@pytest.mark.parametrize("contract, parameters", [
+    ("importance", {"warmup_epochs": 1, "beta": 1.0}),
+    ("importance", {"warmup_epochs": 1, "beta": 1.0, "substitute": 0}),
+    ("importance", {"family": "iowa", "out_rate": 0.2}),
+    ("replicate", {"replication": 2}),
+])
+def test_contracts_that_learn_read_on_with_the_right_labels(origin, run, contract, parameters):
+    with run(grant="20Ki").open() as samples:
+        loader = loader_of(samples, contract, **parameters)
+        for epoch in range(4):
+            for datas, _, ids in loader:
+                assert datas == [origin.payloads[origin.keys[id]] for id in ids.tolist()]
+                loader.report(ids, 1.0 + ids.float())
+            report = loader.epoch_report()
+            assert (report.epoch, report.contract) == (epoch, contract)
+            assert report.requested == report.distinct + report.repeated > 0
+            assert report.losses_used == report.requested and report.losses_ignored == 0
+            if epoch == 0:
+                assert report.distinct == COUNT
+        state = loader.state_dict()
+        assert len(state["importance"]) > 0 and state["losses"] > COUNT

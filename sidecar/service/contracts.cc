@@ -9,6 +9,7 @@
 
 #include "sidecar/core/sampling/bucket_sampler.h"
 #include "sidecar/core/sampling/importance_sampler.h"
+#include "sidecar/core/sampling/replicate_sampler.h"
 #include "sidecar/core/sampling/windowed_sampler.h"
 
 namespace stoker::sidecar {
@@ -96,9 +97,14 @@ Result<std::unique_ptr<Sampler>> Contracts::make(const SamplerOrder& order, std:
     if (order.contract == "importance") {
         return is_iowa(order) ? make_buckets(order) : make_importance(order);
     }
+    if (order.contract == "replicate") {
+        return make_replicate(order);
+    }
     return fail(
         ErrorCode::kInvalidArgument,
-        fmt::format("no contract '{}'; this sidecar draws: importance, windowed", order.contract));
+        fmt::format(
+            "no contract '{}'; this sidecar draws: importance, replicate, windowed",
+            order.contract));
 }
 
 bool Contracts::is_per_rank(const std::string& contract) const {
@@ -178,34 +184,59 @@ Result<std::unique_ptr<Sampler>> Contracts::make_buckets(const SamplerOrder& ord
     return BucketSampler::create(sample_count_, std::move(settings));
 }
 
-void Contracts::set_active(const Sampler& sampler, bool active) {
-    const auto* measuring = dynamic_cast<const ImportanceSampler*>(&sampler);
-    if (measuring == nullptr) {
-        return;
+Result<std::unique_ptr<Sampler>> Contracts::make_replicate(const SamplerOrder& order) const {
+    Parameters parameters{order};
+    ReplicateOptions options;
+    options.seed = order.seed;
+    options.bias = parameters.number("bias", options.bias, 1, 1000);
+    options.replication = parameters.number("replication", options.replication, 1, 64);
+    STOKER_TRY_VOID(parameters.check());
+    World world{order.ranks, {}};
+    for (std::uint32_t rank = 0; rank < order.ranks; ++rank) {
+        world.local_ranks.push_back(rank);  // any of them may come; the others cost nothing
     }
-    std::erase_if(active_, [&](const ActiveJob& job) { return job.sampler == &sampler; });
+    return ReplicateSampler::make(sample_count_, options, world);
+}
+
+void Contracts::set_active(const Sampler& sampler, bool active) {
     if (!active) {
         importance_.remove_job(id_of(sampler));
+        active_.erase(&sampler);
         return;
     }
-    active_.push_back({&sampler});
-    importance_.set_job(id_of(sampler), {1, measuring->important_from(), [measuring] {
-                                             return measuring->relative_importance();
-                                         }});
+    AggregatedImportance::Job job;
+    job.weight = 1;
+    if (const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler)) {
+        job.unimportant_below = live->important_from();
+        job.ranks = [live] { return live->relative_importance(); };
+    } else if (dynamic_cast<const WindowedSampler*>(&sampler) == nullptr) {
+        job.ranks = [&ranks = active_[&sampler].ranks] { return std::span<const float>{ranks}; };
+    } else {
+        return;
+    }
+    active_[&sampler];
+    importance_.set_job(id_of(sampler), std::move(job));
 }
 
 // In a full epoch everything passes, and is not more important for that.
 void Contracts::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
-    const auto job = std::ranges::find(active_, &sampler, &ActiveJob::sampler);
-    if (job == active_.end()) {
+    const auto found = active_.find(&sampler);
+    if (found == active_.end()) {
         return;
     }
-    const auto& measuring = dynamic_cast<const ImportanceSampler&>(sampler);
-    const bool is_news = job->revision != measuring.importance_revision();
-    job->full_epoch = measuring.is_full(epoch);
-    job->revision = measuring.importance_revision();
+    ActiveJob& job = found->second;
+    bool is_news = true;
+    if (const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler)) {
+        is_news = std::exchange(job.revision, live->importance_revision()) != job.revision;
+        job.full_epoch = live->is_full(epoch);
+    } else {
+        const auto ranks = sampler.relative_importance();
+        job.ranks.assign(ranks.begin(), ranks.end());
+        job.full_epoch = epoch == 0;
+    }
     if (eviction_ != nullptr) {
-        eviction_->hold(std::ranges::all_of(active_, &ActiveJob::full_epoch));
+        eviction_->hold(std::ranges::all_of(
+            active_, [](const auto& entry) { return entry.second.full_epoch; }));
         if (is_news) {
             eviction_->refresh();
         }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,14 +42,15 @@ public:
 
 private:
     struct ActiveJob {
-        const Sampler* sampler = nullptr;
-        bool full_epoch = true;
+        bool full_epoch = true;  // everything passes, whatever it matters
         std::uint64_t revision = 0;
+        std::vector<float> ranks;  // when its epoch began, where asking costs more than a look
     };
 
     Result<std::unique_ptr<Sampler>> make_windowed(const SamplerOrder& order, std::uint32_t rank);
     Result<std::unique_ptr<Sampler>> make_importance(const SamplerOrder& order) const;
     Result<std::unique_ptr<Sampler>> make_buckets(const SamplerOrder& order) const;
+    Result<std::unique_ptr<Sampler>> make_replicate(const SamplerOrder& order) const;
 
     std::uint32_t sample_count_;
     std::uint32_t window_samples_;
@@ -56,8 +58,8 @@ private:
     std::vector<bool> kept_;
     std::optional<SharedScan> scan_;  // once a job reads windowed
     AggregatedImportance importance_;
-    std::vector<ActiveJob> active_;           // those that measure importance
-    ImportanceEviction* eviction_ = nullptr;  // the engine's
+    std::map<const Sampler*, ActiveJob> active_;  // those that measure importance
+    ImportanceEviction* eviction_ = nullptr;      // the engine's
 };
 
 // A pod's clients speak for its own job, whatever they call it: puts `job_uid` (may be empty:

@@ -55,6 +55,19 @@ TEST(Contracts, AFamilyHasItsOwnSamplerAndParameters) {
         contracts.make(order("importance", {{"family", 1}, {"beta", 0.2}}), 0).has_value());
 }
 
+TEST(Contracts, EveryRankOfAReplicatingJobMayDraw) {
+    Contracts contracts{kCount, 100};
+    auto two = order("replicate", {{"replication", 2}});
+    two.ranks = 2;
+    const auto sampler = contracts.make(two, 1).value();
+    std::vector<Draw> draws;
+    for (const std::uint32_t rank : {1U, 0U}) {
+        sampler->begin_epoch(rank, 0, 0);
+        sampler->draw(rank, kCount, draws);
+    }
+    EXPECT_EQ(draws.size(), kCount);
+}
+
 TEST(Contracts, AWindowedJobKeepsTheWindowForWhatItHasNotDrawn) {
     Contracts contracts{kCount, 100};
     contracts.on_stored(7, true);
