@@ -1,6 +1,7 @@
 #include "operator/core/cluster_view.h"
 
 #include <algorithm>
+#include <charconv>
 #include <map>
 #include <set>
 #include <tuple>
@@ -51,7 +52,69 @@ std::map<Place, Bytes> reported_bytes(const ClusterView& cluster, const Moment& 
     return result;
 }
 
-Demand demand_of(const JobUse& use, const Tally& sum) {
+// What the sidecars that lead say that they are granted.
+std::map<Place, Bytes> reported_grants(const ClusterView& cluster, const Moment& now) {
+    std::map<Place, Bytes> result;
+    for (const AgentReport& report : cluster.reports) {
+        const JobUse* use = job_of(cluster.jobs, report);
+        if (use == nullptr || use->pool.name.empty() || !is_fresh(report, now)) {
+            continue;
+        }
+        for (const DatasetReport& dataset : report.datasets) {
+            if (!dataset.leader) {
+                continue;
+            }
+            Bytes& bytes = result[{use->pool.name, report.node, dataset.dataset_uid}];
+            bytes = std::max(bytes, dataset.granted_bytes);
+        }
+    }
+    return result;
+}
+
+// The namespace of each dataset that a job uses or that has an object.
+std::map<std::string, std::string> namespaces_of_datasets(const ClusterView& cluster) {
+    std::map<std::string, std::string> result;
+    for (const JobUse& use : cluster.jobs) {
+        for (const ResolvedDataset& dataset : use.datasets.datasets) {
+            result.emplace(dataset.uid, use.job.meta.ns);
+        }
+    }
+    for (const Dataset& dataset : cluster.datasets) {
+        result[dataset.meta.uid] = dataset.meta.ns;
+    }
+    return result;
+}
+
+AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
+    AccessPattern result;
+    for (const JobDataset& candidate : job.spec.datasets) {
+        if (candidate.name != dataset) {
+            continue;
+        }
+        if (candidate.contract == Contract::kWindowed) {
+            result.kind = AccessKind::kWindowed;
+        } else if (candidate.contract == Contract::kImportance) {
+            result.kind = AccessKind::kImportance;
+        }
+    }
+    return result;
+}
+
+// Nothing while the profile has no verdict: then the planner takes the job for a typical one.
+std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& job) {
+    const auto found = cluster.profiles.find(job);
+    if (found == cluster.profiles.end() || found->second.verdict == ProfileVerdict::kUnknown) {
+        return std::nullopt;
+    }
+    const JobProfile& profile = found->second;
+    return JobRates{
+        profile.ingest_rate,
+        profile.origin_rate,
+        profile.confidence,
+        profile.verdict == ProfileVerdict::kComputeBound};
+}
+
+Demand demand_of(const ClusterView& cluster, const JobUse& use, const Tally& sum) {
     const CacheSpec& cache = use.job.spec.cache;
     Demand result;
     result.job = use.job.meta.key();
@@ -60,8 +123,10 @@ Demand demand_of(const JobUse& use, const Tally& sum) {
     result.mode = cache.mode;
     result.max_bytes = cache.max_bytes;
     result.min_bytes = cache.min_bytes.value_or(Bytes::zero());
+    result.rates = rates_of(cluster, result.job);
     for (const ResolvedDataset& dataset : use.datasets.datasets) {
         DemandDataset wanted{dataset.name, dataset.uid, std::nullopt};
+        wanted.access = pattern_of(use.job, dataset.name);
         if (dataset.total) {
             wanted.total = domain::records_bytes_max(*dataset.total, dataset.samples);
         }
@@ -126,15 +191,35 @@ bool is_duplicate(const CacheQuota& quota, const std::vector<CacheQuota>& quotas
     });
 }
 
+namespace {
+
+// Left out means zero, for both: who has written nominalQuota alone neither borrows nor lends.
+QuotaView view_of(const CacheQuota& quota) {
+    const CacheQuotaSpec& spec = quota.spec;
+    QuotaView result{quota.meta.ns, spec.pool_ref, spec.nominal_quota, spec.stop_policy};
+    result.borrowing = spec.borrowing_limit.value_or(Bytes::zero());
+    result.lending = spec.lending_limit.value_or(Bytes::zero());
+    if (spec.fair_sharing) {
+        const std::string& text = spec.fair_sharing->weight;
+        double weight = 1;
+        const auto read = std::from_chars(text.data(), text.data() + text.size(), weight);
+        result.weight = read.ec == std::errc{} ? weight : 1;
+    }
+    if (spec.reclaim && spec.reclaim->grace_period_seconds) {
+        constexpr std::int64_t kGraceMax = 86'400;
+        result.grace_seconds = static_cast<std::uint32_t>(
+            std::clamp<std::int64_t>(*spec.reclaim->grace_period_seconds, 0, kGraceMax));
+    }
+    return result;
+}
+
+}  // namespace
+
 std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas) {
     std::vector<QuotaView> result;
     for (const CacheQuota& quota : quotas) {
         if (!quota.meta.deleting_since && !is_duplicate(quota, quotas) && validate(quota).empty()) {
-            result.push_back(
-                {quota.meta.ns,
-                 quota.spec.pool_ref,
-                 quota.spec.nominal_quota,
-                 quota.spec.stop_policy});
+            result.push_back(view_of(quota));
         }
     }
     return result;
@@ -153,11 +238,29 @@ std::vector<Holding> find_holdings(const ClusterView& cluster, const Moment& now
     for (const AgentGrant& grant : cluster.last_grants) {
         granted[{grant.node, grant.dataset_uid}] = grant.resident_bytes;
     }
+    const std::map<Place, Bytes> told = reported_grants(cluster, now);
+    for (const auto& entry : told) {
+        resident.emplace(entry.first, Bytes::zero());
+    }
+    const std::map<std::string, std::string> owners = namespaces_of_datasets(cluster);
     std::vector<Holding> result;
     for (const auto& [place, bytes] : resident) {
         const auto& [pool, node, uid] = place;
-        const auto grant = granted.find({node, uid});
-        result.push_back({pool, node, uid, bytes, grant == granted.end() ? bytes : grant->second});
+        Holding holding{pool, node, uid, bytes, bytes};
+        const auto believed = told.find(place);
+        holding.outstanding = believed == told.end() ? Bytes::zero() : believed->second;
+        if (const auto grant = granted.find({node, uid}); grant != granted.end()) {
+            holding.granted = grant->second;
+            holding.in_flight = believed != told.end() && believed->second != grant->second;
+            holding.outstanding = std::max(holding.outstanding, grant->second);
+        } else if (believed != told.end()) {
+            // Of the operator before us.
+            holding.granted = believed->second;
+        }
+        if (const auto owner = owners.find(uid); owner != owners.end()) {
+            holding.ns = owner->second;
+        }
+        result.push_back(std::move(holding));
     }
     return result;
 }
@@ -172,11 +275,12 @@ AllocationView view_allocation(const ClusterView& cluster, const Moment& now) {
     const Tally sum = tally(cluster.reports, now);
     for (const JobUse& use : cluster.jobs) {
         if (use.is_active()) {
-            result.demands.push_back(demand_of(use, sum));
+            result.demands.push_back(demand_of(cluster, use, sum));
         }
     }
     result.holdings = find_holdings(cluster, now);
     result.valid_seconds = cluster.grant_seconds;
+    result.step = mib(64);
     return result;
 }
 

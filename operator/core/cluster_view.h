@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "operator/api/training_job.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/moment.h"
+#include "operator/core/profile/job_profile.h"
 #include "operator/core/resolve.h"
 
 // From objects and reports to what the planner of grants looks at. Pure; the order of the lists
@@ -39,6 +41,7 @@ struct ClusterView {
     std::vector<AgentReport> reports;
     std::vector<AgentGrant> last_grants;  // of the last plan; empty after a restart
     std::uint32_t grant_seconds = 60;
+    std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
 };
 
 // Whether a node belongs to a pool: it has every label of the selector.

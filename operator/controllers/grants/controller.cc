@@ -86,13 +86,13 @@ Result<Reconciled> GrantsController::reconcile() {
     decided_at_ = now;
     registry_.forget_silent(now);
     const AllocationBoard::Snapshot before = board_.get();
-    const ClusterView cluster =
-        gather_cluster(cache_, registry_, before->plan.grants, grant_seconds_);
-    const AllocationView view = view_allocation(cluster, {now, clock_.wall_now()});
+    ClusterView cluster = gather_cluster(cache_, registry_, before->plan.grants, grant_seconds_);
     profiles_.update(cluster, before->plan, {now, clock_.wall_now()});
     registry_.ask(profiles_.probes());
+    cluster.profiles = profiles_.profiles();
+    const AllocationView view = view_allocation(cluster, {now, clock_.wall_now()});
     Allocation after;
-    after.profiles = profiles_.profiles();
+    after.profiles = cluster.profiles;
     after.reports_absurd = profiles_.refused();
     after.plan = plan_allocation(view);
     after.holdings = view.holdings;

@@ -123,6 +123,9 @@ struct Holding {
     Bytes granted{};      // the last grant, for StopPolicy::kHold and against needless moves
     Bytes outstanding{};  // the most that its sidecar may believe to be granted now
     std::string ns{};     // the dataset's; empty: idle bytes are charged to nobody
+    // The sidecar has not confirmed its last grant: it gets no other one until it has, because two
+    // grants on their way could be told apart by nobody.
+    bool in_flight = false;
 
     bool operator==(const Holding&) const = default;
 };

@@ -300,6 +300,8 @@ void Builder::add_holdings() {
             it.resident = std::max(it.resident, holding.resident);
             it.outstanding = std::max(it.outstanding, holding.outstanding);
             it.held = std::max(it.held, holding.granted);
+            it.in_flight |= holding.in_flight;
+            it.outstanding = std::max(it.outstanding, it.in_flight ? it.held : Bytes::zero());
             continue;
         }
         IdleHolding& it = idle[{node->second, holding.dataset_uid}];

@@ -60,6 +60,8 @@ struct Claim {
     Bytes outstanding{};  // what the sidecar may believe to be granted
     Bytes held{};         // the last grant
 
+    bool in_flight = false;
+
     // What may be on the node at any moment until it shrinks.
     [[nodiscard]] Bytes reserve() const { return std::max(resident, outstanding); }
 };

@@ -245,6 +245,10 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     std::vector<Growth> growths;
     ClaimBytes granted;
     for (std::size_t i = 0; i < reserves.size(); ++i) {
+        if (table.claims[i].in_flight) {
+            granted.push_back(table.claims[i].held);
+            continue;
+        }
         granted.push_back(std::min(decision.target[i], reserves[i]));
         if (decision.target[i] > reserves[i] && table.settled) {
             double value = 0;

@@ -67,8 +67,8 @@ TEST(FindHoldings, BelievesFreshLeadersAndRemembersTheRest) {
     EXPECT_EQ(
         fresh,
         (std::vector<Holding>{
-            {"nvme", "n1", "uid-imagenet", gib(2), gib(3)},
-            {"nvme", "n2", "uid-imagenet", Bytes{777}, Bytes{777}}}));
+            {"nvme", "n1", "uid-imagenet", gib(2), gib(3), gib(3), "team", true},
+            {"nvme", "n2", "uid-imagenet", Bytes{777}, Bytes{777}, Bytes::zero(), "team"}}));
     const std::vector<Holding> stale = find_holdings(cluster, moment(1000));
     EXPECT_EQ(stale.at(0).resident, Bytes{999});
 }
@@ -91,6 +91,49 @@ TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
     const AllocationPlan plan = plan_allocation(view);
     EXPECT_EQ(plan.jobs.at(0).granted, gib(6));
     EXPECT_EQ(plan.granted_in_pool.at("nvme"), gib(6));
+}
+
+TEST(FindHoldings, CountsWhatASidecarMayStillBelieveToBeGranted) {
+    ClusterView cluster = make_cluster();
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    cluster.reports[0].datasets[0].resident_bytes = gib(1);
+    cluster.reports[0].datasets[0].granted_bytes = gib(5);
+    cluster.last_grants = {{"n1", "uid-imagenet", gib(3), 60, 0, ""}};
+    const Holding shrinking = find_holdings(cluster, moment(101)).at(0);
+    EXPECT_EQ(shrinking.granted, gib(3));
+    EXPECT_EQ(shrinking.outstanding, gib(5));
+    EXPECT_TRUE(shrinking.in_flight);
+    // A new leader knows no grants of its own, and takes over what the sidecars have.
+    cluster.last_grants.clear();
+    EXPECT_EQ(find_holdings(cluster, moment(101)).at(0).granted, gib(5));
+}
+
+TEST(ViewAllocation, TakesTheProfileOnceItHasAVerdict) {
+    ClusterView cluster = make_cluster();
+    const ObjectKey job{"team", "resnet"};
+    EXPECT_FALSE(view_allocation(cluster, moment(1)).demands.at(0).rates);
+    JobProfile& profile = cluster.profiles[job];
+    profile.ingest_rate = 300;
+    profile.origin_rate = 100;
+    profile.confidence = 0.5;
+    EXPECT_FALSE(view_allocation(cluster, moment(1)).demands.at(0).rates);
+    profile.verdict = ProfileVerdict::kDataBound;
+    EXPECT_EQ(
+        view_allocation(cluster, moment(1)).demands.at(0).rates, (JobRates{300, 100, 0.5, false}));
+    profile.verdict = ProfileVerdict::kComputeBound;
+    EXPECT_TRUE(view_allocation(cluster, moment(1)).demands.at(0).rates->compute_bound);
+}
+
+TEST(QuotasInForce, LendAndBorrowOnlyWhatIsWritten) {
+    CacheQuota quota;
+    quota.meta.ns = "team";
+    quota.meta.name = "q";
+    quota.spec.pool_ref = "nvme";
+    quota.spec.nominal_quota = gib(4);
+    QuotaView view = quotas_in_force({quota}).at(0);
+    EXPECT_EQ(view.borrowing, Bytes::zero());
+    EXPECT_EQ(view.lending, Bytes::zero());
+    EXPECT_EQ(view.weight, 1);
 }
 
 TEST(ViewAllocation, ForgetsPodsThatHaveEnded) {
