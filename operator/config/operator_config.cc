@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
+#include "common/base/quantity.h"
 #include "common/config/config_reader.h"
 #include "common/config/host_port.h"
-#include "common/base/quantity.h"
 
 namespace stoker::control {
 

@@ -125,7 +125,8 @@ TEST(ParseBytes, KnowsTheUnitsOfKubernetes) {
 }
 
 TEST(ParseBytes, RefusesTheRest) {
-    for (const auto* text : {"", "-1", "Mi", "1 Gi", "1gb", "99999Ei", "1e400", "0x10", "1..2", "256m"}) {
+    for (const auto* text :
+         {"", "-1", "Mi", "1 Gi", "1gb", "99999Ei", "1e400", "0x10", "1..2", "256m"}) {
         EXPECT_FALSE(parse_bytes(text).has_value()) << text;
     }
 }

@@ -100,8 +100,7 @@ TEST_F(FetchEngineRoom, AsideItServesWhatIsHereAndFetchesNothing) {
     EXPECT_THAT(asked.drops, IsEmpty());
     ASSERT_EQ(asked.replies.size(), 1U);
     EXPECT_THAT(
-        asked.replies[0].outcomes,
-        ElementsAre(FetchOutcome::kReady, FetchOutcome::kReadAtOrigin));
+        asked.replies[0].outcomes, ElementsAre(FetchOutcome::kReady, FetchOutcome::kReadAtOrigin));
     EXPECT_THAT(plan({5, 6}).fetches, IsEmpty());
     const auto back = engine->on_aside(false, kNow);
     EXPECT_THAT(back.fetches, ElementsAre(resident(5), window(6)));
