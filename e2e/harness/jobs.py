@@ -150,6 +150,17 @@ class Namespace:
             return any(line["event"] == "hold" and line["at"] == place for line in self.lines(pod_name))
         wait_until(f"{pod_name} to wait at {place}", holds, SETTLED_SECONDS)
 
+    def pod_at_hold(self, job, place):
+        """The name of a pod of any attempt that waits at this place, waited for."""
+        def waiting():
+            for pod in self.pods(job):
+                name = pod["metadata"]["name"]
+                if pod["status"].get("phase") == "Running" and any(
+                        line["event"] == "hold" and line["at"] == place for line in self.lines(name)):
+                    return name
+            return None
+        return wait_until(f"a pod of {job} to wait at {place}", waiting, SETTLED_SECONDS)
+
     def go(self, pod_name, *places):
         """Lets it read on at these places, now or when it arrives there."""
         self.kube.exec(pod_name, self.name, "trainer", "touch", *[f"/tmp/go-{place}" for place in places])

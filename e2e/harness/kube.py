@@ -15,14 +15,19 @@ class KubeError(Exception):
 
 
 def wait_until(what, condition, seconds=60, interval=0.2):
-    """Polls `condition` until it is true and returns its value. The limit is a hang guard, not an expectation."""
+    """Polls `condition` until it is true and returns its value. The limit is a hang guard, not an expectation. A
+    question that cannot be answered at the moment (a container that has not started, an API server that restarts) is
+    asked again."""
     end = time.monotonic() + seconds
     while True:
-        value = condition()
+        try:
+            value, trouble = condition(), ""
+        except KubeError as error:
+            value, trouble = None, f"; the last answer: {error}"
         if value:
             return value
         if time.monotonic() > end:
-            raise AssertionError(f"waited {seconds} s for {what}")
+            raise AssertionError(f"waited {seconds} s for {what}{trouble}")
         time.sleep(interval)
 
 

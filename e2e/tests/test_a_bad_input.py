@@ -62,12 +62,15 @@ TRY_ON = {"backoffLimit": 100}
 def test_a_missing_bucket_is_named_in_the_origins_words_and_retried(namespace, bucket):
     name = bucket.name
     bucket.destroy()
-    namespace.apply(jobs.dataset(uri=f"s3://{name}"), jobs.training_job("lost", ["--epochs", 1], run_policy=TRY_ON))
+    namespace.apply(jobs.dataset(uri=f"s3://{name}"),
+                    jobs.training_job("lost", ["--epochs", 1, "--hold", "1:0"], run_policy=TRY_ON))
     found = dataset_condition(namespace, "NoSuchBucket")
     assert name in found["message"]
     bucket.create().put({"0/a.bin": b"a", "0/b.bin": b"b"})
+    pod = namespace.pod_at_hold("lost", "1:0")  # of whichever attempt was the first to find it
+    wait_until("the sidecar to find it, too", lambda: namespace.dataset_status().get("samples") == 2, 600)
+    namespace.go(pod, "1:0")
     namespace.wait_complete("lost")
-    wait_until("the dataset to be counted", lambda: namespace.dataset_status().get("samples") == 2, 600)
 
 
 def test_wrong_credentials_are_told_as_the_origin_tells_them(namespace):
