@@ -31,8 +31,8 @@ public:
 // The rules of the sidecar's FetchEngine without its patience for failures: an absent sample is
 // fetched when it is asked for, stays if the grant has room or the policy makes some, else passes
 // through the window, which drops it as soon as nobody needs or holds it. A sample counts as stored
-// from the moment its fetch begins. O(log n) a sample; 16 bytes a sample.
-// tests/unit/sidecar/simulate/engine_node_test.cc holds both to the same figures.
+// from the moment its fetch begins. O(log n) a sample; 16 bytes a sample. A model: nothing holds it
+// to the engine's own figures yet.
 class NodeModel final : public Node {
 public:
     struct Setting {

@@ -56,7 +56,6 @@ struct Scenario {
     double loss_correlation = 0;       // of importance between jobs, 0..1
     bool until_first_ends = false;     // the fastest job's last epoch ends the simulation
     std::uint64_t seed = 1;
-    bool engine = false;  // drive the sidecar's FetchEngine instead of the model of it
 };
 
 // What one job got in one epoch.
