@@ -249,7 +249,9 @@ TEST(ImportanceSampler, ForeseesWhatItDraws) {
         }
     }
     EXPECT_GT(sampler->report(0).substituted, 200U);
-    EXPECT_EQ(sampler->report(0).repeated, 0U);
+    // A stand-in is fresh when it is served, but may turn up as an H-request later, which nothing
+    // stands in for.
+    EXPECT_LE(sampler->report(0).repeated, 1000U / 50);
 }
 
 // The hint is worth something because the origin reads neighbours together.
