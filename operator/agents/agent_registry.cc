@@ -91,6 +91,7 @@ Status AgentRegistry::report(SessionId session, ReportBody body, Moment at) {
             return valid;
         }
         trim_texts(body);
+        complete_sketches(agent.reported ? &agent.body : nullptr, body);
         agent.last.sequence = body.sequence;
         agent.last.datasets = body.datasets;
         agent.last.trainer = body.trainer;

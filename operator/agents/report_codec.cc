@@ -49,6 +49,13 @@ DatasetReport decode(const v1::DatasetReport& in) {
     out.corrupt_samples = in.corrupt_samples();
     out.admitting = in.admitting();
     out.origin_request_time = decode_nanoseconds(in.origin_request_ns());
+    for (const v1::RankSketch& sketch : in.sketches()) {
+        out.sketches.push_back(
+            {sketch.training_job_uid(),
+             sketch.revision(),
+             {sketch.masses().begin(), sketch.masses().end()},
+             sketch.volume()});
+    }
     return out;
 }
 
@@ -74,6 +81,7 @@ TrainerReport decode(const v1::JobReport& in) {
     out.epoch_samples = in.epoch_samples();
     out.epoch_position = in.epoch_position();
     out.probe = decode(in.probe());
+    out.epochs = in.epochs();
     return out;
 }
 
@@ -118,6 +126,11 @@ v1::OperatorMessage encode(
         out->set_valid_seconds(grant.valid_seconds);
         out->set_origin_bytes_per_second(grant.origin_bytes_per_second);
         out->set_reason(grant.reason);
+        for (const JobWeight& weight : grant.weights) {
+            v1::JobWeight* weighed = out->add_weights();
+            weighed->set_training_job_uid(weight.job_uid);
+            weighed->set_weight(weight.weight);
+        }
     }
     return message;
 }

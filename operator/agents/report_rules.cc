@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <set>
 #include <string_view>
@@ -57,9 +58,10 @@ std::array<std::uint64_t, 2> times(const TrainerReport& report) {
         static_cast<std::uint64_t>(report.compute.count())};
 }
 
-std::array<std::uint64_t, 7> plain_numbers(const TrainerReport& report) {
+std::array<std::uint64_t, 8> plain_numbers(const TrainerReport& report) {
     return {
         report.epoch,
+        report.epochs,
         report.epoch_samples,
         report.epoch_position,
         report.probe.bypassed.batches,
@@ -97,6 +99,45 @@ const DatasetReport* find_dataset(const ReportBody* report, std::string_view nam
     return found == report->datasets.end() ? nullptr : &*found;
 }
 
+// No job reads a dataset so many times in one epoch.
+constexpr double kSketchVolumeMax = 1e6;
+
+bool is_possible(const RankSketch& sketch) {
+    const bool masses_possible = std::ranges::all_of(
+        sketch.masses, [](float mass) { return std::isfinite(mass) && mass >= 0; });
+    return masses_possible && sketch.masses.size() <= kRankSketchSizeMax && sketch.revision > 0 &&
+           sketch.volume >= 0 && sketch.volume <= kSketchVolumeMax;
+}
+
+Status validate_sketches(const DatasetReport& dataset) {
+    if (dataset.sketches.size() > kAgentSketchCountMax ||
+        (!dataset.leader && !dataset.sketches.empty())) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} sketches of dataset '{}'", dataset.sketches.size(), dataset.name));
+    }
+    std::set<std::string_view> jobs;
+    for (const RankSketch& sketch : dataset.sketches) {
+        STOKER_TRY_VOID(validate_name("the job of a sketch", sketch.job_uid));
+        if (!jobs.insert(sketch.job_uid).second || !is_possible(sketch)) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("impossible sketch of dataset '{}'", dataset.name));
+        }
+    }
+    return {};
+}
+
+const RankSketch* find_sketch(const DatasetReport* dataset, const RankSketch& like) {
+    if (dataset == nullptr) {
+        return nullptr;
+    }
+    const auto found = std::ranges::find_if(dataset->sketches, [&](const RankSketch& sketch) {
+        return sketch.job_uid == like.job_uid && sketch.revision == like.revision;
+    });
+    return found == dataset->sketches.end() ? nullptr : &*found;
+}
+
 Status validate_dataset(
     const AgentHello& hello, const DatasetReport* before, const DatasetReport& next) {
     const bool mounted = std::find(
@@ -119,7 +160,7 @@ Status validate_dataset(
         return fail(
             ErrorCode::kInvalidArgument, fmt::format("totals of dataset '{}' fell", next.name));
     }
-    return {};
+    return validate_sketches(next);
 }
 
 Status validate_trainer(const TrainerReport* before, const TrainerReport& next) {
@@ -191,6 +232,19 @@ Status validate_report(const AgentHello& hello, const ReportBody* before, const 
         STOKER_TRY_VOID(validate_dataset(hello, find_dataset(before, dataset.name), dataset));
     }
     return validate_trainer(before != nullptr ? &before->trainer : nullptr, next.trainer);
+}
+
+void complete_sketches(const ReportBody* before, ReportBody& next) {
+    for (DatasetReport& dataset : next.datasets) {
+        const DatasetReport* known = find_dataset(before, dataset.name);
+        std::erase_if(dataset.sketches, [known](RankSketch& sketch) {
+            const RankSketch* told = sketch.masses.empty() ? find_sketch(known, sketch) : &sketch;
+            if (told != nullptr && told != &sketch) {
+                sketch.masses = told->masses;
+            }
+            return told == nullptr;
+        });
+    }
 }
 
 void trim_texts(ReportBody& report) {

@@ -46,6 +46,7 @@ struct ReportBody {
 };
 
 inline constexpr std::size_t kAgentDatasetCountMax = 16;  // as spec.datasets in the CRD
+inline constexpr std::size_t kAgentSketchCountMax = 128;  // jobs that read one node directory
 inline constexpr std::size_t kAgentNameBytesMax = 253;    // of a Kubernetes name
 inline constexpr std::size_t kAgentErrorBytesMax = 1024;  // longer ones are cut
 inline constexpr std::int32_t kAgentRankMax = 65535;
@@ -61,6 +62,10 @@ Status validate_hello(const AgentHello& hello);
 // than `before`; it is to be ignored and means nothing bad. kInvalidArgument: a dataset that the
 // hello did not name, or numbers that cannot be.
 Status validate_report(const AgentHello& hello, const ReportBody* before, const ReportBody& next);
+
+// A sketch without masses stands for the one of the same revision in `before`, the last report of
+// the session (null: none), and takes its masses over; where there is none, it goes.
+void complete_sketches(const ReportBody* before, ReportBody& next);
 
 // Cuts error texts to kAgentErrorBytesMax, at a character's border.
 void trim_texts(ReportBody& report);

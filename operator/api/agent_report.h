@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,6 +13,18 @@
 namespace stoker::control {
 
 enum class ManifestState : std::uint8_t { kUnknown, kListing, kReady, kFailed };
+
+// How unevenly one job reads a dataset on one node. `masses`: as MissCurve::measured().
+struct RankSketch {
+    std::string job_uid;
+    std::uint64_t revision = 0;  // goes up when the masses change
+    std::vector<float> masses;   // finite, 0 or more, at most kRankSketchSizeMax
+    double volume = 0;           // bytes that it reads an epoch, as a share of the dataset
+
+    bool operator==(const RankSketch&) const = default;
+};
+
+inline constexpr std::size_t kRankSketchSizeMax = 1024;
 
 struct DatasetReport {
     std::string name;         // under spec.datasets of the TrainingJob
@@ -34,7 +47,8 @@ struct DatasetReport {
     std::uint64_t miss_samples = 0;
     std::uint64_t corrupt_samples = 0;
     bool admitting = true;
-    Duration origin_request_time{};  // of origin_requests, summed; zero: not measured
+    Duration origin_request_time{};      // of origin_requests, summed; zero: not measured
+    std::vector<RankSketch> sketches{};  // of jobs that read by importance, one each; leaders only
 
     bool operator==(const DatasetReport&) const = default;
 };
@@ -68,6 +82,7 @@ struct TrainerReport {
     std::uint64_t epoch_samples = 0;  // length of this rank's epoch plan, 0: not known
     std::uint64_t epoch_position = 0;
     ProbeReport probe{};
+    std::uint64_t epochs = 0;  // that it means to run; 0: not known
 
     bool operator==(const TrainerReport&) const = default;
 };
@@ -91,6 +106,14 @@ struct AgentReport {
     bool operator==(const AgentReport&) const = default;
 };
 
+// What the cache is worth to one job, among those that read a dataset on a node.
+struct JobWeight {
+    std::string job_uid;
+    double weight = 0;  // finite, 0 or more, in any unit
+
+    bool operator==(const JobWeight&) const = default;
+};
+
 // What the operator tells the sidecars of one node about one dataset.
 struct AgentGrant {
     std::string node;
@@ -99,6 +122,7 @@ struct AgentGrant {
     std::uint32_t valid_seconds = 0;
     std::uint64_t origin_bytes_per_second = 0;  // 0: no limit
     std::string reason;
+    std::vector<JobWeight> weights{};  // by job; none: all jobs alike
 
     bool operator==(const AgentGrant&) const = default;
 };

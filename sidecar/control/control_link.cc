@@ -210,10 +210,11 @@ void GrpcLink::read_grants(Stream& stream) {
 }
 
 void GrpcLink::send_reports(Stream& stream, const std::stop_token& stop) {
-    while (stream.Write(report_message(callbacks_.report(), ++sequence_))) {
+    ToldSketches told;
+    while (stream.Write(report_message(callbacks_.report(), ++sequence_, told))) {
         if (!pause(options_.report_interval, stop)) {
             // A stop ends the pause early: what was counted until then is told, too.
-            stream.Write(report_message(callbacks_.report(), ++sequence_));
+            stream.Write(report_message(callbacks_.report(), ++sequence_, told));
             return;
         }
     }

@@ -16,6 +16,14 @@ namespace stoker::sidecar {
 
 enum class ManifestStage : std::uint8_t { kListing, kReady, kFailed };
 
+// How unevenly a job reads a dataset here; see RankSketch in the proto.
+struct LinkSketch {
+    std::string job_uid;
+    std::uint64_t revision = 0;  // not 0; goes up when the masses change
+    std::vector<float> masses;
+    double volume = 0;  // bytes that it reads an epoch, as a share of the dataset
+};
+
 // One dataset as this sidecar sees it. Counters are totals since its start.
 struct LinkDataset {
     std::string name;
@@ -38,7 +46,8 @@ struct LinkDataset {
     std::uint64_t miss_samples = 0;
     std::uint64_t corrupt_samples = 0;
     bool admitting = true;
-    Duration origin_request_time{};  // of origin_requests, summed; zero: not measured
+    Duration origin_request_time{};      // of origin_requests, summed; zero: not measured
+    std::vector<LinkSketch> sketches{};  // a leader's, one a job
 };
 
 // Batches of one side of a measurement, and how long they took from asking to asking.
@@ -67,11 +76,18 @@ struct LinkTrainer {
     std::uint64_t epoch_samples = 0;
     std::uint64_t epoch_position = 0;
     LinkProbeResult probe{};
+    std::uint64_t epochs = 0;  // that it means to run; 0: not known
 };
 
 struct LinkReport {
     std::vector<LinkDataset> datasets;
     LinkTrainer trainer;
+};
+
+// What the cache is worth to one job, in any unit.
+struct LinkWeight {
+    std::string job_uid;
+    double weight = 0;  // finite, 0 or more
 };
 
 struct LinkGrant {
@@ -80,6 +96,7 @@ struct LinkGrant {
     Duration valid{};
     std::uint64_t origin_bytes_per_second = 0;  // 0: no limit
     std::string reason;
+    std::vector<LinkWeight> weights{};  // none: all jobs alike
 };
 
 // The operator asks: read so many batches past the cache and as many through it, once for each id.

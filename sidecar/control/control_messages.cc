@@ -1,5 +1,7 @@
 #include "sidecar/control/control_messages.h"
 
+#include <cmath>
+
 #include "proto/control/v1/control.pb.h"
 
 namespace stoker::sidecar {
@@ -18,6 +20,30 @@ wire::ManifestState stage(ManifestStage value) {
             return wire::MANIFEST_STATE_FAILED;
     }
     return wire::MANIFEST_STATE_UNSPECIFIED;
+}
+
+// Masses in one report: 4 KiB each, well within what an operator takes in one message.
+constexpr int kMassesPerReport = 16;
+
+// What does not fit comes with the next report; until then the older revision stands.
+void add_sketches(
+    wire::DatasetReport& out, const LinkDataset& in, ToldSketches& told, int& masses_left) {
+    for (const LinkSketch& sketch : in.sketches) {
+        std::uint64_t& known = told[{in.uid, sketch.job_uid}];
+        const bool is_news = known != sketch.revision && masses_left > 0;
+        known = is_news ? sketch.revision : known;
+        if (known == 0) {
+            continue;
+        }
+        wire::RankSketch& sent = *out.add_sketches();
+        sent.set_training_job_uid(sketch.job_uid);
+        sent.set_revision(known);
+        sent.set_volume(sketch.volume);
+        if (is_news) {
+            --masses_left;
+            sent.mutable_masses()->Add(sketch.masses.begin(), sketch.masses.end());
+        }
+    }
 }
 
 void fill(wire::DatasetReport& out, const LinkDataset& in) {
@@ -64,6 +90,7 @@ void fill(wire::JobReport& out, const LinkTrainer& in) {
     out.set_fallback_samples(in.fallback_samples);
     out.set_epoch_samples(in.epoch_samples);
     out.set_epoch_position(in.epoch_position);
+    out.set_epochs(in.epochs);
     if (in.probe.id != 0) {
         fill(*out.mutable_probe(), in.probe);
     }
@@ -90,12 +117,16 @@ wire::SidecarMessage hello_message(
     return message;
 }
 
-wire::SidecarMessage report_message(const LinkReport& report, std::uint64_t sequence) {
+wire::SidecarMessage report_message(
+    const LinkReport& report, std::uint64_t sequence, ToldSketches& told) {
     wire::SidecarMessage message;
     wire::Report& out = *message.mutable_report();
     out.set_sequence(sequence);
+    int masses_left = kMassesPerReport;
     for (const LinkDataset& dataset : report.datasets) {
-        fill(*out.add_datasets(), dataset);
+        wire::DatasetReport& sent = *out.add_datasets();
+        fill(sent, dataset);
+        add_sketches(sent, dataset, told, masses_left);
     }
     fill(*out.mutable_job(), report.trainer);
     return message;
@@ -108,6 +139,11 @@ LinkGrant plain_grant(const wire::Grant& grant) {
     out.valid = std::chrono::seconds{grant.valid_seconds()};
     out.origin_bytes_per_second = grant.origin_bytes_per_second();
     out.reason = grant.reason();
+    for (const wire::JobWeight& weight : grant.weights()) {
+        if (std::isfinite(weight.weight()) && weight.weight() >= 0) {
+            out.weights.push_back({weight.training_job_uid(), weight.weight()});
+        }
+    }
     return out;
 }
 

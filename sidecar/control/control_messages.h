@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sidecar/config/sidecar_config.h"
@@ -17,9 +20,14 @@ namespace stoker::sidecar {
 stoker::control::v1::SidecarMessage hello_message(
     const JobConfig& job, const std::vector<DatasetConfig>& datasets);
 
-stoker::control::v1::SidecarMessage report_message(
-    const LinkReport& report, std::uint64_t sequence);
+// Which sketches a stream has heard: the revision by dataset uid and job. Empty for a new stream.
+using ToldSketches = std::map<std::pair<std::string, std::string>, std::uint64_t>;
 
+// Masses that are in `told` already are left out; the others are noted there.
+stoker::control::v1::SidecarMessage report_message(
+    const LinkReport& report, std::uint64_t sequence, ToldSketches& told);
+
+// Weights that are not numbers of 0 or more are left out.
 LinkGrant plain_grant(const stoker::control::v1::Grant& grant);
 
 }  // namespace stoker::sidecar

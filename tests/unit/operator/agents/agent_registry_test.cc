@@ -133,6 +133,36 @@ TEST_F(AgentRegistryTest, RefusesTotalsThatFallWithinASession) {
     EXPECT_EQ(registry.counts().reports_refused, 1U);
 }
 
+TEST_F(AgentRegistryTest, KeepsASketchThatIsNotRepeated) {
+    const SessionId session =
+        *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
+    const auto report_sketch = [&](std::uint64_t sequence, RankSketch sketch) {
+        ReportBody report = report_of(sequence, 7);
+        report.datasets[0].leader = true;
+        report.datasets[0].sketches = {std::move(sketch)};
+        return registry.report(session, std::move(report), at(seconds{5}));
+    };
+    ASSERT_TRUE(report_sketch(1, {"j1", 1, {0.5F, 0.5F}, 1}));
+    ASSERT_TRUE(report_sketch(2, {"j1", 1, {}, 1}));
+    ASSERT_TRUE(report_sketch(3, {"j1", 1, {}, 1}));
+    EXPECT_THAT(
+        registry.all()[0].datasets[0].sketches, ElementsAre(RankSketch{"j1", 1, {0.5F, 0.5F}, 1}));
+    ASSERT_TRUE(report_sketch(4, {"j1", 2, {0.9F, 0.1F}, 1}));
+    EXPECT_THAT(
+        registry.all()[0].datasets[0].sketches, ElementsAre(RankSketch{"j1", 2, {0.9F, 0.1F}, 1}));
+}
+
+TEST_F(AgentRegistryTest, SendsOtherWeightsAtOnce) {
+    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
+    AgentGrant grant = grant_of("node-1", "d1", mib(5));
+    grant.weights = {{"j1", 0.5}, {"j2", 0.5}};
+    registry.publish({grant}, at(seconds{1}).steady);
+    grant.weights = {{"j1", 0.9}, {"j2", 0.1}};
+    registry.publish({grant}, at(seconds{2}).steady);
+    ASSERT_EQ(peer.grants.size(), 2U);
+    EXPECT_EQ(peer.grants[1].weights, grant.weights);
+}
+
 TEST_F(AgentRegistryTest, ARestartedSidecarStartsItsTotalsAnew) {
     const SessionId first =
         *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));

@@ -174,6 +174,35 @@ TEST_F(ControlServiceTest, SendsGrantsWhenTheyAreMade) {
     EXPECT_EQ(answer.grants(0).reason(), "Granted");
 }
 
+TEST_F(ControlServiceTest, CarriesSketchesUpAndWeightsDown) {
+    const auto client = dial("good");
+    ASSERT_TRUE(client->hello(make_hello("ml", "a")));
+    v1::OperatorMessage answer;
+    ASSERT_TRUE(client->receive(answer));
+    v1::Report report = make_report(1, 0);
+    report.mutable_job()->set_epochs(90);
+    v1::RankSketch& sketch = *report.mutable_datasets(0)->add_sketches();
+    sketch.set_training_job_uid("j1");
+    sketch.set_revision(2);
+    sketch.add_masses(0.75F);
+    sketch.add_masses(0.25F);
+    sketch.set_volume(0.5);
+    ASSERT_TRUE(client->report(report));
+    ASSERT_TRUE(eventually([&] { return registry.counts().reports == 1; }));
+    const AgentReport told = registry.all().at(0);
+    EXPECT_EQ(told.trainer.epochs, 90U);
+    EXPECT_EQ(
+        told.datasets.at(0).sketches, (std::vector<RankSketch>{{"j1", 2, {0.75F, 0.25F}, 0.5}}));
+
+    registry.publish(
+        {{"node-1", "d1", mib(5), 60, 1000, "Granted", {{"j1", 0.75}, {"j2", 0}}}}, clock.now());
+    ASSERT_TRUE(client->receive(answer));
+    ASSERT_EQ(answer.grants(0).weights_size(), 2);
+    EXPECT_EQ(answer.grants(0).weights(0).training_job_uid(), "j1");
+    EXPECT_EQ(answer.grants(0).weights(0).weight(), 0.75);
+    EXPECT_EQ(answer.grants(0).origin_bytes_per_second(), 1000U);
+}
+
 TEST_F(ControlServiceTest, RefusesWhoIsNotWhoItClaimsToBe) {
     struct Case {
         const char* name;

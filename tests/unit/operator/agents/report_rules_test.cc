@@ -1,6 +1,8 @@
 #include "operator/agents/report_rules.h"
 
+#include <cmath>
 #include <functional>
+#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -27,6 +29,8 @@ ReportBody good_report(std::uint64_t sequence) {
     dataset.dataset_uid = "d1";
     dataset.hit_samples = 10;
     dataset.granted_bytes = Bytes::unlimited();
+    dataset.leader = true;
+    dataset.sketches = {{"j1", 4, {0.75F, 0.25F}, 1.5}};
     report.datasets = {dataset};
     report.trainer.samples = 10;
     report.trainer.wait = std::chrono::seconds{3};
@@ -115,6 +119,38 @@ TEST(ValidateReport, RefusesWhatCannotBe) {
          [](ReportBody& r) { r.trainer.probe.cached.time = Duration{-1}; }},
         {"a measurement of more bytes than there are",
          [](ReportBody& r) { r.trainer.probe.bypassed.bytes = Bytes::unlimited(); }},
+        {"more epochs than there are atoms",
+         [](ReportBody& r) { r.trainer.epochs = kAgentCountMax + 1; }},
+        {"a sketch with NaN",
+         [](ReportBody& r) { r.datasets[0].sketches[0].masses[1] = std::nanf(""); }},
+        {"a sketch with infinity",
+         [](ReportBody& r) {
+             r.datasets[0].sketches[0].masses[0] = std::numeric_limits<float>::infinity();
+         }},
+        {"a sketch with a negative mass",
+         [](ReportBody& r) { r.datasets[0].sketches[0].masses[0] = -1; }},
+        {"a sketch of too many parts",
+         [](ReportBody& r) {
+             r.datasets[0].sketches[0].masses.assign(kRankSketchSizeMax + 1, 1.0F);
+         }},
+        {"a sketch of a volume that is no number",
+         [](ReportBody& r) { r.datasets[0].sketches[0].volume = std::nan(""); }},
+        {"a sketch of an absurd volume",
+         [](ReportBody& r) { r.datasets[0].sketches[0].volume = 1e9; }},
+        {"a sketch of a negative volume",
+         [](ReportBody& r) { r.datasets[0].sketches[0].volume = -1; }},
+        {"a sketch without revision",
+         [](ReportBody& r) { r.datasets[0].sketches[0].revision = 0; }},
+        {"a sketch of nobody", [](ReportBody& r) { r.datasets[0].sketches[0].job_uid.clear(); }},
+        {"two sketches of one job",
+         [](ReportBody& r) { r.datasets[0].sketches.push_back(r.datasets[0].sketches[0]); }},
+        {"sketches of more jobs than a node directory takes",
+         [](ReportBody& r) {
+             for (std::size_t i = 0; i < kAgentSketchCountMax; ++i) {
+                 r.datasets[0].sketches.push_back({"k" + std::to_string(i), 1, {1.0F}, 1});
+             }
+         }},
+        {"a sketch by a follower", [](ReportBody& r) { r.datasets[0].leader = false; }},
         {"an endless revision", [](ReportBody& r) { r.datasets[0].revision.assign(300, '0'); }},
     };
     const ReportBody before = good_report(1);
@@ -125,6 +161,28 @@ TEST(ValidateReport, RefusesWhatCannotBe) {
         EXPECT_EQ(
             code_of(validate_report(good_hello(), &before, next)), ErrorCode::kInvalidArgument);
     }
+}
+
+TEST(CompleteSketches, TakesOverWhatWasToldWithTheSameRevision) {
+    const ReportBody before = good_report(1);
+    ReportBody next = good_report(2);
+    next.datasets[0].sketches = {{"j1", 4, {}, 1.25}};
+    complete_sketches(&before, next);
+    EXPECT_EQ(
+        next.datasets[0].sketches, (std::vector<RankSketch>{{"j1", 4, {0.75F, 0.25F}, 1.25}}));
+}
+
+TEST(CompleteSketches, ForgetsWhatWasNeverTold) {
+    const ReportBody before = good_report(1);
+    ReportBody next = good_report(2);
+    next.datasets[0].sketches = {{"j1", 5, {}, 1}, {"j2", 4, {}, 1}, {"j3", 1, {1.0F}, 1}};
+    complete_sketches(&before, next);
+    EXPECT_EQ(next.datasets[0].sketches, (std::vector<RankSketch>{{"j3", 1, {1.0F}, 1}}));
+
+    ReportBody first = good_report(1);
+    first.datasets[0].sketches = {{"j1", 4, {}, 1}};
+    complete_sketches(nullptr, first);
+    EXPECT_TRUE(first.datasets[0].sketches.empty());
 }
 
 TEST(TrimTexts, CutsAtTheBorderOfACharacter) {

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -128,6 +130,9 @@ protected:
             dataset.uid = "uid-1";
             dataset.leader = true;
             dataset.resident_bytes = Bytes{77};
+            for (std::size_t job = 0; job < sketches_; ++job) {
+                dataset.sketches.push_back({"job-" + std::to_string(job), 3, {0.75F, 0.25F}, 1.5});
+            }
             report.trainer.wait = 5ns;
             report.trainer.samples = samples_;
             if (probe_asked_ != 0) {
@@ -155,6 +160,7 @@ protected:
     int port_ = 0;
     std::vector<LinkGrant> granted_;
     std::atomic<std::uint64_t> samples_{0};
+    std::atomic<std::size_t> sketches_{0};
     std::atomic<std::uint64_t> probe_asked_{0};
     std::unique_ptr<ControlLink> link_;
 };
@@ -185,6 +191,62 @@ TEST_F(ControlLinkTest, HandsGrantsOn) {
     EXPECT_EQ(granted_[0].resident_bytes, Bytes{4096});
     EXPECT_EQ(granted_[0].valid, 60s);
     EXPECT_EQ(granted_[0].reason, "Granted");
+}
+
+TEST_F(ControlLinkTest, HandsOnWeightsThatAreNumbers) {
+    wire::Grant& grant = *operator_.grants_.mutable_grants(0);
+    for (const double weight : {0.25, std::nan(""), -1.0, HUGE_VAL}) {
+        wire::JobWeight& sent = *grant.add_weights();
+        sent.set_training_job_uid("job-uid");
+        sent.set_weight(weight);
+    }
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return !granted_.empty(); }));
+    const std::scoped_lock lock{operator_.mutex_};
+    ASSERT_EQ(granted_[0].weights.size(), 1U);
+    EXPECT_EQ(granted_[0].weights[0].job_uid, "job-uid");
+    EXPECT_EQ(granted_[0].weights[0].weight, 0.25);
+}
+
+TEST_F(ControlLinkTest, TellsTheMassesOfASketchOnceAStream) {
+    sketches_ = 1;
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 4; }));
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+    std::size_t before = 0;
+    {
+        const std::scoped_lock lock{operator_.mutex_};
+        before = operator_.heard_.size();
+    }
+    serve("127.0.0.1:" + std::to_string(port_));
+    ASSERT_TRUE(operator_.wait_for([&] { return operator_.heard_.size() >= before + 3; }));
+    const std::scoped_lock lock{operator_.mutex_};
+    bool is_first = false;
+    for (const auto& message : operator_.heard_) {
+        if (message.has_hello()) {
+            is_first = true;
+            continue;
+        }
+        const wire::RankSketch& sketch = message.report().datasets(0).sketches(0);
+        EXPECT_EQ(sketch.training_job_uid(), "job-0");
+        EXPECT_EQ(sketch.revision(), 3U);
+        EXPECT_EQ(sketch.volume(), 1.5);
+        EXPECT_EQ(sketch.masses_size(), std::exchange(is_first, false) ? 2 : 0);
+    }
+}
+
+TEST_F(ControlLinkTest, TellsManySketchesInSeveralReports) {
+    sketches_ = 40;
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 4; }));
+    const std::scoped_lock lock{operator_.mutex_};
+    const int expected[] = {16, 32, 40};
+    for (std::size_t i = 1; i < 4; ++i) {
+        const auto& told = operator_.heard_[i].report().datasets(0).sketches();
+        EXPECT_EQ(told.size(), expected[i - 1]);
+        EXPECT_EQ(told[told.size() - 1].masses_size(), 2);
+    }
 }
 
 TEST_F(ControlLinkTest, HandsAProbeOnAndItsResultBack) {
