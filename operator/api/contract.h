@@ -24,24 +24,25 @@ struct ContractNumber {
     std::string_view name;
     double min = 0;
     double max = 0;
-    bool whole = false;
+    double step = 0;            // it is a multiple of this; 0: any number
     std::string_view family{};  // the only family of kImportance that knows it; empty: all
 };
 
 inline constexpr std::array kContractNumbers = {
-    ContractNumber{Contract::kWindowed, "chunkGroup", 1, 65536, true},
-    ContractNumber{Contract::kImportance, "beta", 0, 16, false, "ICache"},
-    ContractNumber{Contract::kImportance, "warmupEpochs", 0, 10000, true, "ICache"},
-    ContractNumber{Contract::kImportance, "reuseFactor", 1, 10000, true, "ICache"},
-    ContractNumber{Contract::kImportance, "hShare", 0, 1, false, "ICache"},
-    ContractNumber{Contract::kImportance, "lShare", 0, 1, false, "ICache"},
-    ContractNumber{Contract::kImportance, "lossHistory", 2, 1048576, true, "ICache"},
-    ContractNumber{Contract::kImportance, "outRate", 0, 1, false, "Iowa"},
-    ContractNumber{Contract::kImportance, "minFraction", 0, 1, false, "Iowa"},
-    ContractNumber{Contract::kImportance, "recallAfter", 1, 10000, true, "Iowa"},
-    ContractNumber{Contract::kImportance, "recallFraction", 0, 1, false, "Iowa"},
-    ContractNumber{Contract::kReplicate, "replication", 1, 64, false},
-    ContractNumber{Contract::kReplicate, "bias", 1, 1000, false},
+    ContractNumber{Contract::kWindowed, "chunkGroup", 1, 65536, 1},
+    ContractNumber{Contract::kWindowed, "drift", 0, 1, 0},
+    ContractNumber{Contract::kImportance, "beta", 0, 16, 0, "ICache"},
+    ContractNumber{Contract::kImportance, "warmupEpochs", 0, 10000, 1, "ICache"},
+    ContractNumber{Contract::kImportance, "reuseFactor", 1, 10000, 1, "ICache"},
+    ContractNumber{Contract::kImportance, "hShare", 0, 1, 0, "ICache"},
+    ContractNumber{Contract::kImportance, "lShare", 0, 1, 0, "ICache"},
+    ContractNumber{Contract::kImportance, "lossHistory", 2, 1048576, 1, "ICache"},
+    ContractNumber{Contract::kImportance, "outRate", 0, 1, 0, "Iowa"},
+    ContractNumber{Contract::kImportance, "minFraction", 0, 1, 0, "Iowa"},
+    ContractNumber{Contract::kImportance, "recallAfter", 1, 10000, 1, "Iowa"},
+    ContractNumber{Contract::kImportance, "recallFraction", 0, 1, 0, "Iowa"},
+    ContractNumber{Contract::kReplicate, "replication", 1, 64, 0.5},
+    ContractNumber{Contract::kReplicate, "bias", 2, 1000, 0},
 };
 
 // A parameter that is one of some words.

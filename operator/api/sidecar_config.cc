@@ -36,11 +36,19 @@ JsonWriter write_sampling(const ContractParameters& parameters) {
     return writer;
 }
 
-// The sidecar's word for it; empty: its default, which is to keep what was admitted, or what the
-// contract's own policy keeps.
+// The sidecar's word for it; empty: its default, which is what the contract's own policy keeps.
 std::string eviction_text(EvictionPolicy policy) {
-    const bool chosen = policy == EvictionPolicy::kLru || policy == EvictionPolicy::kLfu;
-    return chosen ? lower(choice_text(policy)) : "";
+    switch (policy) {
+        case EvictionPolicy::kUniform:
+        case EvictionPolicy::kNone:
+            return "never";
+        case EvictionPolicy::kLru:
+        case EvictionPolicy::kLfu:
+            return lower(choice_text(policy));
+        case EvictionPolicy::kAuto:
+            break;
+    }
+    return "";
 }
 
 JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& config) {
@@ -54,10 +62,8 @@ JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& conf
         .number("window", static_cast<std::int64_t>(config.window_bytes.count()))
         .text("reservedFree", fmt::format("0.{:02}", config.reserved_free_percent))
         .text("eviction", eviction_text(dataset.eviction));
-    if (dataset.contract != Contract::kExact) {
-        writer.text("contract", lower(choice_text(dataset.contract)))
-            .object("sampling", write_sampling(dataset.parameters));
-    }
+    writer.text("contract", lower(choice_text(dataset.contract)))
+        .object("sampling", write_sampling(dataset.parameters));
     return writer;
 }
 

@@ -196,6 +196,7 @@ std::vector<EnvVar> trainer_env(const JobInput& input) {
     if (has_cache(input)) {
         result.push_back({"STOKER_SOCKET", std::string{kSocketPath}, {}});
     }
+    result.push_back({"STOKER_JOB", input.job.meta.uid, {}});
     result.push_back({"STOKER_DATASETS", literal(to_json(dataset_configs(input))), {}});
     result.push_back({"STOKER_ATTEMPT", std::to_string(input.attempt), {}});
     const std::vector<EnvVar>& users = input.job.spec.trainer.env;

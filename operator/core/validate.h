@@ -16,9 +16,6 @@ namespace stoker::control {
 
 // What runs today of what the CRDs name; a spec that asks for more is refused. To lift a refusal:
 // here, and the CEL rule beside the comment that names the constant.
-inline constexpr std::array kWorkingContracts = {Contract::kExact};
-inline constexpr std::array kWorkingPolicies = {
-    EvictionPolicy::kAuto, EvictionPolicy::kUniform, EvictionPolicy::kNone};
 inline constexpr bool kMeasuredProfilingWorks = false;
 
 // One wrong field: "spec.cache.minBytes", "minBytes must not be more than maxBytes".

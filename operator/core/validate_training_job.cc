@@ -191,14 +191,16 @@ void check_numbers(
         }
         const double value = found->second;
         complaints.unless(
-            value >= rule.min && value <= rule.max && (!rule.whole || std::floor(value) == value),
+            value >= rule.min && value <= rule.max &&
+                (rule.step == 0 || std::fmod(value, rule.step) == 0),
             fmt::format("{}.{}", member, rule.name),
             fmt::format(
-                "{} must be a {}number from {} to {}",
+                "{} must be a {}number from {} to {}{}",
                 rule.name,
-                rule.whole ? "whole " : "",
+                rule.step == 1 ? "whole " : "",
                 rule.min,
-                rule.max));
+                rule.max,
+                rule.step == 0.5 ? ", in halves" : ""));
     }
 }
 
@@ -226,6 +228,12 @@ void check_family(
             fmt::format("{}.{}", member, rule.name),
             fmt::format("'{}' is not a choice", is_set ? word->second : ""));
     }
+    const auto redundancy = parameters.words.find("redundancy");
+    complaints.unless(
+        redundancy == parameters.words.end() || redundancy->second == "None",
+        fmt::format("{}.redundancy", member),
+        "redundancy Remove and Repeat do not work yet; today near-duplicates are read as any other "
+        "sample (None)");
 }
 
 void check_parameters(const JobDataset& dataset, const std::string& path, Complaints& complaints) {
@@ -258,11 +266,6 @@ void check_job_dataset(const JobDataset& dataset, Complaints& complaints) {
         path + ".mountPath",
         "mountPath needs access Files, which does not work yet; leave it out and open the dataset "
         "by its name");
-    complaints.unless(
-        works(kWorkingContracts, dataset.contract),
-        path + ".contract",
-        "contract Windowed, Importance and Replicate do not work yet; today every job gets its own "
-        "sampler's stream (contract Exact)");
     check_parameters(dataset, path, complaints);
     complaints.unless(
         dataset.sampling != Sampling::kWeighted,
@@ -315,11 +318,6 @@ void check_cache(const CacheSpec& cache, Complaints& complaints) {
         cache.medium == Medium::kNvme,
         "spec.cache.medium",
         "medium Memory does not work yet; today NVMe does");
-    complaints.unless(
-        works(kWorkingPolicies, cache.eviction_policy),
-        "spec.cache.evictionPolicy",
-        "evictionPolicy LRU and LFU do not work yet; today Auto, Uniform and None do, and keep "
-        "what was admitted first");
     complaints.unless(
         cache.warmup == Warmup::kLazy,
         "spec.cache.warmup",

@@ -31,14 +31,16 @@ void read_source(ConfigReader& in, SourceConfig& out) {
 }
 
 void read_eviction(ConfigReader& in, EvictionKind& out) {
-    std::string word = "never";
+    std::string word = "auto";
     in.read("eviction", word);
-    if (word == "lru") {
+    if (word == "never") {
+        out = EvictionKind::kNever;
+    } else if (word == "lru") {
         out = EvictionKind::kLru;
     } else if (word == "lfu") {
         out = EvictionKind::kLfu;
-    } else if (word != "never") {
-        in.mistake("eviction", fmt::format("\"{}\" is none of never, lru, lfu", word));
+    } else if (word != "auto") {
+        in.mistake("eviction", fmt::format("\"{}\" is none of auto, never, lru, lfu", word));
     }
 }
 
@@ -63,6 +65,7 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     in.read("reservedFree", out.reserved_free);
     read_eviction(in, out.eviction);
     in.read("stepAsideWindow", out.step_aside_window);
+    out.contract = read_contract(in);
     if (!out.name.empty() && !names.insert(out.name).second) {
         in.mistake("name", fmt::format("\"{}\" stands twice", out.name));
     }

@@ -11,6 +11,7 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "sidecar/config/contract_terms.h"
 
 namespace stoker::sidecar {
 
@@ -26,8 +27,9 @@ struct SourceConfig {
     bool operator==(const SourceConfig&) const = default;
 };
 
-// Which residents go when a sample comes and the grant is full.
-enum class EvictionKind : std::uint8_t { kNever, kLru, kLfu };
+// Which residents go when a sample comes and the grant is full. kAuto: none, until a job's contract
+// has a policy of its own.
+enum class EvictionKind : std::uint8_t { kAuto, kNever, kLru, kLfu };
 
 struct DatasetConfig {
     std::string name;  // as clients say it in their hello
@@ -42,8 +44,9 @@ struct DatasetConfig {
     Bytes page_cache_bytes = Bytes::unlimited();
     std::uint32_t max_in_flight = 64;
     double reserved_free = 0.15;  // share of the file system that stays free
-    EvictionKind eviction = EvictionKind::kNever;
+    EvictionKind eviction = EvictionKind::kAuto;
     Duration step_aside_window = std::chrono::seconds{5};  // core/step_aside.h; zero: never
+    std::optional<ContractTerms> contract;  // what the job's trainers may ask for; none: anything
 
     bool operator==(const DatasetConfig&) const = default;
 };

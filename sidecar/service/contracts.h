@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "proto/local/protocol.h"
+#include "sidecar/config/contract_terms.h"
 #include "sidecar/core/eviction/aggregated_importance.h"
 #include "sidecar/core/eviction/importance_eviction.h"
 #include "sidecar/core/sampling/windowed_scan.h"
@@ -61,6 +62,10 @@ private:
     std::map<const Sampler*, ActiveJob> active_;  // those that measure importance
     ImportanceEviction* eviction_ = nullptr;      // the engine's
 };
+
+// A pod's clients get what its job allows: what they ask for, and the job's parameters where they
+// say nothing, is put into a kBegin frame and into `begin`. kInvalidArgument: they ask for more.
+Status limit_begin(Frame& frame, local::Begin& begin, const std::optional<ContractTerms>& allowed);
 
 // A pod's clients speak for its own job, whatever they call it: puts `job_uid` (may be empty:
 // nobody knows) before the name in a kBegin frame.

@@ -53,7 +53,7 @@ void DatasetNode::attach(Session& session) {
 // Every frame is checked here, whoever serves it: a bad one ends its own session, not the one to
 // the leader.
 void DatasetNode::on_frame(Session& session, Frame frame) {
-    const auto message = local::decode_payload(frame.header.type, frame.payload);
+    auto message = local::decode_payload(frame.header.type, frame.payload);
     if (!message) {
         session.send_error(message.error(), frame.header.request_id);
         session.hang_up();
@@ -65,7 +65,11 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
         return;
     }
     note_progress(session, *message);
-    if (const auto* begin = std::get_if<local::Begin>(&*message)) {
+    if (auto* begin = std::get_if<local::Begin>(&*message)) {
+        if (const auto limited = limit_begin(frame, *begin, config_.contract); !limited) {
+            session.send_error(limited.error(), frame.header.request_id);
+            return;
+        }
         stamp_job(frame, *begin, parts_.job_uid);
     }
     const auto relay = relays_.find(session.id());

@@ -67,7 +67,7 @@ void Leader::on_begin(
                  {"epoch", begin.epoch},
                  {"skip", begin.skip}});
             engine_->set_window_keeper(contracts_->window_keeper());
-            const bool is_ours = config_.eviction == EvictionKind::kNever;
+            const bool is_ours = config_.eviction == EvictionKind::kAuto;
             if (auto eviction = is_ours ? contracts_->new_eviction() : nullptr) {
                 engine_->set_eviction(std::move(eviction));
             }

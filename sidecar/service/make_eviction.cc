@@ -12,6 +12,7 @@ std::unique_ptr<EvictionPolicy> make_eviction(EvictionKind kind) {
             return std::make_unique<Lru>();
         case EvictionKind::kLfu:
             return std::make_unique<Lfu>();
+        case EvictionKind::kAuto:
         case EvictionKind::kNever:
             break;
     }

@@ -154,13 +154,13 @@ def test_the_operators_own_rules_say_the_same_words(crd):
 
 def test_the_parameters_of_contracts_have_the_same_bounds():
     table = (ROOT / "operator/api/contract.h").read_text()
-    rows = re.findall(r'ContractNumber\{Contract::k(\w+), "(\w+)", ([\d.]+), ([\d.]+), (true|false)', table)
+    rows = re.findall(r'ContractNumber\{Contract::k(\w+), "(\w+)", ([\d.]+), ([\d.]+), ([\d.]+)', table)
     crd = yaml.safe_load((ROOT / "crds/stoker.dev_trainingjobs.yaml").read_text())
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     dataset = spec["datasets"]["items"]["properties"]
-    ours = {(contract.lower(), name): (float(low), float(high), "integer" if whole == "true" else "number")
-            for contract, name, low, high, whole in rows}
-    theirs = {(member, name): (float(field["minimum"]), float(field["maximum"]), field["type"])
+    ours = {(contract.lower(), name): (float(low), float(high), float(step)) for contract, name, low, high, step in rows}
+    theirs = {(member, name): (float(field["minimum"]), float(field["maximum"]),
+                               1.0 if field["type"] == "integer" else field.get("multipleOf", 0))
               for member in ("windowed", "importance", "replicate")
               for name, field in dataset[member]["properties"].items() if field["type"] != "string"}
     assert ours and ours == theirs

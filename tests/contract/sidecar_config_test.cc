@@ -72,12 +72,43 @@ TEST(SidecarConfigContract, IsReadAsItWasMeant) {
     EXPECT_EQ(config->datasets[1].source.region, "us-east-1");
 }
 
-// Settings that this sidecar does not know yet are written only where they are asked for: it
-// refuses unknown keys, and the operator refuses the specs.
-TEST(SidecarConfigContract, SaysNothingOfDefaults) {
-    const std::string text = control::to_json(written());
-    EXPECT_EQ(text.find("contract"), std::string::npos) << text;
-    EXPECT_EQ(text.find("eviction"), std::string::npos) << text;
+TEST(SidecarConfigContract, AJobThatSaysNothingLetsItsTrainersChangeNothing) {
+    const Result<sidecar::SidecarConfig> config = read(written());
+    ASSERT_TRUE(config) << config.error().message;
+    EXPECT_EQ(config->datasets[0].contract, (sidecar::ContractTerms{"exact", {}}));
+    EXPECT_EQ(config->datasets[0].eviction, sidecar::EvictionKind::kAuto);
+}
+
+TEST(SidecarConfigContract, EveryParameterArrivesAndKeepsItsBounds) {
+    const auto arrives = [](control::Contract contract, const char* name, double value) {
+        control::SidecarConfig config = written();
+        config.datasets[0].contract = contract;
+        config.datasets[0].parameters.numbers = {{name, value}};
+        const Result<sidecar::SidecarConfig> got = read(config);
+        return got && got->datasets[0].contract->parameters.at(name) == value;
+    };
+    for (const control::ContractNumber& number : control::kContractNumbers) {
+        const std::string name{number.name};
+        EXPECT_TRUE(arrives(number.contract, name.c_str(), number.min)) << name;
+        EXPECT_TRUE(arrives(number.contract, name.c_str(), number.max)) << name;
+        EXPECT_FALSE(arrives(number.contract, name.c_str(), number.max + 1)) << name;
+        EXPECT_FALSE(arrives(number.contract, name.c_str(), number.min - 1)) << name;
+        EXPECT_EQ(arrives(number.contract, name.c_str(), number.max - 0.25), number.step == 0)
+            << name;
+    }
+}
+
+TEST(SidecarConfigContract, WordsArriveAsTheirPlaces) {
+    control::SidecarConfig config = written();
+    config.datasets[0].contract = control::Contract::kImportance;
+    config.datasets[0].parameters.words = {{"family", "Iowa"}, {"redundancy", "None"}};
+    config.datasets[1].eviction = control::EvictionPolicy::kLru;
+    const Result<sidecar::SidecarConfig> got = read(config);
+    ASSERT_TRUE(got) << got.error().message;
+    EXPECT_EQ(
+        got->datasets[0].contract,
+        (sidecar::ContractTerms{"importance", {{"family", 1}, {"redundancy", 0}}}));
+    EXPECT_EQ(got->datasets[1].eviction, sidecar::EvictionKind::kLru);
 }
 
 // A sidecar with an endpoint keeps nothing new before the operator's first word, whatever the

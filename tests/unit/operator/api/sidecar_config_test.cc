@@ -36,18 +36,22 @@ TEST(SidecarConfig, TellsTheContractAndItsParametersToBothSides) {
 }
 
 // Without a word the program could choose for itself what the job did not allow.
-TEST(SidecarConfig, TellsTheTrainerThatItsStreamIsItsOwn) {
-    const std::string text = to_json(std::vector<DatasetConfig>{make_dataset(Contract::kExact)});
-    EXPECT_THAT(text, HasSubstr(R"("contract":"exact")"));
-    EXPECT_THAT(text, Not(HasSubstr("sampling")));
+TEST(SidecarConfig, TellsBothSidesThatTheStreamIsTheTrainersOwn) {
+    const DatasetConfig dataset = make_dataset(Contract::kExact);
+    for (const std::string& text :
+         {sidecar_text(dataset), to_json(std::vector<DatasetConfig>{dataset})}) {
+        EXPECT_THAT(text, HasSubstr(R"("contract":"exact")"));
+        EXPECT_THAT(text, Not(HasSubstr("sampling")));
+    }
 }
 
+// Auto is the sidecar's own default: the contract chooses.
 TEST(SidecarConfig, NamesAnEvictionPolicyOnlyWhereOneWasChosen) {
     DatasetConfig dataset = make_dataset(Contract::kExact);
-    for (const EvictionPolicy policy :
-         {EvictionPolicy::kAuto, EvictionPolicy::kUniform, EvictionPolicy::kNone}) {
+    EXPECT_THAT(sidecar_text(dataset), Not(HasSubstr("eviction")));
+    for (const EvictionPolicy policy : {EvictionPolicy::kUniform, EvictionPolicy::kNone}) {
         dataset.eviction = policy;
-        EXPECT_THAT(sidecar_text(dataset), Not(HasSubstr("eviction")));
+        EXPECT_THAT(sidecar_text(dataset), HasSubstr(R"("eviction":"never")"));
     }
     dataset.eviction = EvictionPolicy::kLru;
     EXPECT_THAT(sidecar_text(dataset), HasSubstr(R"("eviction":"lru")"));

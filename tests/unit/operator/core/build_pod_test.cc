@@ -141,7 +141,7 @@ TEST(BuildPod, TellsSidecarAndTrainerOfTheDatasets) {
     EXPECT_EQ(
         env(sidecar, "STOKER_SIDECAR_CONFIG"),
         R"({"control":{"endpoint":"stoker.system.svc:9443","tokenFile":"/stoker/token/token"},)"
-        R"("datasets":[{"directory":"/stoker/node/train","name":"train",)"
+        R"("datasets":[{"contract":"exact","directory":"/stoker/node/train","name":"train",)"
         R"("origin":{"endpoint":"http://h:9","pathStyle":true,"region":"r1","uri":"s3://b/p"},)"
         R"("reservedFree":"0.15","uid":"uid-imagenet","window":268435456}],)"
         R"("http":{"listen":"[::]:9455"},)"
@@ -156,6 +156,7 @@ TEST(BuildPod, TellsSidecarAndTrainerOfTheDatasets) {
         R"({"train":{"contract":"exact","directory":"/stoker/node/train","endpoint":"http://h:9",)"
         R"("pathStyle":true,"region":"r1","uri":"s3://b/p"}})");
     EXPECT_EQ(env(pod.trainer, "STOKER_ATTEMPT"), "1");
+    EXPECT_EQ(env(pod.trainer, "STOKER_JOB"), "uid-resnet");
 }
 
 TEST(BuildPod, MountsADirectoryOriginReadOnlyForBoth) {

@@ -62,7 +62,7 @@ TEST(SidecarConfig, EveryMistakeIsToldAtOnce) {
         config.error().message,
         "datasets[0].origin.uri: \"ftp://x\" must begin with s3:// or file:/// (an absolute path)\n"
         "datasets[0].grant: \"-1\" is not a number of bytes, such as 256Mi\n"
-        "datasets[0].eviction: \"mru\" is none of never, lru, lfu\n"
+        "datasets[0].eviction: \"mru\" is none of auto, never, lru, lfu\n"
         "datasets[0].directory: must be an absolute path\n"
         "datasets[0].reservedFree: must be at least 0 and less than 1\n"
         "datasets[1].origin: is required\n"
@@ -74,7 +74,7 @@ TEST(SidecarConfig, EveryMistakeIsToldAtOnce) {
 
 TEST(SidecarConfig, NothingIsEvictedUnlessSettingsSaySo) {
     EXPECT_EQ(
-        parse_sidecar_config(kLaptop, no_env()).value().datasets[0].eviction, EvictionKind::kNever);
+        parse_sidecar_config(kLaptop, no_env()).value().datasets[0].eviction, EvictionKind::kAuto);
     const auto config = parse_sidecar_config(std::string{kLaptop} + "  eviction: lru\n", no_env());
     EXPECT_EQ(config.value().datasets[0].eviction, EvictionKind::kLru);
 }
