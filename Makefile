@@ -65,7 +65,8 @@ images: build ## build the container images (buildah)
 bench: build ## measure; writes build/bench/results.json and prints the bars
 	$(PYTHON) bench/run.py --build $(BUILD)
 
-accuracy: build ## train small models under every contract: accuracy, origin bytes (about 15 minutes)
+accuracy: build ## train small models under every contract: accuracy, origin bytes (20 minutes; goes on where it stopped)
+	tools/deps.sh test accuracy
 	$(PYTHON) bench/accuracy/run.py --build $(BUILD) --page docs/reference/accuracy.md
 
 wheel: ## build the Python client as a wheel into build/wheels

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that Stoker needs, by group. Quick and silent when all of them are there.
 #
-# usage: tools/deps.sh [--check] GROUP...      GROUP: build, test, cluster, all
+# usage: tools/deps.sh [--check] GROUP...      GROUP: build, test, accuracy, cluster, all
 #   --check   install nothing; print what is missing and exit 1 if anything is
 set -euo pipefail
 
@@ -11,6 +11,7 @@ build=(g++ cmake ninja-build ccache pkg-config make git
   liburing-dev libbenchmark-dev libgtest-dev libgmock-dev pybind11-dev python3-dev)
 test=(clang-format-14 clang-tidy-14 shellcheck yamllint redis-server libhiredis-dev
   python3-numpy python3-pil python3-pytest python3-torch python3-hypothesis python3-yaml python3-venv python3-pip)
+accuracy=(python3-matplotlib)
 cluster=(etcd-server containerd runc containernetworking-plugins buildah debootstrap
   iptables iproute2 procps util-linux mount e2fsprogs openssl curl bc gcc libc6-dev
   python3-venv python3-pip ca-certificates)
@@ -28,9 +29,10 @@ group() {
   case $1 in
     build) printf '%s\n' "${build[@]}" ;;
     test) printf '%s\n' "${test[@]}" ;;
+    accuracy) printf '%s\n' "${accuracy[@]}" ;;
     cluster) printf '%s\n' "${cluster[@]}" ;;
-    all) printf '%s\n' "${build[@]}" "${test[@]}" "${cluster[@]}" ;;
-    *) say "unknown group '$1' (build, test, cluster, all)"; exit 2 ;;
+    all) printf '%s\n' "${build[@]}" "${test[@]}" "${accuracy[@]}" "${cluster[@]}" ;;
+    *) say "unknown group '$1' (build, test, accuracy, cluster, all)"; exit 2 ;;
   esac
 }
 

@@ -1,8 +1,9 @@
 """The two data sets of `make accuracy`, as folders <class>/<number>.bin of raw pixels: 28 x 28 float32 from
 0 to 1, row by row.
 
-mnist5k: 4,000 of MNIST's images to train on, 1,000 to test with. duplicates: 2,000 of these, each with one to three
-near copies (shifted by a pixel, with noise), 4,000 in all; the same test images.
+mnist5k: 4,000 of the 5,000 images to train on, the other 1,000 to test with. duplicates: 2,000 of these 4,000, filled
+up to 4,000 again with near copies of them (shifted by at most a pixel, with noise); the same test images. The 5,000 are
+cut into five folds; seed s is tested with fold s mod 5, so five seeds are tested with every image once.
 """
 
 import pathlib
@@ -14,7 +15,8 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e" / "origin"))
 import mnist  # noqa: E402  (found through the path above)
 
-SIDE = mnist.SIDE
+SETS = ("mnist5k", "duplicates")
+FOLDS = 5
 TRAIN, TEST = 4000, 1000
 
 
@@ -32,7 +34,7 @@ def images(cache):
 
 def near_copy(pixels, prng):
     """The image shifted by at most a pixel each way, with a little noise."""
-    image = pixels.reshape(SIDE, SIDE)
+    image = pixels.reshape(mnist.SIDE, mnist.SIDE)
     image = np.roll(image, (int(prng.integers(-1, 2)), int(prng.integers(-1, 2))), axis=(0, 1))
     noisy = image.astype(np.int16) + prng.integers(-8, 9, image.shape)
     return np.clip(noisy, 0, 255).astype(np.uint8).reshape(-1)
@@ -58,11 +60,12 @@ def write_folder(root, pixels, labels):
     (root / "done").touch()
 
 
-def prepare(folder):
-    """Makes both under `folder`: {name: root of the origin}, and (test pixels, test labels)."""
+def prepare(folder, name, seed):
+    """Makes an origin under `folder`: (its root, (test pixels, test labels))."""
     pixels, labels = images(folder / "mnist5k.npz")
-    train, test = slice(0, TRAIN), slice(TRAIN, TRAIN + TEST)
-    sets = {"mnist5k": (pixels[train], labels[train]), "duplicates": with_duplicates(pixels[train], labels[train])}
-    for name, data in sets.items():
-        write_folder(folder / name, *data)
-    return {name: folder / name / "data" for name in sets}, (pixels[test], labels[test])
+    fold = seed % FOLDS
+    is_test = np.arange(len(pixels)) // TEST == fold
+    train = pixels[~is_test], labels[~is_test]
+    root = folder / f"{name}-{fold}"
+    write_folder(root, *(with_duplicates(*train) if name == "duplicates" else train))
+    return root / "data", (pixels[is_test], labels[is_test])

@@ -1,107 +1,169 @@
-"""The table, the plots and the verdict of `make accuracy`."""
+"""The table and the verdict of `make accuracy`, and where they stand in the page."""
 
+import math
+import platform
 import statistics
+import subprocess
 
-LIMITS = {"windowed": None, "importance": -1.0, "importance + substitution": -1.5}  # points; None: within the noise
-BLUE, GREY, INK = "#2f6f9f", "#c8c8c8", "#222222"
+import data
+import train
+
+EXACT, NOISE = "exact", "exact, other shuffle"
+LIMITS = {"importance (IIS)": -1.0, "importance (IIS + L)": -1.5}  # points that the mean may lose against exact
+WITHIN_NOISE = ("windowed",)
+BEGIN, END = "<!-- begin measured -->", "<!-- end measured -->"
+# 97.5 % quantile of Student's t by degrees of freedom; what is not here is taken from the last one before it.
+T_975 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 11: 2.201,
+         12: 2.179, 13: 2.160, 14: 2.145, 19: 2.093, 29: 2.045}
+
+
+def half_width(values):
+    """Half of the 95 % interval of their mean; NaN for fewer than two."""
+    if len(values) < 2:
+        return math.nan
+    quantile = T_975[max(known for known in T_975 if known < len(values))]
+    return quantile * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def entry_of(name, row, runs, exact):
+    """A line of the table. Changes are against `exact` with the same seed: same first weights, same test images."""
+    final = [run["curve"][-1] for run in runs]
+    changes = [run["curve"][-1] - exact[run["seed"]]["curve"][-1] for run in runs if run["seed"] in exact]
+    saved = [1 - run["origin_bytes"] / exact[run["seed"]]["origin_bytes"] for run in runs if run["seed"] in exact]
+    reports = [report for run in runs for report in run["reports"]]
+    epochs = len(reports) * data.TRAIN
+    return {
+        "data": name,
+        "row": row,
+        "seeds": len(runs),
+        "accuracy": statistics.mean(final),
+        "spread": statistics.stdev(final) if len(final) > 1 else math.nan,
+        "changes": changes,
+        "change": statistics.mean(changes) if changes else math.nan,
+        "interval": half_width(changes),
+        "origin": sum(run["origin_bytes"] for run in runs) / epochs / (train.RECORD - 64),
+        "saved": 100 * statistics.mean(saved) if saved else math.nan,
+        "requested": sum(report["requested"] for report in reports) / epochs,
+        "distinct": sum(report["distinct"] for report in reports) / epochs,
+        "distinct_min": min(report["distinct"] for report in reports) / data.TRAIN,
+        "substituted": sum(report["substituted"] for report in reports) / epochs,
+    }
 
 
 def summarize(runs):
-    """For each data set and row: mean accuracy, the change against `exact` by seed, and the share of origin bytes saved."""
-    exact = {(run["data"], run["seed"]): run for run in runs if run["row"] == "exact"}
+    """One entry for each data set and row, in the order of the rows."""
     table = []
-    for name, row in dict.fromkeys((run["data"], run["row"]) for run in runs):
-        mine = [run for run in runs if (run["data"], run["row"]) == (name, row)]
-        base = [exact[name, run["seed"]] for run in mine if (name, run["seed"]) in exact]
-        changes = [100 * (run["accuracy"] - other["accuracy"]) for run, other in zip(mine, base)]
-        saved = [1 - run["origin_bytes"] / other["origin_bytes"] for run, other in zip(mine, base)]
-        table.append({
-            "data": name,
-            "row": row,
-            "seeds": len(mine),
-            "accuracy": 100 * statistics.mean(run["accuracy"] for run in mine),
-            "change": statistics.mean(changes) if changes else 0.0,
-            "error": statistics.stdev(changes) / len(changes) ** 0.5 if len(changes) > 1 else 0.0,
-            "saved": 100 * statistics.mean(saved) if saved else 0.0,
-            "requested": statistics.mean(run["requested"] for run in mine),
-            "distinct": statistics.mean(run["distinct"] for run in mine),
-            "substituted": statistics.mean(run["substituted"] for run in mine),
-        })
+    for name in data.SETS:
+        mine = {row: [run for run in runs if (run["data"], run["row"]) == (name, row)] for row in train.ROWS}
+        exact = {run["seed"]: run for run in mine[EXACT]}
+        table += [entry_of(name, row, found, exact) for row, found in mine.items() if found]
+    noise = noise_of(table)
+    for entry in table:
+        entry["bar"] = bar_of(entry, noise)
     return table
 
 
-def bar_of(entry):
-    """The lowest change in points that passes, or None where nothing is promised."""
-    if entry["row"] not in LIMITS:
-        return None
-    limit = LIMITS[entry["row"]]
-    return -max(0.5, 3 * entry["error"]) if limit is None else limit
+def noise_of(table):
+    """Standard deviation of the change that another shuffle alone makes, in points; None where it was not measured."""
+    changes = [change for entry in table if entry["row"] == NOISE for change in entry["changes"]]
+    return math.sqrt(statistics.mean(change**2 for change in changes)) if len(changes) > 1 else None
+
+
+def bar_of(entry, noise):
+    """The range in which the mean change keeps the promise, or None where nothing is promised."""
+    if entry["row"] in LIMITS:
+        return LIMITS[entry["row"]], math.inf
+    if entry["row"] in WITHIN_NOISE and noise is not None:
+        width = 3 * noise / math.sqrt(entry["seeds"])
+        return -width, width
+    return None
+
+
+def is_kept(entry):
+    return entry["bar"][0] <= entry["change"] <= entry["bar"][1]
 
 
 def verdict(table):
-    """0 when every promise holds, else 1; says which does not."""
-    broken = [entry for entry in table if bar_of(entry) is not None and entry["change"] < bar_of(entry)]
+    """0 when every promise is kept, else 1; says which is not."""
+    broken = [entry for entry in table if entry["bar"] is not None and not is_kept(entry)]
     for entry in broken:
-        print(f"MISSED: {entry['data']}, {entry['row']}: {entry['change']:+.2f} points, bar {bar_of(entry):+.2f}")
+        print(f"MISSED: {entry['data']}, {entry['row']}: {entry['change']:+.2f} points, bar {bar_text(entry)}")
     return 1 if broken else 0
 
 
+def bar_text(entry):
+    if entry["bar"] is None:
+        return "stated"
+    low, high = entry["bar"]
+    return f"≥ {low:+.1f}" if high == math.inf else f"± {high:.2f}"
+
+
+def verdict_text(entry):
+    if entry["bar"] is None:
+        return ""
+    return "kept" if is_kept(entry) else "**missed**"
+
+
+def plus_minus(width):
+    return "" if math.isnan(width) else f" ± {width:.2f}"
+
+
 def cells(entry):
-    return (entry["data"], entry["row"], f"{entry['accuracy']:.2f}", f"{entry['change']:+.2f} ± {entry['error']:.2f}",
-            "stated" if bar_of(entry) is None else f"≥ {bar_of(entry):+.2f}", f"{entry['saved']:.1f}",
-            f"{entry['distinct']:.0f}", f"{entry['substituted']:.0f}")
+    is_exact = entry["row"] == EXACT
+    return (entry["row"], f"{entry['accuracy']:.2f}" + plus_minus(entry["spread"]),
+            "" if is_exact else f"{entry['change']:+.2f}" + plus_minus(entry["interval"]), bar_text(entry), verdict_text(entry),
+            f"{entry['origin']:.3f}", "" if is_exact else f"{entry['saved']:+.1f}",
+            f"{entry['requested']:.3f}", f"{entry['distinct']:.3f}", f"{entry['distinct_min']:.3f}",
+            f"{entry['substituted']:.3f}")
 
 
-HEAD = ("data", "contract", "accuracy %", "change, points", "bar", "origin bytes saved %", "distinct an epoch", "substituted")
+HEAD = ("contract", "accuracy, %", "change, points", "bar", "", "origin bytes", "saved, %", "drawn", "distinct", "least",
+        "substituted")
 
 
 def as_text(table):
-    rows = [HEAD, *map(cells, table)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
+    rows = [("data", *HEAD), *((entry["data"], *cells(entry)) for entry in table)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip() for row in rows)
 
 
-def as_markdown(table):
-    lines = ["| " + " | ".join(HEAD) + " |", "| " + " | ".join("---" for _ in HEAD) + " |"]
-    return "\n".join(lines + ["| " + " | ".join(cells(entry)) + " |" for entry in table])
+def as_markdown(entries):
+    lines = ["| " + " | ".join(HEAD) + " |", "| " + " | ".join(["---"] + ["---:"] * (len(HEAD) - 1)) + " |"]
+    return "\n".join(lines + ["| " + " | ".join(cells(entry)) + " |" for entry in entries])
 
 
-def plot(entries, key, error, title, unit):
-    """Horizontal bars, zero marked, as SVG."""
-    left, width, height = 230, 420, 26
-    low = min([0.0] + [entry[key] - (entry[error] if error else 0) for entry in entries])
-    high = max([0.0] + [entry[key] + (entry[error] if error else 0) for entry in entries])
-    scale = width / ((high - low) or 1)
-    zero = left - low * scale
-    total = 60 + height * len(entries)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 90}" height="{total}" '
-           f'font-family="sans-serif" font-size="13" fill="{INK}">',
-           '<rect width="100%" height="100%" fill="white"/>', f'<text x="10" y="22" font-weight="bold">{title}</text>']
-    for number, entry in enumerate(entries):
-        y, value = 40 + height * number, entry[key]
-        x = min(zero, zero + value * scale)
-        out.append(f'<text x="{left - 10}" y="{y + 15}" text-anchor="end">{entry["row"]}</text>')
-        out.append(f'<rect x="{x:.1f}" y="{y + 3}" width="{abs(value) * scale:.1f}" height="{height - 10}" fill="{BLUE}"/>')
-        if error and entry[error]:
-            a, b = zero + (value - entry[error]) * scale, zero + (value + entry[error]) * scale
-            out.append(f'<path d="M{a:.1f} {y + 11}H{b:.1f}" stroke="{INK}" stroke-width="2"/>')
-        out.append(f'<text x="{left + width + 8}" y="{y + 15}">{value:+.2f}{unit}</text>')
-    out.append(f'<path d="M{zero:.1f} 34V{total - 14}" stroke="{GREY}"/></svg>')
-    return "\n".join(out) + "\n"
+def machine():
+    """What it ran on: processor, cores, versions."""
+    import numpy
+    import torch
+
+    with open("/proc/cpuinfo") as file:
+        models = [line.split(":")[1].strip() for line in file if line.startswith("model name")]
+    described = subprocess.run(["git", "describe", "--always", "--dirty", "--abbrev=10"], capture_output=True, text=True)
+    return (f"{len(models)} cores of {models[0] if models else platform.machine()}, {platform.system()} "
+            f"{platform.release()}, Python {platform.python_version()}, torch {torch.__version__}, numpy "
+            f"{numpy.__version__}, one thread; revision {described.stdout.strip() or 'unknown'}.")
 
 
-def write(path, table, arguments):
-    """Replaces what stands between the marks of the page, and writes a plot for each data set and measure beside it."""
-    figures = []
-    for name in dict.fromkeys(entry["data"] for entry in table):
+def write(path, table, runs, refused):
+    """Replaces what stands between the marks of the page, and draws its plots beside it."""
+    import plots
+
+    noise = noise_of(table)
+    parts = []
+    if noise is not None:
+        parts.append(f"Noise of a shuffle: {noise:.2f} points for one seed (standard deviation of the change that another "
+                     f"shuffle under `exact` makes, {sum(entry['row'] == NOISE and entry['seeds'] for entry in table)} "
+                     "pairs).")
+    for name in data.SETS:
         entries = [entry for entry in table if entry["data"] == name]
-        for key, error, title, unit in (("change", "error", "change of accuracy against exact, points", ""),
-                                        ("saved", None, "origin bytes saved against exact", " %")):
-            file = path.with_name(f"accuracy-{name}-{key}.svg")
-            file.write_text(plot(entries, key, error, f"{name}: {title}", unit))
-            figures.append(f"![{name}: {title}]({file.name})")
+        if entries:
+            seeds = sorted({entry["seeds"] for entry in entries})
+            parts += [f"### {name}", as_markdown(entries),
+                      f"Seeds: {' to '.join(map(str, seeds))}; epochs: {runs[0]['epochs']}."]
+    parts += [f"Not in the table: {row}. The sidecar refuses it: {why}" for row, why in refused.items()]
+    parts += [f"![{title}]({file.name})" for file, title in plots.draw(path, table, runs)]
+    parts.append(f"Measured on {machine()}")
     text = path.read_text()
-    begin, end = "<!-- begin measured -->", "<!-- end measured -->"
-    head, tail = text.split(begin)[0], text.split(end)[1]
-    said = f"{arguments.seeds} seeds, {arguments.epochs} epochs; ± is the standard error of the mean of the changes."
-    path.write_text(f"{head}{begin}\n{said}\n\n{as_markdown(table)}\n\n" + "\n\n".join(figures) + f"\n{end}{tail}")
+    body = "\n\n".join(parts)
+    path.write_text(f"{text.split(BEGIN)[0]}{BEGIN}\n{body}\n{END}{text.split(END)[1]}")
