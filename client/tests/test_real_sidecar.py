@@ -51,6 +51,7 @@ class RealSidecar:
 def run(tmp_path, origin, monkeypatch):
     """Makes sidecars that are gone when the test ends."""
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri}}))
+    monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)  # a busy machine is not a sidecar that is away
     with contextlib.ExitStack() as stack:
         def make(of=origin, **settings):
             sidecar = RealSidecar(tmp_path, of, **settings)

@@ -60,6 +60,7 @@ class Draws:
         self._job = _job_of(samples)
         self._told_alone = False
         self._told_losses = False
+        self._told_shapes = False
         self._snapshot = b""
         self._epochs = 0  # begun by this object, or before its state was saved
         self._losses_ever = 0
@@ -244,7 +245,9 @@ class Draws:
         """Per-sample losses of served ids (int64 and float32 of shape (n,)); see DataLoader.report()."""
         if ids.ndim != 1 or losses.shape != ids.shape:
             self._ignored += max(ids.size, losses.size)
-            log.warning("stoker: losses of shape %s for %s ids are ignored", losses.shape, ids.shape)
+            if not self._told_shapes:
+                self._told_shapes = True  # every batch of the job will be like this one
+                log.warning("stoker: losses of shape %s for ids of shape %s are ignored", losses.shape, ids.shape)
             return
         good = np.isfinite(losses) & (ids >= 0) & (ids < len(self._samples))
         self._ignored += int(ids.size - good.sum())

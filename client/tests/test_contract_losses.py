@@ -1,0 +1,232 @@
+"""What trainers do to contracts that learn from losses, with the real stoker-sidecar: losses that cannot be used, mixed
+precision, workers, resume in mid-epoch, no losses at all; and the order that windowed gives."""
+
+import logging
+import math
+import warnings
+
+import numpy as np
+import pytest
+import stoker
+import torch
+from conftest import SEED, wait_until
+from stoker.order import epoch_order
+from test_contracts import COUNT, WORKERS, loader_of, read
+from test_real_sidecar import run  # noqa: F401  (a fixture)
+
+LEARNERS = [("importance", {"warmup_epochs": 1, "beta": 1.0, "substitute": 0}),
+            ("importance", {"warmup_epochs": 1, "beta": 1.0}),
+            ("importance", {"family": "iowa", "out_rate": 0.2}),
+            ("replicate", {"replication": 2})]
+WITH_SPAWN = [*WORKERS[:2], (2, "spawn")]
+
+
+def loss_of(ids):
+    """Some finite loss for each id."""
+    return 1.0 + ids.float() / COUNT
+
+
+def later_loss_of(ids):
+    """A smaller one: something was learnt."""
+    return loss_of(ids) / 10
+
+
+def train(origin, loader, batches=None, losses=loss_of):
+    """Ids of an epoch, or of its first batches, each with its own bytes and label; and what the losses were is told."""
+    classes = sorted({key.split("/")[0] for key in origin.keys})
+    served = []
+    for number, (datas, labels, ids) in enumerate(loader, 1):
+        keys = [origin.keys[id] for id in ids.tolist()]
+        assert datas == [origin.payloads[key] for key in keys]
+        assert [classes[label] for label in labels.tolist()] == [key.split("/")[0] for key in keys]
+        loader.report(ids, losses(ids))
+        served += ids.tolist()
+        if number == batches:
+            break
+    return served
+
+
+def used(loader):
+    return loader.epoch_report().losses_used
+
+
+BAD = [
+    ("not a number", lambda ids: (ids, torch.full((len(ids),), math.nan)), len),
+    ("infinite", lambda ids: (ids, torch.full((len(ids),), -math.inf)), len),
+    ("too large for float32", lambda ids: (ids, torch.full((len(ids),), 1e300, dtype=torch.float64)), len),
+    ("one too few", lambda ids: (ids, torch.ones(len(ids) - 1)), len),
+    ("one too many", lambda ids: (ids, torch.ones(len(ids) + 1)), lambda ids: len(ids) + 1),
+    ("their mean", lambda ids: (ids, torch.tensor(1.0)), len),
+    ("a column", lambda ids: (ids, torch.ones(len(ids), 1)), len),
+    ("of nobody", lambda ids: (ids[:0], torch.ones(len(ids))), len),
+    ("of ids beyond the dataset", lambda ids: (ids + COUNT, torch.ones(len(ids))), len),
+    ("of ids below it", lambda ids: (-1 - ids, torch.ones(len(ids))), len),
+]
+
+
+@pytest.mark.parametrize("contract, parameters", LEARNERS)
+def test_one_bad_report_of_each_kind_is_counted_and_the_others_are_learnt_from(origin, run, contract, parameters):
+    with run().open() as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loader = loader_of(samples, contract, **parameters)
+        ignored = 0
+        for number, (_, _, ids) in enumerate(loader):
+            if number < len(BAD):
+                _, spoil, count = BAD[number]
+                loader.report(*spoil(ids))
+                ignored += count(ids)
+                report = loader.epoch_report()
+                assert (report.losses_used, report.losses_ignored) == (16 * number, ignored), BAD[number][0]
+            loader.report(ids, loss_of(ids))
+        report = loader.epoch_report()
+        assert number >= len(BAD)
+        assert (report.losses_used, report.losses_ignored, report.losses_dropped) == (COUNT, ignored, 0)
+        assert len(train(origin, loader)) == loader.epoch_report().losses_used
+
+
+def test_good_losses_of_a_batch_are_used_beside_bad_ones(origin, run):
+    def spoilt(ids):
+        losses = loss_of(ids)
+        losses[::4] = math.nan
+        return losses
+
+    with run().open() as samples:
+        loader = loader_of(samples, "importance", warmup_epochs=1)
+        assert sorted(train(origin, loader, losses=spoilt)) == list(range(COUNT))
+        report = loader.epoch_report()
+        assert (report.losses_used, report.losses_ignored) == (COUNT - 50, 50)
+
+
+def test_losses_of_a_wrong_length_are_told_once(origin, run, caplog):
+    with run().open() as samples, caplog.at_level(logging.WARNING, logger="stoker"):
+        loader = loader_of(samples, "importance")
+        train(origin, loader, losses=lambda ids: torch.ones(3))
+        assert loader.epoch_report().losses_ignored == COUNT
+        assert sum("are ignored" in record.getMessage() for record in caplog.records) == 1
+
+
+@pytest.mark.parametrize("type_of", [torch.bfloat16, torch.float16, torch.float64])
+def test_losses_of_any_floating_type_are_used_with_their_graph_or_without(origin, run, type_of):
+    def losses(ids):
+        weight = torch.ones(1, requires_grad=True)
+        return (loss_of(ids) * weight).to(type_of)
+
+    with run().open() as samples:
+        loader = loader_of(samples, "importance", warmup_epochs=1, beta=1.0)
+        train(origin, loader, losses=losses)
+        assert used(loader) == COUNT
+        kept = train(origin, loader, losses=losses)
+        assert len(set(kept)) == len(kept) < COUNT
+        assert np.mean(kept) > COUNT / 2  # a larger id has a larger loss
+        assert used(loader) == len(kept)
+
+
+@pytest.mark.parametrize("workers", WITH_SPAWN)
+@pytest.mark.parametrize("contract, parameters", LEARNERS[1::2])
+def test_workers_change_nothing_of_what_is_learnt(origin, run, contract, parameters, workers):
+    with run(grant="20Ki").open() as samples:
+        loader = loader_of(samples, contract, workers, **parameters)
+        assert sorted(train(origin, loader)) == list(range(COUNT))
+        served = train(origin, loader)
+        report = loader.epoch_report()
+        assert (report.epoch, report.contract, report.requested) == (1, contract, len(served))
+        assert (report.distinct, report.losses_used) == (len(set(served)), len(served))
+        assert report.distinct < COUNT
+        assert report.alone == report.losses_ignored == report.losses_dropped == 0
+
+
+@pytest.mark.parametrize("workers", WORKERS[:2])
+@pytest.mark.parametrize("contract, parameters", LEARNERS)
+def test_an_epoch_that_learns_resumes_in_its_middle(origin, run, contract, parameters, workers):
+    """In a sidecar that has never heard of the job: all it knows is from the state."""
+    sidecar = run(grant="20Ki")
+    with sidecar.open() as samples:
+        loader = loader_of(samples, contract, workers, **parameters)
+        train(origin, loader)
+        train(origin, loader, losses=later_loss_of)
+        first = train(origin, loader, batches=4, losses=later_loss_of)
+        state = loader.state_dict()
+    assert (state["epoch"], state["position"], state["seed"]) == (2, len(first), SEED)
+    sidecar.stop()
+    sidecar.start()
+    with sidecar.open() as samples:
+        loader = loader_of(samples, contract, workers, **parameters)
+        loader.load_state_dict(state)
+        rest = train(origin, loader, losses=later_loss_of)
+        report = loader.epoch_report()
+        both = first + rest
+        assert (report.epoch, report.contract, report.alone) == (2, contract, 0)
+        assert (report.requested, report.distinct, report.repeated) == (
+            len(both), len(set(both)), len(both) - len(set(both)))
+        if contract == "replicate":
+            assert report.requested == COUNT
+        else:
+            assert report.requested < COUNT  # it selects, so it knows the losses
+            assert len(set(rest)) == len(rest)
+        if parameters.get("substitute") == 0:
+            assert report.repeated == 0  # nothing stands in for others, so each sample comes once at most
+        train(origin, loader)
+        assert loader.epoch_report().epoch == 3
+
+
+@pytest.mark.parametrize("workers", WORKERS[:2])
+@pytest.mark.parametrize("contract", ["importance", "replicate"])
+def test_without_any_loss_there_is_one_warning_and_then_the_exact_order(origin, run, contract, workers):
+    with run().open() as samples, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always", stoker.StokerWarning)
+        loader = loader_of(samples, contract, workers)
+        assert sorted(read(origin, loader)) == list(range(COUNT))
+        assert loader.epoch_report().contract == contract
+        for epoch in (1, 2):
+            order = epoch_order(COUNT, seed=SEED, epoch=epoch)
+            assert read(origin, loader) == order.tolist()
+            assert loader.epoch_report().contract == "exact"
+        texts = [str(warning.message) for warning in told if issubclass(warning.category, stoker.StokerWarning)]
+        assert len(texts) == 1 and "no losses in a whole epoch" in texts[0]
+
+
+def test_losses_that_come_late_keep_the_contract(origin, run):
+    with run().open() as samples, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        loader = loader_of(samples, "importance", warmup_epochs=1)
+        ids = read(origin, loader)
+        loader.report(ids[-8:], [1.0] * 8)  # after the last batch, as lists
+        read(origin, loader)
+        assert loader.epoch_report().contract == "importance"
+
+
+def test_a_report_while_the_sidecar_is_away_is_dropped_and_counted(origin, run):
+    sidecar = run()
+    with sidecar.open() as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loader = loader_of(samples, "importance")
+        train(origin, loader, batches=4)
+        sidecar.stop()
+        wait_until("the link to notice", lambda: not samples.parts.link.is_attached() or loader.report([0], [1.0]))
+        before = loader.epoch_report().losses_dropped
+        loader.report(torch.arange(5), torch.ones(5))
+        assert loader.epoch_report().losses_dropped == before + 5
+
+
+@pytest.mark.parametrize("drift", [0.0, 0.02])
+def test_the_order_of_windowed_mixes_what_is_there_with_what_comes(tmp_path, run, drift):
+    """No prefix of an epoch is made of residents, more than the drift allows, of one class, or of the last prefix."""
+    epochs, prefix = 12, 50
+    with run(grant="20Ki").open() as samples:
+        labels = np.array(samples.labels)
+        loader = loader_of(samples, drift=drift)
+        orders, kept = [], []
+        for _ in range(epochs):
+            orders.append(np.concatenate([ids.numpy() for _, _, ids in loader]))
+            kept.append(loader.epoch_report().node_bytes)
+    positions = np.argsort(orders, axis=1)
+    assert all(sorted(order) == list(range(COUNT)) for order in orders)
+    assert min(kept[1:]) > 0  # there are residents, so their place in the order could differ
+    # Mean position of a sample: uniform on 0..199, so 99.5, and sd 58 / sqrt(epochs) = 17; of 200, none at 5 sd.
+    assert np.abs(positions.mean(axis=0) - 99.5).max() < 5 * 17 + 2 * drift * COUNT
+    # Prefixes of 50 of 200 share 12.5 by chance, sd 2.7: here the mean of eleven.
+    shared = [len(np.intersect1d(one[:prefix], two[:prefix])) for one, two in zip(orders, orders[1:])]
+    assert np.mean(shared) < 12.5 + 5 * 2.7 / math.sqrt(epochs - 1) + 2 * drift * COUNT
+    # Classes are a third each: 16.7 of 50, sd 2.9 (without replacement).
+    counts = np.array([np.bincount(labels[order[:prefix]], minlength=3) for order in orders])
+    assert np.abs(counts.mean(axis=0) - 16.7).max() < 5 * 2.9 / math.sqrt(epochs) + 2 * drift * COUNT
