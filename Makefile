@@ -69,6 +69,9 @@ accuracy: build ## train small models under every contract: accuracy, origin byt
 	tools/deps.sh test accuracy
 	$(PYTHON) bench/accuracy/run.py --build $(BUILD) --page docs/reference/accuracy.md
 
+importance: build ## two jobs share a node directory by importance: hits against the map of one of them (some minutes)
+	$(PYTHON) bench/shared_importance.py --build $(BUILD)
+
 wheel: ## build the Python client as a wheel into build/wheels
 	$(PYTHON) -m venv build/venv-wheel
 	build/venv-wheel/bin/pip wheel --no-deps -w build/wheels ./client
