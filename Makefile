@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy lint format generate \
+.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy importance lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
