@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy lint format generate \
+.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy importance lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -68,6 +68,9 @@ bench: build ## measure; writes build/bench/results.json and prints the bars
 accuracy: build ## train small models under every contract: accuracy, origin bytes (20 minutes; goes on where it stopped)
 	tools/deps.sh test accuracy
 	$(PYTHON) bench/accuracy/run.py --build $(BUILD) --page docs/reference/accuracy.md
+
+importance: build ## two jobs share a node directory by importance: hits against the map of one of them (some minutes)
+	$(PYTHON) bench/shared_importance.py --build $(BUILD)
 
 wheel: ## build the Python client as a wheel into build/wheels
 	$(PYTHON) -m venv build/venv-wheel

@@ -151,6 +151,11 @@ Result<std::unique_ptr<ControlLink>> open_link(
             sidecar.set_grant(
                 grant.dataset_uid,
                 {grant.resident_bytes, loop.now() + grant.valid, grant.origin_bytes_per_second});
+            JobWeights weights;
+            for (const LinkWeight& weight : grant.weights) {
+                weights[weight.job_uid] = weight.weight;
+            }
+            sidecar.set_weights(grant.dataset_uid, weights);
         });
     };
     LinkOptions options;

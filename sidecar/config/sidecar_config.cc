@@ -1,6 +1,7 @@
 #include "sidecar/config/sidecar_config.h"
 
 #include <charconv>
+#include <cmath>
 #include <set>
 
 #include <fmt/core.h>
@@ -44,6 +45,21 @@ void read_eviction(ConfigReader& in, EvictionKind& out) {
     }
 }
 
+void read_weights(ConfigReader& in, std::map<std::string, double>& out) {
+    std::map<std::string, std::string> texts;
+    in.read("weights", texts);
+    for (const auto& [job, text] : texts) {
+        double weight = -1;
+        const auto read = std::from_chars(text.data(), text.data() + text.size(), weight);
+        const bool is_whole = read.ec == std::errc{} && read.ptr == text.data() + text.size();
+        if (!is_whole || !std::isfinite(weight) || weight < 0) {
+            in.mistake("weights", fmt::format("\"{}\" of {} is no number of 0 or more", text, job));
+            continue;
+        }
+        out[job] = weight;
+    }
+}
+
 DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     DatasetConfig out;
     in.require("name", out.name);
@@ -66,6 +82,7 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     read_eviction(in, out.eviction);
     in.read("stepAsideWindow", out.step_aside_window);
     out.contract = read_contract(in);
+    read_weights(in, out.weights);
     if (!out.name.empty() && !names.insert(out.name).second) {
         in.mistake("name", fmt::format("\"{}\" stands twice", out.name));
     }

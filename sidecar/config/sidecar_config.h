@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -47,6 +48,8 @@ struct DatasetConfig {
     EvictionKind eviction = EvictionKind::kAuto;
     Duration step_aside_window = std::chrono::seconds{5};  // core/step_aside.h; zero: never
     std::optional<ContractTerms> contract;  // what the job's trainers may ask for; none: anything
+    // What the cache is worth to each job, by uid, until the operator says it; none: all alike.
+    std::map<std::string, double> weights;
 
     bool operator==(const DatasetConfig&) const = default;
 };

@@ -76,17 +76,15 @@ bool is_iowa(const SamplerOrder& order) {
     return family != order.parameters.end() && family->value == 1;
 }
 
-AggregatedImportance::JobId id_of(const Sampler& sampler) {
-    return reinterpret_cast<std::uintptr_t>(&sampler);
-}
-
 }  // namespace
 
-Contracts::Contracts(std::uint32_t sample_count, std::uint32_t window_samples)
+Contracts::Contracts(
+    std::uint32_t sample_count, std::uint32_t window_samples, SharedImportance::SizeOf size_of)
     : sample_count_(sample_count),
       window_samples_(window_samples),
       stored_(sample_count),
-      kept_(sample_count) {}
+      kept_(sample_count),
+      importance_(sample_count, std::move(size_of)) {}
 
 Contracts::~Contracts() = default;
 
@@ -198,59 +196,19 @@ Result<std::unique_ptr<Sampler>> Contracts::make_replicate(const SamplerOrder& o
     return ReplicateSampler::make(sample_count_, options, world);
 }
 
-void Contracts::set_active(const Sampler& sampler, bool active) {
-    if (!active) {
-        importance_.remove_job(id_of(sampler));
-        active_.erase(&sampler);
-        return;
+// Who reads everything once finds nothing more important than the rest.
+void Contracts::set_active(const Sampler& sampler, const std::string& job, bool active) {
+    if (dynamic_cast<const WindowedSampler*>(&sampler) == nullptr) {
+        importance_.set_active(sampler, job, active);
     }
-    AggregatedImportance::Job job;
-    job.weight = 1;
-    if (const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler)) {
-        job.unimportant_below = live->important_from();
-        job.ranks = [live] { return live->relative_importance(); };
-    } else if (dynamic_cast<const WindowedSampler*>(&sampler) == nullptr) {
-        job.ranks = [&ranks = active_[&sampler].ranks] { return std::span<const float>{ranks}; };
-    } else {
-        return;
-    }
-    active_[&sampler];
-    importance_.set_job(id_of(sampler), std::move(job));
 }
 
-// In a full epoch everything passes, and is not more important for that.
 void Contracts::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
-    const auto found = active_.find(&sampler);
-    if (found == active_.end()) {
-        return;
-    }
-    ActiveJob& job = found->second;
-    bool is_news = true;
-    if (const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler)) {
-        is_news = std::exchange(job.revision, live->importance_revision()) != job.revision;
-        job.full_epoch = live->is_full(epoch);
-    } else {
-        const auto ranks = sampler.relative_importance();
-        job.ranks.assign(ranks.begin(), ranks.end());
-        job.full_epoch = epoch == 0;
-    }
-    if (eviction_ != nullptr) {
-        eviction_->hold(std::ranges::all_of(
-            active_, [](const auto& entry) { return entry.second.full_epoch; }));
-        if (is_news) {
-            eviction_->refresh();
-        }
-    }
+    importance_.on_epoch(sampler, epoch);
 }
 
-std::unique_ptr<EvictionPolicy> Contracts::new_eviction() {
-    if (eviction_ != nullptr || active_.empty()) {
-        return nullptr;
-    }
-    auto eviction = std::make_unique<ImportanceEviction>(sample_count_, importance_);
-    eviction->hold(true);
-    eviction_ = eviction.get();
-    return eviction;
+void Contracts::on_drawn(const Sampler& sampler, std::span<const Draw> draws) {
+    importance_.on_drawn(sampler, draws);
 }
 
 namespace {

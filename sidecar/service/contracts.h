@@ -8,11 +8,10 @@
 
 #include "proto/local/protocol.h"
 #include "sidecar/config/contract_terms.h"
-#include "sidecar/core/eviction/aggregated_importance.h"
-#include "sidecar/core/eviction/importance_eviction.h"
 #include "sidecar/core/sampling/windowed_scan.h"
 #include "sidecar/service/frame_socket.h"
 #include "sidecar/service/sampling_desk.h"
+#include "sidecar/service/shared_importance.h"
 
 namespace stoker::sidecar {
 
@@ -22,8 +21,12 @@ namespace stoker::sidecar {
 // Belongs to the loop's thread.
 class Contracts final : public SamplerSource {
 public:
-    // `window_samples`: how many samples of mean size the node's window holds.
-    Contracts(std::uint32_t sample_count, std::uint32_t window_samples);
+    // `window_samples`: how many samples of mean size the node's window holds. `size_of`: where
+    // sizes differ.
+    Contracts(
+        std::uint32_t sample_count,
+        std::uint32_t window_samples,
+        SharedImportance::SizeOf size_of = {});
     ~Contracts() override;
 
     Result<std::unique_ptr<Sampler>> make(const SamplerOrder& order, std::uint32_t rank) override;
@@ -31,23 +34,19 @@ public:
     void on_stored(SampleIndex sample, bool kept) override;
     void on_gone(SampleIndex sample) override;
 
-    void set_active(const Sampler& sampler, bool active) override;
+    void set_active(const Sampler& sampler, const std::string& job, bool active) override;
     void on_epoch(const Sampler& sampler, std::uint64_t epoch) override;
+    void on_drawn(const Sampler& sampler, std::span<const Draw> draws) override;
+
+    // What the jobs give their samples together.
+    [[nodiscard]] SharedImportance& importance() { return importance_; }
+
+    [[nodiscard]] const SharedImportance& importance() const { return importance_; }
 
     // For the engine: knows what jobs that read `windowed` still need. nullptr: there was none yet.
     [[nodiscard]] const WindowKeeper* window_keeper() const { return scan_ ? &*scan_ : nullptr; }
 
-    // For the engine, once jobs have given the samples importance: keeps what matters most to all
-    // of them together. nullptr: no news. The engine must go before us.
-    std::unique_ptr<EvictionPolicy> new_eviction();
-
 private:
-    struct ActiveJob {
-        bool full_epoch = true;  // everything passes, whatever it matters
-        std::uint64_t revision = 0;
-        std::vector<float> ranks;  // when its epoch began, where asking costs more than a look
-    };
-
     Result<std::unique_ptr<Sampler>> make_windowed(const SamplerOrder& order, std::uint32_t rank);
     Result<std::unique_ptr<Sampler>> make_importance(const SamplerOrder& order) const;
     Result<std::unique_ptr<Sampler>> make_buckets(const SamplerOrder& order) const;
@@ -58,9 +57,7 @@ private:
     std::vector<bool> stored_;
     std::vector<bool> kept_;
     std::optional<SharedScan> scan_;  // once a job reads windowed
-    AggregatedImportance importance_;
-    std::map<const Sampler*, ActiveJob> active_;  // those that measure importance
-    ImportanceEviction* eviction_ = nullptr;      // the engine's
+    SharedImportance importance_;
 };
 
 // A pod's clients get what its job allows: what they ask for, and the job's parameters where they

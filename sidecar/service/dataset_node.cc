@@ -25,7 +25,8 @@ DatasetNode::DatasetNode(const SidecarParts& parts, const DatasetConfig& config,
     : parts_(parts),
       config_(config),
       origin_(origin),
-      grant_{first_grant(parts, config)} {
+      grant_{first_grant(parts, config)},
+      weights_(config.weights) {
     seek();
 }
 
@@ -98,6 +99,13 @@ void DatasetNode::set_grant(EngineGrant grant) {
     }
 }
 
+void DatasetNode::set_weights(JobWeights weights) {
+    weights_ = std::move(weights);
+    if (leader_ != nullptr) {
+        leader_->set_weights(weights_);
+    }
+}
+
 bool DatasetNode::is_serving() const {
     if (leader_ != nullptr) {
         return leader_->state() == LeaderState::kServing;
@@ -165,6 +173,7 @@ void DatasetNode::lead(DirectoryLock lock) {
     lock_.emplace(std::move(lock));
     leader_ = std::make_unique<Leader>(parts_, config_, origin_, keep_revision);
     leader_->set_grant(grant_);
+    leader_->set_weights(weights_);
     auto server = SessionServer::listen(
         parts_.loop,
         parts_.connection_ids,

@@ -47,6 +47,7 @@ public:
     void detach(Session& session) override;
 
     void set_grant(EngineGrant grant);
+    void set_weights(JobWeights weights);
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
 
@@ -87,6 +88,7 @@ private:
     const DatasetConfig& config_;
     Origin& origin_;
     EngineGrant grant_;
+    JobWeights weights_;
     Role role_ = Role::kSeeking;
     std::string error_;
 

@@ -62,6 +62,17 @@ std::uint32_t window_samples(const domain::ManifestView& view, const DatasetConf
         std::clamp(config.window_bytes.count() / mean, std::uint64_t{1}, view.sample_count()));
 }
 
+// The manifest's, where they differ. The view outlives whoever asks.
+SharedImportance::SizeOf sizes_of(const domain::ManifestView& view) {
+    const std::uint64_t first = view.size_bytes(domain::SampleId{0});
+    for (std::uint64_t sample = 1; sample < view.sample_count(); ++sample) {
+        if (view.size_bytes(domain::SampleId{sample}) != first) {
+            return [&view](SampleIndex at) { return Bytes{view.size_bytes(domain::SampleId{at})}; };
+        }
+    }
+    return {};
+}
+
 }  // namespace
 
 EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config) {
@@ -170,7 +181,10 @@ void Leader::begin_serving(Preparation prepared) {
     engine_ = std::make_unique<FetchEngine>(
         view, limits_of(config_), grant_, make_eviction(config_.eviction));
     contracts_ = std::make_unique<Contracts>(
-        static_cast<std::uint32_t>(view.sample_count()), window_samples(view, config_));
+        static_cast<std::uint32_t>(view.sample_count()),
+        window_samples(view, config_),
+        sizes_of(view));
+    contracts_->importance().set_weights(weights_);
     desk_ = std::make_unique<SamplingDesk>(
         static_cast<std::uint32_t>(view.sample_count()), *contracts_);
     for (const auto& [sample, segment_class] : prepared.stored) {
@@ -311,9 +325,11 @@ LeaderStatus Leader::status() const {
     status.granted_bytes = grant_.resident_bytes;
     status.origin_requests = origin_requests_;
     status.origin_bytes = origin_bytes_;
+    status.origin_request_time = origin_request_time_;
     if (engine_ == nullptr) {
         return status;
     }
+    status.sketches = contracts_->importance().sketches();
     const auto& view = manifest_->view();
     status.revision = view.revision();
     status.samples = view.sample_count();

@@ -61,6 +61,8 @@ struct LeaderStatus {
     RecoveryReport recovery;
     std::uint64_t origin_requests = 0;
     Bytes origin_bytes{};
+    Duration origin_request_time{};  // of origin_requests, summed
+    std::vector<JobSketch> sketches;
     bool admitting = true;
     bool aside = false;  // our disk is slower than the origin; `error` says it
 };
@@ -89,6 +91,7 @@ public:
 
     // The operator's word; without one the configuration's.
     void set_grant(EngineGrant grant);
+    void set_weights(JobWeights weights);
 
     [[nodiscard]] LeaderState state() const { return state_; }
 
@@ -143,6 +146,7 @@ private:
     Origin& origin_;
     bool keep_revision_;
     EngineGrant grant_;
+    JobWeights weights_;
     std::map<ConnectionId, Session*> sessions_;  // attached, in whatever state
     std::set<ConnectionId> waiting_;             // for the manifest
     std::set<ConnectionId> welcomed_;            // known to the engine
@@ -168,6 +172,7 @@ private:
     std::optional<TimePoint> tick_at_;
     std::uint64_t origin_requests_ = 0;
     Bytes origin_bytes_{};
+    Duration origin_request_time_{};
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
     std::jthread preparing_;  // joined before anything that it uses goes away
 };

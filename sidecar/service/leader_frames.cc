@@ -190,8 +190,9 @@ void Leader::start_fetch(const StartFetch& fetch) {
 void Leader::on_origin_bytes(
     const StartFetch& fetch, TimePoint started_at, Result<OriginBytes> bytes) {
     if (!bytes) {
-        post([this, fetch, error = bytes.error()] {
+        post([this, fetch, started_at, error = bytes.error()] {
             ++origin_requests_;
+            origin_request_time_ += parts_.loop.now() - started_at;
             desk_->on_failed(fetch.sample);
             apply(engine_->on_fetch_failed(fetch.sample, error, parts_.loop.now()));
         });
@@ -208,6 +209,7 @@ void Leader::on_origin_bytes(
         post([this, fetch, status, times, size, requests = shared->requests] {
             origin_requests_ += requests;
             origin_bytes_ += size;
+            origin_request_time_ += times.origin;
             on_append_done(fetch, status, times);
         });
     });

@@ -49,6 +49,13 @@ void Leader::on_sampling(
     }
 }
 
+void Leader::set_weights(JobWeights weights) {
+    weights_ = std::move(weights);
+    if (contracts_ != nullptr) {
+        contracts_->importance().set_weights(weights_);
+    }
+}
+
 void Leader::on_begin(
     Session& session, std::uint64_t request_id, const local::Begin& begin, const UniqueFd& memfd) {
     answer(session, request_id, [&](StreamId stream) -> Result<local::Begun> {
@@ -68,7 +75,7 @@ void Leader::on_begin(
                  {"skip", begin.skip}});
             engine_->set_window_keeper(contracts_->window_keeper());
             const bool is_ours = config_.eviction == EvictionKind::kAuto;
-            if (auto eviction = is_ours ? contracts_->new_eviction() : nullptr) {
+            if (auto eviction = is_ours ? contracts_->importance().new_eviction() : nullptr) {
                 engine_->set_eviction(std::move(eviction));
             }
             plan_ahead(session, stream);

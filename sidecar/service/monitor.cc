@@ -130,6 +130,10 @@ LinkDataset link_dataset(const DatasetNode& node) {
     out.origin_bytes_read = status.origin_bytes;
     out.origin_requests = status.origin_requests;
     out.corrupt_samples = status.counters.corrupt_samples;
+    out.origin_request_time = status.origin_request_time;
+    for (const JobSketch& sketch : status.sketches) {
+        out.sketches.push_back({sketch.job_uid, sketch.revision, sketch.masses, sketch.volume});
+    }
     out.admitting = status.admitting;
     return out;
 }

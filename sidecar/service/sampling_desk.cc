@@ -118,7 +118,7 @@ Result<local::Begun> SamplingDesk::begin(
         readers_.erase(taken->second);
     }
     if (job->ranks.empty()) {
-        source_.set_active(*job->sampler, true);
+        source_.set_active(*job->sampler, key_of(begin), true);
     }
     job->ranks[begin.rank] = stream;
     job->last_used = ++uses_;
@@ -214,7 +214,7 @@ void SamplingDesk::leave(StreamId stream) {
     Job& job = jobs_.at(reader->second.job);
     job.ranks.erase(reader->second.rank);
     if (job.ranks.empty()) {
-        source_.set_active(*job.sampler, false);
+        source_.set_active(*job.sampler, reader->second.job, false);
     }
     readers_.erase(reader);
 }
@@ -251,6 +251,7 @@ Result<local::Drawn> SamplingDesk::draw(StreamId stream, const local::Draw& draw
     Job& job = jobs_.at(reader.job);
     job.last_used = ++uses_;
     const auto draws = draw_new(reader, job, draw.count);
+    source_.on_drawn(*job.sampler, draws);
     note_drawn(reader, draws);
     return answer_of(reader, draws);
 }

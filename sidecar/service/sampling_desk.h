@@ -42,11 +42,16 @@ public:
     // Do the ranks of a job each have a sampler of their own under this contract?
     [[nodiscard]] virtual bool is_per_rank(const std::string& contract) const = 0;
 
-    // The job begins to draw by this sampler, or has stopped to.
-    virtual void set_active(const Sampler& /*sampler*/, bool /*active*/) {}
+    // The job (local::Begin's, perhaps of one of its ranks) begins to draw by this sampler, or has
+    // stopped to.
+    virtual void set_active(
+        const Sampler& /*sampler*/, const std::string& /*job*/, bool /*active*/) {}
 
     // One of the job's ranks has begun this epoch.
     virtual void on_epoch(const Sampler& /*sampler*/, std::uint64_t /*epoch*/) {}
+
+    // One of the job's ranks was given these.
+    virtual void on_drawn(const Sampler& /*sampler*/, std::span<const Draw> /*draws*/) {}
 
     // Told before the samplers. `kept`: it stays (class resident).
     virtual void on_stored(SampleIndex /*sample*/, bool /*kept*/) {}

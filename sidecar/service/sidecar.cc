@@ -75,6 +75,14 @@ void Sidecar::set_grant(const std::string& dataset_uid, const EngineGrant& grant
     }
 }
 
+void Sidecar::set_weights(const std::string& dataset_uid, const JobWeights& weights) {
+    for (const auto& node : nodes_) {
+        if (node->config().uid == dataset_uid) {
+            node->set_weights(weights);
+        }
+    }
+}
+
 Result<SessionHandler*> Sidecar::route(const local::Hello& hello) {
     std::vector<std::string> names;
     for (const auto& node : nodes_) {

@@ -38,6 +38,12 @@ void AggregatedImportance::remove_job(JobId id) {
     jobs_.erase(id);
 }
 
+bool AggregatedImportance::set_weight(JobId id, double weight) {
+    STOKER_CHECK(weight >= 0, "a job has a weight");
+    const auto job = jobs_.find(id);
+    return job != jobs_.end() && std::exchange(job->second.weight, weight) != weight;
+}
+
 float AggregatedImportance::value(SampleIndex sample) const {
     double sum = 0;
     double weights = 0;

@@ -43,6 +43,9 @@ public:
     void set_job(JobId id, Job job);
     void remove_job(JobId id);
 
+    // Of a job that is known; others are left alone. True: it is another weight than before.
+    bool set_weight(JobId id, double weight);
+
     [[nodiscard]] bool empty() const { return jobs_.empty(); }
 
     // 0 where no job has weight. A sample beyond a job's ranks counts as fully important to it.

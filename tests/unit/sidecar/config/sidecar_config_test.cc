@@ -79,6 +79,21 @@ TEST(SidecarConfig, NothingIsEvictedUnlessSettingsSaySo) {
     EXPECT_EQ(config.value().datasets[0].eviction, EvictionKind::kLru);
 }
 
+TEST(SidecarConfig, WeightsAreNumbersOfZeroOrMore) {
+    const auto config =
+        parse_sidecar_config(std::string{kLaptop} + "  weights: {a: 0.5, b: 0}\n", no_env());
+    EXPECT_EQ(
+        config.value().datasets[0].weights, (std::map<std::string, double>{{"a", 0.5}, {"b", 0}}));
+    for (const char* wrong : {"-1", ".nan", "1e999", "much", "1x"}) {
+        const auto refused = parse_sidecar_config(
+            std::string{kLaptop} + "  weights: {a: " + wrong + "}\n", no_env());
+        ASSERT_FALSE(refused) << wrong;
+        EXPECT_EQ(
+            refused.error().message,
+            "datasets[0].weights: \"" + std::string{wrong} + "\" of a is no number of 0 or more");
+    }
+}
+
 TEST(SidecarConfig, WithoutDatasetsThereIsNothingToDo) {
     EXPECT_EQ(parse_sidecar_config("", no_env()).error().message, "datasets: is required");
 }

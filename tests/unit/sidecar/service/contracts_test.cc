@@ -89,7 +89,7 @@ protected:
     // An epoch in which sample i has loss i.
     std::vector<std::uint64_t> run_epoch(std::uint64_t epoch) {
         EXPECT_TRUE(desk.begin(kStream, begin_of("importance", "j", epoch), {}).has_value());
-        if (auto fresh = contracts.new_eviction()) {
+        if (auto fresh = contracts.importance().new_eviction()) {
             eviction = std::move(fresh);
         }
         std::vector<std::uint64_t> all;
@@ -132,7 +132,7 @@ TEST_F(ImportanceContract, ReadsAllInTheWarmUpAndLessOfWhatMattersLessAfterwards
 TEST_F(ImportanceContract, KeepsWhatTheJobsHoldImportantAndNothingMovesInFullEpochs) {
     run_epoch(0);
     ASSERT_NE(eviction, nullptr);
-    EXPECT_EQ(contracts.new_eviction(), nullptr) << "one is enough";
+    EXPECT_EQ(contracts.importance().new_eviction(), nullptr) << "one is enough";
     eviction->on_resident(10, Bytes{100});
     EXPECT_FALSE(displaces(kCount - 1, 10)) << "held in a full epoch";
     run_epoch(1);

@@ -1,0 +1,188 @@
+#include "sidecar/service/shared_importance.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sidecar/core/sampling/importance_sampler.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr std::size_t kReadingsMax = 128;
+
+// Samples that the order is made of: all of a small dataset, an even choice of a large one, so that
+// making it anew in every epoch takes some milliseconds.
+constexpr std::uint32_t kOrderSamplesMax = 1U << 16U;
+
+AggregatedImportance::JobId id_of(const Sampler& sampler) {
+    return reinterpret_cast<std::uintptr_t>(&sampler);
+}
+
+// Empty: unknown.
+std::string uid_of(std::string_view job) {
+    const auto slash = job.find('/');
+    return std::string{slash == std::string_view::npos ? std::string_view{} : job.substr(0, slash)};
+}
+
+}  // namespace
+
+SharedImportance::SharedImportance(std::uint32_t sample_count, SizeOf size_of)
+    : sample_count_(sample_count),
+      size_of_(size_of),
+      importance_(std::move(size_of)) {
+    for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
+        total_ += static_cast<double>(bytes_of(sample).count());
+    }
+}
+
+Bytes SharedImportance::bytes_of(SampleIndex sample) const {
+    return size_of_ ? size_of_(sample) : Bytes{1};
+}
+
+void SharedImportance::set_active(const Sampler& sampler, std::string_view name, bool active) {
+    if (!active) {
+        importance_.remove_job(id_of(sampler));
+        active_.erase(&sampler);
+        return;
+    }
+    AggregatedImportance::Job job;
+    job.weight = weight_of(uid_of(name));
+    ActiveJob& mine = active_[&sampler];
+    mine.name = name;
+    if (const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler)) {
+        job.unimportant_below = live->important_from();
+        job.ranks = [live] { return live->relative_importance(); };
+    } else {
+        job.ranks = [&ranks = mine.ranks] { return std::span<const float>{ranks}; };
+    }
+    importance_.set_job(id_of(sampler), std::move(job));
+}
+
+// In a full epoch everything passes, and is not more important for that.
+void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
+    const auto found = active_.find(&sampler);
+    if (found == active_.end()) {
+        return;
+    }
+    ActiveJob& job = found->second;
+    bool is_news = true;
+    if (const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler)) {
+        is_news = std::exchange(job.revision, live->importance_revision()) != job.revision;
+        job.full_epoch = live->is_full(epoch);
+    } else {
+        const auto ranks = sampler.relative_importance();
+        job.ranks.assign(ranks.begin(), ranks.end());
+        job.full_epoch = epoch == 0;
+    }
+    if (is_news) {
+        order_samples();
+    }
+    note_epoch(job.name, epoch);
+    if (eviction_ != nullptr) {
+        eviction_->hold(std::ranges::all_of(
+            active_, [](const auto& entry) { return entry.second.full_epoch; }));
+        if (is_news) {
+            eviction_->refresh();
+        }
+    }
+}
+
+// The first rank to begin an epoch ends the one before for all: a sketch looks at many epochs.
+void SharedImportance::note_epoch(const std::string& job, std::uint64_t epoch) {
+    if (!readings_.contains(job) && readings_.size() >= kReadingsMax) {
+        std::erase_if(readings_, [this](const auto& entry) { return !is_active(entry.first); });
+    }
+    Reading& reading =
+        readings_.try_emplace(job, Reading{RankSketch{sample_count_}, epoch}).first->second;
+    if (std::exchange(reading.epoch, std::max(reading.epoch, epoch)) < epoch) {
+        reading.sketch.close_epoch();
+    }
+}
+
+void SharedImportance::on_drawn(const Sampler& sampler, std::span<const Draw> draws) {
+    const auto job = active_.find(&sampler);
+    const auto reading = job == active_.end() ? readings_.end() : readings_.find(job->second.name);
+    if (reading == readings_.end()) {
+        return;
+    }
+    for (const Draw& draw : draws) {
+        const float value = importance_.value(draw.served);
+        reading->second.sketch.count(order_.place(value), bytes_of(draw.served));
+    }
+}
+
+void SharedImportance::order_samples() {
+    const std::uint32_t count = std::min(sample_count_, kOrderSamplesMax);
+    std::vector<RankOrder::Entry> entries;
+    entries.reserve(count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const auto sample = static_cast<SampleIndex>(i * sample_count_ / count);
+        entries.push_back({importance_.value(sample), bytes_of(sample)});
+    }
+    order_ = RankOrder{std::move(entries)};
+}
+
+double SharedImportance::weight_of(const std::string& uid) const {
+    const auto named = weights_.find(uid);
+    if (named != weights_.end()) {
+        return named->second;
+    }
+    double sum = 0;
+    for (const auto& [other, weight] : weights_) {
+        sum += weight;
+    }
+    return weights_.empty() ? 1 : sum / static_cast<double>(weights_.size());
+}
+
+void SharedImportance::weigh_jobs() {
+    bool is_news = false;
+    for (const auto& [sampler, job] : active_) {
+        is_news |= importance_.set_weight(id_of(*sampler), weight_of(uid_of(job.name)));
+    }
+    if (is_news) {
+        order_samples();
+    }
+    if (is_news && eviction_ != nullptr) {
+        eviction_->refresh();
+    }
+}
+
+void SharedImportance::set_weights(JobWeights weights) {
+    weights_ = std::move(weights);
+    weigh_jobs();
+}
+
+std::unique_ptr<EvictionPolicy> SharedImportance::new_eviction() {
+    if (eviction_ != nullptr || active_.empty()) {
+        return nullptr;
+    }
+    auto eviction = std::make_unique<ImportanceEviction>(sample_count_, importance_);
+    eviction->hold(true);
+    eviction_ = eviction.get();
+    return eviction;
+}
+
+bool SharedImportance::is_active(const std::string& job) const {
+    return std::ranges::any_of(
+        active_, [&job](const auto& entry) { return entry.second.name == job; });
+}
+
+std::vector<JobSketch> SharedImportance::sketches() const {
+    std::vector<JobSketch> found;
+    for (const auto& [job, reading] : readings_) {
+        const std::string uid = uid_of(job);
+        const bool is_known = !uid.empty() && is_active(job) && reading.sketch.revision() > 0;
+        const bool is_twice = std::ranges::find(found, uid, &JobSketch::job_uid) != found.end();
+        if (is_known && !is_twice) {
+            found.push_back(
+                {uid,
+                 reading.sketch.revision(),
+                 reading.sketch.masses(),
+                 static_cast<double>(reading.sketch.epoch_bytes().count()) / total_});
+        }
+    }
+    return found;
+}
+
+}  // namespace stoker::sidecar

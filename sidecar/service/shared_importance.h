@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "sidecar/core/eviction/aggregated_importance.h"
+#include "sidecar/core/eviction/importance_eviction.h"
+#include "sidecar/core/eviction/rank_sketch.h"
+#include "sidecar/core/sampling/sampler.h"
+
+namespace stoker::sidecar {
+
+// What the cache is worth to each job, by the uid of its TrainingJob, in any unit. Empty: all jobs
+// alike.
+using JobWeights = std::map<std::string, double>;
+
+// How unevenly a job reads; see core/eviction/rank_sketch.h.
+struct JobSketch {
+    std::string job_uid;
+    std::uint64_t revision = 0;
+    std::vector<float> masses;
+    double volume = 0;  // bytes of an epoch, as a share of the dataset
+};
+
+// What the samples of one dataset matter to all jobs together that measure it on this node
+// (aggregated importance), the eviction policy that goes by it, and how each job reads in that
+// order. A job is named "<uid of its TrainingJob>/<its own name>"; without a slash nobody knows its
+// uid. Belongs to the loop's thread.
+class SharedImportance {
+public:
+    using SizeOf = AggregatedImportance::SizeOf;
+
+    // With `size_of`, samples matter per byte.
+    SharedImportance(std::uint32_t sample_count, SizeOf size_of);
+
+    // The job draws by this sampler from now on, or does no more: then it takes what it found
+    // important with it.
+    void set_active(const Sampler& sampler, std::string_view job, bool active);
+
+    void on_epoch(const Sampler& sampler, std::uint64_t epoch);
+    void on_drawn(const Sampler& sampler, std::span<const Draw> draws);
+
+    // A job that is not named weighs the mean of those that are.
+    void set_weights(JobWeights weights);
+
+    // Once jobs have given the samples importance: keeps what matters most to all of them together.
+    // nullptr: no news. Its owner must go before us.
+    std::unique_ptr<EvictionPolicy> new_eviction();
+
+    // Of the active jobs whose uid is known and that have ended an epoch.
+    [[nodiscard]] std::vector<JobSketch> sketches() const;
+
+private:
+    struct ActiveJob {
+        std::string name;
+        bool full_epoch = true;  // everything passes, whatever it matters
+        std::uint64_t revision = 0;
+        std::vector<float> ranks;  // when its epoch began, where asking costs more than a look
+    };
+
+    // Outlives the job's pauses between epochs.
+    struct Reading {
+        RankSketch sketch;
+        std::uint64_t epoch = 0;
+    };
+
+    [[nodiscard]] Bytes bytes_of(SampleIndex sample) const;
+    [[nodiscard]] double weight_of(const std::string& uid) const;
+    void weigh_jobs();
+    void order_samples();
+    void note_epoch(const std::string& job, std::uint64_t epoch);
+    [[nodiscard]] bool is_active(const std::string& job) const;
+
+    std::uint32_t sample_count_;
+    SizeOf size_of_;
+    double total_ = 0;  // bytes of the dataset; samples where all are alike
+    AggregatedImportance importance_;
+    JobWeights weights_;
+    std::map<const Sampler*, ActiveJob> active_;
+    std::map<std::string, Reading> readings_;  // by job
+    RankOrder order_;
+    ImportanceEviction* eviction_ = nullptr;  // the engine's
+};
+
+}  // namespace stoker::sidecar
