@@ -158,7 +158,7 @@ def test_the_parameters_of_contracts_have_the_same_bounds():
     crd = yaml.safe_load((ROOT / "crds/stoker.dev_trainingjobs.yaml").read_text())
     spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     dataset = spec["datasets"]["items"]["properties"]
-    ours = {(contract.lower(), name): (float(low), float(high), float(step)) for contract, name, low, high, step in rows}
+    ours = {(contract.lower(), name): tuple(map(float, bounds)) for contract, name, *bounds in rows}
     theirs = {(member, name): (float(field["minimum"]), float(field["maximum"]),
                                1.0 if field["type"] == "integer" else field.get("multipleOf", 0))
               for member in ("windowed", "importance", "replicate")
