@@ -1,24 +1,79 @@
-// stoker-bench-decide [SAMPLES]      what deciding costs, for every contract that measures
-// importance
+// stoker-bench-decide [--contract NAME]... [SAMPLES]      what deciding costs, for every contract
 //
-// Runs a full and a selective epoch of one job over SAMPLES samples (10,000,000 unless told) with a
-// cache for a fifth of them: draw, foresee, losses, admission, eviction, refresh, all but the
-// bytes. Prints one JSON object a line: `decide_ns_per_sample` (processor time per sample drawn),
-// `policy_bytes_per_sample` (sampler and eviction policy, per sample of the dataset),
-// `longest_batch_us` (of 256 draws with all that belongs to them) and `begin_epoch_ms`.
+// Runs two epochs of one job over SAMPLES samples (10,000,000 unless told) with a cache for a fifth
+// of them: draw, foresee, losses, admission, eviction, refresh, all but the bytes. The first epoch
+// reads everything and fills the cache; the second is one that the contract decides (selective,
+// sampled out, replicated). Losses are those of `stoker simulate`: every sample has its own, each
+// visit sees it through noise.
+//
+// Prints one JSON object a line: `decide_ns_per_sample` (processor time of this thread per sample
+// drawn, the beginning of the epoch included), `policy_bytes_per_sample` (the most that sampler and
+// eviction policy held at any time, counted at the allocator), `longest_batch_us` (of 256 draws
+// with all that belongs to them) and `begin_epoch_ms`. Nothing here allocates while it is counted.
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <memory>
+#include <new>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
+#include <malloc.h>
 
 #include "common/base/prng.h"
 #include "sidecar/core/eviction/aggregated_importance.h"
 #include "sidecar/core/eviction/importance_eviction.h"
+#include "sidecar/core/eviction/never_evict.h"
+#include "sidecar/core/eviction/replicate_eviction.h"
 #include "sidecar/core/sampling/bucket_sampler.h"
+#include "sidecar/core/sampling/exact_sampler.h"
 #include "sidecar/core/sampling/importance_sampler.h"
+#include "sidecar/core/sampling/replicate_sampler.h"
+#include "sidecar/core/sampling/windowed_sampler.h"
+
+namespace {
+
+// This program has one thread.
+struct Heap {
+    std::size_t live = 0;
+    std::size_t most = 0;
+
+    void restart() { most = live; }
+};
+
+Heap heap;
+
+}  // namespace
+
+void* operator new(std::size_t size) {
+    void* memory = std::malloc(size);
+    if (memory == nullptr) {
+        throw std::bad_alloc{};
+    }
+    heap.live += malloc_usable_size(memory);
+    heap.most = std::max(heap.most, heap.live);
+    return memory;
+}
+
+void* operator new(std::size_t size, const std::nothrow_t& /*tag*/) noexcept {
+    void* memory = std::malloc(size);
+    heap.live += malloc_usable_size(memory);
+    heap.most = std::max(heap.most, heap.live);
+    return memory;
+}
+
+void operator delete(void* memory) noexcept {
+    heap.live -= malloc_usable_size(memory);
+    std::free(memory);
+}
+
+void operator delete(void* memory, std::size_t /*size*/) noexcept {
+    operator delete(memory);
+}
 
 namespace stoker::bench {
 
@@ -28,6 +83,7 @@ using sidecar::SampleIndex;
 
 constexpr std::size_t kBatch = 256;
 constexpr std::uint64_t kSampleBytes = 110000;
+constexpr double kCacheShare = 0.2;
 
 // Of this thread: what others do on the machine does not count.
 double cpu_ns() {
@@ -41,6 +97,33 @@ public:
     bool operator()(SampleIndex /*sample*/) const override { return true; }
 };
 
+// About normal, with variance 1: four uniforms of one word.
+double about_normal(std::uint64_t word) {
+    double sum = 0;
+    for (int part = 0; part < 4; ++part) {
+        sum += static_cast<double>((word >> (16 * part)) & 0xFFFFU) / 65536;
+    }
+    return (sum - 2) * std::sqrt(3.0);
+}
+
+// One contract with the policy that keeps for it, and what they have to be told beside reads.
+struct Subject {
+    virtual ~Subject() = default;
+    std::unique_ptr<sidecar::Sampler> sampler;
+    std::unique_ptr<sidecar::EvictionPolicy> policy;
+    std::uint64_t second_epoch = 1;  // that the contract decides
+    bool listens = true;             // to losses
+
+    virtual void begin(std::uint64_t /*epoch*/, bool /*cache_is_full*/) {}
+
+    virtual void on_stored(SampleIndex sample, bool /*kept*/) { sampler->on_stored(sample); }
+
+    virtual void on_losses(const std::vector<SampleIndex>& /*samples*/) {}
+
+    // A sample that is not kept: may it go once it was read?
+    virtual bool is_needed(SampleIndex /*sample*/) const { return false; }
+};
+
 struct Figures {
     double ns = 0;
     double longest_batch_ns = 0;
@@ -50,81 +133,114 @@ struct Figures {
 
 class Job {
 public:
-    Job(std::uint32_t count, sidecar::Sampler& sampler, double unimportant_below)
-        : capacity_(count / 5 * kSampleBytes),
-          sampler_(sampler),
-          policy_(count, values_),
-          resident_(count, false),
+    explicit Job(std::uint32_t count)
+        : capacity_(Bytes{static_cast<std::uint64_t>(count * kCacheShare) * kSampleBytes}),
+          place_(count, Place::kAbsent),
           luck_(1) {
-        values_.set_job(1, {.weight = 1, .unimportant_below = unimportant_below, .ranks = [this] {
-                                return sampler_.relative_importance();
-                            }});
+        for (auto* samples : {&ahead_, &victims_, &ids_}) {
+            samples->reserve(16 * kBatch);
+        }
+        losses_.reserve(kBatch);
+        draws_.reserve(kBatch);
     }
 
-    Figures run_epoch(std::uint64_t epoch, bool full) {
+    Figures run_epoch(Subject& subject, std::uint64_t epoch) {
         Figures figures;
         const double start = cpu_ns();
-        sampler_.begin_epoch(0, epoch, 0);
-        policy_.refresh();
-        policy_.hold(full && policy_.resident_bytes() >= capacity_);
-        figures.begin_ns = cpu_ns() - start;
-        std::uint64_t last = 0;
-        do {
-            last = figures.draws;
+        subject.sampler->begin_epoch(0, epoch, 0);
+        subject.begin(epoch, resident_ >= capacity_);
+        figures.begin_ns = figures.ns = cpu_ns() - start;
+        for (std::size_t drawn = kBatch; drawn == kBatch;) {
             const double before = cpu_ns();
-            step(figures);
-            figures.longest_batch_ns = std::max(figures.longest_batch_ns, cpu_ns() - before);
-        } while (figures.draws > last);
-        figures.ns = cpu_ns() - start;
+            read_batch(subject);
+            const double between = cpu_ns();
+            drawn = draws_.size();
+            make_losses(subject);
+            const double after = cpu_ns();
+            report_losses(subject);
+            const double ns = between - before + cpu_ns() - after;
+            figures.longest_batch_ns = std::max(figures.longest_batch_ns, ns);
+            figures.ns += ns;
+            figures.draws += drawn;
+        }
         return figures;
     }
 
-    [[nodiscard]] std::size_t policy_bytes() const { return policy_.memory_bytes(); }
-
 private:
-    void step(Figures& figures) {
+    enum class Place : std::uint8_t { kAbsent, kWindow, kResident };
+
+    void read_batch(Subject& subject) {
         ahead_.clear();
-        sampler_.foresee(0, kBatch, ahead_);
+        subject.sampler->foresee(0, kBatch, ahead_);
+        subject.policy->expect(ahead_);
         for (const SampleIndex sample : ahead_) {
-            if (!resident_[sample]) {
-                admit(sample);
+            if (place_[sample] == Place::kAbsent) {
+                store(subject, sample);
             }
         }
         draws_.clear();
-        sampler_.draw(0, kBatch, draws_);
-        ids_.clear();
-        losses_.clear();
+        subject.sampler->draw(0, kBatch, draws_);
         for (const sidecar::Draw& draw : draws_) {
-            policy_.on_read(draw.served, resident_[draw.served]);
-            ids_.push_back(draw.served);
-            losses_.push_back(static_cast<float>(luck_.unit()));
+            if (place_[draw.served] == Place::kAbsent) {
+                store(subject, draw.served);
+            }
+            subject.policy->on_read(draw.served, true);
+            if (place_[draw.served] == Place::kWindow && !subject.is_needed(draw.served)) {
+                place_[draw.served] = Place::kAbsent;
+                subject.sampler->on_gone(draw.served);
+            }
         }
-        sampler_.on_losses(0, ids_, losses_);
-        figures.draws += draws_.size();
     }
 
-    void admit(SampleIndex sample) {
-        if (policy_.resident_bytes() >= capacity_) {
-            victims_.clear();
-            if (!policy_.make_room(sample, Bytes{kSampleBytes}, Everybody{}, victims_)) {
-                return;
-            }
-            for (const SampleIndex victim : victims_) {
-                policy_.on_gone(victim);
-                sampler_.on_gone(victim);
-                resident_[victim] = false;
-            }
+    void make_losses(const Subject& subject) {
+        ids_.clear();
+        losses_.clear();
+        for (std::size_t i = 0; subject.listens && i < draws_.size(); ++i) {
+            const SampleIndex sample = draws_[i].served;
+            ids_.push_back(sample);
+            const double own = about_normal(Prng{sample}());
+            losses_.push_back(static_cast<float>(std::exp(own + .3 * about_normal(luck_()))));
         }
-        policy_.on_resident(sample, Bytes{kSampleBytes});
-        sampler_.on_stored(sample);
-        resident_[sample] = true;
+    }
+
+    void report_losses(Subject& subject) {
+        if (!ids_.empty()) {
+            subject.sampler->on_losses(0, ids_, losses_);
+            subject.on_losses(ids_);
+        }
+    }
+
+    void store(Subject& subject, SampleIndex sample) {
+        const bool kept = has_room(subject, sample);
+        place_[sample] = kept ? Place::kResident : Place::kWindow;
+        if (kept) {
+            resident_ += Bytes{kSampleBytes};
+            subject.policy->on_resident(sample, Bytes{kSampleBytes});
+        }
+        subject.on_stored(sample, kept);
+    }
+
+    bool has_room(Subject& subject, SampleIndex sample) {
+        if (resident_ + Bytes{kSampleBytes} <= capacity_) {
+            return true;
+        }
+        victims_.clear();
+        const Bytes needed{kSampleBytes};
+        if (!subject.policy->make_room(sample, needed, Everybody{}, victims_)) {
+            return false;
+        }
+        for (const SampleIndex victim : victims_) {
+            subject.policy->on_gone(victim);
+            subject.sampler->on_gone(victim);
+            place_[victim] = Place::kAbsent;
+            resident_ -= Bytes{kSampleBytes};
+        }
+        return true;
     }
 
     Bytes capacity_;
-    sidecar::Sampler& sampler_;
-    sidecar::AggregatedImportance values_;
-    sidecar::ImportanceEviction policy_;
-    std::vector<bool> resident_;
+    Bytes resident_;
+    std::vector<Place> place_;
     Prng luck_;
     std::vector<SampleIndex> ahead_;
     std::vector<SampleIndex> victims_;
@@ -133,30 +249,136 @@ private:
     std::vector<sidecar::Draw> draws_;
 };
 
-template <class Sampler>
-void measure(const char* name, std::uint32_t count, Sampler& sampler, double unimportant_below) {
-    Job job(count, sampler, unimportant_below);
-    const Figures full = job.run_epoch(0, true);
-    const Figures selective = job.run_epoch(7, false);
-    const double bytes = static_cast<double>(sampler.memory_bytes() + job.policy_bytes());
-    fmt::print(
-        "{{\"contract\": \"{}\", \"samples\": {}, \"decide_ns_per_sample\": {:.0f}, "
-        "\"decide_ns_per_sample_full_epoch\": {:.0f}, \"policy_bytes_per_sample\": {:.1f}, "
-        "\"longest_batch_us\": {:.0f}, \"begin_epoch_ms\": {:.1f}}}\n",
-        name,
-        count,
-        selective.ns / static_cast<double>(selective.draws),
-        full.ns / static_cast<double>(full.draws),
-        bytes / count,
-        selective.longest_batch_ns / 1e3,
-        selective.begin_ns / 1e6);
+struct Exact final : Subject {
+    explicit Exact(std::uint32_t count) {
+        sidecar::EpochShape shape;
+        shape.count = count;
+        sampler = std::make_unique<sidecar::ExactSampler>(shape, sidecar::World{});
+        policy = std::make_unique<sidecar::NeverEvict>();
+        listens = false;
+    }
+};
+
+struct Windowed final : Subject {
+    explicit Windowed(std::uint32_t count)
+        : scan(count, {.window_samples = std::max(4096U, count / 200)}, 7) {
+        sidecar::EpochShape shape;
+        shape.count = count;
+        sampler = *sidecar::WindowedSampler::make(scan, shape, {});
+        policy = std::make_unique<sidecar::NeverEvict>();
+        listens = false;
+    }
+
+    ~Windowed() override { sampler.reset(); }
+
+    Windowed(const Windowed&) = delete;
+    Windowed& operator=(const Windowed&) = delete;
+
+    void on_stored(SampleIndex sample, bool kept) override { scan.on_stored(sample, kept); }
+
+    bool is_needed(SampleIndex sample) const override { return scan.is_needed(sample); }
+
+    sidecar::SharedScan scan;
+};
+
+// The H- and L-cache by the ranks of what `sampler` measures.
+struct Important : Subject {
+    void keep_by(std::uint32_t count, double unimportant_below) {
+        values.set_job(1, {.weight = 1, .unimportant_below = unimportant_below, .ranks = [this] {
+                               return sampler->relative_importance();
+                           }});
+        auto made = std::make_unique<sidecar::ImportanceEviction>(count, values);
+        heaps = made.get();
+        policy = std::move(made);
+    }
+
+    void begin(std::uint64_t epoch, bool cache_is_full) override {
+        heaps->refresh();
+        heaps->hold(epoch == 0 && cache_is_full);
+    }
+
+    sidecar::AggregatedImportance values;
+    sidecar::ImportanceEviction* heaps = nullptr;
+};
+
+struct Iis final : Important {
+    explicit Iis(std::uint32_t count) {
+        auto made = *sidecar::ImportanceSampler::create(count, {.seed = 7});
+        const double below = made->important_from();
+        sampler = std::move(made);
+        keep_by(count, below);
+        second_epoch = 7;
+    }
+};
+
+struct Buckets final : Important {
+    explicit Buckets(std::uint32_t count) {
+        sampler = *sidecar::BucketSampler::create(count, {.seed = 7, .adapt_rate = false});
+        keep_by(count, 0);
+    }
+};
+
+struct Replicate final : Subject {
+    explicit Replicate(std::uint32_t count) {
+        auto made = *sidecar::ReplicateSampler::make(count, {.seed = 7}, {});
+        scores = made.get();
+        sampler = std::move(made);
+        auto kept = std::make_unique<sidecar::ReplicateEviction>(count);
+        queue = kept.get();
+        policy = std::move(kept);
+    }
+
+    void begin(std::uint64_t /*epoch*/, bool /*cache_is_full*/) override {
+        ranked = sampler->relative_importance().size();
+    }
+
+    void on_losses(const std::vector<SampleIndex>& samples) override {
+        for (const SampleIndex sample : samples) {
+            queue->on_score(sample, scores->score(sample));
+        }
+    }
+
+    const sidecar::ReplicateSampler* scores = nullptr;
+    sidecar::ReplicateEviction* queue = nullptr;
+    std::size_t ranked = 0;
+};
+
+struct Contract {
+    std::string_view name;
+    std::function<std::unique_ptr<Subject>(std::uint32_t)> make;
+};
+
+const std::vector<Contract>& contracts() {
+    static const std::vector<Contract> kContracts = {
+        {"exact", [](std::uint32_t count) { return std::make_unique<Exact>(count); }},
+        {"windowed", [](std::uint32_t count) { return std::make_unique<Windowed>(count); }},
+        {"importance", [](std::uint32_t count) { return std::make_unique<Iis>(count); }},
+        {"importance-iowa", [](std::uint32_t count) { return std::make_unique<Buckets>(count); }},
+        {"replicate", [](std::uint32_t count) { return std::make_unique<Replicate>(count); }},
+    };
+    return kContracts;
 }
 
-void run(std::uint32_t count) {
-    const auto importance = *sidecar::ImportanceSampler::create(count, {.seed = 7});
-    measure("importance", count, *importance, importance->important_from());
-    const auto buckets = *sidecar::BucketSampler::create(count, {.seed = 7, .adapt_rate = false});
-    measure("buckets", count, *buckets, 0);
+void measure(const Contract& contract, std::uint32_t count) {
+    Job job(count);
+    const std::size_t before = heap.live;
+    heap.restart();
+    const auto subject = contract.make(count);
+    const Figures first = job.run_epoch(*subject, 0);
+    const Figures second = job.run_epoch(*subject, subject->second_epoch);
+    const auto bytes = static_cast<double>(heap.most - before);
+    fmt::print(
+        "{{\"contract\": \"{}\", \"samples\": {}, \"decide_ns_per_sample\": {:.0f}, "
+        "\"decide_ns_per_sample_first_epoch\": {:.0f}, \"policy_bytes_per_sample\": {:.1f}, "
+        "\"longest_batch_us\": {:.0f}, \"begin_epoch_ms\": {:.1f}}}\n",
+        contract.name,
+        count,
+        second.ns / static_cast<double>(second.draws),
+        first.ns / static_cast<double>(first.draws),
+        bytes / count,
+        second.longest_batch_ns / 1e3,
+        second.begin_ns / 1e6);
+    std::fflush(stdout);
 }
 
 }  // namespace
@@ -164,11 +386,31 @@ void run(std::uint32_t count) {
 }  // namespace stoker::bench
 
 int main(int argc, char** argv) {
-    const unsigned long count = argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 10000000;
-    if (count == 0 || count > 1000000000) {
-        fmt::print(stderr, "usage: stoker-bench-decide [SAMPLES]   (1 to 1,000,000,000)\n");
+    unsigned long count = 10'000'000;
+    std::vector<std::string_view> chosen;
+    bool understood = true;
+    for (int i = 1; i < argc; ++i) {
+        const std::string_view argument = argv[i];
+        if (argument == "--contract" && i + 1 < argc) {
+            chosen.emplace_back(argv[++i]);
+        } else {
+            count = std::strtoul(argv[i], nullptr, 10);
+            understood = understood && count > 0 && count <= 1'000'000'000;
+        }
+    }
+    std::size_t measured = 0;
+    for (const auto& contract : stoker::bench::contracts()) {
+        if (chosen.empty() || std::ranges::find(chosen, contract.name) != chosen.end()) {
+            ++measured;
+            if (understood) {
+                stoker::bench::measure(contract, static_cast<std::uint32_t>(count));
+            }
+        }
+    }
+    if (!understood || measured < std::max<std::size_t>(1, chosen.size())) {
+        fmt::print(stderr, "usage: stoker-bench-decide [--contract exact|windowed|importance|");
+        fmt::print(stderr, "importance-iowa|replicate]... [SAMPLES]   (1 to 1,000,000,000)\n");
         return 1;
     }
-    stoker::bench::run(static_cast<std::uint32_t>(count));
     return 0;
 }

@@ -27,6 +27,11 @@ public:
         return z ^ (z >> 31U);
     }
 
+    // The generator as it will be `words` words later.
+    [[nodiscard]] Prng after(std::uint64_t words) const {
+        return Prng{state_ + words * 0x9E3779B97F4A7C15ULL};
+    }
+
     // Uniform in [0, bound); `bound` must be positive. Unbiased (Lemire's rejection).
     std::uint64_t below(std::uint64_t bound) {
         __extension__ using Wide = unsigned __int128;

@@ -161,7 +161,8 @@ void make_policy(const Scenario& scenario, Assembly& parts) {
         parts.background = cache.get();
         parts.policy = std::move(cache);
     } else if (name == "replicate") {
-        auto policy = std::make_unique<sidecar::ReplicateEviction>();
+        auto policy =
+            std::make_unique<sidecar::ReplicateEviction>(static_cast<std::uint32_t>(samples));
         parts.feed = std::make_unique<ReplicateFeed>(*policy);
         parts.policy = std::move(policy);
     } else if (name == "importance") {

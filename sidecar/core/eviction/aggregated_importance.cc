@@ -61,6 +61,17 @@ float AggregatedImportance::value(SampleIndex sample) const {
     return static_cast<float>(sum / weights / bytes);
 }
 
+void AggregatedImportance::expect(std::span<const SampleIndex> samples) const {
+    for (const auto& [id, job] : jobs_) {
+        const auto ranks = job.ranks();
+        for (const SampleIndex sample : samples) {
+            if (sample < ranks.size()) {
+                __builtin_prefetch(&ranks[sample]);
+            }
+        }
+    }
+}
+
 bool AggregatedImportance::unimportant(SampleIndex sample) const {
     bool any = false;
     for (const auto& [id, job] : jobs_) {

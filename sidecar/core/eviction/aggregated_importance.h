@@ -51,6 +51,8 @@ public:
     // 0 where no job has weight. A sample beyond a job's ranks counts as fully important to it.
     [[nodiscard]] float value(SampleIndex sample) const override;
 
+    void expect(std::span<const SampleIndex> samples) const override;
+
     // To every job that has weight; never without such jobs.
     [[nodiscard]] bool unimportant(SampleIndex sample) const override;
 

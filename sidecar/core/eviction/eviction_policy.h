@@ -44,6 +44,10 @@ public:
         [[nodiscard]] virtual bool operator()(SampleIndex sample) const = 0;
     };
 
+    // These will be asked about soon: asks for what is known of them from memory, and changes
+    // nothing. Questions about samples in a random order mostly wait for memory.
+    virtual void expect(std::span<const SampleIndex> /*samples*/) const {}
+
     virtual bool make_room(
         SampleIndex incoming,
         Bytes needed,

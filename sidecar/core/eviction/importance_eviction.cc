@@ -27,49 +27,6 @@ std::uint32_t saturated(Bytes bytes) {
 
 }  // namespace
 
-class ImportanceEviction::Ascent {
-public:
-    Ascent(
-        const ImportanceHeaps& heaps,
-        std::initializer_list<std::uint32_t> which,
-        std::vector<Candidate>& candidates)
-        : heaps_(heaps),
-          candidates_(candidates) {
-        candidates_.clear();
-        for (const std::uint32_t heap : which) {
-            offer(heap, 0);
-        }
-    }
-
-    // The next entry, or null.
-    const Entry* next() {
-        if (candidates_.empty()) {
-            return nullptr;
-        }
-        std::pop_heap(candidates_.begin(), candidates_.end(), later);
-        current_ = candidates_.back();
-        candidates_.pop_back();
-        offer(current_.heap, 2 * current_.index + 1);
-        offer(current_.heap, 2 * current_.index + 2);
-        return &current_.entry;
-    }
-
-private:
-    static bool later(const Candidate& a, const Candidate& b) { return b.entry.before(a.entry); }
-
-    void offer(std::uint32_t heap, std::uint32_t index) {
-        const auto entries = heaps_.entries(heap);
-        if (index < entries.size()) {
-            candidates_.push_back({entries[index], heap, index});
-            std::push_heap(candidates_.begin(), candidates_.end(), later);
-        }
-    }
-
-    const ImportanceHeaps& heaps_;
-    std::vector<Candidate>& candidates_;
-    Candidate current_;
-};
-
 // False: the room is made.
 bool ImportanceEviction::Room::take(const Entry& entry) {
     victims.push_back(entry.sample);
@@ -156,6 +113,13 @@ void ImportanceEviction::pour(std::uint32_t count) {
     }
 }
 
+void ImportanceEviction::expect(std::span<const SampleIndex> samples) const {
+    values_.expect(samples);
+    for (const SampleIndex sample : samples) {
+        heaps_.expect(sample);
+    }
+}
+
 bool ImportanceEviction::make_room(
     SampleIndex incoming, Bytes needed, const MayGo& may_go, std::vector<SampleIndex>& victims) {
     pour(settings_.pour);
@@ -187,7 +151,7 @@ bool ImportanceEviction::room_for_unimportant(Room& room) {
 
 // True: the room is made.
 bool ImportanceEviction::take_important(Room& room, std::uint32_t below) {
-    Ascent ascent(heaps_, {main_, shadow_}, candidates_);
+    ImportanceHeaps::Ascent ascent(heaps_, {main_, shadow_}, candidates_);
     std::uint32_t passed_over = 0;
     while (const Entry* entry = ascent.next()) {
         if (entry->key >= below || passed_over > kPassedOverMax) {
@@ -204,7 +168,7 @@ bool ImportanceEviction::take_important(Room& room, std::uint32_t below) {
 
 // True: the room is made. Stops where the region has no more than `down_to`.
 bool ImportanceEviction::take_unimportant(Room& room, Bytes down_to, bool spent_only) {
-    Ascent ascent(heaps_, {kUnimportant}, candidates_);
+    ImportanceHeaps::Ascent ascent(heaps_, {kUnimportant}, candidates_);
     Bytes left = unimportant_bytes_;
     std::uint32_t passed_over = 0;
     while (left > down_to) {
@@ -249,7 +213,7 @@ void ImportanceEviction::shrink(Bytes excess, std::vector<SampleIndex>& victims)
 }
 
 std::size_t ImportanceEviction::memory_bytes() const {
-    return sizeof(*this) + heaps_.memory_bytes() + candidates_.capacity() * sizeof(Candidate);
+    return sizeof(*this) + heaps_.memory_bytes() + candidates_.capacity() * sizeof(candidates_[0]);
 }
 
 }  // namespace stoker::sidecar

@@ -42,6 +42,7 @@ public:
     void on_resident(SampleIndex sample, Bytes bytes) override;
     void on_gone(SampleIndex sample) override;
     void on_read(SampleIndex sample, bool hit) override;
+    void expect(std::span<const SampleIndex> samples) const override;
     bool make_room(
         SampleIndex incoming,
         Bytes needed,
@@ -66,15 +67,6 @@ public:
 
 private:
     using Entry = ImportanceHeaps::Entry;
-
-    struct Candidate {
-        Entry entry;
-        std::uint32_t heap = 0;
-        std::uint32_t index = 0;
-    };
-
-    // Walks residents in the order of their keys without touching the heaps.
-    class Ascent;
 
     struct Room {
         Bytes needed;
@@ -106,7 +98,7 @@ private:
     std::uint32_t old_before_ = 0;  // arrivals before the last refresh
     Bytes resident_bytes_;
     Bytes unimportant_bytes_;
-    std::vector<Candidate> candidates_;  // kept for its memory
+    std::vector<ImportanceHeaps::Ascent::Candidate> candidates_;  // kept for its memory
 };
 
 }  // namespace stoker::sidecar

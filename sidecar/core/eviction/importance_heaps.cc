@@ -1,5 +1,7 @@
 #include "sidecar/core/eviction/importance_heaps.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
 
 namespace stoker::sidecar {
@@ -12,7 +14,7 @@ void ImportanceHeaps::put(std::uint32_t heap, std::uint32_t index, const Entry& 
 // Finds the place of `entry` from the free one at `index` towards the root.
 void ImportanceHeaps::rise(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
     while (index > 0) {
-        const std::uint32_t parent = (index - 1) / 2;
+        const std::uint32_t parent = (index - 1) / kChildren;
         if (!entry.before(heaps_[heap][parent])) {
             break;
         }
@@ -24,14 +26,16 @@ void ImportanceHeaps::rise(std::uint32_t heap, std::uint32_t index, const Entry&
 
 // Finds the place of `entry` from the free one at `index`, away from the root or towards it.
 void ImportanceHeaps::settle(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
-    const std::vector<Entry>& entries = heaps_[heap];
+    const Entries& entries = heaps_[heap];
     for (;;) {
-        std::uint32_t child = 2 * index + 1;
-        if (child >= entries.size()) {
+        const std::uint32_t first = kChildren * index + 1;
+        if (first >= entries.size()) {
             break;
         }
-        if (child + 1 < entries.size() && entries[child + 1].before(entries[child])) {
-            ++child;
+        const auto end = std::min<std::size_t>(first + kChildren, entries.size());
+        std::uint32_t child = first;
+        for (std::uint32_t other = first + 1; other < end; ++other) {
+            child = entries[other].before(entries[child]) ? other : child;
         }
         if (!entries[child].before(entry)) {
             break;
@@ -44,11 +48,8 @@ void ImportanceHeaps::settle(std::uint32_t heap, std::uint32_t index, const Entr
 
 void ImportanceHeaps::insert(std::uint32_t heap, Entry entry) {
     STOKER_CHECK(!holds(entry.sample), "a sample has one place");
-    std::vector<Entry>& entries = heaps_[heap];
+    Entries& entries = heaps_[heap];
     STOKER_CHECK(entries.size() < kIndexMask, "a place fits its bits");
-    if (entries.size() == entries.capacity()) {
-        entries.reserve(entries.size() + entries.size() / 4 + 16);  // a quarter: memory is counted
-    }
     entries.push_back(entry);
     rise(heap, static_cast<std::uint32_t>(entries.size() - 1), entry);
 }
@@ -70,8 +71,10 @@ void ImportanceHeaps::rekey(SampleIndex sample, std::uint32_t key) {
     const std::uint32_t heap = heap_of(sample);
     const std::uint32_t index = places_[sample] & kIndexMask;
     Entry entry = heaps_[heap][index];
-    entry.key = key;
-    settle(heap, index, entry);
+    if (entry.key != key) {
+        entry.key = key;
+        settle(heap, index, entry);
+    }
 }
 
 ImportanceHeaps::Entry ImportanceHeaps::take_last(std::uint32_t heap) {
@@ -84,9 +87,53 @@ ImportanceHeaps::Entry ImportanceHeaps::take_last(std::uint32_t heap) {
 std::size_t ImportanceHeaps::memory_bytes() const {
     std::size_t bytes = sizeof(*this) + places_.capacity() * sizeof(places_[0]);
     for (const auto& heap : heaps_) {
-        bytes += heap.capacity() * sizeof(Entry);
+        bytes += heap.memory_bytes();
     }
     return bytes;
+}
+
+namespace {
+
+bool later(
+    const ImportanceHeaps::Ascent::Candidate& a, const ImportanceHeaps::Ascent::Candidate& b) {
+    return b.entry.before(a.entry);
+}
+
+}  // namespace
+
+ImportanceHeaps::Ascent::Ascent(
+    const ImportanceHeaps& heaps,
+    std::initializer_list<std::uint32_t> which,
+    std::vector<Candidate>& candidates)
+    : heaps_(heaps),
+      candidates_(candidates) {
+    candidates_.clear();
+    for (const std::uint32_t heap : which) {
+        offer(heap, 0);
+    }
+}
+
+// Children are looked at when somebody wants more than their parent: mostly nobody does.
+const ImportanceHeaps::Entry* ImportanceHeaps::Ascent::next() {
+    for (std::uint32_t child = 1; has_current_ && child <= kChildren; ++child) {
+        offer(current_.heap, kChildren * current_.index + child);
+    }
+    has_current_ = !candidates_.empty();
+    if (!has_current_) {
+        return nullptr;
+    }
+    std::pop_heap(candidates_.begin(), candidates_.end(), later);
+    current_ = candidates_.back();
+    candidates_.pop_back();
+    return &current_.entry;
+}
+
+void ImportanceHeaps::Ascent::offer(std::uint32_t heap, std::uint32_t index) {
+    const auto& entries = heaps_.entries(heap);
+    if (index < entries.size()) {
+        candidates_.push_back({entries[index], heap, index});
+        std::push_heap(candidates_.begin(), candidates_.end(), later);
+    }
 }
 
 }  // namespace stoker::sidecar

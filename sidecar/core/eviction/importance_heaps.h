@@ -2,21 +2,24 @@
 
 #include <array>
 #include <cstdint>
-#include <span>
+#include <initializer_list>
 #include <vector>
 
+#include "common/base/piece_list.h"
 #include "common/domain/ids.h"
 
 namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-// Three binary min-heaps over one set of samples: each sample is in one of them or in none, can be
-// found, taken out and given another key there. Least key first, ties by the lower sample. Memory:
+// Three min-heaps over one set of samples: each sample is in one of them or in none, can be found,
+// taken out and given another key there. Least key first, ties by the lower sample. Four children
+// to an entry: half as deep as with two, and every level costs a look into other memory. Memory:
 // 4 bytes a sample of the dataset, 12 a sample held. Every change is O(log n). Not thread-safe.
 class ImportanceHeaps {
 public:
     static constexpr std::uint32_t kHeaps = 3;
+    static constexpr std::uint32_t kChildren = 4;
 
     struct Entry {
         std::uint32_t key = 0;
@@ -28,10 +31,23 @@ public:
         }
     };
 
+    class Ascent;
+
+    // A heap that is poured into another gives its memory up on the way.
+    using Entries = PieceList<Entry, 1024>;
+
     explicit ImportanceHeaps(std::uint32_t count)
         : places_(count, kNowhere) {}
 
+    [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(places_.size()); }
+
+    // Samples up to `count` may be held from now on; never fewer than before.
+    void grow(std::uint32_t count) { places_.resize(count, kNowhere); }
+
     [[nodiscard]] bool holds(SampleIndex sample) const { return places_[sample] != kNowhere; }
+
+    // Of a sample below count(): asks for what is known of it from memory.
+    void expect(SampleIndex sample) const { __builtin_prefetch(&places_[sample]); }
 
     // Of a sample that is held.
     [[nodiscard]] std::uint32_t heap_of(SampleIndex sample) const {
@@ -43,8 +59,9 @@ public:
         return heaps_[heap_of(sample)][places_[sample] & kIndexMask];
     }
 
-    // In heap order: the children of entry i are entries 2i+1 and 2i+2, and not before it.
-    [[nodiscard]] std::span<const Entry> entries(std::uint32_t heap) const { return heaps_[heap]; }
+    // In heap order: the children of entry i are the kChildren entries from kChildren * i + 1 on,
+    // and not before it.
+    [[nodiscard]] const Entries& entries(std::uint32_t heap) const { return heaps_[heap]; }
 
     // `entry.sample` must not be held.
     void insert(std::uint32_t heap, Entry entry);
@@ -67,8 +84,36 @@ private:
     void rise(std::uint32_t heap, std::uint32_t index, const Entry& entry);
     void settle(std::uint32_t heap, std::uint32_t index, const Entry& entry);
 
-    std::array<std::vector<Entry>, kHeaps> heaps_;
+    std::array<Entries, kHeaps> heaps_;
     std::vector<std::uint32_t> places_;  // heap and index
+};
+
+// Walks some heaps' entries in the order of their keys without touching the heaps, which must not
+// change meanwhile. O(log n) an entry, the first one O(1).
+class ImportanceHeaps::Ascent {
+public:
+    struct Candidate {
+        Entry entry;
+        std::uint32_t heap = 0;
+        std::uint32_t index = 0;
+    };
+
+    // `candidates` is memory for the walk, kept by the caller for the next one.
+    Ascent(
+        const ImportanceHeaps& heaps,
+        std::initializer_list<std::uint32_t> which,
+        std::vector<Candidate>& candidates);
+
+    // The next entry, or null. Valid until the next call.
+    const Entry* next();
+
+private:
+    void offer(std::uint32_t heap, std::uint32_t index);
+
+    const ImportanceHeaps& heaps_;
+    std::vector<Candidate>& candidates_;
+    Candidate current_;
+    bool has_current_ = false;
 };
 
 }  // namespace stoker::sidecar

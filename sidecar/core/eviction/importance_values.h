@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "common/domain/ids.h"
 
 namespace stoker::sidecar {
@@ -13,6 +15,9 @@ public:
 
     // Finite, 0 or more; only the order matters.
     [[nodiscard]] virtual float value(SampleIndex sample) const = 0;
+
+    // Will be asked about soon (EvictionPolicy::expect).
+    virtual void expect(std::span<const SampleIndex> /*samples*/) const {}
 
     // May this sample be substituted by others of its kind? Then it belongs to the L-region.
     [[nodiscard]] virtual bool unimportant(SampleIndex sample) const = 0;

@@ -1,6 +1,7 @@
 #include "sidecar/core/eviction/replicate_eviction.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace stoker::sidecar {
 
@@ -9,52 +10,73 @@ namespace {
 // Residents that make_room() looks at before it gives up: those before may all be held.
 constexpr int kLooksMax = 256;
 
+constexpr std::uint32_t kReadBits = 12;
+constexpr std::uint32_t kReadsMax = (1U << kReadBits) - 1;
+constexpr float kScoreMax = 32;
+constexpr std::uint32_t kScoreSteps = (1U << (32 - kReadBits)) - 1;
+
+std::uint32_t steps_of(float score) {
+    return static_cast<std::uint32_t>(
+        std::clamp(score / kScoreMax, 0.0F, 1.0F) * static_cast<float>(kScoreSteps));
+}
+
+std::uint32_t saturated(Bytes bytes) {
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(bytes.count(), std::numeric_limits<std::uint32_t>::max()));
+}
+
 }  // namespace
+
+ReplicateEviction::ReplicateEviction(std::uint32_t count)
+    : ghosts_(count),
+      queue_(count) {}
 
 ReplicateEviction::Key& ReplicateEviction::ghost(SampleIndex sample) {
     if (sample >= ghosts_.size()) {
         ghosts_.resize(std::max<std::size_t>(std::size_t{sample} + 1, ghosts_.size() * 2));
-        resident_.resize(ghosts_.size());
+        queue_.grow(static_cast<std::uint32_t>(ghosts_.size()));
     }
     return ghosts_[sample];
 }
 
 void ReplicateEviction::on_resident(SampleIndex sample, Bytes bytes) {
     const Key key = ghost(sample);
-    if (!resident_[sample]) {
-        resident_[sample] = true;
-        queue_.insert({key, sample, bytes});
+    if (!queue_.holds(sample)) {
+        queue_.insert(0, {key, sample, saturated(bytes)});
     }
 }
 
 void ReplicateEviction::on_gone(SampleIndex sample) {
-    const Key key = ghost(sample);
-    if (resident_[sample]) {
-        resident_[sample] = false;
-        queue_.erase({key, sample, {}});
+    ghost(sample);
+    if (queue_.holds(sample)) {
+        queue_.remove(sample);
     }
 }
 
 void ReplicateEviction::on_read(SampleIndex sample, bool /*hit*/) {
-    Key key = ghost(sample);
-    ++key.reads;
-    set_key(sample, key);
+    const Key key = ghost(sample);
+    set_key(sample, (key & kReadsMax) == kReadsMax ? key : key + 1);
 }
 
 void ReplicateEviction::on_score(SampleIndex sample, float score) {
-    Key key = ghost(sample);
-    key.score = score;
-    set_key(sample, key);
+    const Key reads = ghost(sample) & kReadsMax;
+    set_key(sample, (steps_of(score) << kReadBits) | reads);
 }
 
 void ReplicateEviction::set_key(SampleIndex sample, Key key) {
-    const auto queued = queue_.find({ghosts_[sample], sample, {}});
-    if (queued != queue_.end()) {
-        const Bytes bytes = queued->bytes;
-        queue_.erase(queued);
-        queue_.insert({key, sample, bytes});
-    }
     ghosts_[sample] = key;
+    if (queue_.holds(sample)) {
+        queue_.rekey(sample, key);
+    }
+}
+
+void ReplicateEviction::expect(std::span<const SampleIndex> samples) const {
+    for (const SampleIndex sample : samples) {
+        if (sample < ghosts_.size()) {
+            __builtin_prefetch(&ghosts_[sample], 1);
+            queue_.expect(sample);
+        }
+    }
 }
 
 bool ReplicateEviction::make_room(
@@ -62,13 +84,15 @@ bool ReplicateEviction::make_room(
     const Key worth = ghost(incoming);
     const std::size_t before = victims.size();
     Bytes freed;
-    int looks = kLooksMax;
-    for (auto entry = queue_.begin();
-         freed < needed && entry != queue_.end() && entry->key < worth && looks > 0;
-         ++entry, --looks) {
+    ImportanceHeaps::Ascent ascent(queue_, {0}, candidates_);
+    for (int looks = kLooksMax; freed < needed && looks > 0; --looks) {
+        const auto* entry = ascent.next();
+        if (entry == nullptr || entry->key >= worth) {
+            break;
+        }
         if (may_go(entry->sample)) {
             victims.push_back(entry->sample);
-            freed += entry->bytes;
+            freed += Bytes{entry->bytes};
         }
     }
     if (freed < needed) {
@@ -80,9 +104,14 @@ bool ReplicateEviction::make_room(
 
 void ReplicateEviction::shrink(Bytes excess, std::vector<SampleIndex>& victims) {
     Bytes freed;
-    for (auto entry = queue_.begin(); freed < excess && entry != queue_.end(); ++entry) {
+    ImportanceHeaps::Ascent ascent(queue_, {0}, candidates_);
+    while (freed < excess) {
+        const auto* entry = ascent.next();
+        if (entry == nullptr) {
+            break;
+        }
         victims.push_back(entry->sample);
-        freed += entry->bytes;
+        freed += Bytes{entry->bytes};
     }
 }
 

@@ -9,14 +9,35 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr double kSteps = 65534;
+constexpr std::uint32_t kSteps = 65534;
 
-std::uint16_t to_steps(double probability) {
-    return static_cast<std::uint16_t>(std::lround(std::clamp(probability, 0.0, 1.0) * kSteps));
+std::uint16_t to_steps(double share) {
+    return static_cast<std::uint16_t>(std::clamp(share, 0.0, 1.0) * kSteps + 0.5);
 }
 
-double from_steps(std::uint16_t steps) {
-    return steps / kSteps;
+double from_steps(std::uint32_t steps) {
+    return steps / static_cast<double>(kSteps);
+}
+
+// A function of a probability, for each of its steps: logarithms are dear.
+template <class Function>
+std::vector<float> table_of(const Function& function) {
+    std::vector<float> table(kSteps + 1);
+    for (std::uint32_t steps = 0; steps <= kSteps; ++steps) {
+        table[steps] = static_cast<float>(function(from_steps(steps)));
+    }
+    return table;
+}
+
+const std::vector<float>& cross_entropies() {
+    static const std::vector<float> kTable = table_of(cross_entropy_term);
+    return kTable;
+}
+
+const std::vector<float>& losses() {
+    static const std::vector<float> kTable =
+        table_of([](double p_true) { return -std::log(std::max(p_true, 0.5 / kSteps)); });
+    return kTable;
 }
 
 // The least and the most that one criterion gave.
@@ -29,9 +50,10 @@ struct Range {
         most = std::max(most, value);
     }
 
-    // 0..1; 0 where all are equal.
-    [[nodiscard]] double normalise(double value) const {
-        return most > least ? (value - least) / (most - least) : 0;
+    // What to multiply a value's distance from the least with, so that it weighs 0 to `weight`; 0
+    // where all are equal.
+    [[nodiscard]] double factor(double weight) const {
+        return most > least ? weight / (most - least) : 0;
     }
 };
 
@@ -50,12 +72,23 @@ double fetch_term(double load, double size, double alpha) {
     return 1 / std::max(cost, 1e-6);
 }
 
+struct BucketCriteria::Ranges {
+    Range cross_entropy;
+    Range margin;
+    Range fetch;
+};
+
 BucketCriteria::BucketCriteria(std::uint32_t count, CriteriaSettings settings)
     : settings_(std::move(settings)),
-      p_true_(count, kUnknown),
-      p_other_(count, kUnknown),
-      loads_(count, std::numeric_limits<float>::quiet_NaN()),
-      scores_(count) {}
+      outcomes_(count),
+      scores_(count, kUnknown),
+      ranks_(count, 1.0F) {
+    double sizes = 0;
+    for (SampleIndex sample = 0; settings_.size_of && sample < count; ++sample) {
+        sizes += static_cast<double>(settings_.size_of(sample).count());
+    }
+    mean_size_ = sizes > 0 ? sizes / count : 1;
+}
 
 bool BucketCriteria::record_loss(SampleIndex sample, float loss) {
     if (!std::isfinite(loss)) {
@@ -66,93 +99,128 @@ bool BucketCriteria::record_loss(SampleIndex sample, float loss) {
 }
 
 bool BucketCriteria::record_outcome(SampleIndex sample, float p_true, float p_other) {
-    if (sample >= p_true_.size() || !std::isfinite(p_true) || !std::isfinite(p_other)) {
+    if (sample >= outcomes_.size() || !std::isfinite(p_true) || !std::isfinite(p_other)) {
         return false;
     }
     known_ += knows(sample) ? 0 : 1;
-    p_true_[sample] = to_steps(p_true);
-    p_other_[sample] = to_steps(p_other);
+    outcomes_[sample] = {to_steps(p_true), to_steps(p_other)};
     return true;
 }
 
 bool BucketCriteria::record_load(SampleIndex sample, float seconds) {
-    if (sample >= loads_.size() || !std::isfinite(seconds) || seconds < 0) {
+    if (sample >= outcomes_.size() || !std::isfinite(seconds) || seconds < 0) {
         return false;
     }
-    loads_[sample] = seconds;
+    if (loads_.empty()) {
+        loads_.assign(outcomes_.size(), std::numeric_limits<float>::quiet_NaN());
+    }
+    float& load = loads_[sample];
+    if (std::isnan(load)) {
+        ++load_count_;
+    } else {
+        load_sum_ -= static_cast<double>(load);
+    }
+    load_sum_ += static_cast<double>(seconds);
+    load = seconds;
     return true;
 }
 
-BucketCriteria::Means BucketCriteria::means() const {
-    double load = 0;
-    double loads = 0;
-    double size = 0;
-    for (SampleIndex sample = 0; sample < loads_.size(); ++sample) {
-        if (!std::isnan(loads_[sample])) {
-            load += static_cast<double>(loads_[sample]);
-            ++loads;
-        }
-        size += settings_.size_of ? static_cast<double>(settings_.size_of(sample).count()) : 1;
-    }
-    Means means{loads > 0 ? load / loads : 0, size / static_cast<double>(loads_.size())};
-    means.load = means.load > 0 ? means.load : 1;
-    means.size = means.size > 0 ? means.size : 1;
-    return means;
+bool BucketCriteria::fetches_differ() const {
+    return settings_.bottleneck == Bottleneck::kIo && (settings_.size_of || !loads_.empty());
 }
 
-BucketCriteria::Terms BucketCriteria::terms_of(SampleIndex sample, const Means& means) const {
-    const double p_true = from_steps(p_true_[sample]);
-    Terms terms{.cross_entropy = cross_entropy_term(p_true)};
-    if (settings_.bottleneck == Bottleneck::kIo) {
-        terms.margin = margin_term(p_true, from_steps(p_other_[sample]));
-        const double size =
-            settings_.size_of ? static_cast<double>(settings_.size_of(sample).count()) : 1;
-        const double load =
-            std::isnan(loads_[sample]) ? 1 : static_cast<double>(loads_[sample]) / means.load;
-        terms.fetch = fetch_term(load, size / means.size, settings_.alpha);
-    }
-    return terms;
+double BucketCriteria::fetch_of(SampleIndex sample) const {
+    const double size =
+        settings_.size_of ? static_cast<double>(settings_.size_of(sample).count()) : mean_size_;
+    const double mean_load = load_sum_ > 0 ? load_sum_ / load_count_ : 1;
+    const double load = loads_.empty() || std::isnan(loads_[sample])
+                            ? mean_load
+                            : static_cast<double>(loads_[sample]);
+    return fetch_term(load / mean_load, size / mean_size_, settings_.alpha);
 }
 
 void BucketCriteria::rescore() {
-    const Means all_means = means();
-    Range cross_entropy;
-    Range margin;
-    Range fetch;
-    double losses = 0;
-    for (SampleIndex sample = 0; sample < p_true_.size(); ++sample) {
-        if (knows(sample)) {
-            const Terms terms = terms_of(sample, all_means);
-            cross_entropy.take(terms.cross_entropy);
-            margin.take(terms.margin);
-            fetch.take(terms.fetch);
-            losses -= std::log(std::max(from_steps(p_true_[sample]), 0.5 / kSteps));
+    Ranges ranges;
+    measure(ranges);
+    std::vector<std::uint32_t> counts(kSteps + 1);
+    score_all(ranges, counts);
+    rank_all(counts);
+}
+
+void BucketCriteria::measure(Ranges& ranges) {
+    const auto& cross_entropy = cross_entropies();
+    const auto& loss = losses();
+    const bool with_fetches = fetches_differ();
+    double sum = 0;
+    for (SampleIndex sample = 0; sample < outcomes_.size(); ++sample) {
+        const Outcome outcome = outcomes_[sample];
+        if (outcome.p_true == kUnknown) {
+            continue;
         }
+        ranges.cross_entropy.take(static_cast<double>(cross_entropy[outcome.p_true]));
+        ranges.margin.take(static_cast<double>(outcome.p_other) - outcome.p_true);
+        if (with_fetches) {
+            ranges.fetch.take(fetch_of(sample));
+        }
+        sum += static_cast<double>(loss[outcome.p_true]);
     }
-    mean_loss_ = known_ > 0 ? losses / known_ : 0;
+    mean_loss_ = known_ > 0 ? sum / known_ : 0;
+}
+
+// Writes the scores and counts how many samples have each.
+void BucketCriteria::score_all(const Ranges& ranges, std::vector<std::uint32_t>& counts) {
+    const auto& cross_entropy = cross_entropies();
+    const bool with_fetches = fetches_differ();
+    const bool is_io = settings_.bottleneck == Bottleneck::kIo;
     const double weights = settings_.cross_entropy + settings_.margin + settings_.fetch;
-    for (SampleIndex sample = 0; sample < p_true_.size(); ++sample) {
-        if (knows(sample)) {
-            const Terms terms = terms_of(sample, all_means);
-            const double sum =
-                settings_.cross_entropy * cross_entropy.normalise(terms.cross_entropy) +
-                settings_.margin * margin.normalise(terms.margin) +
-                settings_.fetch * fetch.normalise(terms.fetch);
-            scores_.record(sample, static_cast<float>(weights > 0 ? sum / weights : 0));
+    const double by = weights > 0 ? 1 / weights : 0;
+    const double by_entropy = ranges.cross_entropy.factor(settings_.cross_entropy) * by;
+    // Differences of probabilities rise with the margin, in the same steps.
+    const double by_margin = is_io ? ranges.margin.factor(settings_.margin) * by : 0;
+    const double by_fetch = with_fetches ? ranges.fetch.factor(settings_.fetch) * by : 0;
+    for (SampleIndex sample = 0; sample < outcomes_.size(); ++sample) {
+        const Outcome outcome = outcomes_[sample];
+        if (outcome.p_true == kUnknown) {
+            continue;
         }
+        const double margin = static_cast<double>(outcome.p_other) - outcome.p_true;
+        double score = by_entropy * (static_cast<double>(cross_entropy[outcome.p_true]) -
+                                     ranges.cross_entropy.least) +
+                       by_margin * (margin - ranges.margin.least);
+        if (with_fetches) {
+            score += by_fetch * (fetch_of(sample) - ranges.fetch.least);
+        }
+        scores_[sample] = to_steps(score);
+        ++counts[scores_[sample]];
     }
-    scores_.start();
-    scores_.advance(~std::uint64_t{0});
+}
+
+void BucketCriteria::rank_all(const std::vector<std::uint32_t>& counts) {
+    std::vector<float> rank_of(counts.size());
+    std::uint64_t below = 0;
+    for (std::size_t steps = 0; steps < counts.size(); ++steps) {
+        const auto twice = static_cast<double>(2 * below + counts[steps]);
+        rank_of[steps] = static_cast<float>(twice / (2.0 * std::max(1U, known_)));
+        below += counts[steps];
+    }
+    for (SampleIndex sample = 0; sample < scores_.size(); ++sample) {
+        ranks_[sample] = scores_[sample] == kUnknown ? 1.0F : rank_of[scores_[sample]];
+    }
+}
+
+float BucketCriteria::score(SampleIndex sample) const {
+    return scores_[sample] == kUnknown ? std::numeric_limits<float>::quiet_NaN()
+                                       : static_cast<float>(from_steps(scores_[sample]));
 }
 
 float BucketCriteria::p_true(SampleIndex sample) const {
-    return knows(sample) ? static_cast<float>(from_steps(p_true_[sample]))
+    return knows(sample) ? static_cast<float>(from_steps(outcomes_[sample].p_true))
                          : std::numeric_limits<float>::quiet_NaN();
 }
 
 std::size_t BucketCriteria::memory_bytes() const {
-    return scores_.memory_bytes() + loads_.capacity() * sizeof(float) +
-           (p_true_.capacity() + p_other_.capacity()) * sizeof(std::uint16_t);
+    return (loads_.capacity() + ranks_.capacity()) * sizeof(float) +
+           outcomes_.capacity() * sizeof(Outcome) + scores_.capacity() * sizeof(Steps);
 }
 
 }  // namespace stoker::sidecar

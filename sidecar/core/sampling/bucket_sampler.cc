@@ -95,6 +95,7 @@ void BucketSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::ui
                                : bucket_count_ / ranks + (bucket_count_ % ranks != 0 ? 1 : 0);
     }
     reader.cursor = {};
+    reader.ahead.clear();
     reader.served.assign(count_, false);
     reader.report = {};
     reader.report.epoch = epoch;
@@ -116,7 +117,8 @@ SampleIndex BucketSampler::sample_at(
 
 // Nothing: the epoch has ended, and what is left of the share is left out.
 std::optional<BucketSampler::Step> BucketSampler::next(
-    const Reader& reader, std::uint32_t rank, Cursor& cursor) const {
+    const Reader& reader, std::uint32_t rank) const {
+    Cursor& cursor = reader.cursor;
     std::int64_t left_out = 0;
     while (cursor.turn < turns() && cursor.steps < reader.steps_max) {
         const SampleIndex sample = sample_at(reader, rank, cursor.turn++);
@@ -138,6 +140,19 @@ std::optional<BucketSampler::Step> BucketSampler::next(
     return std::nullopt;
 }
 
+// At least `count` steps, or all that the epoch has left.
+void BucketSampler::decide_ahead(
+    const Reader& reader, std::uint32_t rank, std::size_t count) const {
+    while (reader.ahead.size() < count) {
+        const auto step = next(reader, rank);
+        if (!step) {
+            return;
+        }
+        criteria_.expect(step->sample);
+        reader.ahead.push_back(*step);
+    }
+}
+
 // A member of its group that is on the node, one not read yet if possible; else itself.
 SampleIndex BucketSampler::stand_in(const Reader& reader, SampleIndex sample) const {
     if (settings_.redundancy != Redundancy::kRepeat || reader.full || stored_[sample]) {
@@ -157,14 +172,16 @@ void BucketSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw
     Reader& reader = reader_of(rank);
     EpochReport& report = reader.report;
     for (; count > 0; --count) {
-        const auto step = next(reader, rank, reader.cursor);
-        if (!step) {
+        decide_ahead(reader, rank, 1);
+        if (reader.ahead.empty()) {
             report.skipped = turns() - report.requested;
             return;
         }
-        Draw draw{step->sample, stand_in(reader, step->sample), Draw::Kind::kPlain};
+        const Step step = reader.ahead.front();
+        reader.ahead.pop_front();
+        Draw draw{step.sample, stand_in(reader, step.sample), Draw::Kind::kPlain};
         ++report.requested;
-        report.skipped += static_cast<std::uint64_t>(step->left_out);
+        report.skipped += static_cast<std::uint64_t>(step.left_out);
         if (draw.served != draw.requested) {
             draw.kind = Draw::Kind::kSubstituted;
             ++report.substituted;
@@ -186,13 +203,10 @@ void BucketSampler::foresee(
     if (found == readers_.end()) {
         return;
     }
-    Cursor cursor = found->second.cursor;
-    for (; count > 0; --count) {
-        const auto step = next(found->second, rank, cursor);
-        if (!step) {
-            return;
-        }
-        samples.push_back(stand_in(found->second, step->sample));
+    const Reader& reader = found->second;
+    decide_ahead(reader, rank, count);
+    for (std::size_t i = 0; i < std::min(count, reader.ahead.size()); ++i) {
+        samples.push_back(stand_in(reader, reader.ahead[i].sample));
     }
 }
 
@@ -200,6 +214,9 @@ void BucketSampler::on_losses(
     std::uint32_t rank, std::span<const SampleIndex> samples, std::span<const float> losses) {
     std::uint64_t used = 0;
     if (samples.size() == losses.size()) {
+        for (const SampleIndex sample : samples) {
+            criteria_.expect(sample);
+        }
         for (std::size_t i = 0; i < samples.size(); ++i) {
             used += criteria_.record_loss(samples[i], losses[i]) ? 1 : 0;
         }
@@ -230,7 +247,7 @@ EpochReport BucketSampler::report(std::uint32_t rank) const {
 }
 
 std::span<const float> BucketSampler::relative_importance() const {
-    return criteria_.scores().ranks();
+    return criteria_.ranks();
 }
 
 std::size_t BucketSampler::memory_bytes() const {

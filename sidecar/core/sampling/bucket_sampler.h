@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <memory>
@@ -49,9 +50,9 @@ struct BucketSettings {
 // Near-duplicates are left out or stand in for one another (RedundancyGroups).
 //
 // All ranks of a node share the bucket, and read equally many samples; ranks on other nodes do so
-// as far as their sidecars know the same losses. An epoch's beginning takes O(N), some 0.3
-// microseconds a sample, of which the first rank to begin pays all. 20 bytes and three bits a
-// sample, four more while an epoch begins; redundancy groups 8. Deterministic. Not thread-safe.
+// as far as their sidecars know the same losses. An epoch's beginning takes O(N), some 20
+// ns a sample, of which the first rank to begin pays all. 10 bytes and three bits a sample, four
+// more once load times come; redundancy groups 8. Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
 public:
     // kInvalidArgument names the setting.
@@ -110,7 +111,9 @@ private:
         std::uint64_t epoch = std::numeric_limits<std::uint64_t>::max();
         bool full = true;
         std::uint32_t steps_max = 0;
-        Cursor cursor;
+        // How far the epoch is decided. Deciding ahead changes nothing, so that foreseeing may.
+        mutable Cursor cursor;
+        mutable std::deque<Step> ahead;  // decided, and not drawn yet
         std::vector<bool> served;
         EpochReport report;
     };
@@ -122,14 +125,15 @@ private:
     [[nodiscard]] bool in_bucket(SampleIndex sample) const;
     [[nodiscard]] SampleIndex sample_at(
         const Reader& reader, std::uint32_t rank, std::uint32_t turn) const;
-    [[nodiscard]] std::optional<Step> next(
-        const Reader& reader, std::uint32_t rank, Cursor& cursor) const;
+    [[nodiscard]] std::optional<Step> next(const Reader& reader, std::uint32_t rank) const;
+    void decide_ahead(const Reader& reader, std::uint32_t rank, std::size_t count) const;
     [[nodiscard]] SampleIndex stand_in(const Reader& reader, SampleIndex sample) const;
 
     void turn_buckets(std::uint64_t epoch);
     [[nodiscard]] bool has_progressed();
     [[nodiscard]] double learnt() const;
     void sample_out();
+    [[nodiscard]] bool may_go_out(SampleIndex sample) const;
     void recall(std::uint64_t epoch);
     void count_bucket();
 

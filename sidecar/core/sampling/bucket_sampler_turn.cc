@@ -71,28 +71,31 @@ void BucketSampler::sample_out() {
     const double rate = settings_.out_rate * (settings_.adapt_rate ? learnt() : 1);
     const auto stay = static_cast<std::uint32_t>(std::ceil(settings_.min_fraction * count_));
     const std::uint32_t inside = count_ - waiting_count_;
-    std::vector<SampleIndex> candidates;
+    std::vector<std::uint32_t> counts(BucketCriteria::kUnknown);  // by score
     for (SampleIndex sample = 0; sample < count_; ++sample) {
-        if (!waiting_[sample] && criteria_.knows(sample)) {
-            candidates.push_back(sample);
+        if (may_go_out(sample)) {
+            ++counts[criteria_.score_steps(sample)];
         }
     }
     const std::uint32_t room = inside > stay ? inside - stay : 0;
-    const auto wanted = static_cast<std::uint32_t>(rate * inside);
-    const std::size_t out = std::min<std::size_t>({wanted, room, candidates.size()});
-    const auto middle = candidates.begin() + static_cast<std::ptrdiff_t>(out);
-    if (middle != candidates.end()) {
-        std::nth_element(
-            candidates.begin(), middle, candidates.end(), [this](SampleIndex a, SampleIndex b) {
-                const float score_a = criteria_.score(a);
-                const float score_b = criteria_.score(b);
-                return score_a != score_b ? score_a < score_b : a < b;
-            });
+    std::uint32_t left = std::min(static_cast<std::uint32_t>(rate * inside), room);
+    // All below the border go, and of those on it the first.
+    std::uint32_t border = 0;
+    for (; border < counts.size() && counts[border] <= left; ++border) {
+        left -= counts[border];
     }
-    for (auto sample = candidates.begin(); sample != middle; ++sample) {
-        waiting_[*sample] = true;
+    for (SampleIndex sample = 0; sample < count_; ++sample) {
+        const bool lowest = may_go_out(sample) && criteria_.score_steps(sample) <= border;
+        if (lowest && (criteria_.score_steps(sample) < border || left > 0)) {
+            left -= criteria_.score_steps(sample) == border ? 1 : 0;
+            waiting_[sample] = true;
+            ++waiting_count_;
+        }
     }
-    waiting_count_ += static_cast<std::uint32_t>(out);
+}
+
+bool BucketSampler::may_go_out(SampleIndex sample) const {
+    return !waiting_[sample] && criteria_.score_steps(sample) != BucketCriteria::kUnknown;
 }
 
 // Selection sampling (Knuth, algorithm S): exactly the share of those that wait, in one pass.

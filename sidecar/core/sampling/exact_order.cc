@@ -1,6 +1,7 @@
 #include "sidecar/core/sampling/exact_order.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <utility>
 
@@ -15,6 +16,19 @@ std::uint64_t stream_of(std::uint64_t seed, std::uint64_t epoch) {
     return Prng{Prng{seed}() + epoch}();
 }
 
+// By the words that the ids get from the stream.
+void sort_part(
+    std::span<SampleIndex> part,
+    const Prng& first_word,
+    std::vector<std::pair<std::uint64_t, SampleIndex>>& keyed) {
+    keyed.clear();
+    for (const SampleIndex sample : part) {
+        keyed.emplace_back(first_word.after(sample)(), sample);
+    }
+    std::ranges::sort(keyed);
+    std::ranges::transform(keyed, part.begin(), [](const auto& key) { return key.second; });
+}
+
 }  // namespace
 
 void shuffle(std::span<SampleIndex> samples, Prng& prng) {
@@ -23,15 +37,31 @@ void shuffle(std::span<SampleIndex> samples, Prng& prng) {
     }
 }
 
+// Ids go to the part that the upper bits of their words name, then each part is sorted, which needs
+// the words of one part at a time only.
 std::vector<SampleIndex> permutation(std::uint32_t count, std::uint64_t seed, std::uint64_t epoch) {
-    std::vector<std::pair<std::uint64_t, SampleIndex>> keyed(count);
-    Prng words{stream_of(seed, epoch)};
+    const int part_bits = std::clamp(static_cast<int>(std::bit_width(count)) - 9, 1, 11);
+    const auto part_of = [part_bits](std::uint64_t word) { return word >> (64 - part_bits); };
+    const Prng first_word{stream_of(seed, epoch)};
+    std::vector<std::uint32_t> ends((std::size_t{1} << part_bits) + 1);
+    Prng words = first_word;
     for (SampleIndex sample = 0; sample < count; ++sample) {
-        keyed[sample] = {words(), sample};
+        ++ends[part_of(words()) + 1];
     }
-    std::ranges::sort(keyed);
+    std::partial_sum(ends.begin(), ends.end(), ends.begin());
     std::vector<SampleIndex> order(count);
-    std::ranges::transform(keyed, order.begin(), [](const auto& key) { return key.second; });
+    words = first_word;
+    for (SampleIndex sample = 0; sample < count; ++sample) {
+        order[ends[part_of(words())]++] = sample;
+    }
+    std::vector<std::pair<std::uint64_t, SampleIndex>> keyed;
+    for (std::size_t part = 0; part + 1 < ends.size(); ++part) {
+        // Every end has moved on to where the next part ends.
+        sort_part(
+            {order.begin() + (part == 0 ? 0 : ends[part - 1]), order.begin() + ends[part]},
+            first_word,
+            keyed);
+    }
     return order;
 }
 

@@ -20,7 +20,7 @@ void shuffle(std::span<SampleIndex> samples, Prng& prng);
 
 // A shuffled 0..count-1. Sample i gets the i-th word of a SplitMix64 stream that is seeded with
 // seed and epoch; the ids sorted by their words (ties by id) are the permutation. O(count log
-// count) time, 16 bytes a sample while it runs.
+// count) time, 4 bytes a sample and some 100 KB while it runs.
 std::vector<SampleIndex> permutation(std::uint32_t count, std::uint64_t seed, std::uint64_t epoch);
 
 // What happens to the tail that does not divide by the number of ranks.

@@ -24,6 +24,7 @@ ExactSampler::ExactSampler(const EpochShape& shape, const World& world, Order or
 
 void ExactSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
     Rank& state = ranks_[find(rank)];
+    state.order = std::vector<SampleIndex>{};  // its memory is for the next one
     state.order = deal(shape_, order_(epoch), rank);
     state.position = 0;
     state.report = EpochReport{.epoch = epoch};

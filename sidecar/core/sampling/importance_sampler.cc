@@ -160,7 +160,7 @@ void ImportanceSampler::plan_ahead(Reader& reader, std::size_t count) {
 }
 
 bool ImportanceSampler::is_unimportant(SampleIndex sample) const {
-    return losses_.knows(sample) && losses_.ranks()[sample] < important_from_;
+    return losses_.ranks()[sample] < important_from_;  // 1 where nobody has measured it
 }
 
 bool ImportanceSampler::is_fresh(const Reader& reader, SampleIndex sample) const {
@@ -275,6 +275,9 @@ void ImportanceSampler::on_losses(
     std::uint32_t rank, std::span<const SampleIndex> samples, std::span<const float> losses) {
     std::uint64_t used = 0;
     if (samples.size() == losses.size()) {
+        for (const SampleIndex sample : samples) {
+            losses_.expect(sample);
+        }
         for (std::size_t i = 0; i < samples.size(); ++i) {
             used += losses_.record(samples[i], losses[i]) ? 1 : 0;
         }

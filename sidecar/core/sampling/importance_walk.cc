@@ -40,6 +40,7 @@ void ImportanceWalk::begin(std::uint64_t epoch, bool full, const LossRanks& loss
     epoch_ = epoch;
     full_ = full;
     order_ = EpochPermutation(count_, settings_.seed, epoch);
+    upcoming_count_ = 0;
     kept_.assign(full ? 0 : turns_, false);
     important_.assign(full ? 0 : turns_, false);
     decided_ = 0;
@@ -85,25 +86,44 @@ void ImportanceWalk::fill_ring(const LossRanks& losses) {
 void ImportanceWalk::decide(std::uint32_t turn, const LossRanks& losses) {
     bool kept = true;
     bool important = true;
-    const SampleIndex sample = sample_at(turn);
+    const SampleIndex sample = upcoming(turn, losses);
     if (losses.knows(sample)) {
         const float loss = losses.loss(sample);
         if (ring_.size() >= ring_enough_) {
             Prng luck(settings_.seed ^ (epoch_ << 32U) ^ sample);
-            const double percentile = ring_.percentile(loss, luck.unit());
+            const double percentile = ring_.rate_and_add(loss, luck.unit());
             kept = luck.unit() < std::pow(percentile, settings_.beta);
             important = percentile >= important_from_;
+        } else {
+            ring_.add(loss);
         }
-        ring_.add(loss);
     }
     kept_[turn] = kept;
     important_[turn] = important;
     decided_ = turn + 1;
 }
 
+// The same as sample_at(), for turns that are asked for in order: looks ahead, so that the losses
+// are in the processor's cache when they are decided by.
+SampleIndex ImportanceWalk::upcoming(std::uint32_t turn, const LossRanks& losses) {
+    if (turn < upcoming_from_ || turn - upcoming_from_ >= upcoming_count_) {
+        upcoming_from_ = turn;
+        upcoming_count_ = std::min(static_cast<std::uint32_t>(upcoming_.size()), turns_ - turn);
+        for (std::uint32_t i = 0; i < upcoming_count_; ++i) {
+            upcoming_[i] = sample_at(turn + i);
+            losses.expect(upcoming_[i]);
+        }
+    }
+    return upcoming_[turn - upcoming_from_];
+}
+
 std::optional<ImportanceWalk::Step> ImportanceWalk::next(const LossRanks& losses) {
     if (full_) {
-        return turn_ < turns_ ? std::optional{Step{sample_at(turn_++), true, 0}} : std::nullopt;
+        if (turn_ == turns_) {
+            return std::nullopt;
+        }
+        const std::uint32_t turn = turn_++;
+        return Step{upcoming(turn, losses), true, 0};
     }
     while (turn_ < turns_ && steps_ < steps_max_) {
         const std::uint32_t turn = turn_++;
@@ -113,7 +133,7 @@ std::optional<ImportanceWalk::Step> ImportanceWalk::next(const LossRanks& losses
         if (kept_[turn]) {
             ++steps_;
             const auto left_out = static_cast<std::int32_t>(std::exchange(left_out_, 0));
-            return Step{sample_at(turn), important_[turn], left_out};
+            return Step{upcoming(turn, losses), important_[turn], left_out};
         }
         ++left_out_;
     }

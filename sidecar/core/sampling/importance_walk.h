@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -86,6 +87,7 @@ public:
 
 private:
     [[nodiscard]] SampleIndex sample_at(std::uint32_t turn) const;
+    [[nodiscard]] SampleIndex upcoming(std::uint32_t turn, const LossRanks& losses);
     void fill_ring(const LossRanks& losses);
     void decide(std::uint32_t turn, const LossRanks& losses);
     [[nodiscard]] std::optional<Step> take_back();
@@ -105,6 +107,10 @@ private:
     std::vector<bool> kept_;
     std::vector<bool> important_;
     std::uint32_t decided_ = 0;  // turns
+
+    std::array<SampleIndex, 32> upcoming_ = {};  // samples of the turns from upcoming_from_ on
+    std::uint32_t upcoming_from_ = 0;
+    std::uint32_t upcoming_count_ = 0;
 
     std::uint32_t turn_ = 0;
     std::uint32_t taken_back_ = 0;  // turns looked at for that

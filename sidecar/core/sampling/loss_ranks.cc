@@ -1,6 +1,7 @@
 #include "sidecar/core/sampling/loss_ranks.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 
@@ -13,6 +14,9 @@ constexpr std::uint32_t kLowMask = kBuckets - 1;
 
 // A bucket up to this size is sorted at once; a larger one is counted, slice by slice.
 constexpr std::uint32_t kSortedAtOnce = 4096;
+
+// Ranks that are looked up side by side.
+constexpr std::uint32_t kSoughtAtOnce = 16;
 
 // The same order as the floats have, as integers.
 std::uint32_t key_of(float loss) {
@@ -177,26 +181,69 @@ void LossRanks::rewrite(std::uint64_t& steps) {
 }
 
 void LossRanks::publish(std::uint64_t& steps) {
-    for (; steps > 0 && cursor_ < count(); --steps, ++cursor_) {
-        ranks_[cursor_] = knows(cursor_) ? rank_of(losses_[cursor_]) : 1.0F;
+    while (steps > 0 && cursor_ < count()) {
+        const auto some = static_cast<std::uint32_t>(
+            std::min<std::uint64_t>({steps, kSoughtAtOnce, count() - cursor_}));
+        publish_some(some);
+        cursor_ += some;
+        steps -= some;
     }
     if (cursor_ == count()) {
-        heads_ = {};
-        ends_ = {};
+        heads_ = std::vector<std::uint32_t>{};
+        ends_ = std::vector<std::uint32_t>{};
         ++revision_;
         enter(Phase::kIdle);
     }
 }
 
-// Of a loss that may have come after the keys were frozen.
-float LossRanks::rank_of(float loss) const {
-    const std::uint32_t key = key_of(loss);
-    const auto first = keys_.begin() + bucket_begin(upper(key));
-    const auto last = keys_.begin() + ends_[upper(key)];
-    const auto [low, high] = std::equal_range(first, last, key);
-    const auto twice = static_cast<double>((low - keys_.begin()) + (high - keys_.begin()));
-    return keys_.empty() ? 1.0F
-                         : static_cast<float>(twice / (2.0 * static_cast<double>(keys_.size())));
+// Binary searches that go on in turns, so that the memory they wait for is fetched side by side.
+// The losses may have come after the keys were frozen.
+void LossRanks::publish_some(std::uint32_t samples) {
+    struct Search {
+        std::uint32_t key = 0;
+        std::uint32_t base = 0;
+        std::uint32_t size = 0;
+    };
+
+    std::array<Search, kSoughtAtOnce> searches;
+    std::uint32_t largest = 0;
+    for (std::uint32_t i = 0; i < samples; ++i) {
+        const std::uint32_t key = knows(cursor_ + i) ? key_of(losses_[cursor_ + i]) : 0;
+        const std::uint32_t base = bucket_begin(upper(key));
+        searches[i] = {key, base, ends_[upper(key)] - base};
+        largest = std::max(largest, searches[i].size);
+    }
+    for (; largest > 1; largest -= largest / 2) {
+        for (Search& search : std::span{searches}.first(samples)) {
+            const std::uint32_t half = search.size / 2;
+            const bool above = half > 0 && keys_[search.base + half - 1] < search.key;
+            search.base += above ? half : 0;
+            search.size -= half;
+        }
+    }
+    for (std::uint32_t i = 0; i < samples; ++i) {
+        const auto [key, base, size] = searches[i];
+        const std::uint32_t below = base + (size == 1 && keys_[base] < key ? 1 : 0);
+        ranks_[cursor_ + i] = knows(cursor_ + i) ? middle_rank(below, key) : 1.0F;
+    }
+}
+
+// Of a key that `below` others are less than.
+float LossRanks::middle_rank(std::uint32_t below, std::uint32_t key) const {
+    if (keys_.empty()) {
+        return 1.0F;
+    }
+    std::size_t through = below;
+    if (through < keys_.size() && keys_[through] == key) {
+        ++through;
+        if (through < keys_.size() && keys_[through] == key) {
+            const auto rest = keys_.begin() + static_cast<std::ptrdiff_t>(through);
+            through =
+                static_cast<std::size_t>(std::upper_bound(rest, keys_.end(), key) - keys_.begin());
+        }
+    }
+    const auto twice = static_cast<double>(below + through);
+    return static_cast<float>(twice / (2.0 * static_cast<double>(keys_.size())));
 }
 
 std::size_t LossRanks::memory_bytes() const {

@@ -37,20 +37,24 @@ void LossRing::clear() {
 }
 
 void LossRing::add(float loss) {
+    add_at(count_below(sorted_, loss), loss);
+}
+
+void LossRing::add_at(std::size_t less, float loss) {
     if (size() == capacity_) {
-        replace_oldest(loss);
+        replace_oldest(less, loss);
         return;
     }
     arrivals_.push_back(loss);
-    sorted_.insert(sorted_.begin() + static_cast<std::ptrdiff_t>(count_below(sorted_, loss)), loss);
+    sorted_.insert(sorted_.begin() + static_cast<std::ptrdiff_t>(less), loss);
 }
 
-void LossRing::replace_oldest(float loss) {
-    const auto place_of = [this](float value) {
-        return sorted_.begin() + static_cast<std::ptrdiff_t>(count_below(sorted_, value));
+void LossRing::replace_oldest(std::size_t less, float loss) {
+    const auto at = [this](std::size_t place) {
+        return sorted_.begin() + static_cast<std::ptrdiff_t>(place);
     };
-    const auto gone = place_of(arrivals_[oldest_]);
-    const auto place = place_of(loss);
+    const auto gone = at(count_below(sorted_, arrivals_[oldest_]));
+    const auto place = at(less);
     // Only what lies between the two moves, by one place.
     if (place > gone) {
         std::move(gone + 1, place, gone);
@@ -64,7 +68,10 @@ void LossRing::replace_oldest(float loss) {
 }
 
 double LossRing::percentile(float loss, double luck) const {
-    const std::size_t less = count_below(sorted_, loss);
+    return percentile_at(count_below(sorted_, loss), loss, luck);
+}
+
+double LossRing::percentile_at(std::size_t less, float loss, double luck) const {
     std::size_t equal = 0;
     if (less < sorted_.size() && sorted_[less] == loss) {
         const auto first = sorted_.begin() + static_cast<std::ptrdiff_t>(less);
@@ -72,6 +79,13 @@ double LossRing::percentile(float loss, double luck) const {
     }
     return (static_cast<double>(less) + luck * static_cast<double>(equal + 1)) /
            static_cast<double>(sorted_.size() + 1);
+}
+
+double LossRing::rate_and_add(float loss, double luck) {
+    const std::size_t less = count_below(sorted_, loss);
+    const double rated = percentile_at(less, loss, luck);
+    add_at(less, loss);
+    return rated;
 }
 
 }  // namespace stoker::sidecar

@@ -27,8 +27,13 @@ public:
     // top: the published routine gave the hardest 1% a zero, which never let them be read.
     [[nodiscard]] double percentile(float loss, double luck) const;
 
+    // The two in one, for less: the percentile among what was there before `loss`.
+    double rate_and_add(float loss, double luck);
+
 private:
-    void replace_oldest(float loss);
+    [[nodiscard]] double percentile_at(std::size_t less, float loss, double luck) const;
+    void add_at(std::size_t less, float loss);
+    void replace_oldest(std::size_t less, float loss);
 
     std::uint32_t capacity_;
     std::uint32_t oldest_ = 0;     // index in arrivals_, once that is full

@@ -14,7 +14,6 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr std::size_t kEpochsKept = 2;  // ranks of a job are at most one epoch apart
 constexpr std::size_t kAccuracyMemory = 3;
 constexpr std::string_view kMagic = "STKREP1\n";
 
@@ -96,42 +95,52 @@ bool ReplicateSampler::is_aggressive() const {
     return sum > 0;
 }
 
-// The same for all ranks that begin the epoch: the first one's begin fixes scores and draws.
-const std::vector<SampleIndex>& ReplicateSampler::epoch_draws(std::uint64_t epoch) {
-    const auto found = draws_.find(epoch);
-    if (found != draws_.end()) {
-        return found->second;
+// The same for all ranks that begin the epoch: the first one's begin fixes scores and draws. A rank
+// that comes after others have begun the next epoch gets draws of its own.
+std::vector<SampleIndex>& ReplicateSampler::epoch_draws(std::uint64_t epoch) {
+    if (drawn_epoch_ == epoch && !draws_.empty()) {
+        return draws_;
     }
-    const EpochShape shape{.count = scores_.size(), .seed = options_.seed};
-    std::vector<SampleIndex> draws;
+    draws_ = std::vector<SampleIndex>{};  // its memory is for the next ones
     if (epoch == 0) {
-        draws = epoch_order(shape, 0, 0);
+        draws_ = epoch_order({.count = scores_.size(), .seed = options_.seed}, 0, 0);
     } else {
-        scores_.end_epoch();
+        if (!drawn_epoch_ || *drawn_epoch_ < epoch) {
+            scores_.end_epoch();
+        }
         Prng prng{Prng{options_.seed}() + epoch};
-        draws = scores_.draw(scores_.size(), prng);
+        draws_ = scores_.draw(scores_.size(), prng);
         if (is_aggressive()) {
-            sort_by_multiplicity(draws, scores_.size());
+            sort_by_multiplicity(draws_, scores_.size());
         }
     }
-    while (draws_.size() >= kEpochsKept) {
-        draws_.erase(draws_.begin());
-    }
-    return draws_[epoch] = std::move(draws);
+    drawn_epoch_ = epoch;
+    return draws_;
 }
 
-std::vector<SampleIndex> ReplicateSampler::part_of(
-    const std::vector<SampleIndex>& draws, std::uint32_t rank) const {
+// The rank's part of the epoch's draws, which go when the last rank has its own.
+std::vector<SampleIndex> ReplicateSampler::take_part(Rank& rank, std::uint64_t epoch) {
+    rank.order = std::vector<SampleIndex>{};  // its memory is for the next one
+    std::vector<SampleIndex>& draws = epoch_draws(epoch);
+    rank.begun = epoch + 1;
     const EpochShape shape{.count = scores_.size(), .ranks = ranks_in_world_};
-    return deal(shape, draws, rank);
+    return all_have_begun(epoch) ? deal(shape, std::exchange(draws, {}), rank.rank)
+                                 : deal(shape, draws, rank.rank);
+}
+
+bool ReplicateSampler::all_have_begun(std::uint64_t epoch) const {
+    return ranks_.size() == ranks_in_world_ &&
+           std::ranges::all_of(ranks_, [epoch](const Rank& rank) { return rank.begun > epoch; });
 }
 
 void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
     Rank& state = ranks_[find(rank)];
-    state.order = part_of(epoch_draws(epoch), rank);
-    Prng prng{Prng{Prng{options_.seed}() + epoch}() + rank};
-    if (epoch > 0) {
-        replicate(state.order, prng);
+    if (state.begun != epoch + 1) {  // who begins again reads the same again
+        state.order = take_part(state, epoch);
+        Prng prng{Prng{Prng{options_.seed}() + epoch}() + rank};
+        if (epoch > 0) {
+            replicate(state.order, prng);
+        }
     }
     state.position = 0;
     state.read.assign(scores_.size(), false);
@@ -141,27 +150,17 @@ void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std:
 }
 
 // Residents `replication` times (a half: every second one once more), then the others, as many as
-// before in all.
+// before in all. In place: what is read again takes the places of what is left out.
 void ReplicateSampler::replicate(std::vector<SampleIndex>& part, Prng& prng) const {
-    const std::size_t quota = part.size();
     shuffle(part, prng);
-    const auto others =
-        std::ranges::stable_partition(part, [this](SampleIndex sample) { return stored_[sample]; });
-    const std::vector<SampleIndex> residents(part.begin(), others.begin());
-    const std::vector<SampleIndex> absent(others.begin(), others.end());
-    part.clear();
-    const auto whole = static_cast<std::size_t>(options_.replication);
-    for (std::size_t time = 0; time < whole; ++time) {
-        part.insert(part.end(), residents.begin(), residents.end());
+    const auto others = std::partition(
+        part.begin(), part.end(), [this](SampleIndex sample) { return stored_[sample]; });
+    const auto residents = static_cast<std::size_t>(others - part.begin());
+    const auto copies =
+        static_cast<std::size_t>(static_cast<double>(residents) * (options_.replication - 1));
+    for (std::size_t i = residents; i < std::min(part.size(), residents + copies); ++i) {
+        part[i] = part[i - residents];
     }
-    if (options_.replication > static_cast<double>(whole)) {
-        part.insert(
-            part.end(),
-            residents.begin(),
-            residents.begin() + static_cast<std::ptrdiff_t>(residents.size() / 2));
-    }
-    part.insert(part.end(), absent.begin(), absent.end());
-    part.resize(quota);
 }
 
 void ReplicateSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) {
@@ -253,6 +252,10 @@ bool ReplicateSampler::restore(std::string_view snapshot) {
         accuracy_changes_ = std::move(accuracy);
         scores_.set_state(std::move(state));
         draws_.clear();
+        drawn_epoch_.reset();
+        for (Rank& rank : ranks_) {
+            rank.begun = 0;
+        }
         importance_stale_ = true;
     }
     return whole;

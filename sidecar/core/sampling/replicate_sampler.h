@@ -2,8 +2,8 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,8 +35,9 @@ struct ReplicateOptions {
 // another order; the aggressive ranks' parts do not overlap; one look at the residents an epoch
 // instead of one probe a sample.
 //
-// 4 bytes a sample for the scores, 4 for an epoch's draws and 4 for a rank's order, 1 bit each for
-// what is stored and what a rank has read.
+// 4 bytes a sample for the scores, 4 for the ranks once they are asked for, 4 for the orders of all
+// local ranks together (8 until the last of them has begun its epoch), 1 bit each for what is
+// stored and what a rank has read.
 class ReplicateSampler final : public Sampler {
 public:
     // kInvalidArgument: no samples, a rank outside the world, a bias of 1 or less, a replication
@@ -75,6 +76,7 @@ public:
 private:
     struct Rank {
         std::uint32_t rank = 0;
+        std::uint64_t begun = 0;  // the epoch + 1
         std::vector<SampleIndex> order;
         std::size_t position = 0;
         std::vector<bool> read;  // in this epoch
@@ -84,17 +86,18 @@ private:
     ReplicateSampler(std::uint32_t sample_count, const ReplicateOptions& options);
 
     [[nodiscard]] std::size_t find(std::uint32_t rank) const;
-    const std::vector<SampleIndex>& epoch_draws(std::uint64_t epoch);
-    [[nodiscard]] std::vector<SampleIndex> part_of(
-        const std::vector<SampleIndex>& draws, std::uint32_t rank) const;
+    std::vector<SampleIndex>& epoch_draws(std::uint64_t epoch);
+    std::vector<SampleIndex> take_part(Rank& rank, std::uint64_t epoch);
+    [[nodiscard]] bool all_have_begun(std::uint64_t epoch) const;
     void replicate(std::vector<SampleIndex>& part, Prng& prng) const;
 
     ReplicateOptions options_;
     std::uint32_t ranks_in_world_ = 1;
     ReplicateScores scores_;
     std::vector<bool> stored_;
-    std::deque<double> accuracy_changes_;                      // the last three
-    std::map<std::uint64_t, std::vector<SampleIndex>> draws_;  // of the latest epochs
+    std::deque<double> accuracy_changes_;       // the last three
+    std::optional<std::uint64_t> drawn_epoch_;  // the latest
+    std::vector<SampleIndex> draws_;            // of that one, while ranks have yet to begin it
     std::vector<Rank> ranks_;
     mutable std::vector<float> importance_;
     mutable bool importance_stale_ = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 #include <utility>
 
 #include "sidecar/core/sampling/exact_order.h"
@@ -60,15 +61,16 @@ void ReplicateScores::end_epoch() {
 }
 
 // Sorted uniform points by the spacings of a Poisson process, then one walk along the weights: O(n)
-// and in the order of memory, where a search for each draw would miss the cache each time.
+// and in the order of memory, where a search for each draw would miss the cache each time. The
+// spacings come twice from the same luck, once for their sum and once for the points: that costs a
+// logarithm a draw, where keeping them would cost eight bytes.
 std::vector<SampleIndex> ReplicateScores::draw(std::uint64_t count, Prng& prng) const {
-    std::vector<double> points(count);
-    double at = 0;
-    for (double& point : points) {
-        at += -std::log1p(-prng.unit());
-        point = at;
+    const auto spacing = [](Prng& luck) { return -std::log1p(-luck.unit()); };
+    Prng again = prng;
+    double length = 0;
+    for (std::uint64_t i = 0; i <= count; ++i) {
+        length += spacing(prng);
     }
-    at += -std::log1p(-prng.unit());
     double total = 0;
     for (const float score : scores_) {
         total += static_cast<double>(score) + floor_;
@@ -77,8 +79,10 @@ std::vector<SampleIndex> ReplicateScores::draw(std::uint64_t count, Prng& prng) 
     draws.reserve(count);
     SampleIndex sample = 0;
     double passed = scores_.empty() ? 0.0 : static_cast<double>(scores_[0]) + floor_;
-    for (const double point : points) {
-        while (point / at * total > passed && sample + 1 < scores_.size()) {
+    double at = 0;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        at += spacing(again);
+        while (at / length * total > passed && sample + 1 < scores_.size()) {
             passed += static_cast<double>(scores_[++sample]) + floor_;
         }
         draws.push_back(sample);
@@ -87,21 +91,27 @@ std::vector<SampleIndex> ReplicateScores::draw(std::uint64_t count, Prng& prng) 
     return draws;
 }
 
+// Scores are few, at most as many as a batch is long, and samples many.
 void ReplicateScores::ranks(std::vector<float>& ranks) const {
-    std::vector<std::pair<float, SampleIndex>> order(scores_.size());
-    for (SampleIndex sample = 0; sample < scores_.size(); ++sample) {
-        order[sample] = {scores_[sample], sample};
+    std::unordered_map<float, std::uint32_t> counts;
+    for (const float score : scores_) {
+        ++counts[score];
     }
-    std::ranges::sort(order);
+    std::vector<float> distinct;
+    for (const auto& [score, count] : counts) {
+        distinct.push_back(score);
+    }
+    std::ranges::sort(distinct);
+    std::unordered_map<float, float> rank_of;
+    std::uint64_t beaten = 0;
+    for (const float score : distinct) {
+        rank_of[score] =
+            static_cast<float>(static_cast<double>(beaten) / static_cast<double>(scores_.size()));
+        beaten += counts[score];
+    }
     ranks.resize(scores_.size());
-    std::size_t beaten = 0;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        if (i > 0 && order[i].first > order[i - 1].first) {
-            beaten = i;
-        }
-        ranks[order[i].second] =
-            static_cast<float>(static_cast<double>(beaten) / static_cast<double>(order.size()));
-    }
+    std::ranges::transform(
+        scores_, ranks.begin(), [&rank_of](float score) { return rank_of.at(score); });
 }
 
 void ReplicateScores::set_state(State state) {

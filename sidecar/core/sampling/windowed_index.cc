@@ -10,9 +10,6 @@ namespace stoker::sidecar {
 
 namespace {
 
-// An empty bucket keeps this much memory for its next samples.
-constexpr std::size_t kRetiredCapacityMax = 1024;
-
 template <class Visit>
 void for_each_reader(NeedIndex::Readers readers, const Visit& visit) {
     for (; readers != 0; readers &= readers - 1) {
@@ -23,12 +20,12 @@ void for_each_reader(NeedIndex::Readers readers, const Visit& visit) {
 }  // namespace
 
 NeedIndex::NeedIndex(std::uint32_t sample_count)
-    : bucket_of_(sample_count, 0),
-      slot_of_(sample_count) {
-    std::iota(slot_of_.begin(), slot_of_.end(), 0U);
+    : where_(sample_count) {
     Bucket& all = buckets_.emplace_back();
-    all.samples.resize(sample_count);
-    std::iota(all.samples.begin(), all.samples.end(), SampleIndex{0});
+    for (SampleIndex sample = 0; sample < sample_count; ++sample) {
+        where_[sample].slot = sample;
+        all.samples.push_back(sample);
+    }
     by_key_[Key{}.packed()] = 0;
     places_[0] = sample_count;
 }
@@ -54,7 +51,15 @@ std::uint32_t NeedIndex::count_of(Readers readers, ScanPlace place) const {
 
 std::vector<SampleIndex> NeedIndex::copy(Readers readers, ScanPlace place) const {
     const auto found = by_key_.find(Key{readers, place}.packed());
-    return found == by_key_.end() ? std::vector<SampleIndex>{} : buckets_[found->second].samples;
+    if (found == by_key_.end()) {
+        return {};
+    }
+    const auto& samples = buckets_[found->second].samples;
+    std::vector<SampleIndex> copied(samples.size());
+    for (std::size_t i = 0; i < copied.size(); ++i) {
+        copied[i] = samples[i];
+    }
+    return copied;
 }
 
 void NeedIndex::need_all(std::uint32_t reader) {
@@ -95,12 +100,13 @@ void NeedIndex::rename(std::uint32_t from, Readers readers) {
         return;
     }
     const std::uint32_t into = existing->second;
-    for (const SampleIndex sample : buckets_[from].samples) {
-        bucket_of_[sample] = into;
-        slot_of_[sample] = static_cast<std::uint32_t>(buckets_[into].samples.size());
-        buckets_[into].samples.push_back(sample);
+    auto& left = buckets_[from].samples;
+    auto& joined = buckets_[into].samples;
+    for (; !left.empty(); left.pop_back()) {
+        where_[left.back()] = {into, static_cast<std::uint32_t>(joined.size())};
+        joined.push_back(left.back());
     }
-    buckets_[from].samples = {};
+    left.clear();
     retired_.push_back(from);
 }
 
@@ -122,7 +128,7 @@ std::uint32_t NeedIndex::bucket_for(Key key) {
 }
 
 void NeedIndex::put(SampleIndex sample, Key key) {
-    const std::uint32_t from = bucket_of_[sample];
+    const std::uint32_t from = where_[sample].bucket;
     const Key old{buckets_[from].readers, buckets_[from].place};
     if (old.packed() == key.packed()) {
         return;
@@ -136,24 +142,20 @@ void NeedIndex::put(SampleIndex sample, Key key) {
 
     auto& left = buckets_[from].samples;
     const SampleIndex last = left.back();
-    left[slot_of_[sample]] = last;
-    slot_of_[last] = slot_of_[sample];
+    left[where_[sample].slot] = last;
+    where_[last].slot = where_[sample].slot;
     left.pop_back();
     if (left.empty()) {
         retire(from);
     }
     const std::uint32_t into = bucket_for(key);
-    bucket_of_[sample] = into;
-    slot_of_[sample] = static_cast<std::uint32_t>(buckets_[into].samples.size());
+    where_[sample] = {into, static_cast<std::uint32_t>(buckets_[into].samples.size())};
     buckets_[into].samples.push_back(sample);
 }
 
 void NeedIndex::retire(std::uint32_t bucket) {
     Bucket& empty = buckets_[bucket];
     by_key_.erase(Key{empty.readers, empty.place}.packed());
-    if (empty.samples.capacity() > kRetiredCapacityMax) {
-        empty.samples = {};
-    }
     retired_.push_back(bucket);
 }
 

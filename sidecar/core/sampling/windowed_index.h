@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/base/piece_list.h"
 #include "common/domain/ids.h"
 
 namespace stoker::sidecar {
@@ -28,7 +29,7 @@ constexpr std::size_t kScanPlaces = 5;
 // are few (at most one for each set of readers that occurs and place), and the start of a reader's
 // epoch over all samples renames buckets instead of touching samples.
 //
-// 12 to 16 bytes a sample, whatever the number of readers. Moving a sample costs O(1). Pure value;
+// 12 bytes a sample, whatever the number of readers. Moving a sample costs O(1). Pure value;
 // not thread-safe.
 class NeedIndex {
 public:
@@ -38,22 +39,20 @@ public:
     struct Bucket {
         Readers readers = 0;
         ScanPlace place = ScanPlace::kAbsent;
-        std::vector<SampleIndex> samples;
+        PieceList<SampleIndex, 4096> samples;
     };
 
     // All samples are absent and needed by nobody.
     explicit NeedIndex(std::uint32_t sample_count);
 
-    [[nodiscard]] std::uint32_t size() const {
-        return static_cast<std::uint32_t>(bucket_of_.size());
-    }
+    [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(where_.size()); }
 
     [[nodiscard]] ScanPlace place(SampleIndex sample) const {
-        return buckets_[bucket_of_[sample]].place;
+        return buckets_[where_[sample].bucket].place;
     }
 
     [[nodiscard]] Readers readers(SampleIndex sample) const {
-        return buckets_[bucket_of_[sample]].readers;
+        return buckets_[where_[sample].bucket].readers;
     }
 
     void move(SampleIndex sample, ScanPlace place) { put(sample, {readers(sample), place}); }
@@ -106,8 +105,12 @@ private:
     void rename(std::uint32_t bucket, Readers readers);
     void retire(std::uint32_t bucket);
 
-    std::vector<std::uint32_t> bucket_of_;
-    std::vector<std::uint32_t> slot_of_;
+    struct Where {
+        std::uint32_t bucket = 0;
+        std::uint32_t slot = 0;
+    };
+
+    std::vector<Where> where_;  // by sample
     std::vector<Bucket> buckets_;
     std::vector<std::uint32_t> retired_;
     std::unordered_map<Readers, std::uint32_t> by_key_;

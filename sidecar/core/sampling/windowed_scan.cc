@@ -334,10 +334,9 @@ void SharedScan::victims(
     std::ranges::stable_sort(buckets, {}, [](const auto& entry) { return entry.first; });
     for (const auto& [loss, bucket] : buckets) {
         const auto some = std::min<std::size_t>(count, bucket->samples.size());
-        samples.insert(
-            samples.end(),
-            bucket->samples.begin(),
-            bucket->samples.begin() + static_cast<std::ptrdiff_t>(some));
+        for (std::size_t i = 0; i < some; ++i) {
+            samples.push_back(bucket->samples[i]);
+        }
         count -= static_cast<std::uint32_t>(some);
     }
 }

@@ -39,5 +39,14 @@ TEST(Prng, UnitIsInTheHalfOpenInterval) {
     EXPECT_NEAR(sum / 10000, 0.5, 0.02);
 }
 
+TEST(Prng, SkipsWordsWithoutMakingThem) {
+    Prng walked{42};
+    for (int i = 0; i < 1000; ++i) {
+        walked();
+    }
+    EXPECT_EQ(Prng{42}.after(1000)(), walked());
+    EXPECT_EQ(Prng{42}.after(0)(), Prng{42}());
+}
+
 }  // namespace
 }  // namespace stoker

@@ -48,12 +48,13 @@ TEST(ImportanceHeaps, StayHeapsThroughAnyChanges) {
         }
         std::size_t held = 0;
         for (const std::uint32_t h : {0U, 1U, 2U}) {
-            const auto entries = heaps.entries(h);
+            const auto& entries = heaps.entries(h);
             held += entries.size();
             for (std::size_t at = 0; at < entries.size(); ++at) {
                 ASSERT_EQ(plain.at(entries[at].sample), std::pair(h, entries[at].key));
                 ASSERT_EQ(&heaps.entry(entries[at].sample), &entries[at]);
-                ASSERT_TRUE(at == 0 || !entries[at].before(entries[(at - 1) / 2]));
+                ASSERT_TRUE(
+                    at == 0 || !entries[at].before(entries[(at - 1) / ImportanceHeaps::kChildren]));
             }
         }
         ASSERT_EQ(held, plain.size());

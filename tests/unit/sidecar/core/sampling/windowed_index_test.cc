@@ -69,7 +69,8 @@ public:
             ++sizes[samples_[sample]];
         }
         for (const NeedIndex::Bucket& bucket : index_.buckets()) {
-            for (const SampleIndex sample : bucket.samples) {
+            for (std::size_t i = 0; i < bucket.samples.size(); ++i) {
+                const SampleIndex sample = bucket.samples[i];
                 ASSERT_EQ(samples_[sample], std::pair(bucket.readers, bucket.place));
                 --sizes[samples_[sample]];
             }
