@@ -25,6 +25,7 @@
 #include "operator/config/flags.h"
 #include "operator/config/operator_config.h"
 #include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/grants/allocation_page.h"
 #include "operator/controllers/manager.h"
 #include "operator/controllers/operator_metrics.h"
 #include "operator/core/build_pod.h"
@@ -106,6 +107,7 @@ private:
     ManagerSettings manager_settings(const std::string& ca_pem) const;
     void assemble();
     Status start_http();
+    AllocationPage::Leadership leadership();
     http::ServerResponse answer(const http::ServerRequest& request);
     void serve_sidecars(const std::stop_token& stop);
 
@@ -125,6 +127,7 @@ private:
     ClusterCache cache_;
     Manager manager_;
     OperatorMetrics metrics_;
+    AllocationPage allocation_page_;
     TokenReviewAuthenticator authenticator_;
     std::optional<WorkerPool> token_pool_;
     Supervisor supervisor_;
@@ -168,6 +171,7 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access, const std:
            events_,
            config_.leader_election.enabled ? &elector_ : nullptr,
            clock_}),
+      allocation_page_(manager_.board(), clock_, STOKER_VERSION, [this] { return leadership(); }),
       authenticator_(
           [this](const std::string& token) {
               return client_.review_token(token, {std::string{kTokenAudience}});
@@ -256,7 +260,21 @@ http::ServerResponse Operator::answer(const http::ServerRequest& request) {
                                      "text/plain",
                                      fmt::format("not listed yet: {}\n", fmt::join(missing, ", "))};
     }
-    return {404, "text/plain", "only /metrics, /healthz and /readyz are here\n"};
+    if (path == AllocationPage::kPath) {
+        AllocationPage::Answer page = allocation_page_.answer();
+        return {page.status, "application/json", std::move(page.body)};
+    }
+    return {
+        404,
+        "text/plain",
+        fmt::format("only /metrics, /healthz, /readyz and {} are here\n", AllocationPage::kPath)};
+}
+
+AllocationPage::Leadership Operator::leadership() {
+    if (!config_.leader_election.enabled) {
+        return {true, pod_name_};
+    }
+    return {elector_.may_write(), elector_.holder()};
 }
 
 // Runs while we lead.

@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "cli/stoker/flags.h"
+#include "cli/flags/flags.h"
 #include "common/config/config_reader.h"
 #include "sidecar/simulate/catalogue.h"
 

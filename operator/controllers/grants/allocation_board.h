@@ -15,6 +15,8 @@ namespace stoker::control {
 
 // The last decision about the cluster's cache, and what it was made from.
 struct Allocation {
+    std::optional<WallTime> decided_at;  // none: nothing was decided yet
+    AllocationView view;
     std::vector<Holding> holdings;
     AllocationPlan plan;
     std::map<std::string, Bytes> granted;      // by pool

@@ -90,12 +90,13 @@ Result<Reconciled> GrantsController::reconcile() {
     profiles_.update(cluster, before->plan, {now, clock_.wall_now()});
     registry_.ask(profiles_.probes());
     cluster.profiles = profiles_.profiles();
-    const AllocationView view = view_allocation(cluster, {now, clock_.wall_now()});
     Allocation after;
+    after.decided_at = clock_.wall_now();
+    after.view = view_allocation(cluster, {now, *after.decided_at});
     after.profiles = cluster.profiles;
     after.reports_absurd = profiles_.refused();
-    after.plan = plan_allocation(view);
-    after.holdings = view.holdings;
+    after.plan = plan_allocation(after.view);
+    after.holdings = after.view.holdings;
     after.granted = granted_by_pool(cluster, after.plan.grants);
     after.sampled_at = newest_report(cluster.reports);
     registry_.publish(after.plan.grants, now);

@@ -142,6 +142,8 @@ struct AllocationView {
     // False: grants of another operator may still be in force, so nobody grows beyond what is
     // there.
     bool settled = true;
+
+    bool operator==(const AllocationView&) const = default;
 };
 
 }  // namespace stoker::control

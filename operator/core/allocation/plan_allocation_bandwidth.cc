@@ -60,9 +60,11 @@ void predict_origin(const ClaimTable& table, double budget, PoolDecision& decisi
         double need = 0;
         for (const std::size_t i : table.jobs[job].claims) {
             for (const ClaimUser& user : table.claims[i].users) {
-                const double missed =
-                    table.jobs[job].curves[user.dataset].miss_mass(decision.target[i]);
-                need += user.job == job ? user.rate * missed * user.fetched : 0;
+                // Another user counts the same dataset among its own.
+                if (user.job == job) {
+                    const MissCurve& curve = table.jobs[job].curves[user.dataset];
+                    need += user.rate * curve.miss_mass(decision.target[i]) * user.fetched;
+                }
             }
         }
         needs.push_back(need);

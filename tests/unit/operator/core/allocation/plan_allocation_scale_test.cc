@@ -95,6 +95,23 @@ TEST(PlanAllocationScale, SharesTheOriginOnlyWhereItDoesNotSuffice) {
     }
 }
 
+// Their common dataset is the second one of one job and the first of the other.
+TEST(PlanAllocationScale, SharesTheOriginBetweenJobsThatNumberTheirDatasetsDifferently) {
+    AllocationView view = silod_view(Objective::kThroughput);
+    view.demands = {silod_job("one", 900, 2000), silod_job("two", 900, 2000)};
+    const DemandDataset common{"common", "common", Bytes{3'000'000'000'000}};
+    view.demands[0].datasets.push_back(common);
+    view.demands[1].datasets = {common};
+    const AllocationPlan plan = plan_allocation(view);
+    ASSERT_EQ(plan.grants.size(), 2U);
+    double predicted = 0;
+    for (const JobAllocation& job : plan.jobs) {
+        EXPECT_GT(job.numbers.origin_rate, 0);
+        predicted += job.numbers.origin_rate / kMega;
+    }
+    EXPECT_NEAR(predicted, 400, 1);
+}
+
 AllocationView large_view(std::uint64_t seed) {
     Prng prng{seed};
     AllocationView view;

@@ -1,4 +1,4 @@
-#include "cli/stoker/flags.h"
+#include "cli/flags/flags.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,11 +26,16 @@ protected:
            [this](std::string_view text) -> Status {
                last_ = text;
                return {};
-           }},
-          {"switch", "", "a switch", [this](std::string_view) -> Status {
+           },
+           'v'},
+          {"switch",
+           "",
+           "a switch",
+           [this](std::string_view) -> Status {
                set_ = true;
                return {};
-           }}}}};
+           },
+           's'}}}};
 };
 
 TEST_F(FlagsTest, ValuesComeAfterASpaceOrAnEqualsSign) {
@@ -48,8 +53,20 @@ TEST_F(FlagsTest, ComplaintsSayWhatThereIs) {
     EXPECT_THAT(complaint({"value"}), HasSubstr("flags begin with --"));
 }
 
+TEST_F(FlagsTest, WordsAndFlagsComeInAnyOrderAsWithKubectl) {
+    EXPECT_THAT(
+        *parse_words(groups_, {"why", "-v", "a", "tj/x", "-s"}), ElementsAre("why", "tj/x"));
+    EXPECT_EQ(last_, "a");
+    EXPECT_TRUE(set_);
+    EXPECT_THAT(*parse_words(groups_, {"-vb", "--value=c", "-v=d", "--", "-e"}), ElementsAre("-e"));
+    EXPECT_EQ(last_, "d");
+    EXPECT_THAT(*parse_words(groups_, {"-"}), ElementsAre("-"));
+    EXPECT_EQ(parse_words(groups_, {"-x"}).error().message, "no flag -x");
+    EXPECT_THAT(parse_words(groups_, {"-v"}).error().message, HasSubstr("-v needs a value"));
+}
+
 TEST_F(FlagsTest, HelpNamesEveryFlag) {
-    EXPECT_THAT(flag_help(groups_), HasSubstr("  --value V                   a value\n"));
+    EXPECT_THAT(flag_help(groups_), HasSubstr("  -v, --value V               a value\n"));
     EXPECT_THAT(flag_help(groups_), HasSubstr("--switch"));
 }
 

@@ -1,8 +1,9 @@
-#include "cli/stoker/flags.h"
+#include "cli/flags/flags.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
@@ -55,38 +56,105 @@ const Flag* find(const std::vector<FlagGroup>& groups, std::string_view name) {
     return nullptr;
 }
 
+const Flag* find(const std::vector<FlagGroup>& groups, char letter) {
+    for (const FlagGroup& group : groups) {
+        const auto found = std::ranges::find(group.flags, letter, &Flag::letter);
+        if (found != group.flags.end()) {
+            return &*found;
+        }
+    }
+    return nullptr;
+}
+
+// A flag as it was written, before its value is looked for.
+struct Written {
+    const Flag* flag = nullptr;
+    std::string_view spelling;  // "--namespace", "-n"
+    std::optional<std::string_view> value;
+};
+
+Result<Written> read_long(const std::vector<FlagGroup>& groups, std::string_view argument) {
+    const std::size_t equals = argument.find('=');
+    Written result;
+    result.spelling = argument.substr(0, equals);
+    result.flag = find(groups, result.spelling.substr(2));
+    if (result.flag == nullptr) {
+        return fail(ErrorCode::kInvalidArgument, unknown(groups, result.spelling.substr(2)));
+    }
+    if (equals != std::string_view::npos) {
+        result.value = argument.substr(equals + 1);
+    }
+    return result;
+}
+
+Result<Written> read_short(const std::vector<FlagGroup>& groups, std::string_view argument) {
+    Written result;
+    result.spelling = argument.substr(0, 2);
+    result.flag = find(groups, argument[1]);
+    if (result.flag == nullptr) {
+        return fail(ErrorCode::kInvalidArgument, fmt::format("no flag {}", result.spelling));
+    }
+    if (argument.size() > 2) {
+        const bool equals = argument[2] == '=';
+        result.value = argument.substr(equals ? 3 : 2);
+    }
+    return result;
+}
+
+// Applies the flag at `index`; moves on to its value where that is the next argument.
+Status apply_flag(
+    const Written& written, const std::vector<std::string_view>& arguments, std::size_t& index) {
+    std::string_view value = written.value.value_or("");
+    if (!written.value && !written.flag->value.empty()) {
+        if (++index == arguments.size()) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("{} needs a value: {}", written.spelling, written.flag->value));
+        }
+        value = arguments[index];
+    }
+    if (const Status status = written.flag->apply(value); !status) {
+        return fail(status.error().prefixed(written.spelling));
+    }
+    return {};
+}
+
 }  // namespace
+
+Result<std::vector<std::string_view>> parse_words(
+    const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments) {
+    std::vector<std::string_view> words;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+        const std::string_view argument = arguments[i];
+        if (argument == "--") {
+            words.insert(
+                words.end(),
+                arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1,
+                arguments.end());
+            break;
+        }
+        if (argument.size() < 2 || argument.front() != '-') {
+            words.push_back(argument);
+            continue;
+        }
+        STOKER_TRY(
+            const Written written,
+            argument[1] == '-' ? read_long(groups, argument) : read_short(groups, argument));
+        STOKER_TRY_VOID(apply_flag(written, arguments, i));
+    }
+    return words;
+}
 
 Status parse_flags(
     const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments) {
     for (std::size_t i = 0; i < arguments.size(); ++i) {
-        std::string_view argument = arguments[i];
-        if (!argument.starts_with("--")) {
+        if (!arguments[i].starts_with("--")) {
             return fail(
                 ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is not a flag; flags begin with --", argument));
+                fmt::format("'{}' is not a flag; flags begin with --", arguments[i]));
         }
-        argument.remove_prefix(2);
-        const std::size_t equals = argument.find('=');
-        const std::string_view name = argument.substr(0, equals);
-        const Flag* flag = find(groups, name);
-        if (flag == nullptr) {
-            return fail(ErrorCode::kInvalidArgument, unknown(groups, name));
-        }
-        std::string_view value;
-        if (equals != std::string_view::npos) {
-            value = argument.substr(equals + 1);
-        } else if (!flag->value.empty()) {
-            if (++i == arguments.size()) {
-                return fail(
-                    ErrorCode::kInvalidArgument,
-                    fmt::format("--{} needs a value: {}", name, flag->value));
-            }
-            value = arguments[i];
-        }
-        if (const Status status = flag->apply(value); !status) {
-            return fail(status.error().prefixed(fmt::format("--{}", name)));
-        }
+        STOKER_TRY(const Written written, read_long(groups, arguments[i]));
+        STOKER_TRY_VOID(apply_flag(written, arguments, i));
     }
     return {};
 }
@@ -97,8 +165,9 @@ std::string flag_help(const std::vector<FlagGroup>& groups) {
     for (const FlagGroup& group : groups) {
         text += fmt::format("\n{}\n", group.title);
         for (const Flag& flag : group.flags) {
-            const std::string left =
-                fmt::format("  --{}{}{}", flag.name, flag.value.empty() ? "" : " ", flag.value);
+            const std::string letter = flag.letter == 0 ? "" : fmt::format("-{}, ", flag.letter);
+            const std::string left = fmt::format(
+                "  {}--{}{}{}", letter, flag.name, flag.value.empty() ? "" : " ", flag.value);
             if (left.size() >= kColumn) {
                 text += fmt::format("{}\n{:{}}{}\n", left, "", kColumn, flag.meaning);
             } else {

@@ -16,6 +16,7 @@ struct Flag {
     std::string value;    // what stands for its value in the help; empty: it takes none
     std::string meaning;  // one line
     std::function<Status(std::string_view value)> apply;
+    char letter = 0;  // "-n" for short; 0: none
 };
 
 struct FlagGroup {
@@ -26,6 +27,11 @@ struct FlagGroup {
 // "--name value", "--name=value" and "--name". kInvalidArgument: an unknown flag (the message names
 // the nearest one), a missing value, or what apply() says.
 Status parse_flags(
+    const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
+
+// The same as kubectl reads them: flags and other words in any order, "-n value", "-n=value",
+// "-nvalue", and nothing after "--" is a flag. Returns the other words.
+Result<std::vector<std::string_view>> parse_words(
     const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
 
 // One line a flag, groups under their titles.

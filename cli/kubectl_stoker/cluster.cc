@@ -1,0 +1,206 @@
+#include "cli/kubectl_stoker/cluster.h"
+
+#include <cstdlib>
+#include <utility>
+
+#include <cpprest/json.h>
+#include <fmt/format.h>
+
+#include "operator/kube/kubeconfig.h"
+#include "operator/kube/lease.h"
+#include "operator/kube/request.h"
+#include "operator/kube/rest_client.h"
+#include "operator/kube/status_error.h"
+
+namespace stoker::cli {
+
+namespace {
+
+namespace kinds = control::kinds;
+
+constexpr const char* kPath = "/debug/allocation";
+constexpr std::uint32_t kTries = 2;
+constexpr int kOk = 200;
+constexpr int kNotFound = 404;
+constexpr int kUnavailable = 503;
+
+std::string environment(const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr ? value : "";
+}
+
+// As kubectl looks for it.
+Result<control::AccessConfig> find_access(const ConnectOptions& options) {
+    std::string paths = options.kubeconfig.empty() ? environment("KUBECONFIG") : options.kubeconfig;
+    if (paths.empty() && options.context.empty()) {
+        if (auto in_cluster = control::in_cluster_access(environment)) {
+            return in_cluster;
+        }
+    }
+    if (paths.empty()) {
+        paths = environment("HOME") + "/.kube/config";
+    }
+    STOKER_TRY(control::AccessConfig access, control::load_kubeconfig(paths, options.context));
+    if (!options.as_user.empty()) {
+        access.impersonate_user = options.as_user;
+        access.impersonate_groups = options.as_groups;
+    }
+    return access;
+}
+
+control::RestTransportOptions transport_options() {
+    control::RestTransportOptions result;
+    result.user_agent = "kubectl-stoker/" STOKER_VERSION;
+    return result;
+}
+
+control::RestClientOptions client_options(const ConnectOptions& options) {
+    control::RestClientOptions result;
+    result.time_limit = options.request_timeout;
+    result.retry.tries = kTries;
+    return result;
+}
+
+// The operator's own words in an answer that is no Kubernetes Status.
+std::string words_of(const std::string& body) {
+    const auto json = control::Json::parse(body);
+    return json ? control::string_at(json->value(), {"message"}) : "";
+}
+
+}  // namespace
+
+std::string pod_of_holder(const std::string& holder) {
+    return holder.substr(0, holder.rfind('_'));
+}
+
+Result<std::unique_ptr<Cluster>> Cluster::open(const ConnectOptions& options, const Clock& clock) {
+    STOKER_TRY(control::AccessConfig access, find_access(options));
+    return std::unique_ptr<Cluster>(new Cluster(std::move(access), options, clock));
+}
+
+Cluster::Cluster(control::AccessConfig access, const ConnectOptions& options, const Clock& clock)
+    : options_(options),
+      access_(std::move(access), control::system_doors(), clock),
+      transport_(access_, transport_options(), clock),
+      client_(std::make_unique<control::RestClient>(
+          transport_, client_options(options), clock, std::stop_token{})) {}
+
+Result<control::TrainingJob> Cluster::job(const control::ObjectKey& key) {
+    STOKER_TRY(const control::Object object, client_->get(kinds::kTrainingJobs, key));
+    return control::parse_training_job(object.raw.text());
+}
+
+template <class T>
+Result<std::vector<T>> Cluster::list(
+    const control::ResourceKind& kind,
+    const std::string& ns,
+    Result<T> (*parse)(std::string_view json)) {
+    control::Scope scope;
+    scope.ns = ns;
+    STOKER_TRY(const std::vector<control::Object> objects, client_->list(kind, scope));
+    std::vector<T> result;
+    for (const control::Object& object : objects) {
+        STOKER_TRY(T item, parse(object.raw.text()));
+        result.push_back(std::move(item));
+    }
+    return result;
+}
+
+Result<std::vector<control::TrainingJob>> Cluster::jobs(const std::string& ns) {
+    return list(kinds::kTrainingJobs, ns, &control::parse_training_job);
+}
+
+Result<std::vector<control::CacheQuota>> Cluster::quotas(const std::string& ns) {
+    return list(kinds::kCacheQuotas, ns, &control::parse_cache_quota);
+}
+
+Result<std::vector<control::CachePool>> Cluster::pools() {
+    return list(kinds::kCachePools, "", &control::parse_cache_pool);
+}
+
+Result<std::string> Cluster::find_leader() {
+    if (!options_.operator_pod.empty()) {
+        return options_.operator_pod;
+    }
+    const control::ObjectKey key{options_.operator_namespace, options_.lease_name};
+    const auto lease = client_->get(kinds::kLeases, key);
+    if (!lease && lease.error().code == ErrorCode::kNotFound) {
+        return fail(
+            ErrorCode::kNotFound,
+            fmt::format(
+                "there is no Lease {}, so no operator leads there; --operator-namespace and "
+                "--lease say where it is, --operator-pod names it where leader election is off",
+                to_string(key)));
+    }
+    if (!lease) {
+        return fail(lease.error());
+    }
+    const std::string pod = pod_of_holder(control::read_lease(lease->raw).holder);
+    if (pod.empty()) {
+        return fail(
+            ErrorCode::kUnavailable,
+            fmt::format("no operator leads now (Lease {} is free); try again", to_string(key)));
+    }
+    return pod;
+}
+
+Result<control::AllocationSnapshot> Cluster::ask(const std::string& pod) {
+    const std::string& port = options_.operator_port;
+    control::ApiRequest request;
+    request.target = fmt::format(
+        "/api/v1/namespaces/{}/pods/{}/proxy{}",
+        control::percent_encode(options_.operator_namespace),
+        control::percent_encode(pod) + (port.empty() ? "" : ":" + control::percent_encode(port)),
+        kPath);
+    request.what = fmt::format("asking {}/{}", options_.operator_namespace, pod);
+    STOKER_TRY(
+        const control::ApiResponse response,
+        transport_.call(request, options_.request_timeout, {}));
+    if (response.status == kOk) {
+        auto snapshot = control::parse_snapshot(response.body);
+        return snapshot ? snapshot : fail(snapshot.error().prefixed(request.what));
+    }
+    const control::ApiFailure failure = control::read_failure(response.status, response.body);
+    if (!failure.reason.empty()) {
+        const bool gone = response.status == kNotFound;
+        return fail(
+            gone
+                ? Error{ErrorCode::kUnavailable, fmt::format("pod {}, which led last, is gone; try again", pod)}
+                : failure.error().prefixed(request.what));
+    }
+    if (response.status == kNotFound) {
+        return fail(
+            ErrorCode::kNotFound,
+            fmt::format(
+                "the operator in pod {} is older than this program and does not say what it "
+                "decides; upgrade it",
+                pod));
+    }
+    if (response.status == kUnavailable) {
+        const std::string words = words_of(response.body);
+        return fail(
+            ErrorCode::kUnavailable,
+            fmt::format(
+                "{}: {}",
+                request.what,
+                words.empty() ? "503, and no reason: does a NetworkPolicy let the API server reach "
+                                "the operator's HTTP port?"
+                              : words));
+    }
+    return fail(failure.error().prefixed(request.what));
+}
+
+Result<control::AllocationSnapshot> Cluster::snapshot() {
+    STOKER_TRY(std::string pod, find_leader());
+    auto answer = ask(pod);
+    if (!answer && answer.error().code == ErrorCode::kUnavailable) {
+        // Another one may have begun to lead between the two questions.
+        STOKER_TRY(const std::string now, find_leader());
+        if (now != pod) {
+            answer = ask(now);
+        }
+    }
+    return answer;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/kubectl_stoker/options.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
+#include "operator/api/cache_pool.h"
+#include "operator/api/cache_quota.h"
+#include "operator/api/training_job.h"
+#include "operator/core/allocation/snapshot.h"
+#include "operator/kube/access.h"
+#include "operator/kube/client.h"
+#include "operator/kube/rest_transport.h"
+
+namespace stoker::cli {
+
+// What the commands read of a cluster, with the rights of whoever runs them. Errors say what was
+// refused and what to do; kForbidden where RBAC refused, kNotFound where the thing is not there.
+// Not thread-safe.
+class Cluster {
+public:
+    // Reads the kubeconfig; asks nobody yet. `clock` must outlive it. Errors: kInvalidArgument,
+    // kNotFound (no kubeconfig).
+    static Result<std::unique_ptr<Cluster>> open(const ConnectOptions& options, const Clock& clock);
+
+    // Of the kubeconfig's context.
+    [[nodiscard]] const std::string& default_namespace() const { return access_.config().ns; }
+
+    Result<control::TrainingJob> job(const control::ObjectKey& key);
+    // An empty namespace means all of them.
+    Result<std::vector<control::TrainingJob>> jobs(const std::string& ns);
+    Result<std::vector<control::CacheQuota>> quotas(const std::string& ns);
+    Result<std::vector<control::CachePool>> pools();
+
+    // From the operator that leads, through the API server. kUnavailable: nobody leads, it has
+    // decided nothing yet, or the API server cannot reach it; kNotFound: no operator there, or one
+    // that does not answer this.
+    Result<control::AllocationSnapshot> snapshot();
+
+private:
+    Cluster(control::AccessConfig access, const ConnectOptions& options, const Clock& clock);
+
+    template <class T>
+    Result<std::vector<T>> list(
+        const control::ResourceKind& kind,
+        const std::string& ns,
+        Result<T> (*parse)(std::string_view json));
+    Result<std::string> find_leader();
+    Result<control::AllocationSnapshot> ask(const std::string& pod);
+
+    ConnectOptions options_;
+    control::AccessSource access_;
+    control::RestTransport transport_;
+    std::unique_ptr<control::ApiClient> client_;
+};
+
+// What `holder` of the operator's Lease says about its pod: "stoker-operator-7d4_00c0ffee" is
+// "stoker-operator-7d4".
+std::string pod_of_holder(const std::string& holder);
+
+}  // namespace stoker::cli

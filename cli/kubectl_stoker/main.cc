@@ -1,0 +1,29 @@
+// kubectl-stoker: what kubectl runs for `kubectl stoker ...`.
+#include <cstdio>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include "cli/kubectl_stoker/run.h"
+#include "common/log/log.h"
+
+int main(int argc, char** argv) {
+    // Libraries log what a person need not see; errors come as sentences.
+    stoker::log::set_level(stoker::log::Level::kError);
+    const stoker::SystemClock clock;
+    stoker::cli::Console console;
+    console.terminal = isatty(STDOUT_FILENO) == 1;
+    console.print = [](const std::string& text) {
+        fmt::print("{}", text);
+        std::fflush(stdout);
+    };
+    console.warn = [](const std::string& text) { fmt::print(stderr, "{}", text); };
+    console.wait = [](stoker::Duration pause) {
+        std::this_thread::sleep_for(pause);
+        return std::ferror(stdout) == 0;
+    };
+    return stoker::cli::run({argv + 1, argv + argc}, console, clock);
+}

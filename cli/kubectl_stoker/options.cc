@@ -1,0 +1,342 @@
+#include "cli/kubectl_stoker/options.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "cli/flags/flags.h"
+#include "common/base/quantity.h"
+
+namespace stoker::cli {
+
+namespace {
+
+struct Command {
+    std::string_view name;
+    std::string_view words;
+    std::string_view meaning;
+    std::string_view details;
+};
+
+constexpr std::array kCommands{
+    Command{
+        "top",
+        "",
+        "jobs by the GPU-seconds that the cache saves them",
+        "Reads the status of TrainingJobs; needs no other right than to list them.\n"
+        "\n"
+        "  kubectl stoker top               the jobs of the namespace\n"
+        "  kubectl stoker top -A --watch    all jobs, live\n"},
+    Command{
+        "why",
+        " tj/NAME",
+        "why a job has the cache bytes that it has, and what would change it",
+        "Asks the operator that leads what it decided from what, and decides again. Who may not "
+        "ask\n"
+        "it gets what the job's status says.\n"
+        "\n"
+        "  kubectl stoker why tj/resnet\n"
+        "  kubectl stoker why resnet -n team-a --json\n"},
+    Command{
+        "what-if",
+        "",
+        "what every job would gain or lose if the cluster were another one",
+        "Runs the operator's planner over what the operator sees now, with the changes made and\n"
+        "every move carried out. Nothing is changed in the cluster.\n"
+        "\n"
+        "  kubectl stoker what-if --add 200Gi --pool nvme        over all nodes of the pool\n"
+        "  kubectl stoker what-if --delete tj/resnet -n team-a\n"
+        "  kubectl stoker what-if --nominal team-a=2Ti --pool nvme\n"},
+    Command{
+        "quota",
+        "",
+        "cache quotas as a tree: nominal, used, borrowed, lent",
+        "Reads the status of CacheQuotas, CachePools and TrainingJobs.\n"
+        "\n"
+        "  kubectl stoker quota -A\n"}};
+
+const Command* find_command(std::string_view name) {
+    const auto found = std::ranges::find(kCommands, name, &Command::name);
+    return found == kCommands.end() ? nullptr : &*found;
+}
+
+auto text_into(std::string& target) {
+    return [&target](std::string_view value) -> Status {
+        target = value;
+        return {};
+    };
+}
+
+auto switch_on(bool& target) {
+    return [&target](std::string_view value) -> Status {
+        if (!value.empty() && value != "true" && value != "false") {
+            return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not a boolean", value));
+        }
+        target = value != "false";
+        return {};
+    };
+}
+
+// "30s", "2m", "500ms", "30".
+Result<Duration> parse_duration(std::string_view text) {
+    constexpr std::array<std::pair<std::string_view, Duration>, 5> kUnits{
+        {{"ms", std::chrono::milliseconds{1}},
+         {"s", std::chrono::seconds{1}},
+         {"m", std::chrono::minutes{1}},
+         {"h", std::chrono::hours{1}},
+         {"", std::chrono::seconds{1}}}};
+    for (const auto& [suffix, unit] : kUnits) {
+        if (!text.ends_with(suffix)) {
+            continue;
+        }
+        STOKER_TRY(
+            const std::uint64_t count,
+            parse_count("duration", text.substr(0, text.size() - suffix.size())));
+        return unit * static_cast<Duration::rep>(std::min<std::uint64_t>(count, 86'400'000));
+    }
+    return Duration::zero();
+}
+
+auto duration_into(Duration& target) {
+    return [&target](std::string_view value) -> Status {
+        STOKER_TRY(target, parse_duration(value));
+        return {};
+    };
+}
+
+auto bytes_into(std::optional<Bytes>& target) {
+    return [&target](std::string_view value) -> Status {
+        STOKER_TRY(target, parse_bytes(value));
+        return {};
+    };
+}
+
+Status set_output(Options& options, std::string_view value) {
+    if (value != "json") {
+        return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not an output: json", value));
+    }
+    options.json = true;
+    return {};
+}
+
+Status add_deleted(Options& options, std::string_view value) {
+    STOKER_TRY(std::string name, job_name(value));
+    options.deleted.push_back(std::move(name));
+    return {};
+}
+
+Status add_nominal(Options& options, std::string_view value) {
+    const std::size_t equals = value.find('=');
+    if (equals == std::string_view::npos || equals == 0) {
+        return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not NAMESPACE=BYTES", value));
+    }
+    STOKER_TRY(const Bytes nominal, parse_bytes(value.substr(equals + 1)));
+    options.nominal.push_back({std::string{value.substr(0, equals)}, nominal});
+    return {};
+}
+
+FlagGroup command_flags(Options& options, std::string_view command) {
+    FlagGroup group{"Flags:", {}};
+    if (command == "top") {
+        group.flags.push_back(
+            {"watch", "", "again and again, until Ctrl-C", switch_on(options.watch), 'w'});
+        group.flags.push_back(
+            {"interval", "2s", "between two looks", duration_into(options.interval)});
+    }
+    if (command == "what-if") {
+        group.flags.push_back(
+            {"add", "200Gi", "more room in --pool, over all its nodes", bytes_into(options.add)});
+        group.flags.push_back(
+            {"remove", "200Gi", "less room in --pool", bytes_into(options.remove)});
+        group.flags.push_back(
+            {"pool",
+             "NAME",
+             "the CachePool of --add, --remove and --nominal",
+             text_into(options.pool)});
+        group.flags.push_back(
+            {"delete",
+             "tj/NAME",
+             "without this job (or tj/NAMESPACE/NAME); may be repeated",
+             [&options](std::string_view value) { return add_deleted(options, value); }});
+        group.flags.push_back(
+            {"nominal",
+             "NAMESPACE=BYTES",
+             "another nominal quota in --pool; may be repeated",
+             [&options](std::string_view value) { return add_nominal(options, value); }});
+    }
+    group.flags.push_back({"json", "", "for programs", switch_on(options.json)});
+    group.flags.push_back(
+        {"output",
+         "json",
+         "the same",
+         [&options](std::string_view value) { return set_output(options, value); },
+         'o'});
+    group.flags.push_back({"help", "", "this text", switch_on(options.help), 'h'});
+    return group;
+}
+
+FlagGroup cluster_flags(Options& options) {
+    ConnectOptions& connect = options.connect;
+    return {
+        "As with kubectl:",
+        {{"namespace",
+          "NAME",
+          "",
+          [&options](std::string_view value) -> Status {
+              options.ns = value;
+              return {};
+          },
+          'n'},
+         {"all-namespaces", "", "", switch_on(options.all_namespaces), 'A'},
+         {"kubeconfig", "FILE", "", text_into(connect.kubeconfig)},
+         {"context", "NAME", "", text_into(connect.context)},
+         {"as", "USER", "", text_into(connect.as_user)},
+         {"as-group",
+          "GROUP",
+          "",
+          [&connect](std::string_view value) -> Status {
+              connect.as_groups.emplace_back(value);
+              return {};
+          }},
+         {"request-timeout", "30s", "", duration_into(connect.request_timeout)}}};
+}
+
+FlagGroup operator_flags(Options& options) {
+    ConnectOptions& connect = options.connect;
+    return {
+        "Where the operator is:",
+        {{"operator-namespace",
+          "NAME",
+          "stoker-system unless said",
+          text_into(connect.operator_namespace)},
+         {"lease", "NAME", "stoker-operator unless said", text_into(connect.lease_name)},
+         {"operator-pod", "NAME", "where leader election is off", text_into(connect.operator_pod)},
+         {"operator-port",
+          "PORT",
+          "of its metrics, where they are not the pod's first port",
+          text_into(connect.operator_port)}}};
+}
+
+std::vector<FlagGroup> groups_of(Options& options, std::string_view command) {
+    std::vector<FlagGroup> groups{command_flags(options, command), cluster_flags(options)};
+    if (command == "why" || command == "what-if") {
+        groups.push_back(operator_flags(options));
+    }
+    return groups;
+}
+
+Status check_words(Options& options, const std::vector<std::string_view>& words) {
+    const std::size_t wanted = options.command == "why" ? 1 : 0;
+    if (words.size() < wanted) {
+        return fail(ErrorCode::kInvalidArgument, "which job? kubectl stoker why tj/NAME");
+    }
+    if (words.size() > wanted) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("'{}' is one word too many for {}", words[wanted], options.command));
+    }
+    if (wanted == 1) {
+        STOKER_TRY(options.job, job_name(words[0]));
+    }
+    return {};
+}
+
+Status check_changes(const Options& options) {
+    if (options.command != "what-if") {
+        return {};
+    }
+    const bool needs_pool = options.add || options.remove || !options.nominal.empty();
+    if (!needs_pool && options.deleted.empty()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "what if what? Say --add BYTES --pool NAME, --delete tj/NAME or --nominal "
+            "NAMESPACE=BYTES --pool NAME");
+    }
+    if (needs_pool && options.pool.empty()) {
+        return fail(ErrorCode::kInvalidArgument, "in which pool? Say --pool NAME");
+    }
+    return {};
+}
+
+std::string overview() {
+    std::string text =
+        "Explains what Stoker's cache does for whom.\n\nUsage: kubectl stoker COMMAND [flags]\n\n";
+    for (const Command& command : kCommands) {
+        text += fmt::format("  {:10}{}\n", command.name, command.meaning);
+    }
+    return text + "\nkubectl stoker COMMAND --help says more; kubectl stoker version.\n";
+}
+
+}  // namespace
+
+Result<std::string> job_name(std::string_view word) {
+    const std::size_t slash = word.find('/');
+    const std::string_view kind = word.substr(0, slash);
+    constexpr std::array<std::string_view, 5> kKinds{
+        "tj", "trainingjob", "trainingjobs", "trainingjobs.stoker.dev", "trainingjob.stoker.dev"};
+    const std::string_view name = slash == std::string_view::npos ? word : word.substr(slash + 1);
+    if (slash != std::string_view::npos && std::ranges::find(kKinds, kind) == kKinds.end()) {
+        return fail(
+            ErrorCode::kInvalidArgument, fmt::format("'{}' is no TrainingJob; say tj/NAME", word));
+    }
+    if (name.empty()) {
+        return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' names no job", word));
+    }
+    return std::string{name};
+}
+
+Result<Options> parse_options(const std::vector<std::string_view>& arguments) {
+    Options options;
+    options.help = arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||
+                   arguments[0] == "help";
+    if (options.help) {
+        return options;
+    }
+    const Command* command = find_command(arguments[0]);
+    if (command == nullptr) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("no command '{}'; there are: top, why, what-if, quota", arguments[0]));
+    }
+    options.command = command->name;
+    const std::vector<FlagGroup> groups = groups_of(options, options.command);
+    STOKER_TRY(
+        const std::vector<std::string_view> words,
+        parse_words(groups, {arguments.begin() + 1, arguments.end()}));
+    if (options.help) {
+        return options;
+    }
+    STOKER_TRY_VOID(check_words(options, words));
+    STOKER_TRY_VOID(check_changes(options));
+    return options;
+}
+
+std::string help_text(std::string_view command) {
+    const Command* found = find_command(command);
+    if (found == nullptr) {
+        return overview();
+    }
+    Options unused;
+    return fmt::format(
+        "{}{}.\n\n{}\nUsage: kubectl stoker {}{} [flags]\n{}",
+        static_cast<char>(found->meaning.front() - 'a' + 'A'),
+        found->meaning.substr(1),
+        found->details,
+        found->name,
+        found->words,
+        flag_help(groups_of(unused, command)));
+}
+
+std::vector<std::string> flag_names(std::string_view command) {
+    Options unused;
+    std::vector<std::string> result;
+    for (const FlagGroup& group : groups_of(unused, command)) {
+        for (const Flag& flag : group.flags) {
+            result.push_back("--" + flag.name);
+        }
+    }
+    return result;
+}
+
+}  // namespace stoker::cli

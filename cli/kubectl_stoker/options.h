@@ -1,0 +1,64 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "common/base/result.h"
+
+namespace stoker::cli {
+
+// How to come to the cluster, and as who; the flags have kubectl's names and meaning.
+struct ConnectOptions {
+    std::string kubeconfig;  // "": $KUBECONFIG, ~/.kube/config, or the pod's own account
+    std::string context;
+    std::string as_user;
+    std::vector<std::string> as_groups;
+    Duration request_timeout = std::chrono::seconds{30};
+    std::string operator_namespace = "stoker-system";
+    std::string lease_name = "stoker-operator";
+    std::string operator_pod;   // "": the one that the Lease names
+    std::string operator_port;  // "": the first one of the pod's first container
+};
+
+// A "NAMESPACE=BYTES" of what-if.
+struct NominalOption {
+    std::string ns;
+    Bytes nominal{};
+};
+
+struct Options {
+    std::string command;  // "top", "why", "what-if", "quota"
+    ConnectOptions connect;
+    std::optional<std::string> ns;  // none: that of the kubeconfig's context
+    bool all_namespaces = false;
+    bool json = false;
+    bool help = false;
+
+    bool watch = false;                           // top
+    Duration interval = std::chrono::seconds{2};  // top --watch
+    std::string job;                              // why: without "tj/"
+    std::optional<Bytes> add;                     // what-if
+    std::optional<Bytes> remove;                  // what-if
+    std::string pool;                             // what-if
+    std::vector<std::string> deleted;             // what-if: "NAME" or "NAMESPACE/NAME"
+    std::vector<NominalOption> nominal;           // what-if
+};
+
+// The words after `kubectl stoker`. kInvalidArgument says what is wrong and what there is.
+Result<Options> parse_options(const std::vector<std::string_view>& arguments);
+
+// Of a command; of all of them for "".
+std::string help_text(std::string_view command);
+
+// Every flag of a command, "--name" or "-n", for completion.
+std::vector<std::string> flag_names(std::string_view command);
+
+// "tj/NAME", "trainingjob/NAME", "trainingjobs.stoker.dev/NAME" or "NAME". kInvalidArgument: of
+// another kind.
+Result<std::string> job_name(std::string_view word);
+
+}  // namespace stoker::cli

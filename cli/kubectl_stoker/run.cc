@@ -1,0 +1,222 @@
+#include "cli/kubectl_stoker/run.h"
+
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/kubectl_stoker/cluster.h"
+#include "cli/kubectl_stoker/complete.h"
+#include "cli/kubectl_stoker/options.h"
+#include "cli/kubectl_stoker/quota_tree.h"
+#include "cli/kubectl_stoker/top.h"
+#include "cli/kubectl_stoker/what_if.h"
+#include "cli/kubectl_stoker/why.h"
+#include "operator/core/allocation/plan_allocation.h"
+
+namespace stoker::cli {
+
+namespace {
+
+using control::AllocationSnapshot;
+using control::ObjectKey;
+
+constexpr int kDone = 0;
+constexpr int kFailed = 1;
+constexpr Duration kOld = std::chrono::seconds{60};
+constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
+
+class Program {
+public:
+    Program(Options options, const Console& console, std::unique_ptr<Cluster> cluster)
+        : options_(std::move(options)),
+          console_(console),
+          cluster_(std::move(cluster)) {}
+
+    int run() {
+        const Status status = options_.command == "top"       ? top()
+                              : options_.command == "why"     ? why()
+                              : options_.command == "what-if" ? what_if()
+                                                              : quota();
+        if (!status) {
+            console_.warn("error: " + status.error().message + "\n" + advice(status.error()));
+        }
+        return status ? kDone : kFailed;
+    }
+
+private:
+    [[nodiscard]] std::string own_namespace() const {
+        return options_.ns.value_or(cluster_->default_namespace());
+    }
+
+    // That lists are about; "" for all.
+    [[nodiscard]] std::string scope() const {
+        return options_.all_namespaces ? "" : own_namespace();
+    }
+
+    // "tj/NAMESPACE/NAME" names a job of another namespace.
+    [[nodiscard]] ObjectKey key_of(const std::string& written) const {
+        const std::size_t slash = written.find('/');
+        return slash == std::string::npos
+                   ? ObjectKey{own_namespace(), written}
+                   : ObjectKey{written.substr(0, slash), written.substr(slash + 1)};
+    }
+
+    [[nodiscard]] std::string advice(const Error& error) const {
+        if (error.code != ErrorCode::kForbidden) {
+            return "";
+        }
+        if (options_.command == "what-if") {
+            return fmt::format(
+                "An administrator can let you ask the operator: bind Role stoker-explain of "
+                "namespace {}\nto you (chart value rbac.explain.subjects). `top` and `quota` do "
+                "without.\n",
+                options_.connect.operator_namespace);
+        }
+        return options_.all_namespaces ? "Leave out -A to look at your own namespace.\n" : "";
+    }
+
+    void say_nothing_found() const {
+        console_.warn(
+            options_.all_namespaces
+                ? std::string{"No resources found\n"}
+                : fmt::format("No resources found in {} namespace.\n", own_namespace()));
+    }
+
+    Status top() {
+        do {
+            STOKER_TRY(const std::vector<control::TrainingJob> jobs, cluster_->jobs(scope()));
+            const std::vector<TopRow> rows = top_rows(jobs);
+            const std::string clear = options_.watch && console_.terminal ? kClearScreen : "";
+            if (options_.json) {
+                console_.print(top_json(rows));
+            } else if (rows.empty()) {
+                console_.print(clear);
+                say_nothing_found();
+            } else {
+                console_.print(clear + top_text(rows, options_.all_namespaces));
+            }
+        } while (options_.watch && console_.wait(options_.interval));
+        return {};
+    }
+
+    Status why() {
+        const ObjectKey key = key_of(options_.job);
+        WhyFacts facts;
+        STOKER_TRY(facts.job, cluster_->job(key));
+        auto snapshot = cluster_->snapshot();
+        if (snapshot) {
+            check(*snapshot);
+            facts.explanation = control::explain_job(snapshot->view, key);
+            facts.age = snapshot->age();
+            facts.version = snapshot->version;
+            facts.view = std::move(snapshot->view);
+            if (!facts.explanation) {
+                console_.warn("note: the job asks for no cache bytes now; this is its status.\n");
+            }
+        } else {
+            console_.warn(fmt::format(
+                "note: this is what the job's status says. The operator, who knows more, was not "
+                "asked:\n      {}\n",
+                snapshot.error().message));
+        }
+        console_.print(options_.json ? why_json(facts) : why_text(facts));
+        return {};
+    }
+
+    Status what_if() {
+        STOKER_TRY(const AllocationSnapshot snapshot, cluster_->snapshot());
+        check(snapshot);
+        STOKER_TRY(
+            const WhatIf result,
+            cli::what_if(snapshot.view, changes_of(options_, own_namespace())));
+        console_.print(options_.json ? what_if_json(result) : what_if_text(result));
+        return {};
+    }
+
+    Status quota() {
+        QuotaFacts facts;
+        STOKER_TRY(facts.quotas, cluster_->quotas(scope()));
+        STOKER_TRY(facts.jobs, cluster_->jobs(scope()));
+        auto pools = cluster_->pools();
+        if (pools) {
+            facts.pools = *std::move(pools);
+        } else if (pools.error().code == ErrorCode::kForbidden) {
+            console_.warn("note: you may not list CachePools, so their sizes are left out.\n");
+        } else {
+            return fail(std::move(pools).error());
+        }
+        if (facts.quotas.empty() && facts.jobs.empty() && facts.pools.empty() && !options_.json) {
+            say_nothing_found();
+            return {};
+        }
+        console_.print(options_.json ? quota_json(facts) : quota_text(facts));
+        return {};
+    }
+
+    // Says what makes the answer doubtful.
+    void check(const AllocationSnapshot& snapshot) {
+        if (snapshot.age() > kOld) {
+            console_.warn(fmt::format(
+                "warning: the operator decided this {} s ago, and should decide every 20 s: look "
+                "at its log.\n",
+                std::chrono::floor<std::chrono::seconds>(snapshot.age()).count()));
+        }
+        if (control::plan_allocation(snapshot.view) != snapshot.plan) {
+            console_.warn(fmt::format(
+                "warning: operator {} decides otherwise than this program ({}) would; take the "
+                "numbers as rough,\n         or use the plugin of the operator's version.\n",
+                snapshot.version,
+                STOKER_VERSION));
+        }
+    }
+
+    Options options_;
+    const Console& console_;
+    std::unique_ptr<Cluster> cluster_;
+};
+
+std::vector<std::string> names_of_jobs(const Clock& clock) {
+    std::vector<std::string> names;
+    if (auto cluster = Cluster::open({}, clock)) {
+        if (const auto jobs = (*cluster)->jobs((*cluster)->default_namespace())) {
+            for (const control::TrainingJob& job : *jobs) {
+                names.push_back(job.meta.name);
+            }
+        }
+    }
+    return names;
+}
+
+}  // namespace
+
+int run(
+    const std::vector<std::string_view>& arguments, const Console& console, const Clock& clock) {
+    if (!arguments.empty() && arguments[0] == "__complete") {
+        console.print(complete(
+            {arguments.begin() + 1, arguments.end()}, [&clock] { return names_of_jobs(clock); }));
+        return kDone;
+    }
+    if (!arguments.empty() && (arguments[0] == "version" || arguments[0] == "--version")) {
+        console.print("kubectl-stoker " STOKER_VERSION "\n");
+        return kDone;
+    }
+    auto options = parse_options(arguments);
+    if (!options) {
+        console.warn(fmt::format(
+            "error: {}\nSee 'kubectl stoker --help' for usage.\n", options.error().message));
+        return kFailed;
+    }
+    if (options->help) {
+        console.print(help_text(options->command));
+        return kDone;
+    }
+    auto cluster = Cluster::open(options->connect, clock);
+    if (!cluster) {
+        console.warn(fmt::format("error: {}\n", cluster.error().message));
+        return kFailed;
+    }
+    return Program(*std::move(options), console, *std::move(cluster)).run();
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/kubectl_stoker/options.h"
+#include "operator/core/allocation/snapshot.h"
+#include "operator/core/allocation/what_if.h"
+
+namespace stoker::cli {
+
+// The changes that the flags ask for; names without a namespace are in `ns`.
+std::vector<control::Change> changes_of(const Options& options, const std::string& ns);
+
+// One job before and after; at rest both times.
+struct WhatIfRow {
+    control::ObjectKey job;
+    std::string pool;
+    bool removed = false;
+    control::JobAllocation before;
+    control::JobAllocation after;  // nothing when it was removed
+};
+
+struct WhatIf {
+    std::vector<std::string> changes;  // for people
+    std::vector<WhatIfRow> rows;       // those that gain most first
+    double rate_before = 0;            // of the jobs that stay, bytes/s
+    double rate_after = 0;
+    bool at_rest = true;  // false: the planner keeps moving bytes; the figures are a moment's
+};
+
+// Runs the planner over the snapshot with and without the changes. Errors: of apply_change().
+Result<WhatIf> what_if(
+    const control::AllocationView& view, const std::vector<control::Change>& changes);
+
+std::string what_if_text(const WhatIf& result);
+std::string what_if_json(const WhatIf& result);
+
+}  // namespace stoker::cli

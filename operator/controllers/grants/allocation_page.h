@@ -1,0 +1,47 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/guarded.h"
+#include "operator/controllers/grants/allocation_board.h"
+
+namespace stoker::control {
+
+// What /debug/allocation of the operator's HTTP port says: the snapshot that `kubectl stoker`
+// explains and plays with (operator/core/allocation/snapshot.h). Only who decides can answer.
+// Thread-safe.
+class AllocationPage {
+public:
+    static constexpr const char* kPath = "/debug/allocation";
+
+    // Who leads: "" when nobody is known to.
+    struct Leadership {
+        bool ours = false;
+        std::string holder;
+    };
+
+    struct Answer {
+        int status = 200;
+        std::string body;  // JSON; with 503 {"leader": ..., "message": ...}
+    };
+
+    // All must outlive it.
+    AllocationPage(
+        AllocationBoard& board,
+        const Clock& clock,
+        std::string version,
+        std::function<Leadership()> leadership);
+
+    // 503 where another replica leads, or where we lead and have decided nothing yet.
+    Answer answer();
+
+private:
+    AllocationBoard& board_;
+    const Clock& clock_;
+    std::string version_;
+    std::function<Leadership()> leadership_;
+};
+
+}  // namespace stoker::control
