@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import wait_until
 
 # Ends long before the first report is due, and closes nothing.
 JOB = """
@@ -28,6 +29,37 @@ def test_a_run_shorter_than_a_report_is_counted_to_the_last_sample(tmp_path, sid
     assert (run.stdout.strip(), run.returncode) == ("200", 0), run.stderr
     reports = sidecar.wait_for("report")
     assert sum(report["samples"] for report in reports) == 200
+
+
+@pytest.mark.parametrize("workers, context", [(0, ""), (2, "fork"), (2, "spawn")])
+def test_every_sample_is_told_to_be_read_before_the_processes_end(tmp_path, sidecar, workers, context):
+    sidecar.start()
+    script = tmp_path / "job.py"
+    script.write_text(JOB)
+    run = subprocess.run([sys.executable, str(script), str(workers), context], capture_output=True, text=True)
+    assert (run.stdout.strip(), run.returncode) == ("200", 0), run.stderr
+
+    def told():
+        return sorted(id for event in sidecar.events("consumed") for id in event["samples"])
+
+    wait_until("the last word", lambda: len(told()) >= 200)
+    assert told() == list(range(200))
+
+
+def test_a_batch_counts_in_the_epoch_in_which_it_was_read(sidecar):
+    sidecar.start()
+    script = """
+import stoker
+samples = stoker.open("train")
+samples.set_plan(0, [1, 2])
+samples.fetch([1, 2])
+samples.set_plan(1, [3])
+samples.fetch([3])
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    told = sidecar.wait_for("consumed", 2)
+    assert [(event["epoch"], event["samples"]) for event in told] == [(0, [1, 2]), (1, [3])]
 
 
 def test_a_process_that_read_nothing_tells_nothing(sidecar):

@@ -35,7 +35,9 @@ DatasetNode::~DatasetNode() {
 }
 
 void DatasetNode::attach(Session& session) {
-    streams_[session.id()] = session.hello().stream;
+    if (session.stream()) {
+        progress_.connect(*session.stream());
+    }
     if (role_ == Role::kLeading) {
         leader_->attach(session);
         return;
@@ -44,8 +46,8 @@ void DatasetNode::attach(Session& session) {
         session.refuse({ErrorCode::kUnavailable, error_});
         return;
     }
-    auto relay =
-        std::make_unique<Relay>(parts_.loop, session, client_directory(), [this] { on_lost(); });
+    auto relay = std::make_unique<Relay>(
+        parts_.loop, session, client_directory(), *this, [this] { on_lost(); });
     relays_.emplace(session.id(), std::move(relay));
     session.send_listing(0);
     seek_later(Duration{});
@@ -82,10 +84,8 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
 }
 
 void DatasetNode::detach(Session& session) {
-    const std::uint64_t stream = session.hello().stream;
-    streams_.erase(session.id());
-    if (std::ranges::none_of(streams_, [&](const auto& entry) { return entry.second == stream; })) {
-        progress_.erase(stream);
+    if (session.stream()) {
+        progress_.disconnect(*session.stream());
     }
     if (relays_.erase(session.id()) == 0 && leader_ != nullptr) {
         leader_->detach(session);
@@ -171,7 +171,7 @@ void DatasetNode::lead(DirectoryLock lock) {
     log::info("leading", {{"dataset", config_.name}, {"directory", config_.directory}});
     role_ = Role::kLeading;
     lock_.emplace(std::move(lock));
-    leader_ = std::make_unique<Leader>(parts_, config_, origin_, keep_revision);
+    leader_ = std::make_unique<Leader>(parts_, config_, origin_, *this, keep_revision);
     leader_->set_grant(grant_);
     leader_->set_weights(weights_);
     auto server = SessionServer::listen(
@@ -219,24 +219,51 @@ void DatasetNode::on_report(const local::Report& report) {
 }
 
 void DatasetNode::note_progress(const Session& session, const local::Message& message) {
-    if (const auto* plan = std::get_if<local::Plan>(&message)) {
-        progress_[session.hello().stream] = {plan->sample_count, plan->start};
+    if (!session.stream()) {
         return;
     }
-    const auto found = progress_.find(session.hello().stream);
-    if (const auto* consumed = std::get_if<local::Consumed>(&message);
-        consumed != nullptr && found != progress_.end()) {
-        Progress& progress = found->second;
-        progress.position =
-            std::min(progress.position + consumed->samples.size(), progress.samples);
+    if (const auto* plan = std::get_if<local::Plan>(&message)) {
+        progress_.begin(
+            *session.stream(),
+            session.hello().rank,
+            {plan->epoch, plan->sample_count, plan->start});
+    } else if (const auto* begin = std::get_if<local::Begin>(&message)) {
+        note_begin(session, *begin);
+    } else if (const auto* consumed = std::get_if<local::Consumed>(&message)) {
+        progress_.read(*session.stream(), consumed->epoch, consumed->samples.size());
     }
+}
+
+// A rank's share of the dataset: what it reads under a contract that neither skips nor repeats, and
+// the most that it reads under the others.
+void DatasetNode::note_begin(const Session& session, const local::Begin& begin) {
+    const std::uint64_t world = std::max(begin.world_size, 1U);
+    const std::uint64_t share = (sample_count(session) + world - 1) / world;
+    progress_.begin(*session.stream(), begin.rank, {begin.epoch, share, begin.skip});
+}
+
+void DatasetNode::on_drawn(const Session& session, const local::Drawn& drawn) {
+    if (session.stream()) {
+        progress_.drawn(*session.stream(), drawn.epoch, drawn.served.size(), drawn.ended);
+    }
+}
+
+// Of the revision that the session reads; 0: it was not told yet.
+std::uint64_t DatasetNode::sample_count(const Session& session) const {
+    const auto relay = relays_.find(session.id());
+    if (relay != relays_.end()) {
+        return relay->second->sample_count();
+    }
+    return leader_ == nullptr ? 0 : leader_->sample_count();
 }
 
 JobTotals DatasetNode::job() const {
     JobTotals job = job_;
-    for (const auto& [stream, progress] : progress_) {
-        job.epoch_samples += progress.samples;
-        job.epoch_position += progress.position;
+    const EpochProgress progress = progress_.sum();
+    if (progress.samples > 0 && progress.epoch >= job.epoch) {
+        job.epoch = progress.epoch;
+        job.epoch_samples = progress.samples;
+        job.epoch_position = progress.position;
     }
     return job;
 }

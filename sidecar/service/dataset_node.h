@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "sidecar/core/job_progress.h"
 #include "sidecar/service/leader.h"
 #include "sidecar/service/relay.h"
 #include "sidecar/service/session.h"
@@ -23,7 +24,7 @@ struct JobTotals {
     std::uint64_t origin_samples = 0;
     std::uint64_t wait_ns = 0;
     std::uint64_t compute_ns = 0;
-    std::uint64_t epoch_samples = 0;   // length of the present plans of all streams
+    std::uint64_t epoch_samples = 0;   // that its ranks have to read of `epoch`; 0: not known
     std::uint64_t epoch_position = 0;  // read of them
 
     bool operator==(const JobTotals&) const = default;
@@ -35,7 +36,7 @@ enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
 // or the sidecar that has it. Sessions that came while somebody else led stay relayed when the lead
 // falls to us; they are carried to our own socket then, so that taking over has no path of its own.
 // Belongs to the loop's thread.
-class DatasetNode final : public SessionHandler {
+class DatasetNode final : public SessionHandler, public ReadingListener {
 public:
     DatasetNode(const SidecarParts& parts, const DatasetConfig& config, Origin& origin);
     DatasetNode(const DatasetNode&) = delete;
@@ -45,6 +46,7 @@ public:
     void attach(Session& session) override;
     void on_frame(Session& session, Frame frame) override;
     void detach(Session& session) override;
+    void on_drawn(const Session& session, const local::Drawn& drawn) override;
 
     void set_grant(EngineGrant grant);
     void set_weights(JobWeights weights);
@@ -80,6 +82,8 @@ private:
     void follow();
     void on_report(const local::Report& report);
     void note_progress(const Session& session, const local::Message& message);
+    void note_begin(const Session& session, const local::Begin& begin);
+    [[nodiscard]] std::uint64_t sample_count(const Session& session) const;
     void on_lost();
     [[nodiscard]] std::string leader_socket() const;
     [[nodiscard]] std::string client_directory() const;
@@ -91,15 +95,8 @@ private:
     JobWeights weights_;
     Role role_ = Role::kSeeking;
     std::string error_;
-
-    struct Progress {
-        std::uint64_t samples = 0;
-        std::uint64_t position = 0;
-    };
-
     JobTotals job_;
-    std::map<ConnectionId, std::uint64_t> streams_;  // of the sessions that have one
-    std::map<std::uint64_t, Progress> progress_;     // by stream
+    JobProgress progress_;
     TimerId seek_timer_{};
     std::optional<TimePoint> lost_at_;  // when a leader's connection ended last
     std::optional<DirectoryLock> lock_;

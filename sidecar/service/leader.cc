@@ -83,10 +83,15 @@ EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config) 
 }
 
 Leader::Leader(
-    const SidecarParts& parts, const DatasetConfig& config, Origin& origin, bool keep_revision)
+    const SidecarParts& parts,
+    const DatasetConfig& config,
+    Origin& origin,
+    ReadingListener& listener,
+    bool keep_revision)
     : parts_(parts),
       config_(config),
       origin_(origin),
+      listener_(listener),
       keep_revision_(keep_revision),
       grant_{first_grant(parts, config)},
       objects_listed_(std::make_shared<std::atomic<std::uint64_t>>(0)),

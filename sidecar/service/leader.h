@@ -76,8 +76,13 @@ struct LeaderStatus {
 class Leader final : public SessionHandler {
 public:
     // `keep_revision`: clients are at work on the manifest that is there, so that it stays current.
+    // `listener` outlives us and hears of our own pod's sessions.
     Leader(
-        const SidecarParts& parts, const DatasetConfig& config, Origin& origin, bool keep_revision);
+        const SidecarParts& parts,
+        const DatasetConfig& config,
+        Origin& origin,
+        ReadingListener& listener,
+        bool keep_revision);
     Leader(const Leader&) = delete;
     Leader& operator=(const Leader&) = delete;
 
@@ -96,6 +101,11 @@ public:
     [[nodiscard]] LeaderState state() const { return state_; }
 
     [[nodiscard]] LeaderStatus status() const;
+
+    // Of the revision that is served; 0: none yet.
+    [[nodiscard]] std::uint64_t sample_count() const {
+        return state_ == LeaderState::kServing ? manifest_->view().sample_count() : 0;
+    }
 
     // Ends preparing, which may be in the middle of a listing.
     void stop_preparing() { preparing_ = {}; }
@@ -144,6 +154,7 @@ private:
     SidecarParts parts_;
     const DatasetConfig& config_;
     Origin& origin_;
+    ReadingListener& listener_;
     bool keep_revision_;
     EngineGrant grant_;
     JobWeights weights_;

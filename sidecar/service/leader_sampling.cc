@@ -88,6 +88,9 @@ void Leader::on_draw(Session& session, std::uint64_t request_id, const local::Dr
     answer(session, request_id, [&](StreamId stream) {
         auto drawn = desk_->draw(stream, draw);
         if (drawn) {
+            if (!session.hello().relay) {
+                listener_.on_drawn(session, *drawn);
+            }
             plan_ahead(session, stream);
         }
         return drawn;

@@ -138,6 +138,18 @@ LinkDataset link_dataset(const DatasetNode& node) {
     return out;
 }
 
+// Of the newest epoch: a dataset that is read beside it, for a validation, may count on its own.
+void add_progress(const JobTotals& job, LinkTrainer& trainer) {
+    if (job.epoch > trainer.epoch) {
+        trainer.epoch = job.epoch;
+        trainer.epoch_samples = trainer.epoch_position = 0;
+    }
+    if (job.epoch == trainer.epoch) {
+        trainer.epoch_samples += job.epoch_samples;
+        trainer.epoch_position += job.epoch_position;
+    }
+}
+
 }  // namespace
 
 Monitor::Monitor(const Sidecar& sidecar, EventLoop& loop, metrics::Registry& registry)
@@ -219,15 +231,13 @@ LinkReport link_report(const Sidecar& sidecar) {
     for (const auto& node : sidecar.nodes()) {
         report.datasets.push_back(link_dataset(*node));
         const JobTotals job = node->job();
-        trainer.epoch = std::max(trainer.epoch, job.epoch);
         trainer.samples += job.samples;
         trainer.bytes += Bytes{job.bytes};
         trainer.steps += job.steps;
         trainer.wait += Duration{job.wait_ns};
         trainer.compute += Duration{job.compute_ns};
         trainer.fallback_samples += job.origin_samples;
-        trainer.epoch_samples += job.epoch_samples;
-        trainer.epoch_position += job.epoch_position;
+        add_progress(job, trainer);
     }
     return report;
 }

@@ -177,10 +177,15 @@ bool ReplayLog::is_repeated(std::uint64_t request_id) const {
 }
 
 Relay::Relay(
-    EventLoop& loop, Session& session, std::string client_directory, std::function<void()> on_lost)
+    EventLoop& loop,
+    Session& session,
+    std::string client_directory,
+    ReadingListener& listener,
+    std::function<void()> on_lost)
     : loop_(loop),
       session_(session),
       client_directory_(std::move(client_directory)),
+      listener_(listener),
       on_lost_(std::move(on_lost)) {}
 
 Status Relay::connect(const std::string& leader_socket) {
@@ -216,7 +221,17 @@ void Relay::on_answer(const Frame& frame) {
     const bool repeated = log_.is_repeated(frame.header.request_id);
     log_.on_answer(frame);
     if (!repeated) {
+        tell(frame);
         session_.send_raw(join_frame(frame.header, frame.payload));
+    }
+}
+
+void Relay::tell(const Frame& frame) {
+    if (frame.header.type != local::FrameType::kDrawn) {
+        return;
+    }
+    if (const auto message = local::decode_payload(frame.header.type, frame.payload)) {
+        listener_.on_drawn(session_, std::get<local::Drawn>(*message));
     }
 }
 

@@ -23,6 +23,8 @@ public:
     // Of the dataset; before that no epoch is remembered.
     void set_sample_count(std::uint64_t count) { sample_count_ = count; }
 
+    [[nodiscard]] std::uint64_t sample_count() const { return sample_count_; }
+
     // Remembers what matters of a client's frame; anything else passes.
     void on_request(const Frame& frame);
 
@@ -74,12 +76,13 @@ private:
 // the client notices nothing but a pause. Belongs to the loop's thread.
 class Relay {
 public:
-    // `on_lost`: the leader's end is gone. Called from callbacks of our socket: do not destroy the
-    // relay in it.
+    // `on_lost`: the leader's end is gone. Called from callbacks of our socket, as `listener` is:
+    // do not destroy the relay in it.
     Relay(
         EventLoop& loop,
         Session& session,
         std::string client_directory,
+        ReadingListener& listener,
         std::function<void()> on_lost);
     Relay(const Relay&) = delete;
     Relay& operator=(const Relay&) = delete;
@@ -97,14 +100,19 @@ public:
     // Has a leader ever answered? Then its revision is in use.
     [[nodiscard]] bool is_welcomed() const { return revision_.has_value(); }
 
+    // Of that revision; 0: not welcomed yet.
+    [[nodiscard]] std::uint64_t sample_count() const { return log_.sample_count(); }
+
 private:
     void on_answer(const Frame& frame);
+    void tell(const Frame& frame);
     void on_welcome(const Frame& frame);
     void say_again();
 
     EventLoop& loop_;
     Session& session_;
     std::string client_directory_;
+    ReadingListener& listener_;
     std::function<void()> on_lost_;
     std::unique_ptr<FrameSocket> upstream_;
     std::optional<std::uint64_t> revision_;

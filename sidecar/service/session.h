@@ -33,6 +33,15 @@ public:
     virtual void detach(Session& session) = 0;
 };
 
+// Hears what a session's trainer is given to read, besides the session itself. Called on the loop's
+// thread.
+class ReadingListener {
+public:
+    virtual ~ReadingListener() = default;
+
+    virtual void on_drawn(const Session& session, const local::Drawn& drawn) = 0;
+};
+
 // One accepted connection: a trainer's process, or another sidecar that speaks for one. It is told
 // from the others by its id, which is never used again. Owned by its SessionServer.
 class Session {

@@ -27,6 +27,29 @@ protected:
         return running->ask(
             [](sidecar::Sidecar& sidecar) { return sidecar::link_report(sidecar); });
     }
+
+    // One epoch of rank 0 of 2 under the windowed contract, read to its end.
+    void draw_epoch(SampleClient& client, std::uint64_t epoch) const {
+        local::Begin begin;
+        begin.epoch = epoch;
+        begin.world_size = 2;
+        begin.batch = 16;
+        begin.contract = "windowed";
+        begin.job = "job";
+        client.send(begin);
+        auto answer = client.receive();
+        ASSERT_TRUE(answer && std::holds_alternative<local::Begun>(answer->message));
+        for (bool ended = false; !ended;) {
+            client.send(local::Draw{epoch, 16});
+            answer = client.receive();
+            ASSERT_TRUE(answer && std::holds_alternative<local::Drawn>(answer->message));
+            const auto& drawn = std::get<local::Drawn>(answer->message);
+            ended = drawn.ended;
+            read_all(client, drawn.served, epoch);
+        }
+        client.send(local::AskEpoch{epoch});
+        ASSERT_TRUE(client.receive().has_value());  // the frames before it were looked at
+    }
 };
 
 TEST_F(SidecarMonitor, CountsWhatWasReadAndStored) {
@@ -100,6 +123,48 @@ TEST_F(SidecarMonitor, ReportsTheNodeAndTheTrainersOfThePod) {
     EXPECT_EQ(now.trainer.epoch, 4U);
     EXPECT_EQ(now.trainer.epoch_samples, 200U);
     EXPECT_EQ(now.trainer.epoch_position, 3U);
+}
+
+TEST_F(SidecarMonitor, AJobThatHasEndedHasReadWhatItHasRead) {
+    start();
+    SampleClient client = connect(1);
+    ASSERT_TRUE(client.plan(2, all()).has_value());
+    read_all(client, all(), 2);
+    client.close();
+    ASSERT_TRUE(eventually([&] {
+        return running->ask([](sidecar::Sidecar& sidecar) { return sidecar.session_count(); }) == 0;
+    }));
+    EXPECT_EQ(report().trainer.epoch, 2U);
+    EXPECT_EQ(report().trainer.epoch_samples, 200U);
+    EXPECT_EQ(report().trainer.epoch_position, 200U);
+}
+
+TEST_F(SidecarMonitor, FollowsAJobThatReadsUnderAContract) {
+    start();
+    SampleClient client = connect(1);
+    draw_epoch(client, 5);
+    EXPECT_EQ(report().trainer.epoch, 5U);
+    EXPECT_EQ(report().trainer.epoch_samples, 100U) << "one of two ranks";
+    EXPECT_EQ(report().trainer.epoch_position, 100U);
+    client.close();
+    EXPECT_EQ(report().trainer.epoch_position, 100U);
+}
+
+TEST_F(SidecarMonitor, FollowsAContractThroughALeaderElsewhere) {
+    start();
+    ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+    sidecar::SidecarConfig second = config;
+    second.socket_path = folder.path() + "/second.sock";
+    FakeOrigin* unused = nullptr;
+    const auto follower = run(second, unused);
+    SampleClient client{second.socket_path};
+    ASSERT_TRUE(client.hello("train", 9).has_value());
+    draw_epoch(client, 1);
+    const auto told =
+        follower->ask([](sidecar::Sidecar& sidecar) { return sidecar::link_report(sidecar); });
+    EXPECT_EQ(told.trainer.epoch, 1U);
+    EXPECT_EQ(told.trainer.epoch_samples, 100U);
+    EXPECT_EQ(told.trainer.epoch_position, 100U);
 }
 
 TEST_F(SidecarMonitor, TheOperatorsGrantReplacesTheConfiguredOne) {

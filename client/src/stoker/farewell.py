@@ -39,9 +39,9 @@ def _in_worker(call: Callable[[], None]) -> None:
 
 
 def tell_the_rest(all_samples: Iterable[Any]) -> None:
-    """The last reports: a run may end before its first one is due."""
+    """The last words: a run may end before its first report is due, and with reads that nobody was told of."""
     for samples in list(all_samples):
         try:
-            samples.heartbeat(now=True)
+            samples.tell_all()
         except Exception as error:  # the end of somebody's training is no place to raise
             log.warning("stoker: the last report was not sent: %s", error)

@@ -19,6 +19,7 @@ from .link import ORIGIN_ERROR, READY, Link, Parts, Place, Welcome, positions
 from .meter import Meter, add_counts
 from .origin import Origin, Request, open_origin
 from .settings import DatasetSettings, resolve, socket_path, world
+from .unsaid import Unsaid
 
 __all__ = ["Samples", "open", "stats"]
 
@@ -27,7 +28,6 @@ log = logging.getLogger("stoker")
 FETCH_AT_MOST = 512  # samples a request: what was fetched is pinned before the sidecar makes room for more
 FETCH_ROUNDS = 3  # a damaged record is fetched, verified by the sidecar, and fetched again
 WAIT_FOR_SIDECAR_S = 600.0
-BACKLOG_AT_MOST = 1 << 16
 PATIENCE_S = 5.0  # at the start, where the environment promises a sidecar
 
 _all: "weakref.WeakSet[Samples]" = weakref.WeakSet()
@@ -117,8 +117,7 @@ class Samples:
             IndexError: an id outside 0..len-1.
             OriginError: the origin does not give a sample; the message names its key.
         """
-        if len(self._unsaid) > 0:
-            self.flush()
+        self._unsaid.flush()
         if self._reader is not None:
             samples, missing = self._reader.read(ids)
         else:
@@ -128,7 +127,7 @@ class Samples:
         for at in range(0, len(missing), FETCH_AT_MOST):
             self._fill(ids, samples, missing[at : at + FETCH_AT_MOST])
         if self._link is not None:
-            self._unsaid = ids
+            self._unsaid.fetched(self.epoch, ids)
             self.heartbeat()
         return samples
 
@@ -164,8 +163,7 @@ class Samples:
         if self._is_closed:
             return
         self._is_closed = True
-        self.flush()
-        self.heartbeat(now=True)
+        self.tell_all()
         add_counts(_closed_totals, self.stats())
         _all.discard(self)
         if self._link is not None:
@@ -201,21 +199,16 @@ class Samples:
 
     def flush(self) -> None:
         """Tells the sidecar that the samples of the last fetch() were used and may leave its window."""
-        ids, self._unsaid = self._unsaid, ()
-        if len(ids) > 0:
-            self.consumed(ids)
+        self._unsaid.flush()
 
-    def hold_back(self) -> None:
-        """The samples of the last fetch() will be told by consumed()."""
-        self._unsaid = ()
+    def note_used(self, id: int) -> None:
+        """A sample that was fetched alone was used; the sidecar hears of such some at a time."""
+        self._unsaid.gather(self.epoch, id)
 
-    def consumed(self, ids: Sequence[int]) -> None:
-        """Tells the sidecar that these samples were used; what a busy sidecar does not take is told the next time."""
-        if self._link is None:
-            return
-        told = [*self._backlog, *ids] if self._backlog else ids
-        is_behind = self._link.consumed(self.epoch, told) is False
-        self._backlog = list(told)[-BACKLOG_AT_MOST:] if is_behind else []
+    def tell_all(self) -> None:
+        """Tells the sidecar everything that was read and counted until now; for the end of a process."""
+        self._unsaid.tell_all()
+        self.heartbeat(now=True)
 
     def note_step(self, wait_ns: int, compute_ns: int, steps: int = 1) -> None:
         """Counts training steps: time waiting for a batch, and time until the next one was asked for."""
@@ -324,8 +317,7 @@ class Samples:
         self._is_closed = False
         self._has_warned = False
         self.epoch = 0
-        self._unsaid: Sequence[int] = ()
-        self._backlog: List[int] = []
+        self._unsaid = Unsaid(self._link)
         self._meter = Meter(None)
 
     def _finish(self) -> None:
@@ -409,7 +401,7 @@ class Samples:
         if self._link is not None:
             self._link.forget()
         self._origin = None  # its threads and connections are the parent's
-        self._unsaid, self._backlog = (), []
+        self._unsaid = Unsaid(self._link)
         self._meter = Meter(self._reader)
 
     def __getstate__(self) -> Dict[str, Any]:

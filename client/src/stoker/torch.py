@@ -33,8 +33,6 @@ from .torch_contracts import REPLACED, Collate, ContractStream, DrawBatches, spl
 
 __all__ = ["DataLoader", "Dataset", "Sampler", "decode_image", "decode_raw"]
 
-_FLUSH_EVERY = 32
-_FLUSH_AFTER_S = 0.05
 _ADVANCE_EVERY = 256
 
 
@@ -97,8 +95,6 @@ class Dataset(torch.utils.data.Dataset):
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
         self._gives_ids = False
         self._epoch = _shared_number()  # workers learn the epoch here
-        self._read: List[int] = []
-        self._read_since = 0.0
 
     @property
     def targets(self) -> List[int]:
@@ -111,8 +107,9 @@ class Dataset(torch.utils.data.Dataset):
     def __getitem__(self, index: int) -> Tuple[Any, Any]:
         """One sample. DataLoaders of torch before 2.0 call this; the others call __getitems__ once a batch."""
         index = self._one_index(index)
+        self.source.epoch = int(self._epoch)
         item = self._item(self.source.fetch([index])[0])
-        self._note_read(index)
+        self.source.note_used(index)
         return item
 
     def __getitems__(self, indices: Sequence[int]) -> List[Tuple[Any, Any]]:
@@ -125,7 +122,7 @@ class Dataset(torch.utils.data.Dataset):
     def with_ids(self) -> "Dataset":
         """The same dataset, whose items are (decoded sample, label, id): all three of one and the same sample."""
         other = copy.copy(self)
-        other._gives_ids, other._read = True, []
+        other._gives_ids = True
         return other
 
     def note_epoch(self, epoch: int) -> None:
@@ -148,20 +145,6 @@ class Dataset(torch.utils.data.Dataset):
         if self.target_transform is not None:
             label = self.target_transform(label)
         return (data, label, sample.id) if self._gives_ids else (data, label)
-
-    def _note_read(self, index: int) -> None:
-        """Gathers single reads, so that the sidecar hears of them some at a time."""
-        self.source.hold_back()
-        if not self._read:
-            self._read_since = time.monotonic()
-        self._read.append(index)
-        if len(self._read) >= _FLUSH_EVERY or time.monotonic() - self._read_since > _FLUSH_AFTER_S:
-            ids, self._read = self._read, []
-            self.source.epoch = int(self._epoch)
-            self.source.consumed(ids)
-
-    def __getstate__(self) -> Dict[str, Any]:
-        return {**self.__dict__, "_read": []}
 
 
 class Sampler(torch.utils.data.Sampler):
