@@ -158,6 +158,9 @@ Result<std::unique_ptr<ControlLink>> open_link(
             sidecar.set_weights(grant.dataset_uid, weights);
         });
     };
+    callbacks.probe = [&loop, &sidecar](const LinkProbe& probe) {
+        loop.post([&sidecar, probe] { sidecar.set_probe({probe.id, probe.batches}); });
+    };
     LinkOptions options;
     options.seed = std::random_device{}();
     return ControlLink::start(

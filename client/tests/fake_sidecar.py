@@ -7,7 +7,7 @@ sockets.
 Settings: preload (share of the samples that are resident from the start), version (of its Welcome), garbage (its
 answer to a Hello, hex), refuse ([code, message] to a Hello), listings (frames before the Welcome), die_in_fetch (exits
 in the middle of its n-th answer), damage (ids that it stores damaged, once each), step_aside (answers READ_AT_ORIGIN),
-origin_error (ids), wrong_directory, deaf (never answers a fetch).
+origin_error (ids), wrong_directory, deaf (never answers a fetch), probe ([id, batches] that it asks for).
 """
 
 import json
@@ -95,6 +95,8 @@ class FakeSidecar:
             self.answer_hello(connection, request_id)
         elif name == "fetch" and not self.settings.get("deaf"):
             self.answer_fetch(connection, fields["samples"], request_id, served)
+        elif name == "ask_probe":
+            connection.sendall(wire.probe(request_id, *self.settings["probe"]))
         elif name == "plan":
             connection.sendall(wire.planned(request_id))
 
@@ -111,7 +113,7 @@ class FakeSidecar:
             connection.sendall(wire.listing(request_id, 1000 * number))
         connection.sendall(wire.welcome(
             request_id, settings.get("version", 1), self.node.revision, len(self.node.objects),
-            settings.get("wrong_directory", settings["node"])))
+            settings.get("wrong_directory", settings["node"]), wire.FEATURE_PROBE if "probe" in settings else 0))
 
     def answer_fetch(self, connection, ids, request_id, served):
         with self.lock:

@@ -7,11 +7,14 @@ MAGIC = 0x524B5453
 HEADER = struct.Struct("<IHHQ")
 HELLO, WELCOME, LISTING, ERROR, FETCH, FETCHED, PLAN, PLANNED, CONSUMED, REPORT = range(1, 11)
 BEGIN, BEGUN, DRAW, DRAWN, LOSSES, ASK_EPOCH, EPOCH_TALLY, ASK_SNAPSHOT, SNAPSHOT = range(11, 20)
-FEATURE_CONTRACTS = 1
+ASK_PROBE, PROBE, PROBED = range(20, 23)
+FEATURE_CONTRACTS, FEATURE_PROBE = 1, 2
 KIND_ON_NODE = 0x80
 BEGIN_FIELDS = ("epoch", "skip", "seed", "rank", "world_size", "batch", "served_bytes", "snapshot_bytes")
 TALLY_FIELDS = ("epoch", "requested", "distinct", "repeated", "substituted", "skipped", "losses_used",
                 "losses_ignored")
+PROBED_FIELDS = ("id", "bypassing", "bypassed_batches", "bypassed_ns", "bypassed_bytes", "cached_batches", "cached_ns",
+                 "cached_bytes")
 REPORT_FIELDS = ("epoch", "steps", "samples", "bytes", "hit_samples", "origin_samples", "wait_ns", "compute_ns")
 
 
@@ -119,7 +122,20 @@ def snapshot(request_id, state=""):
     return frame(SNAPSHOT, blob(state), request_id)
 
 
-ENCODERS = {"begin": begin, "begun": begun, "draw": draw, "drawn": drawn, "losses": losses, "ask_epoch": ask_epoch,
+def ask_probe(request_id):
+    return frame(ASK_PROBE, b"", request_id)
+
+
+def probe(request_id, id=0, batches=0):
+    return frame(PROBE, struct.pack("<QI", id, batches), request_id)
+
+
+def probed(request_id, **fields):
+    return frame(PROBED, struct.pack("<8Q", *(int(fields[name]) for name in PROBED_FIELDS)), request_id)
+
+
+ENCODERS = {"ask_probe": ask_probe, "probe": probe, "probed": probed,
+            "begin": begin, "begun": begun, "draw": draw, "drawn": drawn, "losses": losses, "ask_epoch": ask_epoch,
             "epoch_tally": epoch_tally, "ask_snapshot": ask_snapshot, "snapshot": snapshot,
             "hello": hello, "welcome": welcome, "listing": listing, "error": error, "fetch": fetch,
             "fetched": fetched, "plan": plan, "planned": planned, "consumed": consumed, "report": report}
@@ -201,7 +217,17 @@ def decode_ask_snapshot(payload):
     return {}
 
 
-DECODERS = {BEGIN: ("begin", decode_begin), DRAW: ("draw", decode_draw), LOSSES: ("losses", decode_losses),
+def decode_ask_probe(payload):
+    assert payload == b""
+    return {}
+
+
+def decode_probed(payload):
+    return dict(zip(PROBED_FIELDS, Reader(payload).take("8Q")))
+
+
+DECODERS = {ASK_PROBE: ("ask_probe", decode_ask_probe), PROBED: ("probed", decode_probed),
+            BEGIN: ("begin", decode_begin), DRAW: ("draw", decode_draw), LOSSES: ("losses", decode_losses),
             ASK_EPOCH: ("ask_epoch", decode_ask_epoch), ASK_SNAPSHOT: ("ask_snapshot", decode_ask_snapshot),
             HELLO: ("hello", decode_hello), FETCH: ("fetch", decode_fetch), PLAN: ("plan", decode_plan),
             CONSUMED: ("consumed", decode_consumed), REPORT: ("report", decode_report)}

@@ -77,7 +77,7 @@ void put(WireWriter& out, const Report& report) {
         .put(report.compute_ns);
 }
 
-// The sampling frames.
+// The sampling frames, and those of a probe.
 template <class Frame>
 void put(WireWriter& out, const Frame& frame) {
     put_fields(out, frame);
@@ -148,7 +148,7 @@ Report get_report(WireReader& in) {
     return report;
 }
 
-std::optional<Message> get_sampling_frame(FrameType type, WireReader& in) {
+std::optional<Message> get_later_frame(FrameType type, WireReader& in) {
     switch (type) {
         case FrameType::kBegin:
             return get_frame<Begin>(in);
@@ -168,6 +168,12 @@ std::optional<Message> get_sampling_frame(FrameType type, WireReader& in) {
             return get_frame<AskSnapshot>(in);
         case FrameType::kSnapshot:
             return get_frame<Snapshot>(in);
+        case FrameType::kAskProbe:
+            return get_frame<AskProbe>(in);
+        case FrameType::kProbe:
+            return get_frame<Probe>(in);
+        case FrameType::kProbed:
+            return get_frame<Probed>(in);
         default:
             return std::nullopt;
     }
@@ -211,7 +217,7 @@ Result<Message> get_message(FrameType type, WireReader& in) {
         default:
             break;
     }
-    if (auto message = get_sampling_frame(type, in)) {
+    if (auto message = get_later_frame(type, in)) {
         return *std::move(message);
     }
     return fail(
@@ -222,7 +228,7 @@ Result<Message> get_message(FrameType type, WireReader& in) {
 }  // namespace
 
 static_assert(
-    std::variant_size_v<Message> == static_cast<std::size_t>(FrameType::kSnapshot),
+    std::variant_size_v<Message> == static_cast<std::size_t>(FrameType::kProbed),
     "a message's type is its place in the variant, counted from 1");
 
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id) {
@@ -254,7 +260,7 @@ Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes) {
                 "frame of {} bytes, the limit is {}", header.payload_bytes, kFramePayloadBytesMax));
     }
     if (type < static_cast<std::uint16_t>(FrameType::kHello) ||
-        type > static_cast<std::uint16_t>(FrameType::kSnapshot) || flags != 0) {
+        type > static_cast<std::uint16_t>(FrameType::kProbed) || flags != 0) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("unknown frame type {} with flags {}", type, flags));

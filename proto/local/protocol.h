@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "proto/local/probe_frames.h"
 #include "proto/local/sampling_frames.h"
 
 // The local protocol: trainer process <-> its sidecar, and follower sidecar <-> leader, over a unix
@@ -44,6 +45,9 @@ enum class FrameType : std::uint16_t {
     kEpochTally = 17,  // answer to kAskEpoch
     kAskSnapshot = 18,  // client -> sidecar
     kSnapshot = 19,     // answer to kAskSnapshot
+    kAskProbe = 20,     // client -> sidecar
+    kProbe = 21,        // answer to kAskProbe
+    kProbed = 22,       // client -> sidecar, one-way: what was measured
 };
 
 struct FrameHeader {
@@ -71,6 +75,7 @@ struct Hello {
 
 // What a sidecar can do beyond the first frames; bits of Welcome::features.
 inline constexpr std::uint32_t kFeatureContracts = 1;  // kBegin to kSnapshot
+inline constexpr std::uint32_t kFeatureProbe = 2;      // kAskProbe to kProbed
 
 struct Welcome {
     std::uint16_t version = kProtocolVersion;
@@ -170,7 +175,10 @@ using Message = std::variant<
     AskEpoch,
     EpochTally,
     AskSnapshot,
-    Snapshot>;
+    Snapshot,
+    AskProbe,
+    Probe,
+    Probed>;
 
 // A whole frame, header included.
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id);

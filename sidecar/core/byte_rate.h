@@ -11,15 +11,17 @@
 namespace stoker::sidecar {
 
 // A token bucket over bytes: what one sidecar may take of the origin's bandwidth. Holds at most one
-// second's worth. Whoever cannot wait may take more than there is; the debt delays those who can.
+// second's worth. What is waited for may take a second's worth more than there is; the debt delays
+// those who can wait. So over any time t no more than (2 + t) seconds' worth and a sample is taken.
 // Pure: no timers inside.
 class ByteRate {
 public:
-    // 0: no limit.
+    // 0: no limit. Of a debt no more stays than a second's worth of the new rate.
     void set(std::uint64_t bytes_per_second, TimePoint now) {
         refill(now);
         bytes_per_second_ = bytes_per_second;
-        tokens_ = std::min(tokens_, static_cast<double>(bytes_per_second));
+        const auto second = static_cast<double>(bytes_per_second);
+        tokens_ = std::clamp(tokens_, -second, second);
     }
 
     [[nodiscard]] std::uint64_t bytes_per_second() const { return bytes_per_second_; }
@@ -29,6 +31,12 @@ public:
         return bytes_per_second_ == 0 || tokens_at(now) > 0;
     }
 
+    // May somebody take something now who is being waited for? Until the debt is a second's worth.
+    [[nodiscard]] bool allows_urgent(TimePoint now) const {
+        return bytes_per_second_ == 0 ||
+               tokens_at(now) + static_cast<double>(bytes_per_second_) > 0;
+    }
+
     void take(Bytes bytes, TimePoint now) {
         refill(now);
         tokens_ -= static_cast<double>(bytes.count());
@@ -36,14 +44,23 @@ public:
 
     // When allows() becomes true by itself; nullopt while it is.
     [[nodiscard]] std::optional<TimePoint> allows_at(TimePoint now) const {
-        if (allows(now)) {
+        return allows(now) ? std::nullopt : std::optional{when(1, now)};
+    }
+
+    [[nodiscard]] std::optional<TimePoint> allows_urgent_at(TimePoint now) const {
+        if (allows_urgent(now)) {
             return std::nullopt;
         }
-        const double seconds = (1 - tokens_at(now)) / static_cast<double>(bytes_per_second_);
-        return now + std::chrono::ceil<Duration>(std::chrono::duration<double>(seconds));
+        return when(1 - static_cast<double>(bytes_per_second_), now);
     }
 
 private:
+    // When there are so many tokens.
+    [[nodiscard]] TimePoint when(double tokens, TimePoint now) const {
+        const double seconds = (tokens - tokens_at(now)) / static_cast<double>(bytes_per_second_);
+        return now + std::chrono::ceil<Duration>(std::chrono::duration<double>(seconds));
+    }
+
     [[nodiscard]] double tokens_at(TimePoint now) const {
         const std::chrono::duration<double> passed = std::max(now - filled_at_, Duration{});
         const auto rate = static_cast<double>(bytes_per_second_);

@@ -95,6 +95,9 @@ Effects FetchEngine::on_disconnect(ConnectionId connection, TimePoint now) {
     const auto stream = stream_of_.at(connection);
     stream_of_.erase(connection);
     if (stream) {
+        if (bypassing_.erase(connection) > 0) {
+            streams_.let_go(*stream);
+        }
         if (const auto plan = streams_.leave(*stream)) {
             release_plan(*plan);
         }
@@ -287,6 +290,19 @@ Effects FetchEngine::on_aside(bool aside, TimePoint now) {
     return pump(now);
 }
 
+Effects FetchEngine::on_bypass(ConnectionId connection, bool bypassing, TimePoint now) {
+    const auto found = stream_of_.find(connection);
+    if (found == stream_of_.end() || !found->second) {
+        return {};
+    }
+    if (bypassing && bypassing_.insert(connection).second) {
+        streams_.hold(*found->second);
+    } else if (!bypassing && bypassing_.erase(connection) > 0) {
+        streams_.let_go(*found->second);
+    }
+    return pump(now);
+}
+
 Effects FetchEngine::tick(TimePoint now) {
     sweep_adopted(now);
     return pump(now);
@@ -298,6 +314,9 @@ std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
     }
     std::optional<TimePoint> next = sweep_at_;
     if (const auto at = origin_rate_.allows_at(now)) {
+        next = std::min(next.value_or(*at), *at);
+    }
+    if (const auto at = origin_rate_.allows_urgent_at(now); at && !demand_queue_.empty()) {
         next = std::min(next.value_or(*at), *at);
     }
     for (const AdmissionGate* gate : {&resident_gate_, &window_gate_, &origin_gate_}) {

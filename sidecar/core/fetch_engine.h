@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,7 @@ struct EngineLimits {
 struct EngineGrant {
     Bytes resident_bytes{};
     std::optional<TimePoint> valid_until;
-    std::uint64_t origin_bytes_per_second = 0;  // for prefetches; 0: no limit
+    std::uint64_t origin_bytes_per_second = 0;  // core/byte_rate.h; 0: no limit; has no end
 };
 
 struct StartFetch {
@@ -150,6 +151,10 @@ public:
     // What is here is served.
     Effects on_aside(bool aside, TimePoint now);
 
+    // The connection reads past the cache for a while, so that what that costs can be measured:
+    // nothing is fetched ahead for its stream meanwhile. Its demands are served.
+    Effects on_bypass(ConnectionId connection, bool bypassing, TimePoint now);
+
     // Does what time alone allows. Call it at next_deadline(); calling it more often is harmless.
     Effects tick(TimePoint now);
     [[nodiscard]] std::optional<TimePoint> next_deadline(TimePoint now) const;
@@ -229,13 +234,14 @@ private:
     DemandBook book_;
     const WindowKeeper* keeper_ = nullptr;
     std::map<ConnectionId, std::optional<StreamId>> stream_of_;
+    std::set<ConnectionId> bypassing_;
     std::deque<SampleIndex> demand_queue_;  // absent and demanded, oldest first; may hold stale ids
     std::deque<SampleIndex> spares_;        // window samples needed late or by nobody; may be stale
     std::map<SampleIndex, std::string> refusals_;  // the origin's words, bounded
     AdmissionGate resident_gate_;
     AdmissionGate window_gate_;
     AdmissionGate origin_gate_;  // for prefetches
-    ByteRate origin_rate_;       // likewise; demands take from it without waiting
+    ByteRate origin_rate_;       // demands may be a second's worth ahead of it
     std::optional<TimePoint> sweep_at_;
     std::uint32_t readahead_positions_ = 0;
     bool more_to_scan_ = false;

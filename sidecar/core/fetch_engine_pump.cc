@@ -40,7 +40,7 @@ bool FetchEngine::pump_demand(TimePoint now) {
         }
         const bool in_flight = table_.account().in_flight_samples > 0;
         if (table_.account().in_flight_samples >= limits_.max_in_flight ||
-            (in_flight && !fits_memory(sample))) {
+            !origin_rate_.allows_urgent(now) || (in_flight && !fits_memory(sample))) {
             return false;
         }
         const Verdict verdict = judge_with_room(sample, now, true);

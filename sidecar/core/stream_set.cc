@@ -105,7 +105,7 @@ std::optional<Candidate> StreamSet::nearest(
     const std::function<bool(SampleIndex)>& wants, std::uint32_t& steps) {
     std::optional<Candidate> best;
     for (auto& [id, stream] : streams_) {
-        if (!stream.plan) {
+        if (!stream.plan || stream.holds > 0) {
             continue;
         }
         if (!advance(stream, wants, steps)) {

@@ -16,6 +16,7 @@ using StreamId = Strong<std::uint64_t, struct StreamIdTag>;
 
 struct Stream {
     std::uint32_t connections = 0;
+    std::uint32_t holds = 0;  // of those that want nothing fetched ahead for it now
     std::optional<StreamPlan> plan;
     std::uint32_t cursor = 0;      // prefetch has looked at every position before
     std::uint32_t high_water = 0;  // the furthest that the cursor came: what lies before is near
@@ -39,6 +40,11 @@ public:
 
     // Gives the plan that was replaced. The stream must have joined.
     std::optional<StreamPlan> replace_plan(StreamId stream, StreamPlan plan);
+
+    // While somebody holds it, nothing is fetched ahead for the stream, which must have joined.
+    void hold(StreamId stream) { ++streams_.at(stream).holds; }
+
+    void let_go(StreamId stream) { --streams_.at(stream).holds; }
 
     // nullptr: unknown, or without a plan.
     [[nodiscard]] Stream* with_plan(StreamId stream);

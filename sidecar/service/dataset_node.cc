@@ -62,9 +62,7 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
         session.hang_up();
         return;
     }
-    if (const auto* report = std::get_if<local::Report>(&*message)) {
-        on_report(
-            *report);  // ours, whoever leads: the operator hears of a job from its own sidecar
+    if (answer_ourselves(session, frame, *message)) {
         return;
     }
     note_progress(session, *message);
@@ -81,6 +79,53 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
     } else {
         leader_->on_frame(session, std::move(frame));
     }
+}
+
+// Ours, whoever leads: the operator hears of a job from its own sidecar. What is measured past the
+// cache concerns the leader, too.
+bool DatasetNode::answer_ourselves(
+    Session& session, const Frame& frame, const local::Message& message) {
+    if (const auto* report = std::get_if<local::Report>(&message)) {
+        on_report(*report);
+        return true;
+    }
+    if (std::holds_alternative<local::AskProbe>(message)) {
+        session.send(is_measured() ? local::Probe{} : probe_, frame.header.request_id);
+        return true;
+    }
+    if (const auto* probed = std::get_if<local::Probed>(&message)) {
+        if (probed->id == probe_.id) {
+            probed_[session.id()] = *probed;
+        }
+    }
+    return false;
+}
+
+void DatasetNode::set_probe(const local::Probe& probe) {
+    if (probe_.id != probe.id) {
+        probed_.clear();
+    }
+    probe_ = probe;
+}
+
+// New workers in every epoch must not measure for ever.
+bool DatasetNode::is_measured() const {
+    const local::Probed sum = probed();
+    return sum.bypassed_batches >= probe_.batches && sum.cached_batches >= probe_.batches;
+}
+
+local::Probed DatasetNode::probed() const {
+    local::Probed sum;
+    sum.id = probe_.id;
+    for (const auto& [connection, probed] : probed_) {
+        sum.bypassed_batches += probed.bypassed_batches;
+        sum.bypassed_ns += probed.bypassed_ns;
+        sum.bypassed_bytes += probed.bypassed_bytes;
+        sum.cached_batches += probed.cached_batches;
+        sum.cached_ns += probed.cached_ns;
+        sum.cached_bytes += probed.cached_bytes;
+    }
+    return sum;
 }
 
 void DatasetNode::detach(Session& session) {

@@ -51,6 +51,12 @@ public:
     void set_grant(EngineGrant grant);
     void set_weights(JobWeights weights);
 
+    // The operator asks our trainers to measure; another id than before is another measurement.
+    void set_probe(const local::Probe& probe);
+
+    // What they have measured so far, summed; id 0: nothing was asked.
+    [[nodiscard]] local::Probed probed() const;
+
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
 
     [[nodiscard]] const DatasetConfig& config() const { return config_; }
@@ -81,6 +87,8 @@ private:
     void lead(DirectoryLock lock);
     void follow();
     void on_report(const local::Report& report);
+    [[nodiscard]] bool is_measured() const;
+    bool answer_ourselves(Session& session, const Frame& frame, const local::Message& message);
     void note_progress(const Session& session, const local::Message& message);
     void note_begin(const Session& session, const local::Begin& begin);
     [[nodiscard]] std::uint64_t sample_count(const Session& session) const;
@@ -97,6 +105,8 @@ private:
     std::string error_;
     JobTotals job_;
     JobProgress progress_;
+    local::Probe probe_;
+    std::map<ConnectionId, local::Probed> probed_;  // of the present probe; also of those who left
     TimerId seek_timer_{};
     std::optional<TimePoint> lost_at_;  // when a leader's connection ended last
     std::optional<DirectoryLock> lock_;

@@ -240,7 +240,7 @@ void Leader::welcome(Session& session) {
     welcome.sample_count = view.sample_count();
     welcome.directory =
         config_.client_directory.empty() ? config_.directory : config_.client_directory;
-    welcome.features = local::kFeatureContracts;
+    welcome.features = local::kFeatureContracts | local::kFeatureProbe;
     session.send_welcome(welcome);
 }
 

@@ -55,7 +55,9 @@ void Leader::on_frame(Session& session, Frame frame) {
         session.hang_up();
         return;
     }
-    if (const auto* begin = std::get_if<local::Begin>(&*message)) {
+    if (const auto* probed = std::get_if<local::Probed>(&*message)) {
+        apply(engine_->on_bypass(session.id(), probed->bypassing, parts_.loop.now()));
+    } else if (const auto* begin = std::get_if<local::Begin>(&*message)) {
         on_begin(session, header.request_id, *begin, frame.fd);
     } else if (const auto* fetch = std::get_if<local::Fetch>(&*message)) {
         on_fetch(session, header.request_id, *fetch);

@@ -225,6 +225,20 @@ std::string status_json(const Sidecar& sidecar) {
     return json.serialize() + "\n";
 }
 
+namespace {
+
+void add_probe(LinkProbeResult& sum, const local::Probed& probed) {
+    sum.id = probed.id;  // all datasets are asked the same
+    sum.bypassed.batches += probed.bypassed_batches;
+    sum.bypassed.time += Duration{static_cast<Duration::rep>(probed.bypassed_ns)};
+    sum.bypassed.bytes += Bytes{probed.bypassed_bytes};
+    sum.cached.batches += probed.cached_batches;
+    sum.cached.time += Duration{static_cast<Duration::rep>(probed.cached_ns)};
+    sum.cached.bytes += Bytes{probed.cached_bytes};
+}
+
+}  // namespace
+
 LinkReport link_report(const Sidecar& sidecar) {
     LinkReport report;
     LinkTrainer& trainer = report.trainer;
@@ -238,6 +252,7 @@ LinkReport link_report(const Sidecar& sidecar) {
         trainer.compute += Duration{job.compute_ns};
         trainer.fallback_samples += job.origin_samples;
         add_progress(job, trainer);
+        add_probe(trainer.probe, node->probed());
     }
     return report;
 }

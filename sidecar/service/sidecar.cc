@@ -75,6 +75,12 @@ void Sidecar::set_grant(const std::string& dataset_uid, const EngineGrant& grant
     }
 }
 
+void Sidecar::set_probe(const local::Probe& probe) {
+    for (const auto& node : nodes_) {
+        node->set_probe(probe);
+    }
+}
+
 void Sidecar::set_weights(const std::string& dataset_uid, const JobWeights& weights) {
     for (const auto& node : nodes_) {
         if (node->config().uid == dataset_uid) {

@@ -38,6 +38,7 @@ public:
 
     // The operator's word on one dataset, by its uid; a dataset that we do not have is ignored.
     void set_grant(const std::string& dataset_uid, const EngineGrant& grant);
+    void set_probe(const local::Probe& probe);
     void set_weights(const std::string& dataset_uid, const JobWeights& weights);
 
     [[nodiscard]] const SidecarConfig& config() const { return config_; }

@@ -83,6 +83,9 @@ std::map<std::string, Message> messages() {
         {"epoch tally", EpochTally{2, 10, 8, 2, 1, 3, 9, 1}},
         {"ask snapshot", AskSnapshot{}},
         {"snapshot", Snapshot{{std::byte{1}, std::byte{0}, std::byte{255}}}},
+        {"ask probe", AskProbe{}},
+        {"probe", Probe{7, 200}},
+        {"probed", Probed{7, true, 200, 3'000'000, 4096, 100, 1'000'000, 2048}},
     };
 }
 

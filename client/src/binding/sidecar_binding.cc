@@ -203,6 +203,21 @@ public:
              fields[7]}));
     }
 
+    // (id, batches); id 0: there is nothing to measure.
+    py::tuple ask_probe(double timeout) {
+        const TimePoint deadline = deadline_after(timeout);
+        const auto probe = waiting([&] { return client_->ask_probe(deadline); });
+        return py::make_tuple(probe.id, probe.batches);
+    }
+
+    bool send_probed(std::uint64_t id, bool bypassing, const std::vector<std::uint64_t>& fields) {
+        if (fields.size() != 6) {
+            throw py::value_error("a measurement has 6 numbers");
+        }
+        return value_or_raise(client_->send_probed(
+            {id, bypassing, fields[0], fields[1], fields[2], fields[3], fields[4], fields[5]}));
+    }
+
     [[nodiscard]] bool is_usable() const { return client_->is_usable(); }
 
     [[nodiscard]] bool has_answer() const { return client_->has_answer(); }
@@ -269,6 +284,13 @@ void add_sidecar_client(py::module_& module) {
             py::arg("epoch"),
             py::arg("samples"),
             py::arg("losses"))
+        .def("ask_probe", &PySidecarClient::ask_probe, py::arg("timeout"))
+        .def(
+            "send_probed",
+            &PySidecarClient::send_probed,
+            py::arg("id"),
+            py::arg("bypassing"),
+            py::arg("fields"))
         .def("has_answer", &PySidecarClient::has_answer)
         .def_property_readonly("is_usable", &PySidecarClient::is_usable);
 }

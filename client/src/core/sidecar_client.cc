@@ -227,6 +227,10 @@ Result<local::Snapshot> SidecarClient::snapshot(TimePoint deadline) {
     return ask<local::Snapshot>(local::AskSnapshot{}, deadline);
 }
 
+Result<local::Probe> SidecarClient::ask_probe(TimePoint deadline) {
+    return ask<local::Probe>(local::AskProbe{}, deadline);
+}
+
 Result<bool> SidecarClient::send_losses(
     std::uint64_t epoch, std::span<const std::uint64_t> samples, std::span<const float> losses) {
     bool sent = true;
@@ -248,6 +252,10 @@ Result<bool> SidecarClient::send_consumed(
 
 Result<bool> SidecarClient::send_report(const local::Report& report) {
     return send_now(report);
+}
+
+Result<bool> SidecarClient::send_probed(const local::Probed& probed) {
+    return send_now(probed);
 }
 
 bool SidecarClient::is_usable() const {

@@ -18,7 +18,7 @@ __all__ = ["Drawn", "Link", "Outcome", "Parts", "Place", "Refused", "Report", "W
 
 log = logging.getLogger("stoker")
 
-FEATURE_CONTRACTS = 1  # of the Welcome
+FEATURE_CONTRACTS, FEATURE_PROBE = 1, 2  # of the Welcome
 READY, READ_AT_ORIGIN, ORIGIN_ERROR = 0, 1, 2  # FetchStatus of proto/local/protocol.h
 
 CONNECT_TIMEOUT_S = 5.0
@@ -238,6 +238,16 @@ class Link:
     def report(self, report: Report) -> bool:
         """Sends a report; False: not sent, keep the numbers."""
         return bool(self._call(lambda client: client.send_report(list(dataclasses.astuple(report)))))
+
+    def ask_probe(self) -> Tuple[int, int]:
+        """What is to be measured: its id and how many batches; (0, 0) for nothing."""
+        if not self._features & FEATURE_PROBE:
+            return 0, 0
+        return self._call(lambda client: client.ask_probe(DRAW_TIMEOUT_S)) or (0, 0)
+
+    def probed(self, id: int, bypassing: bool, numbers: List[int]) -> None:
+        """What was measured so far; see Probe.progress()."""
+        self._call(lambda client: client.send_probed(id, bypassing, numbers))
 
     def close(self) -> None:
         """Hangs up."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 import warnings
 import weakref
 from typing import Any, Dict, List, Optional, Sequence
@@ -13,11 +12,13 @@ from typing import Any, Dict, List, Optional, Sequence
 from . import _core
 from ._core import Sample
 from .catalogs import current_revision, list_origin
-from .errors import OriginError, StokerError, StokerWarning
+from .errors import StokerWarning
 from .farewell import at_end, tell_the_rest
-from .link import ORIGIN_ERROR, READY, Link, Parts, Place, Welcome, positions
+from .link import Link, Parts, Place, Welcome
 from .meter import Meter, add_counts
-from .origin import Origin, Request, open_origin
+from .misses import Misses
+from .origin import Origin, open_origin
+from .probe import Probe
 from .settings import DatasetSettings, resolve, socket_path, world
 from .unsaid import Unsaid
 
@@ -26,8 +27,6 @@ __all__ = ["Samples", "open", "stats"]
 log = logging.getLogger("stoker")
 
 FETCH_AT_MOST = 512  # samples a request: what was fetched is pinned before the sidecar makes room for more
-FETCH_ROUNDS = 3  # a damaged record is fetched, verified by the sidecar, and fetched again
-WAIT_FOR_SIDECAR_S = 600.0
 PATIENCE_S = 5.0  # at the start, where the environment promises a sidecar
 
 _all: "weakref.WeakSet[Samples]" = weakref.WeakSet()
@@ -75,7 +74,7 @@ def stats() -> Dict[str, int]:
     return total
 
 
-class Samples:
+class Samples(Misses):
     """The samples of one dataset revision; ids are 0..len-1 in bytewise order of the keys.
 
     `samples[id]` and `samples.fetch(ids)` give `Sample` objects: read-only buffers whose bytes stay valid for as long
@@ -118,12 +117,16 @@ class Samples:
             OriginError: the origin does not give a sample; the message names its key.
         """
         self._unsaid.flush()
-        if self._reader is not None:
+        if self._probe.id != 0:
+            self._probe_batch(ids)
+        if self._reader is not None and not self._probe.bypassing:
             samples, missing = self._reader.read(ids)
         else:
             samples, missing = [None] * len(ids), list(range(len(ids)))
             self._check_range(ids)
         self._meter.samples += len(samples)
+        if self._probe.bypassing and self._read_past(ids, samples, missing):
+            missing = []
         for at in range(0, len(missing), FETCH_AT_MOST):
             self._fill(ids, samples, missing[at : at + FETCH_AT_MOST])
         if self._link is not None:
@@ -224,87 +227,13 @@ class Samples:
             return
         if self._link.report(self._meter.report(self.epoch, totals)):
             self._meter.told(totals)
+        if not now and self._reader is not None:
+            self._ask_probe()
 
     @property
     def parts(self) -> Parts:
         """What stoker.draws works with."""
         return Parts(self._settings, self._place.stream, self._catalog, self._reader, self._link, self._warn)
-
-    # --- misses --------------------------------------------------------------------------------------------------
-
-    def _fill(self, ids: Sequence[int], samples: List[Any], missing: List[int]) -> None:
-        refusal = ""
-        for _ in range(FETCH_ROUNDS):
-            outcome = None
-            if missing and self._reader is not None and self._link is not None:
-                outcome = self._link.fetch([int(ids[at]) for at in missing])
-            if outcome is None:
-                break
-            ready = positions(outcome.statuses, READY)
-            if ORIGIN_ERROR in outcome.statuses:
-                refusal = outcome.message
-            damaged = self._take(ids, samples, [missing[at] for at in ready])
-            missing = [at for at in missing if samples[at] is None]
-            if not damaged:
-                break
-        if missing:
-            self._read_at_origin(ids, samples, missing, refusal)
-
-    def _take(self, ids: Sequence[int], samples: List[Any], ready: List[int]) -> bool:
-        """Reads what the sidecar says is there; True when some of it is not, or not intact."""
-        if not ready:
-            return False
-        for attempt in range(2):
-            found, absent = self._reader.read([int(ids[at]) for at in ready])
-            for at, sample in zip(ready, found):
-                samples[at] = sample
-            if not absent:
-                return False
-            ready = [ready[at] for at in absent]
-            if attempt == 0:
-                self._refresh()  # the leader may have made a new table
-        return True
-
-    def _read_at_origin(self, ids: Sequence[int], samples: List[Any], missing: List[int], refusal: str) -> None:
-        if self._origin is None:
-            self._origin = self._open_origin()
-        if self._origin is None:
-            self._await_sidecar(ids, samples, missing, refusal)
-            return
-        rows = [self._catalog.describe(int(ids[at])) for at in missing]
-        try:
-            payloads = self._origin.read_many([Request(key, size, etag) for key, size, etag, _ in rows])
-        except OriginError as error:
-            if refusal:
-                raise type(error)(f"{error} (the sidecar said: {refusal})", error.key) from error
-            raise
-        for at, row, payload in zip(missing, rows, payloads):
-            samples[at] = Sample(payload, int(ids[at]), row[3], self._catalog)
-            self._meter.origin_bytes += len(payload)
-        self._meter.origin_samples += len(missing)
-
-    def _await_sidecar(self, ids: Sequence[int], samples: List[Any], missing: List[int], refusal: str) -> None:
-        """There is no origin to fall back to, so the sidecar has to come back."""
-        if refusal:
-            raise OriginError(refusal)
-        give_up = time.monotonic() + WAIT_FOR_SIDECAR_S
-        while missing:
-            if time.monotonic() > give_up or self._link is None:
-                raise StokerError(
-                    f"dataset '{self._settings.describe()}': sample {int(ids[missing[0]])} is not on this node, "
-                    "there is no sidecar, and STOKER_DATASETS does not say where the origin is"
-                )
-            outcome = self._link.fetch([int(ids[at]) for at in missing])
-            if outcome is not None and ORIGIN_ERROR in outcome.statuses:
-                raise OriginError(outcome.message)
-            if outcome is None or self._take(ids, samples, missing):
-                time.sleep(0.1)
-            missing = [at for at in missing if samples[at] is None]
-
-    def _check_range(self, ids: Sequence[int]) -> None:
-        for id in ids:
-            if not 0 <= id < self._count:
-                raise IndexError(f"sample id {int(id)} is outside 0..{self._count - 1}")
 
     # --- opening -------------------------------------------------------------------------------------------------
 
@@ -319,6 +248,7 @@ class Samples:
         self.epoch = 0
         self._unsaid = Unsaid(self._link)
         self._meter = Meter(None)
+        self._probe = Probe()
 
     def _finish(self) -> None:
         self._count = len(self._catalog)
@@ -403,6 +333,7 @@ class Samples:
         self._origin = None  # its threads and connections are the parent's
         self._unsaid = Unsaid(self._link)
         self._meter = Meter(self._reader)
+        self._probe = Probe()
 
     def __getstate__(self) -> Dict[str, Any]:
         mapped = self._reader is not None

@@ -44,6 +44,9 @@ std::vector<Message> one_of_each() {
         EpochTally{2, 10, 8, 2, 1, 3, 9, 1},
         AskSnapshot{},
         Snapshot{{std::byte{1}, std::byte{0}}},
+        AskProbe{},
+        Probe{7, 200},
+        Probed{7, true, 1, 2, 3, 4, 5, 6},
     };
 }
 

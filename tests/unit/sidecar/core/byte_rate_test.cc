@@ -42,6 +42,38 @@ TEST(ByteRate, ADebtDelaysThoseWhoCanWait) {
     EXPECT_TRUE(rate.allows(*at));
 }
 
+TEST(ByteRate, WhatIsWaitedForMayBeASecondAhead) {
+    ByteRate rate;
+    rate.set(1000, kStart);
+    std::uint64_t taken = 0;
+    const auto take_all = [&](TimePoint now) {
+        while (rate.allows_urgent(now)) {
+            rate.take(Bytes{100}, now);
+            taken += 100;
+        }
+    };
+    take_all(kStart);
+    EXPECT_EQ(taken, 1000U);
+    EXPECT_FALSE(rate.allows(kStart));
+    const auto at = rate.allows_urgent_at(kStart);
+    ASSERT_TRUE(at.has_value());
+    EXPECT_LT(*at, *rate.allows_at(kStart));
+    EXPECT_TRUE(rate.allows_urgent(*at));
+    for (TimePoint now = kStart; now <= kStart + seconds{10}; now += milliseconds{10}) {
+        take_all(now);
+    }
+    EXPECT_NEAR(static_cast<double>(taken), 11000, 200) << "in the long run the rate holds";
+}
+
+TEST(ByteRate, ALowerRateIsNotHeldUpByTheDebtOfAHigherOne) {
+    ByteRate rate;
+    rate.set(1'000'000, kStart);
+    rate.take(Bytes{2'000'000}, kStart);
+    rate.set(1000, kStart);
+    EXPECT_TRUE(rate.allows_urgent(kStart + milliseconds{10}));
+    EXPECT_TRUE(rate.allows(kStart + milliseconds{1010}));
+}
+
 TEST(ByteRate, SavesUpAtMostOneSecond) {
     ByteRate rate;
     rate.set(1000, kStart);

@@ -29,6 +29,44 @@ TEST_F(FetchEnginePump, KeepsResidentsUpToTheGrantToTheByteAndTheRestInTheWindow
     EXPECT_EQ(engine->account().window, kRecord);
 }
 
+TEST_F(FetchEnginePump, KeepsToItsShareOfTheOriginWhoeverWaits) {
+    make(EngineLimits{}, Bytes::unlimited());
+    engine->on_grant({Bytes::unlimited(), std::nullopt, kPayload}, kNow);  // one sample a second
+    EXPECT_THAT(fetch({0, 1, 2, 3}).fetches, ElementsAre(resident(0)));
+    const auto next = engine->next_deadline(kNow);
+    ASSERT_TRUE(next.has_value());
+    EXPECT_THAT(engine->tick(*next).fetches, ElementsAre(resident(1)));
+    EXPECT_THAT(engine->tick(*next).fetches, IsEmpty());
+    EXPECT_THAT(engine->tick(kNow + seconds{2}).fetches, SizeIs(1));
+}
+
+TEST_F(FetchEnginePump, ItsShareOfTheOriginOutlivesTheGrant) {
+    make(EngineLimits{}, Bytes::unlimited());
+    engine->on_grant({Bytes::unlimited(), kNow + seconds{1}, kPayload}, kNow);
+    engine->tick(kNow + seconds{60});
+    const auto asked = engine->on_fetch(kTrainer, 9, {0, 1, 2, 3, 4}, kNow + seconds{60});
+    EXPECT_THAT(asked.fetches, ElementsAre(window(0), window(1))) << "nothing new is kept";
+}
+
+TEST_F(FetchEnginePump, FetchesNothingAheadForWhoReadsPastTheCache) {
+    make({.max_in_flight = 3}, Bytes::unlimited());
+    engine->on_bypass(kTrainer, true, kNow);
+    EXPECT_THAT(plan({5, 1, 8, 2}).fetches, IsEmpty());
+    EXPECT_THAT(fetch({9}).fetches, ElementsAre(resident(9))) << "a demand is served";
+    EXPECT_THAT(
+        engine->on_bypass(kTrainer, false, kNow).fetches, ElementsAre(resident(5), resident(1)));
+}
+
+TEST_F(FetchEnginePump, AConnectionThatEndsHoldsItsStreamNoLonger) {
+    make({.max_in_flight = 3}, Bytes::unlimited());
+    engine->on_connect(kWorker, kStream);
+    engine->on_bypass(kWorker, true, kNow);
+    engine->on_bypass(kWorker, true, kNow);
+    EXPECT_THAT(plan({5, 1}).fetches, IsEmpty());
+    EXPECT_THAT(
+        engine->on_disconnect(kWorker, kNow).fetches, ElementsAre(resident(5), resident(1)));
+}
+
 TEST_F(FetchEnginePump, FillsTheWindowAndGoesOnAsSamplesAreRead) {
     make({.window = kRecord * 2}, Bytes::zero());
     EXPECT_THAT(plan({4, 5, 6, 7}).fetches, ElementsAre(window(4), window(5)));

@@ -1,0 +1,145 @@
+"""The part of stoker.samples that gets what is not on the node, or is to be read past it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any, Callable, List, Optional, Sequence
+
+from . import _core
+from ._core import Sample
+from .errors import OriginError, StokerError
+from .link import ORIGIN_ERROR, READY, Link, positions
+from .meter import Meter
+from .origin import Origin, Request
+from .probe import Probe
+from .settings import DatasetSettings
+
+__all__ = ["Misses"]
+
+log = logging.getLogger("stoker")
+
+FETCH_ROUNDS = 3  # a damaged record is fetched, verified by the sidecar, and fetched again
+WAIT_FOR_SIDECAR_S = 600.0
+
+
+class Misses:
+    """Base of Samples, which owns the attributes below."""
+
+    epoch: int
+    _catalog: _core.Catalog
+    _count: int
+    _link: Optional[Link]
+    _meter: Meter
+    _origin: Optional[Origin]
+    _probe: Probe
+    _reader: Optional[_core.NodeReader]
+    _settings: DatasetSettings
+    _open_origin: Callable[[], Optional[Origin]]
+    _refresh: Callable[[], None]
+
+    # --- misses --------------------------------------------------------------------------------------------------
+
+    def _fill(self, ids: Sequence[int], samples: List[Any], missing: List[int]) -> None:
+        refusal = ""
+        for _ in range(FETCH_ROUNDS):
+            outcome = None
+            if missing and self._reader is not None and self._link is not None:
+                outcome = self._link.fetch([int(ids[at]) for at in missing])
+            if outcome is None:
+                break
+            ready = positions(outcome.statuses, READY)
+            if ORIGIN_ERROR in outcome.statuses:
+                refusal = outcome.message
+            damaged = self._take(ids, samples, [missing[at] for at in ready])
+            missing = [at for at in missing if samples[at] is None]
+            if not damaged:
+                break
+        if missing:
+            self._read_at_origin(ids, samples, missing, refusal)
+
+    def _take(self, ids: Sequence[int], samples: List[Any], ready: List[int]) -> bool:
+        """Reads what the sidecar says is there; True when some of it is not, or not intact."""
+        if not ready:
+            return False
+        for attempt in range(2):
+            found, absent = self._reader.read([int(ids[at]) for at in ready])
+            for at, sample in zip(ready, found):
+                samples[at] = sample
+            if not absent:
+                return False
+            ready = [ready[at] for at in absent]
+            if attempt == 0:
+                self._refresh()  # the leader may have made a new table
+        return True
+
+    def _read_at_origin(self, ids: Sequence[int], samples: List[Any], missing: List[int], refusal: str) -> None:
+        if self._origin is None:
+            self._origin = self._open_origin()
+        if self._origin is None:
+            self._await_sidecar(ids, samples, missing, refusal)
+            return
+        rows = [self._catalog.describe(int(ids[at])) for at in missing]
+        try:
+            payloads = self._origin.read_many([Request(key, size, etag) for key, size, etag, _ in rows])
+        except OriginError as error:
+            if refusal:
+                raise type(error)(f"{error} (the sidecar said: {refusal})", error.key) from error
+            raise
+        for at, row, payload in zip(missing, rows, payloads):
+            samples[at] = Sample(payload, int(ids[at]), row[3], self._catalog)
+            self._meter.origin_bytes += len(payload)
+        self._meter.origin_samples += len(missing)
+
+    def _await_sidecar(self, ids: Sequence[int], samples: List[Any], missing: List[int], refusal: str) -> None:
+        """There is no origin to fall back to, so the sidecar has to come back."""
+        if refusal:
+            raise OriginError(refusal)
+        give_up = time.monotonic() + WAIT_FOR_SIDECAR_S
+        while missing:
+            if time.monotonic() > give_up or self._link is None:
+                raise StokerError(
+                    f"dataset '{self._settings.describe()}': sample {int(ids[missing[0]])} is not on this node, "
+                    "there is no sidecar, and STOKER_DATASETS does not say where the origin is"
+                )
+            outcome = self._link.fetch([int(ids[at]) for at in missing])
+            if outcome is not None and ORIGIN_ERROR in outcome.statuses:
+                raise OriginError(outcome.message)
+            if outcome is None or self._take(ids, samples, missing):
+                time.sleep(0.1)
+            missing = [at for at in missing if samples[at] is None]
+
+    def _check_range(self, ids: Sequence[int]) -> None:
+        for id in ids:
+            if not 0 <= id < self._count:
+                raise IndexError(f"sample id {int(id)} is outside 0..{self._count - 1}")
+
+    # --- measuring what the cache is worth -----------------------------------------------------------------------
+
+    def _ask_probe(self) -> None:
+        if self._probe.is_running:
+            self._tell_probe()
+        self._probe.begin(*self._link.ask_probe())
+
+    def _probe_batch(self, ids: Sequence[int]) -> None:
+        size = self._catalog.bytes_of(ids)
+        if self._probe.next_batch(time.monotonic_ns(), self.epoch, size):
+            self._tell_probe()
+
+    def _tell_probe(self) -> None:
+        if self._link is not None:
+            self._link.probed(self._probe.id, self._probe.bypassing, self._probe.progress())
+
+    def _read_past(self, ids: Sequence[int], samples: List[Any], missing: List[int]) -> bool:
+        """Reads a batch at the origin though it may be on the node; False: it cannot be had there."""
+        try:
+            if self._origin is None:
+                self._origin = self._open_origin()
+            if self._origin is not None:
+                self._read_at_origin(ids, samples, missing, "")
+                return True
+        except StokerError as error:
+            log.info("stoker: what the cache is worth cannot be measured: %s", error)
+        self._probe.give_up()
+        self._tell_probe()
+        return False
