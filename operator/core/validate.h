@@ -14,10 +14,6 @@
 // speak, they say the same words.
 namespace stoker::control {
 
-// What runs today of what the CRDs name; a spec that asks for more is refused. To lift a refusal:
-// here, and the CEL rule beside the comment that names the constant.
-inline constexpr bool kMeasuredProfilingWorks = false;
-
 // One wrong field: "spec.cache.minBytes", "minBytes must not be more than maxBytes".
 struct FieldError {
     std::string path;

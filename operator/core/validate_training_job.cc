@@ -324,11 +324,6 @@ void check_cache(const CacheSpec& cache, Complaints& complaints) {
         "warmup BeforeStart and Background do not work yet; today the cache fills while the first "
         "epoch reads (warmup Lazy)");
     complaints.unless(
-        kMeasuredProfilingWorks || !cache.profiling || cache.profiling->mode != "Measured",
-        "spec.cache.profiling",
-        "profiling mode Measured does not work yet; today rates are measured without disturbing "
-        "the job (mode Passive)");
-    complaints.unless(
         cache.on_cache_failure == OnCacheFailure::kBypass,
         "spec.cache.onCacheFailure",
         "onCacheFailure Fail does not work yet; today samples come from the origin while the cache "

@@ -233,12 +233,6 @@ const std::vector<Case>& wrong_jobs() {
          [](TrainingJob& job) { job.spec.cache.warmup = Warmup::kBeforeStart; },
          "spec.cache.warmup",
          "do not work yet"},
-        {"profiling",
-         [](TrainingJob& job) {
-             job.spec.cache.profiling = ProfilingSpec{"Measured", {}, {}};
-         },
-         "spec.cache.profiling",
-         "does not work yet"},
         {"onCacheFailure Fail",
          [](TrainingJob& job) { job.spec.cache.on_cache_failure = OnCacheFailure::kFail; },
          "spec.cache.onCacheFailure",
