@@ -1,7 +1,7 @@
 """One training process of windowed/jobs.py: reads as many batches as it is told to, and checks what it gets.
 
-Stands in for a job whose step takes a given time: the harness says when the next steps may be, so that speeds are
-ratios of steps and not of a busy machine's seconds. Everything else is a trainer's: the client, its loader, its sidecar.
+Stands in for a job whose step takes a given time: the harness gives out the steps, so that speeds are ratios of steps
+and not of a busy machine's seconds. Everything else is a trainer's: the client, its loader, its sidecar.
 
 stdin: a number of batches a line; stdout: one JSON line for each, when they have been read.
 """

@@ -17,7 +17,7 @@ def data(tmp_path_factory):
     return jobs.Data(tmp_path_factory.mktemp("windowed"), COUNT, 20000)
 
 
-# The window is an eighth of so small a cache and not a tenth; never-evict fetches .8 for each job, which leaves no doubt.
+# The window is an eighth of so small a cache and not a tenth; never-evict fetches .8 for each job: there is no doubt.
 @pytest.mark.parametrize("name, most", [("lock-step", 0.34), ("speeds 1 : .5 : .7", 0.50)])
 def test_the_node_fetches_once_for_all_jobs_and_each_has_every_sample_once(tmp_path, data, name, most):
     with jobs.counting_origin(BUILD, data.root) as (endpoint, sent):

@@ -1,6 +1,6 @@
 """Learns handwritten digits, and reads what it knows already less often: sampling by importance.
 
-The TrainingJob says how far this may go (`contract: Importance`, ../mnist-importance.yaml); without one it is said here:
+The TrainingJob says how far this may go (`contract: Importance`, ../mnist-importance.yaml); without one say it here:
 `python train_importance.py --data file:///data/mnist --contract importance`. Prints one JSON line an epoch, with what
 the epoch read. Differs from `train.py` in the loader, the per-sample losses and `loader.report`.
 """
