@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy importance lint format generate \
+.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy importance windowed lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -33,6 +33,9 @@ test-local: build ## every test that needs no cluster
 laws: $(BUILD)/build.ninja ## simulate what is known in advance and compare: one row a law and parameter
 	cmake --build --preset $(PRESET) --target stoker
 	$(BUILD)/bin/stoker laws
+
+windowed: build ## three real jobs on one dataset: what the origin sends, beside never-evict and ODS (about 5 minutes)
+	$(PYTHON) bench/windowed/jobs.py --build $(BUILD)
 
 mutants: ## plant known bugs one by one; every one must be killed by a test (PATCHES=..., default all)
 	tools/mutants $(PATCHES)

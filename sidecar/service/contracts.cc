@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "sidecar/core/sampling/bucket_sampler.h"
+#include "sidecar/core/sampling/chunk_order.h"
+#include "sidecar/core/sampling/exact_sampler.h"
 #include "sidecar/core/sampling/importance_sampler.h"
 #include "sidecar/core/sampling/replicate_sampler.h"
 #include "sidecar/core/sampling/windowed_sampler.h"
@@ -76,12 +78,22 @@ bool is_iowa(const SamplerOrder& order) {
     return family != order.parameters.end() && family->value == 1;
 }
 
+// Does it learn from losses?
+bool measures(const Sampler& sampler) {
+    return dynamic_cast<const WindowedSampler*>(&sampler) == nullptr &&
+           dynamic_cast<const ExactSampler*>(&sampler) == nullptr;
+}
+
 }  // namespace
 
 Contracts::Contracts(
-    std::uint32_t sample_count, std::uint32_t window_samples, SharedImportance::SizeOf size_of)
+    std::uint32_t sample_count,
+    std::uint32_t window_samples,
+    SharedImportance::SizeOf size_of,
+    std::uint32_t chunk_samples)
     : sample_count_(sample_count),
       window_samples_(window_samples),
+      chunk_samples_(std::max(chunk_samples, 1U)),
       stored_(sample_count),
       kept_(sample_count),
       importance_(sample_count, std::move(size_of)) {}
@@ -115,7 +127,11 @@ Result<std::unique_ptr<Sampler>> Contracts::make_windowed(
     ScanLimits limits;
     limits.window_samples = window_samples_;
     limits.drift_max = parameters.number("drift", limits.drift_max, 0, 1);
+    const std::uint64_t group = parameters.count("chunkGroup", 0, 1, 65536);
     STOKER_TRY_VOID(parameters.check());
+    if (group != 0) {
+        return make_chunked(order, rank, static_cast<std::uint32_t>(group));
+    }
     if (!scan_) {
         scan_.emplace(sample_count_, limits, kScanSeed);
         for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
@@ -129,6 +145,26 @@ Result<std::unique_ptr<Sampler>> Contracts::make_windowed(
     shape.seed = order.seed;
     shape.ranks = order.ranks;
     return WindowedSampler::make(*scan_, shape, World{order.ranks, {rank}});
+}
+
+// The order is given, so this job takes no part in the scan that others share.
+std::unique_ptr<Sampler> Contracts::make_chunked(
+    const SamplerOrder& order, std::uint32_t rank, std::uint32_t group) const {
+    std::vector<std::uint32_t> chunk_of(sample_count_);
+    for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
+        chunk_of[sample] = sample / chunk_samples_;
+    }
+    EpochShape shape;
+    shape.count = sample_count_;
+    shape.seed = order.seed;
+    shape.ranks = order.ranks;
+    const std::uint32_t chunks = (sample_count_ + chunk_samples_ - 1) / chunk_samples_;
+    return std::make_unique<ExactSampler>(
+        shape,
+        World{order.ranks, {rank}},
+        [chunk_of = std::move(chunk_of), chunks, group, seed = order.seed](std::uint64_t epoch) {
+            return chunk_order(chunk_of, chunks, group, seed, epoch);
+        });
 }
 
 void Contracts::on_stored(SampleIndex sample, bool kept) {
@@ -159,7 +195,7 @@ Result<std::unique_ptr<Sampler>> Contracts::make_importance(const SamplerOrder& 
         static_cast<std::uint32_t>(parameters.count("lossHistory", settings.ring, 2, 1U << 20U));
     settings.substitute = parameters.count("substitute", 1, 0, 1) != 0;
     parameters.count("family", 0, 0, 1);
-    parameters.number("lShare", 0.1, 0, 1);  // the eviction's, whose default holds for all jobs
+    settings.unimportant_share = parameters.number("lShare", settings.unimportant_share, 0, 1);
     STOKER_TRY_VOID(parameters.check());
     return ImportanceSampler::create(sample_count_, settings);
 }
@@ -198,7 +234,7 @@ Result<std::unique_ptr<Sampler>> Contracts::make_replicate(const SamplerOrder& o
 
 // Who reads everything once finds nothing more important than the rest.
 void Contracts::set_active(const Sampler& sampler, const std::string& job, bool active) {
-    if (dynamic_cast<const WindowedSampler*>(&sampler) == nullptr) {
+    if (measures(sampler)) {
         importance_.set_active(sampler, job, active);
     }
 }
@@ -209,6 +245,10 @@ void Contracts::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
 
 void Contracts::on_drawn(const Sampler& sampler, std::span<const Draw> draws) {
     importance_.on_drawn(sampler, draws);
+}
+
+void Contracts::on_losses(const Sampler& sampler, std::span<const SampleIndex> samples) {
+    importance_.on_losses(sampler, samples);
 }
 
 namespace {

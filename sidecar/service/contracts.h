@@ -22,11 +22,13 @@ namespace stoker::sidecar {
 class Contracts final : public SamplerSource {
 public:
     // `window_samples`: how many samples of mean size the node's window holds. `size_of`: where
-    // sizes differ.
+    // sizes differ. `chunk_samples`: how many neighbours are one chunk for those who shuffle
+    // chunks.
     Contracts(
         std::uint32_t sample_count,
         std::uint32_t window_samples,
-        SharedImportance::SizeOf size_of = {});
+        SharedImportance::SizeOf size_of = {},
+        std::uint32_t chunk_samples = 1);
     ~Contracts() override;
 
     Result<std::unique_ptr<Sampler>> make(const SamplerOrder& order, std::uint32_t rank) override;
@@ -37,6 +39,7 @@ public:
     void set_active(const Sampler& sampler, const std::string& job, bool active) override;
     void on_epoch(const Sampler& sampler, std::uint64_t epoch) override;
     void on_drawn(const Sampler& sampler, std::span<const Draw> draws) override;
+    void on_losses(const Sampler& sampler, std::span<const SampleIndex> samples) override;
 
     // What the jobs give their samples together.
     [[nodiscard]] SharedImportance& importance() { return importance_; }
@@ -48,12 +51,15 @@ public:
 
 private:
     Result<std::unique_ptr<Sampler>> make_windowed(const SamplerOrder& order, std::uint32_t rank);
+    [[nodiscard]] std::unique_ptr<Sampler> make_chunked(
+        const SamplerOrder& order, std::uint32_t rank, std::uint32_t group) const;
     Result<std::unique_ptr<Sampler>> make_importance(const SamplerOrder& order) const;
     Result<std::unique_ptr<Sampler>> make_buckets(const SamplerOrder& order) const;
     Result<std::unique_ptr<Sampler>> make_replicate(const SamplerOrder& order) const;
 
     std::uint32_t sample_count_;
     std::uint32_t window_samples_;
+    std::uint32_t chunk_samples_;
     std::vector<bool> stored_;
     std::vector<bool> kept_;
     std::optional<SharedScan> scan_;  // once a job reads windowed

@@ -73,6 +73,15 @@ SharedImportance::SizeOf sizes_of(const domain::ManifestView& view) {
     return {};
 }
 
+// What DIESEL packs into one object.
+constexpr Bytes kChunkBytes = mib(4);
+
+std::uint32_t chunk_samples(const domain::ManifestView& view) {
+    const std::uint64_t mean = view.total_bytes().count() / view.sample_count() + 1;
+    return static_cast<std::uint32_t>(
+        std::clamp(kChunkBytes.count() / mean, std::uint64_t{1}, view.sample_count()));
+}
+
 }  // namespace
 
 EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config) {
@@ -188,7 +197,8 @@ void Leader::begin_serving(Preparation prepared) {
     contracts_ = std::make_unique<Contracts>(
         static_cast<std::uint32_t>(view.sample_count()),
         window_samples(view, config_),
-        sizes_of(view));
+        sizes_of(view),
+        chunk_samples(view));
     contracts_->importance().set_weights(weights_);
     desk_ = std::make_unique<SamplingDesk>(
         static_cast<std::uint32_t>(view.sample_count()), *contracts_);

@@ -14,6 +14,10 @@ namespace {
 constexpr std::size_t kForeseenBatches = 16;
 constexpr std::size_t kForeseenMax = 16384;
 
+// A parameter of one epoch's begin, on which ranks need not agree: see
+// docs/design/local-protocol.md.
+constexpr std::string_view kAccuracy = "accuracy";
+
 // Not a sample of any dataset.
 constexpr SampleIndex kNoSample = std::numeric_limits<SampleIndex>::max();
 
@@ -50,6 +54,9 @@ SamplerOrder order_of(const local::Begin& begin) {
     order.ranks = begin.world_size;
     order.batch = std::clamp(begin.batch, 1U, local::kDrawSamplesMax);
     order.parameters = begin.parameters;
+    std::erase_if(order.parameters, [](const local::Parameter& parameter) {
+        return parameter.name == kAccuracy;
+    });
     std::ranges::sort(order.parameters, {}, &local::Parameter::name);
     return order;
 }
@@ -120,6 +127,7 @@ Result<local::Begun> SamplingDesk::begin(
     if (job->ranks.empty()) {
         source_.set_active(*job->sampler, key_of(begin), true);
     }
+    tell_quality(*job, begin);
     job->ranks[begin.rank] = stream;
     job->last_used = ++uses_;
     Reader& reader = readers_[stream];
@@ -139,6 +147,15 @@ Result<local::Begun> SamplingDesk::begin(
     }
     source_.on_epoch(*job->sampler, begin.epoch);
     return local::Begun{begin.epoch, job->losses};
+}
+
+// What the first rank of an epoch brings counts: the ranks have one model.
+void SamplingDesk::tell_quality(Job& job, const local::Begin& begin) {
+    const auto given = std::ranges::find(begin.parameters, kAccuracy, &local::Parameter::name);
+    if (given != begin.parameters.end() && job.judged != begin.epoch) {
+        job.judged = begin.epoch;
+        job.sampler->on_quality(given->value);
+    }
 }
 
 std::string SamplingDesk::key_of(const local::Begin& begin) const {
@@ -318,6 +335,7 @@ void SamplingDesk::on_losses(StreamId stream, const local::Losses& losses) {
     Job& job = jobs_.at(found->second.job);
     job.losses += samples.size();
     job.sampler->on_losses(found->second.rank, samples, losses.losses);
+    source_.on_losses(*job.sampler, samples);
 }
 
 void SamplingDesk::on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples) {

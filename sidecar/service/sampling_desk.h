@@ -53,6 +53,9 @@ public:
     // One of the job's ranks was given these.
     virtual void on_drawn(const Sampler& /*sampler*/, std::span<const Draw> /*draws*/) {}
 
+    // The sampler has learnt from losses of these samples, some of which may not exist.
+    virtual void on_losses(const Sampler& /*sampler*/, std::span<const SampleIndex> /*samples*/) {}
+
     // Told before the samplers. `kept`: it stays (class resident).
     virtual void on_stored(SampleIndex /*sample*/, bool /*kept*/) {}
 
@@ -135,6 +138,7 @@ private:
         std::unique_ptr<Sampler> sampler;
         std::map<std::uint32_t, StreamId> ranks;  // who draws for each
         std::uint64_t losses = 0;                 // values that came
+        std::optional<std::uint64_t> judged;      // the epoch before which quality was told last
         std::uint64_t last_used = 0;              // a running number
     };
 
@@ -155,6 +159,7 @@ private:
 
     [[nodiscard]] std::string key_of(const local::Begin& begin) const;
     Result<Job*> job_for(const local::Begin& begin, const std::string& snapshot);
+    static void tell_quality(Job& job, const local::Begin& begin);
     Status make_place();
     Result<const Reader*> reader_of(StreamId stream, std::uint64_t epoch) const;
     std::vector<Draw> draw_new(Reader& reader, Job& job, std::size_t count);

@@ -80,8 +80,8 @@ void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
     }
     note_epoch(job.name, epoch);
     if (eviction_ != nullptr) {
-        eviction_->hold(std::ranges::all_of(
-            active_, [](const auto& entry) { return entry.second.full_epoch; }));
+        eviction_->hold(is_full_epoch());
+        eviction_->set_unimportant_share(unimportant_share());
         if (is_news) {
             eviction_->refresh();
         }
@@ -153,14 +153,77 @@ void SharedImportance::set_weights(JobWeights weights) {
     weigh_jobs();
 }
 
+void SharedImportance::on_losses(const Sampler& sampler, std::span<const SampleIndex> samples) {
+    const auto* scores =
+        scored_by_ == &sampler ? dynamic_cast<const ReplicateSampler*>(&sampler) : nullptr;
+    if (scores == nullptr) {
+        return;
+    }
+    for (const SampleIndex sample : samples) {
+        if (sample < sample_count_) {
+            replicate_eviction_->on_score(sample, scores->score(sample));
+        }
+    }
+}
+
 std::unique_ptr<EvictionPolicy> SharedImportance::new_eviction() {
-    if (eviction_ != nullptr || active_.empty()) {
+    if (active_.empty()) {
         return nullptr;
     }
-    auto eviction = std::make_unique<ImportanceEviction>(sample_count_, importance_);
-    eviction->hold(true);
-    eviction_ = eviction.get();
+    const ReplicateSampler* replicator = lone_replicator();
+    if (replicator != nullptr) {
+        return scored_by_ == replicator ? nullptr : replicate_eviction(*replicator);
+    }
+    return eviction_ != nullptr ? nullptr : importance_eviction();
+}
+
+std::unique_ptr<EvictionPolicy> SharedImportance::replicate_eviction(
+    const ReplicateSampler& sampler) {
+    auto eviction = std::make_unique<ReplicateEviction>();
+    for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
+        if (const float score = sampler.score(sample); score != 0) {
+            eviction->on_score(sample, score);
+        }
+    }
+    replicate_eviction_ = eviction.get();
+    scored_by_ = &sampler;
+    eviction_ = nullptr;
     return eviction;
+}
+
+std::unique_ptr<EvictionPolicy> SharedImportance::importance_eviction() {
+    ImportanceEviction::Settings settings;
+    settings.unimportant_share = unimportant_share();
+    auto eviction = std::make_unique<ImportanceEviction>(sample_count_, importance_, settings);
+    eviction->hold(is_full_epoch());
+    eviction_ = eviction.get();
+    replicate_eviction_ = nullptr;
+    scored_by_ = nullptr;
+    return eviction;
+}
+
+// The only job that measures importance, where it replicates.
+const ReplicateSampler* SharedImportance::lone_replicator() const {
+    return active_.size() == 1 ? dynamic_cast<const ReplicateSampler*>(active_.begin()->first)
+                               : nullptr;
+}
+
+bool SharedImportance::is_full_epoch() const {
+    return std::ranges::all_of(active_, [](const auto& entry) { return entry.second.full_epoch; });
+}
+
+// The mean of what the jobs ask that take substitutes.
+double SharedImportance::unimportant_share() const {
+    double sum = 0;
+    std::size_t jobs = 0;
+    for (const auto& [sampler, job] : active_) {
+        if (const auto* live = dynamic_cast<const ImportanceSampler*>(sampler)) {
+            sum += live->unimportant_share();
+            ++jobs;
+        }
+    }
+    return jobs == 0 ? ImportanceEviction::Settings{}.unimportant_share
+                     : sum / static_cast<double>(jobs);
 }
 
 bool SharedImportance::is_active(const std::string& job) const {

@@ -12,6 +12,8 @@
 #include "sidecar/core/eviction/aggregated_importance.h"
 #include "sidecar/core/eviction/importance_eviction.h"
 #include "sidecar/core/eviction/rank_sketch.h"
+#include "sidecar/core/eviction/replicate_eviction.h"
+#include "sidecar/core/sampling/replicate_sampler.h"
 #include "sidecar/core/sampling/sampler.h"
 
 namespace stoker::sidecar {
@@ -45,12 +47,14 @@ public:
 
     void on_epoch(const Sampler& sampler, std::uint64_t epoch);
     void on_drawn(const Sampler& sampler, std::span<const Draw> draws);
+    void on_losses(const Sampler& sampler, std::span<const SampleIndex> samples);
 
     // A job that is not named weighs the mean of those that are.
     void set_weights(JobWeights weights);
 
-    // Once jobs have given the samples importance: keeps what matters most to all of them together.
-    // nullptr: no news. Its owner must go before us.
+    // Once jobs have given the samples importance: keeps what matters most. That is SHADE's cache
+    // where a job that replicates is alone, and otherwise what matters most to all jobs together.
+    // nullptr: no news. Its owner must go before us, and drops the one before when there is news.
     std::unique_ptr<EvictionPolicy> new_eviction();
 
     // Of the active jobs whose uid is known and that have ended an epoch.
@@ -76,6 +80,11 @@ private:
     void order_samples();
     void note_epoch(const std::string& job, std::uint64_t epoch);
     [[nodiscard]] bool is_active(const std::string& job) const;
+    std::unique_ptr<EvictionPolicy> replicate_eviction(const ReplicateSampler& sampler);
+    std::unique_ptr<EvictionPolicy> importance_eviction();
+    [[nodiscard]] const ReplicateSampler* lone_replicator() const;
+    [[nodiscard]] bool is_full_epoch() const;
+    [[nodiscard]] double unimportant_share() const;
 
     std::uint32_t sample_count_;
     SizeOf size_of_;
@@ -85,7 +94,11 @@ private:
     std::map<const Sampler*, ActiveJob> active_;
     std::map<std::string, Reading> readings_;  // by job
     RankOrder order_;
-    ImportanceEviction* eviction_ = nullptr;  // the engine's
+
+    // The engine's; one of them at most.
+    ImportanceEviction* eviction_ = nullptr;
+    ReplicateEviction* replicate_eviction_ = nullptr;
+    const Sampler* scored_by_ = nullptr;  // whose scores the latter has; may be gone
 };
 
 }  // namespace stoker::sidecar

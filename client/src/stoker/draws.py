@@ -64,6 +64,7 @@ class Draws:
         self._snapshot = b""
         self._epochs = 0  # begun by this object, or before its state was saved
         self._losses_ever = 0
+        self._next_accuracy: Optional[float] = None
         self._start(0, "exact")
 
     # --- epochs --------------------------------------------------------------------------------------------------
@@ -95,6 +96,11 @@ class Draws:
         ids = self._draw(count) if self._is_sampled else None
         return self._draw_alone(count) if ids is None else ids
 
+    def report_accuracy(self, accuracy: float) -> None:
+        """Accuracy on held-out samples, 0..1; the next epoch's begin carries it. What is none is ignored."""
+        if 0 <= accuracy <= 1:
+            self._next_accuracy = float(accuracy)
+
     def leave_out(self, count: int) -> None:
         """The last `count` draws go to nobody (a batch that is not full)."""
         self._left_out += count
@@ -115,6 +121,7 @@ class Draws:
         self._begun_on = 0  # the attachment on which the epoch was begun
         self._sent = self._ignored = self._dropped = 0
         self._losses_before = self._losses_ever
+        self._accuracy, self._next_accuracy = self._next_accuracy, None  # of the model as this epoch begins
 
     @property
     def _is_sampled(self) -> bool:
@@ -188,7 +195,7 @@ class Draws:
                 batch=self.batch_size,
                 contract=self.terms.contract,
                 job=self._job,
-                parameters=dict(self.terms.parameters),
+                parameters=self._parameters(),
                 served=_pack(self._all_served(), len(self._samples)),
                 snapshot=self._snapshot,
             )
@@ -200,6 +207,11 @@ class Draws:
         self._begun_on = link.attached_count if known is not None else 0
         self._alone = None
         return known is not None
+
+    def _parameters(self) -> Dict[str, float]:
+        """The contract's, and what is this epoch's alone."""
+        mine = {} if self._accuracy is None or not self.terms.needs_losses else {"accuracy": self._accuracy}
+        return {**self.terms.parameters, **mine}
 
     def _link_call(self, name: str, *arguments: Any) -> Any:
         link = self._link

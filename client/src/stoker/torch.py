@@ -29,7 +29,7 @@ from .contracts import EpochReport
 from .errors import SettingsError
 from .samples import Samples
 from .settings import world
-from .torch_contracts import REPLACED, Collate, ContractStream, DrawBatches, split_options
+from .torch_contracts import REPLACED, Collate, ContractStream, DrawBatches, say_what_is_allowed, split_options
 
 __all__ = ["DataLoader", "Dataset", "Sampler", "decode_image", "decode_raw"]
 
@@ -303,6 +303,7 @@ class DataLoader(torch.utils.data.DataLoader):
     ) -> None:
         if contract is None:
             super().__init__(dataset, batch_size, *args, **options)
+            say_what_is_allowed(_unwrap(dataset, np.empty(0, dtype=np.int64))[0])
             return
         if not isinstance(dataset, Dataset):
             raise SettingsError("a contract needs a stoker.torch.Dataset, and all of it")
@@ -367,6 +368,12 @@ class DataLoader(torch.utils.data.DataLoader):
                 are not finite or of another shape are ignored and counted, never an error.
         """
         self._contract_stream().report(ids, losses)
+
+    def report_accuracy(self, accuracy: float) -> None:
+        """Tells the contract how good the model is, after an epoch and before the next: accuracy on held-out samples,
+        0..1. Family iowa recalls samples when it stagnates (without it: when the losses do), replicate deals out by
+        whether it grows; the other contracts do not listen. Anything else than a number in 0..1 is ignored."""
+        self._contract_stream().draws.report_accuracy(accuracy)
 
     def epoch_report(self) -> EpochReport:
         """What this rank got in the current epoch so far, or in the last one. With workers it counts what was drawn,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import logging
 from collections import deque
 from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Tuple
 
@@ -15,7 +16,9 @@ from .draws import Draws
 from .errors import SettingsError
 from .samples import Samples
 
-__all__ = ["Collate", "ContractStream", "DrawBatches", "REPLACED", "split_options"]
+__all__ = ["Collate", "ContractStream", "DrawBatches", "REPLACED", "say_what_is_allowed", "split_options"]
+
+log = logging.getLogger("stoker")
 
 PENDING_AT_MOST = 64  # losses on their way from a GPU
 
@@ -30,6 +33,17 @@ def split_options(options: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str,
         {key: value for key, value in options.items() if key not in torchs},
         {key: value for key, value in options.items() if key in torchs and key not in REPLACED},
     )
+
+
+def say_what_is_allowed(dataset: Any) -> None:
+    """A program that names no contract reads its own sampler's stream, which every TrainingJob allows."""
+    settings = None if dataset is None else dataset.source.parts.settings
+    if settings is not None and settings.terms is not None and settings.terms.contract != "exact":
+        log.info(
+            "stoker: the TrainingJob allows contract '%s' for '%s'; a DataLoader takes it with contract=\"job\"",
+            settings.terms.contract,
+            settings.describe(),
+        )
 
 
 class Collate:

@@ -79,7 +79,7 @@ public:
     void on_load(SampleIndex sample, float seconds);
 
     // Accuracy on held-out samples, 0..1, at the end of an epoch.
-    void on_quality(double quality);
+    void on_quality(double quality) override;
 
     void set_bottleneck(Bottleneck bottleneck) { criteria_.set_bottleneck(bottleneck); }
 

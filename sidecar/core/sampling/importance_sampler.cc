@@ -26,8 +26,8 @@ Status check(std::uint32_t count, const ImportanceSettings& settings) {
     if (count == 0) {
         return refuse("the dataset is empty");
     }
-    if (!(settings.beta > 0) || !std::isfinite(settings.beta)) {
-        return refuse("beta: must be above 0");
+    if (!(settings.beta >= 0) || !std::isfinite(settings.beta)) {
+        return refuse("beta: must be 0 or more");
     }
     if (!(settings.important_share > 0) || settings.important_share > 1) {
         return refuse("important_share: must be above 0 and at most 1");

@@ -20,14 +20,15 @@ namespace stoker::sidecar {
 struct ImportanceSettings {
     World world = {};
     std::uint64_t seed = 0;
-    double beta = 0.33;              // keep probability = percentile^beta; > 0
+    double beta = 0.33;              // keep probability = percentile^beta; 0: all
     double important_share = 0.7;    // of the kept samples: H; the rest, L, may be substituted
     std::uint64_t warmup = 5;        // full epochs at the start
     std::uint64_t reuse_factor = 3;  // every so many epochs one is full; 1: all are
     std::uint32_t ring = 1024;       // losses that a percentile is taken among
     bool substitute = true;
-    std::uint32_t package = 64;    // neighbouring samples that are loaded together, for L
-    std::uint32_t horizon = 2048;  // draws that are decided ahead
+    double unimportant_share = 0.1;  // of the cache, for L; asked of the eviction policy
+    std::uint32_t package = 64;      // neighbouring samples that are loaded together, for L
+    std::uint32_t horizon = 2048;    // draws that are decided ahead
 };
 
 // The contract `importance` of the iCACHE family (HPCA 2023): full epochs first and every
@@ -73,6 +74,8 @@ public:
 
     // Samples whose relative importance is below this may be substituted.
     [[nodiscard]] double important_from() const { return important_from_; }
+
+    [[nodiscard]] double unimportant_share() const { return settings_.unimportant_share; }
 
     // Is `epoch` one that reads everything? Then a full cache had better be left alone.
     [[nodiscard]] bool is_full(std::uint64_t epoch) const;

@@ -87,6 +87,16 @@ void ReplicateSampler::on_validation(double accuracy_change) {
     }
 }
 
+void ReplicateSampler::on_quality(double accuracy) {
+    if (!std::isfinite(accuracy)) {
+        return;
+    }
+    if (accuracy_) {
+        on_validation(accuracy - *accuracy_);
+    }
+    accuracy_ = accuracy;
+}
+
 bool ReplicateSampler::is_aggressive() const {
     double sum = 0;
     for (const double change : accuracy_changes_) {

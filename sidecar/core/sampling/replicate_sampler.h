@@ -52,6 +52,9 @@ public:
     // The validation accuracy after an epoch, as change since the one before.
     void on_validation(double accuracy_change);
 
+    // The same, from the accuracy itself.
+    void on_quality(double accuracy) override;
+
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
     void foresee(
@@ -96,6 +99,7 @@ private:
     ReplicateScores scores_;
     std::vector<bool> stored_;
     std::deque<double> accuracy_changes_;       // the last three
+    std::optional<double> accuracy_;            // the last one
     std::optional<std::uint64_t> drawn_epoch_;  // the latest
     std::vector<SampleIndex> draws_;            // of that one, while ranks have yet to begin it
     std::vector<Rank> ranks_;

@@ -84,6 +84,10 @@ public:
         std::span<const SampleIndex> samples,
         std::span<const float> losses) = 0;
 
+    // Accuracy on held-out samples, 0..1, as measured since the last epoch began; once an epoch,
+    // before the next one begins. Only contracts that steer by it listen.
+    virtual void on_quality(double /*accuracy*/) {}
+
     [[nodiscard]] virtual EpochReport report(std::uint32_t rank) const = 0;
 
     // Relative importance by sample, 0..1: rank_j(i)/N (RIV, algorithms of iCACHE multi-job).

@@ -84,6 +84,176 @@ TEST(Contracts, AWindowedJobKeepsTheWindowForWhatItHasNotDrawn) {
     EXPECT_FALSE(keeper->keeps(8));
 }
 
+TEST(Contracts, AGroupOfChunksIsReadBeforeTheNextOne) {
+    constexpr std::uint32_t kChunk = 20;
+    Contracts contracts{kCount, 100, {}, kChunk};
+    const auto sampler = contracts.make(order("windowed", {{"chunkGroup", 2}}), 0).value();
+    EXPECT_EQ(contracts.window_keeper(), nullptr)
+        << "its order is fixed, so it takes no part in the scan";
+    sampler->begin_epoch(0, 0, 0);
+    std::vector<Draw> draws;
+    sampler->draw(0, kCount, draws);
+    ASSERT_EQ(draws.size(), kCount);
+    std::set<SampleIndex> all;
+    for (std::size_t group = 0; group < kCount; group += std::size_t{2} * kChunk) {
+        std::set<SampleIndex> chunks;
+        for (std::size_t i = group; i < group + std::size_t{2} * kChunk; ++i) {
+            chunks.insert(draws[i].served / kChunk);
+            all.insert(draws[i].served);
+        }
+        EXPECT_EQ(chunks.size(), 2U);
+    }
+    EXPECT_EQ(all.size(), kCount);
+}
+
+TEST(Contracts, ABetaOfNothingReadsAll) {
+    Contracts contracts{kCount, 100};
+    const auto sampler = contracts.make(order("importance", {{"beta", 0}, {"warmupEpochs", 0}}), 0);
+    ASSERT_TRUE(sampler.has_value());
+}
+
+// Epochs of equal losses: by the losses, a family Iowa job stagnates at once.
+std::uint32_t waiting_after(std::initializer_list<double> accuracies) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    std::uint32_t waiting = 0;
+    std::uint64_t epoch = 0;
+    for (const double accuracy : accuracies) {
+        auto begin = begin_of("importance", "j", epoch);
+        begin.parameters = {
+            {"family", 1}, {"outRate", 0.2}, {"recallAfter", 1}, {"accuracy", accuracy}};
+        EXPECT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
+        std::uint32_t drawn_now = 0;
+        for (bool ended = false; !ended;) {
+            const auto drawn = desk.draw(StreamId{1}, {epoch, 50}).value();
+            desk.on_losses(
+                StreamId{1}, {epoch, drawn.served, std::vector<float>(drawn.served.size(), 1.0F)});
+            drawn_now += static_cast<std::uint32_t>(drawn.served.size());
+            ended = drawn.ended;
+        }
+        waiting = kCount - drawn_now;
+        ++epoch;
+    }
+    return waiting;
+}
+
+TEST(Contracts, WhileTheAccuracyGrowsNothingIsRecalled) {
+    const std::uint32_t growing = waiting_after({0.1, 0.2, 0.4, 0.6, 0.8, 0.9});
+    const std::uint32_t stagnating = waiting_after({0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+    EXPECT_GT(growing, 0U);
+    EXPECT_LT(stagnating, growing);
+}
+
+TEST(Contracts, RanksNeedNotAgreeOnTheAccuracy) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    auto begin = begin_of("replicate", "j", 0);
+    begin.world_size = 2;
+    begin.parameters = {{"accuracy", 0.5}};
+    ASSERT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
+    begin.rank = 1;
+    begin.parameters = {};
+    const auto second = desk.begin(StreamId{2}, begin, {});
+    EXPECT_TRUE(second.has_value()) << second.error().message;
+}
+
+TEST(Contracts, ABeginIsHeldToWhatTheJobAllows) {
+    const ContractTerms job{"importance", {{"beta", 0.33}, {"lShare", 0.2}}};
+    const auto frame_of = [](const local::Begin& begin) {
+        const auto bytes = local::encode_frame(begin, 7);
+        const std::span all{bytes};
+        return Frame{
+            local::decode_frame_header(all.first(local::kFrameHeaderBytes)).value(),
+            {all.begin() + local::kFrameHeaderBytes, all.end()},
+            {}};
+    };
+    auto begin = begin_of("importance", "j", 3);
+    begin.parameters = {{"beta", 0.2}, {"accuracy", 0.9}};
+    Frame frame = frame_of(begin);
+    ASSERT_TRUE(limit_begin(frame, begin, job).has_value());
+    const auto told = local::decode_payload(frame.header.type, frame.payload);
+    ASSERT_TRUE(told.has_value());
+    EXPECT_EQ(std::get<local::Begin>(*told), begin);
+    EXPECT_EQ(frame.header.payload_bytes, frame.payload.size());
+    EXPECT_THAT(
+        begin.parameters,
+        testing::UnorderedElementsAre(
+            local::Parameter{"accuracy", 0.9},
+            local::Parameter{"beta", 0.2},
+            local::Parameter{"lShare", 0.2}));
+    begin.parameters = {{"beta", 0.5}};
+    frame = frame_of(begin);
+    EXPECT_EQ(limit_begin(frame, begin, job).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_TRUE(limit_begin(frame, begin, std::nullopt).has_value());
+}
+
+class AnyMayGo final : public EvictionPolicy::MayGo {
+    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+};
+
+// One epoch of a replicating job in which sample i has loss i.
+void replicate_epoch(
+    SamplingDesk& desk, StreamId stream, const std::string& job, std::uint64_t epoch) {
+    ASSERT_TRUE(desk.begin(stream, begin_of("replicate", job, epoch), {}).has_value());
+    for (bool ended = false; !ended;) {
+        const auto drawn = desk.draw(stream, {epoch, 50}).value();
+        desk.on_losses(stream, {epoch, drawn.served, {drawn.served.begin(), drawn.served.end()}});
+        ended = drawn.ended;
+    }
+}
+
+TEST(Contracts, AReplicatingJobAloneHasThePriorityAndGhostQueue) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    ASSERT_TRUE(desk.begin(StreamId{1}, begin_of("replicate", "j", 0), {}).has_value());
+    const auto eviction = contracts.importance().new_eviction();
+    ASSERT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
+    replicate_epoch(desk, StreamId{1}, "j", 0);
+    EXPECT_EQ(contracts.importance().new_eviction(), nullptr) << "one is enough";
+    eviction->on_resident(0, Bytes{100});
+    std::vector<SampleIndex> victims;
+    EXPECT_TRUE(eviction->make_room(kCount - 1, Bytes{100}, AnyMayGo{}, victims));
+    EXPECT_EQ(victims, std::vector<SampleIndex>{0}) << "its ghost scores more than the resident";
+    eviction->on_gone(0);
+    eviction->on_resident(kCount - 1, Bytes{100});
+    EXPECT_FALSE(eviction->make_room(0, Bytes{100}, AnyMayGo{}, victims));
+}
+
+TEST(Contracts, ASecondJobThatMeasuresImportanceMakesThePolicyCommon) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    replicate_epoch(desk, StreamId{1}, "j", 0);
+    auto eviction = contracts.importance().new_eviction();
+    ASSERT_TRUE(desk.begin(StreamId{2}, begin_of("importance", "k", 0), {}).has_value());
+    eviction = contracts.importance().new_eviction();
+    EXPECT_NE(dynamic_cast<ImportanceEviction*>(eviction.get()), nullptr);
+    desk.leave(StreamId{2});
+    replicate_epoch(desk, StreamId{1}, "j", 1);
+    eviction = contracts.importance().new_eviction();
+    ASSERT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
+    eviction->on_resident(0, Bytes{100});
+    std::vector<SampleIndex> victims;
+    EXPECT_TRUE(eviction->make_room(kCount - 1, Bytes{100}, AnyMayGo{}, victims))
+        << "it takes over the scores that there are";
+}
+
+TEST(Contracts, TheUnimportantShareIsTheMeanOfWhatJobsAsk) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    const auto begin = [&](StreamId stream, const std::string& job, double share) {
+        auto frame = begin_of("importance", job, 0);
+        frame.parameters = {{"lShare", share}};
+        return desk.begin(stream, frame, {}).has_value();
+    };
+    ASSERT_TRUE(begin(StreamId{1}, "j", 0.5));
+    const auto eviction = contracts.importance().new_eviction();
+    const auto* policy = dynamic_cast<const ImportanceEviction*>(eviction.get());
+    ASSERT_NE(policy, nullptr);
+    EXPECT_DOUBLE_EQ(policy->unimportant_share(), 0.5);
+    ASSERT_TRUE(begin(StreamId{2}, "k", 0.1));
+    EXPECT_DOUBLE_EQ(policy->unimportant_share(), 0.3);
+}
+
 class ImportanceContract : public testing::Test {
 protected:
     // An epoch in which sample i has loss i.

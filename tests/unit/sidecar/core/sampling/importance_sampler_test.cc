@@ -56,7 +56,7 @@ TEST(ImportanceSampler, RefusesSettingsThatMeanNothing) {
         return !made && made.error().code == ErrorCode::kInvalidArgument;
     };
     EXPECT_TRUE(refuses(0, {}));
-    EXPECT_TRUE(refuses(9, {.beta = 0}));
+    EXPECT_TRUE(refuses(9, {.beta = -0.1}));
     EXPECT_TRUE(refuses(9, {.beta = std::numeric_limits<double>::quiet_NaN()}));
     EXPECT_TRUE(refuses(9, {.important_share = 1.1}));
     EXPECT_TRUE(refuses(9, {.important_share = 0}));

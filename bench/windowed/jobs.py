@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""make windowed: three jobs on one dataset, w = 0.2, through real processes; what the origin sends, in bytes.
+
+Three stoker-sidecars share one node directory, one leads and two follow; each serves a training process of its own
+(trainer.py) with the Python client. The origin is an S3 server that counts what it sends. The harness gives out steps:
+that is what makes speeds and phases the same on any machine. never-evict and ODS come from `stoker simulate` with the
+same numbers; never-evict is also measured with the same processes, without a contract.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import random
+import shutil
+import subprocess
+import sys
+import time
+import urllib.request
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+KEYS = {"AWS_ACCESS_KEY_ID": "stoker", "AWS_SECRET_ACCESS_KEY": "stoker-secret"}
+START_S = 60
+SHARE = 0.2
+WINDOW_SHARE = 0.1  # of the cache, but never under what the sidecar takes
+WINDOW_LEAST = 1 << 20
+HEADER = 32  # of a record; records are aligned to 64 bytes
+
+# name: (contract, speeds, random phases, bar)
+RUNS = {
+    "lock-step": ("windowed", (1, 1, 1), False, 0.30),
+    "random phases": ("windowed", (1, 1, 1), True, 0.34),
+    "speeds 1 : .5 : .7": ("windowed", (1, 0.5, 0.7), False, 0.46),
+    "never-evict, lock-step": ("exact", (1, 1, 1), False, None),
+}
+
+
+class Data:
+    """Objects <root>/data/<class>/<number>.bin; each begins with its number."""
+
+    def __init__(self, root, count, mean, seed=1):
+        self.root, self.count = root, count
+        prng = random.Random(seed)
+        self.bytes = self.records = 0
+        for number in range(count):
+            size = prng.randrange(mean // 2, mean * 3 // 2)
+            path = root / "data" / f"class{number % 10}" / f"{number:06}.bin"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(number.to_bytes(8, "little") + prng.randbytes(size - 8))
+            self.bytes += size
+            self.records += -(-(size + HEADER) // 64) * 64
+
+
+def wait_for(what, holds):
+    give_up = time.monotonic() + START_S
+    while not holds():
+        if time.monotonic() > give_up:
+            raise SystemExit(f"windowed: waited {START_S} s for {what}")
+        time.sleep(0.02)
+
+
+@contextlib.contextmanager
+def running(command, **options):
+    process = subprocess.Popen([str(word) for word in command], **options)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+@contextlib.contextmanager
+def counting_origin(build, root):
+    """Gives (endpoint, a function that says how many payload bytes it has sent)."""
+    command = [build / "bin" / "stoker-fake-s3", "--root", root, "--access-key", KEYS["AWS_ACCESS_KEY_ID"],
+               "--secret-key", KEYS["AWS_SECRET_ACCESS_KEY"]]
+    with running(command, stdout=subprocess.PIPE, text=True) as server:
+        endpoint = server.stdout.readline().split()[-1]
+
+        def sent():
+            with urllib.request.urlopen(f"{endpoint}/__stats") as answer:
+                return json.load(answer)["get_bytes"]
+
+        yield endpoint, sent
+
+
+class Job:
+    """A sidecar and the training process that it serves."""
+
+    def __init__(self, stack, build, folder, number, settings, batch, contract):
+        self.folder, self.number = folder, number
+        self.socket = folder / f"job{number}.sock"
+        path = folder / f"job{number}.yaml"
+        path.write_text(json.dumps({"socket": str(self.socket), "datasets": [settings]}))
+        log = stack.enter_context(open(folder / f"job{number}.log", "wb"))
+        self.sidecar = stack.enter_context(
+            running([build / "bin" / "stoker-sidecar", "--config", path], stdout=log, stderr=log,
+                    env={**os.environ, **KEYS}))
+        wait_for(f"the sidecar of job {number}", self.socket.exists)
+        told = {"socket": str(self.socket), "batch": batch, "seed": 100 + number, "contract": contract}
+        env = {**os.environ, **KEYS, "PYTHONPATH": str(build / "python"), "STOKER_JOB": f"job{number}",
+               "OMP_NUM_THREADS": "1"}
+        self.trainer = stack.enter_context(
+            running([sys.executable, HERE / "trainer.py", json.dumps(told)], stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE, stderr=log, text=True, env=env))
+        self.drawn, self.books, self.alone, self.owed = 0, [], 0, 0.0
+
+    def answer(self):
+        line = self.trainer.stdout.readline()
+        if not line:
+            raise SystemExit(f"windowed: the trainer of job {self.number} ended, see {self.folder}/job{self.number}.log")
+        return json.loads(line)
+
+    def give(self, batches):
+        self.trainer.stdin.write(f"{batches}\n")
+        self.trainer.stdin.flush()
+
+    def take(self):
+        answer = self.answer()
+        self.drawn += answer["drawn"]
+        self.books, self.alone = answer["books"], answer["alone"]
+
+
+def turn(jobs, speeds, begun):
+    """As many steps of each job as its speed says: the fastest does one."""
+    busy = []
+    for job, speed, has_begun in zip(jobs, speeds, begun):
+        job.owed += speed if has_begun else 0
+        steps = int(job.owed + 1e-9)
+        if steps:
+            job.owed -= steps
+            job.give(steps)
+            busy.append(job)
+    for job in busy:
+        job.take()
+
+
+def run(build, folder, data, endpoint, sent, name, batch, epochs, seed=1):
+    """One row: {"share", "complete", ...}. The first epoch of every job is left out, as in the notes' figures."""
+    contract, speeds, phases, _ = RUNS[name]
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "node").mkdir(parents=True)
+    cache = int(SHARE * data.records)
+    window = max(WINDOW_LEAST, int(WINDOW_SHARE * cache))
+    settings = {"name": "train", "origin": {"uri": "s3://data", "endpoint": endpoint}, "directory": str(folder / "node"),
+                "grant": str(cache - window), "window": str(window), "reservedFree": 0.001, "stepAsideWindow": "0s"}
+    steps = -(-data.count // batch)
+    starts = [0] * len(speeds)
+    if phases:
+        prng = random.Random(seed)
+        starts = [0, *(prng.randrange(steps) for _ in speeds[1:])]
+    with contextlib.ExitStack() as stack:
+        jobs = [Job(stack, build, folder, number, settings, batch, contract) for number in range(len(speeds))]
+        for job in jobs:
+            assert job.answer()["samples"] == data.count
+        now = 0
+        while not all(job.books for job in jobs):
+            turn(jobs, speeds, [now >= start for start in starts])
+            now += 1
+        before = sent(), sum(job.drawn for job in jobs)
+        for _ in range(epochs * steps):
+            turn(jobs, speeds, [True] * len(jobs))
+        job_epochs = (sum(job.drawn for job in jobs) - before[1]) / data.count
+        share = (sent() - before[0]) / data.bytes / job_epochs
+        return {"name": name, "share": share, "jobEpochs": job_epochs, "alone": sum(job.alone for job in jobs),
+                "complete": [[book["else"] == 0 and book["once"] == data.count for book in job.books] for job in jobs]}
+
+
+def simulated(build, data, batch, policy, speeds=(1, 1, 1)):
+    """The baseline by the simulator, with the same cache: bytes a job-epoch in parts of the dataset."""
+    command = [build / "bin" / "stoker", "simulate", "--json", "--policy", policy, "--samples", str(data.count),
+               "--sample-bytes", str(data.bytes // data.count), "--batch", str(batch), "--cache-share", str(SHARE),
+               "--epochs", "5"]
+    for speed in speeds:
+        command += ["--job", f"speed={speed}"]
+    report = json.loads(subprocess.run([str(word) for word in command], check=True, capture_output=True).stdout)
+    return report["runs"][0]["fetchesPerJobEpoch"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build" / "release")
+    parser.add_argument("--samples", type=int, default=16384)
+    parser.add_argument("--mean-bytes", type=int, default=2800)
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--epochs", type=int, default=4, help="of the fastest job, that are measured")
+    parser.add_argument("--only", choices=RUNS)
+    arguments = parser.parse_args()
+    build = arguments.build.resolve()
+    folder = ROOT / "build" / "windowed"
+    shutil.rmtree(folder, ignore_errors=True)
+    data = Data(folder / "origin", arguments.samples, arguments.mean_bytes)
+    rows, missed = [], []
+    with counting_origin(build, folder / "origin") as (endpoint, sent):
+        for name in [arguments.only] if arguments.only else RUNS:
+            row = run(build, folder / "run", data, endpoint, sent, name, arguments.batch, arguments.epochs)
+            row["bar"] = bar = RUNS[name][3]
+            is_complete = all(all(epochs) for epochs in row["complete"]) and row["alone"] == 0
+            if not is_complete or (bar is not None and row["share"] > bar):
+                missed.append(name)
+            print(f"{name:24} {row['share']:.3f} of the dataset a job-epoch, bar {bar or '-'}; epochs complete: "
+                  f"{[len(epochs) for epochs in row['complete']]}{'' if is_complete else ' NO'}", flush=True)
+            rows.append(row)
+    for policy in ("never-evict", "ods"):
+        share = simulated(build, data, arguments.batch, policy)
+        print(f"{policy + ', simulated':24} {share:.3f}")
+        rows.append({"name": f"{policy}, simulated", "share": share})
+    (folder / "results.json").write_text(json.dumps(rows, indent=1))
+    if missed:
+        raise SystemExit(f"windowed: missed: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()

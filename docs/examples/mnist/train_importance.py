@@ -1,0 +1,100 @@
+"""Learns handwritten digits, and reads what it knows already less often: sampling by importance.
+
+The TrainingJob says how far this may go (`contract: Importance`, ../mnist-importance.yaml); without one say it here:
+`python train_importance.py --data file:///data/mnist --contract importance`. Prints one JSON line an epoch, with what
+the epoch read. Differs from `train.py` in the loader, the per-sample losses and `loader.report`.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import time
+
+import numpy as np
+import torch
+import torch.distributed
+import torch.nn.functional as functional
+from torch.utils.data import Subset
+
+from stoker.torch import DataLoader, Dataset
+
+TEST_EVERY = 10  # every tenth image is held out
+
+
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--data", default="train", help="name under spec.datasets, file:///folder or s3://bucket/prefix")
+    parser.add_argument("--contract", default="job", help="job: the TrainingJob's")
+    parser.add_argument("--epochs", type=int, default=12)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser.parse_args()
+
+
+def to_tensor(image):
+    """Grey values as float32 of shape (1, 28, 28), mean about 0."""
+    return torch.from_numpy(np.asarray(image.convert("L"), dtype=np.float32)[None] / 255 - 0.13)
+
+
+def make_model():
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(1, 16, 5, stride=2),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(16, 32, 3, stride=2),
+        torch.nn.ReLU(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(32 * 5 * 5, 10),
+    )
+
+
+def train(model, optimizer, loader):
+    model.train()
+    for images, labels, ids in loader:  # of the samples that were served
+        learnt = ids % TEST_EVERY != 0
+        losses = functional.cross_entropy(model(images[learnt]), labels[learnt], reduction="none")
+        optimizer.zero_grad()
+        losses.mean().backward()
+        optimizer.step()
+        loader.report(ids[learnt], losses)  # one frame, never waits
+
+
+def accuracy(model, loader):
+    model.eval()
+    right = total = 0
+    with torch.no_grad():
+        for images, labels in loader:
+            right += int((model(images).argmax(1) == labels).sum())
+            total += len(labels)
+    return right / total
+
+
+def main():
+    options = parse()
+    torch.manual_seed(options.seed)
+    model = make_model()
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        torch.distributed.init_process_group("gloo")
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+
+    dataset = Dataset(options.data, transform=to_tensor)
+    held_out = range(0, len(dataset), TEST_EVERY)
+    loader = DataLoader(dataset, batch_size=options.batch_size, contract=options.contract, seed=options.seed,
+                        num_workers=options.workers)
+    test_loader = DataLoader(Subset(dataset, held_out), batch_size=250)
+
+    for epoch in range(options.epochs):
+        began = time.time()
+        train(model, optimizer, loader)
+        report = loader.epoch_report()
+        score = accuracy(model, test_loader)
+        loader.report_accuracy(score)
+        print(json.dumps({"event": "epoch", "epoch": epoch, "began_ms": int(began * 1000),
+                          "seconds": round(time.time() - began, 3), "test_accuracy": score,
+                          **dataclasses.asdict(report)}), flush=True)
+
+
+if __name__ == "__main__":
+    main()

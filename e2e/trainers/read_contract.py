@@ -1,0 +1,52 @@
+"""A trainer that learns nothing and reads under the contract of its TrainingJob; prints each epoch's report and books.
+
+Its losses are a function of the sample: the label, so that high digits matter. `wrong` counts items whose label is not
+that of their id, or whose bytes are not those that the id had before.
+"""
+
+import argparse
+import dataclasses
+import json
+import time
+import zlib
+
+import stoker
+import stoker.torch
+import torch
+
+
+def emit(event, **fields):
+    print(json.dumps({"event": event, "ms": int(time.time() * 1000), **fields}), flush=True)
+
+
+def collate(items):
+    return [data for data, _ in items], torch.tensor([label for _, label in items])
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--contract", default="job")
+    parser.add_argument("--epochs", type=int, default=3)
+    options = parser.parse_args()
+    dataset = stoker.torch.Dataset("train", decode=bytes)
+    try:
+        loader = stoker.torch.DataLoader(dataset, batch_size=50, contract=options.contract, seed=7, collate_fn=collate)
+    except stoker.SettingsError as error:
+        emit("refused", why=str(error))
+        raise SystemExit(3) from error
+    targets, sums = dataset.targets, {}
+    for _ in range(options.epochs):
+        began, counts, wrong = time.time(), {}, 0
+        for payloads, labels, ids in loader:
+            for payload, label, sample in zip(payloads, labels.tolist(), ids.tolist()):
+                counts[sample] = counts.get(sample, 0) + 1
+                wrong += label != targets[sample] or sums.setdefault(sample, zlib.crc32(payload)) != zlib.crc32(payload)
+            loader.report(ids, labels.float())
+        emit("epoch", **{**dataclasses.asdict(loader.epoch_report()), "once": sum(n == 1 for n in counts.values()),
+                         "wrong": wrong, "high": sum(n for sample, n in counts.items() if targets[sample] >= 5),
+                         "began_ms": int(began * 1000), "seconds": round(time.time() - began, 3)})
+    emit("end", stats=stoker.stats())
+
+
+if __name__ == "__main__":
+    main()
