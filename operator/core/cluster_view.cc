@@ -218,8 +218,14 @@ QuotaView view_of(const CacheQuota& quota) {
 std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas) {
     std::vector<QuotaView> result;
     for (const CacheQuota& quota : quotas) {
-        if (!quota.meta.deleting_since && !is_duplicate(quota, quotas) && validate(quota).empty()) {
-            result.push_back(view_of(quota));
+        if (quota.meta.deleting_since || is_duplicate(quota, quotas)) {
+            continue;
+        }
+        result.push_back(view_of(quota));
+        // A slip must not set the namespace free.
+        if (!validate(quota).empty()) {
+            result.back().borrowing = Bytes::zero();
+            result.back().lending = Bytes::zero();
         }
     }
     return result;

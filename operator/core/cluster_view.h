@@ -54,7 +54,8 @@ std::vector<PoolNode> pool_nodes(
 // name where they are of one age.
 bool is_duplicate(const CacheQuota& quota, const std::vector<CacheQuota>& quotas);
 
-// The quotas in force: valid, not being deleted, the oldest of each namespace and pool.
+// The quotas in force: not being deleted, the oldest of each namespace and pool. One that is not
+// valid holds with its nominal bytes alone.
 std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas);
 
 // What is on the nodes: told by leaders that were heard of lately, else what the Datasets' status

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "operator/api/agent_report.h"
@@ -26,7 +28,9 @@ struct CacheQuotaView {
     CacheQuota quota;
     std::vector<CacheQuota> quotas;  // of the namespace
     bool pool_exists = false;
-    std::vector<QuotaCharge> charges;  // of the last plan
+    std::vector<QuotaCharge> charges;            // of the last plan
+    std::vector<QuotaUse> uses;                  // of the last plan
+    std::map<ObjectKey, std::string> marginals;  // of jobs: seconds of an epoch for the next GiB
 };
 
 // The status of a CacheQuota as it should be now. Pure.

@@ -127,7 +127,7 @@ void GrantsController::tell_changes(const Allocation& before, const Allocation& 
             on_change_.job(job);
         }
     }
-    if (before.plan.charges != after.plan.charges) {
+    if (before.plan.charges != after.plan.charges || before.plan.quotas != after.plan.quotas) {
         for (const auto& quota : cache_.quotas().store().list()) {
             on_change_.quota(quota->key);
         }

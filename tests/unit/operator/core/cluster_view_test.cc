@@ -37,15 +37,13 @@ TEST(PoolNodes, AreAllThatTheSelectorMatches) {
             {"nvme", "n1", gib(100)}, {"nvme", "n2", gib(100)}, {"picky", "n2", gib(100)}}));
 }
 
-TEST(QuotasInForce, AreTheOldestValidOnes) {
+TEST(QuotasInForce, AreTheOldestOnes) {
     CacheQuota old = make_quota("z", "nvme", gib(1));
     CacheQuota young = make_quota("a", "nvme", gib(2));
     young.meta.created_at = wall(9);
     CacheQuota other_namespace = make_quota("b", "nvme", gib(3));
     other_namespace.meta.ns = "b";
-    CacheQuota invalid = make_quota("c", "ssd", gib(4));
-    invalid.spec.borrowing_limit = gib(1);
-    const std::vector<QuotaView> quotas = quotas_in_force({young, old, other_namespace, invalid});
+    const std::vector<QuotaView> quotas = quotas_in_force({young, old, other_namespace});
     ASSERT_EQ(quotas.size(), 2U);
     EXPECT_EQ(quotas[0].nominal, gib(1));
     EXPECT_EQ(quotas[1].ns, "b");
@@ -134,6 +132,25 @@ TEST(QuotasInForce, LendAndBorrowOnlyWhatIsWritten) {
     EXPECT_EQ(view.borrowing, Bytes::zero());
     EXPECT_EQ(view.lending, Bytes::zero());
     EXPECT_EQ(view.weight, 1);
+    quota.spec.borrowing_limit = gib(3);
+    quota.spec.lending_limit = gib(2);
+    quota.spec.fair_sharing = FairSharingSpec{"2.5"};
+    quota.spec.reclaim = ReclaimSpec{"Any", 5};
+    view = quotas_in_force({quota}).at(0);
+    EXPECT_EQ(view.borrowing, gib(3));
+    EXPECT_EQ(view.lending, gib(2));
+    EXPECT_EQ(view.weight, 2.5);
+    EXPECT_EQ(view.grace_seconds, 5U);
+}
+
+TEST(QuotasInForce, HoldANamespaceWhoseQuotaIsNotValid) {
+    CacheQuota quota = make_quota("q", "nvme", gib(4));
+    quota.spec.borrowing_limit = gib(3);
+    quota.spec.lending_limit = gib(9);
+    const QuotaView view = quotas_in_force({quota}).at(0);
+    EXPECT_EQ(view.nominal, gib(4));
+    EXPECT_EQ(view.borrowing, Bytes::zero());
+    EXPECT_EQ(view.lending, Bytes::zero());
 }
 
 TEST(ViewAllocation, ForgetsPodsThatHaveEnded) {
