@@ -75,6 +75,16 @@ Judgement judge_quota(const CacheQuotaView& view) {
     return holds_if(true, "Active", "The quota is in force.");
 }
 
+// Whether what the plan says of the namespace's bytes is so on the nodes.
+Judgement judge_enforced(const CacheQuotaView& view) {
+    for (const Giver& giver : view.late) {
+        if (giver.pod.ns == view.quota.meta.ns && giver.reclaim.pool == view.quota.spec.pool_ref) {
+            return holds_if(false, "ReclaimOverdue", say_late(giver));
+        }
+    }
+    return holds_if(true, "Enforced", "Every sidecar keeps what it is granted and no more.");
+}
+
 std::vector<QuotaJobStatus> charged_jobs(const CacheQuotaView& view) {
     std::vector<QuotaJobStatus> result;
     for (const QuotaCharge& charge : view.charges) {
@@ -149,6 +159,7 @@ CacheQuotaStatus summarize_cache_quota(const CacheQuotaView& view, const Moment&
     CacheQuotaStatus status = view.quota.status;
     status.observed_generation = view.quota.meta.generation;
     set_condition(status.conditions, "Active", judge_quota(view), view.quota.meta, now);
+    set_condition(status.conditions, "Enforced", judge_enforced(view), view.quota.meta, now);
     const bool counts = !is_duplicate(view.quota, view.quotas);
     status.jobs = counts ? charged_jobs(view) : std::vector<QuotaJobStatus>{};
     status.jobs.resize(std::min(status.jobs.size(), kQuotaJobCountMax));

@@ -10,6 +10,7 @@
 #include "operator/api/node.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/moment.h"
+#include "operator/core/stragglers.h"
 
 namespace stoker::control {
 
@@ -28,8 +29,9 @@ struct CacheQuotaView {
     CacheQuota quota;
     std::vector<CacheQuota> quotas;  // of the namespace
     bool pool_exists = false;
-    std::vector<QuotaCharge> charges;            // of the last plan
-    std::vector<QuotaUse> uses;                  // of the last plan
+    std::vector<QuotaCharge> charges;  // of the last plan
+    std::vector<QuotaUse> uses;        // of the last plan
+    std::vector<Giver> late;           // who does not give back what they must, of any namespace
     std::map<ObjectKey, std::string> marginals;  // of jobs: seconds of an epoch for the next GiB
 };
 

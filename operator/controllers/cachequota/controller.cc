@@ -35,6 +35,7 @@ Result<Reconciled> CacheQuotaController::reconcile(
     const AllocationBoard::Snapshot allocation = board_.get();
     view.charges = allocation->plan.charges;
     view.uses = allocation->plan.quotas;
+    view.late = allocation->late;
     for (const auto& job : cache_.training_jobs().store().by_index(index::kNamespace, key.ns)) {
         const std::optional<CacheStatus>& cache = job->value.status.cache;
         if (cache && cache->benefit) {

@@ -53,24 +53,6 @@ TEST(QuotasInForce, AreTheOldestOnes) {
     EXPECT_EQ(quotas_in_force({young, old}).at(0).nominal, gib(2));
 }
 
-TEST(FindHoldings, BelievesFreshLeadersAndRemembersTheRest) {
-    ClusterView cluster = make_cluster();
-    const TrainingJobView job = make_running_view();
-    cluster.reports = {make_report(job, 0, 100)};
-    cluster.reports[0].datasets[0].resident_bytes = gib(2);
-    cluster.datasets[0].status.placements = {
-        {"nvme", "n1", 999, 1}, {"nvme", "n2", 777, 1}, {"nvme", "gone", 5, 1}};
-    cluster.last_grants = {{"n1", "uid-imagenet", gib(3), 60, 0, ""}};
-    const std::vector<Holding> fresh = find_holdings(cluster, moment(101));
-    EXPECT_EQ(
-        fresh,
-        (std::vector<Holding>{
-            {"nvme", "n1", "uid-imagenet", gib(2), gib(3), gib(3), "team", true},
-            {"nvme", "n2", "uid-imagenet", Bytes{777}, Bytes{777}, Bytes::zero(), "team"}}));
-    const std::vector<Holding> stale = find_holdings(cluster, moment(1000));
-    EXPECT_EQ(stale.at(0).resident, Bytes{999});
-}
-
 TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
     ClusterView cluster = make_cluster();
     cluster.jobs[0].job.spec.cache.max_bytes = gib(6);
@@ -89,21 +71,6 @@ TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
     const AllocationPlan plan = plan_allocation(view);
     EXPECT_EQ(plan.jobs.at(0).granted, gib(6));
     EXPECT_EQ(plan.granted_in_pool.at("nvme"), gib(6));
-}
-
-TEST(FindHoldings, CountsWhatASidecarMayStillBelieveToBeGranted) {
-    ClusterView cluster = make_cluster();
-    cluster.reports = {make_report(make_running_view(), 0, 100)};
-    cluster.reports[0].datasets[0].resident_bytes = gib(1);
-    cluster.reports[0].datasets[0].granted_bytes = gib(5);
-    cluster.last_grants = {{"n1", "uid-imagenet", gib(3), 60, 0, ""}};
-    const Holding shrinking = find_holdings(cluster, moment(101)).at(0);
-    EXPECT_EQ(shrinking.granted, gib(3));
-    EXPECT_EQ(shrinking.outstanding, gib(5));
-    EXPECT_TRUE(shrinking.in_flight);
-    // A new leader knows no grants of its own, and takes over what the sidecars have.
-    cluster.last_grants.clear();
-    EXPECT_EQ(find_holdings(cluster, moment(101)).at(0).granted, gib(5));
 }
 
 TEST(ViewAllocation, TakesTheProfileOnceItHasAVerdict) {
