@@ -49,10 +49,7 @@ std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& re
 }
 
 ClusterView gather_cluster(
-    ClusterCache& cache,
-    AgentRegistry& registry,
-    const std::vector<AgentGrant>& last_grants,
-    std::uint32_t grant_seconds) {
+    ClusterCache& cache, AgentRegistry& registry, std::uint32_t grant_seconds) {
     ClusterView view;
     view.pools = values_of(cache.pools().store().list());
     view.quotas = values_of(cache.quotas().store().list());
@@ -64,7 +61,6 @@ ClusterView gather_cluster(
         view.reports.insert(view.reports.end(), reports.begin(), reports.end());
         view.jobs.push_back(std::move(use));
     }
-    view.last_grants = last_grants;
     view.grant_seconds = grant_seconds;
     return view;
 }

@@ -35,9 +35,6 @@ std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& re
 
 // The whole cluster, for the planner of grants.
 ClusterView gather_cluster(
-    ClusterCache& cache,
-    AgentRegistry& registry,
-    const std::vector<AgentGrant>& last_grants,
-    std::uint32_t grant_seconds);
+    ClusterCache& cache, AgentRegistry& registry, std::uint32_t grant_seconds);
 
 }  // namespace stoker::control

@@ -73,7 +73,8 @@ GrantsController::OnChange Manager::wakers() {
     return {
         [this](const ObjectKey& job) { training_job_queue_.add(job); },
         [this](const ObjectKey& quota) { quota_queue_.add(quota); },
-        [this](const ObjectKey& pool) { pool_queue_.add(pool); }};
+        [this](const ObjectKey& pool) { pool_queue_.add(pool); },
+        [this](EventNote note) { parts_.events.record(std::move(note)); }};
 }
 
 void Manager::connect_training_jobs() {

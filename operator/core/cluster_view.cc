@@ -14,77 +14,6 @@ namespace stoker::control {
 
 namespace {
 
-const JobUse* job_of(const std::vector<JobUse>& jobs, const AgentReport& report) {
-    const auto found = std::find_if(jobs.begin(), jobs.end(), [&](const JobUse& use) {
-        return use.job.meta.uid == report.training_job_uid;
-    });
-    return found == jobs.end() ? nullptr : &*found;
-}
-
-using Place = std::tuple<std::string, std::string, std::string>;  // pool, node, uid
-
-void add_remembered(
-    const Dataset& dataset, const std::set<std::string>& nodes, std::map<Place, Bytes>& resident) {
-    for (const DatasetPlacement& placement : dataset.status.placements) {
-        if (nodes.contains(placement.node) && placement.bytes > 0) {
-            // Not where a report has spoken already.
-            resident.emplace(
-                Place{placement.pool, placement.node, dataset.meta.uid},
-                Bytes{static_cast<std::uint64_t>(placement.bytes)});
-        }
-    }
-}
-
-std::map<Place, Bytes> reported_bytes(const ClusterView& cluster, const Moment& now) {
-    std::map<Place, Bytes> result;
-    for (const AgentReport& report : cluster.reports) {
-        const JobUse* use = job_of(cluster.jobs, report);
-        if (use == nullptr || use->pool.name.empty() || !is_fresh(report, now)) {
-            continue;
-        }
-        for (const DatasetReport& dataset : report.datasets) {
-            if (dataset.leader) {
-                Bytes& bytes = result[{use->pool.name, report.node, dataset.dataset_uid}];
-                bytes = std::max(bytes, dataset.resident_bytes);
-            }
-        }
-    }
-    return result;
-}
-
-// What the sidecars that lead say that they are granted.
-std::map<Place, Bytes> reported_grants(const ClusterView& cluster, const Moment& now) {
-    std::map<Place, Bytes> result;
-    for (const AgentReport& report : cluster.reports) {
-        const JobUse* use = job_of(cluster.jobs, report);
-        if (use == nullptr || use->pool.name.empty() || !is_fresh(report, now)) {
-            continue;
-        }
-        for (const DatasetReport& dataset : report.datasets) {
-            if (!dataset.leader) {
-                continue;
-            }
-            Bytes& bytes = result[{use->pool.name, report.node, dataset.dataset_uid}];
-            bytes = std::max(bytes, dataset.granted_bytes);
-        }
-    }
-    return result;
-}
-
-// The namespace of each dataset that a job uses or that has an object.
-std::map<std::string, std::string> namespaces_of_datasets(const ClusterView& cluster) {
-    std::map<std::string, std::string> result;
-    for (const JobUse& use : cluster.jobs) {
-        for (const ResolvedDataset& dataset : use.datasets.datasets) {
-            result.emplace(dataset.uid, use.job.meta.ns);
-        }
-    }
-    for (const Dataset& dataset : cluster.datasets) {
-        result[dataset.meta.uid] = dataset.meta.ns;
-    }
-    return result;
-}
-
 AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
     AccessPattern result;
     for (const JobDataset& candidate : job.spec.datasets) {
@@ -218,49 +147,15 @@ QuotaView view_of(const CacheQuota& quota) {
 std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas) {
     std::vector<QuotaView> result;
     for (const CacheQuota& quota : quotas) {
-        if (!quota.meta.deleting_since && !is_duplicate(quota, quotas) && validate(quota).empty()) {
-            result.push_back(view_of(quota));
+        if (quota.meta.deleting_since || is_duplicate(quota, quotas)) {
+            continue;
         }
-    }
-    return result;
-}
-
-std::vector<Holding> find_holdings(const ClusterView& cluster, const Moment& now) {
-    std::set<std::string> nodes;
-    for (const Node& node : cluster.nodes) {
-        nodes.insert(node.meta.name);
-    }
-    std::map<Place, Bytes> resident = reported_bytes(cluster, now);
-    for (const Dataset& dataset : cluster.datasets) {
-        add_remembered(dataset, nodes, resident);
-    }
-    std::map<std::pair<std::string, std::string>, Bytes> granted;
-    for (const AgentGrant& grant : cluster.last_grants) {
-        granted[{grant.node, grant.dataset_uid}] = grant.resident_bytes;
-    }
-    const std::map<Place, Bytes> told = reported_grants(cluster, now);
-    for (const auto& entry : told) {
-        resident.emplace(entry.first, Bytes::zero());
-    }
-    const std::map<std::string, std::string> owners = namespaces_of_datasets(cluster);
-    std::vector<Holding> result;
-    for (const auto& [place, bytes] : resident) {
-        const auto& [pool, node, uid] = place;
-        Holding holding{pool, node, uid, bytes, bytes};
-        const auto believed = told.find(place);
-        holding.outstanding = believed == told.end() ? Bytes::zero() : believed->second;
-        if (const auto grant = granted.find({node, uid}); grant != granted.end()) {
-            holding.granted = grant->second;
-            holding.in_flight = believed != told.end() && believed->second != grant->second;
-            holding.outstanding = std::max(holding.outstanding, grant->second);
-        } else if (believed != told.end()) {
-            // Of the operator before us.
-            holding.granted = believed->second;
+        result.push_back(view_of(quota));
+        // A slip must not set the namespace free.
+        if (!validate(quota).empty()) {
+            result.back().borrowing = Bytes::zero();
+            result.back().lending = Bytes::zero();
         }
-        if (const auto owner = owners.find(uid); owner != owners.end()) {
-            holding.ns = owner->second;
-        }
-        result.push_back(std::move(holding));
     }
     return result;
 }
@@ -278,7 +173,7 @@ AllocationView view_allocation(const ClusterView& cluster, const Moment& now) {
             result.demands.push_back(demand_of(cluster, use, sum));
         }
     }
-    result.holdings = find_holdings(cluster, now);
+    result.held_back = cluster.held_back;
     result.valid_seconds = cluster.grant_seconds;
     result.step = mib(64);
     return result;

@@ -39,9 +39,9 @@ struct ClusterView {
     std::vector<Dataset> datasets;
     std::vector<JobUse> jobs;
     std::vector<AgentReport> reports;
-    std::vector<AgentGrant> last_grants;  // of the last plan; empty after a restart
     std::uint32_t grant_seconds = 60;
     std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
+    std::vector<HeldBack> held_back{};         // operator/core/stragglers.h
 };
 
 // Whether a node belongs to a pool: it has every label of the selector.
@@ -54,14 +54,11 @@ std::vector<PoolNode> pool_nodes(
 // name where they are of one age.
 bool is_duplicate(const CacheQuota& quota, const std::vector<CacheQuota>& quotas);
 
-// The quotas in force: valid, not being deleted, the oldest of each namespace and pool.
+// The quotas in force: not being deleted, the oldest of each namespace and pool. One that is not
+// valid holds with its nominal bytes alone.
 std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas);
 
-// What is on the nodes: told by leaders that were heard of lately, else what the Datasets' status
-// remembers of nodes that still exist.
-std::vector<Holding> find_holdings(const ClusterView& cluster, const Moment& now);
-
-// The whole input of plan_allocation().
+// The input of plan_allocation() but for the holdings, which GrantBook knows.
 AllocationView view_allocation(const ClusterView& cluster, const Moment& now);
 
 }  // namespace stoker::control

@@ -49,37 +49,13 @@ bool is_over(const SweepDataset& dataset, WallTime now) {
            now - dataset.last_use >= seconds{*dataset.retention_seconds};
 }
 
-// Idle datasets with bytes there, the longest unused first.
-std::vector<const SweepDataset*> idle_at(const SweepPlace& place, const SweepView& view) {
-    std::vector<const SweepDataset*> result;
-    for (const SweepDataset& dataset : view.datasets) {
-        if (is_idle(dataset, place, view) && bytes_at(dataset, place) > Bytes::zero()) {
-            result.push_back(&dataset);
-        }
-    }
-    std::sort(result.begin(), result.end(), [](const auto* a, const auto* b) {
-        return std::tie(a->last_use, a->ns, a->uid) < std::tie(b->last_use, b->ns, b->uid);
-    });
-    return result;
-}
-
-Bytes needed_at(const SweepPlace& place, const SweepView& view) {
-    Bytes sum{};
-    for (const RoomNeed& need : view.needs) {
-        if (need.pool == place.pool && need.node == place.node) {
-            sum += need.bytes;
-        }
-    }
-    return sum;
-}
-
 Due due_at(const SweepPlace& place, const SweepView& view, WallTime now) {
     Due due;
-    Bytes needed = needed_at(place, view);
-    for (const SweepDataset* dataset : idle_at(place, view)) {
-        if (is_over(*dataset, now) || needed > Bytes::zero()) {
-            due.emplace(dataset->ns, dataset->uid);
-            needed -= bytes_at(*dataset, place);
+    for (const SweepDataset& dataset : view.datasets) {
+        const bool idle = is_idle(dataset, place, view) && bytes_at(dataset, place) > Bytes::zero();
+        const bool needed = view.needs.contains({place.pool, place.node, dataset.uid});
+        if (idle && (needed || is_over(dataset, now))) {
+            due.emplace(dataset.ns, dataset.uid);
         }
     }
     return due;

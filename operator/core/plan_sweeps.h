@@ -61,11 +61,13 @@ struct SweepPod {
     bool operator==(const SweepPod&) const = default;
 };
 
-// A grant on a node of a pool is held back because idle datasets take the room.
-struct RoomNeed {
+// A dataset whose room a grant needs (AllocationPlan::sweeps).
+struct SweepNeed {
     std::string pool;
     std::string node;
-    Bytes bytes{};
+    std::string uid;
+
+    auto operator<=>(const SweepNeed&) const = default;
 };
 
 // A directory with a running sidecar: never touched, whatever is known of its dataset.
@@ -81,7 +83,7 @@ struct SweepView {
     std::vector<SweepPlace> places;  // every ready node of every pool
     std::vector<SweepDataset> datasets;
     std::vector<SweepPod> pods;
-    std::vector<RoomNeed> needs;
+    std::set<SweepNeed> needs;
     std::set<SweepGuard> guards;
     std::map<SweepPlace, WallTime> swept;  // when the last sweep that succeeded began
     std::map<SweepPlace, WallTime> dirty;  // since when: a dataset with bytes there was deleted
@@ -115,9 +117,8 @@ struct SweepPlan {
 };
 
 // A place is swept when a dataset there was deleted, when the bytes of one there are due
-// (retention, or a grant needs their room: then those that were not used for longest go first, and
-// only as many as it takes), and from time to time. A dataset in use is never due. `now` is
-// compared with stamps of the API server and of statuses, so it is good for seconds only.
+// (retention, or a grant needs their room), and from time to time. A dataset in use is never due.
+// `now` is compared with stamps of the API server and of statuses, so it is good for seconds only.
 SweepPlan plan_sweeps(const SweepView& view, WallTime now, const SweepLimits& limits);
 
 // "stoker-sweep-0123456789abcdef": one for each place, so that two never run there together.

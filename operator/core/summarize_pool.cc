@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -44,7 +45,12 @@ Judgement judge_pool(const CachePoolView& view, const CachePoolStatus& status) {
 Judgement judge_quota(const CacheQuotaView& view) {
     const CacheQuota& quota = view.quota;
     if (const std::vector<FieldError> errors = validate(quota); !errors.empty()) {
-        return holds_if(false, "Invalid", to_string(errors));
+        return holds_if(
+            false,
+            "Invalid",
+            to_string(errors) +
+                "; until it is mended the namespace has nominalQuota, and neither "
+                "borrows nor lends");
     }
     if (is_duplicate(quota, view.quotas)) {
         return holds_if(
@@ -69,19 +75,51 @@ Judgement judge_quota(const CacheQuotaView& view) {
     return holds_if(true, "Active", "The quota is in force.");
 }
 
+// Whether what the plan says of the namespace's bytes is so on the nodes.
+Judgement judge_enforced(const CacheQuotaView& view) {
+    for (const Giver& giver : view.late) {
+        if (giver.pod.ns == view.quota.meta.ns && giver.reclaim.pool == view.quota.spec.pool_ref) {
+            return holds_if(false, "ReclaimOverdue", say_late(giver));
+        }
+    }
+    return holds_if(true, "Enforced", "Every sidecar keeps what it is granted and no more.");
+}
+
 std::vector<QuotaJobStatus> charged_jobs(const CacheQuotaView& view) {
     std::vector<QuotaJobStatus> result;
     for (const QuotaCharge& charge : view.charges) {
         const bool ours =
             charge.job.ns == view.quota.meta.ns && charge.pool == view.quota.spec.pool_ref;
         if (ours && charge.charged > Bytes::zero()) {
-            result.push_back({charge.job.name, count_of(charge.charged), ""});
+            const auto marginal = view.marginals.find(charge.job);
+            result.push_back(
+                {charge.job.name,
+                 count_of(charge.charged),
+                 marginal == view.marginals.end() ? "" : marginal->second});
         }
     }
     std::sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
         return std::tie(b.allocated_bytes, a.name) < std::tie(a.allocated_bytes, b.name);
     });
     return result;
+}
+
+// Nothing while no plan knows the quota.
+QuotaUse use_of(const CacheQuotaView& view) {
+    const auto found = std::find_if(view.uses.begin(), view.uses.end(), [&](const QuotaUse& use) {
+        return use.ns == view.quota.meta.ns && use.pool == view.quota.spec.pool_ref;
+    });
+    return found == view.uses.end() ? QuotaUse{} : *found;
+}
+
+// In thousandths; of a quota of nothing that lends or borrows: 0.
+std::int64_t share_of(Bytes used, Bytes nominal) {
+    if (nominal == Bytes::zero()) {
+        return 0;
+    }
+    constexpr double kMax = std::numeric_limits<std::int32_t>::max();
+    const double share = static_cast<double>(used.count()) / static_cast<double>(nominal.count());
+    return static_cast<std::int64_t>(std::min(share * static_cast<double>(kThousandths), kMax));
 }
 
 }  // namespace
@@ -121,23 +159,20 @@ CacheQuotaStatus summarize_cache_quota(const CacheQuotaView& view, const Moment&
     CacheQuotaStatus status = view.quota.status;
     status.observed_generation = view.quota.meta.generation;
     set_condition(status.conditions, "Active", judge_quota(view), view.quota.meta, now);
+    set_condition(status.conditions, "Enforced", judge_enforced(view), view.quota.meta, now);
     const bool counts = !is_duplicate(view.quota, view.quotas);
     status.jobs = counts ? charged_jobs(view) : std::vector<QuotaJobStatus>{};
-    std::int64_t used = 0;
-    for (const QuotaJobStatus& job : status.jobs) {
-        used += job.allocated_bytes;
-    }
     status.jobs.resize(std::min(status.jobs.size(), kQuotaJobCountMax));
-    status.used_bytes = used;
-    status.borrowed_bytes = 0;
-    status.lent_bytes = 0;
-    const std::uint64_t nominal = view.quota.spec.nominal_quota.count();
-    const auto used_bytes = static_cast<std::uint64_t>(used);
-    const double share =
-        nominal == 0 ? 0.0 : static_cast<double>(used_bytes) / static_cast<double>(nominal);
-    status.weighted_share = static_cast<std::int64_t>(share * static_cast<double>(kThousandths));
+    const QuotaUse use = counts ? use_of(view) : QuotaUse{};
+    status.used_bytes = count_of(use.used);
+    status.borrowed_bytes = count_of(use.borrowed);
+    status.lent_bytes = count_of(use.lent);
+    status.weighted_share = share_of(use.used, view.quota.spec.nominal_quota);
     status.columns = {
-        to_string(Bytes{used_bytes}), "", "", fmt::format("{}%", status.weighted_share / 10)};
+        to_string(use.used),
+        to_string(use.borrowed),
+        to_string(use.lent),
+        fmt::format("{}%", status.weighted_share / 10)};
     return status;
 }
 

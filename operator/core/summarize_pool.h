@@ -1,5 +1,7 @@
 #pragma once
 
+#include <map>
+#include <string>
 #include <vector>
 
 #include "operator/api/agent_report.h"
@@ -8,6 +10,7 @@
 #include "operator/api/node.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/moment.h"
+#include "operator/core/stragglers.h"
 
 namespace stoker::control {
 
@@ -27,6 +30,9 @@ struct CacheQuotaView {
     std::vector<CacheQuota> quotas;  // of the namespace
     bool pool_exists = false;
     std::vector<QuotaCharge> charges;  // of the last plan
+    std::vector<QuotaUse> uses;        // of the last plan
+    std::vector<Giver> late;           // who does not give back what they must, of any namespace
+    std::map<ObjectKey, std::string> marginals;  // of jobs: seconds of an epoch for the next GiB
 };
 
 // The status of a CacheQuota as it should be now. Pure.

@@ -160,6 +160,7 @@ CacheStatus measure_cache(
     if (view.allocation) {
         result.wanted_bytes = count_of(view.allocation->wanted);
         result.allocated_bytes = count_of(view.allocation->granted);
+        result.borrowed_bytes = count_of(view.allocation->borrowed);
     }
     result.origin_bytes_per_second = origin_rate(before, sum, lifecycle);
     if (!sum.newest) {

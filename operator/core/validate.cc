@@ -1,5 +1,9 @@
 #include "operator/core/validate.h"
 
+#include <charconv>
+#include <cmath>
+#include <string>
+
 #include "operator/core/field_checks.h"
 
 namespace stoker::control {
@@ -50,6 +54,15 @@ void check_source(const DatasetSource& source, Complaints& complaints) {
         "spec.sources[0].endpoint",
         "endpoint must begin with http:// or https://");
     check_source_volume(source, complaints);
+}
+
+// As the CRD's pattern. Left out: 1.
+bool is_weight(const std::string& text) {
+    double weight = 0;
+    const char* end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, weight, std::chars_format::fixed);
+    return text.empty() ||
+           (read.ec == std::errc{} && read.ptr == end && weight >= 0 && std::isfinite(weight));
 }
 
 }  // namespace
@@ -121,22 +134,27 @@ std::vector<FieldError> validate(const CacheQuota& quota) {
     const CacheQuotaSpec& spec = quota.spec;
     complaints.unless(!spec.pool_ref.empty(), "spec.poolRef.name", "poolRef is missing");
     complaints.unless(
-        !spec.borrowing_limit,
-        "spec.borrowingLimit",
-        "borrowing does not work yet; leave borrowingLimit out (nobody gets more than "
-        "nominalQuota)");
-    complaints.unless(
-        !spec.lending_limit,
+        !spec.lending_limit || *spec.lending_limit <= spec.nominal_quota,
         "spec.lendingLimit",
-        "lending does not work yet; leave lendingLimit out (nobody else gets these bytes)");
-    complaints.unless(
-        !spec.fair_sharing,
-        "spec.fairSharing",
-        "fair sharing does not work yet; leave fairSharing out (the older job is served first)");
-    complaints.unless(
-        !spec.reclaim,
-        "spec.reclaim",
-        "reclaim belongs to borrowing, which does not work yet; leave it out");
+        "lendingLimit must not be more than nominalQuota");
+    if (spec.fair_sharing) {
+        complaints.unless(
+            is_weight(spec.fair_sharing->weight),
+            "spec.fairSharing.weight",
+            "weight must be a number, 0 or more");
+    }
+    if (spec.reclaim) {
+        const std::string& policy = spec.reclaim->policy;
+        complaints.unless(
+            policy.empty() || policy == "Any",
+            "spec.reclaim.policy",
+            "policy LowerMarginalBenefit and Never do not work yet; today an owner gets all lent "
+            "bytes back, the least useful ones first (policy Any)");
+        complaints.unless(
+            spec.reclaim->grace_period_seconds.value_or(0) >= 0,
+            "spec.reclaim.gracePeriodSeconds",
+            "gracePeriodSeconds must be 0 or more");
+    }
     return complaints.take();
 }
 

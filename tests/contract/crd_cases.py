@@ -137,10 +137,22 @@ REFUSED = [
     ("a quota without pool", QUOTA, "spec/poolRef", None, "spec.poolRef: Required value"),
     ("a quota without bytes", QUOTA, "spec/nominalQuota", None, "spec.nominalQuota: Required value"),
     ("a negative quota", QUOTA, "spec/nominalQuota", -1, "nominalQuota must be 0 or more"),
-    ("borrowing", QUOTA, "spec/borrowingLimit", "1Ti", "borrowing does not work yet"),
-    ("lending", QUOTA, "spec/lendingLimit", "1Ti", "lending does not work yet"),
-    ("fair sharing", QUOTA, "spec/fairSharing", {"weight": 2}, "fair sharing does not work yet"),
-    ("reclaim", QUOTA, "spec/reclaim", {"policy": "Any"}, "reclaim belongs to borrowing"),
+    ("a quota that overflows", QUOTA, "spec/nominalQuota", "9223372036854775808", "nominalQuota must be less than 8Ei"),
+    ("a quota far beyond", QUOTA, "spec/nominalQuota", "99999Ei", "nominalQuota must be less than 8Ei"),
+    ("a negative quota as a text", QUOTA, "spec/nominalQuota", "-1Gi", "spec.nominalQuota"),
+    ("negative borrowing", QUOTA, "spec/borrowingLimit", -1, "borrowingLimit must be 0 or more"),
+    ("borrowing that overflows", QUOTA, "spec/borrowingLimit", "1e30", "borrowingLimit must be less than 8Ei"),
+    ("borrowing of no quantity", QUOTA, "spec/borrowingLimit", "some", "spec.borrowingLimit"),
+    ("negative lending", QUOTA, "spec/lendingLimit", -1, "lendingLimit must be 0 or more"),
+    ("lending that overflows", QUOTA, "spec/lendingLimit", "9Ei", "lendingLimit must be less than 8Ei"),
+    ("lending more than there is", QUOTA, "spec/lendingLimit", "1Ei", "lendingLimit must not be more than nominalQuota"),
+    ("lending without a pool", QUOTA, "spec",
+     {"nominalQuota": "1Ti", "lendingLimit": "1Ti"}, "spec.poolRef: Required value"),
+    ("a negative weight", QUOTA, "spec/fairSharing", {"weight": "-1"}, "spec.fairSharing.weight"),
+    ("a weight that is no number", QUOTA, "spec/fairSharing", {"weight": "NaN"}, "spec.fairSharing.weight"),
+    ("to reclaim never", QUOTA, "spec/reclaim", {"policy": "Never"}, "policy LowerMarginalBenefit and Never do not"),
+    ("a negative grace", QUOTA, "spec/reclaim", {"gracePeriodSeconds": -1}, "greater than or equal to 0"),
+    ("an unknown stopPolicy", QUOTA, "spec/stopPolicy", "Stop", "Unsupported value"),
 ]
 
 ACCEPTED = [
@@ -175,6 +187,13 @@ ACCEPTED = [
     ("a pool of all nodes", POOL, "spec/nodeSelector", {}),
     ("a pool on hold", POOL, "spec/stopPolicy", "Hold"),
     ("a quota of nothing", QUOTA, "spec/nominalQuota", 0),
+    ("borrowing", QUOTA, "spec/borrowingLimit", "1Ti"),
+    ("borrowing of nothing", QUOTA, "spec/borrowingLimit", 0),
+    ("lending", QUOTA, "spec/lendingLimit", "1Gi"),
+    ("a weight as a number", QUOTA, "spec/fairSharing", {"weight": 2}),
+    ("a weight as a text", QUOTA, "spec/fairSharing", {"weight": "0.5"}),
+    ("reclaim with grace", QUOTA, "spec/reclaim", {"policy": "Any", "gracePeriodSeconds": 60}),
+    ("a quota on hold", QUOTA, "spec/stopPolicy", "Hold"),
 ]
 
 # (what changes, example, path, value, a part of the answer)

@@ -132,8 +132,8 @@ def texts_of_the_operator():
 
 # Rules about a change, which only the API server can see, and about what cannot be written into our structs at all.
 ONLY_IN_THE_CRD = [
-    "set exactly one of secretKeyRef", "minBytes must be 0 or more", "nominalQuota must be 0 or more",
-    "ttlSeconds belongs to mode TTL", "path must not have .. as a part",
+    "set exactly one of secretKeyRef", "minBytes must be 0 or more", "nominalQuota must be ", "borrowingLimit must be ",
+    "lendingLimit must be ", "ttlSeconds belongs to mode TTL", "path must not have .. as a part",
 ]
 # Rules that the operator makes of the table in operator/api/contract.h.
 FROM_THE_TABLE = ["windowed belongs to", "importance belongs to", "replicate belongs to", "beta, warmupEpochs, ",

@@ -1,6 +1,7 @@
-// The planner among sidecars that are slow, deaf or stubborn, with messages late or lost, two
-// leaders for a while, jobs that come and go, profiles that are wrong, and nodes that vanish.
-// Safety holds at every tick; when the faults stop, everything comes to rest.
+// The planner and the books that an operator keeps of its grants, among sidecars that are slow, cut
+// off or stubborn, with messages late or lost, leaders that change and overlap for a while, jobs
+// that come and go, profiles that are wrong, and nodes that vanish. Safety holds at every tick;
+// when the faults stop, everything comes to rest. A tick is a second.
 
 #include <algorithm>
 #include <array>
@@ -14,7 +15,9 @@
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
+#include "operator/core/allocation/grant_book.h"
 #include "operator/core/allocation/plan_allocation.h"
+#include "operator/core/allocation/reclaim_book.h"
 #include "tests/unit/operator/core/test_seed.h"
 
 namespace stoker::control {
@@ -25,12 +28,24 @@ constexpr int kSeeds = 2000;
 constexpr int kFaultTicks = 40;
 constexpr int kCalmTicks = 60;
 
+constexpr int kGrantTicks = 20;
+// A leader that was replaced may go on so long: less than what GrantBook allows for.
+constexpr int kOverlapTicks = 7;
+constexpr int kReportTicks = 12;  // an older report is no word
+constexpr int kNobody = -1;
+
 using Place = std::pair<std::string, std::string>;  // node, uid
+
+TimePoint at(int tick) {
+    return TimePoint{std::chrono::seconds{tick}};
+}
 
 struct Sidecar {
     Bytes resident{};
     Bytes granted{};
-    int leader = 0;         // which operator it is attached to
+    int granted_until = 0;
+    int leader = kNobody;   // which operator it is attached to
+    int cut_until = 0;      // reaches nobody
     bool stubborn = false;  // does not shrink
 };
 
@@ -41,13 +56,20 @@ struct Message {
     Bytes resident{};
 };
 
-// What one operator remembers.
+struct Told {
+    Bytes resident{};
+    Bytes granted{};
+    int at = 0;
+};
+
+// One operator: what it was told, and its books.
 struct Operator {
     bool leads = false;
-    std::map<Place, Bytes> sent;                    // last grants
-    std::map<Place, Bytes> believed;                // the most that a sidecar may hold for granted
-    std::map<Place, std::pair<Bytes, Bytes>> told;  // resident, granted
-    std::deque<Message> reports;                    // on their way
+    int replaced_at = 0;
+    GrantBook book{std::chrono::seconds{kGrantTicks}};
+    ReclaimBook reclaims;
+    std::map<Place, Told> told;
+    std::deque<Message> reports;  // on their way
     std::deque<Message> grants;
 };
 
@@ -83,6 +105,7 @@ public:
                 plan(it, faults);
             }
         }
+        end_overlap();
         deliver_grants();
         work();
     }
@@ -120,6 +143,8 @@ public:
             EXPECT_LE(sidecar.resident, sidecar.granted) << place.first << place.second;
         }
         AllocationView fresh = view_of(operators_[leader()]);
+        EXPECT_TRUE(fresh.settled);
+        EXPECT_TRUE(fresh.held_back.empty());
         fresh.holdings.clear();
         const AllocationPlan ideal = plan_allocation(fresh);
         for (const JobAllocation& job : ideal.jobs) {
@@ -184,6 +209,9 @@ private:
             if (prng_.below(10) == 0) {
                 entry.second.stubborn = !entry.second.stubborn;
             }
+            if (prng_.below(60) == 0) {
+                cut(entry.first, entry.second, now_ + static_cast<int>(prng_.below(40)));
+            }
         }
         if (prng_.below(15) == 0) {
             start_second_leader();
@@ -196,21 +224,42 @@ private:
     void heal() {
         for (auto& entry : sidecars_) {
             entry.second.stubborn = false;
+            entry.second.cut_until = 0;
         }
         if (operators_[0].leads && operators_[1].leads) {
             operators_[1 - newest_] = Operator{};
         }
     }
 
+    // The stream ends with all that is on its way, in both directions.
+    void cut(const Place& place, Sidecar& sidecar, int until) {
+        sidecar.cut_until = until;
+        sidecar.leader = kNobody;
+        for (Operator& it : operators_) {
+            std::erase_if(
+                it.grants, [&](const Message& message) { return message.place == place; });
+            std::erase_if(
+                it.reports, [&](const Message& message) { return message.place == place; });
+        }
+    }
+
     // The older one does not know yet, and goes on for a while.
     void start_second_leader() {
         if (operators_[0].leads && operators_[1].leads) {
-            operators_[1 - newest_] = Operator{};
             return;
         }
-        newest_ = 1 - leader();
+        const std::size_t old = leader();
+        operators_[old].replaced_at = now_;
+        newest_ = 1 - old;
         operators_[newest_] = Operator{};
         operators_[newest_].leads = true;
+    }
+
+    void end_overlap() {
+        Operator& old = operators_[1 - newest_];
+        if (old.leads && operators_[newest_].leads && now_ - old.replaced_at >= kOverlapTicks) {
+            old = Operator{};
+        }
     }
 
     void lose_node() {
@@ -264,33 +313,35 @@ private:
             std::erase_if(it.grants, is_gone);
             std::erase_if(it.reports, is_gone);
             std::erase_if(it.told, [&](const auto& e) { return !sidecars_.contains(e.first); });
-            std::erase_if(it.sent, [&](const auto& e) { return !sidecars_.contains(e.first); });
-            std::erase_if(it.believed, [&](const auto& e) { return !sidecars_.contains(e.first); });
         }
+        std::erase_if(status_, [&](const auto& entry) { return !wanted.contains(entry.first); });
         for (const Place& place : wanted) {
-            if (sidecars_.emplace(place, Sidecar{}).second) {
-                sidecars_[place].leader = static_cast<int>(leader());
-            }
+            sidecars_.emplace(place, Sidecar{});
         }
     }
 
     void report(bool faults) {
         for (auto& [place, sidecar] : sidecars_) {
-            const bool dead = !operators_[static_cast<std::size_t>(sidecar.leader)].leads;
-            if (dead || (operators_[newest_].leads && prng_.below(4) == 0)) {
-                const int next = static_cast<int>(operators_[newest_].leads ? newest_ : leader());
-                if (next != sidecar.leader) {
-                    // What was on its way on the old stream is lost with it.
-                    Operator& old = operators_[static_cast<std::size_t>(sidecar.leader)];
-                    const Place here = place;
-                    std::erase_if(old.grants, [&](const Message& it) { return it.place == here; });
-                    sidecar.leader = next;
-                }
+            if (now_ < sidecar.cut_until) {
+                continue;
             }
+            attach(place, sidecar);
             if (!faults || prng_.below(3) != 0) {
                 operators_[static_cast<std::size_t>(sidecar.leader)].reports.push_back(
                     {now_ + delay(faults), place, sidecar.granted, sidecar.resident});
             }
+        }
+    }
+
+    // To the newest leader as soon as the old one is gone, or by chance. What was on its way on the
+    // old stream is lost with it.
+    void attach(const Place& place, Sidecar& sidecar) {
+        const bool dead = sidecar.leader == kNobody ||
+                          !operators_[static_cast<std::size_t>(sidecar.leader)].leads;
+        const int next = static_cast<int>(operators_[newest_].leads ? newest_ : leader());
+        if (next != sidecar.leader && (dead || prng_.below(4) == 0)) {
+            cut(place, sidecar, 0);
+            sidecar.leader = next;
         }
     }
 
@@ -300,12 +351,33 @@ private:
     void receive(Operator& it) {
         while (!it.reports.empty() && it.reports.front().due <= now_) {
             const Message& report = it.reports.front();
-            it.told[report.place] = {report.resident, report.granted};
-            if (it.sent.contains(report.place) && it.sent[report.place] == report.granted) {
-                it.believed[report.place] = report.granted;
-            }
+            it.told[report.place] = {report.resident, report.granted, now_};
             it.reports.pop_front();
         }
+    }
+
+    // As find_places() says it of a cluster.
+    std::vector<PlaceWord> words_for(Operator& it) {
+        std::vector<PlaceWord> words;
+        for (const auto& [place, sidecar] : sidecars_) {
+            PlaceWord word;
+            word.pool = kPool;
+            word.node = place.first;
+            word.dataset_uid = place.second;
+            word.ns = place.second.substr(0, 3);
+            word.live = true;
+            word.reached = sidecar.leader != kNobody &&
+                           &operators_[static_cast<std::size_t>(sidecar.leader)] == &it;
+            const auto told = it.told.find(place);
+            if (told != it.told.end() && now_ - told->second.at <= kReportTicks) {
+                word.resident = told->second.resident;
+                word.granted = told->second.granted;
+            } else if (const auto known = status_.find(place); known != status_.end()) {
+                word.promised = known->second;
+            }
+            words.push_back(word);
+        }
+        return words;
     }
 
     AllocationView view_of(Operator& it) {
@@ -317,41 +389,27 @@ private:
         pool.pool = kPool;
         pool.objective = objective_;
         view.pools = {pool};
-        for (const auto& [place, sidecar] : sidecars_) {
-            // One that is attached elsewhere may be granted anything by now.
-            view.settled =
-                view.settled && &operators_[static_cast<std::size_t>(sidecar.leader)] == &it;
-            if (!it.told.contains(place)) {
-                // Nobody has heard of it: somebody else may have granted it something.
-                view.settled = view.settled && it.sent.contains(place);
-                if (!it.sent.contains(place)) {
-                    continue;
-                }
-            }
-            const auto [resident, granted] = it.told[place];
-            Holding holding{kPool, place.first, place.second, resident, granted};
-            holding.outstanding = std::max(granted, it.believed[place]);
-            if (it.sent.contains(place)) {
-                holding.granted = it.sent[place];
-                holding.in_flight = it.sent[place] != granted;
-            }
-            view.holdings.push_back(holding);
+        it.book.observe(words_for(it), at(now_));
+        view.holdings = it.book.holdings();
+        view.settled = it.book.is_settled(at(now_));
+        for (const Reclaim& late : it.reclaims.late()) {
+            view.held_back.push_back({kPool, late.dataset_uid.substr(0, 3), "late"});
         }
         return view;
     }
 
     void plan(Operator& it, bool faults) {
         const AllocationPlan plan = plan_allocation(view_of(it));
-        for (const AgentGrant& grant : plan.grants) {
+        it.reclaims.watch(plan.reclaims, at(now_));
+        for (const AgentGrant& grant : it.book.take(plan.grants)) {
             const Place place{grant.node, grant.dataset_uid};
-            const bool attached =
-                &operators_[static_cast<std::size_t>(sidecars_.at(place).leader)] == &it;
-            if (!attached || !it.told.contains(place)) {
-                continue;
+            const int attached = sidecars_.at(place).leader;
+            if (attached != kNobody && &operators_[static_cast<std::size_t>(attached)] == &it) {
+                it.grants.push_back({now_ + delay(faults), place, grant.resident_bytes, {}});
             }
-            it.sent[place] = grant.resident_bytes;
-            it.believed[place] = std::max(it.believed[place], grant.resident_bytes);
-            it.grants.push_back({now_ + delay(faults), place, grant.resident_bytes, {}});
+        }
+        for (const AgentGrant& grant : plan.grants) {
+            status_[{grant.node, grant.dataset_uid}] = grant.resident_bytes;
         }
     }
 
@@ -359,8 +417,9 @@ private:
         for (Operator& it : operators_) {
             while (!it.grants.empty() && it.grants.front().due <= now_) {
                 const Message& grant = it.grants.front();
-                if (const auto at = sidecars_.find(grant.place); at != sidecars_.end()) {
-                    at->second.granted = grant.granted;
+                if (const auto sidecar = sidecars_.find(grant.place); sidecar != sidecars_.end()) {
+                    sidecar->second.granted = grant.granted;
+                    sidecar->second.granted_until = now_ + kGrantTicks;
                 }
                 it.grants.pop_front();
             }
@@ -373,7 +432,9 @@ private:
             Sidecar& it = entry.second;
             const Bytes some{1 + prng_.below(20)};
             if (it.resident < it.granted) {
-                it.resident = std::min(it.granted, it.resident + some);
+                // Nothing new once the grant has run out.
+                it.resident = now_ >= it.granted_until ? it.resident
+                                                       : std::min(it.granted, it.resident + some);
             } else if (!it.stubborn) {
                 it.resident = std::max(it.granted, it.resident - some);
             }
@@ -388,6 +449,7 @@ private:
     std::vector<QuotaView> quotas_;
     std::vector<Demand> jobs_;
     std::map<Place, Sidecar> sidecars_;
+    std::map<Place, Bytes> status_;  // what the API server remembers of the last plan
     std::array<Operator, 2> operators_;
     std::size_t newest_ = 0;
 };

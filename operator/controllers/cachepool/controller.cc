@@ -32,7 +32,7 @@ Result<Reconciled> CachePoolController::reconcile(
     CachePoolView view;
     view.pool = stored->value;
     view.nodes = values_of(cache_.nodes().store().list());
-    view.holdings = allocation->holdings;
+    view.holdings = allocation->view.holdings;
     view.granted = allocation->granted_in(key.name);
     view.sampled_at = allocation->sampled_at;
     CachePool after = view.pool;

@@ -7,6 +7,7 @@
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
 #include "operator/core/cluster_view.h"
+#include "operator/core/find_places.h"
 #include "operator/core/resolve.h"
 
 namespace stoker::control {
@@ -17,15 +18,11 @@ bool has_ended(const TrainingJob& job) {
     return is_true(job.status.conditions, "Complete") || is_true(job.status.conditions, "Failed");
 }
 
-WallTime last_heard_of(const Dataset& dataset) {
-    return std::max(dataset.status.sampled_at.value_or(WallTime{}), dataset.meta.created_at);
-}
-
 SweepDataset read_dataset(const Dataset& dataset, const SweepLedger& ledger) {
     SweepDataset result;
     result.ns = dataset.meta.ns;
     result.uid = dataset.meta.uid;
-    result.last_use = last_heard_of(dataset);
+    result.last_use = last_use_of(dataset);
     result.retention_seconds = dataset.spec.retention_after_last_use_seconds;
     for (const DatasetPlacement& placement : dataset.status.placements) {
         if (!ledger.is_gone(placement.pool, placement.node, result.uid, result.last_use)) {
@@ -129,22 +126,8 @@ void NodeSweeper::gather_inline_datasets(SweepView& view) const {
 }
 
 void NodeSweeper::gather_needs(SweepView& view) const {
-    const AllocationBoard::Snapshot allocation = parts_.board.get();
-    for (const JobAllocation& job : allocation->plan.jobs) {
-        if (job.reason != AllocationReason::kPoolFull || job.granted >= job.wanted) {
-            continue;
-        }
-        std::set<std::string> nodes;
-        for (const auto& pod :
-             parts_.cache.pods().store().by_index(index::kTrainingJob, to_string(job.job))) {
-            if (!pod->value.node_name.empty()) {
-                nodes.insert(pod->value.node_name);
-            }
-        }
-        for (const std::string& node : nodes) {
-            const std::uint64_t missing = (job.wanted - job.granted).count() / nodes.size();
-            view.needs.push_back({job.pool, node, Bytes{missing}});
-        }
+    for (const Sweep& sweep : parts_.board.get()->plan.sweeps) {
+        view.needs.insert({sweep.pool, sweep.node, sweep.dataset_uid});
     }
 }
 

@@ -32,7 +32,16 @@ Result<Reconciled> CacheQuotaController::reconcile(
     view.quota = stored->value;
     view.quotas = values_of(cache_.quotas().store().by_index(index::kNamespace, key.ns));
     view.pool_exists = cache_.pools().store().get({"", view.quota.spec.pool_ref}) != nullptr;
-    view.charges = board_.get()->plan.charges;
+    const AllocationBoard::Snapshot allocation = board_.get();
+    view.charges = allocation->plan.charges;
+    view.uses = allocation->plan.quotas;
+    view.late = allocation->late;
+    for (const auto& job : cache_.training_jobs().store().by_index(index::kNamespace, key.ns)) {
+        const std::optional<CacheStatus>& cache = job->value.status.cache;
+        if (cache && cache->benefit) {
+            view.marginals[job->key] = cache->benefit->marginal_per_gib;
+        }
+    }
     CacheQuota after = view.quota;
     after.status = summarize_cache_quota(view, {clock_.now(), clock_.wall_now()});
     STOKER_TRY(const StatusWrite write, status_.write(view.quota, after, false));

@@ -10,6 +10,7 @@
 #include "common/base/guarded.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/profile/job_profile.h"
+#include "operator/core/stragglers.h"
 
 namespace stoker::control {
 
@@ -17,12 +18,13 @@ namespace stoker::control {
 struct Allocation {
     std::optional<WallTime> decided_at;  // none: nothing was decided yet
     AllocationView view;
-    std::vector<Holding> holdings;
     AllocationPlan plan;
     std::map<std::string, Bytes> granted;      // by pool
     std::optional<WallTime> sampled_at;        // of the newest report
     std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
     std::uint64_t reports_absurd = 0;          // reports whose rates cannot be
+    std::vector<Giver> late;                   // who does not give back what they must
+    std::size_t unheard = 0;                   // sidecars that were there before this operator led
 
     [[nodiscard]] Bytes granted_in(const std::string& pool) const {
         const auto found = granted.find(pool);

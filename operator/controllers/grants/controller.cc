@@ -6,6 +6,8 @@
 
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
+#include "operator/core/find_places.h"
+#include "operator/kube/resource_kind.h"
 
 namespace stoker::control {
 
@@ -75,7 +77,8 @@ GrantsController::GrantsController(
       clock_(clock),
       grant_seconds_(grant_seconds),
       on_change_(std::move(on_change)),
-      profiles_(first_probe_id(clock.wall_now())) {}
+      profiles_(first_probe_id(clock.wall_now())),
+      grants_(std::chrono::seconds{grant_seconds}) {}
 
 Result<Reconciled> GrantsController::reconcile() {
     const TimePoint now = clock_.now();
@@ -86,24 +89,77 @@ Result<Reconciled> GrantsController::reconcile() {
     decided_at_ = now;
     registry_.forget_silent(now);
     const AllocationBoard::Snapshot before = board_.get();
-    ClusterView cluster = gather_cluster(cache_, registry_, before->plan.grants, grant_seconds_);
-    profiles_.update(cluster, before->plan, {now, clock_.wall_now()});
+    const Moment moment{now, clock_.wall_now()};
+    ClusterView cluster = gather_cluster(cache_, registry_, grant_seconds_);
+    profiles_.update(cluster, before->plan, moment);
     registry_.ask(profiles_.probes());
     cluster.profiles = profiles_.profiles();
+    const std::vector<Giver> late = find_givers(cluster, reclaims_.late());
+    cluster.held_back = hold_back(late);
     Allocation after;
-    after.decided_at = clock_.wall_now();
-    after.view = view_allocation(cluster, {now, *after.decided_at});
+    after.decided_at = moment.wall;
+    after.view = look(cluster, moment);
+    after.plan = plan_allocation(after.view);
     after.profiles = cluster.profiles;
     after.reports_absurd = profiles_.refused();
-    after.plan = plan_allocation(after.view);
-    after.holdings = after.view.holdings;
     after.granted = granted_by_pool(cluster, after.plan.grants);
     after.sampled_at = newest_report(cluster.reports);
-    registry_.publish(after.plan.grants, now);
+    after.late = late;
+    after.unheard = grants_.unheard();
+    registry_.publish(grants_.take(after.plan.grants), now);
+    reclaims_.watch(after.plan.reclaims, now);
     board_.put(after);
     tell_changes(*before, after);
+    tell_reclaims(cluster);
     // A third of the validity: a grant is repeated twice before it runs out.
     return Reconciled{std::chrono::seconds{grant_seconds_} / 3};
+}
+
+AllocationView GrantsController::look(const ClusterView& cluster, const Moment& now) {
+    grants_.observe(find_places(cluster, now), now.steady);
+    AllocationView view = view_allocation(cluster, now);
+    view.holdings = grants_.holdings();
+    view.settled = grants_.is_settled(now.steady);
+    if (view.settled != was_settled_) {
+        was_settled_ = view.settled;
+        log::info(
+            view.settled ? "all sidecars have told what they hold"
+                         : "waiting for sidecars to tell what they hold",
+            {{"unheard", grants_.unheard()}});
+    }
+    return view;
+}
+
+void GrantsController::tell_reclaims(const ClusterView& cluster) {
+    for (const Giver& giver : find_givers(cluster, reclaims_.begun())) {
+        tell(giver, EventType::kNormal, "Reclaimed", say_reclaimed(giver));
+    }
+    for (const Giver& giver : find_givers(cluster, reclaims_.became_late())) {
+        tell(giver, EventType::kWarning, "ReclaimOverdue", say_late(giver));
+    }
+}
+
+void GrantsController::tell(
+    const Giver& giver, EventType type, const std::string& reason, std::string words) {
+    const auto job = cache_.training_jobs().store().get(giver.job);
+    if (!job) {
+        return;
+    }
+    log::info(
+        type == EventType::kWarning ? "bytes are not given back" : "bytes go back",
+        {{"object", to_string(giver.job)}, {"reason", reason}, {"message", words}});
+    EventNote note;
+    note.regarding = {
+        kinds::kTrainingJobs.api_version(),
+        kinds::kTrainingJobs.kind,
+        giver.job,
+        job->uid,
+        job->resource_version};
+    note.type = type;
+    note.reason = reason;
+    note.action = "Allocate";
+    note.note = std::move(words);
+    on_change_.event(std::move(note));
 }
 
 void GrantsController::tell_changes(const Allocation& before, const Allocation& after) {
@@ -127,12 +183,13 @@ void GrantsController::tell_changes(const Allocation& before, const Allocation& 
             on_change_.job(job);
         }
     }
-    if (before.plan.charges != after.plan.charges) {
+    if (before.plan.charges != after.plan.charges || before.plan.quotas != after.plan.quotas ||
+        before.late != after.late) {
         for (const auto& quota : cache_.quotas().store().list()) {
             on_change_.quota(quota->key);
         }
     }
-    if (before.holdings != after.holdings || before.granted != after.granted) {
+    if (before.view.holdings != after.view.holdings || before.granted != after.granted) {
         for (const auto& pool : cache_.pools().store().list()) {
             on_change_.pool(pool->key);
         }

@@ -2,12 +2,18 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "operator/agents/agent_registry.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/allocation_board.h"
+#include "operator/core/allocation/grant_book.h"
+#include "operator/core/allocation/reclaim_book.h"
 #include "operator/core/cluster_view.h"
 #include "operator/core/profile_book.h"
+#include "operator/core/stragglers.h"
+#include "operator/kube/event.h"
 #include "operator/runtime/reconciler.h"
 
 namespace stoker::control {
@@ -15,7 +21,9 @@ namespace stoker::control {
 // Decides who may keep what where, for the whole cluster at once, and sends it to the sidecars;
 // repeats it before it runs out. The decision is a function of what is there
 // (operator/core/allocation/plan_allocation.h): a new leader makes the same one as soon as the
-// sidecars are attached to it. reconcile() one at a time.
+// sidecars that were there before it have spoken (GrantBook). Tells by Events which bytes go back,
+// and who does not give them back in time. reconcile() one at a time; the first call begins the
+// leadership.
 class GrantsController {
 public:
     // However many things change, one decision a second is enough.
@@ -26,6 +34,7 @@ public:
         std::function<void(const ObjectKey& training_job)> job;
         std::function<void(const ObjectKey& quota)> quota;
         std::function<void(const ObjectKey& pool)> pool;
+        std::function<void(EventNote note)> event;  // for people
     };
 
     // All must outlive it.
@@ -43,7 +52,11 @@ public:
     static ObjectKey key() { return {"", "grants"}; }
 
 private:
+    // What the planner sees: with what was granted, and who is held back.
+    AllocationView look(const ClusterView& cluster, const Moment& now);
     void tell_changes(const Allocation& before, const Allocation& after);
+    void tell_reclaims(const ClusterView& cluster);
+    void tell(const Giver& giver, EventType type, const std::string& reason, std::string words);
 
     ClusterCache& cache_;
     AgentRegistry& registry_;
@@ -53,6 +66,9 @@ private:
     OnChange on_change_;
     TimePoint decided_at_{};
     ProfileBook profiles_;
+    GrantBook grants_;
+    ReclaimBook reclaims_;
+    bool was_settled_ = true;
 };
 
 }  // namespace stoker::control

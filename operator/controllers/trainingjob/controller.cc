@@ -130,7 +130,7 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
         }
     }
     const AllocationBoard::Snapshot allocation = parts_.board.get();
-    view.holdings = allocation->holdings;
+    view.holdings = allocation->view.holdings;
     for (const JobAllocation& candidate : allocation->plan.jobs) {
         if (candidate.job == key) {
             view.allocation = candidate;

@@ -91,7 +91,8 @@ struct Reclaim {
     bool operator==(const Reclaim&) const = default;
 };
 
-// Bytes of a dataset that no job uses, in the way of a job that is short of them.
+// Bytes of a dataset that no job uses, to be removed because jobs are short of their room on the
+// node or in the namespace's quota. As many as it takes, the longest unused first.
 struct Sweep {
     std::string pool;
     std::string node;

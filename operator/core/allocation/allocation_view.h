@@ -126,8 +126,19 @@ struct Holding {
     // The sidecar has not confirmed its last grant: it gets no other one until it has, because two
     // grants on their way could be told apart by nobody.
     bool in_flight = false;
+    WallTime last_used{};  // of datasets in each other's way the longest unused goes first
 
     bool operator==(const Holding&) const = default;
+};
+
+// A namespace that gets nothing more in a pool until one of its sidecars has given back what it
+// must: `why` is the sentence that says which.
+struct HeldBack {
+    std::string pool;
+    std::string ns;
+    std::string why;
+
+    bool operator==(const HeldBack&) const = default;
 };
 
 struct AllocationView {
@@ -142,6 +153,7 @@ struct AllocationView {
     // False: grants of another operator may still be in force, so nobody grows beyond what is
     // there.
     bool settled = true;
+    std::vector<HeldBack> held_back{};
 
     bool operator==(const AllocationView&) const = default;
 };

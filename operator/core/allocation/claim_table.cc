@@ -166,6 +166,11 @@ PlannedJob Builder::make_job(const Demand& demand) {
         job.fair_weight = table_.accounts[account->second].quota.weight;
     }
     set_rates(job);
+    for (const HeldBack& held : view_.held_back) {
+        if (held.pool == table_.pool.pool && held.ns == demand.job.ns) {
+            job.held_back = &held;
+        }
+    }
     std::set<std::size_t> nodes;
     for (const std::string& node : demand.nodes) {
         if (const auto found = node_index_.find(node); found != node_index_.end()) {
@@ -305,7 +310,12 @@ void Builder::add_holdings() {
             continue;
         }
         IdleHolding& it = idle[{node->second, holding.dataset_uid}];
-        it = {holding.dataset_uid, node->second, holding.ns, it.resident + holding.resident};
+        it = {
+            holding.dataset_uid,
+            node->second,
+            holding.ns,
+            it.resident + holding.resident,
+            std::max(it.last_used, holding.last_used)};
     }
     for (const auto& entry : idle) {
         const IdleHolding& holding = entry.second;

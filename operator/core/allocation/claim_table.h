@@ -30,6 +30,7 @@ struct PlannedJob {
     std::vector<std::size_t> claims;  // ascending, each once
     bool size_unknown = false;
     bool stopped = false;
+    const HeldBack* held_back = nullptr;  // its namespace is, of the view
 
     // Share of its bytes that may come from the origin without the job waiting; 0: not known.
     [[nodiscard]] double origin_share() const;
@@ -71,6 +72,7 @@ struct IdleHolding {
     std::size_t node = 0;
     std::string ns;
     Bytes resident{};
+    WallTime last_used{};
 };
 
 struct PlannedNode {

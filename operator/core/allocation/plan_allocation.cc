@@ -250,7 +250,11 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
             continue;
         }
         granted.push_back(std::min(decision.target[i], reserves[i]));
-        if (decision.target[i] > reserves[i] && table.settled) {
+        const bool held_back = std::any_of(
+            table.claims[i].users.begin(), table.claims[i].users.end(), [&](const ClaimUser& user) {
+                return table.jobs[user.job].held_back != nullptr;
+            });
+        if (decision.target[i] > reserves[i] && table.settled && !held_back) {
             double value = 0;
             for (const ClaimUser& user : table.claims[i].users) {
                 const PlannedJob& job = table.jobs[user.job];

@@ -1,7 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <map>
 #include <optional>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -18,9 +19,8 @@ constexpr double kGib = 1024.0 * 1024 * 1024;
 struct Shortage {
     bool by_account = false;
     bool by_node = false;
-    bool by_others = false;       // on a node where others have bytes beyond their minimums
-    bool giving_back = false;     // more is there than is granted
-    bool waits_for_room = false;  // others must give back first
+    bool by_others = false;    // on a node where others have bytes beyond their minimums
+    bool giving_back = false;  // more is there than is granted
 };
 
 class Explainer {
@@ -28,15 +28,13 @@ public:
     Explainer(const ClaimTable& table, PoolDecision& decision)
         : table_(table),
           decision_(decision),
-          ledger_(table, decision.target, Ledger::Borrowing::kYes),
-          now_(table, larger(table, decision.granted), Ledger::Borrowing::kYes) {}
+          ledger_(table, decision.target, Ledger::Borrowing::kYes) {}
 
     void run(AllocationPlan& plan) {
         for (std::size_t i = 0; i < table_.jobs.size(); ++i) {
             plan.jobs.push_back(allocation_of(i));
             decision_.reasons.push_back(plan.jobs.back().reason);
             plan.charges.push_back(charge_of(i, plan.jobs.back()));
-            mark_short_nodes(i);
         }
         add_quotas(plan);
         add_reclaims(plan);
@@ -44,15 +42,6 @@ public:
     }
 
 private:
-    // What is there or may come: what room is counted by while bytes move.
-    static ClaimBytes larger(const ClaimTable& table, const ClaimBytes& granted) {
-        ClaimBytes result = granted;
-        for (std::size_t i = 0; i < result.size(); ++i) {
-            result[i] = std::max(result[i], table.claims[i].reserve());
-        }
-        return result;
-    }
-
     [[nodiscard]] const ClaimUser& user_of(const Claim& claim, std::size_t job) const {
         return *std::find_if(claim.users.begin(), claim.users.end(), [&](const ClaimUser& user) {
             return user.job == job;
@@ -61,21 +50,27 @@ private:
 
     [[nodiscard]] Shortage shortage_of(std::size_t job) const;
     [[nodiscard]] AllocationReason reason_of(std::size_t job, const JobAllocation& result) const;
+    [[nodiscard]] std::string quota_words(std::size_t job, const JobAllocation& result) const;
+    [[nodiscard]] std::string room_words(const JobAllocation& result) const;
     [[nodiscard]] std::string message_of(std::size_t job, const JobAllocation& result) const;
     [[nodiscard]] AllocationNumbers numbers_of(std::size_t job) const;
     [[nodiscard]] JobAllocation allocation_of(std::size_t job) const;
     [[nodiscard]] QuotaCharge charge_of(std::size_t job, const JobAllocation& result) const;
     [[nodiscard]] bool is_account_full(const Claim& claim) const;
-    void mark_short_nodes(std::size_t job);
     void add_quotas(AllocationPlan& plan) const;
     void add_reclaims(AllocationPlan& plan) const;
+
+    struct Shortages {
+        std::map<std::size_t, Bytes> nodes;
+        std::map<std::size_t, Bytes> accounts;
+    };
+
+    [[nodiscard]] Shortages find_shortages() const;
     void add_sweeps(AllocationPlan& plan) const;
 
     const ClaimTable& table_;
     PoolDecision& decision_;
     Ledger ledger_;  // under the targets
-    Ledger now_;     // under what is there now
-    std::vector<std::size_t> short_nodes_;
 };
 
 bool Explainer::is_account_full(const Claim& claim) const {
@@ -90,8 +85,6 @@ Shortage Explainer::shortage_of(std::size_t job) const {
         const Claim& claim = table_.claims[i];
         const Bytes wanted = user_of(claim, job).wanted;
         result.giving_back |= claim.reserve() > decision_.granted[i];
-        result.waits_for_room |=
-            decision_.granted[i] < decision_.target[i] && decision_.granted[i] < wanted;
         if (decision_.target[i] >= wanted) {
             continue;
         }
@@ -121,6 +114,9 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
     }
     if (result.granted < result.wanted) {
         const Shortage shortage = shortage_of(index);
+        if (job.held_back != nullptr && result.granted < result.target) {
+            return AllocationReason::kReclaimed;
+        }
         if (shortage.by_account) {
             return shortage.giving_back ? AllocationReason::kReclaimed
                                         : AllocationReason::kQuotaExhausted;
@@ -136,6 +132,42 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
     }
     return result.borrowed > Bytes::zero() ? AllocationReason::kBorrowed
                                            : AllocationReason::kGranted;
+}
+
+std::string Explainer::quota_words(std::size_t index, const JobAllocation& result) const {
+    if (const HeldBack* held = table_.jobs[index].held_back; held != nullptr) {
+        return held->why;
+    }
+    Bytes most{};
+    for (const Account& account : table_.accounts) {
+        if (account.quota.ns == result.job.ns) {
+            most = account.quota.nominal;
+        }
+    }
+    if (result.reason == AllocationReason::kReclaimed) {
+        return fmt::format(
+            "bytes beyond what namespace {} may hold ({} and what others lend) go back.",
+            result.job.ns,
+            to_string(most));
+    }
+    return fmt::format(
+        "the jobs of namespace {} may hold {} in pool {}, and all of it is given out.",
+        result.job.ns,
+        to_string(most),
+        result.pool);
+}
+
+std::string Explainer::room_words(const JobAllocation& result) const {
+    if (result.granted >= result.target) {
+        return fmt::format("the job's nodes have no more room in pool {}.", result.pool);
+    }
+    if (!table_.settled) {
+        return "more follows when every sidecar has told the operator, which has just begun to "
+               "lead, what it holds.";
+    }
+    return fmt::format(
+        "{} more follow when others have given them back.",
+        to_string(result.target - result.granted));
 }
 
 std::string Explainer::message_of(std::size_t index, const JobAllocation& result) const {
@@ -161,29 +193,8 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
                 "more cache would not make it faster.",
                 to_string(result.granted));
         case AllocationReason::kQuotaExhausted:
-        case AllocationReason::kReclaimed: {
-            Bytes most{};
-            for (const Account& account : table_.accounts) {
-                if (account.quota.ns == result.job.ns) {
-                    most = account.quota.nominal;
-                }
-            }
-            if (result.reason == AllocationReason::kReclaimed) {
-                return fmt::format(
-                    "{} granted: bytes beyond what namespace {} may hold ({} and what others lend) "
-                    "go back.",
-                    share,
-                    result.job.ns,
-                    to_string(most));
-            }
-            return fmt::format(
-                "{} granted: the jobs of namespace {} may hold {} in pool {}, and all of it is "
-                "given out.",
-                share,
-                result.job.ns,
-                to_string(most),
-                result.pool);
-        }
+        case AllocationReason::kReclaimed:
+            return share + " granted: " + quota_words(index, result);
         case AllocationReason::kLowerMarginalBenefit:
             return fmt::format(
                 "{} granted: the next GiB would save {} at the origin here, and other jobs of its "
@@ -192,8 +203,7 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
                 rate(numbers.marginal_per_gib),
                 rate(numbers.threshold_per_gib));
         case AllocationReason::kPoolFull:
-            return fmt::format(
-                "{} granted: the job's nodes have no more room in pool {}.", share, result.pool);
+            return share + " granted: " + room_words(result);
         case AllocationReason::kStopped:
             return fmt::format(
                 "{} granted: the stopPolicy of pool {} or of the namespace's CacheQuota allows no "
@@ -209,6 +219,9 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
             return fmt::format(
                 "{} granted: an even share until it is known how fast the job reads.", share);
         case AllocationReason::kWaitingForPods:
+            if (table_.nodes.empty()) {
+                return fmt::format("Pool {} has no node.", result.pool);
+            }
             return fmt::format("No pod of the job is on a node of pool {}.", result.pool);
     }
     return share + " granted.";
@@ -299,15 +312,6 @@ QuotaCharge Explainer::charge_of(std::size_t index, const JobAllocation& allocat
     return result;
 }
 
-void Explainer::mark_short_nodes(std::size_t job) {
-    for (const std::size_t i : table_.jobs[job].claims) {
-        const Claim& claim = table_.claims[i];
-        if (decision_.granted[i] < user_of(claim, job).wanted) {
-            short_nodes_.push_back(claim.node);
-        }
-    }
-}
-
 void Explainer::add_quotas(AllocationPlan& plan) const {
     const Ledger granted{table_, decision_.granted, Ledger::Borrowing::kYes};
     std::vector<Bytes> lendable;
@@ -346,19 +350,53 @@ void Explainer::add_reclaims(AllocationPlan& plan) const {
     }
 }
 
+// What jobs are short of: on nodes, or where the node would have room, in their namespaces.
+Explainer::Shortages Explainer::find_shortages() const {
+    Shortages result;
+    for (std::size_t i = 0; i < table_.claims.size(); ++i) {
+        const Claim& claim = table_.claims[i];
+        const Bytes missing = claim.limit - decision_.target[i];
+        bool by_account = false;
+        for (const std::uint32_t account : claim.accounts) {
+            if (ledger_.account_room(account) < Bytes{claim.parts}) {
+                by_account = true;
+                result.accounts[account] += charge(claim, missing);
+            }
+        }
+        if (!by_account) {
+            result.nodes[claim.node] += missing;
+        }
+    }
+    return result;
+}
+
+// Those that were not used for longest go first, and only as many as it takes.
 void Explainer::add_sweeps(AllocationPlan& plan) const {
-    for (const IdleHolding& idle : table_.idle) {
-        const bool in_the_way =
-            std::find(short_nodes_.begin(), short_nodes_.end(), idle.node) != short_nodes_.end();
-        bool over_quota = false;
+    std::vector<const IdleHolding*> idle;
+    for (const IdleHolding& holding : table_.idle) {
+        if (holding.resident > Bytes::zero()) {
+            idle.push_back(&holding);
+        }
+    }
+    std::sort(idle.begin(), idle.end(), [](const IdleHolding* a, const IdleHolding* b) {
+        return std::tie(a->last_used, a->node, a->uid) < std::tie(b->last_used, b->node, b->uid);
+    });
+    Shortages missing = find_shortages();
+    for (const IdleHolding* holding : idle) {
+        Bytes& on_node = missing.nodes[holding->node];
+        Bytes* in_quota = nullptr;
         for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
-            over_quota |=
-                table_.accounts[i].quota.ns == idle.ns && now_.account_room(i) == Bytes::zero();
+            in_quota = table_.accounts[i].quota.ns == holding->ns ? &missing.accounts[i] : in_quota;
         }
-        if (idle.resident > Bytes::zero() && (in_the_way || over_quota)) {
-            plan.sweeps.push_back(
-                {table_.pool.pool, table_.nodes[idle.node].name, idle.uid, idle.resident});
+        if (on_node == Bytes::zero() && (in_quota == nullptr || *in_quota == Bytes::zero())) {
+            continue;
         }
+        on_node -= holding->resident;
+        if (in_quota != nullptr) {
+            *in_quota -= holding->resident;
+        }
+        plan.sweeps.push_back(
+            {table_.pool.pool, table_.nodes[holding->node].name, holding->uid, holding->resident});
     }
 }
 

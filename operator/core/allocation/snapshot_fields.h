@@ -118,8 +118,16 @@ inline constexpr auto kFields<Holding> = std::tuple{
     field("granted", &Holding::granted),
     field("outstanding", &Holding::outstanding),
     field("namespace", &Holding::ns),
-    field("inFlight", &Holding::in_flight)};
+    field("inFlight", &Holding::in_flight),
+    field("lastUsed", &Holding::last_used)};
 static_assert(kIsWhole<Holding>);
+
+template <>
+inline constexpr auto kFields<HeldBack> = std::tuple{
+    field("pool", &HeldBack::pool),
+    field("namespace", &HeldBack::ns),
+    field("why", &HeldBack::why)};
+static_assert(kIsWhole<HeldBack>);
 
 template <>
 inline constexpr auto kFields<AllocationView> = std::tuple{
@@ -131,7 +139,8 @@ inline constexpr auto kFields<AllocationView> = std::tuple{
     field("validSeconds", &AllocationView::valid_seconds),
     field("step", &AllocationView::step),
     field("hysteresis", &AllocationView::hysteresis),
-    field("settled", &AllocationView::settled)};
+    field("settled", &AllocationView::settled),
+    field("heldBack", &AllocationView::held_back)};
 static_assert(kIsWhole<AllocationView>);
 
 template <>

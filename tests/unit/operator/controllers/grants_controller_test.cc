@@ -40,6 +40,7 @@ struct GrantsControllerTest : ::testing::Test {
     SessionId session;
     std::vector<AgentGrant> sent;
     std::vector<std::string> woken;
+    std::vector<EventNote> events;
     AllocationBoard board;
     GrantsController controller{
         bench.cache,
@@ -49,7 +50,8 @@ struct GrantsControllerTest : ::testing::Test {
         60,
         {[this](const ObjectKey& job) { woken.push_back("job " + job.name); },
          [this](const ObjectKey& quota) { woken.push_back("quota " + quota.name); },
-         [this](const ObjectKey& pool) { woken.push_back("pool " + pool.name); }}};
+         [this](const ObjectKey& pool) { woken.push_back("pool " + pool.name); },
+         [this](EventNote note) { events.push_back(std::move(note)); }}};
 };
 
 TEST_F(GrantsControllerTest, SendsWhatItDecidesAndWakesWhoIsConcerned) {
@@ -103,6 +105,58 @@ TEST_F(GrantsControllerTest, AJobThatEndedIsGrantedNothing) {
     decide();
     EXPECT_THAT(board.get()->plan.grants, IsEmpty());
     EXPECT_EQ(board.get()->granted_in("nvme"), Bytes::zero());
+}
+
+TEST_F(GrantsControllerTest, GrantsNothingToASidecarThatWasThereBeforeUntilItHasSpoken) {
+    decide();
+    EXPECT_THAT(sent, IsEmpty());
+    EXPECT_EQ(board.get()->unheard, 1U);
+    EXPECT_FALSE(board.get()->view.settled);
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    decide();
+    EXPECT_EQ(sent.size(), 1U);
+    EXPECT_TRUE(board.get()->view.settled);
+}
+
+// 60,000 bytes are on the node, and the pool shrinks to 10,000 a node.
+TEST_F(GrantsControllerTest, TellsWhoMustGiveBackAndWhoDoesNot) {
+    ReportBody report = make_agent_report(1);
+    ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
+    decide();
+    const auto confirm = [&] {
+        ++report.sequence;
+        report.datasets[0].granted_bytes = sent.back().resident_bytes;
+        ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
+    };
+    confirm();
+    CachePool small = make_nvme();
+    small.spec.capacity_per_node = Bytes{10'000};
+    bench.put(bench.cache.pools(), small);
+    decide();
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(events[0].reason, "Reclaimed");
+    EXPECT_EQ(events[0].type, EventType::kNormal);
+    EXPECT_EQ(events[0].regarding.key, (ObjectKey{"ml", "mnist"}));
+    for (int i = 0; i < 4; ++i) {
+        bench.clock.advance(seconds{10});
+        confirm();
+        decide();
+    }
+    ASSERT_EQ(events.size(), 2U);
+    EXPECT_EQ(events[1].reason, "ReclaimOverdue");
+    EXPECT_EQ(events[1].type, EventType::kWarning);
+    EXPECT_THAT(events[1].note, ::testing::HasSubstr("mnist-a1-0-x"));
+    decide();
+    ASSERT_EQ(board.get()->late.size(), 1U);
+    ASSERT_EQ(board.get()->view.held_back.size(), 1U);
+    EXPECT_EQ(board.get()->view.held_back[0].ns, "ml");
+    // It gives in.
+    report.datasets[0].resident_bytes = Bytes{5'000};
+    confirm();
+    decide();
+    decide();
+    EXPECT_THAT(board.get()->late, IsEmpty());
+    EXPECT_THAT(board.get()->view.held_back, IsEmpty());
 }
 
 }  // namespace

@@ -121,15 +121,8 @@ TEST_F(NodeSweeperTest, SweepsTheNodesOfADeletedDataset) {
 
 TEST_F(NodeSweeperTest, MakesRoomForAGrantThatIsHeldBack) {
     Allocation allocation;
-    JobAllocation full;
-    full.job = {"ml", "mnist"};
-    full.pool = "nvme";
-    full.wanted = Bytes{100'000};
-    full.granted = Bytes{50'000};
-    full.reason = AllocationReason::kPoolFull;
-    allocation.plan.jobs = {full};
+    allocation.plan.sweeps = {{"nvme", "node-1", "d1", Bytes{60'000}}};
     board.put(allocation);
-    bench.put(bench.cache.pods(), make_running_pod());
     ASSERT_TRUE(sweeper.reconcile());
     ASSERT_EQ(made().size(), 1U);
     EXPECT_THAT(made()[0], HasSubstr(R"("stoker.dev/expired":"d1")"));

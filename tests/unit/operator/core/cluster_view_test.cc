@@ -37,15 +37,13 @@ TEST(PoolNodes, AreAllThatTheSelectorMatches) {
             {"nvme", "n1", gib(100)}, {"nvme", "n2", gib(100)}, {"picky", "n2", gib(100)}}));
 }
 
-TEST(QuotasInForce, AreTheOldestValidOnes) {
+TEST(QuotasInForce, AreTheOldestOnes) {
     CacheQuota old = make_quota("z", "nvme", gib(1));
     CacheQuota young = make_quota("a", "nvme", gib(2));
     young.meta.created_at = wall(9);
     CacheQuota other_namespace = make_quota("b", "nvme", gib(3));
     other_namespace.meta.ns = "b";
-    CacheQuota invalid = make_quota("c", "ssd", gib(4));
-    invalid.spec.borrowing_limit = gib(1);
-    const std::vector<QuotaView> quotas = quotas_in_force({young, old, other_namespace, invalid});
+    const std::vector<QuotaView> quotas = quotas_in_force({young, old, other_namespace});
     ASSERT_EQ(quotas.size(), 2U);
     EXPECT_EQ(quotas[0].nominal, gib(1));
     EXPECT_EQ(quotas[1].ns, "b");
@@ -53,24 +51,6 @@ TEST(QuotasInForce, AreTheOldestValidOnes) {
     EXPECT_FALSE(is_duplicate(old, {young, old}));
     old.meta.deleting_since = wall(10);
     EXPECT_EQ(quotas_in_force({young, old}).at(0).nominal, gib(2));
-}
-
-TEST(FindHoldings, BelievesFreshLeadersAndRemembersTheRest) {
-    ClusterView cluster = make_cluster();
-    const TrainingJobView job = make_running_view();
-    cluster.reports = {make_report(job, 0, 100)};
-    cluster.reports[0].datasets[0].resident_bytes = gib(2);
-    cluster.datasets[0].status.placements = {
-        {"nvme", "n1", 999, 1}, {"nvme", "n2", 777, 1}, {"nvme", "gone", 5, 1}};
-    cluster.last_grants = {{"n1", "uid-imagenet", gib(3), 60, 0, ""}};
-    const std::vector<Holding> fresh = find_holdings(cluster, moment(101));
-    EXPECT_EQ(
-        fresh,
-        (std::vector<Holding>{
-            {"nvme", "n1", "uid-imagenet", gib(2), gib(3), gib(3), "team", true},
-            {"nvme", "n2", "uid-imagenet", Bytes{777}, Bytes{777}, Bytes::zero(), "team"}}));
-    const std::vector<Holding> stale = find_holdings(cluster, moment(1000));
-    EXPECT_EQ(stale.at(0).resident, Bytes{999});
 }
 
 TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
@@ -91,21 +71,6 @@ TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
     const AllocationPlan plan = plan_allocation(view);
     EXPECT_EQ(plan.jobs.at(0).granted, gib(6));
     EXPECT_EQ(plan.granted_in_pool.at("nvme"), gib(6));
-}
-
-TEST(FindHoldings, CountsWhatASidecarMayStillBelieveToBeGranted) {
-    ClusterView cluster = make_cluster();
-    cluster.reports = {make_report(make_running_view(), 0, 100)};
-    cluster.reports[0].datasets[0].resident_bytes = gib(1);
-    cluster.reports[0].datasets[0].granted_bytes = gib(5);
-    cluster.last_grants = {{"n1", "uid-imagenet", gib(3), 60, 0, ""}};
-    const Holding shrinking = find_holdings(cluster, moment(101)).at(0);
-    EXPECT_EQ(shrinking.granted, gib(3));
-    EXPECT_EQ(shrinking.outstanding, gib(5));
-    EXPECT_TRUE(shrinking.in_flight);
-    // A new leader knows no grants of its own, and takes over what the sidecars have.
-    cluster.last_grants.clear();
-    EXPECT_EQ(find_holdings(cluster, moment(101)).at(0).granted, gib(5));
 }
 
 TEST(ViewAllocation, TakesTheProfileOnceItHasAVerdict) {
@@ -134,6 +99,25 @@ TEST(QuotasInForce, LendAndBorrowOnlyWhatIsWritten) {
     EXPECT_EQ(view.borrowing, Bytes::zero());
     EXPECT_EQ(view.lending, Bytes::zero());
     EXPECT_EQ(view.weight, 1);
+    quota.spec.borrowing_limit = gib(3);
+    quota.spec.lending_limit = gib(2);
+    quota.spec.fair_sharing = FairSharingSpec{"2.5"};
+    quota.spec.reclaim = ReclaimSpec{"Any", 5};
+    view = quotas_in_force({quota}).at(0);
+    EXPECT_EQ(view.borrowing, gib(3));
+    EXPECT_EQ(view.lending, gib(2));
+    EXPECT_EQ(view.weight, 2.5);
+    EXPECT_EQ(view.grace_seconds, 5U);
+}
+
+TEST(QuotasInForce, HoldANamespaceWhoseQuotaIsNotValid) {
+    CacheQuota quota = make_quota("q", "nvme", gib(4));
+    quota.spec.borrowing_limit = gib(3);
+    quota.spec.lending_limit = gib(9);
+    const QuotaView view = quotas_in_force({quota}).at(0);
+    EXPECT_EQ(view.nominal, gib(4));
+    EXPECT_EQ(view.borrowing, Bytes::zero());
+    EXPECT_EQ(view.lending, Bytes::zero());
 }
 
 TEST(ViewAllocation, ForgetsPodsThatHaveEnded) {

@@ -86,7 +86,7 @@ TEST(PlanSweeps, NeverTakesADatasetInUse) {
         each.retention_seconds = 0;
         each.in_use = true;
     }
-    view.needs = {{"nvme", "n1", gib(100)}};
+    view.needs = {{"nvme", "n1", "a"}, {"nvme", "n1", "b"}};
     EXPECT_THAT(plan(view).create, IsEmpty());
 }
 
@@ -100,19 +100,12 @@ TEST(PlanSweeps, NeverTakesADirectoryWithASidecar) {
     EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/a", "ml/deleted"}, {}}));
 }
 
-TEST(PlanSweeps, MakesRoomWithWhatWasNotUsedForLongestAndNoMore) {
+TEST(PlanSweeps, MakesRoomWithWhatThePlanOfGrantsNames) {
     SweepView view = make_view();
-    view.datasets = {
-        dataset("young", gib(4), minutes{5}),
-        dataset("old", gib(2), hours{50}),
-        dataset("middle", gib(3), hours{9})};
-    view.needs = {{"nvme", "n1", gib(4)}};
-    EXPECT_THAT(
-        plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/young"}, {"middle", "old"}}));
-    view.needs = {{"nvme", "n1", gib(2)}};
-    EXPECT_THAT(
-        plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/middle", "ml/young"}, {"old"}}));
-    view.needs = {{"other", "n1", gib(2)}, {"nvme", "n2", gib(2)}};
+    view.datasets = {dataset("young", gib(4), minutes{5}), dataset("old", gib(2), hours{50})};
+    view.needs = {{"nvme", "n1", "old"}, {"nvme", "n2", "young"}, {"other", "n1", "young"}};
+    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/young"}, {"old"}}));
+    view.needs = {{"nvme", "n1", "unknown"}};
     EXPECT_THAT(plan(view).create, IsEmpty()) << "not there";
 }
 
@@ -196,7 +189,8 @@ TEST(PlanSweepsProperty, WhatMayBeWantedStays) {
             view.datasets.push_back(next);
         }
         if (prng.below(2) == 0) {
-            view.needs = {{"nvme", "n" + std::to_string(prng.below(4)), gib(prng.below(5))}};
+            view.needs = {
+                {"nvme", "n" + std::to_string(prng.below(4)), "d" + std::to_string(prng.below(8))}};
         }
         const SweepPlan made = plan(view);
         for (const NodeSweep& sweep : made.create) {

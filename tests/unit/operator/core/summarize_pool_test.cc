@@ -77,13 +77,22 @@ TEST(SummarizeCacheQuota, AddsUpWhatItsJobsAreCharged) {
         {{"team", "none"}, "nvme", Bytes::zero()},
         {{"team", "elsewhere"}, "ssd", gib(9)},
         {{"other", "theirs"}, "nvme", gib(9)}};
+    view.uses = {
+        {"other", "nvme", gib(9), gib(2), Bytes::zero()},
+        {"team", "ssd", gib(9), Bytes::zero(), gib(4)},
+        // With 1Gi of a dataset that nobody uses now.
+        {"team", "nvme", gib(7), gib(1), gib(2)}};
+    view.marginals = {{{"team", "large"}, "2.7"}, {{"other", "small"}, "9"}};
     const CacheQuotaStatus status = summarize_cache_quota(view, moment(1));
-    EXPECT_EQ(status.used_bytes, count_of(gib(6)));
-    EXPECT_EQ(status.weighted_share, 600);
+    EXPECT_EQ(status.used_bytes, count_of(gib(7)));
+    EXPECT_EQ(status.borrowed_bytes, count_of(gib(1)));
+    EXPECT_EQ(status.lent_bytes, count_of(gib(2)));
+    EXPECT_EQ(status.weighted_share, 700);
     ASSERT_EQ(status.jobs.size(), 2U);
     EXPECT_EQ(status.jobs[0].name, "large");
-    EXPECT_EQ(status.columns.used, "6Gi");
-    EXPECT_EQ(status.columns.share, "60%");
+    EXPECT_EQ(status.jobs[0].marginal_per_gib, "2.7");
+    EXPECT_EQ(status.jobs[1].marginal_per_gib, "");
+    EXPECT_EQ(status.columns, (CacheQuotaColumns{"7Gi", "1Gi", "2Gi", "70%"}));
     EXPECT_TRUE(is_true(status.conditions, "Active"));
 }
 
@@ -98,10 +107,11 @@ TEST(SummarizeCacheQuota, SaysWhyItIsNotInForce) {
     view.quota.meta.created_at = wall(5);
     view.quotas = {view.quota, older};
     view.charges = {{{"team", "job"}, "nvme", gib(1)}};
+    view.uses = {{"team", "nvme", gib(1), Bytes::zero(), Bytes::zero()}};
     const CacheQuotaStatus duplicate = summarize_cache_quota(view, moment(6));
     EXPECT_EQ(reason(duplicate.conditions, "Active"), "Duplicate");
     EXPECT_EQ(duplicate.used_bytes, 0);
-    view.quota.spec.lending_limit = gib(1);
+    view.quota.spec.lending_limit = gib(100);
     EXPECT_EQ(reason(summarize_cache_quota(view, moment(1)).conditions, "Active"), "Invalid");
 }
 
@@ -109,6 +119,13 @@ TEST(SummarizeCacheQuota, SharesOutNothingOfNothing) {
     CacheQuotaView view = make_quota_view();
     view.quota.spec.nominal_quota = Bytes::zero();
     EXPECT_EQ(summarize_cache_quota(view, moment(1)).columns.share, "0%");
+}
+
+TEST(SummarizeCacheQuota, AShareBeyondAllBoundsFitsIntoItsField) {
+    CacheQuotaView view = make_quota_view();
+    view.quota.spec.nominal_quota = Bytes{1};
+    view.uses = {{"team", "nvme", Bytes::unlimited(), Bytes::unlimited(), Bytes::zero()}};
+    EXPECT_EQ(summarize_cache_quota(view, moment(1)).weighted_share, 2147483647);
 }
 
 }  // namespace

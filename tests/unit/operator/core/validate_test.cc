@@ -163,17 +163,30 @@ TEST(ValidateCacheQuota, RefusesWhatDoesNotWork) {
     quota.spec.pool_ref = "";
     expect_one(validate(quota), "spec.poolRef.name", "missing");
     quota = good;
-    quota.spec.borrowing_limit = gib(1);
-    expect_one(validate(quota), "spec.borrowingLimit", "does not work yet");
+    quota.spec.nominal_quota = gib(1);
+    quota.spec.lending_limit = gib(2);
+    expect_one(validate(quota), "spec.lendingLimit", "must not be more than nominalQuota");
+    for (const std::string weight : {"-1", "nan", "2x", "inf"}) {
+        quota = good;
+        quota.spec.fair_sharing = FairSharingSpec{weight};
+        expect_one(validate(quota), "spec.fairSharing.weight", "must be a number");
+    }
     quota = good;
-    quota.spec.lending_limit = gib(1);
-    expect_one(validate(quota), "spec.lendingLimit", "does not work yet");
-    quota = good;
-    quota.spec.fair_sharing = FairSharingSpec{"2"};
-    expect_one(validate(quota), "spec.fairSharing", "does not work yet");
-    quota = good;
-    quota.spec.reclaim = ReclaimSpec{};
-    expect_one(validate(quota), "spec.reclaim", "does not work yet");
+    quota.spec.reclaim = ReclaimSpec{"Never", {}};
+    expect_one(validate(quota), "spec.reclaim.policy", "do not work yet");
+    quota.spec.reclaim = ReclaimSpec{"Any", -1};
+    expect_one(validate(quota), "spec.reclaim.gracePeriodSeconds", "must be 0 or more");
+}
+
+TEST(ValidateCacheQuota, AcceptsBorrowingAndLending) {
+    CacheQuota quota = make_quota("q", "nvme", gib(2));
+    quota.spec.borrowing_limit = gib(100);
+    quota.spec.lending_limit = gib(2);
+    quota.spec.reclaim = ReclaimSpec{"Any", 30};
+    for (const std::string weight : {"", "0", "2", "0.5"}) {
+        quota.spec.fair_sharing = FairSharingSpec{weight};
+        EXPECT_TRUE(validate(quota).empty()) << weight;
+    }
 }
 
 }  // namespace

@@ -220,5 +220,69 @@ TEST(PlanAllocation, PlansNothingForNothing) {
     EXPECT_EQ(plan_allocation({}), AllocationPlan{});
 }
 
+TEST(PlanAllocation, NobodyGrowsUntilEverybodyHasSpoken) {
+    AllocationView cluster = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(8))})});
+    cluster.holdings = {{kPool, "n1", "d", gib(3), gib(3), gib(3)}};
+    cluster.settled = false;
+    const AllocationPlan plan = plan_allocation(cluster);
+    EXPECT_EQ(granted(plan, "n1", "d"), gib(3));
+    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kPoolFull);
+    EXPECT_NE(allocation(plan, "job1").message.find("just begun to lead"), std::string::npos);
+    cluster.settled = true;
+    EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), gib(8));
+}
+
+TEST(PlanAllocation, ANamespaceThatDoesNotGiveBackGetsNothingMore) {
+    Demand other = demand(2, {"n1"}, {dataset("e", gib(2))});
+    other.job.ns = "b";
+    AllocationView cluster =
+        view(gib(10), {demand(1, {"n1", "n2"}, {dataset("d", gib(4))}), other});
+    cluster.held_back = {{kPool, "a", "Pod p keeps 3Gi."}, {"elsewhere", "b", "no"}};
+    const AllocationPlan plan = plan_allocation(cluster);
+    EXPECT_EQ(granted(plan, "n1", "d"), Bytes::zero());
+    EXPECT_EQ(granted(plan, "n1", "e"), gib(2));
+    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kReclaimed);
+    EXPECT_EQ(allocation(plan, "job1").message, "0B of 8Gi granted: Pod p keeps 3Gi.");
+    // What it has stays.
+    cluster.holdings = {{kPool, "n2", "d", gib(1), gib(2), gib(2)}};
+    EXPECT_EQ(granted(plan_allocation(cluster), "n2", "d"), gib(2));
+}
+
+TEST(PlanAllocation, APoolWithoutNodesGivesNothingAndSaysSo) {
+    AllocationView cluster = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(4))})});
+    cluster.nodes.clear();
+    cluster.quotas = {{"a", kPool, gib(4)}};
+    cluster.quotas[0].lending = gib(4);
+    const AllocationPlan plan = plan_allocation(cluster);
+    EXPECT_TRUE(plan.grants.empty());
+    EXPECT_EQ(allocation(plan, "job1").message, "Pool nvme has no node.");
+    EXPECT_EQ(plan.quotas.at(0).used, Bytes::zero());
+    EXPECT_EQ(plan.quotas.at(0).lent, Bytes::zero());
+}
+
+TEST(PlanAllocation, NamesTheLongestUnusedBytesInTheWayAndNoMoreThanItTakes) {
+    AllocationView cluster = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(6))})});
+    const auto idle = [](const std::string& node, const std::string& uid, Bytes bytes, int used) {
+        Holding holding{kPool, node, uid, bytes, {}};
+        holding.ns = "a";
+        holding.last_used = WallTime{std::chrono::seconds{used}};
+        return holding;
+    };
+    cluster.holdings = {
+        idle("n1", "young", gib(3), 9), idle("n1", "old", gib(4), 1), idle("n2", "far", gib(9), 0)};
+    const AllocationPlan plan = plan_allocation(cluster);
+    EXPECT_EQ(granted(plan, "n1", "d"), gib(3));
+    EXPECT_EQ(plan.sweeps, (std::vector<Sweep>{{kPool, "n1", "old", gib(4)}}));
+    // Where the quota binds, idle bytes of the namespace on any node are in the way.
+    cluster.quotas = {{"a", kPool, gib(18)}};
+    EXPECT_EQ(plan_allocation(cluster).sweeps.at(0).dataset_uid, "far");
+    cluster.holdings = {idle("n2", "far", gib(9), 0)};
+    cluster.quotas[0].nominal = gib(12);
+    EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), gib(3));
+    EXPECT_EQ(plan_allocation(cluster).sweeps, (std::vector<Sweep>{{kPool, "n2", "far", gib(9)}}));
+    cluster.quotas[0].nominal = gib(15);
+    EXPECT_TRUE(plan_allocation(cluster).sweeps.empty());
+}
+
 }  // namespace
 }  // namespace stoker::control

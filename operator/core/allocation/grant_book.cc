@@ -1,0 +1,100 @@
+#include "operator/core/allocation/grant_book.h"
+
+#include <algorithm>
+
+namespace stoker::control {
+
+GrantBook::Place GrantBook::place_of(const PlaceWord& word) {
+    return {word.node, word.dataset_uid, word.pool};
+}
+
+void GrantBook::observe(const std::vector<PlaceWord>& words, TimePoint now) {
+    const bool begins = !began_at_;
+    if (begins) {
+        began_at_ = now;
+    }
+    std::map<Place, Entry> entries;
+    std::set<Place> unheard;
+    for (const PlaceWord& word : words) {
+        const Place place = place_of(word);
+        Entry entry;
+        if (const auto known = entries_.find(place); known != entries_.end()) {
+            entry = std::move(known->second);
+        }
+        const bool expected = begins || unheard_.contains(place);
+        if (expected && word.live && !word.granted) {
+            unheard.insert(place);
+            entry.believed = std::max(entry.believed, word.promised);
+        }
+        note(word, entry);
+        entries[place] = std::move(entry);
+    }
+    entries_ = std::move(entries);
+    unheard_ = std::move(unheard);
+}
+
+void GrantBook::note(const PlaceWord& word, Entry& entry) {
+    entry.word = word;
+    if (word.granted) {
+        entry.resident = word.resident;
+        const bool confirmed = !entry.sent || *entry.sent == *word.granted;
+        entry.believed = confirmed ? *word.granted : std::max(entry.believed, *word.granted);
+    } else if (word.live) {
+        // Silent for now: what it has said last is there, or what it was granted since.
+        entry.resident = std::max(entry.resident, word.resident);
+    } else {
+        entry = {word, std::nullopt, Bytes::zero(), word.resident};
+    }
+}
+
+std::vector<Holding> GrantBook::holdings() const {
+    std::vector<Holding> result;
+    for (const auto& [place, entry] : entries_) {
+        const PlaceWord& word = entry.word;
+        Holding holding{word.pool, word.node, word.dataset_uid, entry.resident, entry.resident};
+        holding.ns = word.ns;
+        holding.last_used = word.last_used;
+        holding.outstanding = std::max(entry.believed, word.granted.value_or(Bytes::zero()));
+        if (unheard_.contains(place)) {
+            // What an operator before us granted stays as it is until we know what that was.
+            holding.granted = entry.believed;
+            holding.in_flight = true;
+        } else if (entry.sent) {
+            holding.granted = *entry.sent;
+            holding.in_flight =
+                word.granted ? *word.granted != *entry.sent : word.live && word.reached;
+        } else if (word.granted || entry.believed > Bytes::zero()) {
+            holding.granted = word.granted.value_or(entry.believed);
+        }
+        result.push_back(std::move(holding));
+    }
+    return result;
+}
+
+bool GrantBook::is_settled(TimePoint now) const {
+    return unheard_.empty() || (began_at_ && now - *began_at_ >= valid_ + kSlack);
+}
+
+std::vector<AgentGrant> GrantBook::take(const std::vector<AgentGrant>& grants) {
+    std::vector<AgentGrant> sent;
+    for (const AgentGrant& grant : grants) {
+        bool may = true;
+        for (auto it = entries_.lower_bound({grant.node, grant.dataset_uid, ""});
+             it != entries_.end() && it->first.node == grant.node &&
+             it->first.dataset_uid == grant.dataset_uid;
+             ++it) {
+            may = may && !unheard_.contains(it->first);
+            if (may) {
+                Entry& entry = it->second;
+                entry.sent = grant.resident_bytes;
+                entry.believed = std::max(entry.believed, grant.resident_bytes);
+            }
+        }
+        if (may) {
+            sent.push_back(grant);
+        }
+    }
+    return sent;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,130 @@
+#include "operator/core/allocation/grant_book.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr Duration kValid = seconds{60};
+
+TimePoint at(int second) {
+    return TimePoint{seconds{second}};
+}
+
+PlaceWord silent(const std::string& node) {
+    PlaceWord word;
+    word.pool = "nvme";
+    word.node = node;
+    word.dataset_uid = "d";
+    word.ns = "team";
+    word.live = true;
+    return word;
+}
+
+PlaceWord told(const std::string& node, Bytes resident, Bytes granted) {
+    PlaceWord word = silent(node);
+    word.reached = true;
+    word.resident = resident;
+    word.granted = granted;
+    return word;
+}
+
+AgentGrant grant(const std::string& node, Bytes bytes) {
+    return {node, "d", bytes, 60, 0, "Granted"};
+}
+
+TEST(GrantBook, IsSettledAtOnceWhereNobodyWasBefore) {
+    GrantBook book{kValid};
+    book.observe({}, at(0));
+    EXPECT_TRUE(book.is_settled(at(0)));
+    // A pod that starts later has only our grants.
+    book.observe({silent("n1")}, at(1));
+    EXPECT_TRUE(book.is_settled(at(1)));
+    EXPECT_EQ(book.take({grant("n1", gib(3))}).size(), 1U);
+}
+
+TEST(GrantBook, WaitsForEverySidecarThatWasThereBefore) {
+    GrantBook book{kValid};
+    book.observe({silent("n1"), silent("n2")}, at(0));
+    EXPECT_FALSE(book.is_settled(at(0)));
+    EXPECT_EQ(book.unheard(), 2U);
+    book.observe({told("n1", gib(1), gib(4)), silent("n2")}, at(2));
+    EXPECT_FALSE(book.is_settled(at(2)));
+    book.observe({told("n1", gib(1), gib(4)), told("n2", gib(1), gib(4))}, at(3));
+    EXPECT_TRUE(book.is_settled(at(3)));
+    // What they hold is what they were granted by whoever led before.
+    EXPECT_EQ(book.holdings().at(0).granted, gib(4));
+    EXPECT_FALSE(book.holdings().at(0).in_flight);
+}
+
+TEST(GrantBook, WaitsNoLongerThanOldGrantsHold) {
+    GrantBook book{kValid};
+    book.observe({silent("n1")}, at(100));
+    EXPECT_FALSE(book.is_settled(at(100) + kValid));
+    EXPECT_TRUE(book.is_settled(at(100) + kValid + GrantBook::kSlack));
+    // A pod that ends has nothing to tell.
+    book.observe({}, at(101));
+    EXPECT_TRUE(book.is_settled(at(101)));
+}
+
+TEST(GrantBook, GrantsNothingToASidecarThatHasNotSpokenAndKeepsItsRoom) {
+    GrantBook book{kValid};
+    PlaceWord word = silent("n1");
+    word.promised = gib(5);
+    word.resident = gib(2);
+    book.observe({word}, at(0));
+    const Holding holding = book.holdings().at(0);
+    EXPECT_EQ(holding.outstanding, gib(5));
+    EXPECT_EQ(holding.granted, gib(5));
+    EXPECT_TRUE(holding.in_flight);
+    EXPECT_TRUE(book.take({grant("n1", gib(1))}).empty());
+    book.observe({told("n1", gib(2), gib(4))}, at(1));
+    EXPECT_EQ(book.holdings().at(0).outstanding, gib(4));
+    EXPECT_EQ(book.take({grant("n1", gib(1))}).size(), 1U);
+}
+
+TEST(GrantBook, AGrantIsInFlightUntilItsSidecarEnforcesIt) {
+    GrantBook book{kValid};
+    book.observe({told("n1", gib(4), gib(4))}, at(0));
+    book.take({grant("n1", gib(1))});
+    book.observe({told("n1", gib(4), gib(4))}, at(1));
+    EXPECT_TRUE(book.holdings().at(0).in_flight);
+    EXPECT_EQ(book.holdings().at(0).granted, gib(1));
+    EXPECT_EQ(book.holdings().at(0).outstanding, gib(4));
+    book.observe({told("n1", gib(3), gib(1))}, at(2));
+    EXPECT_FALSE(book.holdings().at(0).in_flight);
+    EXPECT_EQ(book.holdings().at(0).outstanding, gib(1));
+    EXPECT_EQ(book.holdings().at(0).resident, gib(3));
+}
+
+TEST(GrantBook, ASidecarThatFallsSilentKeepsWhatItWasGranted) {
+    GrantBook book{kValid};
+    book.observe({told("n1", gib(4), gib(4))}, at(0));
+    book.take({grant("n1", gib(6))});
+    book.observe({silent("n1")}, at(90));
+    EXPECT_EQ(book.holdings().at(0).outstanding, gib(6));
+    EXPECT_EQ(book.holdings().at(0).resident, gib(4));
+    // Less cannot reach it: the room stays taken.
+    book.take({grant("n1", gib(1))});
+    book.observe({silent("n1")}, at(91));
+    EXPECT_EQ(book.holdings().at(0).outstanding, gib(6));
+}
+
+TEST(GrantBook, AGrantToAPodThatIsGoneIsForgotten) {
+    GrantBook book{kValid};
+    book.observe({told("n1", gib(4), gib(4))}, at(0));
+    book.take({grant("n1", gib(6))});
+    PlaceWord gone = silent("n1");
+    gone.live = false;
+    gone.resident = gib(4);
+    book.observe({gone}, at(90));
+    const Holding holding = book.holdings().at(0);
+    EXPECT_EQ(holding.resident, gib(4));
+    EXPECT_EQ(holding.outstanding, Bytes::zero());
+    EXPECT_FALSE(holding.in_flight);
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,92 @@
+#include "operator/core/find_places.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/core/make_training_job.h"
+
+namespace stoker::control {
+namespace {
+
+ClusterView make_cluster() {
+    const TrainingJobView job = make_running_view();
+    ClusterView cluster;
+    cluster.pools = {make_pool()};
+    cluster.nodes = {make_node("n1"), make_node("n2")};
+    cluster.datasets = {make_dataset()};
+    cluster.jobs = {{job.job, job.datasets, job.pool, job.pods}};
+    return cluster;
+}
+
+PlaceWord place(const ClusterView& cluster, const std::string& node, std::int64_t second) {
+    const std::vector<PlaceWord> places = find_places(cluster, moment(second));
+    const auto found = std::find_if(
+        places.begin(), places.end(), [&](const PlaceWord& word) { return word.node == node; });
+    return found == places.end() ? PlaceWord{} : *found;
+}
+
+TEST(FindPlaces, AreWhereJobsHavePods) {
+    ClusterView cluster = make_cluster();
+    const std::vector<PlaceWord> places = find_places(cluster, moment(1));
+    ASSERT_EQ(places.size(), 2U);
+    PlaceWord expected;
+    expected.pool = "nvme";
+    expected.node = "n1";
+    expected.dataset_uid = "uid-imagenet";
+    expected.ns = "team";
+    expected.live = true;
+    EXPECT_EQ(places[0], expected);
+    cluster.jobs[0].pods[0].phase = PodPhase::kSucceeded;
+    EXPECT_FALSE(place(cluster, "n1", 1).live);
+    cluster.nodes = {make_node("n2")};
+    EXPECT_EQ(find_places(cluster, moment(1)).size(), 1U) << "a node that is gone has no bytes";
+}
+
+TEST(FindPlaces, BelieveFreshLeadersAndRememberTheRest) {
+    ClusterView cluster = make_cluster();
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    cluster.reports[0].datasets[0].resident_bytes = gib(2);
+    cluster.reports[0].datasets[0].granted_bytes = gib(3);
+    cluster.datasets[0].status.placements = {
+        {"nvme", "n1", 999, 1}, {"nvme", "n2", 777, 1}, {"nvme", "gone", 5, 1}};
+    const PlaceWord fresh = place(cluster, "n1", 101);
+    EXPECT_EQ(fresh.resident, gib(2));
+    EXPECT_EQ(fresh.granted, gib(3));
+    EXPECT_TRUE(fresh.reached);
+    const PlaceWord silent = place(cluster, "n2", 101);
+    EXPECT_EQ(silent.resident, Bytes{777});
+    EXPECT_FALSE(silent.granted);
+    EXPECT_FALSE(silent.reached);
+    const PlaceWord stale = place(cluster, "n1", 1000);
+    EXPECT_EQ(stale.resident, Bytes{999});
+    EXPECT_FALSE(stale.granted);
+    EXPECT_EQ(place(cluster, "gone", 101), PlaceWord{});
+}
+
+TEST(FindPlaces, BelieveTheNewerOfTwoLeaders) {
+    ClusterView cluster = make_cluster();
+    AgentReport old = make_report(make_running_view(), 0, 100);
+    old.datasets[0].granted_bytes = gib(9);
+    AgentReport young = make_report(make_running_view(), 0, 110);
+    young.datasets[0].granted_bytes = gib(3);
+    cluster.reports = {old, young};
+    EXPECT_EQ(place(cluster, "n1", 111).granted, gib(3));
+    std::swap(cluster.reports[0], cluster.reports[1]);
+    EXPECT_EQ(place(cluster, "n1", 111).granted, gib(3));
+}
+
+TEST(FindPlaces, PromiseWhatAStatusSaysAndNobodyHasTold) {
+    ClusterView cluster = make_cluster();
+    JobDatasetStatus status;
+    status.name = "train";
+    status.allocated_bytes = static_cast<std::int64_t>(gib(8).count());
+    cluster.jobs[0].job.status.datasets = {status};
+    EXPECT_EQ(place(cluster, "n1", 101).promised, gib(8));
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    cluster.reports[0].datasets[0].granted_bytes = gib(3);
+    EXPECT_EQ(place(cluster, "n2", 101).promised, gib(5));
+}
+
+}  // namespace
+}  // namespace stoker::control
