@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy importance windowed lint format generate \
+.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy importance windowed release lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -78,6 +78,10 @@ importance: build ## two jobs share a node directory by importance: hits against
 wheel: ## build the Python client as a wheel into build/wheels
 	$(PYTHON) -m venv build/venv-wheel
 	build/venv-wheel/bin/pip wheel --no-deps -w build/wheels ./client
+
+release: $(BUILD)/build.ninja ## the archive of kubectl-stoker and stoker, with completion
+	cmake --build --preset $(PRESET) --target kubectl-stoker stoker
+	cd $(BUILD) && cpack -B release
 
 lint: ## formatting, layers, scripts, YAML
 	tools/tidy

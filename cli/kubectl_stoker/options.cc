@@ -182,24 +182,30 @@ FlagGroup cluster_flags(Options& options) {
         "As with kubectl:",
         {{"namespace",
           "NAME",
-          "",
+          "unless said, that of the context",
           [&options](std::string_view value) -> Status {
               options.ns = value;
               return {};
           },
           'n'},
-         {"all-namespaces", "", "", switch_on(options.all_namespaces), 'A'},
-         {"kubeconfig", "FILE", "", text_into(connect.kubeconfig)},
-         {"context", "NAME", "", text_into(connect.context)},
-         {"as", "USER", "", text_into(connect.as_user)},
+         {"all-namespaces", "", "all of them", switch_on(options.all_namespaces), 'A'},
+         {"kubeconfig",
+          "FILE",
+          "unless said, $KUBECONFIG or ~/.kube/config",
+          text_into(connect.kubeconfig)},
+         {"context", "NAME", "of the kubeconfig", text_into(connect.context)},
+         {"as", "USER", "impersonate somebody", text_into(connect.as_user)},
          {"as-group",
           "GROUP",
-          "",
+          "and a group; may be repeated",
           [&connect](std::string_view value) -> Status {
               connect.as_groups.emplace_back(value);
               return {};
           }},
-         {"request-timeout", "30s", "", duration_into(connect.request_timeout)}}};
+         {"request-timeout",
+          "30s",
+          "of each request; 0 for none",
+          duration_into(connect.request_timeout)}}};
 }
 
 FlagGroup operator_flags(Options& options) {

@@ -168,6 +168,34 @@ def test_the_operator_has_these_rights_and_no_others():
     assert rules(one(items, "Role", "stoker-operator")) == OWN_NAMESPACE_RULES
 
 
+# What `kubectl stoker why` and `what-if` need: who leads, and a GET to that pod.
+EXPLAIN_RULES = {("coordination.k8s.io", "leases"): {"get"}, ("", "pods/proxy"): {"get"}}
+
+
+@needs_helm
+def test_who_may_ask_the_operator_why_is_named_and_may_do_nothing_else(tmp_path):
+    role = one(render(), "Role", "stoker-explain")
+    assert rules(role) == EXPLAIN_RULES
+    lease = yaml.safe_load(one(render(), "ConfigMap")["data"]["operator.yaml"])["leaderElection"]["leaseName"]
+    assert [rule["resourceNames"] for rule in role["rules"] if "leases" in rule["resources"]] == [[lease]]
+    assert not [i for i in render() if i["kind"] == "RoleBinding" and i["metadata"]["name"] == "stoker-explain"]
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump({"rbac": {"explain": {"subjects": [{"kind": "Group", "name": "ml-team"}]}}}))
+    binding = one(render("--values", str(values)), "RoleBinding", "stoker-explain")
+    assert binding["subjects"] == [{"kind": "Group", "name": "ml-team"}]
+    assert binding["roleRef"]["name"] == "stoker-explain"
+
+
+@needs_helm
+def test_a_closed_metrics_port_can_let_the_api_server_in(tmp_path):
+    scraper, server = {"podSelector": {"matchLabels": {"app": "prometheus"}}}, {"ipBlock": {"cidr": "10.0.0.1/32"}}
+    values = tmp_path / "values.yaml"
+    values.write_text(yaml.safe_dump({"networkPolicy": {
+        "enabled": True, "metricsFrom": [scraper], "apiServerFrom": [server]}}))
+    policy = one(render("--values", str(values)), "NetworkPolicy", "stoker-operator")["spec"]
+    assert [rule["from"] for rule in policy["ingress"] if rule["ports"][0]["port"] == "http"] == [[scraper, server]]
+
+
 @needs_helm
 def test_the_operator_accepts_the_settings_and_flags_that_the_chart_gives_it(tmp_path):
     items = render("--set", "control.grantSeconds=90", "--set", "logLevel=debug")
