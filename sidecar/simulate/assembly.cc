@@ -11,6 +11,9 @@
 #include "sidecar/core/eviction/lru.h"
 #include "sidecar/core/eviction/never_evict.h"
 #include "sidecar/core/eviction/replicate_eviction.h"
+#include "sidecar/core/sampling/bucket_sampler.h"
+#include "sidecar/core/sampling/chunk_order.h"
+#include "sidecar/core/sampling/exact_sampler.h"
 #include "sidecar/core/sampling/importance_sampler.h"
 #include "sidecar/core/sampling/replicate_sampler.h"
 #include "sidecar/core/sampling/windowed_sampler.h"
@@ -55,21 +58,46 @@ bool is_important(const JobSpec& job) {
 }
 
 // Leaves a full cache alone while every job reads everything, and takes over new values when a job
-// has ranked its samples anew.
+// has ranked its samples anew: those of the iCACHE family as they are, those of others as they were
+// when the epoch began, as the sidecar does (sidecar/service/shared_importance.h).
 class ImportanceFeed final : public PolicyFeed {
 public:
     ImportanceFeed(sidecar::ImportanceEviction& policy, std::size_t jobs)
         : policy_(policy),
           jobs_(jobs) {}
 
-    void watch(std::size_t job, const sidecar::ImportanceSampler& sampler) {
-        jobs_[job].sampler = &sampler;
+    void watch(
+        std::size_t job,
+        double weight,
+        const sidecar::Sampler& sampler,
+        sidecar::AggregatedImportance& importance) {
+        Watched& watched = jobs_[job];
+        watched.sampler = dynamic_cast<const sidecar::ImportanceSampler*>(&sampler);
+        watched.other = watched.sampler == nullptr ? &sampler : nullptr;
+        sidecar::AggregatedImportance::Job values;
+        values.weight = weight;
+        if (watched.sampler != nullptr) {
+            values.unimportant_below = watched.sampler->important_from();
+            values.ranks = [&sampler] { return sampler.relative_importance(); };
+        } else {
+            values.ranks = [&ranks = watched.ranks] { return std::span<const float>{ranks}; };
+        }
+        importance.set_job(job, std::move(values));
     }
 
     void on_epoch(std::size_t job, std::uint64_t epoch) override {
         Watched& watched = jobs_[job];
-        watched.full = watched.sampler == nullptr || watched.sampler->is_full(epoch);
+        if (watched.other != nullptr) {
+            const auto ranks = watched.other->relative_importance();
+            watched.ranks.assign(ranks.begin(), ranks.end());
+            watched.full = epoch == 0;
+        } else {
+            watched.full = watched.sampler == nullptr || watched.sampler->is_full(epoch);
+        }
         policy_.hold(std::ranges::all_of(jobs_, &Watched::full));
+        if (watched.other != nullptr) {
+            policy_.refresh();
+        }
     }
 
     void on_batch(std::size_t job) override {
@@ -86,6 +114,8 @@ public:
 private:
     struct Watched {
         const sidecar::ImportanceSampler* sampler = nullptr;
+        const sidecar::Sampler* other = nullptr;  // of another family, with its ranks
+        std::vector<float> ranks;
         std::uint64_t revision = 0;
         bool full = true;
     };
@@ -227,26 +257,59 @@ std::unique_ptr<Losses> make_losses(
     shape.sigma = value_of(spec, "loss-sigma");
     shape.noise = value_of(spec, "loss-noise");
     shape.scale = value_of(spec, "loss-scale");
+    shape.decay = value_of(spec, "loss-decay");
     shape.correlation = scenario.loss_correlation;
     return std::make_unique<Losses>(
         samples, shape, seed_for(scenario, Use::kCommonLosses), job_seed(scenario, job) + 1);
 }
 
-Result<JobParts> make_important(const Scenario& scenario, Assembly& parts, std::size_t job) {
-    STOKER_TRY(
-        auto sampler,
-        sidecar::ImportanceSampler::create(
-            sample_count(parts), importance_settings(scenario.jobs[job], job_seed(scenario, job))));
-    if (parts.importance != nullptr) {
-        const sidecar::ImportanceSampler& ranks = *sampler;
-        parts.importance->set_job(
-            job, {value_of(scenario.jobs[job], "weight"), ranks.important_from(), [&ranks] {
-                      return ranks.relative_importance();
-                  }});
-        static_cast<ImportanceFeed&>(*parts.feed).watch(job, ranks);
+sidecar::BucketSettings bucket_settings(
+    const JobSpec& job, const Assembly& parts, std::uint64_t seed) {
+    sidecar::BucketSettings settings;
+    settings.seed = seed;
+    // The two families share the flag and not its default.
+    settings.warmup = job.parameters.contains("warmup")
+                          ? static_cast<std::uint64_t>(value_of(job, "warmup"))
+                          : settings.warmup;
+    settings.out_rate = value_of(job, "out-rate");
+    settings.adapt_rate = value_of(job, "adapt-rate") != 0;
+    settings.min_fraction = value_of(job, "min-fraction");
+    settings.stagnation = static_cast<std::uint32_t>(value_of(job, "recall-after"));
+    settings.recall_fraction = value_of(job, "recall-fraction");
+    const auto [least, most] = std::ranges::minmax(parts.sizes);
+    if (least != most) {
+        settings.criteria.size_of = [&parts](SampleIndex sample) {
+            return Bytes{parts.sizes[sample]};
+        };
     }
+    return settings;
+}
+
+// What the job measures takes part in what is kept, where that goes by importance.
+void weigh_in(
+    const Scenario& scenario, Assembly& parts, std::size_t job, const sidecar::Sampler& sampler) {
+    if (parts.importance != nullptr) {
+        const double weight = value_of(scenario.jobs[job], "weight");
+        static_cast<ImportanceFeed&>(*parts.feed).watch(job, weight, sampler, *parts.importance);
+    }
+}
+
+Result<JobParts> make_important(const Scenario& scenario, Assembly& parts, std::size_t job) {
+    const JobSpec& spec = scenario.jobs[job];
+    const std::uint64_t seed = job_seed(scenario, job);
     JobParts made;
-    made.sampler = std::move(sampler);
+    if (value_of(spec, "family") == 1) {
+        STOKER_TRY(
+            made.sampler,
+            sidecar::BucketSampler::create(
+                sample_count(parts), bucket_settings(spec, parts, seed)));
+    } else {
+        STOKER_TRY(
+            made.sampler,
+            sidecar::ImportanceSampler::create(
+                sample_count(parts), importance_settings(spec, seed)));
+    }
+    weigh_in(scenario, parts, job, *made.sampler);
     made.losses = make_losses(scenario, parts.sizes.size(), job);
     made.foresight = scenario.batch * (scenario.ahead + 2);
     return made;
@@ -261,10 +324,30 @@ Result<JobParts> make_replicating(const Scenario& scenario, Assembly& parts, std
     if (policy_of(scenario) == "replicate") {
         static_cast<ReplicateFeed&>(*parts.feed).watch(job, *sampler);
     }
+    weigh_in(scenario, parts, job, *sampler);
     JobParts made;
     made.sampler = std::move(sampler);
     made.losses = make_losses(scenario, parts.sizes.size(), job);
     return made;
+}
+
+// Neighbours make chunks; groups of chunks are shuffled together.
+std::unique_ptr<sidecar::Sampler> make_chunked(
+    const JobSpec& job, std::uint32_t samples, std::uint64_t seed) {
+    const auto chunk = static_cast<std::uint32_t>(value_of(job, "chunk-samples"));
+    const auto group = static_cast<std::uint32_t>(value_of(job, "chunk-group"));
+    std::vector<std::uint32_t> chunk_of(samples);
+    for (SampleIndex sample = 0; sample < samples; ++sample) {
+        chunk_of[sample] = sample / chunk;
+    }
+    const sidecar::EpochShape shape{.count = samples, .seed = seed};
+    const std::uint32_t chunks = (samples - 1) / chunk + 1;
+    return std::make_unique<sidecar::ExactSampler>(
+        shape,
+        sidecar::World{},
+        [chunk_of = std::move(chunk_of), chunks, group, seed](std::uint64_t epoch) {
+            return sidecar::chunk_order(chunk_of, chunks, group, seed, epoch);
+        });
 }
 
 JobParts make_exact(const Scenario& scenario, const Assembly& parts, std::size_t job) {
@@ -282,6 +365,8 @@ JobParts make_exact(const Scenario& scenario, const Assembly& parts, std::size_t
     } else if (policy == "quiver") {
         made.sampler = std::make_unique<QuiverSampler>(
             samples, static_cast<std::uint32_t>(policy_value(scenario, "over-request")), seed);
+    } else if (value_of(scenario.jobs[job], "chunk-group") > 0) {
+        made.sampler = make_chunked(scenario.jobs[job], sample_count(parts), seed);
     } else {
         made.sampler = std::make_unique<TrainerShuffle>(samples, seed);
     }

@@ -90,6 +90,15 @@ Status check_jobs(const Scenario& scenario) {
 Status check_fit(const Scenario& scenario) {
     const CacheSpec& cache = scenario.cache;
     const bool one_exact_job = scenario.jobs.size() == 1 && scenario.jobs[0].contract == "exact";
+    const bool any_chunked = std::ranges::any_of(scenario.jobs, [](const JobSpec& job) {
+        return job.contract == "exact" && value_of(job, "chunk-group") > 0;
+    });
+    if (any_chunked &&
+        (cache.policy == "belady" || cache.policy == "ods" || cache.policy == "quiver")) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("{} goes by another order than that of chunk-group", cache.policy));
+    }
     if (cache.policy == "belady" && !one_exact_job) {
         return fail(
             ErrorCode::kInvalidArgument,
@@ -97,8 +106,10 @@ Status check_fit(const Scenario& scenario) {
     }
     const bool all_exact = std::ranges::all_of(
         scenario.jobs, [](const JobSpec& job) { return job.contract == "exact"; });
-    const bool has_its_job = std::ranges::any_of(
-        scenario.jobs, [&cache](const JobSpec& job) { return job.contract == cache.policy; });
+    const bool has_its_job = std::ranges::any_of(scenario.jobs, [&cache](const JobSpec& job) {
+        return job.contract == cache.policy ||
+               (cache.policy == "importance" && job.contract == "replicate");
+    });
     if ((cache.policy == "importance" || cache.policy == "replicate") && !has_its_job) {
         return fail(
             ErrorCode::kInvalidArgument,
@@ -178,7 +189,15 @@ const Parameter* Entry::parameter(std::string_view wanted) const {
 
 const std::vector<Entry>& contracts() {
     static const std::vector<Entry> kContracts = {
-        {"exact", "the trainer's own order: every sample once an epoch", {}},
+        {"exact",
+         "the trainer's own order: every sample once an epoch",
+         {{"chunk-group",
+           0,
+           0,
+           1e6,
+           true,
+           "chunks that are shuffled together (DIESEL); 0: no chunks"},
+          {"chunk-samples", 37, 1, 1e6, true, "neighbouring samples that make a chunk"}}},
         {"windowed",
          "every sample once an epoch, in an order that shares fetches among jobs",
          {{"lookahead", 256, 1, 1e6, true, "samples that a job has before it, at most"},
@@ -186,22 +205,31 @@ const std::vector<Entry>& contracts() {
         {"importance",
          "fewer samples by their losses, unimportant ones substituted (iCACHE)",
          {{"beta", 0.33, 1e-6, 100, false, "a sample is kept with probability percentile^beta"},
-          {"warmup", 5, 0, 1e6, true, "full epochs at the start"},
+          {"warmup", 5, 0, 1e6, true, "full epochs at the start; family 1 begins with one"},
           {"reuse", 3, 1, 1e6, true, "every so many epochs one is full; 1: all are"},
           {"ring", 1024, 1, 1e6, true, "losses that a percentile is taken among"},
           {"h-share", 0.7, 0, 1, false, "of the kept samples: important, never substituted"},
           {"substitute", 1, 0, 1, true, "0: unimportant samples are read themselves"},
           {"package", 64, 1, 1e6, true, "neighbouring samples that are loaded together"},
           {"horizon", 2048, 1, 1e6, true, "draws that are decided ahead"},
+          {"family", 0, 0, 1, true, "1: buckets of samples that wait outside (IOWA) instead"},
+          {"out-rate", 0.1, 0, 1, false, "family 1: of the bucket, that waits more each epoch"},
+          {"adapt-rate", 1, 0, 1, true, "family 1: times what has been learnt"},
+          {"min-fraction", 0.3, 0, 1, false, "family 1: of the dataset, that never waits"},
+          {"recall-after", 3, 1, 1e6, true, "family 1: epochs without progress, until some return"},
+          {"recall-fraction", 0.5, 0, 1, false, "family 1: of those that wait, that return"},
           {"weight", 1, 0, 1e6, false, "of the job in the aggregated importance"},
           {"loss-scale", 1, 1e-30, 1e30, false, "multiplies the job's losses"},
+          {"loss-decay", 0, 0, 0.99, false, "of the losses, from epoch to epoch: what is learnt"},
           {"loss-sigma", 1, 0, 10, false, "of the logarithm of the samples' lasting importance"},
           {"loss-noise", 0.3, 0, 10, false, "of the logarithm of one visit's loss"}}},
         {"replicate",
          "draws with replacement by rank scores, residents several times (SHADE)",
          {{"replication", 3, 1, 100, false, "how often a resident is read, in halves"},
           {"bias", 10, 1, 1e9, false, "b0 of the score ln(rank + b0)"},
+          {"weight", 1, 0, 1e6, false, "of the job in the aggregated importance"},
           {"loss-scale", 1, 1e-30, 1e30, false, "multiplies the job's losses"},
+          {"loss-decay", 0, 0, 0.99, false, "of the losses, from epoch to epoch: what is learnt"},
           {"loss-sigma", 1, 0, 10, false, "of the logarithm of the samples' lasting importance"},
           {"loss-noise", 0.3, 0, 10, false, "of the logarithm of one visit's loss"}}},
     };
@@ -215,7 +243,7 @@ const std::vector<Entry>& policies() {
         {"lfu", "the one read least often so far goes", {}},
         {"belady", "the one needed last goes; knows the future of one exact job", {}},
         {"importance",
-         "the least important by all jobs' ranks goes (iCACHE); for contract importance",
+         "the least important by all jobs' ranks goes (iCACHE); for importance and replicate",
          {{"l-share", 0.1, 0, 1, false, "of the residents: unimportant ones, to substitute"}}},
         {"replicate", "the lowest (score, count) goes (SHADE); for contract replicate", {}},
         {"ods",

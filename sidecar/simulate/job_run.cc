@@ -68,6 +68,9 @@ void JobRun::begin_epoch(TimePoint now) {
     current_ = {};
     current_.epoch = epoch_;
     seen_.assign(seen_.size(), false);
+    if (setting_.losses != nullptr) {
+        setting_.losses->begin_epoch(epoch_);
+    }
     setting_.sampler->begin_epoch(0, epoch_, 0);
     if (setting_.feed != nullptr) {
         setting_.feed->on_epoch(setting_.job, epoch_);

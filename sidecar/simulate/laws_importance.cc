@@ -175,8 +175,7 @@ std::vector<LawRow> check_aggregated_importance() {
     for (std::size_t i = 0; i < 3; ++i) {
         Scenario scenario = importance_scenario(.2, 1, 2);
         scenario.loss_correlation = kCorrelations[i];
-        // A power of two scales floating-point losses without rounding them.
-        scenario.jobs[0].parameters["loss-scale"] = 16;
+        scenario.jobs[0].parameters["loss-scale"] = 10;
         const Outcome both = run_pair(scenario, 1, 1);
         const double first_alone = mean_hits(scenario, run_pair(scenario, 1, 0));
         const std::string parameters = fmt::format("w=0.2 correlation={}", kCorrelations[i]);

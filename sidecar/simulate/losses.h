@@ -1,5 +1,7 @@
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -12,29 +14,46 @@ using domain::SampleIndex;
 
 // Losses as training shows them: every sample has a lasting importance, log-normal(0,1), and every
 // visit sees it through noise, log-normal(0,.3) (algorithms of iCACHE, reproduction on two cores).
-// Not thread-safe.
+// They have 16 significant bits, as losses of mixed precision have 8 or 11, and are scaled after
+// that: so any scale leaves equal losses equal and different ones in their order, where rounding
+// the 24 bits of a float anew would not. Not thread-safe.
 class Losses {
 public:
     struct Shape {
         double sigma = 1;        // of the lasting importance
         double noise = 0.3;      // of one visit
         double scale = 1;        // multiplies every loss
+        double decay = 0;        // of the scale, from epoch to epoch: what is learnt
         double correlation = 0;  // with other jobs of the same `common_seed`, 0..1
     };
 
     Losses(std::uint64_t samples, Shape shape, std::uint64_t common_seed, std::uint64_t own_seed);
 
+    void begin_epoch(std::uint64_t epoch) {
+        scale_ = static_cast<float>(
+            shape_.scale * std::pow(1 - shape_.decay, static_cast<double>(epoch)));
+    }
+
     // The loss of one visit.
-    float visit(SampleIndex sample) { return importance_[sample] * noise_[prng_() % kNoises]; }
+    float visit(SampleIndex sample) {
+        return scaled(importance_[sample] * noise_[prng_() % kNoises]);
+    }
 
     // Without noise.
-    [[nodiscard]] float importance(SampleIndex sample) const { return importance_[sample]; }
+    [[nodiscard]] float importance(SampleIndex sample) const { return scaled(importance_[sample]); }
 
 private:
     // Noise is drawn from a table: a logarithm a visit would cost more than the decision it feeds.
     static constexpr std::size_t kNoises = 4096;
 
+    [[nodiscard]] float scaled(float loss) const {
+        const auto bits = std::bit_cast<std::uint32_t>(loss);
+        return scale_ * std::bit_cast<float>((bits + 0x80U) & ~0xFFU);
+    }
+
     Prng prng_;
+    Shape shape_;
+    float scale_;
     std::vector<float> importance_;
     std::vector<float> noise_;
 };

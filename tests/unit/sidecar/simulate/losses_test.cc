@@ -1,6 +1,9 @@
 #include "sidecar/simulate/losses.h"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -44,6 +47,22 @@ TEST(Losses, SpreadByTheirNoise) {
     }
     EXPECT_NEAR(sum / kVisits, 0, 0.02);
     EXPECT_NEAR(std::sqrt(squares / kVisits), 0.3, 0.02);
+}
+
+// So that ranks cannot depend on the scale, which is what T4 asks of the sampler.
+TEST(Losses, KeepTheirOrderAndTheirTiesAtAnyScale) {
+    for (const double scale : {10.0, 0.001, 3.7, 1e20}) {
+        Losses plain{20'000, {}, 1, 2};
+        Losses scaled{20'000, {.scale = scale}, 1, 2};
+        std::vector<std::pair<float, float>> seen;
+        for (SampleIndex i = 0; i < 20'000; ++i) {
+            seen.emplace_back(plain.visit(i), scaled.visit(i));
+        }
+        std::sort(seen.begin(), seen.end());
+        for (std::size_t i = 1; i < seen.size(); ++i) {
+            ASSERT_EQ(seen[i - 1].first < seen[i].first, seen[i - 1].second < seen[i].second);
+        }
+    }
 }
 
 }  // namespace

@@ -143,5 +143,48 @@ TEST(Simulator, CanEndWithTheFastestJob) {
     EXPECT_FALSE(outcome.jobs[1].epochs[0].complete);
 }
 
+// Down to the least fraction, of which the node keeps what matters.
+TEST(Simulator, LeavesMoreOutEachEpochUnderFamilyOne) {
+    Scenario scenario;
+    scenario.jobs[0].contract = "importance";
+    scenario.jobs[0].parameters = {
+        {"family", 1}, {"out-rate", 1}, {"adapt-rate", 0}, {"recall-after", 100}};
+    scenario.epochs = 6;
+    const Outcome outcome = outcome_of(scenario);
+    std::uint64_t before = 20'001;
+    for (const EpochFigures& epoch : outcome.jobs[0].epochs) {
+        EXPECT_EQ(epoch.distinct, epoch.requested) << "nothing is read twice";
+        EXPECT_TRUE(epoch.requested < before || before == 6000) << epoch.epoch;
+        before = epoch.requested;
+    }
+    EXPECT_EQ(before, 6000U);
+    EXPECT_EQ(outcome.jobs[0].epochs[0].requested, 20'000U);
+    EXPECT_GT(means_of(outcome, 0, 4).hit_ratio, 0.5) << "4,000 of 6,000 are on the node";
+}
+
+TEST(Simulator, ReadsGroupsOfChunksEverySampleOnce) {
+    Scenario scenario;
+    scenario.jobs[0].parameters = {{"chunk-group", 10}, {"chunk-samples", 50}};
+    const Outcome outcome = outcome_of(scenario);
+    for (const EpochFigures& epoch : outcome.jobs[0].epochs) {
+        EXPECT_EQ(epoch.distinct, 20'000U);
+        EXPECT_EQ(epoch.repeated, 0U);
+    }
+    EXPECT_NEAR(means_of(outcome, 0, 1).hit_ratio, 0.2, 0.001);
+}
+
+// What the sidecar does for jobs that replicate, too.
+TEST(Simulator, CanKeepByImportanceWhatAJobReplicates) {
+    Scenario scenario;
+    scenario.jobs[0].contract = "replicate";
+    scenario.jobs[0].parameters = {{"replication", 2}};
+    scenario.epochs = 5;
+    scenario.discard = 3;
+    scenario.cache.policy = "never-evict";
+    const double never = means_of(outcome_of(scenario), 0, 3).hit_ratio;
+    scenario.cache.policy = "importance";
+    EXPECT_GT(means_of(outcome_of(scenario), 0, 3).hit_ratio, never);
+}
+
 }  // namespace
 }  // namespace stoker::simulate
