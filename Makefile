@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy importance windowed release lint format generate \
+.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy traffic importance windowed release lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -67,6 +67,9 @@ images: build ## build the container images (buildah)
 
 bench: build ## measure; writes build/bench/results.json and prints the bars
 	$(PYTHON) bench/run.py --build $(BUILD)
+
+traffic: build ## what the real sidecar reads at the origin under each contract, beside the simulator's figure
+	$(PYTHON) bench/traffic.py --build $(BUILD)
 
 accuracy: build ## train small models under every contract: accuracy, origin bytes (20 minutes; goes on where it stopped)
 	tools/deps.sh test accuracy
