@@ -1,5 +1,5 @@
-# The sidecar. From a checkout:        docker build -f docker/sidecar.Dockerfile -t stoker-sidecar .
-# Around a binary that is built already: --target prebuilt, with a folder that holds just stoker-sidecar as context.
+# The sidecar, and the command `stoker` beside it. From a checkout:        docker build -f docker/sidecar.Dockerfile -t stoker-sidecar .
+# Around a binary that is built already: --target prebuilt, with a folder that holds just stoker-sidecar and stoker as context.
 ARG BASE_IMAGE=debian:bookworm-slim
 
 # The same stage in both programs' files, so that builders and nodes keep it once.
@@ -12,7 +12,7 @@ USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/stoker-sidecar"]
 
 FROM runtime AS prebuilt
-COPY stoker-sidecar /usr/local/bin/stoker-sidecar
+COPY stoker-sidecar stoker /usr/local/bin/
 
 FROM ${BASE_IMAGE} AS build
 WORKDIR /src
@@ -20,8 +20,8 @@ COPY tools/deps.sh tools/deps.sh
 RUN tools/deps.sh build
 COPY . .
 RUN cmake --preset release -DSTOKER_TESTS=OFF \
-    && cmake --build build/release --target stoker-sidecar \
-    && strip build/release/bin/stoker-sidecar
+    && cmake --build build/release --target stoker-sidecar stoker \
+    && strip build/release/bin/stoker-sidecar build/release/bin/stoker
 
 FROM runtime
-COPY --from=build /src/build/release/bin/stoker-sidecar /usr/local/bin/stoker-sidecar
+COPY --from=build /src/build/release/bin/stoker-sidecar /src/build/release/bin/stoker /usr/local/bin/

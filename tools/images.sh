@@ -84,13 +84,18 @@ check_libraries() { # NAME PROGRAM
   [ -z "$missing" ] || die "the image of $1 lacks $missing"
 }
 
-image_of_program() { # NAME: stoker-NAME, from the binary already built
-  local name=$1 program=stoker-$1
-  [ -x "$binaries/$program" ] || die "$binaries/$program is missing: build it first"
+image_of_program() { # NAME [PROGRAM]...: stoker-NAME, and what goes in beside it, from the binaries already built
+  local name=$1 program
+  shift
   mkdir -p "$work/$name"
-  strip -o "$work/$name/$program" "$binaries/$program"
+  for program in "stoker-$name" "$@"; do
+    [ -x "$binaries/$program" ] || die "$binaries/$program is missing: build it first"
+    strip -o "$work/$name/$program" "$binaries/$program"
+  done
   build_image "$name" "$root/docker/$name.Dockerfile" bookworm "$work/$name" --target prebuilt
-  check_libraries "$name" "$program"
+  for program in "stoker-$name" "$@"; do
+    check_libraries "$name" "$program"
+  done
 }
 
 image_s3() {
@@ -130,7 +135,8 @@ flock 7
 [ $# -gt 0 ] || set -- operator sidecar trainer s3
 for name in "$@"; do
   case $name in
-    operator | sidecar) image_of_program "$name" ;;
+    operator) image_of_program operator ;;
+    sidecar) image_of_program sidecar stoker ;;
     trainer) image_trainer ;;
     s3) image_s3 ;;
     *) die "unknown image '$name' (operator, sidecar, trainer, s3)" ;;
