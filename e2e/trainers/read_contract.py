@@ -1,12 +1,16 @@
 """A trainer that learns nothing and reads under the contract of its TrainingJob; prints each epoch's report and books.
 
 Its losses are a function of the sample: the label, so that high digits matter. `wrong` counts items whose label is not
-that of their id, or whose bytes are not those that the id had before.
+that of their id, or whose bytes are not those that the id had before. `--hold EPOCH:0` is that of read_epochs.py,
+before an epoch or after the last one.
 """
 
 import argparse
 import dataclasses
 import json
+import os
+import signal
+import sys
 import time
 import zlib
 
@@ -23,10 +27,21 @@ def collate(items):
     return [data for data, _ in items], torch.tensor([label for _, label in items])
 
 
+def hold(options, epoch):
+    place = f"{epoch}:0"
+    if place in options.hold:
+        emit("hold", at=place)
+        while not os.path.exists(f"/tmp/go-{place}"):
+            time.sleep(0.05)
+        emit("go", at=place)
+
+
 def main():
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the first process it would ignore it otherwise
     parser = argparse.ArgumentParser()
     parser.add_argument("--contract", default="job")
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--hold", metavar="EPOCH:0", action="append", default=[], help="wait here for a file")
     options = parser.parse_args()
     dataset = stoker.torch.Dataset("train", decode=bytes)
     try:
@@ -35,7 +50,8 @@ def main():
         emit("refused", why=str(error))
         raise SystemExit(3) from error
     targets, sums = dataset.targets, {}
-    for _ in range(options.epochs):
+    for epoch in range(options.epochs):
+        hold(options, epoch)
         began, counts, wrong = time.time(), {}, 0
         for payloads, labels, ids in loader:
             for payload, label, sample in zip(payloads, labels.tolist(), ids.tolist()):
@@ -45,6 +61,7 @@ def main():
         emit("epoch", **{**dataclasses.asdict(loader.epoch_report()), "once": sum(n == 1 for n in counts.values()),
                          "wrong": wrong, "high": sum(n for sample, n in counts.items() if targets[sample] >= 5),
                          "began_ms": int(began * 1000), "seconds": round(time.time() - began, 3)})
+    hold(options, options.epochs)
     emit("end", stats=stoker.stats())
 
 
