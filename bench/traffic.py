@@ -154,17 +154,11 @@ def simulated(build, row, samples, epochs, seed):
     job = ",".join(f"{key}={value}" for key, value in ROWS[row][2].items())
     command = [build / "bin" / "stoker", "simulate", "--json", "--samples", samples, "--sample-bytes", SAMPLE_BYTES,
                "--cache-bytes", whole, "--window-share", repr(WINDOW_BYTES / whole), "--job", job, "--epochs", epochs,
-               "--discard", DISCARD, "--batch", BATCH, "--ahead", AHEAD, "--seeds", f"{seed},{seed + 1},{seed + 2}",
-               *policy_of(row)]
+               "--discard", DISCARD, "--batch", BATCH, "--ahead", AHEAD, "--seeds", f"{seed},{seed + 1},{seed + 2}"]
     done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)
     answer = json.loads(done.stdout)
     runs = [run["jobs"][0]["means"]["originBytes"] for run in answer["runs"]]
     return sum(runs) / len(runs)
-
-
-def policy_of(row):
-    """The sidecar keeps by importance under every contract that measures it."""
-    return ["--policy", "importance"] if ROWS[row][0] in ("importance", "replicate") else []
 
 
 def main():

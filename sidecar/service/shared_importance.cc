@@ -179,7 +179,7 @@ std::unique_ptr<EvictionPolicy> SharedImportance::new_eviction() {
 
 std::unique_ptr<EvictionPolicy> SharedImportance::replicate_eviction(
     const ReplicateSampler& sampler) {
-    auto eviction = std::make_unique<ReplicateEviction>();
+    auto eviction = std::make_unique<ReplicateEviction>(sample_count_);
     for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
         if (const float score = sampler.score(sample); score != 0) {
             eviction->on_score(sample, score);

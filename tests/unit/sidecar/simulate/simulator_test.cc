@@ -173,7 +173,7 @@ TEST(Simulator, ReadsGroupsOfChunksEverySampleOnce) {
     EXPECT_NEAR(means_of(outcome, 0, 1).hit_ratio, 0.2, 0.001);
 }
 
-// What the sidecar does for jobs that replicate, too.
+// What the sidecar does where a job that replicates is not alone.
 TEST(Simulator, CanKeepByImportanceWhatAJobReplicates) {
     Scenario scenario;
     scenario.jobs[0].contract = "replicate";
