@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <deque>
 #include <map>
 #include <set>
 #include <string>
@@ -15,63 +14,16 @@
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
-#include "operator/core/allocation/grant_book.h"
 #include "operator/core/allocation/plan_allocation.h"
-#include "operator/core/allocation/reclaim_book.h"
+#include "tests/sim/allocation_actors.h"
 #include "tests/unit/operator/core/test_seed.h"
 
 namespace stoker::control {
 namespace {
 
-constexpr const char* kPool = "p";
 constexpr int kSeeds = 2000;
 constexpr int kFaultTicks = 40;
 constexpr int kCalmTicks = 60;
-
-constexpr int kGrantTicks = 20;
-// A leader that was replaced may go on so long: less than what GrantBook allows for.
-constexpr int kOverlapTicks = 7;
-constexpr int kReportTicks = 12;  // an older report is no word
-constexpr int kNobody = -1;
-
-using Place = std::pair<std::string, std::string>;  // node, uid
-
-TimePoint at(int tick) {
-    return TimePoint{std::chrono::seconds{tick}};
-}
-
-struct Sidecar {
-    Bytes resident{};
-    Bytes granted{};
-    int granted_until = 0;
-    int leader = kNobody;   // which operator it is attached to
-    int cut_until = 0;      // reaches nobody
-    bool stubborn = false;  // does not shrink
-};
-
-struct Message {
-    int due = 0;
-    Place place;
-    Bytes granted{};
-    Bytes resident{};
-};
-
-struct Told {
-    Bytes resident{};
-    Bytes granted{};
-    int at = 0;
-};
-
-// One operator: what it was told, and its books.
-struct Operator {
-    bool leads = false;
-    int replaced_at = 0;
-    GrantBook book{std::chrono::seconds{kGrantTicks}};
-    ReclaimBook reclaims;
-    std::map<Place, Told> told;
-    std::deque<Message> reports;  // on their way
-    std::deque<Message> grants;
-};
 
 class World {
 public:

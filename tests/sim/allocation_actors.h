@@ -1,0 +1,64 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "operator/core/allocation/grant_book.h"
+#include "operator/core/allocation/reclaim_book.h"
+
+// Who acts in allocation_sim_test.cc: sidecars, operators, and the messages between them.
+namespace stoker::control {
+
+inline constexpr const char* kPool = "p";
+
+inline constexpr int kGrantTicks = 20;
+// A leader that was replaced may go on so long: less than what GrantBook allows for.
+inline constexpr int kOverlapTicks = 7;
+inline constexpr int kReportTicks = 12;  // an older report is no word
+inline constexpr int kNobody = -1;
+
+using Place = std::pair<std::string, std::string>;  // node, uid
+
+inline TimePoint at(int tick) {
+    return TimePoint{std::chrono::seconds{tick}};
+}
+
+struct Sidecar {
+    Bytes resident{};
+    Bytes granted{};
+    int granted_until = 0;
+    int leader = kNobody;   // which operator it is attached to
+    int cut_until = 0;      // reaches nobody
+    bool stubborn = false;  // does not shrink
+};
+
+struct Message {
+    int due = 0;
+    Place place;
+    Bytes granted{};
+    Bytes resident{};
+};
+
+struct Told {
+    Bytes resident{};
+    Bytes granted{};
+    int at = 0;
+};
+
+// One operator: what it was told, and its books.
+struct Operator {
+    bool leads = false;
+    int replaced_at = 0;
+    GrantBook book{std::chrono::seconds{kGrantTicks}};
+    ReclaimBook reclaims;
+    std::map<Place, Told> told;
+    std::deque<Message> reports;  // on their way
+    std::deque<Message> grants;
+};
+
+}  // namespace stoker::control
