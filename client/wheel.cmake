@@ -15,10 +15,12 @@ find_package(fmt REQUIRED)
 find_package(tl-expected REQUIRED)
 
 get_filename_component(root "${CMAKE_CURRENT_SOURCE_DIR}" DIRECTORY)
+include("${root}/proto/local/sources.cmake")
+list(TRANSFORM proto_local_sources PREPEND proto/)
 set(shared_sources
     common/base/bytes.cc common/base/check.cc common/base/clock.cc common/base/crc32c.cc
     common/base/error.cc common/domain/manifest.cc common/domain/residency_table.cc
-    common/domain/segment_format.cc proto/local/protocol.cc proto/local/sampling_frames.cc)
+    common/domain/segment_format.cc ${proto_local_sources})
 list(TRANSFORM shared_sources PREPEND "${root}/")
 
 pybind11_add_module(_core MODULE ${binding_sources} ${core_sources} ${shared_sources})

@@ -20,6 +20,7 @@ RUN python3 -m pip wheel --no-deps --no-build-isolation --wheel-dir /wheels /src
 
 FROM torch
 COPY --from=wheel /site /usr/local/lib/python3.13/dist-packages
+RUN python3 -B -c 'import stoker.torch'
 COPY docs/examples /opt/stoker/examples
 ENV PYTHONUNBUFFERED=1
 USER 65532:65532
