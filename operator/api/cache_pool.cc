@@ -39,6 +39,8 @@ CachePoolSpec read_spec(const JsonReader& spec) {
     result.capacity_per_node = spec.maybe_bytes("capacityPerNode").value_or(Bytes::zero());
     result.reserved_free_percent = read_percent(spec, "reservedFree", result.reserved_free_percent);
     result.stop_policy = spec.choice("stopPolicy", StopPolicy::kNone);
+    result.allocation = spec.choice("allocation", Objective::kThroughput);
+    result.origin_bandwidth = spec.maybe_bytes("originBandwidth");
     return result;
 }
 

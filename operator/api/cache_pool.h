@@ -27,6 +27,8 @@ struct CachePoolSpec {
     Bytes capacity_per_node;
     std::int64_t reserved_free_percent = 15;
     StopPolicy stop_policy = StopPolicy::kNone;
+    Objective allocation = Objective::kThroughput;
+    std::optional<Bytes> origin_bandwidth;  // a second, to all jobs together; none: not known
 
     bool operator==(const CachePoolSpec&) const = default;
 };

@@ -21,6 +21,14 @@ enum class DatasetFormat : std::uint8_t { kObjects, kTar, kTfRecord, kChunks };
 enum class Consistency : std::uint8_t { kImmutable, kEtag, kTtl };
 enum class StopPolicy : std::uint8_t { kNone, kHold, kHoldAndDrain };
 
+// What the bytes of a pool are given out for.
+enum class Objective : std::uint8_t {
+    kThroughput,  // most origin traffic saved for jobs that wait for it
+    kMaxMin,      // the slowest job as fast as can be, then the next; then as kThroughput
+    kCost,        // least money for requests and bytes at the origin, whoever waits
+    kEven,        // the baseline to compare with: everybody the same, whatever it is worth
+};
+
 // The texts of an enum's values, in their order.
 template <class E>
 inline constexpr std::array<std::string_view, 0> kChoiceTexts{};
@@ -54,6 +62,9 @@ inline constexpr std::array<std::string_view, 3> kChoiceTexts<Consistency>{
 template <>
 inline constexpr std::array<std::string_view, 3> kChoiceTexts<StopPolicy>{
     "None", "Hold", "HoldAndDrain"};
+template <>
+inline constexpr std::array<std::string_view, 4> kChoiceTexts<Objective>{
+    "Throughput", "MaxMin", "Cost", "Even"};
 
 // The text of a value, as in the CRD.
 template <class E>

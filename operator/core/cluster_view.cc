@@ -14,6 +14,16 @@ namespace stoker::control {
 
 namespace {
 
+double beta_of(const JobDataset& dataset) {
+    constexpr double kOfTheLibrary = 0.33;
+    const auto told = dataset.parameters.find(Contract::kImportance);
+    if (told == dataset.parameters.end()) {
+        return kOfTheLibrary;
+    }
+    const auto beta = told->second.numbers.find("beta");
+    return beta == told->second.numbers.end() ? kOfTheLibrary : beta->second;
+}
+
 AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
     AccessPattern result;
     for (const JobDataset& candidate : job.spec.datasets) {
@@ -24,6 +34,7 @@ AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
             result.kind = AccessKind::kWindowed;
         } else if (candidate.contract == Contract::kImportance) {
             result.kind = AccessKind::kImportance;
+            result.beta = beta_of(candidate);
         }
     }
     return result;
@@ -164,7 +175,12 @@ AllocationView view_allocation(const ClusterView& cluster, const Moment& now) {
     AllocationView result;
     result.nodes = pool_nodes(cluster.pools, cluster.nodes);
     for (const CachePool& pool : cluster.pools) {
-        result.pools.push_back({pool.meta.name, pool.spec.stop_policy});
+        const Bytes bandwidth = pool.spec.origin_bandwidth.value_or(Bytes::zero());
+        result.pools.push_back(
+            {pool.meta.name,
+             pool.spec.stop_policy,
+             pool.spec.allocation,
+             static_cast<double>(bandwidth.count())});
     }
     result.quotas = quotas_in_force(cluster.quotas);
     const Tally sum = tally(cluster.reports, now);

@@ -123,6 +123,7 @@ def test_fills_in_defaults(server):
     assert (spec["format"], spec["consistency"]) == ("Objects", {"mode": "Immutable"})
     spec = create(server, changed(example(POOL), "spec/reservedFree", None))[1]["spec"]
     assert (spec["medium"], spec["reservedFree"], spec["stopPolicy"]) == ("NVMe", "15%", "None")
+    assert spec["allocation"] == "Throughput"
     assert create(server, example(QUOTA))[1]["spec"]["stopPolicy"] == "None"
 
 

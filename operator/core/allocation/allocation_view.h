@@ -15,14 +15,6 @@
 // absurd counts as not known.
 namespace stoker::control {
 
-// What the bytes of a pool are given out for.
-enum class Objective : std::uint8_t {
-    kThroughput,  // most origin traffic saved for jobs that wait for it
-    kMaxMin,      // the slowest job as fast as can be, then the next; then as kThroughput
-    kCost,        // least money for requests and bytes at the origin, whoever waits
-    kEven,        // the baseline to compare with: everybody the same, whatever it is worth
-};
-
 // A node of a pool. A node may be in several pools, with a volume in each.
 struct PoolNode {
     std::string pool;

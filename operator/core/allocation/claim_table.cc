@@ -227,7 +227,7 @@ void Builder::guess_rates() {
         }
         const double told = job.demand->rates->confidence;
         const double sure = std::isnan(told) ? 1 : std::clamp(told, 0.0, 1.0);
-        job.ingest = sure * job.ingest + (1 - sure) * (known.empty() ? job.ingest : typical);
+        job.doubt = known.empty() ? 1 : sure + (1 - sure) * typical / job.ingest;
     }
 }
 

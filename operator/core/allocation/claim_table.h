@@ -22,6 +22,8 @@ struct PlannedJob {
     JobKnowledge knowledge = JobKnowledge::kProfiling;
     double ingest = 0;  // f* over all nodes, cleaned; a guess while profiling
     double origin = 0;  // 0: not known
+    double doubt = 1;   // what its bytes count in comparisons, a profile that is not sure of itself
+                        // being drawn towards the typical job's; predictions know no doubt
     double weight = 1;
     double fair_weight = 1;           // of its namespace, for borrowed bytes
     std::vector<std::size_t> nodes;   // ascending

@@ -118,7 +118,8 @@ private:
                                   ? curve.miss_mass(end)
                                   : std::max(curve.miss_mass(end), least);
         const double saved = curve.miss_mass(begin) - missed;
-        double value = job.weight * user.rate * user.fetched * saved / to_double(end - begin);
+        double value =
+            job.weight * job.doubt * user.rate * user.fetched * saved / to_double(end - begin);
         if (options_.fair) {
             value *= job.fair_weight;
         }

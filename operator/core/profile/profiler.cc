@@ -133,6 +133,7 @@ bool JobProfiler::observe(const ProfileInput& input) {
     if (!start_ || !same_ranks(*start_, current)) {
         if (start_) {
             forget_the_past();
+            evidence_ = 0;
         }
         start_ = std::move(current);
         granted_ = input.granted;
@@ -226,6 +227,7 @@ void JobProfiler::keep(const Window& window) {
     if (windows_.size() > options_.window_count_max) {
         windows_.pop_front();
     }
+    evidence_ = std::min(evidence_ + 1, options_.window_count_max);
     if (!window.origin_rate || *window.origin_rate <= 0) {
         return;
     }
@@ -275,6 +277,7 @@ void JobProfiler::forget_a_past_rate() {
     });
     if (all_apart) {
         windows_.assign(newest.begin(), newest.end());
+        evidence_ = fresh;
         ++regime_;
     }
 }
@@ -303,7 +306,7 @@ double JobProfiler::confidence() const {
         spread(each(windows_, &Window::ingest_rate)),
         spread({origin_waited_for_.begin(), origin_waited_for_.end()}));
     const double enough =
-        static_cast<double>(windows_.size()) / static_cast<double>(options_.window_count_max);
+        static_cast<double>(evidence_) / static_cast<double>(options_.window_count_max);
     return std::min(enough, 1.0) * std::max(1 - apart / kNoAgreement, 0.0);
 }
 

@@ -112,6 +112,10 @@ private:
     std::optional<Start> start_;
     Bytes granted_{};
     std::deque<Window> windows_;
+    // Windows that speak for the f* of now, at most window_count_max. A grant that changed takes
+    // none of them away: f* does not depend on it, and a profile that trusted itself less after
+    // each grant would move bytes for ever.
+    std::size_t evidence_ = 0;
     std::deque<double> origin_waited_for_;  // rates of windows in which the job waited
     std::deque<double> origin_at_least_;    // the fastest of the others, sorted
     JobProfile published_;

@@ -185,6 +185,19 @@ TEST(ParseCachePool, ReadsPercentAndPolicy) {
     EXPECT_EQ(parse_cache_pool("{}")->spec.reserved_free_percent, 15);
 }
 
+TEST(ParseCachePool, ReadsWhatItsBytesAreGivenOutForAndWhatTheOriginGives) {
+    const Result<CachePool> plain = parse_cache_pool("{}");
+    EXPECT_EQ(plain->spec.allocation, Objective::kThroughput);
+    EXPECT_FALSE(plain->spec.origin_bandwidth);
+    const Result<CachePool> told =
+        parse_cache_pool(R"({"spec": {"allocation": "Even", "originBandwidth": "2Gi"}})");
+    ASSERT_TRUE(told) << told.error().message;
+    EXPECT_EQ(told->spec.allocation, Objective::kEven);
+    EXPECT_EQ(told->spec.origin_bandwidth, gib(2));
+    EXPECT_FALSE(parse_cache_pool(R"({"spec": {"allocation": "Fair"}})"));
+    EXPECT_FALSE(parse_cache_pool(R"({"spec": {"originBandwidth": "-1"}})"));
+}
+
 TEST(ParseCachePool, RefusesAReserveThatIsNoPercentage) {
     for (const std::string reserve : {"", "%", "15", "91%", "-1%", "15 %", "1Gi"}) {
         EXPECT_FALSE(parse_cache_pool(R"({"spec": {"reservedFree": ")" + reserve + "\"}}"))

@@ -120,6 +120,28 @@ TEST(QuotasInForce, HoldANamespaceWhoseQuotaIsNotValid) {
     EXPECT_EQ(view.lending, Bytes::zero());
 }
 
+TEST(ViewAllocation, TellsWhatAPoolIsGivenOutForAndWhatItsOriginsGive) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).objective, Objective::kThroughput);
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).origin_bytes_per_second, 0);
+    cluster.pools[0].spec.allocation = Objective::kEven;
+    cluster.pools[0].spec.origin_bandwidth = Bytes{2'000'000};
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).objective, Objective::kEven);
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).origin_bytes_per_second, 2e6);
+}
+
+TEST(ViewAllocation, TakesTheExponentOfImportanceFromTheJob) {
+    ClusterView cluster = make_cluster();
+    JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
+    dataset.contract = Contract::kImportance;
+    const auto beta = [&] {
+        return view_allocation(cluster, moment(1)).demands.at(0).datasets.at(0).access.beta;
+    };
+    EXPECT_EQ(beta(), 0.33);
+    dataset.parameters[Contract::kImportance].numbers["beta"] = 2;
+    EXPECT_EQ(beta(), 2);
+}
+
 TEST(ViewAllocation, ForgetsPodsThatHaveEnded) {
     ClusterView cluster = make_cluster();
     cluster.jobs[0].pods[0].phase = PodPhase::kSucceeded;

@@ -62,6 +62,22 @@ TEST(PlanAllocation, GivesAnAutoJobItsWholeDatasetOnEachOfItsNodes) {
     EXPECT_EQ(plan.grants.at(0).valid_seconds, 60U);
 }
 
+// Doubt draws what a byte counts towards the typical job's, not what the job is predicted to read.
+TEST(PlanAllocation, PredictsWhatWasMeasuredHoweverUnsureTheProfileIs) {
+    Demand slow = demand(1, {"n1"}, {dataset("slow", gib(3))});
+    slow.rates = {1e6, 1e6, 0.3, true};
+    Demand fast = demand(2, {"n1"}, {dataset("fast", gib(3))});
+    fast.rates = {50e6, 10e6, 0.3, false};
+    AllocationView cluster = view(gib(1), {slow, fast});
+    cluster.pools = {{kPool}};
+    cluster.pools[0].origin_bytes_per_second = 16e6;
+    const AllocationPlan plan = plan_allocation(cluster);
+    EXPECT_DOUBLE_EQ(allocation(plan, "job1").numbers.ingest_rate, 1e6);
+    EXPECT_DOUBLE_EQ(allocation(plan, "job1").numbers.rate, 1e6);
+    EXPECT_DOUBLE_EQ(allocation(plan, "job2").numbers.ingest_rate, 50e6);
+    EXPECT_NEAR(allocation(plan, "job2").numbers.rate, 15e6 / (2.0 / 3), 1) << "what is left";
+}
+
 TEST(PlanAllocation, DividesMaxBytesOverTheNodes) {
     Demand job = demand(1, {"n1", "n2"}, {dataset("d", gib(3))});
     job.max_bytes = gib(4);

@@ -155,6 +155,21 @@ TEST(JobProfiler, BeginsAnewWhenRanksOrTheGrantChange) {
     EXPECT_NE(profiler.profile(), JobProfile{}) << "the last word stands until there is a new one";
 }
 
+// f* does not depend on it; less trust after each grant would move bytes for ever.
+TEST(JobProfiler, TrustsItselfNoLessWhenTheGrantChanges) {
+    JobProfiler profiler;
+    TrainingWorld world;
+    observe(profiler, world, 12);
+    ASSERT_DOUBLE_EQ(profiler.profile().confidence, 1);
+    world.granted = gib(1);
+    world.miss = 0.5;
+    observe(profiler, world, 4);
+    EXPECT_DOUBLE_EQ(profiler.profile().confidence, 1);
+    world.rank_count = 3;
+    observe(profiler, world, 5);
+    EXPECT_LT(profiler.profile().confidence, 0.7) << "other ranks are another job";
+}
+
 TEST(JobProfiler, WaitsForEveryRank) {
     JobProfiler profiler;
     TrainingWorld world;
