@@ -85,7 +85,9 @@ std::string plot_curve(const std::vector<CurvePoint>& points, Bytes target) {
     std::string axis(kWidth, ' ');
     const std::string right = to_string(points.back().cached);
     const std::string here = to_string(target);
-    put(axis, at >= here.size() / 2 ? at - here.size() / 2 : 0, here);
+    if (target > Bytes::zero()) {
+        put(axis, at >= here.size() / 2 ? at - here.size() / 2 : 0, here);
+    }
     put(axis, 0, "0");
     put(axis, kWidth, right);
     axis.erase(axis.find_last_not_of(' ') + 1);

@@ -89,7 +89,6 @@ web::json::value number_or_null(const std::optional<double>& value) {
 std::vector<std::string> cells_of(const TopRow& row) {
     return {
         row.job.name,
-        row.state,
         row.gpus == 0 ? "" : fmt::format("{}", row.gpus),
         row.saved_per_hour ? fmt::format("{:.0f}", *row.saved_per_hour) : "",
         row.speedup ? fmt::format("{:.2f}x", *row.speedup) : "",
@@ -97,7 +96,7 @@ std::vector<std::string> cells_of(const TopRow& row) {
         row.hit,
         row.origin,
         row.wait,
-        row.reason};
+        row.state.empty() || row.state == "Running" ? row.reason : row.state};
 }
 
 }  // namespace
@@ -122,9 +121,7 @@ std::string top_text(const std::vector<TopRow>& rows, bool with_namespace) {
     if (with_namespace) {
         columns.push_back({"NAMESPACE"});
     }
-    for (const char* title : {"NAME", "STATE"}) {
-        columns.push_back({title});
-    }
+    columns.push_back({"NAME"});
     for (const char* title : {"GPUS", "SAVED", "SPEEDUP", "CACHE", "HIT", "ORIGIN", "WAITS"}) {
         columns.push_back({title, Table::Align::kRight});
     }
@@ -141,12 +138,12 @@ std::string top_text(const std::vector<TopRow>& rows, bool with_namespace) {
         table.add(std::move(cells));
         sum += row.saved_per_hour.value_or(0);
     }
-    return table.text() + fmt::format(
-                              "\nSAVED: GPU-seconds an hour, predicted from what was measured. "
-                              "Together {:.0f}, as "
-                              "if {:.1f} more GPUs ran.\n",
-                              sum,
-                              sum / kSecondsPerHour);
+    const std::string legend = fmt::format(
+        "\nSAVED: GPU-seconds an hour, predicted from what was measured.\n"
+        "Together {:.0f}, as if {:.1f} more GPUs ran.\n",
+        sum,
+        sum / kSecondsPerHour);
+    return table.text() + legend;
 }
 
 std::string top_json(const std::vector<TopRow>& rows) {

@@ -19,7 +19,8 @@ struct TopRow {
     std::string hit;                       // "62%"
     std::string origin;                    // "412Mi/s"
     std::string wait;                      // share of the trainers' time, "35%"
-    std::string reason;                    // of the condition CacheAllocated
+    std::string reason;                    // of the condition CacheAllocated; `top` shows the
+                                           // state of a job that does not run instead
 };
 
 // Jobs that have not ended, those that save most first, then by name. Pure.

@@ -128,8 +128,8 @@ std::string what_if_text(const WhatIf& result) {
     text += result.rows.empty() ? "No job uses a cache now.\n" : table.text();
     if (result.rate_before > 0) {
         text += fmt::format(
-            "\nJobs that stay: {} then, {} now ({}). Speeds are predicted, when every move is "
-            "done.\n",
+            "\nJobs that stay: {} together instead of {} ({}).\n"
+            "Speeds are predicted, for when every move is done.\n",
             rate_text(result.rate_after),
             rate_text(result.rate_before),
             difference(result.rate_before, result.rate_after));

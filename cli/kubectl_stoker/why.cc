@@ -63,7 +63,7 @@ std::string counted(const control::TrainingJob& job) {
             cache.benefit->seconds_saved_per_epoch,
             cache.benefit->method);
     }
-    return text + ".\n";
+    return wrapped(text + ".", "");
 }
 
 std::string head(const JobExplanation& explanation) {
@@ -92,14 +92,18 @@ std::string speed(const JobExplanation& explanation) {
     }
     const double gain =
         numbers.rate_without_cache > 0 ? numbers.rate / numbers.rate_without_cache : 1;
-    return fmt::format(
-               "\nPredicted speed: {} with its bytes, {} without a cache ({:.2f}x), {} if data "
-               "were\nnever late. The next GiB would save {} at the origin.\n\n",
-               rate_text(numbers.rate),
-               rate_text(numbers.rate_without_cache),
-               gain,
-               rate_text(numbers.ingest_rate),
-               rate_text(numbers.marginal_per_gib)) +
+    std::string text = fmt::format(
+        "Predicted speed: {} with its bytes, {} without a cache ({:.2f}x), {} if data were never "
+        "late.",
+        rate_text(numbers.rate),
+        rate_text(numbers.rate_without_cache),
+        gain,
+        rate_text(numbers.ingest_rate));
+    if (explanation.allocation.target < explanation.allocation.wanted) {
+        text += fmt::format(
+            " The next GiB would save {} at the origin.", rate_text(numbers.marginal_per_gib));
+    }
+    return '\n' + wrapped(text, "") + '\n' +
            "Speed over bytes cached on all its nodes (O: with what it is to have)\n\n" +
            plot_curve(explanation.curve, explanation.allocation.target);
 }
@@ -138,7 +142,12 @@ std::string contenders(const JobExplanation& explanation) {
         "\nWho wants bytes of its nodes, and what a GiB saves them at the origin\n\n" +
         table.text();
     if (begin > 0 || end < all.size()) {
-        text += fmt::format("  ({} more above, {} more below)\n", begin, all.size() - end);
+        const std::size_t below = all.size() - end;
+        text += fmt::format(
+            "  ({}{}{})\n",
+            begin > 0 ? fmt::format("{} more above", begin) : "",
+            begin > 0 && below > 0 ? ", " : "",
+            below > 0 ? fmt::format("{} more below", below) : "");
     }
     return text;
 }

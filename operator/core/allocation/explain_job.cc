@@ -134,9 +134,12 @@ private:
         }
         const double middle = static_cast<double>(target.count());
         const double end = static_cast<double>(all.count());
+        std::vector<double> places{middle};
         for (std::size_t point = 0; point <= kCurvePoints; ++point) {
-            const double cached =
-                end * static_cast<double>(point) / static_cast<double>(kCurvePoints);
+            places.push_back(end * static_cast<double>(point) / static_cast<double>(kCurvePoints));
+        }
+        std::ranges::sort(places);
+        for (const double cached : places) {
             const double rate = rate_with([&](std::size_t i) {
                 const double size = static_cast<double>(table_.claims[i].size.count());
                 const double own = std::min(static_cast<double>(decision_.target[i].count()), size);

@@ -1,9 +1,11 @@
 #include "operator/core/allocation/water_fill.h"
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 #include <utility>
 
+#include "operator/core/allocation/fill_exactly.h"
 #include "operator/core/allocation/water_fill_state.h"
 
 namespace stoker::control {
@@ -11,6 +13,7 @@ namespace stoker::control {
 namespace {
 
 constexpr double kWorthStirring = 1.01;
+constexpr double kWorthExact = 1 + 1e-6;
 constexpr std::size_t kNobody = static_cast<std::size_t>(-1);
 
 struct Step {
@@ -78,12 +81,16 @@ public:
         }
         while (improve_shared()) {
         }
+        if (!shared_.empty()) {
+            take_exact();
+        }
         return state_.amounts();
     }
 
 private:
     void fill_in_order(bool to_start, std::size_t not_item);
     bool improve_shared();
+    void take_exact();
     bool try_growing(std::size_t item, std::uint64_t divisor, std::size_t instead_of);
     bool try_shrinking(std::size_t item, std::uint64_t divisor);
     [[nodiscard]] std::uint64_t step_of(
@@ -228,6 +235,23 @@ bool Filler::improve_shared() {
         }
     }
     return better;
+}
+
+// What the search has missed, where the problem is small enough to be solved exactly. Of equals the
+// found one stays: it is nearer to where the bytes are.
+void Filler::take_exact() {
+    const std::optional<std::vector<std::uint64_t>> exact = fill_exactly(problem_);
+    if (!exact) {
+        return;
+    }
+    const FillState found = std::exchange(state_, FillState{problem_});
+    for (std::size_t i = 0; i < exact->size(); ++i) {
+        state_.add(i, state_.growth(i, (*exact)[i] - state_.amount(i)));
+    }
+    fill_in_order(false, kNobody);
+    if (value_of(state_) < value_of(found) * kWorthExact) {
+        state_ = found;
+    }
 }
 
 }  // namespace

@@ -147,6 +147,24 @@ void ApiServer::require_token(std::string token) {
     state_.lock()->token = std::move(token);
 }
 
+void ApiServer::set_pod_proxy(PodProxy proxy) {
+    state_.lock()->pod_proxy = std::move(proxy);
+}
+
+std::optional<ModelAnswer> ApiServer::proxied(const ScriptRequest& request) {
+    constexpr std::string_view kPods = "/pods/";
+    constexpr std::string_view kProxy = "/proxy";
+    const std::size_t pods = request.target.find(kPods);
+    const std::size_t proxy = request.target.find(kProxy, pods == std::string::npos ? 0 : pods);
+    const PodProxy answer = state_.lock()->pod_proxy;
+    if (!answer || pods == std::string::npos || proxy == std::string::npos) {
+        return std::nullopt;
+    }
+    const std::size_t name = pods + kPods.size();
+    return answer(
+        request.target.substr(name, proxy - name), request.target.substr(proxy + kProxy.size()));
+}
+
 std::vector<SeenRequest> ApiServer::seen() const {
     return state_.lock()->seen;
 }
@@ -200,7 +218,10 @@ bool ApiServer::serve(const ScriptRequest& request, ScriptConnection& connection
 bool ApiServer::answer(
     const ScriptRequest& request, const Fault& fault, ScriptConnection& connection) {
     ModelAnswer answer{fault.status, fault.body, std::nullopt};
-    if (fault.status == 0) {
+    const auto from_pod = fault.status == 0 ? proxied(request) : std::nullopt;
+    if (from_pod) {
+        answer = *from_pod;
+    } else if (fault.status == 0) {
         auto state = state_.lock();
         const bool let_in =
             state->token.empty() || header_of(request, "authorization") == "Bearer " + state->token;

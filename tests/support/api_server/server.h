@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,11 @@ public:
     // From now on only this bearer token is let in; "" lets everybody in.
     void require_token(std::string token);
 
+    // Answers GET .../pods/<pod>/proxy/<path> as that pod would; `pod` may end in ":<port>". Until
+    // then such requests are the model's, who knows no such subresource.
+    using PodProxy = std::function<ModelAnswer(const std::string& pod, const std::string& path)>;
+    void set_pod_proxy(PodProxy proxy);
+
     [[nodiscard]] std::vector<SeenRequest> seen() const;
     [[nodiscard]] std::size_t count(std::string_view method, std::string_view target_part) const;
 
@@ -71,6 +77,7 @@ private:
         std::vector<Fault> faults;
         std::vector<SeenRequest> seen;
         std::string token;
+        PodProxy pod_proxy;
         bool down = false;
         std::uint64_t watch_epoch = 0;  // watches of an earlier one are to end
         bool reset_watches = false;
@@ -84,6 +91,8 @@ private:
     bool answer(const ScriptRequest& request, const Fault& fault, ScriptConnection& connection);
     bool stream(WatchCursor cursor, const Fault& fault, ScriptConnection& connection);
     Fault take_fault(const ScriptRequest& request);
+    // Of a pod, where the request goes to one.
+    std::optional<ModelAnswer> proxied(const ScriptRequest& request);
 
     mutable Guarded<State> state_;
     std::atomic<int> open_watches_{0};

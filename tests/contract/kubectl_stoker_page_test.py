@@ -1,0 +1,29 @@
+"""docs/reference/kubectl-stoker.md shows what the program prints, and every flag that it has is explained there or in
+kubectl's own pages."""
+
+import os
+import pathlib
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("STOKER_BUILD", ROOT / "build" / "release"))
+GOLDEN = ROOT / "tests" / "unit" / "cli" / "kubectl_stoker" / "golden"
+PAGE = (ROOT / "docs" / "reference" / "kubectl-stoker.md").read_text()
+SHOWN = ["top-all.txt", "why-vit.txt", "why-from-status.txt", "what-if-add.txt", "what-if-delete.txt", "quota.txt"]
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_the_page_shows_what_is_printed(name):
+    assert (GOLDEN / name).read_text().strip("\n") in PAGE
+
+
+@pytest.mark.parametrize("command", ["top", "why", "what-if", "quota"])
+def test_the_page_names_every_flag_of_ours(command):
+    done = subprocess.run([BUILD / "bin" / "kubectl-stoker", "__complete", command, "--"], capture_output=True,
+                          text=True, check=True)
+    of_kubectl = {"--namespace", "--all-namespaces", "--output", "--help", "--as-group"}
+    flags = {line for line in done.stdout.splitlines() if line.startswith("--")} - of_kubectl
+    assert flags
+    assert not [flag for flag in flags if flag not in PAGE]

@@ -1,0 +1,375 @@
+// The real kubectl-stoker as a process, against an API server on loopback and, where it matters, a
+// real operator behind it.
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+
+#include "common/base/check.h"
+#include "operator/core/allocation/plan_allocation.h"
+#include "operator/core/allocation/snapshot.h"
+#include "operator/kube/request.h"
+#include "tests/integration/operator_fixture.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::test {
+namespace {
+
+using control::AllocationSnapshot;
+using control::Json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+struct Answer {
+    int status = -1;
+    std::string out;
+    std::string err;
+};
+
+class Plugin {
+public:
+    explicit Plugin(const std::string& url) {
+        std::ofstream{folder_.path() + "/kubeconfig"} << fmt::format(
+            "apiVersion: v1\nkind: Config\ncurrent-context: test\n"
+            "clusters: [{{name: test, cluster: {{server: '{}'}}}}]\n"
+            "users: [{{name: test, user: {{}}}}]\n"
+            "contexts: [{{name: test, context: {{cluster: test, user: test, namespace: ml}}}}]\n",
+            url);
+    }
+
+    // `words` as after `kubectl stoker`; nothing in them needs quotes.
+    Answer run(const std::string& words) {
+        const std::string err = folder_.path() + "/err";
+        const std::string command = fmt::format(
+            "{} {} --kubeconfig {}/kubeconfig 2>{}",
+            STOKER_PLUGIN_PROGRAM,
+            words,
+            folder_.path(),
+            err);
+        Answer answer;
+        FILE* pipe = popen(command.c_str(), "r");
+        STOKER_CHECK(pipe != nullptr, "starting kubectl-stoker");
+        char buffer[4096];
+        for (std::size_t size = 0; (size = fread(buffer, 1, sizeof buffer, pipe)) > 0;) {
+            answer.out.append(buffer, size);
+        }
+        const int status = pclose(pipe);
+        answer.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+        std::ostringstream text;
+        text << std::ifstream{err}.rdbuf();
+        answer.err = text.str();
+        return answer;
+    }
+
+private:
+    TempFolder folder_;
+};
+
+constexpr const char* kStatusJson =
+    R"({"status":{"cache":{"pool":"nvme","wantedBytes":3221225472,"allocatedBytes":1073741824},
+        "conditions":[{"type":"CacheAllocated","status":"True","reason":"PoolFull",
+        "message":"1Gi of 3Gi granted: the job's nodes have no more room in pool nvme."}]}})";
+
+// A cluster without an operator: what it would say is put in its mouth.
+class KubectlStoker : public ::testing::Test {
+protected:
+    KubectlStoker() {
+        cluster.add_pool("nvme", "4Gi");
+        cluster.add_dataset("digits");
+        cluster.add_training_job("mnist");
+        cluster.add(
+            kinds::kCacheQuotas, "quota", R"({"poolRef":{"name":"nvme"},"nominalQuota":"2Gi"})");
+    }
+
+    // The job's status as an operator left it.
+    void set_status() {
+        const auto request = control::patch_request(
+            kinds::kTrainingJobs,
+            {"ml", "mnist"},
+            Json::parse(kStatusJson).value(),
+            control::PatchType::kMerge,
+            "status");
+        const auto answer =
+            cluster.api().request({"PATCH", request.target, request.content_type, request.body});
+        STOKER_CHECK(answer.status == 200, answer.body.c_str());
+    }
+
+    void set_holder(const std::string& holder) {
+        const std::string body = fmt::format(
+            R"({{"metadata":{{"name":"stoker-operator"}},"spec":{{"holderIdentity":"{}"}}}})",
+            holder);
+        const auto answer = cluster.api().create(kinds::kLeases, "stoker-system", body);
+        STOKER_CHECK(answer.status == 201, answer.body.c_str());
+    }
+
+    // Two jobs of which only one has room on the one node of the pool.
+    static AllocationSnapshot snapshot() {
+        AllocationSnapshot result;
+        result.version = STOKER_VERSION;
+        result.decided_at = WallTime{std::chrono::seconds{1'790'000'000}};
+        result.served_at = result.decided_at + std::chrono::seconds{3};
+        result.view.nodes = {{"nvme", "node-1", gib(4)}};
+        result.view.quotas = {{"ml", "nvme", gib(8)}};
+        result.view.step = mib(64);
+        for (const char* name : {"mnist", "other"}) {
+            control::Demand demand;
+            demand.job = {"ml", name};
+            demand.pool = "nvme";
+            demand.nodes = {"node-1"};
+            demand.datasets = {{"train", name, gib(3)}};
+            const double ingest = demand.job.name == "mnist" ? 1e9 : 2e9;
+            demand.rates = control::JobRates{ingest, 1e8, 1, false};
+            result.view.demands.push_back(demand);
+        }
+        result.plan = control::plan_allocation(result.view);
+        return result;
+    }
+
+    void answer_with(int status, const std::string& body) {
+        cluster.api().set_pod_proxy([status, body](const std::string&, const std::string&) {
+            return ModelAnswer{status, body, std::nullopt};
+        });
+    }
+
+    void lead_with(const AllocationSnapshot& what) {
+        set_holder("operator-0_00c0ffee");
+        answer_with(200, control::print_snapshot(what));
+    }
+
+    FakeCluster cluster;
+    Plugin plugin{cluster.api().url()};
+};
+
+TEST_F(KubectlStoker, AsksTheLeaderThroughTheApiServerAndExplains) {
+    lead_with(snapshot());
+    const Answer answer = plugin.run("why tj/mnist");
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    EXPECT_EQ(answer.err, "");
+    EXPECT_THAT(answer.out, HasSubstr("Reason: LowerMarginalBenefit"));
+    EXPECT_THAT(answer.out, HasSubstr("ml/other"));
+    EXPECT_THAT(answer.out, HasSubstr("What would change it"));
+    EXPECT_EQ(
+        cluster.api().count(
+            "GET", "/api/v1/namespaces/stoker-system/pods/operator-0/proxy/debug/allocation"),
+        1U);
+}
+
+TEST_F(KubectlStoker, RunsThePlannerOverWhatTheOperatorSees) {
+    lead_with(snapshot());
+    const Answer answer = plugin.run("what-if --delete tj/other --json");
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    const auto json = Json::parse(answer.out);
+    ASSERT_TRUE(json) << answer.out;
+    EXPECT_THAT(answer.out, HasSubstr(R"("changes":["without job ml/other"])"));
+    const Answer wrong = plugin.run("what-if --delete tj/nobody");
+    EXPECT_EQ(wrong.status, 1);
+    EXPECT_THAT(wrong.err, HasSubstr("no job ml/nobody uses a cache now; those that do: ml/mnist"));
+}
+
+TEST_F(KubectlStoker, WithoutTheRightToAskWhySaysWhatTheStatusSaysAndWhatIfSaysWhatToDo) {
+    set_status();
+    set_holder("operator-0_00c0ffee");
+    Fault forbidden;
+    forbidden.target_contains = "/proxy/";
+    forbidden.times = -1;
+    forbidden.status = 403;
+    forbidden.body =
+        R"({"kind":"Status","reason":"Forbidden","message":"user ann may not get pods/proxy"})";
+    cluster.api().add_fault(forbidden);
+    const Answer why = plugin.run("why mnist");
+    EXPECT_EQ(why.status, 0) << why.err;
+    EXPECT_THAT(why.out, HasSubstr("ml/mnist: 1Gi of 3Gi wanted, in pool nvme\nReason: PoolFull"));
+    EXPECT_THAT(why.err, HasSubstr("what the job's status says"));
+    EXPECT_THAT(why.err, HasSubstr("user ann may not get pods/proxy"));
+    const Answer what_if = plugin.run("what-if --add 1Gi --pool nvme");
+    EXPECT_EQ(what_if.status, 1);
+    EXPECT_EQ(what_if.out, "");
+    EXPECT_THAT(what_if.err, HasSubstr("rbac.explain.subjects"));
+}
+
+TEST_F(KubectlStoker, TopAndQuotaNeedNoOperator) {
+    set_status();
+    const Answer top = plugin.run("top");
+    EXPECT_EQ(top.status, 0) << top.err;
+    EXPECT_THAT(top.out, HasSubstr("mnist"));
+    EXPECT_THAT(top.out, HasSubstr("PoolFull"));
+    const Answer quota = plugin.run("quota -A");
+    EXPECT_EQ(quota.status, 0) << quota.err;
+    EXPECT_THAT(quota.out, HasSubstr("└─ ml"));
+    EXPECT_THAT(quota.out, HasSubstr("2Gi"));
+    EXPECT_EQ(cluster.api().count("GET", "/proxy/"), 0U);
+    EXPECT_THAT(plugin.run("top -n empty").err, HasSubstr("No resources found in empty namespace"));
+}
+
+TEST_F(KubectlStoker, LeavesOutPoolsThatItMayNotList) {
+    Fault forbidden;
+    forbidden.target_contains = "/cachepools";
+    forbidden.times = -1;
+    forbidden.status = 403;
+    forbidden.body = R"({"kind":"Status","reason":"Forbidden","message":"no"})";
+    cluster.api().add_fault(forbidden);
+    const Answer quota = plugin.run("quota");
+    EXPECT_EQ(quota.status, 0) << quota.err;
+    EXPECT_THAT(quota.err, HasSubstr("you may not list CachePools"));
+    EXPECT_THAT(quota.out, HasSubstr("└─ ml"));
+}
+
+TEST_F(KubectlStoker, SaysWhereItLookedWhenThereIsNoLease) {
+    const Answer answer = plugin.run("what-if --add 1Gi --pool nvme");
+    EXPECT_EQ(answer.status, 1);
+    EXPECT_THAT(answer.err, HasSubstr("there is no Lease stoker-system/stoker-operator"));
+    EXPECT_THAT(answer.err, HasSubstr("--operator-namespace"));
+}
+
+TEST_F(KubectlStoker, SaysThatNobodyLeadsWhenTheLeaseIsFree) {
+    set_holder("");
+    EXPECT_THAT(
+        plugin.run("what-if --add 1Gi --pool nvme").err, HasSubstr("no operator leads now"));
+}
+
+TEST_F(KubectlStoker, SaysThatTheOperatorIsTooOldWhenItDoesNotKnowThePage) {
+    set_holder("operator-0_00c0ffee");
+    answer_with(404, "only /metrics, /healthz and /readyz are here\n");
+    const Answer answer = plugin.run("what-if --add 1Gi --pool nvme");
+    EXPECT_EQ(answer.status, 1);
+    EXPECT_THAT(answer.err, HasSubstr("older than this program"));
+    EXPECT_THAT(answer.err, HasSubstr("upgrade it"));
+}
+
+TEST_F(KubectlStoker, AsksTheNewLeaderWhenTheOldOneIsGone) {
+    lead_with(snapshot());
+    cluster.api().set_pod_proxy([this](const std::string& pod, const std::string&) {
+        if (pod == "operator-1") {
+            return ModelAnswer{200, control::print_snapshot(snapshot()), std::nullopt};
+        }
+        // While the first one is asked, the Lease changes hands.
+        return ModelAnswer{503, R"({"leader":"operator-1_2","message":"not me"})", std::nullopt};
+    });
+    Fault first;
+    first.target_contains = "/leases/";
+    first.status = 200;
+    first.body =
+        R"({"metadata":{"name":"stoker-operator"},"spec":{"holderIdentity":"operator-9_1"}})";
+    cluster.api().add_fault(first);
+    cluster.api().merge(
+        kinds::kLeases,
+        {"stoker-system", "stoker-operator"},
+        R"({"spec":{"holderIdentity":"operator-1_2"}})");
+    const Answer answer = plugin.run("what-if --add 1Gi --pool nvme");
+    EXPECT_EQ(answer.status, 0) << answer.err;
+    EXPECT_EQ(cluster.api().count("GET", "/pods/operator-9/proxy"), 1U);
+    EXPECT_EQ(cluster.api().count("GET", "/pods/operator-1/proxy"), 1U);
+}
+
+TEST_F(KubectlStoker, WarnsOfADecisionOfLongAgoAndOfAnotherPlanner) {
+    AllocationSnapshot old = snapshot();
+    old.served_at = old.decided_at + std::chrono::seconds{75};
+    old.plan.jobs[0].granted = gib(4);
+    lead_with(old);
+    const Answer answer = plugin.run("why mnist");
+    EXPECT_EQ(answer.status, 0);
+    EXPECT_THAT(answer.err, HasSubstr("decided this 75 s ago"));
+    EXPECT_THAT(answer.err, HasSubstr("decides otherwise"));
+}
+
+TEST_F(KubectlStoker, FailsAsKubectlDoes) {
+    EXPECT_EQ(plugin.run("why tj/none").status, 1);
+    EXPECT_THAT(plugin.run("why tj/none").err, HasSubstr("none"));
+    EXPECT_THAT(plugin.run("tpo").err, HasSubstr("See 'kubectl stoker --help' for usage."));
+    cluster.api().set_down(true);
+    const Answer down = plugin.run("top --request-timeout 2s");
+    EXPECT_EQ(down.status, 1);
+    EXPECT_THAT(down.err, HasSubstr("error: "));
+    EXPECT_THAT(down.err, Not(HasSubstr("No resources found")));
+}
+
+// A real operator decides, writes the status and the metrics; the plugin reads all three.
+class KubectlStokerWithOperator : public OperatorTest {
+protected:
+    KubectlStokerWithOperator() {
+        cluster.api().set_pod_proxy([this](const std::string& pod, const std::string& path) {
+            STOKER_CHECK(pod == "operator-0", pod.c_str());
+            return ModelAnswer{
+                operator_->http_status(path), operator_->http_body(path), std::nullopt};
+        });
+    }
+
+    // The bytes that stoker_job_granted_bytes says.
+    std::int64_t metric(const std::string& job) {
+        const std::string name =
+            fmt::format("stoker_job_granted_bytes{{namespace=\"ml\",training_job=\"{}\"}} ", job);
+        const std::string page = operator_->http_body("/metrics");
+        const std::size_t at = page.find(name);
+        return at == std::string::npos ? -1 : std::stoll(page.substr(at + name.size()));
+    }
+
+    Plugin plugin{cluster.api().url()};
+};
+
+TEST_F(KubectlStokerWithOperator, WhyAgreesWithTheStatusAndTheMetrics) {
+    cluster.add(
+        kinds::kCacheQuotas, "quota", R"({"poolRef":{"name":"nvme"},"nominalQuota":"10Ki"})");
+    run_job("mnist", 1, R"(,"cache":{"mode":"Fixed","maxBytes":"1Mi"})");
+    const auto sidecar = attach("mnist");
+    ASSERT_TRUE(sidecar->report(report_of(1, 0)));
+    ASSERT_EQ(
+        wait_condition(kinds::kTrainingJobs, "mnist", "CacheAllocated", "True QuotaExhausted"),
+        "True QuotaExhausted");
+    // Statuses and metrics follow the decision a little later: wait until they have.
+    Answer answer;
+    const bool agree = eventually(
+        [&] {
+            answer = plugin.run("why tj/mnist --json");
+            const auto json = Json::parse(answer.out);
+            const auto cache = cluster.training_job("mnist").status.cache;
+            if (!json || !cache) {
+                return false;
+            }
+            const auto& root = json->value();
+            return control::string_at(root, {"source"}) == "operator" &&
+                   control::integer_at(root, {"allocation", "grantedBytes"}) == 10'240 &&
+                   control::string_at(root, {"allocation", "reason"}) == "QuotaExhausted" &&
+                   cache->allocated_bytes == 10'240 && metric("mnist") == 10'240 &&
+                   control::string_at(root, {"allocation", "message"}) ==
+                       cluster.message(kinds::kTrainingJobs, "mnist", "CacheAllocated");
+        },
+        std::chrono::seconds{60});
+    EXPECT_TRUE(agree) << answer.out << answer.err;
+    EXPECT_EQ(answer.err, "") << "this program decides as the operator does";
+}
+
+TEST_F(KubectlStokerWithOperator, WhatIfSaysWhatTheOperatorThenDoes) {
+    const std::string quota = R"({"spec":{"poolRef":{"name":"nvme"},"nominalQuota":"20Ki"}})";
+    cluster.add(
+        kinds::kCacheQuotas, "quota", R"({"poolRef":{"name":"nvme"},"nominalQuota":"10Ki"})");
+    run_job("mnist", 1, R"(,"cache":{"mode":"Fixed","maxBytes":"1Mi"})");
+    const auto sidecar = attach("mnist");
+    ASSERT_TRUE(sidecar->report(report_of(1, 0)));
+    Answer answer;
+    EXPECT_TRUE(eventually(
+        [&] {
+            answer = plugin.run("what-if --nominal ml=20Ki --pool nvme --json");
+            return answer.out.find(R"("grantedBytes":20480)") != std::string::npos;
+        },
+        std::chrono::seconds{60}))
+        << answer.out << answer.err;
+    cluster.change(kinds::kCacheQuotas, "quota", quota);
+    std::uint64_t sequence = 1;
+    EXPECT_TRUE(eventually(
+        [&] {
+            // Nothing grows before the sidecar has confirmed what it was granted before.
+            const auto cache = cluster.training_job("mnist").status.cache;
+            auto report = report_of(++sequence, 0);
+            const auto granted = cache ? static_cast<std::uint64_t>(cache->allocated_bytes) : 0;
+            report.mutable_datasets(0)->set_granted_bytes(granted);
+            return sidecar->report(report) && granted == 20'480;
+        },
+        std::chrono::seconds{60}));
+}
+
+}  // namespace
+}  // namespace stoker::test
