@@ -64,29 +64,6 @@ Bytes granted_to(const JobUse& use, const AllocationPlan& plan) {
     return found == plan.jobs.end() ? Bytes::zero() : found->granted;
 }
 
-// What the sidecars of these ranks may fetch together; 0 where one of them is not limited.
-double origin_limit_of(
-    const JobUse& use, const std::vector<AgentReport>& ranks, const AllocationPlan& plan) {
-    double sum = 0;
-    for (const AgentGrant& grant : plan.grants) {
-        const bool here = std::any_of(ranks.begin(), ranks.end(), [&](const AgentReport& report) {
-            return report.node == grant.node;
-        });
-        const auto& datasets = use.datasets.datasets;
-        const bool ours = std::any_of(datasets.begin(), datasets.end(), [&](const auto& dataset) {
-            return dataset.uid == grant.dataset_uid;
-        });
-        if (!here || !ours) {
-            continue;
-        }
-        if (grant.origin_bytes_per_second == 0) {
-            return 0;
-        }
-        sum += static_cast<double>(grant.origin_bytes_per_second);
-    }
-    return sum;
-}
-
 ProbeWish wish_of(const TrainingJob& job) {
     ProbeWish wish;
     const std::optional<ProfilingSpec>& spec = job.spec.cache.profiling;
@@ -150,8 +127,7 @@ void ProfileBook::update_job(
         {ranks,
          leaders,
          static_cast<std::size_t>(use.job.spec.trainer.node_count),
-         granted_to(use, plan),
-         origin_limit_of(use, ranks, plan)});
+         granted_to(use, plan)});
     probe(entry, use, ranks, now);
 }
 

@@ -152,7 +152,7 @@ bool JobProfiler::observe(const ProfileInput& input) {
     if (!is_long_enough(current)) {
         return false;
     }
-    const std::optional<Window> window = measure(current, input.origin_limit);
+    const std::optional<Window> window = measure(current);
     start_ = std::move(current);
     if (!window) {
         return false;
@@ -161,7 +161,7 @@ bool JobProfiler::observe(const ProfileInput& input) {
     return publish();
 }
 
-std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after, double origin_limit) {
+std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after) {
     Window result;
     double bytes = 0;
     double samples = 0;
@@ -193,7 +193,6 @@ std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after, doub
     if (result.origin_rate && result.miss_share < kHardlyAnyMiss) {
         result.ingest_rate = result.read_rate;  // what it waited for is not the origin
     }
-    result.at_limit = origin_limit > 0 && result.origin_rate.value_or(0) > 0.9 * origin_limit;
     return result;
 }
 
@@ -231,7 +230,7 @@ void JobProfiler::keep(const Window& window) {
     if (!window.origin_rate || *window.origin_rate <= 0) {
         return;
     }
-    if (window.wait_share >= options_.waits_from && !window.at_limit) {
+    if (window.wait_share >= options_.waits_from) {
         keep_newest(origin_waited_for_, *window.origin_rate, options_.window_count_max);
         drop_a_past_bound();
         return;

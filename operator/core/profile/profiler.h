@@ -32,17 +32,16 @@ struct ProfileInput {
                                               // nodes; of this job or of another one
     std::size_t rank_count = 1;               // that should report
     Bytes granted{};
-    double origin_limit = 0;  // bytes/s that the sidecars may fetch for it; 0: no limit
 };
 
 // Watches one job's totals and keeps its profile. How: every window gives the rate r that the job
 // read with and the share s of its time that it waited; were data never late, it would read
-// f* = r/(1-s). A window in which it waited shows what the origin gives; one in which it did not
-// shows what the origin gives at least; a wait with everything on the nodes is for something else
-// (decoding), and counts as computing. The profile is made of medians, and what was published
-// stays until they are another fifth away, so that noise neither shows nor moves bytes. Windows
-// from before a change (of the ranks, of the grant, of a rate) are forgotten, the origin's
-// excepted.
+// f* = r/(1-s). A window in which it waited shows what the origin gives, or what the plan leaves it
+// of that; one in which it did not shows what the origin gives at least; a wait with everything on
+// the nodes is for something else (decoding), and counts as computing. The profile is made of
+// medians, and what was published stays until they are another fifth away, so that noise neither
+// shows nor moves bytes. Windows from before a change (of the ranks, of the grant, of a rate) are
+// forgotten, the origin's excepted.
 //
 // Totals of several trainers on one node that fetch the same data together count for each of them.
 // Numbers that cannot be are refused and counted. Pure: time is that of the reports. Not
@@ -75,7 +74,6 @@ private:
         std::optional<double> origin_rate{};  // none: no leader told it from start to end
         double origin_latency = 0;
         double miss_share = 0;
-        bool at_limit = false;  // fetching was held back by us
     };
 
     struct Fetched {
@@ -96,7 +94,7 @@ private:
     [[nodiscard]] static bool same_ranks(const Start& a, const Start& b);
     [[nodiscard]] static bool has_fallen(const Start& before, const Start& after);
     [[nodiscard]] bool is_long_enough(const Start& after) const;
-    std::optional<Window> measure(const Start& after, double origin_limit);
+    std::optional<Window> measure(const Start& after);
     void measure_fetches(const Fetches& after, double bytes, Window& window) const;
     void keep(const Window& window);
     void drop_a_past_bound();

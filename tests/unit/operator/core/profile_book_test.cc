@@ -31,17 +31,17 @@ struct Bench {
         cluster.reports.push_back(report);
     }
 
-    void step() {
+    void step(const AllocationPlan& plan = {}) {
         second += kStep;
         cluster.reports.clear();
         add(0);
         add(1);
-        book.update(cluster, {}, moment(second));
+        book.update(cluster, plan, moment(second));
     }
 
-    void run(int windows) {
+    void run(int windows, const AllocationPlan& plan = {}) {
         for (int i = 0; i < windows; ++i) {
-            step();
+            step(plan);
         }
     }
 };
@@ -58,6 +58,25 @@ TEST(ProfileBook, ProfilesARunningJobFromItsReports) {
     EXPECT_NEAR(profile.ingest_rate, 160e6, 1);
     EXPECT_NEAR(profile.origin_rate, 40e6, 1);
     EXPECT_EQ(profile.verdict, ProfileVerdict::kDataBound);
+}
+
+// Its share is what the origin gives it: were that not so, a job that is held back from its first
+// batch on would never be known to wait.
+TEST(ProfileBook, KnowsThatAJobWaitsThatMayFetchNoFaster) {
+    Bench bench;
+    AllocationPlan plan;
+    for (const Pod& pod : bench.cluster.jobs[0].pods) {
+        AgentGrant grant;
+        grant.node = pod.node_name;
+        grant.dataset_uid = bench.view.datasets.datasets.at(0).uid;
+        grant.origin_bytes_per_second = 20'000'000;
+        plan.grants.push_back(grant);
+    }
+    ASSERT_EQ(plan.grants.size(), 2U);
+    bench.run(6, plan);
+    ASSERT_TRUE(bench.book.profiles().contains(kJob));
+    EXPECT_EQ(bench.book.profiles().at(kJob).verdict, ProfileVerdict::kDataBound);
+    EXPECT_NEAR(bench.book.profiles().at(kJob).origin_rate, 40e6, 1);
 }
 
 TEST(ProfileBook, ForgetsAJobThatEndsAndBeginsAnAttemptAnew) {

@@ -179,7 +179,7 @@ TEST(JobProfiler, WaitsForEveryRank) {
     lost.pop_back();
     for (int i = 0; i < 20; ++i) {
         world.run(kWindow);
-        EXPECT_FALSE(profiler.observe({lost, lost, 2, {}, 0}));
+        EXPECT_FALSE(profiler.observe({lost, lost, 2, {}}));
     }
     EXPECT_EQ(profiler.profile(), before);
 }

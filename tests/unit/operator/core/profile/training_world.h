@@ -34,7 +34,7 @@ struct TrainingWorld {
         }
     }
 
-    [[nodiscard]] ProfileInput input() const { return {ranks, ranks, rank_count, granted, 0}; }
+    [[nodiscard]] ProfileInput input() const { return {ranks, ranks, rank_count, granted}; }
 
 private:
     static void grow(Bytes& total, double by) {
