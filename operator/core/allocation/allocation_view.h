@@ -140,7 +140,8 @@ struct AllocationView {
     std::vector<Demand> demands;
     std::vector<Holding> holdings;
     std::uint32_t valid_seconds = 60;
-    Bytes step{1};             // bytes move in steps of a segment where a curve is not linear
+    Bytes step{1};             // bytes move in steps of a segment where a curve is not linear; of
+                               // a 256th of the smallest node, where that is less
     double hysteresis = 1.05;  // bytes move only for a gain of this factor
     // False: grants of another operator may still be in force, so nobody grows beyond what is
     // there.

@@ -17,7 +17,8 @@ namespace {
 
 constexpr double kRateMax = 1e15;  // bytes/s; more is a mistake of whoever says so
 constexpr double kWeightMax = 1e6;
-constexpr int kReleaseSteps = 8;  // in which the last epoch gives bytes back
+constexpr int kReleaseSteps = 8;              // in which the last epoch gives bytes back
+constexpr std::uint64_t kStepsPerNode = 256;  // at least, or small nodes would see no curves
 
 std::optional<double> clean_rate(double rate) {
     return std::isfinite(rate) && rate > 0 && rate <= kRateMax ? std::optional(rate) : std::nullopt;
@@ -128,6 +129,8 @@ void Builder::add_nodes() {
     for (const auto& [name, capacity] : capacities) {
         node_index_[name] = table_.nodes.size();
         table_.nodes.push_back({name, capacity, Bytes::zero(), {}});
+        const Bytes part{std::max<std::uint64_t>(capacity.count() / kStepsPerNode, 1)};
+        table_.step = std::min(table_.step, part);
     }
 }
 

@@ -231,10 +231,7 @@ PoolDecision decide_pool(const ClaimTable& table) {
 }
 
 ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
-    ClaimBytes reserves;
-    for (const Claim& claim : table.claims) {
-        reserves.push_back(claim.reserve());
-    }
+    const ClaimBytes reserves = reserves_of(table);
 
     struct Growth {
         bool minimum = false;

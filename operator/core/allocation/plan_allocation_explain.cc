@@ -14,13 +14,14 @@ namespace stoker::control {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
+constexpr std::uint64_t kHairs = 20;  // parts so small that a reason does not change for one
 
 // What keeps a job from having more, over all its claims.
 struct Shortage {
     bool by_account = false;
     bool by_node = false;
     bool by_others = false;    // on a node where others have bytes beyond their minimums
-    bool giving_back = false;  // more is there than is granted
+    bool giving_back = false;  // borrowed bytes of it, to their owner
 };
 
 class Explainer {
@@ -28,7 +29,8 @@ public:
     Explainer(const ClaimTable& table, PoolDecision& decision)
         : table_(table),
           decision_(decision),
-          ledger_(table, decision.target, Ledger::Borrowing::kYes) {}
+          ledger_(table, decision.target, Ledger::Borrowing::kYes),
+          reserves_(table, reserves_of(table), Ledger::Borrowing::kYes) {}
 
     void run(AllocationPlan& plan) {
         for (std::size_t i = 0; i < table_.jobs.size(); ++i) {
@@ -57,6 +59,7 @@ private:
     [[nodiscard]] JobAllocation allocation_of(std::size_t job) const;
     [[nodiscard]] QuotaCharge charge_of(std::size_t job, const JobAllocation& result) const;
     [[nodiscard]] bool is_account_full(const Claim& claim) const;
+    [[nodiscard]] bool gives_back(const Claim& claim) const;
     void add_quotas(AllocationPlan& plan) const;
     void add_reclaims(AllocationPlan& plan) const;
 
@@ -70,7 +73,8 @@ private:
 
     const ClaimTable& table_;
     PoolDecision& decision_;
-    Ledger ledger_;  // under the targets
+    Ledger ledger_;    // under the targets
+    Ledger reserves_;  // while nobody has shrunk
 };
 
 bool Explainer::is_account_full(const Claim& claim) const {
@@ -79,12 +83,22 @@ bool Explainer::is_account_full(const Claim& claim) const {
     });
 }
 
+// More than a hair of what its namespace has beyond nominal goes. What goes from one job of a
+// namespace to another is no reclaim.
+bool Explainer::gives_back(const Claim& claim) const {
+    return std::any_of(claim.accounts.begin(), claim.accounts.end(), [&](std::uint32_t account) {
+        const Bytes now = reserves_.used(account);
+        const Bytes most = std::max(table_.accounts[account].quota.nominal, ledger_.used(account));
+        return now > most && (now - most).count() > now.count() / kHairs;
+    });
+}
+
 Shortage Explainer::shortage_of(std::size_t job) const {
     Shortage result;
     for (const std::size_t i : table_.jobs[job].claims) {
         const Claim& claim = table_.claims[i];
         const Bytes wanted = user_of(claim, job).wanted;
-        result.giving_back |= claim.reserve() > decision_.granted[i];
+        result.giving_back |= claim.reserve() > decision_.granted[i] && gives_back(claim);
         if (decision_.target[i] >= wanted) {
             continue;
         }
@@ -112,7 +126,11 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
         table_.pool.objective != Objective::kEven && job.demand->mode != CacheMode::kFixed) {
         return AllocationReason::kComputeBound;
     }
-    if (result.granted < result.wanted) {
+    // All but a hair, which is on its way, is all.
+    const bool is_coming =
+        result.target >= result.wanted &&
+        (result.wanted - result.granted).count() <= result.wanted.count() / kHairs;
+    if (result.granted < result.wanted && !is_coming) {
         const Shortage shortage = shortage_of(index);
         if (job.held_back != nullptr && result.granted < result.target) {
             return AllocationReason::kReclaimed;
@@ -139,9 +157,11 @@ std::string Explainer::quota_words(std::size_t index, const JobAllocation& resul
         return held->why;
     }
     Bytes most{};
-    for (const Account& account : table_.accounts) {
-        if (account.quota.ns == result.job.ns) {
-            most = account.quota.nominal;
+    Bytes borrowed{};
+    for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
+        if (table_.accounts[i].quota.ns == result.job.ns) {
+            most = table_.accounts[i].quota.nominal;
+            borrowed = ledger_.used(i) - most;
         }
     }
     if (result.reason == AllocationReason::kReclaimed) {
@@ -151,9 +171,11 @@ std::string Explainer::quota_words(std::size_t index, const JobAllocation& resul
             to_string(most));
     }
     return fmt::format(
-        "the jobs of namespace {} may hold {} in pool {}, and all of it is given out.",
+        "the jobs of namespace {} may hold {}{} in pool {}, and all of it is given out.",
         result.job.ns,
         to_string(most),
+        borrowed == Bytes::zero() ? ""
+                                  : fmt::format(" and {} that others lend", to_string(borrowed)),
         result.pool);
 }
 

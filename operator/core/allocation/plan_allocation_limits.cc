@@ -56,6 +56,14 @@ Bytes charge(const Claim& claim, Bytes bytes) {
     return Bytes{bytes.count() / parts + (bytes.count() % parts == 0 ? 0 : 1)};
 }
 
+ClaimBytes reserves_of(const ClaimTable& table) {
+    ClaimBytes result;
+    for (const Claim& claim : table.claims) {
+        result.push_back(claim.reserve());
+    }
+    return result;
+}
+
 Rooms nominal_rooms(const ClaimTable& table, const ClaimBytes& given) {
     Rooms rooms;
     rooms.nodes = counts(node_rooms(table, given));

@@ -12,6 +12,9 @@ using ClaimBytes = std::vector<Bytes>;  // one for each claim of the table
 // What a claim of so many bytes costs each of its accounts.
 Bytes charge(const Claim& claim, Bytes bytes);
 
+// What may be there of each claim at any moment until it shrinks.
+ClaimBytes reserves_of(const ClaimTable& table);
+
 // Room beyond some amounts: on nodes, of accounts, and for all accounts together.
 struct Rooms {
     std::vector<std::uint64_t> nodes;

@@ -264,6 +264,78 @@ TEST(PlanAllocation, ANamespaceThatDoesNotGiveBackGetsNothingMore) {
     EXPECT_EQ(granted(plan_allocation(cluster), "n2", "d"), gib(2));
 }
 
+Demand waiting(Demand job, double ingest) {
+    job.rates = JobRates{ingest, 0, 1, false};
+    return job;
+}
+
+TEST(PlanAllocation, SaysReclaimedOnlyWhereBorrowedBytesGoBack) {
+    const auto holding = [](const std::string& uid, Bytes bytes) {
+        return Holding{kPool, "n1", uid, bytes, bytes, bytes};
+    };
+    Demand other = waiting(demand(3, {"n1"}, {dataset("f", gib(4))}), 1e6);
+    other.job.ns = "b";
+    AllocationView cluster = view(
+        gib(6),
+        {waiting(demand(1, {"n1"}, {dataset("d", gib(4))}), 1e6),
+         waiting(demand(2, {"n1"}, {dataset("e", gib(4))}), 2e6)});
+    cluster.quotas = {{"a", kPool, gib(4)}, {"b", kPool, gib(2)}};
+    cluster.quotas[0].borrowing = gib(2);
+    cluster.quotas[1].lending = gib(2);
+    cluster.holdings = {holding("d", gib(4)), holding("e", gib(2))};
+    AllocationPlan plan = plan_allocation(cluster);
+    EXPECT_EQ(granted(plan, "n1", "d"), gib(2));
+    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kQuotaExhausted);
+    EXPECT_EQ(
+        allocation(plan, "job1").message,
+        "2Gi of 4Gi granted: the jobs of namespace a may hold 4Gi and 2Gi that others lend in pool "
+        "nvme, and all of it is given out.");
+    cluster.holdings = {holding("d", gib(2)), holding("e", gib(4))};
+    cluster.demands.push_back(other);
+    plan = plan_allocation(cluster);
+    EXPECT_EQ(granted(plan, "n1", "d"), Bytes::zero());
+    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kReclaimed);
+    EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kGranted);
+}
+
+TEST(PlanAllocation, DoesNotSayThatThePoolIsFullWhileTheLastBytesAreOnTheirWay) {
+    AllocationView cluster = view(
+        mib(100),
+        {demand(1, {"n1"}, {dataset("d", mib(90))}), demand(2, {"n1"}, {dataset("e", mib(10))})});
+    cluster.holdings = {{kPool, "n1", "e", mib(11), mib(11), mib(11)}};
+    AllocationPlan plan = plan_allocation(cluster);
+    EXPECT_EQ(granted(plan, "n1", "d"), mib(89));
+    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kGranted);
+    cluster.holdings = {{kPool, "n1", "e", mib(30), mib(30), mib(30)}};
+    plan = plan_allocation(cluster);
+    EXPECT_EQ(granted(plan, "n1", "d"), mib(70));
+    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kPoolFull);
+    EXPECT_EQ(
+        allocation(plan, "job1").message,
+        "70Mi of 90Mi granted: 20Mi more follow when others have given them back.");
+}
+
+// In steps of a large segment the curve of a job on a small node would be one straight line, and
+// all that an importance job's first bytes are worth would count for its last ones too.
+TEST(PlanAllocation, SeesTheCurvesOfSmallNodes) {
+    DemandDataset steep = dataset("steep", mib(100));
+    steep.access = {AccessKind::kImportance, 1, {}};
+    AllocationView cluster = view(
+        mib(100),
+        {waiting(demand(1, {"n1"}, {steep}), 1e6),
+         waiting(demand(2, {"n1"}, {dataset("flat", mib(100))}), 1e6)});
+    cluster.step = mib(64);
+    const AllocationPlan plan = plan_allocation(cluster);
+    EXPECT_NEAR(
+        static_cast<double>(granted(plan, "n1", "steep").count()),
+        50.0 * (1 << 20),
+        7.0 * (1 << 20));
+    EXPECT_NEAR(
+        static_cast<double>(granted(plan, "n1", "flat").count()),
+        50.0 * (1 << 20),
+        7.0 * (1 << 20));
+}
+
 TEST(PlanAllocation, APoolWithoutNodesGivesNothingAndSaysSo) {
     AllocationView cluster = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(4))})});
     cluster.nodes.clear();
