@@ -126,6 +126,10 @@ std::vector<FieldError> validate(const CachePool& pool) {
         spec.capacity_per_node > Bytes::zero(),
         "spec.capacityPerNode",
         "capacityPerNode must be more than 0");
+    complaints.unless(
+        !spec.origin_bandwidth || *spec.origin_bandwidth > Bytes::zero(),
+        "spec.originBandwidth",
+        "originBandwidth must be more than 0");
     return complaints.take();
 }
 

@@ -130,6 +130,7 @@ REFUSED = [
     ("a path with ..", POOL, "spec/volume/hostPath/path", "/mnt/../etc", "must be a directory below /"),
     ("a pool without capacity", POOL, "spec/capacityPerNode", None, "spec.capacityPerNode: Required value"),
     ("a pool with another objective", POOL, "spec/allocation", "Fair", "Unsupported value"),
+    ("an origin that gives nothing", POOL, "spec/originBandwidth", 0, "originBandwidth must be more than 0"),
     ("an origin that gives less than nothing", POOL, "spec/originBandwidth", "-1", "spec.originBandwidth"),
     ("no capacity", POOL, "spec/capacityPerNode", "0", "capacityPerNode must be more than 0"),
     ("a reserve of 95 %", POOL, "spec/reservedFree", "95%", "should match"),
