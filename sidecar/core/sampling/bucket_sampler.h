@@ -15,6 +15,7 @@
 #include "sidecar/core/sampling/bucket_criteria.h"
 #include "sidecar/core/sampling/epoch_permutation.h"
 #include "sidecar/core/sampling/redundancy_groups.h"
+#include "sidecar/core/sampling/resumed_epoch.h"
 #include "sidecar/core/sampling/sampler.h"
 
 namespace stoker::sidecar {
@@ -62,6 +63,11 @@ public:
     void on_stored(SampleIndex sample) override;
     void on_gone(SampleIndex sample) override;
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
+    void resume_epoch(
+        std::uint32_t rank,
+        std::uint64_t epoch,
+        std::uint64_t skip,
+        const std::vector<bool>& served) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
     void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
@@ -114,6 +120,7 @@ private:
         // How far the epoch is decided. Deciding ahead changes nothing, so that foreseeing may.
         mutable Cursor cursor;
         mutable std::deque<Step> ahead;  // decided, and not drawn yet
+        mutable std::optional<ResumedEpoch> resumed;
         std::vector<bool> served;
         EpochReport report;
     };
@@ -121,11 +128,14 @@ private:
     BucketSampler(std::uint32_t count, BucketSettings settings, RedundancyGroups groups);
 
     Reader& reader_of(std::uint32_t rank);
+    Reader& open_epoch(std::uint32_t rank, std::uint64_t epoch);
     [[nodiscard]] std::uint32_t turns() const;
     [[nodiscard]] bool in_bucket(SampleIndex sample) const;
     [[nodiscard]] SampleIndex sample_at(
         const Reader& reader, std::uint32_t rank, std::uint32_t turn) const;
     [[nodiscard]] std::optional<Step> next(const Reader& reader, std::uint32_t rank) const;
+    [[nodiscard]] std::optional<Step> next_left(const Reader& reader, std::uint32_t rank) const;
+    [[nodiscard]] bool may_get_another(const Reader& reader, SampleIndex sample) const;
     void decide_ahead(const Reader& reader, std::uint32_t rank, std::size_t count) const;
     [[nodiscard]] SampleIndex stand_in(const Reader& reader, SampleIndex sample) const;
 
