@@ -9,10 +9,10 @@ import warnings
 import numpy as np
 import pytest
 import stoker
+import stoker.torch
 import torch
 from conftest import SEED, wait_until
-from stoker.order import epoch_order
-from test_contracts import COUNT, WORKERS, loader_of, read
+from test_contracts import COUNT, WORKERS, loader_of, raw, read
 from test_real_sidecar import run  # noqa: F401  (a fixture)
 
 LEARNERS = [("importance", {"warmup_epochs": 1, "beta": 1.0, "substitute": 0}),
@@ -204,15 +204,15 @@ def loader_length(world_size):
 
 @pytest.mark.parametrize("workers", WORKERS[:2])
 @pytest.mark.parametrize("contract", ["importance", "replicate"])
-def test_without_any_loss_there_is_one_warning_and_then_the_exact_order(origin, run, contract, workers):
+def test_without_any_loss_there_is_one_warning_and_then_contract_exact(origin, run, contract, workers):
     with run().open() as samples, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", stoker.StokerWarning)
         loader = loader_of(samples, contract, workers)
         assert sorted(read(origin, loader)) == list(range(COUNT))
         assert loader.epoch_report().contract == contract
+        exact = stoker.torch.Sampler(stoker.torch.Dataset(samples, decode=raw), seed=SEED)
         for epoch in (1, 2):
-            order = epoch_order(COUNT, seed=SEED, epoch=epoch)
-            assert read(origin, loader) == order.tolist()
+            assert read(origin, loader) == exact.order_of(epoch).tolist()
             assert loader.epoch_report().contract == "exact"
         texts = [str(warning.message) for warning in told if issubclass(warning.category, stoker.StokerWarning)]
         assert len(texts) == 1 and "no losses in a whole epoch" in texts[0]

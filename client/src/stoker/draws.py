@@ -133,8 +133,8 @@ class Draws:
             if not self._told_losses:
                 self._told_losses = True
                 self._samples.parts.warn(
-                    f"contract '{self.terms.contract}' has got no losses in a whole epoch, so samples are read in exact "
-                    "order from now on; call loader.report(ids, losses) in every step",
+                    f"contract '{self.terms.contract}' has got no losses in a whole epoch, so samples are read under "
+                    "contract 'exact' from now on; call loader.report(ids, losses) in every step",
                     again=True,
                 )
             return "exact"
@@ -237,7 +237,7 @@ class Draws:
 
     def _order(self) -> np.ndarray:
         """All of this rank's share of the epoch: the stream of contract exact, or the share that a sidecar deals out."""
-        if self.terms.contract == "exact" and self._exact is not None:
+        if self._contract == "exact" and self._exact is not None:
             return self._exact(self.epoch)
         deal = walk_order if self._contract == "importance" else epoch_order
         return deal(len(self._samples), seed=self.seed, epoch=self.epoch, rank=self.rank, world_size=self.world_size)
