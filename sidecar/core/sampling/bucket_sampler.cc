@@ -54,6 +54,7 @@ BucketSampler::BucketSampler(std::uint32_t count, BucketSettings settings, Redun
       criteria_(count, settings_.criteria),
       stored_(count, false),
       waiting_(count, false),
+      worths_(count, 1),
       bucket_count_(count) {
     count_bucket();
 }
@@ -295,12 +296,12 @@ EpochReport BucketSampler::report(std::uint32_t rank) const {
 }
 
 std::span<const float> BucketSampler::relative_importance() const {
-    return criteria_.ranks();
+    return worths_;
 }
 
 std::size_t BucketSampler::memory_bytes() const {
     std::size_t bytes = sizeof(*this) + criteria_.memory_bytes();
-    bytes += (stored_.capacity() + waiting_.capacity()) / 8;
+    bytes += (stored_.capacity() + waiting_.capacity()) / 8 + worths_.capacity() * sizeof(float);
     for (const auto& [rank, reader] : readers_) {
         bytes += sizeof(reader) + reader.served.capacity() / 8;
     }

@@ -52,7 +52,7 @@ struct BucketSettings {
 //
 // All ranks of a node share the bucket, and read equally many samples; ranks on other nodes do so
 // as far as their sidecars know the same losses. An epoch's beginning takes O(N), some 20
-// ns a sample, of which the first rank to begin pays all. 10 bytes and three bits a sample, four
+// ns a sample, of which the first rank to begin pays all. 14 bytes and three bits a sample, four
 // more once load times come; redundancy groups 8. Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
 public:
@@ -76,6 +76,8 @@ public:
         std::span<const SampleIndex> samples,
         std::span<const float> losses) override;
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
+    // 1 for what is in the bucket: all of it is read once an epoch, so displacing one by another
+    // would only cost a fetch. Less than half, by rank, for what is not.
     [[nodiscard]] std::span<const float> relative_importance() const override;
     [[nodiscard]] std::string snapshot() const override;
     bool restore(std::string_view snapshot) override;
@@ -153,6 +155,7 @@ private:
     BucketCriteria criteria_;
     std::vector<bool> stored_;
     std::vector<bool> waiting_;
+    std::vector<float> worths_;  // relative_importance()
     std::uint32_t waiting_count_ = 0;
     std::uint32_t bucket_count_;  // without removed copies
     std::map<std::uint32_t, Reader> readers_;
