@@ -1,6 +1,7 @@
 """What trainers do to contracts that learn from losses, with the real stoker-sidecar: losses that cannot be used, mixed
 precision, workers, resume in mid-epoch, no losses at all; and the order that windowed gives."""
 
+import contextlib
 import logging
 import math
 import warnings
@@ -8,10 +9,10 @@ import warnings
 import numpy as np
 import pytest
 import stoker
+import stoker.torch
 import torch
 from conftest import SEED, wait_until
-from stoker.order import epoch_order
-from test_contracts import COUNT, WORKERS, loader_of, read
+from test_contracts import COUNT, WORKERS, loader_of, raw, read
 from test_real_sidecar import run  # noqa: F401  (a fixture)
 
 LEARNERS = [("importance", {"warmup_epochs": 1, "beta": 1.0, "substitute": 0}),
@@ -163,23 +164,55 @@ def test_an_epoch_that_learns_resumes_in_its_middle(origin, run, contract, param
         else:
             assert report.requested < COUNT  # it selects, so it knows the losses
             assert len(set(rest)) == len(rest)
-        if parameters.get("substitute") == 0:
-            assert report.repeated == 0  # nothing stands in for others, so each sample comes once at most
+            assert not set(first) & set(rest)  # nor does what was had stand in for others
+            assert report.repeated == 0
         train(origin, loader)
         assert loader.epoch_report().epoch == 3
 
 
+@pytest.mark.parametrize("parameters", [{}, {"family": "iowa"}])
+@pytest.mark.parametrize("world_size", [1, 3])
+def test_a_full_epoch_that_ranks_began_alone_is_ended_by_the_sidecar(origin, run, parameters, world_size):
+    """Alone they read their own shares in the sidecar's order, so nobody reads what is another's."""
+    sidecar = run()
+    sidecar.stop()
+    served = []
+    with warnings.catch_warnings(), contextlib.ExitStack() as opened:
+        warnings.simplefilter("ignore")
+        readers = []
+        for rank in range(world_size):
+            samples = opened.enter_context(sidecar.open())
+            loader = loader_of(samples, "importance", batch_size=5, num_replicas=world_size, rank=rank, **parameters)
+            batches = iter(loader)
+            served += [next(batches)[-1].tolist() for _ in range(3 + rank)]
+            readers.append((samples, loader, batches))
+        sidecar.start()
+        for samples, loader, batches in readers:
+            wait_until("the link", samples.parts.link.is_attached)
+            served += [ids.tolist() for _, _, ids in batches]
+            report = loader.epoch_report()
+            assert report.requested == report.distinct == loader_length(world_size)
+            assert 15 <= report.alone < report.requested
+    ids = [id for batch in served for id in batch]
+    assert set(ids) == set(range(COUNT))
+    assert len(ids) == world_size * loader_length(world_size)
+
+
+def loader_length(world_size):
+    return -(-COUNT // world_size)
+
+
 @pytest.mark.parametrize("workers", WORKERS[:2])
 @pytest.mark.parametrize("contract", ["importance", "replicate"])
-def test_without_any_loss_there_is_one_warning_and_then_the_exact_order(origin, run, contract, workers):
+def test_without_any_loss_there_is_one_warning_and_then_contract_exact(origin, run, contract, workers):
     with run().open() as samples, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", stoker.StokerWarning)
         loader = loader_of(samples, contract, workers)
         assert sorted(read(origin, loader)) == list(range(COUNT))
         assert loader.epoch_report().contract == contract
+        exact = stoker.torch.Sampler(stoker.torch.Dataset(samples, decode=raw), seed=SEED)
         for epoch in (1, 2):
-            order = epoch_order(COUNT, seed=SEED, epoch=epoch)
-            assert read(origin, loader) == order.tolist()
+            assert read(origin, loader) == exact.order_of(epoch).tolist()
             assert loader.epoch_report().contract == "exact"
         texts = [str(warning.message) for warning in told if issubclass(warning.category, stoker.StokerWarning)]
         assert len(texts) == 1 and "no losses in a whole epoch" in texts[0]

@@ -163,7 +163,7 @@ def test_state_of_another_world_is_refused(origin, run):
             loader_of(samples, "exact").load_state_dict(state)
 
 
-def test_without_a_sidecar_there_is_one_warning_and_the_exact_order(origin):
+def test_without_a_sidecar_there_is_one_warning_and_every_sample_once(origin):
     with stoker.open(origin.uri) as samples:
         loader = loader_of(samples)
         with pytest.warns(stoker.StokerWarning, match="needs a sidecar") as told:

@@ -5,7 +5,7 @@ import pathlib
 
 import numpy as np
 import pytest
-from stoker.order import epoch_order, permutation, rank_length
+from stoker.order import epoch_order, permutation, rank_length, walk_order
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "contract" / "golden" / "order.json"
 
@@ -39,6 +39,19 @@ def test_positions_are_uniform():
 @pytest.mark.parametrize("vector", json.loads(GOLDEN.read_text())["vectors"])
 def test_golden_vectors(vector):
     assert epoch_order(**vector["arguments"]).tolist() == vector["ids"]
+
+
+@pytest.mark.parametrize("vector", json.loads(GOLDEN.read_text())["walks"])
+def test_golden_walks(vector):
+    assert walk_order(**vector["arguments"]).tolist() == vector["ids"]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 64, 65, 1000])
+def test_ranks_walk_every_sample_once_but_for_padding(count):
+    for world_size in (1, 3, 7):
+        dealt = [walk_order(count, seed=1, epoch=2, rank=rank, world_size=world_size) for rank in range(world_size)]
+        assert {len(ids) for ids in dealt} == {rank_length(count, world_size)}
+        assert set(np.concatenate(dealt).tolist()) == set(range(count))
 
 
 @pytest.mark.parametrize("arguments", [{"count": 0}, {"count": 5, "rank": 2, "world_size": 2},

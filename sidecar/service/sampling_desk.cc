@@ -142,8 +142,13 @@ Result<local::Begun> SamplingDesk::begin(
         reader.served = unpack(state.served, sample_count_);
         job->sampler->begin_epoch(begin.rank, begin.epoch, 0);
     } else {
-        const auto most = std::uint64_t{sample_count_} * 4;
-        job->sampler->begin_epoch(begin.rank, begin.epoch, std::min(begin.skip, most));
+        const auto skip = std::min(begin.skip, std::uint64_t{sample_count_} * 4);
+        const auto served = unpack(state.served, sample_count_);
+        if (served.empty()) {
+            job->sampler->begin_epoch(begin.rank, begin.epoch, skip);
+        } else {
+            job->sampler->resume_epoch(begin.rank, begin.epoch, skip, served);
+        }
     }
     source_.on_epoch(*job->sampler, begin.epoch);
     return local::Begun{begin.epoch, job->losses};

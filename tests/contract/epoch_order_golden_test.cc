@@ -5,6 +5,7 @@
 #include <cpprest/json.h>
 #include <gtest/gtest.h>
 
+#include "sidecar/core/sampling/epoch_permutation.h"
 #include "sidecar/core/sampling/exact_order.h"
 
 namespace stoker::sidecar {
@@ -16,6 +17,14 @@ std::uint64_t number(const web::json::value& arguments, const char* name, std::u
 
 bool flag(const web::json::value& arguments, const char* name, bool otherwise) {
     return arguments.has_field(name) ? arguments.at(name).as_bool() : otherwise;
+}
+
+std::vector<SampleIndex> ids_of(const web::json::value& vector) {
+    std::vector<SampleIndex> ids;
+    for (const auto& id : vector.at("ids").as_array()) {
+        ids.push_back(id.as_number().to_uint32());
+    }
+    return ids;
 }
 
 TEST(EpochOrder, IsTheOneOfThePythonClient) {
@@ -36,11 +45,27 @@ TEST(EpochOrder, IsTheOneOfThePythonClient) {
             shape,
             number(arguments, "epoch", 0),
             static_cast<std::uint32_t>(number(arguments, "rank", 0)));
-        std::vector<SampleIndex> want;
-        for (const auto& id : vector.at("ids").as_array()) {
-            want.push_back(id.as_number().to_uint32());
+        EXPECT_EQ(order, ids_of(vector));
+    }
+}
+
+TEST(EpochPermutation, IsTheWalkOfThePythonClient) {
+    std::ifstream file{STOKER_GOLDEN_DIR "/order.json"};
+    const auto document = web::json::value::parse(file);
+    const auto& vectors = document.at("walks").as_array();
+    EXPECT_GE(vectors.size(), 6U);
+    for (const auto& vector : vectors) {
+        const auto& arguments = vector.at("arguments");
+        SCOPED_TRACE(arguments.serialize());
+        const auto count = static_cast<std::uint32_t>(number(arguments, "count", 0));
+        const EpochPermutation order{
+            count, number(arguments, "seed", 0), number(arguments, "epoch", 0)};
+        const auto want = ids_of(vector);
+        std::uint64_t place = number(arguments, "rank", 0);
+        for (const SampleIndex sample : want) {
+            EXPECT_EQ(order.at(static_cast<std::uint32_t>(place % count)), sample);
+            place += number(arguments, "world_size", 1);
         }
-        EXPECT_EQ(order, want);
     }
 }
 

@@ -89,7 +89,7 @@ class EpochReport:
             wrong length, unknown id). losses_dropped: not sent, because the sidecar was busy or away.
         node_bytes: size of the samples whose bytes were on the node, or were fetched for another job at the same time.
         origin_bytes: size of the samples that were fetched for these draws.
-        alone: draws without a sidecar, which are in exact order; alone_bytes: their size.
+        alone: draws without a sidecar, of the rank's share in full; alone_bytes: their size.
     """
 
     epoch: int = 0

@@ -13,7 +13,7 @@ import numpy as np
 from .contracts import EpochReport, Terms
 from .errors import SettingsError
 from .link import Refused
-from .order import epoch_order, rank_length
+from .order import epoch_order, rank_length, walk_order
 from .samples import Samples
 from .settings import job_name
 
@@ -133,8 +133,8 @@ class Draws:
             if not self._told_losses:
                 self._told_losses = True
                 self._samples.parts.warn(
-                    f"contract '{self.terms.contract}' has got no losses in a whole epoch, so samples are read in exact "
-                    "order from now on; call loader.report(ids, losses) in every step",
+                    f"contract '{self.terms.contract}' has got no losses in a whole epoch, so samples are read under "
+                    "contract 'exact' from now on; call loader.report(ids, losses) in every step",
                     again=True,
                 )
             return "exact"
@@ -221,7 +221,7 @@ class Draws:
     # --- without -------------------------------------------------------------------------------------------------
 
     def _draw_alone(self, count: int) -> np.ndarray:
-        """The rest of this rank's share of the epoch, in exact order."""
+        """The rest of this rank's share of the epoch."""
         if self._alone is None:
             order = self._order()
             self._alone = order[~np.isin(order, self._all_served())]
@@ -236,18 +236,18 @@ class Draws:
         return ids
 
     def _order(self) -> np.ndarray:
-        if self.terms.contract == "exact" and self._exact is not None:
+        """All of this rank's share of the epoch: the stream of contract exact, or the share that a sidecar deals out."""
+        if self._contract == "exact" and self._exact is not None:
             return self._exact(self.epoch)
-        return epoch_order(
-            len(self._samples), seed=self.seed, epoch=self.epoch, rank=self.rank, world_size=self.world_size
-        )
+        deal = walk_order if self._contract == "importance" else epoch_order
+        return deal(len(self._samples), seed=self.seed, epoch=self.epoch, rank=self.rank, world_size=self.world_size)
 
     def _tell_alone(self) -> None:
         if not self._told_alone:
             self._told_alone = True
             self._samples.parts.warn(
-                f"contract '{self.terms.contract}' needs a sidecar that knows it; without one samples are read in exact "
-                "order",
+                f"contract '{self.terms.contract}' needs a sidecar that knows it; without one every sample of the share "
+                "is read once an epoch",
                 again=True,
             )
 

@@ -2,18 +2,21 @@
 
 The shape is that of torch's DistributedSampler (one permutation for all ranks, padded or cut to a multiple of their
 number, dealt out in turns); the permutation is our own, so the ids differ from torch's. `stoker.torch.Sampler` gives
-torch's.
+torch's. `walk_order` deals out the permutation by which sidecars walk an epoch under contract importance.
 """
 
 from __future__ import annotations
 
+from typing import Iterator
+
 import numpy as np
 
-__all__ = ["epoch_order", "permutation", "rank_length"]
+__all__ = ["epoch_order", "permutation", "rank_length", "walk_order"]
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
+_WORD = (1 << 64) - 1
 
 
 def _mix(z: np.ndarray) -> np.ndarray:
@@ -68,3 +71,51 @@ def epoch_order(
     ids = permutation(count, seed, epoch) if shuffle else np.arange(count, dtype=np.int64)
     total = rank_length(count, world_size, drop_last) * world_size
     return np.resize(ids, total)[rank:total:world_size] if total else ids[:0]
+
+
+def walk_order(count: int, *, seed: int = 0, epoch: int = 0, rank: int = 0, world_size: int = 1) -> np.ndarray:
+    """The ids of one rank's share in the order in which a sidecar walks it under contract importance: int64 of shape
+    (rank_length(count, world_size),). A Feistel network over the next power of two, walked until it falls inside; see
+    sidecar/core/sampling/epoch_permutation.h.
+    """
+    bits = max(2, (count - 1).bit_length())
+    right_bits = (bits + 1) // 2
+    left_mask, right_mask = (1 << (bits - right_bits)) - 1, (1 << right_bits) - 1
+    luck = _words(next(_words(seed & _WORD)) ^ (epoch * 0xD1342543DE82EF95 & _WORD))
+    keys = [next(luck) for _ in range(8)]
+    rotation = _below(luck, count)
+
+    def network(words: np.ndarray) -> np.ndarray:
+        left, right = words >> np.uint64(right_bits), words & np.uint64(right_mask)
+        for even, odd in zip(keys[::2], keys[1::2]):
+            left = left ^ (_scramble(right, even) & np.uint64(left_mask))
+            right = right ^ (_scramble(left, odd) & np.uint64(right_mask))
+        return (left << np.uint64(right_bits)) | right
+
+    turns = np.arange(rank_length(count, world_size), dtype=np.uint64)
+    words = network((turns * np.uint64(world_size) + np.uint64(rank)) % np.uint64(count))
+    outside = words >= count
+    while outside.any():
+        words[outside] = network(words[outside])
+        outside = words >= count
+    return ((words + np.uint64(rotation)) % np.uint64(count)).astype(np.int64)
+
+
+def _words(state: int) -> Iterator[int]:
+    """The words of SplitMix64."""
+    while True:
+        state = (state + int(_GAMMA)) & _WORD
+        yield int(_mix(np.array([state], dtype=np.uint64))[0])
+
+
+def _below(words: Iterator[int], bound: int) -> int:
+    """Uniform in [0, bound): Lemire's rejection."""
+    product = next(words) * bound
+    while product & _WORD < (_WORD + 1 - bound) % bound:
+        product = next(words) * bound
+    return product >> 64
+
+
+def _scramble(words: np.ndarray, key: int) -> np.ndarray:
+    mixed = (words ^ np.uint64(key)) * np.uint64(0xFF51AFD7ED558CCD)
+    return ((mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xC4CEB9FE1A85EC53)) >> np.uint64(32)

@@ -280,7 +280,7 @@ class DataLoader(torch.utils.data.DataLoader):
         num_replicas, rank: default as Sampler.
         anything else: a parameter of the contract, such as beta=0.33; see docs/reference/sampling-contracts.md.
 
-    Without a sidecar a contract's epochs are read in exact order: every sample of the rank's share once, shuffled. A
+    Without a sidecar a contract's epochs are read in full: every sample of the rank's share once, shuffled. A
     sidecar that goes and comes back in mid-epoch costs no sample.
 
     Raises:

@@ -54,6 +54,7 @@ BucketSampler::BucketSampler(std::uint32_t count, BucketSettings settings, Redun
       criteria_(count, settings_.criteria),
       stored_(count, false),
       waiting_(count, false),
+      worths_(count, 1),
       bucket_count_(count) {
     count_bucket();
 }
@@ -82,6 +83,28 @@ void BucketSampler::on_gone(SampleIndex sample) {
 }
 
 void BucketSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
+    open_epoch(rank, epoch);
+    std::vector<Draw> forgotten;
+    for (std::uint64_t left = std::min<std::uint64_t>(skip, turns()); left > 0;) {
+        const std::uint64_t count = std::min<std::uint64_t>(left, 4096);
+        forgotten.clear();
+        draw(rank, count, forgotten);
+        left -= count;
+    }
+}
+
+void BucketSampler::resume_epoch(
+    std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip, const std::vector<bool>& served) {
+    STOKER_CHECK(served.size() == count_, "one flag a sample");
+    Reader& reader = open_epoch(rank, epoch);
+    reader.resumed.emplace(served, skip, reader.steps_max);
+    reader.served = served;
+    reader.report.requested = reader.resumed->draws();
+    reader.report.distinct = reader.resumed->distinct();
+    reader.report.repeated = reader.resumed->draws() - reader.resumed->distinct();
+}
+
+BucketSampler::Reader& BucketSampler::open_epoch(std::uint32_t rank, std::uint64_t epoch) {
     turn_buckets(epoch);
     Reader& reader = reader_of(rank);
     const bool regular = epoch < settings_.warmup;
@@ -96,17 +119,12 @@ void BucketSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::ui
     }
     reader.cursor = {};
     reader.ahead.clear();
+    reader.resumed.reset();
     reader.served.assign(count_, false);
     reader.report = {};
     reader.report.epoch = epoch;
     reader.report.exact_fallback = reader.full && !regular;
-    std::vector<Draw> forgotten;
-    for (std::uint64_t left = std::min<std::uint64_t>(skip, turns()); left > 0;) {
-        const std::uint64_t count = std::min<std::uint64_t>(left, 4096);
-        forgotten.clear();
-        draw(rank, count, forgotten);
-        left -= count;
-    }
+    return reader;
 }
 
 SampleIndex BucketSampler::sample_at(
@@ -140,11 +158,42 @@ std::optional<BucketSampler::Step> BucketSampler::next(
     return std::nullopt;
 }
 
+// Of a resumed epoch only what is left of it: see ResumedEpoch.
+std::optional<BucketSampler::Step> BucketSampler::next_left(
+    const Reader& reader, std::uint32_t rank) const {
+    if (!reader.resumed) {
+        return next(reader, rank);
+    }
+    while (!reader.resumed->has_ended()) {
+        const auto step = next(reader, rank);
+        if (!step) {
+            return std::nullopt;
+        }
+        if (reader.resumed->settle(step->sample, may_get_another(reader, step->sample))) {
+            continue;
+        }
+        if (!reader.resumed->had(step->sample)) {
+            reader.resumed->take();
+            return step;
+        }
+        --reader.cursor.steps;  // read before: another step is taken in its place
+    }
+    return std::nullopt;
+}
+
+// One of its group was read.
+bool BucketSampler::may_get_another(const Reader& reader, SampleIndex sample) const {
+    return settings_.redundancy == Redundancy::kRepeat && !reader.full &&
+           std::ranges::any_of(groups_.group_of(sample), [&reader](SampleIndex other) {
+               return reader.resumed->had(other);
+           });
+}
+
 // At least `count` steps, or all that the epoch has left.
 void BucketSampler::decide_ahead(
     const Reader& reader, std::uint32_t rank, std::size_t count) const {
     while (reader.ahead.size() < count) {
-        const auto step = next(reader, rank);
+        const auto step = next_left(reader, rank);
         if (!step) {
             return;
         }
@@ -247,12 +296,12 @@ EpochReport BucketSampler::report(std::uint32_t rank) const {
 }
 
 std::span<const float> BucketSampler::relative_importance() const {
-    return criteria_.ranks();
+    return worths_;
 }
 
 std::size_t BucketSampler::memory_bytes() const {
     std::size_t bytes = sizeof(*this) + criteria_.memory_bytes();
-    bytes += (stored_.capacity() + waiting_.capacity()) / 8;
+    bytes += (stored_.capacity() + waiting_.capacity()) / 8 + worths_.capacity() * sizeof(float);
     for (const auto& [rank, reader] : readers_) {
         bytes += sizeof(reader) + reader.served.capacity() / 8;
     }

@@ -15,6 +15,7 @@
 #include "sidecar/core/sampling/bucket_criteria.h"
 #include "sidecar/core/sampling/epoch_permutation.h"
 #include "sidecar/core/sampling/redundancy_groups.h"
+#include "sidecar/core/sampling/resumed_epoch.h"
 #include "sidecar/core/sampling/sampler.h"
 
 namespace stoker::sidecar {
@@ -51,7 +52,7 @@ struct BucketSettings {
 //
 // All ranks of a node share the bucket, and read equally many samples; ranks on other nodes do so
 // as far as their sidecars know the same losses. An epoch's beginning takes O(N), some 20
-// ns a sample, of which the first rank to begin pays all. 10 bytes and three bits a sample, four
+// ns a sample, of which the first rank to begin pays all. 14 bytes and three bits a sample, four
 // more once load times come; redundancy groups 8. Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
 public:
@@ -62,6 +63,11 @@ public:
     void on_stored(SampleIndex sample) override;
     void on_gone(SampleIndex sample) override;
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
+    void resume_epoch(
+        std::uint32_t rank,
+        std::uint64_t epoch,
+        std::uint64_t skip,
+        const std::vector<bool>& served) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
     void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
@@ -70,6 +76,8 @@ public:
         std::span<const SampleIndex> samples,
         std::span<const float> losses) override;
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
+    // 1 for what is in the bucket: all of it is read once an epoch, so displacing one by another
+    // would only cost a fetch. Less than half, by rank, for what is not.
     [[nodiscard]] std::span<const float> relative_importance() const override;
     [[nodiscard]] std::string snapshot() const override;
     bool restore(std::string_view snapshot) override;
@@ -114,6 +122,7 @@ private:
         // How far the epoch is decided. Deciding ahead changes nothing, so that foreseeing may.
         mutable Cursor cursor;
         mutable std::deque<Step> ahead;  // decided, and not drawn yet
+        mutable std::optional<ResumedEpoch> resumed;
         std::vector<bool> served;
         EpochReport report;
     };
@@ -121,11 +130,14 @@ private:
     BucketSampler(std::uint32_t count, BucketSettings settings, RedundancyGroups groups);
 
     Reader& reader_of(std::uint32_t rank);
+    Reader& open_epoch(std::uint32_t rank, std::uint64_t epoch);
     [[nodiscard]] std::uint32_t turns() const;
     [[nodiscard]] bool in_bucket(SampleIndex sample) const;
     [[nodiscard]] SampleIndex sample_at(
         const Reader& reader, std::uint32_t rank, std::uint32_t turn) const;
     [[nodiscard]] std::optional<Step> next(const Reader& reader, std::uint32_t rank) const;
+    [[nodiscard]] std::optional<Step> next_left(const Reader& reader, std::uint32_t rank) const;
+    [[nodiscard]] bool may_get_another(const Reader& reader, SampleIndex sample) const;
     void decide_ahead(const Reader& reader, std::uint32_t rank, std::size_t count) const;
     [[nodiscard]] SampleIndex stand_in(const Reader& reader, SampleIndex sample) const;
 
@@ -143,6 +155,7 @@ private:
     BucketCriteria criteria_;
     std::vector<bool> stored_;
     std::vector<bool> waiting_;
+    std::vector<float> worths_;  // relative_importance()
     std::uint32_t waiting_count_ = 0;
     std::uint32_t bucket_count_;  // without removed copies
     std::map<std::uint32_t, Reader> readers_;

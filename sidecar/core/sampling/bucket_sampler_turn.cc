@@ -15,6 +15,7 @@ constexpr std::uint32_t kVersion = 0x31574F49;  // "IOW1"
 constexpr std::uint32_t kWaits = 0x80;
 constexpr std::uint32_t kUnknown = 127;
 constexpr float kSteps = 126;
+constexpr float kOutside = 0.499F;  // what waits is worth at most
 
 }  // namespace
 
@@ -119,6 +120,7 @@ void BucketSampler::count_bucket() {
     bucket_count_ = 0;
     for (SampleIndex sample = 0; sample < count_; ++sample) {
         bucket_count_ += in_bucket(sample) ? 1 : 0;
+        worths_[sample] = in_bucket(sample) ? 1 : kOutside * criteria_.ranks()[sample];
     }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "common/base/check.h"
 
@@ -98,14 +99,7 @@ bool ImportanceSampler::is_full(std::uint64_t epoch) const {
 }
 
 void ImportanceSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
-    Reader& reader = reader_of(rank);
-    if (reader.begun && reader.walk.epoch() == epoch) {
-        reader.walk.rewind();
-    } else {
-        rebuild_ranks(epoch);
-        const bool wants_losses = !is_full(epoch);
-        reader.walk.begin(epoch, !wants_losses || losses_.known() == 0, losses_);
-    }
+    Reader& reader = open_epoch(rank, epoch);
     restart(reader);
     std::vector<Draw> forgotten;
     for (std::uint64_t left = skip; left > 0 && !(reader.all_planned && reader.ahead.empty());) {
@@ -114,6 +108,25 @@ void ImportanceSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std
         draw(rank, count, forgotten);
         left -= count;
     }
+}
+
+void ImportanceSampler::resume_epoch(
+    std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip, const std::vector<bool>& served) {
+    STOKER_CHECK(served.size() == losses_.count(), "one flag a sample");
+    Reader& reader = open_epoch(rank, epoch);
+    restart(reader, ResumedEpoch{served, skip, reader.walk.steps_max()});
+}
+
+ImportanceSampler::Reader& ImportanceSampler::open_epoch(std::uint32_t rank, std::uint64_t epoch) {
+    Reader& reader = reader_of(rank);
+    if (reader.begun && reader.walk.epoch() == epoch) {
+        reader.walk.rewind();
+    } else {
+        rebuild_ranks(epoch);
+        const bool wants_losses = !is_full(epoch);
+        reader.walk.begin(epoch, !wants_losses || losses_.known() == 0, losses_);
+    }
+    return reader;
 }
 
 void ImportanceSampler::rebuild_ranks(std::uint64_t epoch) {
@@ -128,35 +141,76 @@ void ImportanceSampler::rebuild_ranks(std::uint64_t epoch) {
 }
 
 // Whatever was planned is forgotten; what has been decided in this epoch is not.
-void ImportanceSampler::restart(Reader& reader) {
+void ImportanceSampler::restart(Reader& reader, std::optional<ResumedEpoch> resumed) {
     const std::uint64_t epoch = reader.walk.epoch();
     reader.begun = true;
     reader.ahead.clear();
     reader.all_planned = false;
-    reader.served.assign(losses_.count(), false);
     reader.promised.assign(losses_.count(), false);
     reader.packages.begin(settings_.seed, epoch);
     reader.pool_cursor = 0;
     reader.report = {};
     reader.report.epoch = epoch;
     reader.report.exact_fallback = reader.walk.full() && !is_full(epoch);
+    if (resumed) {
+        reader.served = resumed->had();
+        reader.report.requested = resumed->draws();
+        reader.report.distinct = resumed->distinct();
+        reader.report.repeated = resumed->draws() - resumed->distinct();
+    } else {
+        reader.served.assign(losses_.count(), false);
+    }
+    reader.resumed = std::move(resumed);
     plan_ahead(reader, settings_.horizon);
 }
 
 void ImportanceSampler::plan_ahead(Reader& reader, std::size_t count) {
-    for (; count > 0 && !reader.all_planned; --count) {
-        const auto step = reader.walk.next(losses_);
+    while (count > 0 && !reader.all_planned) {
+        const auto step = next_step(reader);
         if (!step) {
             reader.all_planned = true;
             return;
         }
-        reader.ahead.push_back({.step = *step});
-        Planned& planned = reader.ahead.back();
+        Planned planned{.step = *step};
         if (settings_.substitute && !step->important) {
             promise_stand_in(reader, planned);
         }
+        if (reader.resumed && !planned.has_stand_in && reader.resumed->had(step->sample)) {
+            leave_out(reader, *step);
+            continue;
+        }
+        if (reader.resumed) {
+            reader.resumed->take();
+        }
         reader.promised[planned.has_stand_in ? planned.stand_in : step->sample] = true;
+        reader.ahead.push_back(planned);
+        --count;
     }
+}
+
+// Of a resumed epoch only what is left of it: see ResumedEpoch.
+std::optional<ImportanceWalk::Step> ImportanceSampler::next_step(Reader& reader) {
+    if (!reader.resumed) {
+        return reader.walk.next(losses_);
+    }
+    while (!reader.resumed->has_ended()) {
+        const auto step = reader.walk.next(losses_);
+        if (!step) {
+            return std::nullopt;
+        }
+        const bool may_get_another = settings_.substitute && !step->important;
+        if (!reader.resumed->settle(step->sample, may_get_another)) {
+            return step;
+        }
+        reader.report.skipped += static_cast<std::uint64_t>(std::int64_t{step->left_out});
+    }
+    return std::nullopt;
+}
+
+// It was read before, and nothing stands in for it: another step will be taken in its place.
+void ImportanceSampler::leave_out(Reader& reader, const ImportanceWalk::Step& step) {
+    reader.walk.give_back();
+    reader.report.skipped += static_cast<std::uint64_t>(std::int64_t{step.left_out});
 }
 
 bool ImportanceSampler::is_unimportant(SampleIndex sample) const {
@@ -236,7 +290,9 @@ Draw ImportanceSampler::serve(Reader& reader, const Planned& planned) {
         return stored_[candidate] && !reader.served[candidate];
     };
     SampleIndex other = planned.stand_in;
-    if (planned.has_stand_in && here(other)) {
+    // Late or not: what was read before the break brings nothing new.
+    const bool is_again = reader.resumed && reader.resumed->had(sample);
+    if (planned.has_stand_in && (here(other) || (is_again && !reader.served[other]))) {
         return {sample, other, Draw::Kind::kSubstituted};
     }
     if (settings_.substitute && !here(sample) && take_from_pool(reader, other)) {

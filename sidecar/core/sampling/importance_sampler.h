@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "sidecar/core/sampling/importance_packages.h"
 #include "sidecar/core/sampling/importance_walk.h"
 #include "sidecar/core/sampling/loss_ranks.h"
+#include "sidecar/core/sampling/resumed_epoch.h"
 #include "sidecar/core/sampling/sampler.h"
 
 namespace stoker::sidecar {
@@ -57,6 +59,11 @@ public:
     void on_stored(SampleIndex sample) override;
     void on_gone(SampleIndex sample) override;
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
+    void resume_epoch(
+        std::uint32_t rank,
+        std::uint64_t epoch,
+        std::uint64_t skip,
+        const std::vector<bool>& served) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
     void foresee(
         std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override;
@@ -96,6 +103,7 @@ private:
         std::deque<Planned> ahead;
         bool begun = false;
         bool all_planned = false;
+        std::optional<ResumedEpoch> resumed;
         std::vector<bool> served;
         std::vector<bool> promised;  // to a draw ahead, for itself or as a stand-in
         PackageCursor packages;
@@ -107,8 +115,11 @@ private:
 
     Reader& reader_of(std::uint32_t rank);
     void rebuild_ranks(std::uint64_t epoch);
-    void restart(Reader& reader);
+    Reader& open_epoch(std::uint32_t rank, std::uint64_t epoch);
+    void restart(Reader& reader, std::optional<ResumedEpoch> resumed = std::nullopt);
     void plan_ahead(Reader& reader, std::size_t count);
+    std::optional<ImportanceWalk::Step> next_step(Reader& reader);
+    static void leave_out(Reader& reader, const ImportanceWalk::Step& step);
     void promise_stand_in(Reader& reader, Planned& planned);
     [[nodiscard]] bool is_unimportant(SampleIndex sample) const;
     [[nodiscard]] bool is_fresh(const Reader& reader, SampleIndex sample) const;

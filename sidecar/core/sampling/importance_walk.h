@@ -53,6 +53,12 @@ public:
 
     std::optional<Step> next(const LossRanks& losses);
 
+    // The step that next() gave last is not read after all, and does not count as one.
+    void give_back() { steps_ -= full_ ? 0 : 1; }
+
+    // How many steps the epoch has at most; with several ranks, exactly.
+    [[nodiscard]] std::uint32_t steps_max() const { return full_ ? turns_ : steps_max_; }
+
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
     [[nodiscard]] bool full() const { return full_; }

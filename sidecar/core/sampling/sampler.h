@@ -70,6 +70,17 @@ public:
     // forgotten (a resume in mid-epoch).
     virtual void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) = 0;
 
+    // As begin_epoch(), by one who knows which samples the first `skip` draws gave, one flag each:
+    // with other samples on the node, or where the trainer read alone for a while, they are not
+    // those that would be drawn and forgotten. A contract that repeats samples goes by the number.
+    virtual void resume_epoch(
+        std::uint32_t rank,
+        std::uint64_t epoch,
+        std::uint64_t skip,
+        const std::vector<bool>& /*served*/) {
+        begin_epoch(rank, epoch, skip);
+    }
+
     // Appends at most `count` draws; fewer: the rank's epoch has ended.
     virtual void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) = 0;
 

@@ -254,6 +254,76 @@ TEST(Contracts, TheUnimportantShareIsTheMeanOfWhatJobsAsk) {
     EXPECT_DOUBLE_EQ(policy->unimportant_share(), 0.3);
 }
 
+std::vector<std::byte> bits_of(const std::set<std::uint64_t>& samples) {
+    std::vector<std::byte> bits((kCount + 7) / 8);
+    for (const std::uint64_t sample : samples) {
+        bits[sample / 8] |= std::byte{1} << (sample % 8);
+    }
+    return bits;
+}
+
+// The trainer read some of an epoch alone, in another order than the sampler's.
+TEST(Contracts, AFullEpochThatWasBegunWithoutASidecarMissesNothingAndRepeatsNothing) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    std::set<std::uint64_t> alone;
+    for (std::uint64_t sample = 0; sample < 150; ++sample) {
+        alone.insert(sample);
+    }
+    auto begin = begin_of("importance", "j", 0);
+    begin.skip = alone.size();
+    ASSERT_TRUE(desk.begin(StreamId{1}, begin, {bits_of(alone), ""}).has_value());
+    std::set<std::uint64_t> rest;
+    std::size_t draws = 0;
+    for (bool ended = false; !ended;) {
+        const auto drawn = desk.draw(StreamId{1}, {0, 20}).value();
+        rest.insert(drawn.served.begin(), drawn.served.end());
+        draws += drawn.served.size();
+        ended = drawn.ended;
+    }
+    EXPECT_EQ(draws, kCount - alone.size());
+    EXPECT_EQ(rest.size(), draws);
+    EXPECT_EQ(*rest.begin(), 150U);
+}
+
+// Since then other samples have come and gone, so the same steps would choose other stand-ins.
+TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    for (SampleIndex sample = 0; sample < kCount; sample += 2) {
+        desk.on_stored(sample, true);
+    }
+    std::set<std::uint64_t> had;
+    for (const std::uint64_t epoch : {0U, 1U}) {
+        ASSERT_TRUE(desk.begin(StreamId{1}, begin_of("importance", "j", epoch), {}).has_value());
+        for (std::uint32_t batch = 0; batch < (epoch == 0 ? kCount / 20 : 5); ++batch) {
+            const auto drawn = desk.draw(StreamId{1}, {epoch, 20}).value();
+            desk.on_losses(
+                StreamId{1}, {epoch, drawn.served, {drawn.served.begin(), drawn.served.end()}});
+            if (epoch == 1) {
+                had.insert(drawn.served.begin(), drawn.served.end());
+            }
+        }
+    }
+    for (SampleIndex sample = 0; sample < kCount; sample += 4) {
+        desk.on_gone(sample);
+        desk.on_stored(sample + 1, true);
+    }
+    auto again = begin_of("importance", "j", 1);
+    again.skip = 100;
+    ASSERT_TRUE(desk.begin(StreamId{1}, again, {bits_of(had), ""}).has_value());
+    std::size_t stand_ins = 0;
+    for (bool ended = false; !ended;) {
+        const auto drawn = desk.draw(StreamId{1}, {1, 20}).value();
+        for (std::size_t i = 0; i < drawn.served.size(); ++i) {
+            stand_ins += drawn.served[i] != drawn.requested[i] ? 1 : 0;
+            EXPECT_FALSE(had.contains(drawn.served[i])) << drawn.served[i];
+        }
+        ended = drawn.ended;
+    }
+    EXPECT_GT(stand_ins, 0U);
+}
+
 class ImportanceContract : public testing::Test {
 protected:
     // An epoch in which sample i has loss i.

@@ -162,6 +162,22 @@ TEST(Simulator, LeavesMoreOutEachEpochUnderFamilyOne) {
     EXPECT_GT(means_of(outcome, 0, 4).hit_ratio, 0.5) << "4,000 of 6,000 are on the node";
 }
 
+// All that is in the bucket is read once an epoch, so nothing of it is worth displacing another.
+TEST(Simulator, FamilyOneFetchesNoMoreThanExact) {
+    Scenario scenario;
+    scenario.cache.window_share = 0.1;
+    scenario.epochs = 5;
+    const Outcome exact = outcome_of(scenario);
+    scenario.jobs[0].contract = "importance";
+    scenario.jobs[0].parameters = {{"family", 1}, {"loss-decay", 0.1}};
+    const Outcome outcome = outcome_of(scenario);
+    for (std::size_t epoch = 0; epoch < scenario.epochs; ++epoch) {
+        const EpochFigures& figures = outcome.jobs[0].epochs[epoch];
+        EXPECT_LE(figures.origin_samples, exact.jobs[0].epochs[epoch].origin_samples) << epoch;
+        EXPECT_GE(figures.hits, epoch == 0 ? 0U : 3400U) << epoch << ": of 3,600 on the node";
+    }
+}
+
 TEST(Simulator, ReadsGroupsOfChunksEverySampleOnce) {
     Scenario scenario;
     scenario.jobs[0].parameters = {{"chunk-group", 10}, {"chunk-samples", 50}};

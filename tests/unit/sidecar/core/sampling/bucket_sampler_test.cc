@@ -69,6 +69,22 @@ TEST(BucketSampler, MovesTheLeastImportantOutEveryEpoch) {
     EXPECT_EQ(sampler->report(0).distinct, 810U);
 }
 
+TEST(BucketSampler, HoldsAllThatIsReadForEquallyImportantAndWhatWaitsForLess) {
+    const auto sampler = make(1000, {.out_rate = 0.1, .adapt_rate = false, .min_fraction = 0.5});
+    whole_epoch(*sampler, 0, 0);
+    const auto worths = sampler->relative_importance();
+    EXPECT_EQ(std::ranges::count(worths, 1.0F), 1000);
+    teach(*sampler, 1000);
+    for (std::uint64_t epoch = 1; epoch < 4; ++epoch) {
+        whole_epoch(*sampler, 0, epoch);
+        for (SampleIndex sample = 0; sample < 1000; ++sample) {
+            EXPECT_EQ(worths[sample] == 1.0F, !sampler->waits(sample));
+            EXPECT_LT(sampler->waits(sample) ? worths[sample] : 0, 0.5F);
+        }
+    }
+    EXPECT_LT(worths[0], worths[99]);
+}
+
 TEST(BucketSampler, NeverGoesBelowTheLeastFraction) {
     const auto sampler = make(100, {.out_rate = 0.5, .adapt_rate = false, .min_fraction = 0.4});
     teach(*sampler, 100);

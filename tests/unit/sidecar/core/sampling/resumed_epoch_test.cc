@@ -1,0 +1,238 @@
+#include "sidecar/core/sampling/resumed_epoch.h"
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "sidecar/core/sampling/bucket_sampler.h"
+#include "sidecar/core/sampling/epoch_permutation.h"
+#include "sidecar/core/sampling/importance_sampler.h"
+#include "tests/support/test_seed.h"
+
+namespace stoker::sidecar {
+namespace {
+
+constexpr std::uint32_t kCount = 400;
+constexpr std::uint32_t kRanks = 3;
+
+using Make = std::function<std::unique_ptr<Sampler>(std::uint32_t ranks)>;
+
+std::unique_ptr<Sampler> make_importance(std::uint32_t ranks, bool substitute) {
+    return ImportanceSampler::create(
+               kCount,
+               {.world = {.ranks = ranks},
+                .seed = 5,
+                .beta = 1,
+                .warmup = 1,
+                .reuse_factor = 100,
+                .substitute = substitute,
+                .horizon = 32})
+        .value();
+}
+
+std::unique_ptr<Sampler> make_buckets(std::uint32_t ranks, Redundancy redundancy) {
+    std::vector<Fingerprint> prints(kCount);
+    for (SampleIndex sample = 0; sample < kCount; ++sample) {
+        prints[sample] = sample / 4;  // four alike each
+    }
+    return BucketSampler::create(
+               kCount,
+               {.world = {.ranks = ranks},
+                .seed = 5,
+                .out_rate = 0.3,
+                .adapt_rate = false,
+                .redundancy = redundancy},
+               RedundancyGroups{prints, 0})
+        .value();
+}
+
+struct Kind {
+    std::string name;
+    Make make;
+    bool has_stand_ins = false;  // which may themselves be asked for, and come again
+    bool repeats = false;        // by contract
+};
+
+class ResumedEpochOf : public testing::TestWithParam<Kind> {};
+
+const std::vector<Kind> kKinds = {
+    {"Icache", [](auto ranks) { return make_importance(ranks, true); }, true},
+    {"IcacheWithoutSubstitution", [](auto ranks) { return make_importance(ranks, false); }},
+    {"Iowa", [](auto ranks) { return make_buckets(ranks, Redundancy::kKeep); }},
+    {"IowaWithRepeats",
+     [](auto ranks) { return make_buckets(ranks, Redundancy::kRepeat); },
+     true,
+     true},
+};
+
+INSTANTIATE_TEST_SUITE_P(Samplers, ResumedEpochOf, testing::ValuesIn(kKinds), [](const auto& kind) {
+    return kind.param.name;
+});
+
+// Puts a random half of the samples on the node and takes the others away.
+void store_half(Sampler& sampler, Prng& luck) {
+    for (SampleIndex sample = 0; sample < kCount; ++sample) {
+        luck.below(2) == 0 ? sampler.on_stored(sample) : sampler.on_gone(sample);
+    }
+}
+
+void teach(Sampler& sampler) {
+    for (SampleIndex sample = 0; sample < kCount; ++sample) {
+        const float loss = 0.1F + static_cast<float>(sample) / kCount;
+        sampler.on_losses(0, std::span{&sample, 1}, std::span{&loss, 1});
+    }
+}
+
+std::vector<Draw> draw_rest(Sampler& sampler, std::uint32_t rank) {
+    std::vector<Draw> draws;
+    for (std::size_t before = 1; draws.size() != std::exchange(before, draws.size());) {
+        sampler.draw(rank, 7, draws);
+    }
+    return draws;
+}
+
+std::vector<bool> flags_of(const std::vector<Draw>& draws) {
+    std::vector<bool> flags(kCount);
+    for (const Draw& draw : draws) {
+        flags[draw.served] = true;
+    }
+    return flags;
+}
+
+std::size_t count_again(const std::vector<bool>& had, const std::vector<Draw>& rest) {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(rest, [&had](const Draw& draw) { return had[draw.served]; }));
+}
+
+std::size_t count_distinct(const std::vector<Draw>& draws) {
+    std::set<SampleIndex> samples;
+    for (const Draw& draw : draws) {
+        samples.insert(draw.served);
+    }
+    return samples.size();
+}
+
+TEST_P(ResumedEpochOf, GivesTheRestOfAFullEpochThatRanksReadAlone) {
+    const std::uint64_t seed = test::seed();
+    SCOPED_TRACE(seed);
+    Prng luck(seed);
+    const auto sampler = GetParam().make(kRanks);
+    const EpochPermutation order{kCount, 5, 0};
+    std::set<SampleIndex> all;
+    const std::uint32_t turns = (kCount + kRanks - 1) / kRanks;
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+        store_half(*sampler, luck);
+        std::vector<bool> had(kCount);
+        const auto skip = static_cast<std::uint32_t>(luck.below(turns));
+        for (std::uint32_t turn = 0; turn < skip; ++turn) {
+            const SampleIndex sample = order.at((turn * kRanks + rank) % kCount);
+            had[sample] = true;
+            all.insert(sample);
+        }
+        sampler->resume_epoch(rank, 0, skip, had);
+        const auto rest = draw_rest(*sampler, rank);
+        EXPECT_EQ(rest.size(), turns - skip);
+        EXPECT_EQ(count_again(had, rest), 0U);
+        for (const Draw& draw : rest) {
+            all.insert(draw.served);
+        }
+        EXPECT_EQ(sampler->report(rank).requested, turns);
+        EXPECT_EQ(sampler->report(rank).distinct, turns);
+    }
+    EXPECT_EQ(all.size(), kCount);
+}
+
+// The samples on the node are others than when the first part was drawn.
+TEST_P(ResumedEpochOf, RepeatsNothingOfASelectiveEpochAndKeepsRanksEquallyLong) {
+    const std::uint64_t seed = test::seed();
+    SCOPED_TRACE(seed);
+    Prng luck(seed);
+    for (const std::uint32_t ranks : {1U, kRanks}) {
+        std::set<std::size_t> lengths;
+        const auto sampler = GetParam().make(ranks);
+        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+            sampler->begin_epoch(rank, 0, 0);
+            draw_rest(*sampler, rank);
+        }
+        teach(*sampler);
+        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+            store_half(*sampler, luck);
+            sampler->begin_epoch(rank, 1, 0);
+            std::vector<Draw> first;
+            sampler->draw(rank, 1 + luck.below(39), first);
+            store_half(*sampler, luck);
+            sampler->resume_epoch(rank, 1, first.size(), flags_of(first));
+            const auto rest = draw_rest(*sampler, rank);
+            EXPECT_GT(rest.size(), 0U);
+            if (!GetParam().repeats) {
+                EXPECT_EQ(count_again(flags_of(first), rest), 0U);
+            }
+            if (!GetParam().has_stand_ins) {
+                EXPECT_EQ(count_distinct(rest), rest.size());
+            }
+            lengths.insert(first.size() + rest.size());
+            EXPECT_EQ(sampler->report(rank).requested, first.size() + rest.size());
+        }
+        EXPECT_EQ(lengths.size(), 1U);
+    }
+}
+
+// Nothing has changed in between, so neither does the epoch.
+TEST_P(ResumedEpochOf, GoesOnAsIfNothingHadHappened) {
+    if (GetParam().has_stand_ins) {
+        return;  // which one it is depends on when it is looked for
+    }
+    const std::uint64_t seed = test::seed();
+    SCOPED_TRACE(seed);
+    const auto epoch_of = [&](std::size_t broken_after) {
+        Prng luck(seed);
+        const auto sampler = GetParam().make(1);
+        store_half(*sampler, luck);
+        sampler->begin_epoch(0, 0, 0);
+        draw_rest(*sampler, 0);
+        teach(*sampler);
+        sampler->begin_epoch(0, 1, 0);
+        std::vector<Draw> draws;
+        sampler->draw(0, broken_after, draws);
+        if (broken_after > 0) {
+            sampler->resume_epoch(0, 1, draws.size(), flags_of(draws));
+        }
+        const auto rest = draw_rest(*sampler, 0);
+        draws.insert(draws.end(), rest.begin(), rest.end());
+        return draws;
+    };
+    const auto whole = epoch_of(0);
+    const auto broken = epoch_of(50);
+    std::vector<SampleIndex> asked;
+    std::vector<SampleIndex> asked_again;
+    std::ranges::transform(whole, std::back_inserter(asked), &Draw::requested);
+    std::ranges::transform(broken, std::back_inserter(asked_again), &Draw::requested);
+    EXPECT_EQ(asked, asked_again);
+}
+
+TEST(ResumedEpoch, SettlesOneStepForEachDraw) {
+    ResumedEpoch resumed{{true, false, false, true}, 3, 4};
+    EXPECT_EQ(resumed.draws(), 3U);
+    EXPECT_EQ(resumed.distinct(), 2U);
+    EXPECT_FALSE(resumed.settle(1, false));
+    EXPECT_TRUE(resumed.settle(0, false));
+    EXPECT_TRUE(resumed.settle(1, true));
+    EXPECT_TRUE(resumed.settle(3, false));
+    EXPECT_FALSE(resumed.settle(2, true));
+    EXPECT_FALSE(resumed.has_ended());
+    resumed.take();
+    EXPECT_TRUE(resumed.has_ended());
+}
+
+TEST(ResumedEpoch, HasEndedWhereMoreWasHadThanThereIs) {
+    EXPECT_TRUE((ResumedEpoch{{true, true}, 9, 4}.has_ended()));
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
