@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "common/domain/segment_format.h"
+#include "operator/core/measured_demand.h"
 #include "operator/core/tally.h"
 #include "operator/core/validate.h"
 
@@ -22,6 +23,13 @@ double beta_of(const JobDataset& dataset) {
     }
     const auto beta = told->second.numbers.find("beta");
     return beta == told->second.numbers.end() ? kOfTheLibrary : beta->second;
+}
+
+bool measures_importance(const TrainingJob& job, const std::string& dataset) {
+    return std::ranges::any_of(job.spec.datasets, [&](const JobDataset& candidate) {
+        return candidate.name == dataset && (candidate.contract == Contract::kImportance ||
+                                             candidate.contract == Contract::kReplicate);
+    });
 }
 
 AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
@@ -40,6 +48,22 @@ AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
     return result;
 }
 
+// What the sidecars have measured of a job that measures importance takes the place of a formula.
+AccessPattern measured_pattern(
+    const ClusterView& cluster,
+    const JobUse& use,
+    const ResolvedDataset& dataset,
+    const Moment& now) {
+    AccessPattern result = pattern_of(use.job, dataset.name);
+    if (measures_importance(use.job, dataset.name)) {
+        result.sketch = measured_sketch(use, dataset.uid, cluster.reports, now);
+    }
+    if (!result.sketch.empty()) {
+        result.kind = AccessKind::kMeasured;
+    }
+    return result;
+}
+
 // Nothing while the profile has no verdict: then the planner takes the job for a typical one.
 std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& job) {
     const auto found = cluster.profiles.find(job);
@@ -54,7 +78,8 @@ std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& jo
         profile.verdict == ProfileVerdict::kComputeBound};
 }
 
-Demand demand_of(const ClusterView& cluster, const JobUse& use, const Tally& sum) {
+Demand demand_of(
+    const ClusterView& cluster, const JobUse& use, const Tally& sum, const Moment& now) {
     const CacheSpec& cache = use.job.spec.cache;
     Demand result;
     result.job = use.job.meta.key();
@@ -64,9 +89,10 @@ Demand demand_of(const ClusterView& cluster, const JobUse& use, const Tally& sum
     result.max_bytes = cache.max_bytes;
     result.min_bytes = cache.min_bytes.value_or(Bytes::zero());
     result.rates = rates_of(cluster, result.job);
+    result.last_epoch_progress = last_epoch_progress(use, cluster.reports, now);
     for (const ResolvedDataset& dataset : use.datasets.datasets) {
         DemandDataset wanted{dataset.name, dataset.uid, std::nullopt};
-        wanted.access = pattern_of(use.job, dataset.name);
+        wanted.access = measured_pattern(cluster, use, dataset, now);
         if (dataset.total) {
             wanted.total = domain::records_bytes_max(*dataset.total, dataset.samples);
         }
@@ -186,7 +212,7 @@ AllocationView view_allocation(const ClusterView& cluster, const Moment& now) {
     const Tally sum = tally(cluster.reports, now);
     for (const JobUse& use : cluster.jobs) {
         if (use.is_active()) {
-            result.demands.push_back(demand_of(cluster, use, sum));
+            result.demands.push_back(demand_of(cluster, use, sum, now));
         }
     }
     result.held_back = cluster.held_back;

@@ -7,6 +7,7 @@
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
 #include "operator/core/find_places.h"
+#include "operator/core/measured_demand.h"
 #include "operator/kube/resource_kind.h"
 
 namespace stoker::control {
@@ -106,7 +107,9 @@ Result<Reconciled> GrantsController::reconcile() {
     after.sampled_at = newest_report(cluster.reports);
     after.late = late;
     after.unheard = grants_.unheard();
-    registry_.publish(grants_.take(after.plan.grants), now);
+    std::vector<AgentGrant> told = grants_.take(after.plan.grants);
+    weigh_jobs(cluster, told);
+    registry_.publish(std::move(told), now);
     reclaims_.watch(after.plan.reclaims, now);
     board_.put(after);
     tell_changes(*before, after);

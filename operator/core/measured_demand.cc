@@ -1,0 +1,158 @@
+#include "operator/core/measured_demand.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "operator/core/build_job.h"
+#include "operator/core/tally.h"
+
+namespace stoker::control {
+
+namespace {
+
+using Place = std::pair<std::string, std::string>;  // node, dataset uid
+
+// Masses of any sum and any count to `count` parts that add up to 1; none of nothing.
+std::vector<double> spread(const std::vector<float>& masses, std::size_t count) {
+    const double sum = std::accumulate(masses.begin(), masses.end(), 0.0);
+    std::vector<double> result;
+    for (std::size_t i = 0; sum > 0 && i < count; ++i) {
+        const std::size_t at = i * masses.size() / count;
+        // How many of the parts lie in this mass.
+        const std::size_t begin = (at * count + masses.size() - 1) / masses.size();
+        const std::size_t end = ((at + 1) * count + masses.size() - 1) / masses.size();
+        result.push_back(masses[at] / sum / static_cast<double>(end - begin));
+    }
+    return result;
+}
+
+// Sketches of one revision are alike; which one is taken does not depend on the reports' order.
+bool is_newer(const RankSketch& next, const RankSketch* before) {
+    return !next.masses.empty() &&
+           (before == nullptr ||
+            std::tie(before->revision, before->masses) < std::tie(next.revision, next.masses));
+}
+
+std::set<std::string> dataset_uids(const JobUse& use) {
+    std::set<std::string> uids;
+    for (const ResolvedDataset& dataset : use.datasets.datasets) {
+        uids.insert(dataset.uid);
+    }
+    return uids;
+}
+
+// Bytes a second that the cache may speed up: none where the profile has no verdict, 0 where the
+// job never waits.
+std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& use) {
+    const auto found = cluster.profiles.find(use.job.meta.key());
+    if (found == cluster.profiles.end() || found->second.verdict == ProfileVerdict::kUnknown) {
+        return std::nullopt;
+    }
+    const bool waits = found->second.verdict != ProfileVerdict::kComputeBound;
+    return waits ? found->second.ingest_rate : 0;
+}
+
+std::set<std::string> nodes_of(const JobUse& use) {
+    std::set<std::string> nodes;
+    for (const Pod& pod : use.pods) {
+        if (!pod.node_name.empty() && pod.phase != PodPhase::kSucceeded &&
+            pod.phase != PodPhase::kFailed) {
+            nodes.insert(pod.node_name);
+        }
+    }
+    return nodes;
+}
+
+}  // namespace
+
+std::optional<double> last_epoch_progress(
+    const JobUse& use, const std::vector<AgentReport>& reports, const Moment& now) {
+    const std::string prefix = job_name(use.job, use.job.status.attempt) + "-";
+    std::int64_t ranks = 0;
+    double least = 1;
+    for (const AgentReport& report : reports) {
+        if (report.training_job_uid != use.job.meta.uid || !report.pod.starts_with(prefix)) {
+            continue;
+        }
+        const TrainerReport& trainer = report.trainer;
+        if (!is_fresh(report, now) || trainer.epochs == 0 || trainer.epoch_samples == 0 ||
+            trainer.epoch + 1 < trainer.epochs) {
+            return std::nullopt;
+        }
+        ++ranks;
+        least = std::min(
+            least,
+            static_cast<double>(trainer.epoch_position) /
+                static_cast<double>(trainer.epoch_samples));
+    }
+    return ranks < use.job.spec.trainer.node_count ? std::nullopt : std::optional(least);
+}
+
+std::vector<float> measured_sketch(
+    const JobUse& use,
+    const std::string& dataset_uid,
+    const std::vector<AgentReport>& reports,
+    const Moment& now) {
+    std::map<std::string, const RankSketch*> newest;  // by node: two may say that they lead
+    const std::set<std::string> nodes = nodes_of(use);
+    for (const AgentReport& report : reports) {
+        if (!nodes.contains(report.node) || !is_fresh(report, now)) {
+            continue;
+        }
+        for (const DatasetReport& dataset : report.datasets) {
+            for (const RankSketch& sketch : dataset.sketches) {
+                if (dataset.dataset_uid == dataset_uid && sketch.job_uid == use.job.meta.uid &&
+                    is_newer(sketch, newest[report.node])) {
+                    newest[report.node] = &sketch;
+                }
+            }
+        }
+    }
+    std::vector<double> sum(kRankSketchSizeMax, 0.0);
+    bool any = false;
+    for (const auto& [node, sketch] : newest) {
+        const std::vector<double> part =
+            sketch == nullptr ? std::vector<double>{} : spread(sketch->masses, sum.size());
+        any = any || !part.empty();
+        for (std::size_t i = 0; i < part.size(); ++i) {
+            sum[i] += part[i];
+        }
+    }
+    return any ? std::vector<float>(sum.begin(), sum.end()) : std::vector<float>{};
+}
+
+void weigh_jobs(const ClusterView& cluster, std::vector<AgentGrant>& grants) {
+    std::map<Place, std::vector<JobWeight>> weights;
+    std::map<Place, std::size_t> readers;
+    for (const JobUse& use : cluster.jobs) {
+        if (!use.is_active()) {
+            continue;
+        }
+        const std::set<std::string> nodes = nodes_of(use);
+        const std::optional<double> rate = rate_by_cache(cluster, use);
+        for (const std::string& uid : dataset_uids(use)) {
+            for (const std::string& node : nodes) {
+                ++readers[{node, uid}];
+                if (rate) {
+                    const double here = *rate / static_cast<double>(nodes.size());
+                    weights[{node, uid}].push_back({use.job.meta.uid, here});
+                }
+            }
+        }
+    }
+    for (AgentGrant& grant : grants) {
+        const Place place{grant.node, grant.dataset_uid};
+        if (readers[place] > 1) {
+            grant.weights = std::move(weights[place]);
+            std::ranges::sort(grant.weights, {}, &JobWeight::job_uid);
+        }
+    }
+}
+
+}  // namespace stoker::control
