@@ -84,6 +84,9 @@ def test_a_crashed_trainer_starts_again_with_all_its_ranks(namespace):
     assert len(second) == 2, [pod["metadata"]["name"] for pod in pods]
     for pod in second:
         assert [epoch["epoch"] for epoch in namespace.epochs(pod["metadata"]["name"])] == [0, 1]
+    told = [event["message"] for event in namespace.kube.list("events", namespace.name)
+            if event["reason"] == "Restarting"]
+    assert any("exited with code 1" in message and '"event": "crash"' in message for message in told), told
 
 
 def test_a_running_job_does_not_notice_that_the_operator_is_gone(namespace, kube, expected):

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include "common/base/utf8.h"
+
 namespace stoker::control {
 
 namespace {
@@ -249,15 +251,7 @@ void complete_sketches(const ReportBody* before, ReportBody& next) {
 
 void trim_texts(ReportBody& report) {
     for (DatasetReport& dataset : report.datasets) {
-        if (dataset.error.size() <= kAgentErrorBytesMax) {
-            continue;
-        }
-        std::size_t end = kAgentErrorBytesMax;
-        // 10xxxxxx goes on a character of UTF-8.
-        while (end > 0 && (static_cast<unsigned char>(dataset.error[end]) & 0xC0U) == 0x80U) {
-            --end;
-        }
-        dataset.error.resize(end);
+        dataset.error.resize(utf8_prefix(dataset.error, kAgentErrorBytesMax).size());
     }
 }
 

@@ -150,6 +150,8 @@ JsonWriter write_container(const ContainerManifest& container) {
         .text("workingDir", container.working_dir)
         .list("env", container.env, write_env)
         .object("resources", write_resources(container.resources))
+        // What a container said last outlives its pod: the status quotes it.
+        .text("terminationMessagePolicy", "FallbackToLogsOnError")
         .list("volumeMounts", container.mounts, write_mount);
     for (const RawJson& item : container.env_from) {
         writer.append_raw("envFrom", item);

@@ -1,13 +1,32 @@
 #include "operator/core/attempts.h"
 
 #include <algorithm>
+#include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
 
+#include "common/base/utf8.h"
+
 namespace stoker::control {
 
 namespace {
+
+constexpr std::size_t kQuotedBytesMax = 240;
+
+// Of a text of many lines the last one that is not blank, with no more than kQuotedBytesMax of it.
+std::string last_line(std::string_view text) {
+    constexpr std::string_view kBlank = " \t\r\n";
+    const std::size_t last = text.find_last_not_of(kBlank);
+    if (last == std::string_view::npos) {
+        return {};
+    }
+    text = text.substr(0, last + 1);
+    text.remove_prefix(text.find_last_of("\r\n") + 1);
+    text.remove_prefix(text.find_first_not_of(kBlank));
+    const std::string_view start = utf8_prefix(text, kQuotedBytesMax);
+    return fmt::format("{}{}", start, start.size() < text.size() ? "..." : "");
+}
 
 bool is_owned(const TrainingJobView& view, const ObjectMeta& meta) {
     const OwnerReference* owner = meta.controller();
@@ -129,12 +148,14 @@ std::string failure_of(const Job& job, const std::vector<Pod>& pods) {
     }
     for (const Pod* pod : pods_of(pods, job.meta.name)) {
         if (pod->trainer.exit_code.value_or(0) != 0) {
+            const std::string last = last_line(pod->trainer.message);
             return fmt::format(
-                "rank {} (pod {}) exited with code {} ({}).",
+                "rank {} (pod {}) exited with code {} ({}){}.",
                 rank_of(*pod).value_or(0),
                 pod->meta.name,
                 *pod->trainer.exit_code,
-                pod->trainer.reason);
+                pod->trainer.reason,
+                last.empty() ? "" : fmt::format(": \"{}\"", last));
         }
     }
     const std::string told = job.end ? job.end->message : "";

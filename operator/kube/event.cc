@@ -1,10 +1,10 @@
 #include "operator/kube/event.h"
 
-#include <algorithm>
 #include <utility>
 
 #include <cpprest/json.h>
 
+#include "common/base/utf8.h"
 #include "operator/kube/micro_time.h"
 #include "operator/kube/resource_kind.h"
 
@@ -19,12 +19,7 @@ constexpr std::size_t kWordBytesMax = 128;
 
 // Cuts at a character's border: half a UTF-8 sequence would be refused.
 value limited(const std::string& text, std::size_t bytes_max) {
-    std::size_t end = std::min(text.size(), bytes_max);
-    while (end > 0 && end < text.size() &&
-           (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) {
-        --end;
-    }
-    return value(text.substr(0, end));
+    return value(std::string{utf8_prefix(text, bytes_max)});
 }
 
 value reference(const EventSubject& subject) {

@@ -105,6 +105,24 @@ TEST(FailureOf, NamesTheLowestRankThatFailed) {
     EXPECT_EQ(failure_of(view.jobs[0], {}), "the Job does not say why.");
 }
 
+TEST(FailureOf, QuotesTheLastLineOfATrainer) {
+    TrainingJobView view = make_running_view();
+    ContainerState& trainer = view.pods[0].trainer;
+    trainer.exit_code = 1;
+    trainer.reason = "Error";
+    const auto told = [&](const std::string& message) {
+        trainer.message = message;
+        return failure_of(view.jobs[0], view.pods);
+    };
+    const std::string start = "rank 0 (pod resnet-a1-0-xyzab) exited with code 1 (Error)";
+    EXPECT_EQ(
+        told("Traceback (most recent call last):\n  File \"a.py\"\nKeyError: 'loss'\n \n"),
+        start + ": \"KeyError: 'loss'\".");
+    EXPECT_EQ(told("\r\n\t\n"), start + ".");
+    const std::string umlauts = told(std::string(239, 'x') + "\xc3\xa4 and more");
+    EXPECT_EQ(umlauts, start + ": \"" + std::string(239, 'x') + "...\".") << "no half character";
+}
+
 TEST(WhatPodsWaitFor, QuotesSchedulerAndKubelet) {
     TrainingJobView view = make_running_view();
     EXPECT_EQ(what_pods_wait_for(view.pods, "resnet-a1"), "");
