@@ -32,8 +32,8 @@ std::vector<std::string> lost_pods(
 // node.
 bool was_disrupted(const Job& job, const std::vector<Pod>& pods);
 
-// "rank 1 (pod x) exited with code 1 (Error): "KeyError: 3"." from its pods, with the last line that
-// the trainer wrote where the kubelet kept it; else what the Job controller says.
+// "rank 1 (pod x) exited with code 1 (Error): "KeyError: 3"." from its pods, with the last line
+// that the trainer wrote where the kubelet kept it; else what the Job controller says.
 std::string failure_of(const Job& job, const std::vector<Pod>& pods);
 
 // The first thing that a pod of the Job waits for, lowest rank first: "Pod x waits for a node: 0/3
