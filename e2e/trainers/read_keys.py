@@ -45,9 +45,12 @@ def main():
         emit("start", samples=len(samples))
         for round_number in range(options.rounds):
             hold(options, f"{round_number}:0")
+            order = [(number + round_number) % len(samples) for number in range(len(samples))]  # each begins one further
             if options.plan:
-                samples.set_plan(round_number, list(range(len(samples))))
-            for number in sorted(set(range(len(samples))) - set(options.skip)):
+                samples.set_plan(round_number, order)
+            for number in order:
+                if number in options.skip:
+                    continue
                 emit("sample", round=round_number, id=number, **read(samples, number))
         hold(options, f"{options.rounds}:0")
         emit("end", stats=samples.stats())
