@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy traffic importance windowed release lint format generate \
+.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -77,6 +77,11 @@ accuracy: build ## train small models under every contract: accuracy, origin byt
 
 importance: build ## two jobs share a node directory by importance: hits against the map of one of them (some minutes)
 	$(PYTHON) bench/shared_importance.py --build $(BUILD)
+
+three-jobs: ## three jobs on one pool of a real cluster: planned, evenly split, LRU; writes docs/experiments (15 minutes)
+	tools/deps.sh build test cluster accuracy
+	@$(MAKE) --no-print-directory build images
+	$(PYTHON) e2e/experiments/three_jobs/run.py --build $(BUILD) --page docs/experiments/three-jobs.md
 
 wheel: ## build the Python client as a wheel into build/wheels
 	$(PYTHON) -m venv build/venv-wheel

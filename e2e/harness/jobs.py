@@ -28,9 +28,9 @@ def dataset(name="mnist", uri=f"s3://{origin.BUCKET}", endpoint=origin.PACED, **
             "spec": {"sources": [source], **spec}}
 
 
-def quota(nominal, name="quota"):
+def quota(nominal, name="quota", pool_name=POOL, **spec):
     return {"apiVersion": "stoker.dev/v1alpha1", "kind": "CacheQuota", "metadata": {"name": name},
-            "spec": {"poolRef": {"name": POOL}, "nominalQuota": nominal}}
+            "spec": {"poolRef": {"name": pool_name}, "nominalQuota": str(nominal), **spec}}
 
 
 def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_policy=None, on=None,
@@ -69,10 +69,11 @@ class Namespace:
         self.name = name
         self.home = kube.nodes()[0]  # where start() puts jobs, so that they share a node directory
 
-    def create(self):
+    def create(self, trainers=TRAINERS):
+        """`trainers`: the folder of the scripts that its jobs may run."""
         self.kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
             "name": self.name, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}})
-        scripts = {path.name: path.read_text() for path in TRAINERS.glob("*.py")}
+        scripts = {path.name: path.read_text() for path in trainers.glob("*.py")}
         self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trainers"}, "data": scripts},
                    {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"},
                     "stringData": origin.CREDENTIALS})

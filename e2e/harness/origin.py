@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import io
 import pathlib
+import re
 import tarfile
 
 from .kube import wait_until
@@ -32,8 +33,12 @@ class Origin:
     def __init__(self, kube):
         self.kube = kube
 
-    def deploy(self):
-        self.kube.run("apply", "-f", str(MANIFEST))
+    def deploy(self, bytes_per_second=None):
+        """With another rate of the paced port than the manifest's, if told."""
+        text = MANIFEST.read_text()
+        if bytes_per_second is not None:
+            text = re.sub(r"--bytes-per-second=\d+", f"--bytes-per-second={bytes_per_second}", text)
+        self.kube.run("apply", "-f", "-", stdin=text)
         self.kube.run("-n", NAMESPACE, "rollout", "status", "deploy/s3", "--timeout=600s")
 
     def shell(self, script, *args, stdin=None):
@@ -105,6 +110,18 @@ class Bucket:
                     tar.addfile(member, io.BytesIO(content))
         self.origin.shell("base64 -d | tar --extract --gzip --directory /srv/s3 --no-same-owner --touch",
                           stdin=base64.b64encode(text.getvalue()).decode())
+
+    def put_random(self, count, size):
+        """`count` objects of `size` random bytes each, made at the server; `count` is at most 100,000."""
+        self.origin.shell(r"""
+            objects=/srv/s3/objects/$1/s metadata=/srv/s3/metadata/$1/s
+            mkdir -p "$objects" "$metadata"
+            cd "$objects"
+            head -c "$(($2 * $3))" /dev/urandom | split -b "$3" -a 5 --numeric-suffixes - ""
+            md5sum -- * >/tmp/sums
+            cut -c35- /tmp/sums | sed "s|.*|$metadata/&/meta|" | xargs mkdir -p
+            awk -v metadata="$metadata" '{ etag = metadata "/" $2 "/meta/etag"; printf "\"%s\"", $1 >etag; close(etag) }' \
+                /tmp/sums""", self.name, str(count), str(size))
 
     def put_sparse(self, key, size):
         """An object of so many zero bytes that takes no room at the server; its ETag is one of a multipart upload."""

@@ -15,7 +15,7 @@ namespace stoker::control {
 
 // One word why a job has the bytes that it has; the reason of its condition CacheAllocated.
 enum class AllocationReason : std::uint8_t {
-    kGranted,               // all that it can use
+    kGranted,               // all that it can use, but for a hair on its way
     kBorrowed,              // the same, some of it beyond the namespace's nominal quota
     kComputeBound,          // it does not wait for data: its minimum and nothing else
     kQuotaExhausted,        // its namespace may hold no more

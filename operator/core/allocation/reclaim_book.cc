@@ -1,8 +1,20 @@
 #include "operator/core/allocation/reclaim_book.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace stoker::control {
+
+namespace {
+
+// Of what is there. Less is trimming, which nobody wants to read an Event about.
+constexpr std::uint64_t kWorthTelling = 20;
+
+bool is_worth_telling(const Reclaim& reclaim) {
+    return (reclaim.resident - reclaim.granted).count() > reclaim.resident.count() / kWorthTelling;
+}
+
+}  // namespace
 
 void ReclaimBook::watch(const std::vector<Reclaim>& reclaims, TimePoint now) {
     std::map<Place, Entry> entries;
@@ -15,7 +27,7 @@ void ReclaimBook::watch(const std::vector<Reclaim>& reclaims, TimePoint now) {
         if (known != entries_.end() && known->second.reclaim.granted <= reclaim.granted) {
             entry.since = known->second.since;
             entry.is_late = known->second.is_late;
-        } else {
+        } else if (is_worth_telling(reclaim)) {
             begun_.push_back(reclaim);
         }
         const Duration grace =

@@ -232,10 +232,14 @@ TEST(PlanAllocationProperty, NobodyGetsMoreThanTheyWant) {
         const AllocationPlan plan = plan_allocation(world.view);
         for (const JobAllocation& job : plan.jobs) {
             EXPECT_LE(job.granted, job.wanted);
-            if (job.reason == AllocationReason::kGranted ||
-                job.reason == AllocationReason::kBorrowed ||
-                job.reason == AllocationReason::kWaitingForPods) {
+            if (job.reason == AllocationReason::kWaitingForPods) {
                 EXPECT_EQ(job.granted, job.wanted) << job.message;
+            } else if (
+                job.reason == AllocationReason::kGranted ||
+                job.reason == AllocationReason::kBorrowed) {
+                EXPECT_EQ(job.target, job.wanted) << job.message;
+                EXPECT_LE((job.wanted - job.granted).count(), job.wanted.count() / 20)
+                    << job.message;
             } else if (job.reason != AllocationReason::kProfiling) {
                 EXPECT_LT(job.granted, job.wanted) << job.message;
             }

@@ -24,6 +24,16 @@ TEST(ReclaimBook, TellsOnceWhenBytesMustGoBack) {
     EXPECT_TRUE(book.late().empty());
 }
 
+TEST(ReclaimBook, IsSilentAboutAHairUntilItIsLate) {
+    ReclaimBook book;
+    book.watch({reclaim(mib(100), mib(95))}, at(0));
+    EXPECT_TRUE(book.begun().empty());
+    book.watch({reclaim(mib(100), mib(95))}, at(31));
+    EXPECT_EQ(book.became_late().size(), 1U);
+    book.watch({reclaim(mib(100), mib(94))}, at(32));
+    EXPECT_EQ(book.begun().size(), 1U);
+}
+
 TEST(ReclaimBook, TellsOnceWhoIsLate) {
     ReclaimBook book;
     book.watch({reclaim(gib(5), gib(2))}, at(0));

@@ -1,0 +1,149 @@
+"""Looks at the cluster every two seconds, from outside: statuses, the operator's metrics, the trainers' own logs."""
+
+import contextlib
+import json
+import re
+import subprocess
+import threading
+import time
+import urllib.error
+import urllib.request
+
+import scenario
+from harness.installation import SYSTEM
+
+EVERY_SECONDS = 2
+TOLERANCE = 0.05 * scenario.POOL_BYTES  # bytes that are so near to where they should be are there
+KINDS = "/apis/stoker.dev/v1alpha1"
+METRIC = re.compile(r'^(stoker_job_\w+)\{(.*)\} (\S+)$')
+LABEL = re.compile(r'(\w+)="([^"]*)"')
+
+
+def condition(status, kind):
+    return next((entry for entry in status.get("conditions", []) if entry["type"] == kind), {})
+
+
+def told_of(job):
+    """What a TrainingJob's status says of its bytes."""
+    status = job.get("status", {})
+    cache, why = status.get("cache", {}), condition(status, "CacheAllocated")
+    return {"granted": cache.get("allocatedBytes", 0), "used": cache.get("usedBytes", 0),
+            "borrowed": cache.get("borrowedBytes", 0), "reason": why.get("reason"), "message": why.get("message"),
+            "profiled": condition(status, "Profiled").get("reason"), "profile": status.get("profile", {})}
+
+
+def parse_metrics(text):
+    """{job: {metric: value}} of the operator's metrics of jobs."""
+    found = {}
+    for line in text.splitlines():
+        match = METRIC.match(line)
+        if match:
+            labels = dict(LABEL.findall(match[2]))
+            if "training_job" in labels:
+                found.setdefault(labels["training_job"], {})[match[1]] = float(match[3])
+    return found
+
+
+class Api:
+    """The API server through one `kubectl proxy`: cheap enough to ask every two seconds on a busy machine."""
+
+    def __init__(self, kube):
+        self._process = subprocess.Popen([kube.kubectl, "proxy", "--port=0"], env=kube.environment, text=True,
+                                         stdout=subprocess.PIPE)
+        self._base = "http://" + re.search(r"127\.0\.0\.1:\d+", self._process.stdout.readline())[0]
+
+    def get(self, path):
+        with urllib.request.urlopen(self._base + path, timeout=30) as answer:
+            return answer.read().decode()
+
+    def items(self, kind):
+        return json.loads(self.get(f"{KINDS}/{kind}"))["items"]
+
+    def close(self):
+        self._process.terminate()
+        self._process.wait()
+
+
+class Observer(threading.Thread):
+    """Fills `points`, one {seconds, jobs, quotas, metrics} each look; seconds count from `began` (UNIX time)."""
+
+    def __init__(self, kube):
+        super().__init__(daemon=True)
+        self.began = time.time()
+        self.points = []
+        self._api = Api(kube)
+        self._done = threading.Event()
+
+    def seconds(self):
+        return time.time() - self.began
+
+    def run(self):
+        while not self._done.wait(EVERY_SECONDS):
+            with contextlib.suppress(OSError, ValueError):  # asked again in two seconds
+                self.points.append(self.look())
+
+    def look(self):
+        at = self.seconds()
+        jobs = {job["metadata"]["name"]: told_of(job) for job in self._api.items("trainingjobs")}
+        quotas = {quota["metadata"]["namespace"]: quota.get("status", {}) for quota in self._api.items("cachequotas")}
+        return {"seconds": at, "jobs": jobs, "quotas": quotas, "metrics": self.metrics()}
+
+    def metrics(self):
+        """Of the replica that leads; the other one knows no jobs."""
+        pods = json.loads(self._api.get(f"/api/v1/namespaces/{SYSTEM}/pods"))["items"]
+        found = {}
+        for pod in pods:
+            name = pod["metadata"]["name"]
+            with contextlib.suppress(urllib.error.HTTPError):
+                found.update(parse_metrics(self._api.get(f"/api/v1/namespaces/{SYSTEM}/pods/{name}:8080/proxy/metrics")))
+        return found
+
+    def latest(self):
+        return self.points[-1] if self.points else {"seconds": 0, "jobs": {}, "quotas": {}, "metrics": {}}
+
+    def stop(self):
+        self._done.set()
+        self.join()
+        self._api.close()
+
+
+def samples_read(lines):
+    """[(UNIX seconds, samples so far)] from a trainer's JSON lines."""
+    return [(line["ms"] / 1000, line["samples"]) for line in lines if line["event"] == "read"]
+
+
+def samples_per_second(read, begin, end):
+    """By the first and the last word of the trainer within the span (UNIX seconds)."""
+    inside = [entry for entry in read if begin <= entry[0] <= end]
+    (first_at, first), (last_at, last) = inside[0], inside[-1]
+    return (last - first) / (last_at - first_at)
+
+
+def seconds_to_arrive(points, began, goal):
+    """Seconds from `began` until granted and resident bytes were where `goal` ({job: bytes}) says, for good; None: never."""
+    reached = None
+    for point in points:
+        told = point["jobs"]
+        there = all(name in told and all(abs(told[name][what] - bytes_) <= TOLERANCE for what in ("granted", "used"))
+                    for name, bytes_ in goal.items())
+        if not there:
+            reached = None
+        elif reached is None:
+            reached = point["seconds"] - began
+    return reached
+
+
+def seconds_to_reclaim(points):
+    """Seconds from the first look at which the lender's new job asks for bytes until nobody has any of the lender's and
+    the new job may keep its namespace's quota; None: never."""
+    began = None
+    for point in points:
+        told, name = point["jobs"], scenario.LATE.name
+        if name not in told or told[name]["reason"] in (None, "WaitingForPods"):
+            continue
+        began = point["seconds"] if began is None else began
+        held = sum(job["used"] for other, job in told.items() if other in (scenario.IO_BOUND.name, scenario.HALF.name))
+        is_back = held <= scenario.NOMINAL[scenario.BORROWER] + TOLERANCE
+        if is_back and told[name]["granted"] >= scenario.NOMINAL[scenario.LENDER] - TOLERANCE:
+            return point["seconds"] - began
+    return None

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""Three jobs in two namespaces on one pool: does the cache go where it saves the most training?
+
+usage: run.py [--phases PHASES] [--out DIR]       (`make three-jobs` calls it, after building what it needs)
+
+Phases, in this order: stoker (the planner divides the pool), reclaim (a fourth job in the lender's namespace), even
+(`allocation: Even`), lru (`allocation: Even`, and every job with `evictionPolicy: LRU`, from cold). Writes
+DIR/results.json; page.py makes docs/experiments/three-jobs.md of it. With KUBECONFIG set it uses that cluster.
+"""
+
+import argparse
+import json
+import math
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent.parent))
+
+import observe  # noqa: E402
+import page  # noqa: E402
+import scenario  # noqa: E402
+from harness import installation, jobs, kube as kubes, origin as origins  # noqa: E402
+from harness.kube import wait_until  # noqa: E402
+
+PHASES = ("stoker", "reclaim", "even", "lru")
+MEASURE_SECONDS = 75
+STILL_SECONDS = 30  # that grants have not changed for, before a measurement
+SETTLED_SECONDS = 240  # then it is measured as it is, and the page says so
+FOLLOW_SECONDS = 6  # in which metrics say what was decided
+LRU_EPOCHS = 2  # of the job that reads most, before LRU is measured
+STARTED = time.time()
+os.environ["STOKER_STARTED"] = str(STARTED)  # the cluster's scripts go on counting
+
+
+def say(text):
+    print(f"[{time.time() - STARTED:5.0f} s] {text}", flush=True)
+
+
+def share(bytes_):
+    return f"{bytes_ / scenario.MIB:.0f} MiB"
+
+
+class Experiment:
+    def __init__(self, kube):
+        self.kube = kube
+        self.node = kube.nodes()[0]
+        self.places = {name: jobs.Namespace(kube, name) for name in (scenario.BORROWER, scenario.LENDER)}
+        self.observer = None
+        self.results = {"phases": {}, "marks": []}
+
+    # --- the stage ----------------------------------------------------------------------------------------------------
+
+    def set_up(self):
+        say("installing Stoker, and an origin that gives "
+            f"{scenario.LINK / 1e6:.0f} MB/s to all jobs together, 20 ms to the first byte")
+        installation.helm_install(self.kube)
+        origin = origins.Origin(self.kube)
+        origin.deploy(scenario.LINK)
+        for job in (*scenario.THREE, scenario.LATE):
+            origin.bucket(job.bucket).create().put_random(scenario.SAMPLES, scenario.SAMPLE_BYTES)
+        self.kube.apply(scenario.pool())
+        for place in self.places.values():
+            place.create(HERE)
+            place.apply(scenario.quota(place.name))
+        self.observer = observe.Observer(self.kube)
+        self.observer.start()
+
+    def mark(self, name):
+        self.results["marks"].append({"seconds": self.observer.seconds(), "name": name})
+
+    def start(self, which, policy="Auto"):
+        for job in which:
+            self.places[job.namespace].apply(scenario.dataset(job), scenario.training_job(job, self.node, policy))
+        for job in which:
+            place = self.places[job.namespace]
+            pod = place.pod(job.name)["metadata"]["name"]
+            wait_until(f"{job.name} to read", lambda pod=pod, place=place: any(
+                line["event"] == "read" for line in place.lines(pod)), 600)
+        say("reading: " + ", ".join(job.name for job in which))
+
+    def stop(self, which):
+        for job in which:
+            self.places[job.namespace].delete_job(job.name)
+            self.kube.delete("dataset", job.name, job.namespace)
+
+    # --- looking ------------------------------------------------------------------------------------------------------
+
+    def bytes_of(self, what):
+        return {name: told[what] for name, told in self.observer.latest()["jobs"].items()}
+
+    def predictions(self, which):
+        """{job: what `kubectl stoker why` says of it}, with what the planner predicts that it will read."""
+        found = {}
+        for job in which:
+            told = self.kube.run("stoker", "why", f"tj/{job.name}", "-n", job.namespace, "-o", "json")
+            found[job.name] = json.loads(told)
+        return found
+
+    def why_and_metrics(self, which):
+        """Both of a time in which no grant changed: metrics follow statuses, and those the plan, some seconds later."""
+        for _ in range(5):
+            why = self.predictions(which)
+            time.sleep(FOLLOW_SECONDS)
+            metrics = self.observer.look()["metrics"]
+            after = self.predictions(which)
+            if all(why[job.name]["allocation"]["grantedBytes"] == after[job.name]["allocation"]["grantedBytes"]
+                   for job in which):
+                break
+        return why, metrics
+
+    def settle(self):
+        """Waits until every job has a profile, grants stand still and residents have followed them, both within 5 % of
+        the pool."""
+        last, since = {}, self.observer.seconds()
+
+        def is_still():
+            nonlocal last, since
+            granted, used = self.bytes_of("granted"), self.bytes_of("used")
+            if any(abs(granted[name] - last.get(name, math.inf)) > observe.TOLERANCE for name in granted):
+                last, since = granted, self.observer.seconds()
+            followed = all(granted[name] - used[name] <= observe.TOLERANCE for name in granted)
+            known = all(told["profiled"] in ("DataBound", "ComputeBound") for told in self.observer.latest()["jobs"].values())
+            return granted and known and followed and self.observer.seconds() - since >= STILL_SECONDS
+        try:
+            wait_until("grants to stand still", is_still, SETTLED_SECONDS, 2)
+        except AssertionError as error:
+            say(f"it is measured as it is: {error}")
+
+    def measure(self, name, which):
+        """One row of the table: what was predicted, and what was read in the time after it."""
+        say(f"{name}: measuring for {MEASURE_SECONDS} s; granted " + ", ".join(
+            f"{job} {share(bytes_)}" for job, bytes_ in sorted(self.bytes_of("granted").items())))
+        why, metrics = self.why_and_metrics(which)
+        begin = time.time()
+        time.sleep(MEASURE_SECONDS)  # that long is the measurement
+        measured = {}
+        for job in which:
+            place = self.places[job.namespace]
+            lines = place.lines(place.pod(job.name)["metadata"]["name"])
+            measured[job.name] = observe.samples_per_second(observe.samples_read(lines), begin, time.time())
+        self.results["phases"][name] = {
+            "begin": begin - self.observer.began, "end": time.time() - self.observer.began, "measured": measured,
+            "why": why, "jobs": self.observer.latest()["jobs"], "quotas": self.observer.latest()["quotas"],
+            "metrics": metrics, "load": os.getloadavg()}
+        say(f"{name}: " + ", ".join(f"{job} {rate:.1f}" for job, rate in measured.items()) +
+            f", together {sum(measured.values()):.1f} samples/s")
+
+    # --- the phases ---------------------------------------------------------------------------------------------------
+
+    def stoker(self):
+        self.mark("the jobs start")
+        self.start(scenario.THREE)
+        self.settle()
+        self.measure("stoker", scenario.THREE)
+
+    def reclaim(self):
+        self.mark("a fourth job")
+        self.start([scenario.LATE])
+        self.settle()
+        self.mark("it ends")
+        self.stop([scenario.LATE])
+
+    def even(self):
+        self.mark("allocation: Even")
+        self.kube.apply(scenario.pool("Even"))
+        self.settle()
+        self.measure("even", scenario.THREE)
+
+    def lru(self):
+        self.stop(scenario.THREE)
+        self.mark("evictionPolicy: LRU")
+        self.kube.apply(scenario.pool("Even"))
+        self.start(scenario.THREE, "LRU")
+        place = self.places[scenario.IO_BOUND.namespace]
+        pod = place.pod(scenario.IO_BOUND.name)["metadata"]["name"]
+        wait_until("LRU to be warm", lambda: sum(
+            line["event"] == "epoch" for line in place.lines(pod)) >= LRU_EPOCHS, 600, 2)
+        self.settle()
+        self.measure("lru", scenario.THREE)
+
+    def tear_down(self):
+        if self.observer is not None:
+            self.observer.stop()
+            self.results["points"] = self.observer.points
+        for place in self.places.values():
+            self.kube.delete("namespace", place.name, seconds=600)
+        self.kube.delete("cachepool", scenario.POOL)
+
+
+def connect(build):
+    """The cluster, and `kubectl stoker` beside kubectl."""
+    if "KUBECONFIG" in os.environ:
+        kube = kubes.users_cluster()
+    else:
+        kube = kubes.own_cluster(1)
+        installation.load_images()
+    kube.environment["PATH"] = f"{(build / 'bin').resolve()}:{kube.environment['PATH']}"
+    return kube
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--phases", default=",".join(PHASES), type=lambda text: text.split(","))
+    parser.add_argument("--build", default=kubes.ROOT / "build" / "release", type=pathlib.Path, help="where kubectl-stoker is")
+    parser.add_argument("--out", default=kubes.ROOT / "build" / "three-jobs", type=pathlib.Path)
+    parser.add_argument("--page", type=pathlib.Path, help="write the page and its plot here")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    experiment = Experiment(connect(options.build))
+    try:
+        experiment.set_up()
+        for phase in options.phases:
+            getattr(experiment, phase)()
+    finally:
+        experiment.tear_down()
+        results = options.out / "results.json"
+        results.write_text(json.dumps(experiment.results, indent=1))
+        say(f"wrote {results}")
+        if "KUBECONFIG" not in os.environ and os.environ.get("STOKER_KEEP_CLUSTER") != "1":
+            subprocess.run([kubes.CLUSTER, "down"], check=True, timeout=300)
+    if options.page:
+        page.write([experiment.results], options.page)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""The three jobs, their data, their pool: the one place for every number of the experiment, and what arithmetic says.
+
+Rates are payload bytes/s. All samples have one size, so samples/s are rates divided by it.
+"""
+
+import dataclasses
+import math
+
+from harness import jobs, origin
+
+MIB = 1 << 20
+SAMPLE_BYTES = 128 * 1024
+SAMPLES = 2048
+DATASET_BYTES = SAMPLE_BYTES * SAMPLES
+LINK = 16_000_000  # bytes/s of the paced origin, for all jobs together
+POOL = "three-jobs"
+POOL_BYTES = 240 * MIB
+GRACE_SECONDS = 30
+BORROWER, LENDER = "team-a", "team-b"
+NOMINAL = {BORROWER: 160 * MIB, LENDER: 80 * MIB}
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """`batch` samples a step, and a step computes for so long that the job would read `ingest` bytes/s."""
+    name: str
+    namespace: str
+    ingest: float
+    batch: int
+    contract: str = "Exact"
+
+    @property
+    def step_ms(self):
+        return 1000 * self.batch * SAMPLE_BYTES / self.ingest
+
+    @property
+    def bucket(self):
+        return f"three-jobs-{self.name}"
+
+    def missed(self, share, policy="Auto"):
+        """Share of what it requests that is not on the node when this share of its dataset may be."""
+        if share >= 1:
+            return 0.0
+        if policy == "LRU":  # each sample once per epoch, shuffled
+            return 1 - (share + (1 - share) * math.log(1 - share))
+        return (1 - share) ** (2 if self.contract == "Importance" else 1)
+
+
+IO_BOUND = Job("io-bound", BORROWER, 48e6, 64)
+HALF = Job("half", BORROWER, 12e6, 32, "Importance")
+COMPUTE_BOUND = Job("compute-bound", LENDER, 1.5e6, 16)
+LATE = Job("late", LENDER, 24e6, 64)
+THREE = (IO_BOUND, HALF, COMPUTE_BOUND)
+# beta 1 reads half of the samples, by loss. Nothing is substituted, so that what is missed is fetched, and from the
+# second epoch on none is a full one.
+IMPORTANCE = {"family": "ICache", "beta": 1, "warmupEpochs": 1, "reuseFactor": 10000, "hShare": 1}
+
+
+# --- objects ----------------------------------------------------------------------------------------------------------
+
+
+def pool(allocation="Throughput"):
+    return jobs.pool(str(POOL_BYTES), POOL, allocation=allocation, originBandwidth=str(LINK))
+
+
+def quota(namespace):
+    limits = {"borrowingLimit": str(POOL_BYTES)} if namespace == BORROWER else {"lendingLimit": str(NOMINAL[LENDER])}
+    return jobs.quota(NOMINAL[namespace], pool_name=POOL, reclaim={"gracePeriodSeconds": GRACE_SECONDS}, **limits)
+
+
+def dataset(job):
+    return jobs.dataset(job.name, f"s3://{job.bucket}", origin.PACED)
+
+
+def training_job(job, node, policy="Auto"):
+    """The TrainingJob; it trains until it is deleted."""
+    args = ["--batch-size", job.batch, "--step-ms", round(job.step_ms, 3)]
+    made = jobs.training_job(job.name, args, dataset_name=job.name, on=node, script="trainer.py",
+                             cache={"poolRef": {"name": POOL}, "evictionPolicy": policy})
+    data = made["spec"]["datasets"][0]
+    data["contract"] = job.contract
+    if job.contract == "Importance":
+        data["importance"] = IMPORTANCE
+    return made
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------------
+
+
+def level(needs, budget):
+    """Max-min: everybody the same, but nobody more than they need."""
+    shares, left = {}, budget
+    for count, name in zip(range(len(needs), 0, -1), sorted(needs, key=needs.get)):
+        shares[name] = min(needs[name], left / count)
+        left -= shares[name]
+    return shares
+
+
+def rates(cached, policy="Auto", running=THREE):
+    """Samples/s of each job when these bytes are cached ({name: bytes}) and the link is shared fairly."""
+    missed = {job.name: job.missed(cached[job.name] / DATASET_BYTES, policy) for job in running}
+    shares = level({job.name: job.ingest * missed[job.name] for job in running}, LINK)
+    return {job.name: min(job.ingest, shares[job.name] / max(missed[job.name], 1e-9)) / SAMPLE_BYTES
+            for job in running}
+
+
+def best_split(step=4 * MIB):
+    """The bytes for each of the three that give most samples/s in all, by trying every division in steps."""
+    steps = POOL_BYTES // step
+    most = min(steps, math.ceil(DATASET_BYTES / step))
+
+    def divisions():
+        for first in range(most + 1):
+            for second in range(min(most, steps - first) + 1):
+                third = min(most, steps - first - second)
+                yield dict(zip((job.name for job in THREE), (first * step, second * step, third * step)))
+    return max(divisions(), key=lambda cached: round(sum(rates(cached).values()), 3))
+
+
+def even_split():
+    return {job.name: POOL_BYTES // len(THREE) for job in THREE}
