@@ -56,13 +56,13 @@ void check_source(const DatasetSource& source, Complaints& complaints) {
     check_source_volume(source, complaints);
 }
 
-// As the CRD's pattern. Left out: 1.
-bool is_weight(const std::string& text) {
-    double weight = 0;
+// As the CRDs' patterns; or left out.
+bool is_decimal(const std::string& text) {
+    double number = 0;
     const char* end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, weight, std::chars_format::fixed);
+    const auto read = std::from_chars(text.data(), end, number, std::chars_format::fixed);
     return text.empty() ||
-           (read.ec == std::errc{} && read.ptr == end && weight >= 0 && std::isfinite(weight));
+           (read.ec == std::errc{} && read.ptr == end && number >= 0 && std::isfinite(number));
 }
 
 }  // namespace
@@ -126,6 +126,18 @@ std::vector<FieldError> validate(const CachePool& pool) {
         spec.capacity_per_node > Bytes::zero(),
         "spec.capacityPerNode",
         "capacityPerNode must be more than 0");
+    complaints.unless(
+        !spec.origin_bandwidth || *spec.origin_bandwidth > Bytes::zero(),
+        "spec.originBandwidth",
+        "originBandwidth must be more than 0");
+    complaints.unless(
+        is_decimal(spec.price_per_gib),
+        "spec.originPrice.perGiB",
+        "perGiB must be a number, 0 or more");
+    complaints.unless(
+        is_decimal(spec.price_per_thousand_requests),
+        "spec.originPrice.perThousandRequests",
+        "perThousandRequests must be a number, 0 or more");
     return complaints.take();
 }
 
@@ -139,7 +151,7 @@ std::vector<FieldError> validate(const CacheQuota& quota) {
         "lendingLimit must not be more than nominalQuota");
     if (spec.fair_sharing) {
         complaints.unless(
-            is_weight(spec.fair_sharing->weight),
+            is_decimal(spec.fair_sharing->weight),
             "spec.fairSharing.weight",
             "weight must be a number, 0 or more");
     }

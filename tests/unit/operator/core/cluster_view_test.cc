@@ -131,6 +131,19 @@ TEST(ViewAllocation, TellsWhatAPoolIsGivenOutForAndWhatItsOriginsGive) {
 }
 
 TEST(ViewAllocation, TakesTheExponentOfImportanceFromTheJob) {
+TEST(ViewAllocation, TellsWhatTheOriginAsksForAndHowLargeSamplesAre) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).price_per_gib, 0);
+    cluster.pools[0].spec.price_per_gib = "0.09";
+    cluster.pools[0].spec.price_per_thousand_requests = "0.4";
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    const AllocationView view = view_allocation(cluster, moment(101));
+    EXPECT_DOUBLE_EQ(view.pools.at(0).price_per_gib, 0.09);
+    EXPECT_DOUBLE_EQ(view.pools.at(0).price_per_request, 0.0004);
+    EXPECT_DOUBLE_EQ(
+        view.demands.at(0).datasets.at(0).sample_bytes, static_cast<double>(gib(4).count()) / 1000);
+}
+
     ClusterView cluster = make_cluster();
     JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
     dataset.contract = Contract::kImportance;

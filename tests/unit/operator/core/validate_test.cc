@@ -146,6 +146,15 @@ TEST(ValidateCachePool, RefusesWhatDoesNotWork) {
         {[](CachePool& p) { p.spec.capacity_per_node = Bytes::zero(); },
          "spec.capacityPerNode",
          "more than 0"},
+        {[](CachePool& p) { p.spec.origin_bandwidth = Bytes::zero(); },
+         "spec.originBandwidth",
+         "more than 0"},
+        {[](CachePool& p) { p.spec.price_per_gib = "-1"; },
+         "spec.originPrice.perGiB",
+         "must be a number"},
+        {[](CachePool& p) { p.spec.price_per_thousand_requests = "nan"; },
+         "spec.originPrice.perThousandRequests",
+         "must be a number"},
     };
     EXPECT_TRUE(validate(make_pool()).empty());
     for (const Case& c : cases) {
