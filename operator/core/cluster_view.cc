@@ -181,6 +181,9 @@ QuotaView view_of(const CacheQuota& quota) {
     if (spec.fair_sharing) {
         result.weight = number_of(spec.fair_sharing->weight, 1);
     }
+    if (spec.reclaim) {
+        result.reclaim = spec.reclaim->policy;
+    }
     if (spec.reclaim && spec.reclaim->grace_period_seconds) {
         constexpr std::int64_t kGraceMax = 86'400;
         result.grace_seconds = static_cast<std::uint32_t>(

@@ -156,12 +156,6 @@ std::vector<FieldError> validate(const CacheQuota& quota) {
             "weight must be a number, 0 or more");
     }
     if (spec.reclaim) {
-        const std::string& policy = spec.reclaim->policy;
-        complaints.unless(
-            policy.empty() || policy == "Any",
-            "spec.reclaim.policy",
-            "policy LowerMarginalBenefit and Never do not work yet; today an owner gets all lent "
-            "bytes back, the least useful ones first (policy Any)");
         complaints.unless(
             spec.reclaim->grace_period_seconds.value_or(0) >= 0,
             "spec.reclaim.gracePeriodSeconds",

@@ -221,6 +221,9 @@ TEST(ParseCacheQuota, ReadsLimitsAndKnowsWhichAreSet) {
     EXPECT_FALSE(quota->spec.borrowing_limit);
     EXPECT_EQ(quota->spec.fair_sharing, FairSharingSpec{"2"});
     EXPECT_FALSE(quota->spec.reclaim);
+    const auto never = parse_cache_quota(R"({"spec": {"reclaim": {"policy": "Never"}}})");
+    EXPECT_EQ(never->spec.reclaim->policy, ReclaimPolicy::kNever);
+    EXPECT_FALSE(parse_cache_quota(R"({"spec": {"reclaim": {"policy": "Sometimes"}}})"));
 }
 
 }  // namespace

@@ -102,12 +102,13 @@ TEST(QuotasInForce, LendAndBorrowOnlyWhatIsWritten) {
     quota.spec.borrowing_limit = gib(3);
     quota.spec.lending_limit = gib(2);
     quota.spec.fair_sharing = FairSharingSpec{"2.5"};
-    quota.spec.reclaim = ReclaimSpec{"Any", 5};
+    quota.spec.reclaim = ReclaimSpec{ReclaimPolicy::kNever, 5};
     view = quotas_in_force({quota}).at(0);
     EXPECT_EQ(view.borrowing, gib(3));
     EXPECT_EQ(view.lending, gib(2));
     EXPECT_EQ(view.weight, 2.5);
     EXPECT_EQ(view.grace_seconds, 5U);
+    EXPECT_EQ(view.reclaim, ReclaimPolicy::kNever);
 }
 
 TEST(QuotasInForce, HoldANamespaceWhoseQuotaIsNotValid) {
@@ -130,7 +131,6 @@ TEST(ViewAllocation, TellsWhatAPoolIsGivenOutForAndWhatItsOriginsGive) {
     EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).origin_bytes_per_second, 2e6);
 }
 
-TEST(ViewAllocation, TakesTheExponentOfImportanceFromTheJob) {
 TEST(ViewAllocation, TellsWhatTheOriginAsksForAndHowLargeSamplesAre) {
     ClusterView cluster = make_cluster();
     EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).price_per_gib, 0);
@@ -144,6 +144,7 @@ TEST(ViewAllocation, TellsWhatTheOriginAsksForAndHowLargeSamplesAre) {
         view.demands.at(0).datasets.at(0).sample_bytes, static_cast<double>(gib(4).count()) / 1000);
 }
 
+TEST(ViewAllocation, TakesTheExponentOfImportanceFromTheJob) {
     ClusterView cluster = make_cluster();
     JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
     dataset.contract = Contract::kImportance;

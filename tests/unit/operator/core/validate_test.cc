@@ -181,9 +181,7 @@ TEST(ValidateCacheQuota, RefusesWhatDoesNotWork) {
         expect_one(validate(quota), "spec.fairSharing.weight", "must be a number");
     }
     quota = good;
-    quota.spec.reclaim = ReclaimSpec{"Never", {}};
-    expect_one(validate(quota), "spec.reclaim.policy", "do not work yet");
-    quota.spec.reclaim = ReclaimSpec{"Any", -1};
+    quota.spec.reclaim = ReclaimSpec{ReclaimPolicy::kAny, -1};
     expect_one(validate(quota), "spec.reclaim.gracePeriodSeconds", "must be 0 or more");
 }
 
@@ -191,7 +189,7 @@ TEST(ValidateCacheQuota, AcceptsBorrowingAndLending) {
     CacheQuota quota = make_quota("q", "nvme", gib(2));
     quota.spec.borrowing_limit = gib(100);
     quota.spec.lending_limit = gib(2);
-    quota.spec.reclaim = ReclaimSpec{"Any", 30};
+    quota.spec.reclaim = ReclaimSpec{ReclaimPolicy::kNever, 30};
     for (const std::string weight : {"", "0", "2", "0.5"}) {
         quota.spec.fair_sharing = FairSharingSpec{weight};
         EXPECT_TRUE(validate(quota).empty()) << weight;
