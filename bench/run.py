@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures what the README promises and compares it with its bars.
 
-Every figure but two is a ratio of two things that run in the same round, A-B-B-A; absolute times mean little on shared
-machines. What deciding costs has no such other half: it is processor time, of the contract that takes most.
+Every figure but four is a ratio of two things that run in the same round, A-B-B-A; absolute times mean little on shared
+machines. What deciding and planning cost has no such other half: it is processor time and bytes.
 Writes build/bench/results.json ([{"name", "median", "min", "max", "unit", "baseline"}]) and prints a table. Exits 1
 when a bar is missed. The samples: 4,000, log-normal sizes with a mean of 110 KiB, random order, batches of 64, every
 byte touched (bench/workload.h).
@@ -108,6 +108,17 @@ def worst_of_contracts(field):
     return measure
 
 
+@functools.cache
+def plans(program):
+    """What stoker-bench-plan says of each of its clusters."""
+    return [json.loads(line) for line in subprocess.run([program], check=True, capture_output=True, text=True)
+            .stdout.splitlines()]
+
+
+def of_plans(field):
+    return lambda bench: ([plan[field] for plan in plans(bench.build / "bin" / "stoker-bench-plan")], 0)
+
+
 # name, how, bar, whether more is better, what it is compared with; unit, if it is no ratio
 ROWS = [
     ("hit_cpp_vs_mmap", hit_cpp_vs_mmap, 0.90, True, "C++: the same bytes in one mapped file"),
@@ -120,6 +131,9 @@ ROWS = [
      "the dearest contract, 10,000,000 samples, a fifth cached", "ns"),
     ("policy_bytes_per_sample", worst_of_contracts("policy_bytes_per_sample"), 24, False,
      "the largest contract, sampler and eviction at their peak", "bytes"),
+    ("plan_seconds", of_plans("plan_seconds"), 1, False,
+     "who gets which bytes: 1,000 jobs, 1,000 nodes, 100 namespaces, one core", "s"),
+    ("plan_mib", of_plans("plan_mib"), 500, False, "the same, the whole process at its peak", "MiB"),
 ]
 
 

@@ -41,6 +41,9 @@ CachePoolSpec read_spec(const JsonReader& spec) {
     result.stop_policy = spec.choice("stopPolicy", StopPolicy::kNone);
     result.allocation = spec.choice("allocation", Objective::kThroughput);
     result.origin_bandwidth = spec.maybe_bytes("originBandwidth");
+    const JsonReader price = spec.object("originPrice");
+    result.price_per_gib = price.int_or_text("perGiB");
+    result.price_per_thousand_requests = price.int_or_text("perThousandRequests");
     return result;
 }
 

@@ -30,6 +30,9 @@ struct CachePoolSpec {
     Objective allocation = Objective::kThroughput;
     std::optional<Bytes> origin_bandwidth;  // a second, to all jobs together; none: not known
 
+    std::string price_per_gib;  // from the origin, a number in any money; "": none
+    std::string price_per_thousand_requests;
+
     bool operator==(const CachePoolSpec&) const = default;
 };
 

@@ -19,8 +19,9 @@ CacheQuotaSpec read_spec(const JsonReader& spec) {
     }
     const JsonReader reclaim = spec.object("reclaim");
     if (reclaim.present()) {
-        result.reclaim =
-            ReclaimSpec{reclaim.text("policy"), reclaim.maybe_integer("gracePeriodSeconds")};
+        result.reclaim = ReclaimSpec{
+            reclaim.choice("policy", ReclaimPolicy::kAny),
+            reclaim.maybe_integer("gracePeriodSeconds")};
     }
     result.stop_policy = spec.choice("stopPolicy", StopPolicy::kNone);
     return result;

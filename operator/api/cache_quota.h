@@ -24,7 +24,7 @@ struct FairSharingSpec {
 };
 
 struct ReclaimSpec {
-    std::string policy;
+    ReclaimPolicy policy = ReclaimPolicy::kAny;
     std::optional<std::int64_t> grace_period_seconds;
 
     bool operator==(const ReclaimSpec&) const = default;

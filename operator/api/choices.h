@@ -21,6 +21,13 @@ enum class DatasetFormat : std::uint8_t { kObjects, kTar, kTfRecord, kChunks };
 enum class Consistency : std::uint8_t { kImmutable, kEtag, kTtl };
 enum class StopPolicy : std::uint8_t { kNone, kHold, kHoldAndDrain };
 
+// Which of the bytes that a namespace has lent come back to it.
+enum class ReclaimPolicy : std::uint8_t {
+    kAny,                   // all that its jobs can use
+    kLowerMarginalBenefit,  // those that are worth less to the borrowers than to its own jobs
+    kNever,                 // none before the borrowers have no use for them
+};
+
 // What the bytes of a pool are given out for.
 enum class Objective : std::uint8_t {
     kThroughput,  // most origin traffic saved for jobs that wait for it
@@ -62,6 +69,9 @@ inline constexpr std::array<std::string_view, 3> kChoiceTexts<Consistency>{
 template <>
 inline constexpr std::array<std::string_view, 3> kChoiceTexts<StopPolicy>{
     "None", "Hold", "HoldAndDrain"};
+template <>
+inline constexpr std::array<std::string_view, 3> kChoiceTexts<ReclaimPolicy>{
+    "Any", "LowerMarginalBenefit", "Never"};
 template <>
 inline constexpr std::array<std::string_view, 4> kChoiceTexts<Objective>{
     "Throughput", "MaxMin", "Cost", "Even"};

@@ -78,6 +78,11 @@ std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& jo
         profile.verdict == ProfileVerdict::kComputeBound};
 }
 
+double mean_sample(const DatasetTally& told) {
+    const auto samples = static_cast<double>(std::max<std::uint64_t>(told.samples, 1));
+    return static_cast<double>(told.total.count()) / samples;
+}
+
 Demand demand_of(
     const ClusterView& cluster, const JobUse& use, const Tally& sum, const Moment& now) {
     const CacheSpec& cache = use.job.spec.cache;
@@ -99,6 +104,7 @@ Demand demand_of(
         const auto told = sum.datasets.find(dataset.uid);
         if (told != sum.datasets.end() && told->second.state == ManifestState::kReady) {
             wanted.total = domain::records_bytes_max(told->second.total, told->second.samples);
+            wanted.sample_bytes = mean_sample(told->second);
         }
         result.datasets.push_back(std::move(wanted));
     }
@@ -159,6 +165,13 @@ bool is_duplicate(const CacheQuota& quota, const std::vector<CacheQuota>& quotas
 
 namespace {
 
+// The CRDs have checked that it is one.
+double number_of(const std::string& text, double fallback) {
+    double number = fallback;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    return read.ec == std::errc{} ? number : fallback;
+}
+
 // Left out means zero, for both: who has written nominalQuota alone neither borrows nor lends.
 QuotaView view_of(const CacheQuota& quota) {
     const CacheQuotaSpec& spec = quota.spec;
@@ -166,10 +179,10 @@ QuotaView view_of(const CacheQuota& quota) {
     result.borrowing = spec.borrowing_limit.value_or(Bytes::zero());
     result.lending = spec.lending_limit.value_or(Bytes::zero());
     if (spec.fair_sharing) {
-        const std::string& text = spec.fair_sharing->weight;
-        double weight = 1;
-        const auto read = std::from_chars(text.data(), text.data() + text.size(), weight);
-        result.weight = read.ec == std::errc{} ? weight : 1;
+        result.weight = number_of(spec.fair_sharing->weight, 1);
+    }
+    if (spec.reclaim) {
+        result.reclaim = spec.reclaim->policy;
     }
     if (spec.reclaim && spec.reclaim->grace_period_seconds) {
         constexpr std::int64_t kGraceMax = 86'400;
@@ -206,7 +219,9 @@ AllocationView view_allocation(const ClusterView& cluster, const Moment& now) {
             {pool.meta.name,
              pool.spec.stop_policy,
              pool.spec.allocation,
-             static_cast<double>(bandwidth.count())});
+             static_cast<double>(bandwidth.count()),
+             number_of(pool.spec.price_per_gib, 0),
+             number_of(pool.spec.price_per_thousand_requests, 0) / 1000});
     }
     result.quotas = quotas_in_force(cluster.quotas);
     const Tally sum = tally(cluster.reports, now);

@@ -56,13 +56,13 @@ void check_source(const DatasetSource& source, Complaints& complaints) {
     check_source_volume(source, complaints);
 }
 
-// As the CRD's pattern. Left out: 1.
-bool is_weight(const std::string& text) {
-    double weight = 0;
+// As the CRDs' patterns; or left out.
+bool is_decimal(const std::string& text) {
+    double number = 0;
     const char* end = text.data() + text.size();
-    const auto read = std::from_chars(text.data(), end, weight, std::chars_format::fixed);
+    const auto read = std::from_chars(text.data(), end, number, std::chars_format::fixed);
     return text.empty() ||
-           (read.ec == std::errc{} && read.ptr == end && weight >= 0 && std::isfinite(weight));
+           (read.ec == std::errc{} && read.ptr == end && number >= 0 && std::isfinite(number));
 }
 
 }  // namespace
@@ -130,6 +130,14 @@ std::vector<FieldError> validate(const CachePool& pool) {
         !spec.origin_bandwidth || *spec.origin_bandwidth > Bytes::zero(),
         "spec.originBandwidth",
         "originBandwidth must be more than 0");
+    complaints.unless(
+        is_decimal(spec.price_per_gib),
+        "spec.originPrice.perGiB",
+        "perGiB must be a number, 0 or more");
+    complaints.unless(
+        is_decimal(spec.price_per_thousand_requests),
+        "spec.originPrice.perThousandRequests",
+        "perThousandRequests must be a number, 0 or more");
     return complaints.take();
 }
 
@@ -143,17 +151,11 @@ std::vector<FieldError> validate(const CacheQuota& quota) {
         "lendingLimit must not be more than nominalQuota");
     if (spec.fair_sharing) {
         complaints.unless(
-            is_weight(spec.fair_sharing->weight),
+            is_decimal(spec.fair_sharing->weight),
             "spec.fairSharing.weight",
             "weight must be a number, 0 or more");
     }
     if (spec.reclaim) {
-        const std::string& policy = spec.reclaim->policy;
-        complaints.unless(
-            policy.empty() || policy == "Any",
-            "spec.reclaim.policy",
-            "policy LowerMarginalBenefit and Never do not work yet; today an owner gets all lent "
-            "bytes back, the least useful ones first (policy Any)");
         complaints.unless(
             spec.reclaim->grace_period_seconds.value_or(0) >= 0,
             "spec.reclaim.gracePeriodSeconds",

@@ -36,6 +36,7 @@ public:
             QuotaView quota{"ns" + std::to_string(i), kPool, Bytes{prng_.below(120)}};
             quota.borrowing = Bytes{prng_.below(60)};
             quota.lending = Bytes{prng_.below(100)};
+            quota.reclaim = static_cast<ReclaimPolicy>(prng_.below(3));
             quotas_.push_back(quota);
         }
         objective_ = static_cast<Objective>(prng_.below(3));

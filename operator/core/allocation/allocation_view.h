@@ -47,6 +47,7 @@ struct QuotaView {
     Bytes lending{};                   // bytes of nominal that others may use meanwhile
     double weight = 1;                 // of the namespace's jobs where borrowed bytes are divided
     std::uint32_t grace_seconds = 30;  // that a borrower has to give bytes back
+    ReclaimPolicy reclaim = ReclaimPolicy::kAny;  // of what it has lent
 
     bool operator==(const QuotaView&) const = default;
 };

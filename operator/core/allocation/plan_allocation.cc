@@ -201,29 +201,65 @@ ClaimBytes raise(const ClaimTable& table, Rooms& rooms, const ClaimBytes& given)
     return raised;
 }
 
+// What an owner has won back from borrowers is within its quota, not borrowed.
+void count_won_back(
+    const ClaimTable& table, const std::vector<Bytes>& kept, PoolDecision& decision) {
+    for (std::size_t i = 0; i < table.claims.size(); ++i) {
+        const std::vector<std::uint32_t>& accounts = table.claims[i].accounts;
+        const bool by_owners = std::ranges::all_of(
+            accounts, [&](std::uint32_t account) { return kept[account] > Bytes::zero(); });
+        if (!accounts.empty() && by_owners) {
+            decision.within[i] = decision.target[i];
+        }
+    }
+}
+
+// From the minimums to the targets. `kept`: kept_lent().
+void find_targets(const ClaimTable& table, const std::vector<Bytes>& kept, PoolDecision& decision) {
+    const bool max_min = table.pool.objective == Objective::kMaxMin;
+    Rooms rooms = nominal_rooms(table, decision.lower, kept);
+    ClaimBytes base = decision.lower;
+    if (max_min) {
+        base = raise(table, rooms, base);
+    }
+    decision.within = fill(table, std::move(rooms), base, false);
+    base = decision.within;
+    rooms = borrowing_rooms(table, base, kept);
+    if (max_min) {
+        base = raise(table, rooms, base);
+    }
+    decision.target = fill(table, std::move(rooms), base, true);
+    balance(table, decision.target);
+    count_won_back(table, kept, decision);
+}
+
+// `kept` down to what the borrowers still have use for; whether that is less.
+bool give_up_unused(
+    const ClaimTable& table, const PoolDecision& decision, std::vector<Bytes>& kept) {
+    const std::vector<Bytes> lent = lent_of(table, decision.target);
+    bool less = false;
+    for (std::size_t i = 0; i < kept.size(); ++i) {
+        less |= lent[i] < kept[i];
+        kept[i] = std::min(kept[i], lent[i]);
+    }
+    return less;
+}
+
 }  // namespace
 
 PoolDecision decide_pool(const ClaimTable& table) {
+    constexpr int kRoundsMax = 4;
     PoolDecision decision;
     decision.lower = reserve_minimums(table);
-    const bool max_min = table.pool.objective == Objective::kMaxMin;
-    Rooms rooms = nominal_rooms(table, decision.lower);
     if (table.pool.objective == Objective::kEven) {
-        decision.within = split_evenly(table, rooms, decision.lower);
+        decision.within = split_evenly(table, nominal_rooms(table, decision.lower), decision.lower);
         decision.target = decision.within;
     } else {
-        ClaimBytes base = decision.lower;
-        if (max_min) {
-            base = raise(table, rooms, base);
+        std::vector<Bytes> kept = kept_lent(table);
+        find_targets(table, kept, decision);
+        for (int i = 1; i < kRoundsMax && give_up_unused(table, decision, kept); ++i) {
+            find_targets(table, kept, decision);
         }
-        decision.within = fill(table, std::move(rooms), base, false);
-        base = decision.within;
-        rooms = borrowing_rooms(table, base);
-        if (max_min) {
-            base = raise(table, rooms, base);
-        }
-        decision.target = fill(table, std::move(rooms), base, true);
-        balance(table, decision.target);
     }
     decision.granted = grow_safely(table, decision);
     share_bandwidth(table, decision);

@@ -1,12 +1,8 @@
 #include <algorithm>
 #include <array>
-#include <map>
-#include <optional>
-#include <tuple>
 
 #include <fmt/format.h>
 
-#include "operator/core/allocation/level_fill.h"
 #include "operator/core/allocation/plan_allocation_state.h"
 
 namespace stoker::control {
@@ -39,8 +35,6 @@ public:
             plan.charges.push_back(charge_of(i, plan.jobs.back()));
         }
         add_quotas(plan);
-        add_reclaims(plan);
-        add_sweeps(plan);
     }
 
 private:
@@ -61,15 +55,11 @@ private:
     [[nodiscard]] bool is_account_full(const Claim& claim) const;
     [[nodiscard]] bool gives_back(const Claim& claim) const;
     void add_quotas(AllocationPlan& plan) const;
-    void add_reclaims(AllocationPlan& plan) const;
 
-    struct Shortages {
-        std::map<std::size_t, Bytes> nodes;
-        std::map<std::size_t, Bytes> accounts;
-    };
-
-    [[nodiscard]] Shortages find_shortages() const;
-    void add_sweeps(AllocationPlan& plan) const;
+    // None: the job's namespace has no quota in the pool.
+    [[nodiscard]] const Account* account_of(std::size_t index) const;
+    [[nodiscard]] Bytes lent_by_owner(std::size_t index) const;
+    [[nodiscard]] bool lost_to_borrowers(std::size_t index) const;
 
     const ClaimTable& table_;
     PoolDecision& decision_;
@@ -135,6 +125,9 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
         if (job.held_back != nullptr && result.granted < result.target) {
             return AllocationReason::kReclaimed;
         }
+        if (shortage.by_account && !shortage.giving_back && lost_to_borrowers(index)) {
+            return AllocationReason::kLowerMarginalBenefit;
+        }
         if (shortage.by_account) {
             return shortage.giving_back ? AllocationReason::kReclaimed
                                         : AllocationReason::kQuotaExhausted;
@@ -152,23 +145,55 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
                                            : AllocationReason::kGranted;
 }
 
+const Account* Explainer::account_of(std::size_t index) const {
+    const auto found = std::ranges::find_if(table_.accounts, [&](const Account& account) {
+        return account.quota.ns == table_.jobs[index].demand->job.ns;
+    });
+    return found == table_.accounts.end() ? nullptr : &*found;
+}
+
+// Of the quota of the job's namespace, what others are to have.
+Bytes Explainer::lent_by_owner(std::size_t index) const {
+    const Account* account = account_of(index);
+    return account == nullptr
+               ? Bytes::zero()
+               : lent_of(
+                     table_,
+                     decision_.target)[static_cast<std::size_t>(account - table_.accounts.data())];
+}
+
+bool Explainer::lost_to_borrowers(std::size_t index) const {
+    const Account* account = account_of(index);
+    return account != nullptr && account->quota.reclaim == ReclaimPolicy::kLowerMarginalBenefit &&
+           lent_by_owner(index) > Bytes::zero();
+}
+
 std::string Explainer::quota_words(std::size_t index, const JobAllocation& result) const {
     if (const HeldBack* held = table_.jobs[index].held_back; held != nullptr) {
         return held->why;
     }
-    Bytes most{};
-    Bytes borrowed{};
-    for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
-        if (table_.accounts[i].quota.ns == result.job.ns) {
-            most = table_.accounts[i].quota.nominal;
-            borrowed = ledger_.used(i) - most;
-        }
-    }
+    const Account* account = account_of(index);
+    const Bytes most = account == nullptr ? Bytes::zero() : account->quota.nominal;
+    const Bytes borrowed =
+        account == nullptr
+            ? Bytes::zero()
+            : ledger_.used(static_cast<std::size_t>(account - table_.accounts.data())) - most;
     if (result.reason == AllocationReason::kReclaimed) {
         return fmt::format(
             "bytes beyond what namespace {} may hold ({} and what others lend) go back.",
             result.job.ns,
             to_string(most));
+    }
+    const Bytes lent = lent_by_owner(index);
+    if (account != nullptr && account->quota.reclaim == ReclaimPolicy::kNever &&
+        lent > Bytes::zero()) {
+        return fmt::format(
+            "of the {} of namespace {} in pool {}, {} is lent, and policy Never of its CacheQuota "
+            "leaves it to the borrowers.",
+            to_string(most),
+            result.job.ns,
+            result.pool,
+            to_string(lent));
     }
     return fmt::format(
         "the jobs of namespace {} may hold {}{} in pool {}, and all of it is given out.",
@@ -218,6 +243,15 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
         case AllocationReason::kReclaimed:
             return share + " granted: " + quota_words(index, result);
         case AllocationReason::kLowerMarginalBenefit:
+            if (lost_to_borrowers(index)) {
+                return fmt::format(
+                    "{} granted: namespace {} lends {}, which saves the borrowers more than it "
+                    "would save here ({} at the origin with the next GiB).",
+                    share,
+                    result.job.ns,
+                    to_string(lent_by_owner(index)),
+                    rate(numbers.marginal_per_gib));
+            }
             return fmt::format(
                 "{} granted: the next GiB would save {} at the origin here, and other jobs of its "
                 "nodes save at least {} with it.",
@@ -336,89 +370,11 @@ QuotaCharge Explainer::charge_of(std::size_t index, const JobAllocation& allocat
 
 void Explainer::add_quotas(AllocationPlan& plan) const {
     const Ledger granted{table_, decision_.granted, Ledger::Borrowing::kYes};
-    std::vector<Bytes> lendable;
-    Bytes borrowed{};
-    for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
-        const QuotaView& quota = table_.accounts[i].quota;
-        borrowed += granted.used(i) - quota.nominal;
-        lendable.push_back(std::min(quota.lending, quota.nominal - granted.used(i)));
-    }
-    const std::vector<Bytes> lent = level_fill(lendable, borrowed);
+    const std::vector<Bytes> lent = lent_of(table_, decision_.granted);
     for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
         const QuotaView& quota = table_.accounts[i].quota;
         plan.quotas.push_back(
             {quota.ns, quota.pool, granted.used(i), granted.used(i) - quota.nominal, lent[i]});
-    }
-}
-
-void Explainer::add_reclaims(AllocationPlan& plan) const {
-    for (std::size_t i = 0; i < table_.claims.size(); ++i) {
-        const Claim& claim = table_.claims[i];
-        if (claim.resident <= decision_.granted[i]) {
-            continue;
-        }
-        std::optional<std::uint32_t> grace;
-        for (const std::uint32_t account : claim.accounts) {
-            const std::uint32_t own = table_.accounts[account].quota.grace_seconds;
-            grace = grace ? std::min(*grace, own) : own;
-        }
-        plan.reclaims.push_back(
-            {table_.pool.pool,
-             table_.nodes[claim.node].name,
-             claim.uid,
-             claim.resident,
-             decision_.granted[i],
-             grace.value_or(QuotaView{}.grace_seconds)});
-    }
-}
-
-// What jobs are short of: on nodes, or where the node would have room, in their namespaces.
-Explainer::Shortages Explainer::find_shortages() const {
-    Shortages result;
-    for (std::size_t i = 0; i < table_.claims.size(); ++i) {
-        const Claim& claim = table_.claims[i];
-        const Bytes missing = claim.limit - decision_.target[i];
-        bool by_account = false;
-        for (const std::uint32_t account : claim.accounts) {
-            if (ledger_.account_room(account) < Bytes{claim.parts}) {
-                by_account = true;
-                result.accounts[account] += charge(claim, missing);
-            }
-        }
-        if (!by_account) {
-            result.nodes[claim.node] += missing;
-        }
-    }
-    return result;
-}
-
-// Those that were not used for longest go first, and only as many as it takes.
-void Explainer::add_sweeps(AllocationPlan& plan) const {
-    std::vector<const IdleHolding*> idle;
-    for (const IdleHolding& holding : table_.idle) {
-        if (holding.resident > Bytes::zero()) {
-            idle.push_back(&holding);
-        }
-    }
-    std::sort(idle.begin(), idle.end(), [](const IdleHolding* a, const IdleHolding* b) {
-        return std::tie(a->last_used, a->node, a->uid) < std::tie(b->last_used, b->node, b->uid);
-    });
-    Shortages missing = find_shortages();
-    for (const IdleHolding* holding : idle) {
-        Bytes& on_node = missing.nodes[holding->node];
-        Bytes* in_quota = nullptr;
-        for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
-            in_quota = table_.accounts[i].quota.ns == holding->ns ? &missing.accounts[i] : in_quota;
-        }
-        if (on_node == Bytes::zero() && (in_quota == nullptr || *in_quota == Bytes::zero())) {
-            continue;
-        }
-        on_node -= holding->resident;
-        if (in_quota != nullptr) {
-            *in_quota -= holding->resident;
-        }
-        plan.sweeps.push_back(
-            {table_.pool.pool, table_.nodes[holding->node].name, holding->uid, holding->resident});
     }
 }
 
@@ -441,6 +397,8 @@ std::string_view to_string(AllocationReason reason) {
 
 void explain_pool(const ClaimTable& table, PoolDecision& decision, AllocationPlan& plan) {
     Explainer{table, decision}.run(plan);
+    name_reclaims(table, decision, plan);
+    name_sweeps(table, decision, plan);
 }
 
 }  // namespace stoker::control

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "operator/core/allocation/level_fill.h"
+
 namespace stoker::control {
 
 namespace {
@@ -49,6 +51,10 @@ std::vector<std::uint64_t> rounding(const ClaimTable& table) {
     return result;
 }
 
+Bytes at(const std::vector<Bytes>& bytes, std::size_t index) {
+    return index < bytes.size() ? bytes[index] : Bytes::zero();
+}
+
 }  // namespace
 
 Bytes charge(const Claim& claim, Bytes bytes) {
@@ -64,18 +70,46 @@ ClaimBytes reserves_of(const ClaimTable& table) {
     return result;
 }
 
-Rooms nominal_rooms(const ClaimTable& table, const ClaimBytes& given) {
+std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts) {
+    const std::vector<Bytes> used = account_uses(table, amounts);
+    std::vector<Bytes> lendable;
+    Bytes borrowed{};
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        const QuotaView& quota = table.accounts[i].quota;
+        borrowed += used[i] - quota.nominal;
+        lendable.push_back(std::min(quota.lending, quota.nominal - used[i]));
+    }
+    return level_fill(lendable, borrowed);
+}
+
+std::vector<Bytes> kept_lent(const ClaimTable& table) {
+    ClaimBytes held;
+    for (const Claim& claim : table.claims) {
+        held.push_back(claim.held);
+    }
+    std::vector<Bytes> result = lent_of(table, held);
+    for (std::size_t i = 0; i < result.size(); ++i) {
+        if (table.accounts[i].quota.reclaim == ReclaimPolicy::kAny) {
+            result[i] = Bytes::zero();
+        }
+    }
+    return result;
+}
+
+Rooms nominal_rooms(
+    const ClaimTable& table, const ClaimBytes& given, const std::vector<Bytes>& kept) {
     Rooms rooms;
     rooms.nodes = counts(node_rooms(table, given));
     const std::vector<Bytes> used = account_uses(table, given);
     for (std::size_t i = 0; i < used.size(); ++i) {
-        rooms.accounts.push_back((table.accounts[i].quota.nominal - used[i]).count());
+        rooms.accounts.push_back((table.accounts[i].quota.nominal - used[i] - at(kept, i)).count());
     }
     rooms.common = Bytes::unlimited().count();
     return rooms;
 }
 
-Rooms borrowing_rooms(const ClaimTable& table, const ClaimBytes& within) {
+Rooms borrowing_rooms(
+    const ClaimTable& table, const ClaimBytes& within, const std::vector<Bytes>& kept) {
     Rooms rooms;
     rooms.nodes = counts(node_rooms(table, within));
     const std::vector<Bytes> used = account_uses(table, within);
@@ -89,8 +123,10 @@ Rooms borrowing_rooms(const ClaimTable& table, const ClaimBytes& within) {
             rooms.accounts.push_back((quota.nominal + quota.borrowing - used[i] - left).count());
             borrowed += used[i] - quota.nominal;
         } else {
-            rooms.accounts.push_back(0);
-            lent += std::min(quota.lending, left);
+            const bool competes = quota.reclaim == ReclaimPolicy::kLowerMarginalBenefit;
+            const Bytes lends = std::min(quota.lending, left);
+            rooms.accounts.push_back(competes ? std::min(at(kept, i), lends).count() : 0);
+            lent += lends;
         }
     }
     rooms.common = (lent - borrowed).count();

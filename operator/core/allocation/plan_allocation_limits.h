@@ -15,6 +15,15 @@ Bytes charge(const Claim& claim, Bytes bytes);
 // What may be there of each claim at any moment until it shrinks.
 ClaimBytes reserves_of(const ClaimTable& table);
 
+// Of each account, what others have borrowed of it if the claims have so much; even parts of what
+// each lends and does not use.
+std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts);
+
+// Of each account, bytes of its nominal quota that are lent now and stay where they are: a
+// reclaim policy other than Any keeps them from the account's own jobs, the guaranteed minimums
+// aside. Whoever has use for them may then borrow them; with LowerMarginalBenefit the owner too.
+std::vector<Bytes> kept_lent(const ClaimTable& table);
+
 // Room beyond some amounts: on nodes, of accounts, and for all accounts together.
 struct Rooms {
     std::vector<std::uint64_t> nodes;
@@ -22,12 +31,14 @@ struct Rooms {
     std::uint64_t common = 0;
 };
 
-// Within the nominal quotas.
-Rooms nominal_rooms(const ClaimTable& table, const ClaimBytes& given);
+// Within the nominal quotas, without what is `kept` (kept_lent(), or nothing).
+Rooms nominal_rooms(
+    const ClaimTable& table, const ClaimBytes& given, const std::vector<Bytes>& kept = {});
 
 // With what the namespaces lend that do not need their nominal quota. `within`: what everybody has
 // within theirs; an account that has room left in its own lends and does not borrow.
-Rooms borrowing_rooms(const ClaimTable& table, const ClaimBytes& within);
+Rooms borrowing_rooms(
+    const ClaimTable& table, const ClaimBytes& within, const std::vector<Bytes>& kept = {});
 
 // The accounts and nodes while bytes are being moved. Kueue's rule for a cohort, for bytes: the sum
 // of max(used, nominal - lendingLimit) never grows beyond the sum of nominal quotas.

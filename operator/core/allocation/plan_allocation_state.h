@@ -29,6 +29,12 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision);
 // Shares the origin's bandwidth: max-min over the jobs, only where it does not suffice for all.
 void share_bandwidth(const ClaimTable& table, PoolDecision& decision);
 
+// Adds to the plan which bytes must go back: of claims that have more than they are granted.
+void name_reclaims(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan);
+
+// And which idle bytes: those that were not used for longest first, only as many as it takes.
+void name_sweeps(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan);
+
 // Why: adds reasons, numbers, and what the quotas add up to, to the plan and the decision.
 void explain_pool(const ClaimTable& table, PoolDecision& decision, AllocationPlan& plan);
 

@@ -66,7 +66,8 @@ inline constexpr auto kFields<QuotaView> = std::tuple{
     field("borrowing", &QuotaView::borrowing),
     field("lending", &QuotaView::lending),
     field("weight", &QuotaView::weight),
-    field("graceSeconds", &QuotaView::grace_seconds)};
+    field("graceSeconds", &QuotaView::grace_seconds),
+    field("reclaim", &QuotaView::reclaim)};
 static_assert(kIsWhole<QuotaView>);
 
 template <>

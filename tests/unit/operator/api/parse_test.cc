@@ -195,6 +195,11 @@ TEST(ParseCachePool, ReadsWhatItsBytesAreGivenOutForAndWhatTheOriginGives) {
     EXPECT_EQ(told->spec.allocation, Objective::kEven);
     EXPECT_EQ(told->spec.origin_bandwidth, gib(2));
     EXPECT_FALSE(parse_cache_pool(R"({"spec": {"allocation": "Fair"}})"));
+    const Result<CachePool> dear = parse_cache_pool(
+        R"({"spec": {"originPrice": {"perGiB": "0.09", "perThousandRequests": 2}}})");
+    ASSERT_TRUE(dear) << dear.error().message;
+    EXPECT_EQ(dear->spec.price_per_gib, "0.09");
+    EXPECT_EQ(dear->spec.price_per_thousand_requests, "2");
     EXPECT_FALSE(parse_cache_pool(R"({"spec": {"originBandwidth": "-1"}})"));
 }
 
@@ -216,6 +221,9 @@ TEST(ParseCacheQuota, ReadsLimitsAndKnowsWhichAreSet) {
     EXPECT_FALSE(quota->spec.borrowing_limit);
     EXPECT_EQ(quota->spec.fair_sharing, FairSharingSpec{"2"});
     EXPECT_FALSE(quota->spec.reclaim);
+    const auto never = parse_cache_quota(R"({"spec": {"reclaim": {"policy": "Never"}}})");
+    EXPECT_EQ(never->spec.reclaim->policy, ReclaimPolicy::kNever);
+    EXPECT_FALSE(parse_cache_quota(R"({"spec": {"reclaim": {"policy": "Sometimes"}}})"));
 }
 
 }  // namespace

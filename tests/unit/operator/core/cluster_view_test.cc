@@ -102,12 +102,13 @@ TEST(QuotasInForce, LendAndBorrowOnlyWhatIsWritten) {
     quota.spec.borrowing_limit = gib(3);
     quota.spec.lending_limit = gib(2);
     quota.spec.fair_sharing = FairSharingSpec{"2.5"};
-    quota.spec.reclaim = ReclaimSpec{"Any", 5};
+    quota.spec.reclaim = ReclaimSpec{ReclaimPolicy::kNever, 5};
     view = quotas_in_force({quota}).at(0);
     EXPECT_EQ(view.borrowing, gib(3));
     EXPECT_EQ(view.lending, gib(2));
     EXPECT_EQ(view.weight, 2.5);
     EXPECT_EQ(view.grace_seconds, 5U);
+    EXPECT_EQ(view.reclaim, ReclaimPolicy::kNever);
 }
 
 TEST(QuotasInForce, HoldANamespaceWhoseQuotaIsNotValid) {
@@ -128,6 +129,19 @@ TEST(ViewAllocation, TellsWhatAPoolIsGivenOutForAndWhatItsOriginsGive) {
     cluster.pools[0].spec.origin_bandwidth = Bytes{2'000'000};
     EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).objective, Objective::kEven);
     EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).origin_bytes_per_second, 2e6);
+}
+
+TEST(ViewAllocation, TellsWhatTheOriginAsksForAndHowLargeSamplesAre) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).price_per_gib, 0);
+    cluster.pools[0].spec.price_per_gib = "0.09";
+    cluster.pools[0].spec.price_per_thousand_requests = "0.4";
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    const AllocationView view = view_allocation(cluster, moment(101));
+    EXPECT_DOUBLE_EQ(view.pools.at(0).price_per_gib, 0.09);
+    EXPECT_DOUBLE_EQ(view.pools.at(0).price_per_request, 0.0004);
+    EXPECT_DOUBLE_EQ(
+        view.demands.at(0).datasets.at(0).sample_bytes, static_cast<double>(gib(4).count()) / 1000);
 }
 
 TEST(ViewAllocation, TakesTheExponentOfImportanceFromTheJob) {

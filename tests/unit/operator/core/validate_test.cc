@@ -149,6 +149,15 @@ TEST(ValidateCachePool, RefusesWhatDoesNotWork) {
         {[](CachePool& p) { p.spec.capacity_per_node = Bytes::zero(); },
          "spec.capacityPerNode",
          "more than 0"},
+        {[](CachePool& p) { p.spec.origin_bandwidth = Bytes::zero(); },
+         "spec.originBandwidth",
+         "more than 0"},
+        {[](CachePool& p) { p.spec.price_per_gib = "-1"; },
+         "spec.originPrice.perGiB",
+         "must be a number"},
+        {[](CachePool& p) { p.spec.price_per_thousand_requests = "nan"; },
+         "spec.originPrice.perThousandRequests",
+         "must be a number"},
     };
     EXPECT_TRUE(validate(make_pool()).empty());
     for (const Case& c : cases) {
@@ -175,9 +184,7 @@ TEST(ValidateCacheQuota, RefusesWhatDoesNotWork) {
         expect_one(validate(quota), "spec.fairSharing.weight", "must be a number");
     }
     quota = good;
-    quota.spec.reclaim = ReclaimSpec{"Never", {}};
-    expect_one(validate(quota), "spec.reclaim.policy", "do not work yet");
-    quota.spec.reclaim = ReclaimSpec{"Any", -1};
+    quota.spec.reclaim = ReclaimSpec{ReclaimPolicy::kAny, -1};
     expect_one(validate(quota), "spec.reclaim.gracePeriodSeconds", "must be 0 or more");
 }
 
@@ -185,7 +192,7 @@ TEST(ValidateCacheQuota, AcceptsBorrowingAndLending) {
     CacheQuota quota = make_quota("q", "nvme", gib(2));
     quota.spec.borrowing_limit = gib(100);
     quota.spec.lending_limit = gib(2);
-    quota.spec.reclaim = ReclaimSpec{"Any", 30};
+    quota.spec.reclaim = ReclaimSpec{ReclaimPolicy::kNever, 30};
     for (const std::string weight : {"", "0", "2", "0.5"}) {
         quota.spec.fair_sharing = FairSharingSpec{weight};
         EXPECT_TRUE(validate(quota).empty()) << weight;

@@ -48,7 +48,12 @@ struct World {
                         {name("ns", ns),
                          name("p", pool),
                          Bytes{prng.below(150)},
-                         prng.below(8) == 0 ? StopPolicy::kHold : StopPolicy::kNone});
+                         prng.below(8) == 0 ? StopPolicy::kHold : StopPolicy::kNone,
+                         {},
+                         {},
+                         1,
+                         30,
+                         static_cast<ReclaimPolicy>(prng.below(3))});
                 }
             }
         }

@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/base/prng.h"
 #include "operator/core/allocation/plan_allocation.h"
+#include "tests/support/large_cluster.h"
 #include "tests/unit/operator/core/test_seed.h"
 
 namespace stoker::control {
@@ -112,49 +113,6 @@ TEST(PlanAllocationScale, SharesTheOriginBetweenJobsThatNumberTheirDatasetsDiffe
     EXPECT_NEAR(predicted, 400, 1);
 }
 
-AllocationView large_view(std::uint64_t seed) {
-    Prng prng{seed};
-    AllocationView view;
-    view.step = mib(64);
-    for (int node = 0; node < 1000; ++node) {
-        view.nodes.push_back({kPool, "node-" + std::to_string(node), gib(1600)});
-    }
-    for (int ns = 0; ns < 100; ++ns) {
-        QuotaView quota{"ns-" + std::to_string(ns), kPool, gib(2000 + prng.below(20'000))};
-        quota.borrowing = gib(prng.below(8000));
-        quota.lending = gib(prng.below(20'000));
-        view.quotas.push_back(quota);
-    }
-    for (int number = 0; number < 1000; ++number) {
-        Demand job;
-        job.job = {"ns-" + std::to_string(prng.below(100)), "job-" + std::to_string(number)};
-        job.pool = kPool;
-        const std::uint64_t first = prng.below(1000);
-        const std::uint64_t count = 1 + prng.below(16);
-        for (std::uint64_t i = 0; i < count; ++i) {
-            job.nodes.push_back("node-" + std::to_string((first + i) % 1000));
-        }
-        DemandDataset dataset{"train", job.job.ns + "-" + std::to_string(prng.below(20)), {}};
-        dataset.total = gib(50 + prng.below(3000));
-        if (prng.below(3) == 0) {
-            dataset.access.kind = AccessKind::kImportance;
-        }
-        if (prng.below(5) == 0) {
-            dataset.access.kind = AccessKind::kMeasured;
-            for (int i = 0; i < 1024; ++i) {
-                dataset.access.sketch.push_back(static_cast<float>(prng.unit()));
-            }
-        }
-        job.datasets = {dataset};
-        JobRates rates{1e8 + 1e9 * prng.unit(), 1e8 * prng.unit(), prng.unit(), false};
-        if (prng.below(10) != 0) {
-            job.rates = rates;
-        }
-        view.demands.push_back(std::move(job));
-    }
-    return view;
-}
-
 double seconds_for(const AllocationView& view, AllocationPlan& plan) {
     const SystemClock clock;
     const TimePoint begin = clock.now();
@@ -164,7 +122,7 @@ double seconds_for(const AllocationView& view, AllocationPlan& plan) {
 
 // The bar is a second; the guard is generous because machines are shared and builds are sanitized.
 TEST(PlanAllocationScale, PlansAThousandJobsOnAThousandNodesForAHundredNamespaces) {
-    AllocationView view = large_view(test_seed());
+    AllocationView view = large_cluster(test_seed());
     AllocationPlan plan;
     const double first = seconds_for(view, plan);
     EXPECT_EQ(plan.jobs.size(), 1000U);

@@ -47,7 +47,8 @@ public:
                      bytes(100),
                      bytes(100),
                      number(3),
-                     static_cast<std::uint32_t>(prng_.below(90))});
+                     static_cast<std::uint32_t>(prng_.below(90)),
+                     choice<ReclaimPolicy>(3)});
             }
         }
         const std::uint64_t job_count = prng_.below(6);
