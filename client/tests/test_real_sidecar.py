@@ -17,13 +17,13 @@ from conftest import BUILD, Origin, wait_until
 class RealSidecar:
     """stoker-sidecar with one dataset, "train"; several may share one node directory."""
 
-    def __init__(self, folder, origin, name="s", **dataset):
+    def __init__(self, folder, origin, name="s", source=None, **dataset):
         self.socket = folder / f"{name}.sock"
         self.node = folder / "node"
         self.node.mkdir(exist_ok=True)
         self.settings = folder / f"{name}.yaml"
-        dataset = {"name": "train", "origin": {"uri": origin.uri}, "directory": str(self.node), "reservedFree": 0.001,
-                   **dataset}
+        dataset = {"name": "train", "origin": source or {"uri": origin.uri}, "directory": str(self.node),
+                   "reservedFree": 0.001, **dataset}
         self.settings.write_text(json.dumps({"socket": str(self.socket), "datasets": [dataset]}))
         self.log = folder / f"{name}.log"
         self.process = None
