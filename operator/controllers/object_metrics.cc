@@ -32,9 +32,14 @@ public:
           granted_(family(registry, "stoker_job_granted_bytes", "Bytes that it may keep.")),
           borrowed_(family(registry, "stoker_job_borrowed_bytes", "Of these, lent by others.")),
           used_(family(registry, "stoker_job_used_bytes", "Bytes that are on its nodes.")),
-          hits_(family(registry, "stoker_job_hit_ratio", "Reads that were on the node.")),
+          hits_(family(
+              registry,
+              "stoker_job_hit_ratio",
+              "Share of the bytes read that did not cross the link to the origin for that read.")),
           origin_(family(
-              registry, "stoker_job_origin_bytes_per_second", "What its sidecars fetch now.")),
+              registry,
+              "stoker_job_origin_bytes_per_second",
+              "What its program reads from the origin now.")),
           saved_(family(
               registry, "stoker_job_saved_seconds_per_epoch", "What the cache saves, predicted.")),
           marginal_(family(
