@@ -45,7 +45,11 @@ public:
           marginal_(family(
               registry,
               "stoker_job_marginal_seconds_per_gib",
-              "What one more GiB would save in an epoch.")) {}
+              "What one more GiB would save in an epoch.")),
+          worth_(family(
+              registry,
+              "stoker_job_saved_gpu_seconds_per_gib_hour",
+              "GPU-seconds saved in an hour by each GiB that is cached.")) {}
 
     void add(const TrainingJob& job) {
         const LabelValues labels{job.meta.ns, job.meta.name};
@@ -63,6 +67,7 @@ public:
         if (cache.benefit) {
             saved_.with(labels)->set(number(cache.benefit->seconds_saved_per_epoch));
             marginal_.with(labels)->set(number(cache.benefit->marginal_per_gib));
+            worth_.with(labels)->set(number(cache.benefit->gpu_seconds_per_gib_hour));
         }
     }
 
@@ -80,6 +85,7 @@ private:
     GaugeFamily& origin_;
     GaugeFamily& saved_;
     GaugeFamily& marginal_;
+    GaugeFamily& worth_;
 };
 
 void add_profiles(const std::map<ObjectKey, JobProfile>& profiles, Registry& registry) {
