@@ -7,7 +7,7 @@ MAGIC = 0x524B5453
 HEADER = struct.Struct("<IHHQ")
 HELLO, WELCOME, LISTING, ERROR, FETCH, FETCHED, PLAN, PLANNED, CONSUMED, REPORT = range(1, 11)
 BEGIN, BEGUN, DRAW, DRAWN, LOSSES, ASK_EPOCH, EPOCH_TALLY, ASK_SNAPSHOT, SNAPSHOT = range(11, 20)
-ASK_PROBE, PROBE, PROBED = range(20, 23)
+ASK_PROBE, PROBE, PROBED, COUNTED = range(20, 24)
 FEATURE_CONTRACTS, FEATURE_PROBE = 1, 2
 KIND_ON_NODE = 0x80
 BEGIN_FIELDS = ("epoch", "skip", "seed", "rank", "world_size", "batch", "served_bytes", "snapshot_bytes")
@@ -134,9 +134,13 @@ def probed(request_id, **fields):
     return frame(PROBED, struct.pack("<8Q", *(int(fields[name]) for name in PROBED_FIELDS)), request_id)
 
 
+def counted(request_id, hit_samples=0, hit_bytes=0, fetched_samples=0, fetched_bytes=0):
+    return frame(COUNTED, struct.pack("<QQQQ", hit_samples, hit_bytes, fetched_samples, fetched_bytes), request_id)
+
+
 ENCODERS = {"ask_probe": ask_probe, "probe": probe, "probed": probed,
             "begin": begin, "begun": begun, "draw": draw, "drawn": drawn, "losses": losses, "ask_epoch": ask_epoch,
-            "epoch_tally": epoch_tally, "ask_snapshot": ask_snapshot, "snapshot": snapshot,
+            "epoch_tally": epoch_tally, "ask_snapshot": ask_snapshot, "snapshot": snapshot, "counted": counted,
             "hello": hello, "welcome": welcome, "listing": listing, "error": error, "fetch": fetch,
             "fetched": fetched, "plan": plan, "planned": planned, "consumed": consumed, "report": report}
 

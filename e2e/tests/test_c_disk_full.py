@@ -63,12 +63,12 @@ class Reader:
     def resident(self):
         return self.namespace.sidecar(self.pod)["leader"]["residentSamples"]
 
-    def wait_said(self, full):
-        """Until the job's condition says that a node keeps nothing new, or no longer says it."""
-        def said():
+    def wait_said(self, words, said=True):
+        """Until the job's condition says this about its node, or no longer says it."""
+        def says():
             found = condition(self.namespace.job("full"), "CacheAllocated")
-            return found if ("keeps nothing new" in found.get("message", "")) == full else None
-        return wait_until(f"the job to tell of the full disk: {full}", said, 600)
+            return found if (words in found.get("message", "")) == said else None
+        return wait_until(f"the job to tell of its disk, '{words}': {said}", says, 600)
 
 
 @pytest.mark.own_cluster
@@ -84,11 +84,14 @@ def test_a_full_disk_costs_hits_and_nothing_else(namespace, bucket, origin, smal
     # There is no room beyond what stays free.
     reader.read()
     assert reader.resident() == 0
+    told = reader.wait_said("keeps at most 0B of the")
+    assert "lower reservedFree" in told["message"], "and what to do"
+    assert "keeps at most 0B" in condition(namespace.get("dataset", "odd"), "Ready")["message"]
 
     # Now there is not even that.
     small_disk.leave(0)
     reader.read()
-    assert reader.wait_said(True)["status"] == "True", "the bytes are granted all the same"
+    assert reader.wait_said("keeps nothing new")["status"] == "True", "the bytes are granted all the same"
 
     small_disk.free()
 
@@ -97,7 +100,7 @@ def test_a_full_disk_costs_hits_and_nothing_else(namespace, bucket, origin, smal
         return reader.resident() == len(objects)
     wait_until("the sidecar to try the disk again", all_kept, 600, 2)
     assert namespace.settled_dataset(pod, name="odd")["cachedSamples"] == len(objects)
-    reader.wait_said(False)
+    reader.wait_said("keeps", False)
 
     small_disk.leave(0)
     mark = origin.mark()

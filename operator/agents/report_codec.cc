@@ -56,6 +56,11 @@ DatasetReport decode(const v1::DatasetReport& in) {
              {sketch.masses().begin(), sketch.masses().end()},
              sketch.volume()});
     }
+    out.miss_bytes_read = Bytes{in.miss_bytes_read()};
+    if (in.has_disk_limit()) {
+        const v1::DiskLimit& limit = in.disk_limit();
+        out.disk_limit = DiskLimit{Bytes{limit.resident_bytes()}, Bytes{limit.kept_free_bytes()}};
+    }
     return out;
 }
 

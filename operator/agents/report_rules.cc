@@ -27,18 +27,22 @@ Status validate_name(std::string_view what, std::string_view name) {
     return {};
 }
 
-std::array<std::uint64_t, 6> rising_totals(const DatasetReport& report) {
+std::array<std::uint64_t, 7> rising_totals(const DatasetReport& report) {
     return {
         report.cache_bytes_read.count(),
         report.origin_bytes_read.count(),
         report.origin_requests,
         report.hit_samples,
         report.miss_samples,
+        report.miss_bytes_read.count(),
         report.corrupt_samples};
 }
 
-std::array<std::uint64_t, 7> plain_numbers(const DatasetReport& report) {
+std::array<std::uint64_t, 9> plain_numbers(const DatasetReport& report) {
+    const DiskLimit limit = report.disk_limit.value_or(DiskLimit{});
     return {
+        limit.resident.count(),
+        limit.kept_free.count(),
         report.objects_listed,
         report.samples,
         report.total_bytes.count(),

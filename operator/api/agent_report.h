@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,14 @@ struct RankSketch {
 
 inline constexpr std::size_t kRankSketchSizeMax = 1024;
 
+// What a node's disk allows, whatever the grant says.
+struct DiskLimit {
+    Bytes resident{};   // that may be there of the dataset
+    Bytes kept_free{};  // of the disk: reservedFree, and room for the window
+
+    bool operator==(const DiskLimit&) const = default;
+};
+
 struct DatasetReport {
     std::string name;         // under spec.datasets of the TrainingJob
     std::string dataset_uid;  // names the node directory
@@ -40,8 +49,8 @@ struct DatasetReport {
     std::uint64_t resident_samples = 0;
     Bytes window_bytes{};
     Bytes granted_bytes{};
-    Bytes cache_bytes_read{};
-    Bytes origin_bytes_read{};
+    Bytes cache_bytes_read{};   // by this pod's trainers, without crossing the link for it
+    Bytes origin_bytes_read{};  // fetched by this sidecar, for whoever reads it
     std::uint64_t origin_requests = 0;
     std::uint64_t hit_samples = 0;
     std::uint64_t miss_samples = 0;
@@ -49,6 +58,8 @@ struct DatasetReport {
     bool admitting = true;
     Duration origin_request_time{};      // of origin_requests, summed; zero: not measured
     std::vector<RankSketch> sketches{};  // of jobs that read by importance, one each; leaders only
+    Bytes miss_bytes_read{};  // by this pod's trainers, from the origin for this very read
+    std::optional<DiskLimit> disk_limit{};  // told by leaders
 
     bool operator==(const DatasetReport&) const = default;
 };

@@ -196,7 +196,9 @@ CacheStatus read_cache_status(const JsonReader& cache) {
             benefit.text("secondsSavedPerEpoch"),
             benefit.text("perGiB"),
             benefit.text("marginalPerGiB"),
-            benefit.text("method")};
+            benefit.text("method"),
+            benefit.text("gpuSecondsPerGiBHour"),
+            benefit.text("speedup")};
     }
     return result;
 }

@@ -166,6 +166,8 @@ struct BenefitStatus {
     std::string per_gib;
     std::string marginal_per_gib;
     std::string method;
+    std::string gpu_seconds_per_gib_hour;
+    std::string speedup;  // epoch time without a cache ÷ with what is cached now
 
     bool operator==(const BenefitStatus&) const = default;
 };
@@ -179,7 +181,7 @@ struct CacheStatus {
     std::int64_t cache_bytes = 0;
     std::int64_t origin_bytes = 0;
     std::int64_t origin_bytes_per_second = 0;
-    std::string hit_ratio;  // "0.62"; empty before the first read
+    std::string hit_ratio;  // cache_bytes of both, "0.62"; empty before the first read
     std::optional<WallTime> sampled_at;
     std::optional<BenefitStatus> benefit;
 

@@ -32,7 +32,9 @@ JsonWriter write_cache(const CacheStatus& cache) {
         benefit.text("secondsSavedPerEpoch", cache.benefit->seconds_saved_per_epoch)
             .text("perGiB", cache.benefit->per_gib)
             .text("marginalPerGiB", cache.benefit->marginal_per_gib)
-            .text("method", cache.benefit->method);
+            .text("method", cache.benefit->method)
+            .text("gpuSecondsPerGiBHour", cache.benefit->gpu_seconds_per_gib_hour)
+            .text("speedup", cache.benefit->speedup);
         writer.object("benefit", benefit);
     }
     return writer;

@@ -32,15 +32,24 @@ public:
           granted_(family(registry, "stoker_job_granted_bytes", "Bytes that it may keep.")),
           borrowed_(family(registry, "stoker_job_borrowed_bytes", "Of these, lent by others.")),
           used_(family(registry, "stoker_job_used_bytes", "Bytes that are on its nodes.")),
-          hits_(family(registry, "stoker_job_hit_ratio", "Reads that were on the node.")),
+          hits_(family(
+              registry,
+              "stoker_job_hit_ratio",
+              "Share of the bytes read that did not cross the link to the origin for that read.")),
           origin_(family(
-              registry, "stoker_job_origin_bytes_per_second", "What its sidecars fetch now.")),
+              registry,
+              "stoker_job_origin_bytes_per_second",
+              "What its program reads from the origin now.")),
           saved_(family(
               registry, "stoker_job_saved_seconds_per_epoch", "What the cache saves, predicted.")),
           marginal_(family(
               registry,
               "stoker_job_marginal_seconds_per_gib",
-              "What one more GiB would save in an epoch.")) {}
+              "What one more GiB would save in an epoch.")),
+          worth_(family(
+              registry,
+              "stoker_job_saved_gpu_seconds_per_gib_hour",
+              "GPU-seconds saved in an hour by each GiB that is cached.")) {}
 
     void add(const TrainingJob& job) {
         const LabelValues labels{job.meta.ns, job.meta.name};
@@ -58,6 +67,7 @@ public:
         if (cache.benefit) {
             saved_.with(labels)->set(number(cache.benefit->seconds_saved_per_epoch));
             marginal_.with(labels)->set(number(cache.benefit->marginal_per_gib));
+            worth_.with(labels)->set(number(cache.benefit->gpu_seconds_per_gib_hour));
         }
     }
 
@@ -75,6 +85,7 @@ private:
     GaugeFamily& origin_;
     GaugeFamily& saved_;
     GaugeFamily& marginal_;
+    GaugeFamily& worth_;
 };
 
 void add_profiles(const std::map<ObjectKey, JobProfile>& profiles, Registry& registry) {

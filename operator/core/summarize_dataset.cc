@@ -91,6 +91,17 @@ bool is_silent(const DatasetView& view, const Tally& sum, const Moment& now) {
     return runs && now.wall - *since > kReportAgeMax;
 }
 
+Judgement listed(const DatasetTally& told) {
+    std::string message = fmt::format("{} samples, {}.", told.samples, to_string(told.total));
+    if (!told.error.empty()) {
+        message += " The last fetch failed: " + told.error;
+    }
+    if (const std::string troubles = tell_troubles(told); !troubles.empty()) {
+        message += " " + troubles;
+    }
+    return {ConditionStatus::kTrue, "Listed", std::move(message)};
+}
+
 Judgement judge(const DatasetView& view, const DatasetTally* told, bool silent) {
     if (const std::vector<FieldError> errors = validate(view.dataset); !errors.empty()) {
         return {ConditionStatus::kFalse, "Invalid", to_string(errors)};
@@ -103,10 +114,7 @@ Judgement judge(const DatasetView& view, const DatasetTally* told, bool silent) 
     }
     switch (told == nullptr ? ManifestState::kUnknown : told->state) {
         case ManifestState::kReady:
-            return {
-                ConditionStatus::kTrue,
-                "Listed",
-                fmt::format("{} samples, {}.", told->samples, to_string(told->total))};
+            return listed(*told);
         case ManifestState::kFailed:
             return {ConditionStatus::kFalse, "OriginFailed", told->error};
         case ManifestState::kListing:
@@ -118,7 +126,9 @@ Judgement judge(const DatasetView& view, const DatasetTally* told, bool silent) 
             break;
     }
     const Condition* before = find_condition(view.dataset.status.conditions, "Ready");
-    if (before != nullptr && before->reason != "NodesSilent" && before->reason != "Invalid") {
+    // A listing that nobody goes on with is none.
+    if (before != nullptr && before->reason != "NodesSilent" && before->reason != "Invalid" &&
+        (before->reason != "Listing" || !view.users.empty())) {
         return {before->status, before->reason, before->message};
     }
     return {
@@ -153,7 +163,7 @@ void measure(
             status.cached_bytes / status.nodes * 100 / *status.total_bytes, 100);
     }
     if (sum.fresh_reports > 0) {
-        const auto percent = hit_percent(sum.hit_samples, sum.miss_samples);
+        const auto percent = hit_percent(sum.cache_bytes, sum.origin_bytes);
         status.hit_ratio = percent ? ratio_text(*percent) : "";
         status.columns.hit = percent ? fmt::format("{}%", *percent) : "";
     }

@@ -28,9 +28,13 @@ std::int64_t rounded(double number) {
     return static_cast<std::int64_t>(std::llround(std::min(number, kMax)));
 }
 
-// Two digits that say something: "840", "2.7", "0.031".
+// Two digits that say something: "840", "99", "2.7", "0.031"; never "1e+02".
 std::string short_text(double number) {
-    return number >= 100 ? fmt::format("{:.0f}", number) : fmt::format("{:.2g}", number);
+    constexpr double kNothing = 1e-4;
+    if (number < kNothing) {
+        return "0";
+    }
+    return number >= 10 ? fmt::format("{:.0f}", number) : fmt::format("{:.2g}", number);
 }
 
 std::string rate_text(double bytes_per_second) {
@@ -57,7 +61,9 @@ BenefitStatus benefit_of(const JobProfile& profile, const JobValue& value) {
         short_text(value.seconds_saved_per_epoch),
         short_text(value.seconds_per_gib),
         short_text(value.marginal_seconds_per_gib),
-        std::string{to_string(profile.method)}};
+        std::string{to_string(profile.method)},
+        short_text(value.gpu_seconds_saved_per_gib_hour),
+        short_text(value.benefit)};
 }
 
 }  // namespace

@@ -16,6 +16,9 @@ namespace {
 
 using std::chrono::seconds;
 
+// The reason of what no longer matters because the job has ended.
+constexpr std::string_view kFinished = "Finished";
+
 Judgement silent() {
     return {
         ConditionStatus::kUnknown,
@@ -71,7 +74,32 @@ Judgement judge_dataset(const ResolvedDataset& dataset, const DatasetTally* sum)
                 dataset.name,
                 sum->objects_listed)};
     }
+    if (!sum->error.empty()) {
+        return {
+            ConditionStatus::kTrue,
+            "Listed",
+            fmt::format(
+                "Dataset {} is listed; the last fetch failed: {}", dataset.name, sum->error)};
+    }
     return {ConditionStatus::kTrue, "Listed", ""};
+}
+
+// What the sidecars say about all of them.
+Judgement judge_datasets(const TrainingJobView& view, const Tally& sum) {
+    Judgement worst{ConditionStatus::kTrue, "Listed", "Every dataset is listed."};
+    for (const ResolvedDataset& dataset : view.datasets.datasets) {
+        const auto found = sum.datasets.find(dataset.uid);
+        Judgement next =
+            judge_dataset(dataset, found == sum.datasets.end() ? nullptr : &found->second);
+        if (next.status == ConditionStatus::kFalse) {
+            return next;
+        }
+        const bool is_worse = next.status == ConditionStatus::kUnknown || !next.message.empty();
+        if (is_worse && worst.status == ConditionStatus::kTrue) {
+            worst = std::move(next);
+        }
+    }
+    return worst;
 }
 
 Judgement judge_data(
@@ -84,34 +112,23 @@ Judgement judge_data(
         return {
             ConditionStatus::kUnknown,
             "NoSidecar",
-            "The job runs without a cache, so nobody reports on its data."};
+            "The job has no cache, so nobody reports on its data."};
     }
     if (is_silent(view, lifecycle, sum, now)) {
         return silent();
     }
-    Judgement worst{ConditionStatus::kTrue, "Listed", "Every dataset is listed."};
-    for (const ResolvedDataset& dataset : view.datasets.datasets) {
-        const auto found = sum.datasets.find(dataset.uid);
-        Judgement next =
-            judge_dataset(dataset, found == sum.datasets.end() ? nullptr : &found->second);
-        if (next.status == ConditionStatus::kFalse) {
-            return next;
-        }
-        if (next.status == ConditionStatus::kUnknown && worst.status == ConditionStatus::kTrue) {
-            worst = std::move(next);
-        }
-    }
-    return worst;
+    return judge_datasets(view, sum);
 }
 
-// A node that admits nothing (disk full, failing) is worth a sentence even where bytes are granted.
+// A node that keeps less than it is granted (its disk is full or failing) is worth a sentence.
 std::string trouble_on_nodes(const Tally& sum) {
+    std::string sentences;
     for (const auto& [uid, dataset] : sum.datasets) {
-        if (!dataset.admitting) {
-            return fmt::format(" A node keeps nothing new: {}", dataset.error);
+        if (const std::string told = tell_troubles(dataset); !told.empty()) {
+            sentences += " " + told;
         }
     }
-    return {};
+    return sentences;
 }
 
 Judgement judge_cache(
@@ -129,8 +146,12 @@ Judgement judge_cache(
             fmt::format("No pod of the job is on a node of pool {}.", view.pool.name)};
     }
     const JobAllocation& allocation = *view.allocation;
+    // Nothing yet is no refusal.
+    const ConditionStatus without = allocation.reason == AllocationReason::kProfiling
+                                        ? ConditionStatus::kUnknown
+                                        : ConditionStatus::kFalse;
     return {
-        allocation.granted > Bytes::zero() ? ConditionStatus::kTrue : ConditionStatus::kFalse,
+        allocation.granted > Bytes::zero() ? ConditionStatus::kTrue : without,
         std::string{to_string(allocation.reason)},
         allocation.message + trouble_on_nodes(sum)};
 }
@@ -175,7 +196,7 @@ CacheStatus measure_cache(
     }
     result.cache_bytes = count_of(sum.cache_bytes);
     result.origin_bytes = count_of(sum.origin_bytes);
-    if (const auto percent = hit_percent(sum.hit_samples, sum.miss_samples)) {
+    if (const auto percent = hit_percent(sum.cache_bytes, sum.origin_bytes)) {
         result.hit_ratio = ratio_text(*percent);
     }
     result.sampled_at = std::chrono::floor<seconds>(*sum.newest);
@@ -271,6 +292,9 @@ void measure(
     if (sum.newest) {
         status.progress = measure_progress(view.job.status.progress, sum, view.job.status.cache);
     }
+    if (status.progress && is_final(lifecycle.state)) {
+        status.progress->estimated_remaining_seconds.reset();
+    }
     status.datasets = measure_datasets(view, sum);
     if (status.cache && !is_final(lifecycle.state)) {
         summarize_profile(
@@ -313,12 +337,57 @@ void set_state(const Lifecycle& lifecycle, Set set) {
         : complete ? holds_if(false, "Succeeded", message)
                    : holds_if(false, "NotFinished", "The job has not ended."));
     set("Running",
-        is_final(state) ? holds_if(false, "Finished", "The job has ended.")
+        is_final(state) ? holds_if(false, std::string{kFinished}, "The job has ended.")
                         : holds_if(state == JobState::kRunning, word, message));
     const bool suspended = state == JobState::kSuspended || state == JobState::kQueued;
     set("Suspended",
         suspended ? holds_if(true, word, message)
                   : holds_if(false, "NotSuspended", "Nothing holds the job back."));
+}
+
+// What was told last, or is judged now where nothing was.
+template <class Judge>
+Judgement last_word(const TrainingJobStatus& status, const char* type, Judge judge) {
+    const Condition* last = find_condition(status.conditions, type);
+    return last == nullptr ? judge() : Judgement{last->status, last->reason, last->message};
+}
+
+// Nothing is awaited any more of a job that has ended.
+Judgement ended(Judgement last) {
+    if (last.status != ConditionStatus::kUnknown || last.reason == kFinished ||
+        last.reason == "NoSidecar") {
+        return last;
+    }
+    return {
+        ConditionStatus::kUnknown,
+        std::string{kFinished},
+        "The job has ended. Last told: " + last.message};
+}
+
+// The conditions about data and cache, of a job that has ended: the last words stand. One that
+// completed had its data.
+template <class Set>
+void settle(
+    const TrainingJobView& view,
+    const Lifecycle& lifecycle,
+    const Tally& sum,
+    const Moment& now,
+    const TrainingJobStatus& before,
+    Set set) {
+    const bool heard = sum.fresh_reports > 0 && !view.datasets.datasets.empty();
+    Judgement data = heard ? judge_datasets(view, sum) : last_word(before, "DataReady", [&] {
+        return judge_data(view, lifecycle, sum, now);
+    });
+    if (lifecycle.state == JobState::kComplete && data.status == ConditionStatus::kFalse) {
+        data.status = ConditionStatus::kUnknown;
+    }
+    set("DataReady", ended(std::move(data)));
+    set("CacheAllocated", ended(last_word(before, "CacheAllocated", [&] {
+            return judge_cache(view, lifecycle, sum, now);
+        })));
+    if (!view.pool.name.empty()) {
+        set("Profiled", ended(last_word(before, "Profiled", [&] { return judge_profile(view); })));
+    }
 }
 
 }  // namespace
@@ -337,15 +406,16 @@ TrainingJobStatus summarize_training_job(
         set_condition(status.conditions, std::move(type), std::move(judgement), view.job.meta, now);
     };
     set_state(lifecycle, set);
-    const bool was_final = is_final(lifecycle.state) && status.cache.has_value();
     const Tally sum = tally(reports_of_attempt(view, lifecycle.attempt), now);
     measure(view, lifecycle, sum, status);
-    if (!was_final || find_condition(status.conditions, "DataReady") == nullptr) {
-        set("DataReady", judge_data(view, lifecycle, sum, now));
-        set("CacheAllocated", judge_cache(view, lifecycle, sum, now));
-        if (!view.pool.name.empty()) {
-            set("Profiled", judge_profile(view));
-        }
+    if (is_final(lifecycle.state)) {
+        settle(view, lifecycle, sum, now, view.job.status, set);
+        return status;
+    }
+    set("DataReady", judge_data(view, lifecycle, sum, now));
+    set("CacheAllocated", judge_cache(view, lifecycle, sum, now));
+    if (!view.pool.name.empty()) {
+        set("Profiled", judge_profile(view));
     }
     return status;
 }

@@ -4,7 +4,9 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "common/domain/segment_format.h"
 #include "operator/core/training_job_view.h"
 
 namespace stoker::control {
@@ -40,7 +42,10 @@ void add_state(const DatasetReport& report, DatasetTally& sum) {
         sum.error.clear();
     }
     sum.state = report.manifest_state;
-    sum.error = std::max(sum.error, report.error);
+    // Why a node keeps nothing new is told of that node.
+    if (report.admitting) {
+        sum.error = std::max(sum.error, report.error);
+    }
     sum.objects_listed = std::max(sum.objects_listed, report.objects_listed);
     if (report.manifest_state == ManifestState::kReady && report.revision >= sum.revision) {
         sum.revision = report.revision;
@@ -49,14 +54,39 @@ void add_state(const DatasetReport& report, DatasetTally& sum) {
     }
 }
 
+// The disk has less room than the grant, and the dataset would use it.
+std::string tell_disk_limit(const DatasetReport& report, const DiskLimit& limit) {
+    if (report.granted_bytes.is_unlimited() || report.resident_samples >= report.samples) {
+        return {};
+    }
+    const Bytes useful = std::min(
+        report.granted_bytes, domain::records_bytes_max(report.total_bytes, report.samples));
+    if (limit.resident >= useful) {
+        return {};
+    }
+    return fmt::format(
+        "keeps at most {} of the {} that it is granted, because {} of its disk stay free (the "
+        "pool's reservedFree, and the window): free {} there, or lower reservedFree.",
+        to_string(limit.resident),
+        to_string(report.granted_bytes),
+        to_string(limit.kept_free),
+        to_string(useful - limit.resident));
+}
+
+std::string trouble_of(const DatasetReport& report) {
+    if (!report.admitting) {
+        return fmt::format("keeps nothing new: {}", report.error);
+    }
+    if (report.manifest_state != ManifestState::kReady || !report.disk_limit) {
+        return {};
+    }
+    return tell_disk_limit(report, *report.disk_limit);
+}
+
 void add_dataset(const AgentReport& agent, const DatasetReport& report, bool fresh, Tally& sum) {
     DatasetTally& dataset = sum.datasets[report.dataset_uid];
-    dataset.hit_samples += report.hit_samples;
-    dataset.miss_samples += report.miss_samples;
     sum.cache_bytes += report.cache_bytes_read;
-    sum.origin_bytes += report.origin_bytes_read;
-    sum.hit_samples += report.hit_samples;
-    sum.miss_samples += report.miss_samples;
+    sum.origin_bytes += report.miss_bytes_read;
     if (!fresh) {
         return;
     }
@@ -65,7 +95,10 @@ void add_dataset(const AgentReport& agent, const DatasetReport& report, bool fre
         Bytes& resident = dataset.resident[agent.node];
         resident = std::max(resident, report.resident_bytes);
         dataset.resident_samples += report.resident_samples;
-        dataset.admitting = dataset.admitting && report.admitting;
+        if (std::string trouble = trouble_of(report); !trouble.empty()) {
+            std::string& told = dataset.troubles[agent.node];
+            told = std::max(told, trouble);
+        }
     }
 }
 
@@ -114,11 +147,28 @@ Tally tally(const std::vector<AgentReport>& reports, const Moment& now) {
     return result;
 }
 
-std::optional<std::int64_t> hit_percent(std::uint64_t hits, std::uint64_t misses) {
-    if (hits + misses == 0) {
+std::optional<std::int64_t> hit_percent(Bytes from_cache, Bytes from_origin) {
+    const auto hits = static_cast<double>(from_cache.count());
+    const double all = hits + static_cast<double>(from_origin.count());
+    if (all == 0) {
         return std::nullopt;
     }
-    return static_cast<std::int64_t>(hits * kPercent / (hits + misses));
+    return static_cast<std::int64_t>(hits * kPercent / all);
+}
+
+std::string tell_troubles(const DatasetTally& dataset) {
+    constexpr std::size_t kToldMax = 3;
+    std::vector<std::string> sentences;
+    for (const auto& [node, trouble] : dataset.troubles) {
+        if (sentences.size() == kToldMax) {
+            sentences.push_back(
+                fmt::format("The same on {} more.", dataset.troubles.size() - kToldMax));
+            break;
+        }
+        const bool is_sentence = trouble.ends_with('.');
+        sentences.push_back(fmt::format("Node {} {}{}", node, trouble, is_sentence ? "" : "."));
+    }
+    return fmt::format("{}", fmt::join(sentences, " "));
 }
 
 std::string ratio_text(std::int64_t percent) {

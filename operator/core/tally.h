@@ -22,16 +22,14 @@ bool is_fresh(const AgentReport& report, const Moment& now);
 struct DatasetTally {
     ManifestState state =
         ManifestState::kUnknown;  // ready if one says so, else failed, listing, unknown
-    std::string error;            // of a failed listing, else of an admission that stopped
+    std::string error;            // of a failed listing, else of the last fetch that failed
     std::uint64_t objects_listed = 0;
     std::string revision;
     std::uint64_t samples = 0;
     Bytes total{};
     std::map<std::string, Bytes> resident;  // by node, told by the leader there
     std::uint64_t resident_samples = 0;
-    bool admitting = true;  // false: on some node nothing new is kept
-    std::uint64_t hit_samples = 0;
-    std::uint64_t miss_samples = 0;
+    std::map<std::string, std::string> troubles;  // by node: why it keeps less than it is granted
 
     [[nodiscard]] Bytes resident_bytes() const;
 
@@ -42,10 +40,8 @@ struct Tally {
     std::size_t fresh_reports = 0;
     std::optional<WallTime> newest;                // when the newest report came, fresh or not
     std::map<std::string, DatasetTally> datasets;  // by uid
-    Bytes cache_bytes{};
-    Bytes origin_bytes{};
-    std::uint64_t hit_samples = 0;
-    std::uint64_t miss_samples = 0;
+    Bytes cache_bytes{};   // read without crossing the link to the origin for it
+    Bytes origin_bytes{};  // read over that link, fetched ahead, waited for, or past the sidecars
     std::uint64_t epoch = 0;           // the newest that a rank reads
     std::uint64_t epoch_samples = 0;   // of all ranks; 0: not known of each
     std::uint64_t epoch_position = 0;  // of the ranks that read this epoch
@@ -58,8 +54,12 @@ struct Tally {
 // `reports` does not matter.
 Tally tally(const std::vector<AgentReport>& reports, const Moment& now);
 
-// Hits of all requests in percent, rounded down; none before the first request.
-std::optional<std::int64_t> hit_percent(std::uint64_t hits, std::uint64_t misses);
+// Share of the bytes read that did not cross the link to the origin for that read, in percent,
+// rounded down; none before the first read. A sample that was fetched just in time did cross it.
+std::optional<std::int64_t> hit_percent(Bytes from_cache, Bytes from_origin);
+
+// "Node n1 keeps nothing new: disk full. And 2 more nodes." of a dataset's troubles; or nothing.
+std::string tell_troubles(const DatasetTally& dataset);
 
 // "0.62" of 62.
 std::string ratio_text(std::int64_t percent);

@@ -77,6 +77,13 @@ void put(WireWriter& out, const Report& report) {
         .put(report.compute_ns);
 }
 
+void put(WireWriter& out, const Counted& counted) {
+    out.put(counted.hit_samples)
+        .put(counted.hit_bytes)
+        .put(counted.fetched_samples)
+        .put(counted.fetched_bytes);
+}
+
 // The sampling frames, and those of a probe.
 template <class Frame>
 void put(WireWriter& out, const Frame& frame) {
@@ -148,6 +155,18 @@ Report get_report(WireReader& in) {
     return report;
 }
 
+Counted get_counted(WireReader& in) {
+    Counted counted;
+    for (auto* field :
+         {&counted.hit_samples,
+          &counted.hit_bytes,
+          &counted.fetched_samples,
+          &counted.fetched_bytes}) {
+        *field = in.get<std::uint64_t>();
+    }
+    return counted;
+}
+
 std::optional<Message> get_later_frame(FrameType type, WireReader& in) {
     switch (type) {
         case FrameType::kBegin:
@@ -214,6 +233,8 @@ Result<Message> get_message(FrameType type, WireReader& in) {
         }
         case FrameType::kReport:
             return Message{get_report(in)};
+        case FrameType::kCounted:
+            return Message{get_counted(in)};
         default:
             break;
     }
@@ -228,7 +249,7 @@ Result<Message> get_message(FrameType type, WireReader& in) {
 }  // namespace
 
 static_assert(
-    std::variant_size_v<Message> == static_cast<std::size_t>(FrameType::kProbed),
+    std::variant_size_v<Message> == static_cast<std::size_t>(FrameType::kCounted),
     "a message's type is its place in the variant, counted from 1");
 
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id) {
@@ -260,7 +281,7 @@ Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes) {
                 "frame of {} bytes, the limit is {}", header.payload_bytes, kFramePayloadBytesMax));
     }
     if (type < static_cast<std::uint16_t>(FrameType::kHello) ||
-        type > static_cast<std::uint16_t>(FrameType::kProbed) || flags != 0) {
+        type > static_cast<std::uint16_t>(FrameType::kCounted) || flags != 0) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("unknown frame type {} with flags {}", type, flags));

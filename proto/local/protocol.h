@@ -26,28 +26,30 @@ inline constexpr std::size_t kFrameHeaderBytes = 16;
 inline constexpr std::uint32_t kFramePayloadBytesMax = 16U << 20U;
 
 enum class FrameType : std::uint16_t {
-    kHello = 1,        // client -> sidecar, first frame of a connection
-    kWelcome = 2,      // answer to kHello once the manifest is there
-    kListing = 3,      // before kWelcome, at most one a second: the manifest is being made
-    kError = 4,        // answer to anything; after an error to kHello the connection ends
-    kFetch = 5,        // client -> sidecar: make these samples readable
-    kFetched = 6,      // answer to kFetch
-    kPlan = 7,         // client -> sidecar, with one sealed memfd of u64 sample ids by SCM_RIGHTS
-    kPlanned = 8,      // answer to kPlan
-    kConsumed = 9,     // client -> sidecar, one-way: these samples were read and may leave a window
-    kReport = 10,      // client -> sidecar, one-way: how the job is doing
-    kBegin = 11,       // client -> sidecar: an epoch under a sampling contract
-    kBegun = 12,       // answer to kBegin
-    kDraw = 13,        // client -> sidecar: what is next?
-    kDrawn = 14,       // answer to kDraw
-    kLosses = 15,      // client -> sidecar, one-way: per-sample losses of a training step
-    kAskEpoch = 16,    // client -> sidecar
-    kEpochTally = 17,  // answer to kAskEpoch
+    kHello = 1,      // client -> sidecar, first frame of a connection
+    kWelcome = 2,    // answer to kHello once the manifest is there
+    kListing = 3,    // before kWelcome, at most one a second: the manifest is being made
+    kError = 4,      // answer to anything; after an error to kHello the connection ends
+    kFetch = 5,      // client -> sidecar: make these samples readable
+    kFetched = 6,    // answer to kFetch
+    kPlan = 7,       // client -> sidecar, with one sealed memfd of u64 sample ids by SCM_RIGHTS
+    kPlanned = 8,    // answer to kPlan
+    kConsumed = 9,   // client -> sidecar: these samples were read and may leave a window. One-way;
+                     // with a request id, which followers give, kCounted answers
+    kReport = 10,    // client -> sidecar, one-way: how the job is doing
+    kBegin = 11,     // client -> sidecar: an epoch under a sampling contract
+    kBegun = 12,     // answer to kBegin
+    kDraw = 13,      // client -> sidecar: what is next?
+    kDrawn = 14,     // answer to kDraw
+    kLosses = 15,    // client -> sidecar, one-way: per-sample losses of a training step
+    kAskEpoch = 16,  // client -> sidecar
+    kEpochTally = 17,   // answer to kAskEpoch
     kAskSnapshot = 18,  // client -> sidecar
     kSnapshot = 19,     // answer to kAskSnapshot
     kAskProbe = 20,     // client -> sidecar
     kProbe = 21,        // answer to kAskProbe
     kProbed = 22,       // client -> sidecar, one-way: what was measured
+    kCounted = 23,      // answer to a kConsumed with a request id
 };
 
 struct FrameHeader {
@@ -76,6 +78,7 @@ struct Hello {
 // What a sidecar can do beyond the first frames; bits of Welcome::features.
 inline constexpr std::uint32_t kFeatureContracts = 1;  // kBegin to kSnapshot
 inline constexpr std::uint32_t kFeatureProbe = 2;      // kAskProbe to kProbed
+inline constexpr std::uint32_t kFeatureCounts = 4;     // kCounted
 
 struct Welcome {
     std::uint16_t version = kProtocolVersion;
@@ -147,12 +150,24 @@ struct Report {
     std::uint64_t steps = 0;
     std::uint64_t samples = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t hit_samples = 0;
+    std::uint64_t hit_samples = 0;     // mapped from the node directory
     std::uint64_t origin_samples = 0;  // read by the client itself, past the sidecar
     std::uint64_t wait_ns = 0;         // waiting for data
     std::uint64_t compute_ns = 0;      // between one batch handed out and the next one asked for
 
     bool operator==(const Report&) const = default;
+};
+
+// Where the samples of one kConsumed came from, as far as they were on the node when it was looked
+// at. Hits did not cross the link to the origin for that read. The first read of what was fetched,
+// ahead or on demand, is a fetched one, whoever had asked for it.
+struct Counted {
+    std::uint64_t hit_samples = 0;
+    std::uint64_t hit_bytes = 0;
+    std::uint64_t fetched_samples = 0;
+    std::uint64_t fetched_bytes = 0;
+
+    bool operator==(const Counted&) const = default;
 };
 
 // In the order of FrameType.
@@ -178,7 +193,8 @@ using Message = std::variant<
     Snapshot,
     AskProbe,
     Probe,
-    Probed>;
+    Probed,
+    Counted>;
 
 // A whole frame, header included.
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,12 @@ struct LinkSketch {
     double volume = 0;  // bytes that it reads an epoch, as a share of the dataset
 };
 
+// What the disk allows, whatever the grant says.
+struct LinkDiskLimit {
+    Bytes resident{};   // that may be here
+    Bytes kept_free{};  // of the disk: reservedFree, and room for the window
+};
+
 // One dataset as this sidecar sees it. Counters are totals since its start.
 struct LinkDataset {
     std::string name;
@@ -39,15 +46,17 @@ struct LinkDataset {
     std::uint64_t resident_samples = 0;
     Bytes window_bytes{};
     Bytes granted_bytes{};
-    Bytes cache_bytes_read{};
-    Bytes origin_bytes_read{};
+    Bytes cache_bytes_read{};   // by our trainers, without crossing the link to the origin for it
+    Bytes miss_bytes_read{};    // by our trainers, over that link for this very read
+    Bytes origin_bytes_read{};  // fetched by us, for whoever reads it
     std::uint64_t origin_requests = 0;
-    std::uint64_t hit_samples = 0;
-    std::uint64_t miss_samples = 0;
+    std::uint64_t hit_samples = 0;   // of cache_bytes_read
+    std::uint64_t miss_samples = 0;  // of miss_bytes_read
     std::uint64_t corrupt_samples = 0;
     bool admitting = true;
     Duration origin_request_time{};      // of origin_requests, summed; zero: not measured
     std::vector<LinkSketch> sketches{};  // a leader's, one a job
+    std::optional<LinkDiskLimit> disk_limit;
 };
 
 // Batches of one side of a measurement, and how long they took from asking to asking.

@@ -68,6 +68,12 @@ void fill(wire::DatasetReport& out, const LinkDataset& in) {
     out.set_corrupt_samples(in.corrupt_samples);
     out.set_admitting(in.admitting);
     out.set_origin_request_ns(static_cast<std::uint64_t>(in.origin_request_time.count()));
+    out.set_miss_bytes_read(in.miss_bytes_read.count());
+    if (in.disk_limit) {
+        wire::DiskLimit& limit = *out.mutable_disk_limit();
+        limit.set_resident_bytes(in.disk_limit->resident.count());
+        limit.set_kept_free_bytes(in.disk_limit->kept_free.count());
+    }
 }
 
 void fill(wire::ProbeResult& out, const LinkProbeResult& in) {

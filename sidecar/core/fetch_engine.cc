@@ -123,7 +123,8 @@ Effects FetchEngine::on_consumed(
     ConnectionId connection,
     std::uint64_t epoch,
     const std::vector<SampleIndex>& samples,
-    TimePoint now) {
+    TimePoint now,
+    ReadCounts* counts) {
     const auto stream_id = stream_of_.at(connection);
     Stream* stream = stream_id ? streams_.with_plan(*stream_id) : nullptr;
     const bool current = stream != nullptr && stream->plan->epoch() == epoch;
@@ -133,6 +134,9 @@ Effects FetchEngine::on_consumed(
         const bool hit = record.state == SampleState::kStored &&
                          record.segment_class == SegmentClass::kResident && !record.doomed &&
                          !record.fresh;
+        if (counts != nullptr) {
+            count_read(sample, *counts);
+        }
         record.fresh = false;
         eviction_->on_read(sample, hit);
         if (current && stream->plan->read(sample)) {
@@ -147,6 +151,15 @@ Effects FetchEngine::on_consumed(
         }
     }
     return pump(now);
+}
+
+void FetchEngine::count_read(SampleIndex sample, ReadCounts& counts) const {
+    const SampleRecord& record = table_.at(sample);
+    if (record.state != SampleState::kStored) {
+        return;
+    }
+    ++(record.fresh ? counts.fetched_samples : counts.hit_samples);
+    (record.fresh ? counts.fetched_bytes : counts.hit_bytes) += table_.payload_bytes(sample);
 }
 
 Effects FetchEngine::on_fetch(

@@ -62,6 +62,16 @@ struct Effects {
     std::vector<FetchReply> replies;
 };
 
+// Where samples that were read had come from; what is not on the node any more counts as neither.
+struct ReadCounts {
+    std::uint64_t hit_samples = 0;      // nothing crossed the link to the origin for this read
+    Bytes hit_bytes{};                  // payload
+    std::uint64_t fetched_samples = 0;  // the first read since they were fetched
+    Bytes fetched_bytes{};
+
+    bool operator==(const ReadCounts&) const = default;
+};
+
 // Totals since the start.
 struct EngineCounters {
     std::uint64_t demanded_samples = 0;
@@ -118,12 +128,14 @@ public:
     // Replaces the plan of the connection's stream, which it must have.
     Effects on_plan(ConnectionId connection, StreamPlan plan, TimePoint now);
 
-    // Samples of another epoch than the plan's are only released.
+    // Samples of another epoch than the plan's are only released. `counts`, where it is given,
+    // grows by where they came from.
     Effects on_consumed(
         ConnectionId connection,
         std::uint64_t epoch,
         const std::vector<SampleIndex>& samples,
-        TimePoint now);
+        TimePoint now,
+        ReadCounts* counts = nullptr);
 
     // Releases what earlier answered fetches of the connection hold. A sample that one of those
     // made ready and that is asked for again is suspected to be damaged, and verified first.
@@ -208,6 +220,7 @@ private:
 
     AdmissionGate& gate_of(domain::SegmentClass segment_class);
 
+    void count_read(SampleIndex sample, ReadCounts& counts) const;
     void demand(SampleIndex sample, DemandBook::Place place, bool suspicious);
     void settle_ready(SampleIndex sample);
     void settle_bypassed(SampleIndex sample);

@@ -18,6 +18,18 @@ constexpr Duration kSeekWhileFollowing = std::chrono::milliseconds{500};
 constexpr Duration kSeekAfterError = std::chrono::seconds{2};
 constexpr Duration kLostAgain = std::chrono::seconds{1};
 constexpr Duration kSeekAfterLostAgain = std::chrono::milliseconds{100};
+constexpr std::size_t kPartingMax = 1024;
+
+// Trainers tell samples by source, but bytes in one sum: divided alike.
+std::uint64_t past_bytes(const local::Report& report) {
+    if (report.samples == 0) {
+        return 0;
+    }
+    const std::uint64_t past = std::min(report.origin_samples, report.samples);
+    return static_cast<std::uint64_t>(
+        static_cast<double>(report.bytes) * static_cast<double>(past) /
+        static_cast<double>(report.samples));
+}
 
 }  // namespace
 
@@ -65,13 +77,16 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
     if (answer_ourselves(session, frame, *message)) {
         return;
     }
-    note_progress(session, *message);
     if (auto* begin = std::get_if<local::Begin>(&*message)) {
         if (const auto limited = limit_begin(frame, *begin, config_.contract); !limited) {
             session.send_error(limited.error(), frame.header.request_id);
             return;
         }
         stamp_job(frame, *begin, parts_.job_uid);
+    }
+    note_progress(session, *message);
+    if (std::holds_alternative<local::Consumed>(*message)) {
+        frame.header.request_id = 0;  // the answer is for us, not for the client
     }
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
@@ -132,9 +147,27 @@ void DatasetNode::detach(Session& session) {
     if (session.stream()) {
         progress_.disconnect(*session.stream());
     }
-    if (relays_.erase(session.id()) == 0 && leader_ != nullptr) {
+    if (auto relay = relays_.extract(session.id())) {
+        part(session.id(), std::move(relay.mapped()));
+    } else if (leader_ != nullptr) {
         leader_->detach(session);
     }
+}
+
+// What the leader still has to count of the client's last words is waited for.
+void DatasetNode::part(ConnectionId id, std::unique_ptr<Relay> relay) {
+    if (parting_.size() >= kPartingMax) {
+        return;
+    }
+    Relay& left = *relay;
+    parting_.emplace(id, std::move(relay));
+    left.part([this, id] {
+        parts_.loop.post([this, id, alive = std::weak_ptr<int>{alive_}] {
+            if (!alive.expired()) {
+                parting_.erase(id);
+            }
+        });
+    });
 }
 
 void DatasetNode::set_grant(EngineGrant grant) {
@@ -257,8 +290,8 @@ void DatasetNode::on_report(const local::Report& report) {
     job_.steps += report.steps;
     job_.samples += report.samples;
     job_.bytes += report.bytes;
-    job_.hit_samples += report.hit_samples;
     job_.origin_samples += report.origin_samples;
+    job_.origin_bytes += past_bytes(report);
     job_.wait_ns += report.wait_ns;
     job_.compute_ns += report.compute_ns;
 }
@@ -285,6 +318,13 @@ void DatasetNode::note_begin(const Session& session, const local::Begin& begin) 
     const std::uint64_t world = std::max(begin.world_size, 1U);
     const std::uint64_t share = (sample_count(session) + world - 1) / world;
     progress_.begin(*session.stream(), begin.rank, {begin.epoch, share, begin.skip});
+}
+
+void DatasetNode::on_counted(const local::Counted& counted) {
+    job_.counted.hit_samples += counted.hit_samples;
+    job_.counted.hit_bytes += counted.hit_bytes;
+    job_.counted.fetched_samples += counted.fetched_samples;
+    job_.counted.fetched_bytes += counted.fetched_bytes;
 }
 
 void DatasetNode::on_drawn(const Session& session, const local::Drawn& drawn) {

@@ -20,8 +20,9 @@ struct JobTotals {
     std::uint64_t steps = 0;
     std::uint64_t samples = 0;
     std::uint64_t bytes = 0;
-    std::uint64_t hit_samples = 0;
-    std::uint64_t origin_samples = 0;
+    std::uint64_t origin_samples = 0;  // read past the sidecar
+    std::uint64_t origin_bytes = 0;
+    local::Counted counted;  // of the others, as the leader has looked at them
     std::uint64_t wait_ns = 0;
     std::uint64_t compute_ns = 0;
     std::uint64_t epoch_samples = 0;   // that its ranks have to read of `epoch`; 0: not known
@@ -47,6 +48,7 @@ public:
     void on_frame(Session& session, Frame frame) override;
     void detach(Session& session) override;
     void on_drawn(const Session& session, const local::Drawn& drawn) override;
+    void on_counted(const local::Counted& counted) override;
 
     void set_grant(EngineGrant grant);
     void set_weights(JobWeights weights);
@@ -93,6 +95,7 @@ private:
     void note_begin(const Session& session, const local::Begin& begin);
     [[nodiscard]] std::uint64_t sample_count(const Session& session) const;
     void on_lost();
+    void part(ConnectionId id, std::unique_ptr<Relay> relay);
     [[nodiscard]] std::string leader_socket() const;
     [[nodiscard]] std::string client_directory() const;
 
@@ -112,7 +115,9 @@ private:
     std::optional<DirectoryLock> lock_;
     std::unique_ptr<Leader> leader_;
     std::map<ConnectionId, std::unique_ptr<Relay>> relays_;
+    std::map<ConnectionId, std::unique_ptr<Relay>> parting_;  // their clients have hung up
     std::unique_ptr<SessionServer> leader_server_;
+    std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
 };
 
 }  // namespace stoker::sidecar

@@ -250,7 +250,7 @@ void Leader::welcome(Session& session) {
     welcome.sample_count = view.sample_count();
     welcome.directory =
         config_.client_directory.empty() ? config_.directory : config_.client_directory;
-    welcome.features = local::kFeatureContracts | local::kFeatureProbe;
+    welcome.features = local::kFeatureContracts | local::kFeatureProbe | local::kFeatureCounts;
     session.send_welcome(welcome);
 }
 
@@ -284,9 +284,9 @@ void Leader::upkeep() {
         const Bytes reserved{static_cast<std::uint64_t>(
             static_cast<double>(space->total.count()) * config_.reserved_free)};
         // Half as much again: a window segment is on the disk until its last sample is read.
-        const Bytes window_room =
-            config_.window_bytes + Bytes{config_.window_bytes.count() / 2} - usage.window_bytes;
-        const Bytes room = space->available - reserved - window_room;
+        const Bytes window = config_.window_bytes + Bytes{config_.window_bytes.count() / 2};
+        const Bytes room = space->available - reserved - (window - usage.window_bytes);
+        kept_free_ = reserved + window;
         resident_cap_ = std::max(engine_->account().resident, usage.resident_bytes + room);
     }
     if (effective_grant().resident_bytes != engine_->grant().resident_bytes) {
@@ -354,6 +354,10 @@ LeaderStatus Leader::status() const {
     status.usage = store_->usage();
     status.recovery = store_->recovery();
     status.aside = step_aside_.is_aside();
+    if (!resident_cap_.is_unlimited()) {
+        status.disk_limit = resident_cap_;
+        status.kept_free = kept_free_;
+    }
     status.admitting = engine_->is_admitting() && !status.aside;
     status.error = !engine_->last_store_error().empty() ? engine_->last_store_error()
                                                         : engine_->last_origin_error();

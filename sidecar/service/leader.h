@@ -64,7 +64,9 @@ struct LeaderStatus {
     Duration origin_request_time{};  // of origin_requests, summed
     std::vector<JobSketch> sketches;
     bool admitting = true;
-    bool aside = false;  // our disk is slower than the origin; `error` says it
+    bool aside = false;               // our disk is slower than the origin; `error` says it
+    std::optional<Bytes> disk_limit;  // that may be resident by the disk; not known before serving
+    Bytes kept_free{};                // of the disk: reservedFree, and room for the window
 };
 
 // Leads one node directory: makes or finds the manifest, opens the store, runs the engine and
@@ -126,7 +128,7 @@ private:
     [[nodiscard]] EngineGrant effective_grant() const;
 
     void on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch);
-    void on_consumed(Session& session, const local::Consumed& consumed);
+    void on_consumed(Session& session, std::uint64_t request_id, const local::Consumed& consumed);
     void on_plan(Session& session, Frame frame);
     void finish_plan(ConnectionId connection, std::uint64_t request_id, Result<StreamPlan> plan);
     void on_sampling(Session& session, std::uint64_t request_id, const local::Message& message);
@@ -172,6 +174,7 @@ private:
     std::unique_ptr<FetchEngine> engine_;
     std::unique_ptr<SamplingDesk> desk_;
     Bytes resident_cap_ = Bytes::unlimited();  // what the disk allows, whatever the grant says
+    Bytes kept_free_{};                        // of the disk, for that
     bool compacting_ = false;
     StepAside step_aside_;
     SilenceWatch listing_watch_;

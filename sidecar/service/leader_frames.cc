@@ -62,7 +62,7 @@ void Leader::on_frame(Session& session, Frame frame) {
     } else if (const auto* fetch = std::get_if<local::Fetch>(&*message)) {
         on_fetch(session, header.request_id, *fetch);
     } else if (const auto* consumed = std::get_if<local::Consumed>(&*message)) {
-        on_consumed(session, *consumed);
+        on_consumed(session, header.request_id, *consumed);
     } else if (!std::holds_alternative<local::Report>(*message)) {
         on_sampling(session, header.request_id, *message);
     }
@@ -87,14 +87,26 @@ void Leader::on_fetch(Session& session, std::uint64_t request_id, const local::F
         engine_->on_fetch(session.id(), request_id, to_indices(fetch.samples), parts_.loop.now()));
 }
 
-void Leader::on_consumed(Session& session, const local::Consumed& consumed) {
+void Leader::on_consumed(
+    Session& session, std::uint64_t request_id, const local::Consumed& consumed) {
     if (const auto wrong = check_ids(consumed.samples)) {
-        session.send_error(*wrong, 0);
+        session.send_error(*wrong, request_id);
         return;
     }
     const auto samples = to_indices(consumed.samples);
     desk_->on_read(session.stream(), samples);
-    apply(engine_->on_consumed(session.id(), consumed.epoch, samples, parts_.loop.now()));
+    ReadCounts counts;
+    apply(engine_->on_consumed(session.id(), consumed.epoch, samples, parts_.loop.now(), &counts));
+    const local::Counted counted{
+        counts.hit_samples,
+        counts.hit_bytes.count(),
+        counts.fetched_samples,
+        counts.fetched_bytes.count()};
+    if (request_id != 0) {
+        session.send(counted, request_id);  // of another sidecar's trainer
+    } else if (!session.hello().relay) {
+        listener_.on_counted(counted);
+    }
 }
 
 // The session waits meanwhile, so that nothing that it says after the plan comes before it.

@@ -61,6 +61,9 @@ web::json::value leader_json(const LeaderStatus& status) {
     json["demandedSamples"] = web::json::value::number(status.counters.demanded_samples);
     json["fetchedSamples"] = web::json::value::number(status.counters.stored_samples);
     json["corruptSamples"] = web::json::value::number(status.counters.corrupt_samples);
+    if (status.disk_limit) {
+        json["diskLimitBytes"] = json_number(*status.disk_limit);
+    }
     json["admitting"] = web::json::value::boolean(status.admitting);
     json["steppedAside"] = web::json::value::boolean(status.aside);
     return json;
@@ -72,7 +75,10 @@ web::json::value job_json(const JobTotals& job) {
     json["steps"] = web::json::value::number(job.steps);
     json["samples"] = web::json::value::number(job.samples);
     json["bytes"] = web::json::value::number(job.bytes);
-    json["hitSamples"] = web::json::value::number(job.hit_samples);
+    json["hitSamples"] = web::json::value::number(job.counted.hit_samples);
+    json["hitBytes"] = web::json::value::number(job.counted.hit_bytes);
+    json["fetchedSamples"] = web::json::value::number(job.counted.fetched_samples);
+    json["fetchedBytes"] = web::json::value::number(job.counted.fetched_bytes);
     json["originSamples"] = web::json::value::number(job.origin_samples);
     json["epochSamples"] = web::json::value::number(job.epoch_samples);
     json["epochPosition"] = web::json::value::number(job.epoch_position);
@@ -94,16 +100,6 @@ ManifestStage stage_of(const DatasetNode& node) {
     return ManifestStage::kListing;
 }
 
-// Trainers tell samples by source but bytes in one sum: divided alike.
-Bytes bytes_from_cache(const JobTotals& job) {
-    if (job.samples == 0) {
-        return {};
-    }
-    const double share =
-        static_cast<double>(job.samples - job.origin_samples) / static_cast<double>(job.samples);
-    return Bytes{static_cast<std::uint64_t>(static_cast<double>(job.bytes) * share)};
-}
-
 LinkDataset link_dataset(const DatasetNode& node) {
     LinkDataset out;
     out.name = node.config().name;
@@ -112,9 +108,11 @@ LinkDataset link_dataset(const DatasetNode& node) {
     out.stage = stage_of(node);
     out.error = node.error();
     out.granted_bytes = node.grant().resident_bytes;
-    out.cache_bytes_read = bytes_from_cache(node.job());
-    out.hit_samples = node.job().hit_samples;
-    out.miss_samples = node.job().samples - node.job().hit_samples;
+    const JobTotals job = node.job();
+    out.cache_bytes_read = Bytes{job.counted.hit_bytes};
+    out.hit_samples = job.counted.hit_samples;
+    out.miss_bytes_read = Bytes{job.counted.fetched_bytes + job.origin_bytes};
+    out.miss_samples = job.counted.fetched_samples + job.origin_samples;
     if (!out.leader) {
         return out;
     }
@@ -135,6 +133,9 @@ LinkDataset link_dataset(const DatasetNode& node) {
         out.sketches.push_back({sketch.job_uid, sketch.revision, sketch.masses, sketch.volume});
     }
     out.admitting = status.admitting;
+    if (status.disk_limit) {
+        out.disk_limit = LinkDiskLimit{*status.disk_limit, status.kept_free};
+    }
     return out;
 }
 

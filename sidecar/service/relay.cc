@@ -1,6 +1,7 @@
 #include "sidecar/service/relay.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -18,6 +19,9 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr std::uint64_t kHelloRequestId = 1;
+
+// Of our own questions, beside those of the client, which counts from 1.
+constexpr std::uint64_t kCountRequestId = std::numeric_limits<std::uint64_t>::max();
 
 UniqueFd duplicate(const UniqueFd& fd) {
     return UniqueFd{fd.valid() ? ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0) : -1};
@@ -197,7 +201,12 @@ Status Relay::connect(const std::string& leader_socket) {
         [this](const Frame& frame) { on_answer(frame); },
         [this](const std::string&) {
             ready_ = false;
-            on_lost_();
+            uncounted_ = 0;
+            if (on_parted_) {
+                end_parting();
+            } else {
+                on_lost_();
+            }
         });
     upstream_->set_limits({.payload_bytes_max = local::kFramePayloadBytesMax});
     local::Hello hello = session_.hello();
@@ -209,11 +218,33 @@ Status Relay::connect(const std::string& leader_socket) {
 void Relay::on_request(Frame frame) {
     log_.on_request(frame);
     if (ready_) {
+        if (counts_ && frame.header.type == local::FrameType::kConsumed) {
+            ++uncounted_;
+            frame.header.request_id = kCountRequestId;
+        }
         upstream_->send_raw(join_frame(frame.header, frame.payload), std::move(frame.fd));
     }
 }
 
+void Relay::part(std::function<void()> on_parted) {
+    on_parted_ = std::move(on_parted);
+    if (uncounted_ == 0) {
+        end_parting();
+    }
+}
+
+void Relay::end_parting() {
+    std::exchange(on_parted_, [] {})();
+}
+
 void Relay::on_answer(const Frame& frame) {
+    if (ready_ && frame.header.request_id == kCountRequestId) {
+        on_counted(frame);
+        return;
+    }
+    if (on_parted_) {
+        return;
+    }
     if (!ready_) {
         on_welcome(frame);
         return;
@@ -221,17 +252,28 @@ void Relay::on_answer(const Frame& frame) {
     const bool repeated = log_.is_repeated(frame.header.request_id);
     log_.on_answer(frame);
     if (!repeated) {
-        tell(frame);
+        if (frame.header.type == local::FrameType::kDrawn) {
+            on_drawn(frame);
+        }
         session_.send_raw(join_frame(frame.header, frame.payload));
     }
 }
 
-void Relay::tell(const Frame& frame) {
-    if (frame.header.type != local::FrameType::kDrawn) {
-        return;
-    }
+void Relay::on_drawn(const Frame& frame) {
     if (const auto message = local::decode_payload(frame.header.type, frame.payload)) {
         listener_.on_drawn(session_, std::get<local::Drawn>(*message));
+    }
+}
+
+// Or an error: ids that the dataset does not have.
+void Relay::on_counted(const Frame& frame) {
+    const auto message = local::decode_payload(frame.header.type, frame.payload);
+    if (message && std::holds_alternative<local::Counted>(*message)) {
+        listener_.on_counted(std::get<local::Counted>(*message));
+    }
+    uncounted_ -= uncounted_ > 0 ? 1 : 0;
+    if (on_parted_ && uncounted_ == 0) {
+        end_parting();
     }
 }
 
@@ -265,6 +307,7 @@ void Relay::on_welcome(const Frame& frame) {
         return;
     }
     ready_ = true;
+    counts_ = (welcome->features & local::kFeatureCounts) != 0;
     log_.set_sample_count(welcome->sample_count);
     if (!is_welcomed()) {
         revision_ = welcome->revision;

@@ -97,6 +97,10 @@ public:
 
     [[nodiscard]] Session& session() { return session_; }
 
+    // The client has hung up: its session is not used any more. `on_parted` is called once, when
+    // the leader has counted what the client had said to be read, or is gone.
+    void part(std::function<void()> on_parted);
+
     // Has a leader ever answered? Then its revision is in use.
     [[nodiscard]] bool is_welcomed() const { return revision_.has_value(); }
 
@@ -105,7 +109,9 @@ public:
 
 private:
     void on_answer(const Frame& frame);
-    void tell(const Frame& frame);
+    void on_drawn(const Frame& frame);
+    void on_counted(const Frame& frame);
+    void end_parting();
     void on_welcome(const Frame& frame);
     void say_again();
 
@@ -116,7 +122,10 @@ private:
     std::function<void()> on_lost_;
     std::unique_ptr<FrameSocket> upstream_;
     std::optional<std::uint64_t> revision_;
-    bool ready_ = false;  // welcomed on the present connection
+    bool ready_ = false;               // welcomed on the present connection
+    bool counts_ = false;              // the leader there answers kConsumed
+    std::uint64_t uncounted_ = 0;      // such answers that are owed
+    std::function<void()> on_parted_;  // set: the client has hung up
     ReplayLog log_;
 };
 

@@ -40,6 +40,7 @@ public:
     virtual ~ReadingListener() = default;
 
     virtual void on_drawn(const Session& session, const local::Drawn& drawn) = 0;
+    virtual void on_counted(const local::Counted& counted) = 0;
 };
 
 // One accepted connection: a trainer's process, or another sidecar that speaks for one. It is told

@@ -36,6 +36,10 @@ SidecarMetrics::SidecarMetrics(metrics::Registry& registry)
           "stoker_sidecar_dataset_bytes", "Payload bytes of the revision.", {"dataset"})),
       granted_bytes_(registry.gauge_family(
           "stoker_sidecar_granted_bytes", "Bytes that may be resident on this node.", {"dataset"})),
+      disk_limit_bytes_(registry.gauge_family(
+          "stoker_sidecar_disk_limit_bytes",
+          "Bytes that the node's disk has room for, whatever is granted.",
+          {"dataset"})),
       stored_bytes_(registry.gauge_family(
           "stoker_sidecar_stored_bytes",
           "Record bytes in the node directory, by class.",
@@ -72,7 +76,8 @@ SidecarMetrics::SidecarMetrics(metrics::Registry& registry)
           {"dataset", "part"})),
       trainer_samples_(registry.counter_family(
           "stoker_sidecar_trainer_samples_total",
-          "Samples that the pod's trainers read, by source: cache, or the origin past us.",
+          "Samples that the pod's trainers read, by source: cache (nothing crossed the link to the "
+          "origin for it), fetched (ahead or on demand, for this read), origin (past us).",
           {"dataset", "source"})),
       trainer_bytes_(registry.counter_family(
           "stoker_sidecar_trainer_bytes_total",
@@ -92,7 +97,8 @@ void SidecarMetrics::update(const DatasetNode& node) {
         update_leader(name, node.leader()->status());
     }
     const JobTotals job = node.job();
-    grow(trainer_samples_, {name, "cache"}, job.samples - job.origin_samples);
+    grow(trainer_samples_, {name, "cache"}, job.counted.hit_samples);
+    grow(trainer_samples_, {name, "fetched"}, job.counted.fetched_samples);
     grow(trainer_samples_, {name, "origin"}, job.origin_samples);
     grow(trainer_bytes_, {name}, job.bytes);
     grow(trainer_seconds_, {name, "wait"}, job.wait_ns, kNanosecondsPerSecond);
@@ -106,6 +112,9 @@ void SidecarMetrics::update_leader(const std::string& name, const LeaderStatus& 
     samples_.with({name})->set(static_cast<double>(status.samples));
     dataset_bytes_.with({name})->set(number(status.total_bytes));
     granted_bytes_.with({name})->set(number(status.granted_bytes));
+    if (status.disk_limit) {
+        disk_limit_bytes_.with({name})->set(number(*status.disk_limit));
+    }
     stored_bytes_.with({name, "resident"})->set(number(status.usage.resident_bytes));
     stored_bytes_.with({name, "window"})->set(number(status.usage.window_bytes));
     stored_samples_.with({name, "resident"})

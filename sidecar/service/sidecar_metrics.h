@@ -45,6 +45,7 @@ private:
     metrics::GaugeFamily& samples_;
     metrics::GaugeFamily& dataset_bytes_;
     metrics::GaugeFamily& granted_bytes_;
+    metrics::GaugeFamily& disk_limit_bytes_;
     metrics::GaugeFamily& stored_bytes_;    // by class
     metrics::GaugeFamily& stored_samples_;  // by class
     metrics::GaugeFamily& in_flight_bytes_;

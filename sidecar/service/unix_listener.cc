@@ -1,6 +1,7 @@
 #include "sidecar/service/unix_listener.h"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -59,14 +60,17 @@ const sockaddr* as_sockaddr(const sockaddr_un& address) {
 
 Result<std::unique_ptr<UnixListener>> UnixListener::listen(
     EventLoop& loop, const std::string& path, mode_t mode, OnAccept on_accept) {
-    STOKER_TRY(const auto address, address_of(path));
+    // The name appears when connections are accepted and its mode is right, never before.
+    const std::string coming = path + ".new";
+    STOKER_TRY(const auto address, address_of(coming));
     UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     if (!socket.valid()) {
         return fail(system_error("a socket"));
     }
-    ::unlink(path.c_str());
+    ::unlink(coming.c_str());
     if (::bind(socket.get(), as_sockaddr(address.address), sizeof(address.address)) != 0 ||
-        ::chmod(path.c_str(), mode) != 0 || ::listen(socket.get(), kBacklog) != 0) {
+        ::chmod(coming.c_str(), mode) != 0 || ::listen(socket.get(), kBacklog) != 0 ||
+        ::rename(coming.c_str(), path.c_str()) != 0) {
         return fail(system_error(fmt::format("listening on {}", path)));
     }
     return std::unique_ptr<UnixListener>{

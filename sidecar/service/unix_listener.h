@@ -19,9 +19,10 @@ struct PeerCredentials {
     gid_t gid = 0;
 };
 
-// A listening unix stream socket. Removes a stale socket file of the same name first, and its own
-// at the end. Paths of any length: they are reached through a descriptor of their folder. Belongs
-// to the loop's thread.
+// A listening unix stream socket. Its name appears with the first moment in which a connection is
+// accepted, and not before: whoever waits for the name may connect. Replaces a stale socket file of
+// the same name, and removes its own at the end. Paths of any length: they are reached through a
+// descriptor of their folder. Belongs to the loop's thread.
 class UnixListener {
 public:
     using OnAccept = std::function<void(UniqueFd socket, const PeerCredentials& peer)>;

@@ -86,6 +86,7 @@ std::map<std::string, Message> messages() {
         {"ask probe", AskProbe{}},
         {"probe", Probe{7, 200}},
         {"probed", Probed{7, true, 200, 3'000'000, 4096, 100, 1'000'000, 2048}},
+        {"counted", Counted{60, 1ULL << 33U, 4, 5'000'000'000}},
     };
 }
 

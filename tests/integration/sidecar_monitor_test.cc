@@ -28,6 +28,14 @@ protected:
             [](sidecar::Sidecar& sidecar) { return sidecar::link_report(sidecar); });
     }
 
+    [[nodiscard]] Bytes bytes_of(const std::vector<std::uint64_t>& ids) const {
+        Bytes sum{};
+        for (const std::uint64_t id : ids) {
+            sum += Bytes{data.payload(domain::SampleId{id}).size()};
+        }
+        return sum;
+    }
+
     // One epoch of rank 0 of 2 under the windowed contract, read to its end.
     void draw_epoch(SampleClient& client, std::uint64_t epoch) const {
         local::Begin begin;
@@ -113,9 +121,10 @@ TEST_F(SidecarMonitor, ReportsTheNodeAndTheTrainersOfThePod) {
     EXPECT_EQ(dataset.stage, sidecar::ManifestStage::kReady);
     EXPECT_EQ(dataset.samples, 200U);
     EXPECT_EQ(dataset.total_bytes, data.manifest().total_bytes());
-    EXPECT_EQ(dataset.hit_samples, 14U);
-    EXPECT_EQ(dataset.miss_samples, 6U);
-    EXPECT_EQ(dataset.cache_bytes_read, Bytes{1000});
+    EXPECT_EQ(dataset.hit_samples, 0U) << "they were fetched for these reads";
+    EXPECT_EQ(dataset.cache_bytes_read, Bytes::zero());
+    EXPECT_EQ(dataset.miss_samples, 13U) << "three, and ten past the sidecar";
+    EXPECT_EQ(dataset.miss_bytes_read, bytes_of({0, 1, 2}) + Bytes{1000});
     EXPECT_EQ(dataset.origin_requests, 200U);
     EXPECT_EQ(now.trainer.steps, 4U);
     EXPECT_EQ(now.trainer.fallback_samples, 10U);
@@ -123,6 +132,63 @@ TEST_F(SidecarMonitor, ReportsTheNodeAndTheTrainersOfThePod) {
     EXPECT_EQ(now.trainer.epoch, 4U);
     EXPECT_EQ(now.trainer.epoch_samples, 200U);
     EXPECT_EQ(now.trainer.epoch_position, 3U);
+}
+
+// A sample that prefetch brought in time crossed the link all the same.
+TEST_F(SidecarMonitor, AColdEpochHasNoHitsAndAWarmOneNothingElse) {
+    start();
+    SampleClient client = connect(1);
+    ASSERT_TRUE(client.plan(0, all()).has_value());
+    ASSERT_TRUE(eventually([&] { return status().usage.resident_samples == 200; }));
+    read_all(client, all(), 0);
+    ASSERT_TRUE(client.plan(1, all()).has_value());  // the frames before it were looked at
+    auto dataset = report().datasets.at(0);
+    EXPECT_EQ(dataset.hit_samples, 0U);
+    EXPECT_EQ(dataset.miss_samples, 200U);
+    EXPECT_EQ(dataset.miss_bytes_read, data.manifest().total_bytes());
+    read_all(client, all(), 1);
+    ASSERT_TRUE(client.plan(2, all()).has_value());
+    dataset = report().datasets.at(0);
+    EXPECT_EQ(dataset.hit_samples, 200U);
+    EXPECT_EQ(dataset.cache_bytes_read, data.manifest().total_bytes());
+    EXPECT_EQ(dataset.miss_samples, 200U);
+}
+
+// Whoever leads, each job is told what its own reads cost.
+TEST_F(SidecarMonitor, ASecondJobHitsWhatTheFirstHasFetched) {
+    start();
+    SampleClient client = connect(1);
+    read_all(client, all(), 0);
+    sidecar::SidecarConfig second = config;
+    second.socket_path = folder.path() + "/second.sock";
+    FakeOrigin* unused = nullptr;
+    const auto follower = run(second, unused);
+    SampleClient other{second.socket_path};
+    ASSERT_TRUE(other.hello("train", 9).has_value());
+    read_all(other, all(), 0);
+    other.close();  // what it said last is counted all the same
+    const auto told = [&] {
+        return follower
+            ->ask([](sidecar::Sidecar& sidecar) { return sidecar::link_report(sidecar); })
+            .datasets.at(0);
+    };
+    ASSERT_TRUE(eventually([&] { return told().hit_samples == 200; })) << told().hit_samples;
+    EXPECT_FALSE(told().leader);
+    EXPECT_EQ(told().cache_bytes_read, data.manifest().total_bytes());
+    EXPECT_EQ(told().miss_samples, 0U);
+    EXPECT_EQ(report().datasets.at(0).hit_samples, 0U);
+    EXPECT_EQ(report().datasets.at(0).miss_samples, 200U);
+}
+
+TEST_F(SidecarMonitor, SaysWhatTheDiskHasRoomFor) {
+    config.datasets[0].reserved_free = 0.999;
+    start();
+    SampleClient client = connect(1);
+    ASSERT_TRUE(report().datasets.at(0).disk_limit.has_value());
+    const auto limit = *report().datasets.at(0).disk_limit;
+    EXPECT_EQ(limit.resident, Bytes::zero());
+    EXPECT_GT(limit.kept_free, gib(1));
+    EXPECT_THAT(get("/metrics").body, HasSubstr("stoker_sidecar_disk_limit_bytes"));
 }
 
 TEST_F(SidecarMonitor, AJobThatHasEndedHasReadWhatItHasRead) {

@@ -147,18 +147,35 @@ PyObject* repr(PyObject* object) {
         self->size);
 }
 
+// Of bytes, or of a memoryview that nobody else can release. False: an exception is set.
+bool payload_of(PyObject* data, std::span<const std::byte>& bytes) {
+    if (PyBytes_Check(data)) {
+        bytes = std::as_bytes(
+            std::span{PyBytes_AS_STRING(data), static_cast<std::size_t>(PyBytes_GET_SIZE(data))});
+        return true;
+    }
+    if (!PyMemoryView_Check(data) || !PyBuffer_IsContiguous(PyMemoryView_GET_BUFFER(data), 'C')) {
+        PyErr_SetString(PyExc_TypeError, "a sample is made of bytes or a contiguous memoryview");
+        return false;
+    }
+    const Py_buffer* buffer = PyMemoryView_GET_BUFFER(data);
+    bytes = {static_cast<const std::byte*>(buffer->buf), static_cast<std::size_t>(buffer->len)};
+    return true;
+}
+
 // Sample(data, id, label, catalog): for samples that were read at the origin, and for unpickling.
 PyObject* create(PyTypeObject* /*type*/, PyObject* arguments, PyObject* /*keywords*/) {
     PyObject* data = nullptr;
     unsigned long long id = 0;
     int label = 0;
     PyObject* catalog = nullptr;
-    if (PyArg_ParseTuple(arguments, "O!KiO", &PyBytes_Type, &data, &id, &label, &catalog) == 0) {
+    if (PyArg_ParseTuple(arguments, "OKiO", &data, &id, &label, &catalog) == 0) {
         return nullptr;
     }
     SampleFields fields;
-    fields.bytes = std::as_bytes(
-        std::span{PyBytes_AS_STRING(data), static_cast<std::size_t>(PyBytes_GET_SIZE(data))});
+    if (!payload_of(data, fields.bytes)) {
+        return nullptr;
+    }
     fields.id = id;
     fields.label = label;
     fields.owner = data;

@@ -19,6 +19,7 @@ from .errors import (
     SettingsError,
     StokerError,
     StokerWarning,
+    TooLargeError,
 )
 from .samples import Samples, open, stats
 
@@ -34,6 +35,7 @@ __all__ = [
     "SettingsError",
     "StokerError",
     "StokerWarning",
+    "TooLargeError",
     "__version__",
     "open",
     "stats",

@@ -12,6 +12,7 @@ __all__ = [
     "SettingsError",
     "StokerError",
     "StokerWarning",
+    "TooLargeError",
 ]
 
 
@@ -48,6 +49,10 @@ class ForbiddenError(OriginError):
 
 class ChangedError(OriginError):
     """The object is not the one that was listed (other ETag or size)."""
+
+
+class TooLargeError(OriginError):
+    """The object is larger than the memory of this process; it was not read."""
 
 
 class StokerWarning(UserWarning):

@@ -269,8 +269,10 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
         case AllocationReason::kProfiling:
             if (job.size_unknown) {
                 return fmt::format(
-                    "{} granted: the size of a dataset is not known until its origin is listed.",
-                    to_string(result.granted));
+                    "{} until the size of every dataset is known: the origin has to be listed "
+                    "first.",
+                    result.granted == Bytes::zero() ? "No bytes are given out"
+                                                    : to_string(result.granted) + " granted");
             }
             return fmt::format(
                 "{} granted: an even share until it is known how fast the job reads.", share);

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import urllib.parse
-from typing import Callable, List, NamedTuple, Optional, Protocol, Sequence, Tuple
+from typing import Callable, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
 from ..errors import SettingsError
 from ..settings import DatasetSettings
 
-__all__ = ["ListedObject", "Origin", "Request", "open_origin"]
+__all__ = ["ListedObject", "Origin", "Payload", "Request", "open_origin"]
 
+Payload = Union[bytes, memoryview]
 ListedObject = Tuple[bytes, int, str]  # key relative to the dataset, size in bytes, ETag without quotes
 
 
@@ -30,14 +31,15 @@ class Origin(Protocol):
     def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
         """Every object below the root, in any order, without folders; `progress` gets the number so far."""
 
-    def read(self, request: Request) -> bytes:
-        """The object's bytes; they are those that were listed.
+    def read(self, request: Request) -> Payload:
+        """The object's bytes; they are those that were listed. A large one comes in parts, into a place of its own.
 
         Raises:
             ChangedError, NotFoundError, ForbiddenError, OriginError: after bounded retries; they name the key.
+            TooLargeError: it does not fit into the memory of this process.
         """
 
-    def read_many(self, requests: Sequence[Request]) -> List[bytes]:
+    def read_many(self, requests: Sequence[Request]) -> List[Payload]:
         """Several at a time, in the order of the requests."""
 
     def close(self) -> None:

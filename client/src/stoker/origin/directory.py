@@ -7,7 +7,8 @@ import stat
 from typing import Callable, List, Optional, Sequence, Tuple
 
 from ..errors import ChangedError, ForbiddenError, NotFoundError, OriginError
-from . import ListedObject, Request
+from . import ListedObject, Payload, Request
+from .large import PART_BYTES, parts, place_for
 from .retry import Parallel
 
 __all__ = ["DirectoryOrigin"]
@@ -53,12 +54,15 @@ class DirectoryOrigin:
             raise _origin_error(error, f"listing {self.describe()}", None) from error
         return listing
 
-    def read(self, request: Request) -> bytes:
+    def read(self, request: Request) -> Payload:
         name = os.fsdecode(request.key)
         try:
             with open(os.path.join(self._root, request.key), "rb", buffering=0) as file:
                 before = os.fstat(file.fileno())
-                data = _read_all(file, request.size)
+                if request.size > PART_BYTES:
+                    data = _read_in_parts(file, request.size, f"'{name}' below {self.describe()}", name)
+                else:
+                    data = _read_all(file, request.size)
                 same = etag_of(before) == request.etag and etag_of(os.fstat(file.fileno())) == request.etag
         except OSError as error:
             raise _origin_error(error, f"reading '{name}' below {self.describe()}", name) from error
@@ -66,7 +70,7 @@ class DirectoryOrigin:
             raise ChangedError(f"'{name}' below {self.describe()} changed since it was listed", name)
         return data
 
-    def read_many(self, requests: Sequence[Request]) -> List[bytes]:
+    def read_many(self, requests: Sequence[Request]) -> List[Payload]:
         return self._parallel.map(self.read, requests)
 
     def close(self) -> None:
@@ -104,6 +108,19 @@ def _read_all(file, size: int) -> bytes:
         parts.append(part)
         left -= len(part)
     return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _read_in_parts(file, size: int, what: str, key: str) -> Payload:
+    """Shorter or longer than `size` when the file is."""
+    place = place_for(size, what, key)
+    for start, end in parts(size):
+        while start < end:
+            part = file.read(end - start)
+            if not part:
+                return place[:start]
+            place[start : start + len(part)] = part
+            start += len(part)
+    return place if not file.read(1) else b""
 
 
 def _origin_error(error: OSError, doing: str, key: Optional[str]) -> OriginError:

@@ -44,7 +44,17 @@ TEST(StatusPatch, OfATrainingJobIsReadBackEqual) {
     status.last_restart_time = at(7);
     status.jobs = {{"thing-a2", 4, 3, 2, 1}};
     status.cache = CacheStatus{
-        "p", 2, 1, 3, 4, 5, 6, 7, "0.62", at(20), BenefitStatus{"1", "2", "3", "Measured"}};
+        "p",
+        2,
+        1,
+        3,
+        4,
+        5,
+        6,
+        7,
+        "0.62",
+        at(20),
+        BenefitStatus{"1", "2", "3", "Measured", "900", "1.5"}};
     status.profile = ProfileStatus{1, 2, 3, 4, "DataBound", "0.35", "0.8"};
     status.progress = ProgressStatus{3, 21, 400, 9120};
     status.datasets = {{"train", 1, 2, 3, 4}, {"val", 5, 6, 7, 8}};

@@ -43,8 +43,8 @@ TEST(SummarizeDataset, SaysThatNobodyHasListedItYet) {
 TEST(SummarizeDataset, CountsWhatIsOnTheNodes) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, gib(1)), report_of(1, 101, gib(2))};
-    view.reports[0].datasets[0].hit_samples = 3;
-    view.reports[0].datasets[0].miss_samples = 1;
+    view.reports[0].datasets[0].cache_bytes_read = mib(3);
+    view.reports[0].datasets[0].miss_bytes_read = mib(1);
     const DatasetStatus status = summarize_dataset(view, moment(102));
     expect_ready(status, ConditionStatus::kTrue, "Listed");
     EXPECT_EQ(status.total_bytes, count_of(gib(4)));
@@ -106,7 +106,23 @@ TEST(SummarizeDataset, QuotesTheOriginAndFollowsTheListing) {
     EXPECT_EQ(find_condition(status.conditions, "Ready")->message, report.error);
     report.manifest_state = ManifestState::kListing;
     report.objects_listed = 12;
-    expect_ready(summarize_dataset(view, moment(100)), ConditionStatus::kUnknown, "Listing");
+    view.dataset.status = summarize_dataset(view, moment(100));
+    expect_ready(view.dataset.status, ConditionStatus::kUnknown, "Listing");
+    view.users.clear();
+    view.reports.clear();
+    expect_ready(summarize_dataset(view, moment(200)), ConditionStatus::kUnknown, "NotListed");
+}
+
+TEST(SummarizeDataset, SaysWhatIsWrongOnItsNodes) {
+    DatasetView view = make_dataset_view();
+    view.reports = {report_of(0, 100, {})};
+    view.reports[0].datasets[0].admitting = false;
+    view.reports[0].datasets[0].error = "disk full";
+    const DatasetStatus status = summarize_dataset(view, moment(100));
+    expect_ready(status, ConditionStatus::kTrue, "Listed");
+    EXPECT_EQ(
+        find_condition(status.conditions, "Ready")->message,
+        "1000 samples, 4Gi. Node n1 keeps nothing new: disk full.");
 }
 
 TEST(SummarizeDataset, ListensToItsUsersOnlyAndToNothingButItself) {

@@ -41,8 +41,22 @@ TEST(SummarizeProfile, PutsTheNumbersIntoTheStatus) {
         *status.profile,
         (ProfileStatus{4096, 1024, 16, count_of(gib(4)), "DataBound", "0.35", "0.8"}));
     // 64 s without, 32 s with half, 16 s at best; 4 GiB are resident over both nodes.
-    EXPECT_EQ(*status.cache->benefit, (BenefitStatus{"32", "8", "8", "Predicted"}));
+    EXPECT_EQ(*status.cache->benefit, (BenefitStatus{"32", "8", "8", "Predicted", "900", "2"}))
+        << "8 s a GiB in epochs of 32 s, for a job that counts as one GPU";
     EXPECT_EQ(status.columns.benefit, "8s");
+}
+
+TEST(SummarizeProfile, PrintsNumbersThatPeopleCanRead) {
+    TrainingJobView view = make_profiled_view();
+    view.reports = {make_report(view, 0, 99), make_report(view, 1, 99)};
+    for (AgentReport& report : view.reports) {
+        report.datasets[0].resident_bytes = gib(2);
+    }
+    view.profile->origin_rate *= 32 / 99.6;
+    EXPECT_EQ(status_of(view).cache->benefit->seconds_saved_per_epoch, "100") << "not 1e+02";
+    view.profile->origin_rate = view.profile->ingest_rate * 10;
+    EXPECT_EQ(
+        *status_of(view).cache->benefit, (BenefitStatus{"0", "0", "0", "Predicted", "0", "1"}));
 }
 
 TEST(SummarizeProfile, SaysInOneSentenceWhatTheJobNeeds) {

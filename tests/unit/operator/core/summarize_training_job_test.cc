@@ -57,10 +57,11 @@ TEST(SummarizeTrainingJob, TellsWhatTheSidecarsCounted) {
     for (std::int64_t rank = 0; rank < 2; ++rank) {
         AgentReport report = make_report(view, rank, 100);
         report.datasets[0].resident_bytes = gib(1);
-        report.datasets[0].cache_bytes_read = gib(6);
-        report.datasets[0].origin_bytes_read = gib(2);
-        report.datasets[0].hit_samples = 62;
-        report.datasets[0].miss_samples = 38;
+        report.datasets[0].cache_bytes_read = gib(62);
+        report.datasets[0].miss_bytes_read = gib(38);
+        report.datasets[0].origin_bytes_read = gib(99);  // for another job, too
+        report.datasets[0].hit_samples = 1;
+        report.datasets[0].miss_samples = 999;
         report.trainer.epoch = 3;
         report.trainer.epoch_samples = 500;
         report.trainer.epoch_position = 105;
@@ -74,8 +75,8 @@ TEST(SummarizeTrainingJob, TellsWhatTheSidecarsCounted) {
     ASSERT_TRUE(status.cache && status.progress);
     EXPECT_EQ(status.cache->pool, "nvme");
     EXPECT_EQ(status.cache->used_bytes, count_of(gib(2)));
-    EXPECT_EQ(status.cache->cache_bytes, count_of(gib(12)));
-    EXPECT_EQ(status.cache->origin_bytes, count_of(gib(4)));
+    EXPECT_EQ(status.cache->cache_bytes, count_of(gib(124)));
+    EXPECT_EQ(status.cache->origin_bytes, count_of(gib(76)));
     EXPECT_EQ(status.cache->hit_ratio, "0.62");
     EXPECT_EQ(status.cache->sampled_at, wall(100));
     EXPECT_EQ(status.progress->epoch, 3);
@@ -93,7 +94,7 @@ TEST(SummarizeTrainingJob, DerivesRatesFromTheStatusBefore) {
     view.reports = {make_report(view, 0, 100), make_report(view, 1, 100)};
     view.reports[0].trainer = {3, 0, {}, 0, {}, {}, 0, 1000, 100};
     view.reports[1].trainer = {3, 0, {}, 0, {}, {}, 0, 1000, 100};
-    view.reports[0].datasets[0].origin_bytes_read = mib(100);
+    view.reports[0].datasets[0].miss_bytes_read = mib(100);
     view.job.status = status_at(view, 100);
     EXPECT_EQ(view.job.status.cache->origin_bytes_per_second, 0);
     for (AgentReport& report : view.reports) {
@@ -101,7 +102,7 @@ TEST(SummarizeTrainingJob, DerivesRatesFromTheStatusBefore) {
         report.received_wall = wall(110);
         report.trainer.epoch_position = 200;
     }
-    view.reports[0].datasets[0].origin_bytes_read = mib(600);
+    view.reports[0].datasets[0].miss_bytes_read = mib(600);
     const TrainingJobStatus status = status_at(view, 110);
     EXPECT_EQ(status.cache->origin_bytes_per_second, count_of(mib(50)));
     EXPECT_EQ(status.columns.origin, "50Mi/s");
@@ -164,7 +165,94 @@ TEST(SummarizeTrainingJob, SaysWhenANodeKeepsNothingNew) {
     expect(status, "CacheAllocated", ConditionStatus::kTrue, "Granted");
     EXPECT_EQ(
         condition(status, "CacheAllocated").message,
-        "one sentence. A node keeps nothing new: disk full");
+        "one sentence. Node n1 keeps nothing new: disk full.");
+}
+
+TEST(SummarizeTrainingJob, SaysWhenADiskHasLessRoomThanTheGrantAndWhatToDo) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100)};
+    DatasetReport& report = view.reports[0].datasets[0];
+    report.granted_bytes = gib(1);
+    report.disk_limit = DiskLimit{mib(124), gib(2)};
+    view.allocation = allocation(gib(1), gib(4), AllocationReason::kGranted);
+    const TrainingJobStatus status = status_at(view, 101);
+    expect(status, "CacheAllocated", ConditionStatus::kTrue, "Granted");
+    EXPECT_EQ(
+        condition(status, "CacheAllocated").message,
+        "one sentence. Node n1 keeps at most 124Mi of the 1Gi that it is granted, because 2Gi of "
+        "its disk stay free (the pool's reservedFree, and the window): free 900Mi there, or lower "
+        "reservedFree.");
+    report.resident_samples = report.samples;
+    EXPECT_EQ(condition(status_at(view, 101), "CacheAllocated").message, "one sentence.")
+        << "all of it is there";
+    report.resident_samples = 0;
+    report.disk_limit->resident = gib(1);
+    EXPECT_EQ(condition(status_at(view, 101), "CacheAllocated").message, "one sentence.");
+}
+
+// "0B granted" in the first second is no refusal.
+TEST(SummarizeTrainingJob, WaitsForTheListingBeforeItJudgesTheGrant) {
+    TrainingJobView view = make_running_view();
+    view.allocation = allocation({}, {}, AllocationReason::kProfiling);
+    expect(status_at(view, 1), "CacheAllocated", ConditionStatus::kUnknown, "Profiling");
+    view.allocation = allocation({}, gib(4), AllocationReason::kQuotaExhausted);
+    expect(status_at(view, 1), "CacheAllocated", ConditionStatus::kFalse, "QuotaExhausted");
+}
+
+TEST(SummarizeTrainingJob, TellsTheLastFailureOfAnOriginThatWasListed) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100)};
+    view.reports[0].datasets[0].error = "503 SlowDown";
+    const TrainingJobStatus status = status_at(view, 101);
+    expect(status, "DataReady", ConditionStatus::kTrue, "Listed");
+    EXPECT_EQ(
+        condition(status, "DataReady").message,
+        "Dataset train is listed; the last fetch failed: 503 SlowDown");
+}
+
+// Nobody lists any more, and the job had its data: from the origin, or in the last second.
+TEST(SummarizeTrainingJob, AJobThatCompletedIsNotLeftWithoutData) {
+    TrainingJobView view = make_running_view();
+    view.reports = {make_report(view, 0, 100)};
+    DatasetReport& report = view.reports[0].datasets[0];
+    report.manifest_state = ManifestState::kFailed;
+    report.error = "403 AccessDenied";
+    view.job.status = status_at(view, 100);
+    expect(view.job.status, "DataReady", ConditionStatus::kFalse, "OriginFailed");
+    view.jobs[0].end = JobEnd{true, "", "", wall(105)};
+    view.job.status = status_at(view, 106);
+    expect(view.job.status, "DataReady", ConditionStatus::kUnknown, "Finished");
+    EXPECT_EQ(
+        condition(view.job.status, "DataReady").message,
+        "The job has ended. Last told: Dataset train cannot be listed: 403 AccessDenied");
+    EXPECT_EQ(status_at(view, 107).conditions, view.job.status.conditions);
+    EXPECT_EQ(status_at(view, 1000).conditions, view.job.status.conditions);
+    report.manifest_state = ManifestState::kReady;
+    report.error.clear();
+    expect(status_at(view, 108), "DataReady", ConditionStatus::kTrue, "Listed");
+}
+
+TEST(SummarizeTrainingJob, AJobThatFailedKeepsTheReason) {
+    TrainingJobView view = make_running_view();
+    view.job.spec.run_policy.backoff_limit = 0;
+    view.reports = {make_report(view, 0, 100)};
+    view.reports[0].datasets[0].manifest_state = ManifestState::kFailed;
+    view.job.status = status_at(view, 100);
+    view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 1", wall(105)};
+    expect(status_at(view, 106), "DataReady", ConditionStatus::kFalse, "OriginFailed");
+}
+
+TEST(SummarizeTrainingJob, NothingIsAwaitedOfAJobThatHasEnded) {
+    TrainingJobView view = make_running_view();
+    view.job.status = status_at(view, 1);
+    expect(view.job.status, "Profiled", ConditionStatus::kUnknown, "Profiling");
+    view.jobs[0].end = JobEnd{true, "", "", wall(5)};
+    view.job.status = status_at(view, 6);
+    for (const char* type : {"DataReady", "CacheAllocated", "Profiled"}) {
+        expect(view.job.status, type, ConditionStatus::kUnknown, "Finished");
+        EXPECT_TRUE(condition(view.job.status, type).message.starts_with("The job has ended."));
+    }
+    EXPECT_EQ(status_at(view, 7), view.job.status);
 }
 
 TEST(SummarizeTrainingJob, TellsAMissingDatasetAndAMissingPool) {
@@ -240,21 +328,22 @@ TEST(SummarizeTrainingJob, TakesTheLastReportOverAfterTheEnd) {
     view.reports[0] = make_report(view, 0, 107);
     view.reports[0].attached = false;
     view.reports[0].datasets[0].resident_bytes = gib(4);
-    view.reports[0].datasets[0].hit_samples = 9;
-    view.reports[0].datasets[0].miss_samples = 1;
+    view.reports[0].datasets[0].cache_bytes_read = mib(9);
+    view.reports[0].datasets[0].miss_bytes_read = mib(1);
     view.reports[0].trainer.epoch_samples = 500;
     view.reports[0].trainer.epoch_position = 500;
     const TrainingJobStatus status = status_at(view, 108);
     EXPECT_EQ(status.cache->used_bytes, count_of(gib(4)));
     EXPECT_EQ(status.cache->hit_ratio, "0.90");
     EXPECT_EQ(status.progress->percentage, 100);
+    EXPECT_FALSE(status.progress->estimated_remaining_seconds);
     EXPECT_EQ(status.conditions, view.job.status.conditions);
 }
 
 TEST(SummarizeTrainingJob, ForgetsTheCountersOfAnAttemptBefore) {
     TrainingJobView view = make_running_view(1);
     view.reports = {make_report(view, 0, 100)};
-    view.reports[0].datasets[0].origin_bytes_read = gib(9);
+    view.reports[0].datasets[0].miss_bytes_read = gib(9);
     view.job.status = status_at(view, 100);
     EXPECT_EQ(view.job.status.cache->origin_bytes, count_of(gib(9)));
     TrainingJobView second = make_running_view(2);
@@ -262,7 +351,7 @@ TEST(SummarizeTrainingJob, ForgetsTheCountersOfAnAttemptBefore) {
     second.job.status.attempt = 2;
     second.reports = view.reports;
     second.reports.push_back(make_report(second, 0, 120));
-    second.reports[1].datasets[0].origin_bytes_read = gib(1);
+    second.reports[1].datasets[0].miss_bytes_read = gib(1);
     const TrainingJobStatus status = status_at(second, 121);
     EXPECT_EQ(status.cache->origin_bytes, count_of(gib(1)));
     EXPECT_GE(status.cache->origin_bytes_per_second, 0);

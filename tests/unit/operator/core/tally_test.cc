@@ -15,20 +15,16 @@ TEST(Tally, SumsCountersAndTakesBytesOnNodesFromLeaders) {
     leader.datasets[0].resident_bytes = gib(3);
     leader.datasets[0].resident_samples = 7;
     leader.datasets[0].cache_bytes_read = gib(1);
-    leader.datasets[0].hit_samples = 30;
     AgentReport follower = make_report(view, 1, 101);
     follower.node = "n1";
     follower.datasets[0].leader = false;
     follower.datasets[0].resident_bytes = gib(99);  // not its to know
-    follower.datasets[0].origin_bytes_read = gib(2);
-    follower.datasets[0].miss_samples = 10;
+    follower.datasets[0].miss_bytes_read = gib(2);
     const Tally sum = tally({leader, follower}, moment(110));
     EXPECT_EQ(sum.fresh_reports, 2U);
     EXPECT_EQ(sum.newest, wall(101));
     EXPECT_EQ(sum.cache_bytes, gib(1));
     EXPECT_EQ(sum.origin_bytes, gib(2));
-    EXPECT_EQ(sum.hit_samples, 30U);
-    EXPECT_EQ(sum.miss_samples, 10U);
     const DatasetTally& dataset = sum.datasets.at("uid-imagenet");
     EXPECT_EQ(dataset.resident_bytes(), gib(3));
     EXPECT_EQ(dataset.resident_samples, 7U);
@@ -40,12 +36,12 @@ TEST(Tally, BelievesOldReportsTheirCountersOnly) {
     const TrainingJobView view = make_running_view();
     AgentReport old = make_report(view, 0, 100);
     old.datasets[0].resident_bytes = gib(3);
-    old.datasets[0].hit_samples = 5;
+    old.datasets[0].cache_bytes_read = mib(5);
     EXPECT_TRUE(is_fresh(old, moment(160)));
     EXPECT_FALSE(is_fresh(old, moment(161)));
     const Tally sum = tally({old}, moment(161));
     EXPECT_EQ(sum.fresh_reports, 0U);
-    EXPECT_EQ(sum.hit_samples, 5U);
+    EXPECT_EQ(sum.cache_bytes, mib(5));
     EXPECT_EQ(sum.datasets.at("uid-imagenet").resident_bytes(), Bytes::zero());
     EXPECT_EQ(sum.datasets.at("uid-imagenet").state, ManifestState::kUnknown);
     EXPECT_EQ(sum.newest, wall(100));
@@ -104,11 +100,30 @@ TEST(Tally, DoesNotDependOnTheOrderOfReports) {
     }
 }
 
-TEST(HitPercent, RoundsDownAndKnowsNoAnswerBeforeTheFirstRequest) {
-    EXPECT_EQ(hit_percent(0, 0), std::nullopt);
-    EXPECT_EQ(hit_percent(0, 5), 0);
-    EXPECT_EQ(hit_percent(2, 1), 66);
-    EXPECT_EQ(hit_percent(5, 0), 100);
+TEST(Tally, NamesTheNodesThatKeepLessThanTheyAreGranted) {
+    const TrainingJobView view = make_running_view();
+    std::vector<AgentReport> reports;
+    for (int i = 0; i < 5; ++i) {
+        reports.push_back(make_report(view, 0, 100));
+        reports.back().node = "n" + std::to_string(i);
+        reports.back().datasets[0].admitting = i == 0;
+        reports.back().datasets[0].error = i == 0 ? "" : "disk full.";
+    }
+    const Tally sum = tally(reports, moment(100));
+    const DatasetTally& dataset = sum.datasets.at("uid-imagenet");
+    EXPECT_EQ(dataset.error, "") << "that is not the origin's";
+    EXPECT_EQ(
+        tell_troubles(dataset),
+        "Node n1 keeps nothing new: disk full. Node n2 keeps nothing new: disk full. Node n3 keeps "
+        "nothing new: disk full. The same on 1 more.");
+}
+
+TEST(HitPercent, RoundsDownAndKnowsNoAnswerBeforeTheFirstRead) {
+    EXPECT_EQ(hit_percent({}, {}), std::nullopt);
+    EXPECT_EQ(hit_percent({}, Bytes{5}), 0);
+    EXPECT_EQ(hit_percent(Bytes{2}, Bytes{1}), 66);
+    EXPECT_EQ(hit_percent(Bytes{5}, {}), 100);
+    EXPECT_EQ(hit_percent(gib(1ULL << 30U), gib(1ULL << 30U)), 50) << "an exabyte each";
     EXPECT_EQ(ratio_text(7), "0.07");
     EXPECT_EQ(ratio_text(100), "1.00");
 }

@@ -47,6 +47,7 @@ std::vector<Message> one_of_each() {
         AskProbe{},
         Probe{7, 200},
         Probed{7, true, 1, 2, 3, 4, 5, 6},
+        Counted{60, 6000, 4, 5'000'000'000},
     };
 }
 

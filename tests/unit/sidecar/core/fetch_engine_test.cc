@@ -161,6 +161,33 @@ TEST_F(FetchEngineTest, ConsumedSamplesOfAnotherEpochChangeNothing) {
     EXPECT_THAT(consume({0}, 2).drops, ElementsAre(0));
 }
 
+TEST_F(FetchEngineTest, CountsTheFirstReadOfWhatWasFetchedAsFetchedAndTheNextOnesAsHits) {
+    make();
+    plan({1, 2});
+    fetch({3});
+    stored(1);
+    stored(2);
+    stored(3);
+    ReadCounts counts;
+    engine->on_consumed(kTrainer, 1, {1, 3, 9}, kNow, &counts);
+    const ReadCounts cold{0, {}, 2, Bytes{2 * kPayload}};
+    EXPECT_EQ(counts, cold) << "9 was never here";
+    engine->on_connect(kWorker, std::nullopt);
+    engine->on_consumed(kWorker, 1, {1, 2}, kNow, &counts);
+    EXPECT_EQ(counts, (ReadCounts{1, Bytes{kPayload}, 3, Bytes{3 * kPayload}}))
+        << "2 came for the trainer, and is read first by somebody else";
+}
+
+TEST_F(FetchEngineTest, WhatAnEarlierLeaderHasFetchedIsAHit) {
+    engine.emplace(dataset.manifest(), EngineLimits{}, EngineGrant{gib(1), std::nullopt});
+    engine->adopt(4, domain::SegmentClass::kResident);
+    engine->open(kNow);
+    engine->on_connect(kTrainer, kStream);
+    ReadCounts counts;
+    engine->on_consumed(kTrainer, 1, {4}, kNow, &counts);
+    EXPECT_EQ(counts, (ReadCounts{1, Bytes{kPayload}, 0, {}}));
+}
+
 TEST_F(FetchEngineTest, LetsResidentsLeaveThePageCacheWhenItIsSmall) {
     make({.page_cache = Bytes::zero()}, Bytes::unlimited());
     plan({0});

@@ -1,0 +1,44 @@
+"""Objects that are too large to come in one piece: a place in memory for them, or a clear refusal."""
+
+from __future__ import annotations
+
+from typing import Iterator, Optional, Tuple
+
+from ..errors import TooLargeError
+
+__all__ = ["PART_BYTES", "parts", "place_for"]
+
+PART_BYTES = 64 << 20
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of the container: v2, v1
+
+
+def place_for(size: int, what: str, key: str) -> memoryview:
+    """Room for `size` bytes.
+
+    Raises:
+        TooLargeError: this process can never hold so many; the message begins with `what`.
+    """
+    limit = memory_limit()
+    if limit is not None and size > limit:
+        raise TooLargeError(f"{what} has {size} bytes, and the container may use {limit} bytes of memory", key)
+    try:
+        return memoryview(bytearray(size))
+    except MemoryError:
+        raise TooLargeError(f"{what} has {size} bytes, and this process gets no memory for them", key) from None
+
+
+def memory_limit() -> Optional[int]:
+    """What the container may use, in bytes; None where nothing says so."""
+    for path in _LIMITS:
+        try:
+            with open(path, encoding="ascii") as file:
+                return int(file.read())
+        except (OSError, ValueError):  # no such file, or "max"
+            pass
+    return None
+
+
+def parts(size: int) -> Iterator[Tuple[int, int]]:
+    """Start and end (exclusive) of each part, in order."""
+    for start in range(0, size, PART_BYTES):
+        yield start, min(start + PART_BYTES, size)
