@@ -45,7 +45,7 @@ def main():
         emit("start", samples=len(samples))
         for round_number in range(options.rounds):
             hold(options, f"{round_number}:0")
-            order = [(number + round_number) % len(samples) for number in range(len(samples))]  # each begins one further
+            order = [(number + round_number) % len(samples) for number in range(len(samples))]  # begins one further
             if options.plan:
                 samples.set_plan(round_number, order)
             for number in order:

@@ -58,6 +58,7 @@ private:
 
     // None: the job's namespace has no quota in the pool.
     [[nodiscard]] const Account* account_of(std::size_t index) const;
+    [[nodiscard]] std::size_t number_of(const Account& account) const;
     [[nodiscard]] Bytes lent_by_owner(std::size_t index) const;
     [[nodiscard]] bool lost_to_borrowers(std::size_t index) const;
 
@@ -152,14 +153,15 @@ const Account* Explainer::account_of(std::size_t index) const {
     return found == table_.accounts.end() ? nullptr : &*found;
 }
 
+std::size_t Explainer::number_of(const Account& account) const {
+    return static_cast<std::size_t>(&account - table_.accounts.data());
+}
+
 // Of the quota of the job's namespace, what others are to have.
 Bytes Explainer::lent_by_owner(std::size_t index) const {
     const Account* account = account_of(index);
-    return account == nullptr
-               ? Bytes::zero()
-               : lent_of(
-                     table_,
-                     decision_.target)[static_cast<std::size_t>(account - table_.accounts.data())];
+    return account == nullptr ? Bytes::zero()
+                              : lent_of(table_, decision_.target)[number_of(*account)];
 }
 
 bool Explainer::lost_to_borrowers(std::size_t index) const {
@@ -175,9 +177,7 @@ std::string Explainer::quota_words(std::size_t index, const JobAllocation& resul
     const Account* account = account_of(index);
     const Bytes most = account == nullptr ? Bytes::zero() : account->quota.nominal;
     const Bytes borrowed =
-        account == nullptr
-            ? Bytes::zero()
-            : ledger_.used(static_cast<std::size_t>(account - table_.accounts.data())) - most;
+        account == nullptr ? Bytes::zero() : ledger_.used(number_of(*account)) - most;
     if (result.reason == AllocationReason::kReclaimed) {
         return fmt::format(
             "bytes beyond what namespace {} may hold ({} and what others lend) go back.",
