@@ -345,7 +345,10 @@ bool JobProfiler::publish() {
         next.method = ProfileMethod::kMeasured;
         next.measured_benefit = published_.measured_benefit;
     }
-    if (!is_news(next)) {
+    // The first word was of few windows; what it said may be a fifth off and stay so.
+    const bool is_whole = next.window_count == options_.window_count_max &&
+                          published_.window_count + 1 == next.window_count;
+    if (!is_news(next) && !is_whole) {
         published_.window_count = next.window_count;
         published_.confidence = next.confidence;
         return false;

@@ -39,9 +39,10 @@ struct ProfileInput {
 // f* = r/(1-s). A window in which it waited shows what the origin gives, or what the plan leaves it
 // of that; one in which it did not shows what the origin gives at least; a wait with everything on
 // the nodes is for something else (decoding), and counts as computing. The profile is made of
-// medians, and what was published stays until they are another fifth away, so that noise neither
-// shows nor moves bytes. Windows from before a change (of the ranks, of the grant, of a rate) are
-// forgotten, the origin's excepted.
+// medians, first of a few windows, once again when all are there; after that, what was published
+// stays until they are another fifth away, so that noise neither shows nor moves bytes. Windows
+// from before a change (of the ranks, of the grant, of a rate) are forgotten, the origin's
+// excepted.
 //
 // Totals of several trainers on one node that fetch the same data together count for each of them.
 // Numbers that cannot be are refused and counted. Pure: time is that of the reports. Not

@@ -187,7 +187,7 @@ TEST(JobProfiler, WaitsForEveryRank) {
 TEST(JobProfiler, ASidecarThatBeganAnewCountsFromZero) {
     JobProfiler profiler;
     TrainingWorld world;
-    observe(profiler, world, 6);
+    observe(profiler, world, 12);
     const JobProfile before = profiler.profile();
     world.ranks.clear();
     EXPECT_EQ(observe(profiler, world, 6), 0);
@@ -249,7 +249,25 @@ TEST(JobProfiler, TakesAMeasurementAndKeepsItUntilThingsChange) {
     EXPECT_EQ(profiler.profile().method, ProfileMethod::kPredicted);
 }
 
-TEST(JobProfilerProperty, NoiseChangesNothingAfterTheFirstWord) {
+// A window holds whole steps: of a job with long ones, the first few may all hold one too many.
+TEST(JobProfiler, SaysItOnceMoreWhenAllWindowsAreThere) {
+    JobProfiler profiler;
+    TrainingWorld world;
+    world.ingest = 115e6;
+    world.origin = 20e6;
+    EXPECT_EQ(observe(profiler, world, 4), 1);
+    EXPECT_NEAR(profiler.profile().ingest_rate, 115e6, 1e6);
+    world.ingest = 100e6;
+    EXPECT_EQ(observe(profiler, world, 5), 0) << "near enough";
+    EXPECT_NEAR(profiler.profile().ingest_rate, 115e6, 1e6);
+    EXPECT_EQ(observe(profiler, world, 1), 1) << "nine windows";
+    EXPECT_NEAR(profiler.profile().ingest_rate, 100e6, 1e6);
+    world.ingest = 85e6;
+    EXPECT_EQ(observe(profiler, world, 20), 0);
+    EXPECT_NEAR(profiler.profile().ingest_rate, 100e6, 1e6);
+}
+
+TEST(JobProfilerProperty, NoiseChangesNothingAfterTheFirstWordsOfFewAndAllWindows) {
     Prng prng(test_seed());
     for (int round = 0; round < 200; ++round) {
         TrainingWorld world;
@@ -267,7 +285,7 @@ TEST(JobProfilerProperty, NoiseChangesNothingAfterTheFirstWord) {
             }
             told = profiler.profile().verdict;
         }
-        EXPECT_LE(changes, 2) << "round " << round;
+        EXPECT_LE(changes, 3) << "round " << round;
         EXPECT_GE(changes, 1) << "round " << round;
         EXPECT_GT(profiler.profile().confidence, 0.5);
     }
