@@ -127,7 +127,7 @@ def draw(results, path):
             axis.axvspan(phase["begin"], phase["end"], color="#e4e4e4", zorder=0)
         for number, mark in enumerate(results["marks"]):
             axis.axvline(mark["seconds"], color="#808080", linewidth=0.8)
-            axis.text(mark["seconds"] + 3, top * (1 - 0.04 * (number % 2)), mark["name"], va="top", fontsize=8)
+            axis.text(mark["seconds"] + 3, top * (1 - 0.04 * (number % 3)), mark["name"], va="top", fontsize=8)
         axis.set(xlabel="seconds", ylabel="MiB on the node", ylim=(0, top))
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncol=len(COLOURS))
         figure.savefig(path, metadata={"Date": None})

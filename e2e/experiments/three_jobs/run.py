@@ -101,14 +101,15 @@ class Experiment:
         return found
 
     def why_and_metrics(self, which):
-        """Both of a time in which no grant changed: metrics follow statuses, and those the plan, some seconds later."""
+        """Both of a time in which no grant and no profile changed: metrics follow statuses, and those the plan, some
+        seconds later."""
         for _ in range(5):
             why = self.predictions(which)
             time.sleep(FOLLOW_SECONDS)
             metrics = self.observer.look()["metrics"]
             after = self.predictions(which)
-            if all(why[job.name]["allocation"]["grantedBytes"] == after[job.name]["allocation"]["grantedBytes"]
-                   for job in which):
+            if all(why[job.name]["allocation"][word] == after[job.name]["allocation"][word]
+                   for job in which for word in ("grantedBytes", "ingestBytesPerSecond")):
                 break
         return why, metrics
 

@@ -10,14 +10,14 @@ from harness import jobs, origin
 
 MIB = 1 << 20
 SAMPLE_BYTES = 128 * 1024
-SAMPLES = 2048
+SAMPLES = 3072  # io-bound reads them in 8 s
 DATASET_BYTES = SAMPLE_BYTES * SAMPLES
 LINK = 16_000_000  # bytes/s of the paced origin, for all jobs together
 POOL = "three-jobs"
-POOL_BYTES = 240 * MIB
+POOL_BYTES = 360 * MIB
 GRACE_SECONDS = 30
 BORROWER, LENDER = "team-a", "team-b"
-NOMINAL = {BORROWER: 160 * MIB, LENDER: 80 * MIB}
+NOMINAL = {BORROWER: 240 * MIB, LENDER: 120 * MIB}
 
 
 @dataclasses.dataclass(frozen=True)
