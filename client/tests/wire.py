@@ -7,7 +7,7 @@ MAGIC = 0x524B5453
 HEADER = struct.Struct("<IHHQ")
 HELLO, WELCOME, LISTING, ERROR, FETCH, FETCHED, PLAN, PLANNED, CONSUMED, REPORT = range(1, 11)
 BEGIN, BEGUN, DRAW, DRAWN, LOSSES, ASK_EPOCH, EPOCH_TALLY, ASK_SNAPSHOT, SNAPSHOT = range(11, 20)
-ASK_PROBE, PROBE, PROBED, COUNTED = range(20, 24)
+ASK_PROBE, PROBE, PROBED, COUNTED, SIMILARITY = range(20, 25)
 FEATURE_CONTRACTS, FEATURE_PROBE = 1, 2
 KIND_ON_NODE = 0x80
 BEGIN_FIELDS = ("epoch", "skip", "seed", "rank", "world_size", "batch", "served_bytes", "snapshot_bytes")
@@ -106,6 +106,12 @@ def losses(request_id, epoch=0, samples=(), losses=()):
     return frame(LOSSES, struct.pack("<QII", epoch, count, 0) + arrays, request_id)
 
 
+def similarity(request_id, samples=(), hashes=()):
+    count = len(samples)
+    arrays = struct.pack(f"<{count}Q", *samples) + struct.pack(f"<{count}Q", *hashes)
+    return frame(SIMILARITY, struct.pack("<II", count, 0) + arrays, request_id)
+
+
 def ask_epoch(request_id, epoch=0):
     return frame(ASK_EPOCH, struct.pack("<Q", epoch), request_id)
 
@@ -139,8 +145,9 @@ def counted(request_id, hit_samples=0, hit_bytes=0, fetched_samples=0, fetched_b
 
 
 ENCODERS = {"ask_probe": ask_probe, "probe": probe, "probed": probed,
-            "begin": begin, "begun": begun, "draw": draw, "drawn": drawn, "losses": losses, "ask_epoch": ask_epoch,
-            "epoch_tally": epoch_tally, "ask_snapshot": ask_snapshot, "snapshot": snapshot, "counted": counted,
+            "begin": begin, "begun": begun, "draw": draw, "drawn": drawn, "losses": losses, "similarity": similarity,
+            "ask_epoch": ask_epoch, "epoch_tally": epoch_tally, "ask_snapshot": ask_snapshot, "snapshot": snapshot,
+            "counted": counted,
             "hello": hello, "welcome": welcome, "listing": listing, "error": error, "fetch": fetch,
             "fetched": fetched, "plan": plan, "planned": planned, "consumed": consumed, "report": report}
 
@@ -212,6 +219,12 @@ def decode_losses(payload):
     return {"epoch": epoch, "samples": list(reader.take(f"{count}Q")), "losses": list(reader.take(f"{count}f"))}
 
 
+def decode_similarity(payload):
+    reader = Reader(payload)
+    count, _ = reader.take("II")
+    return {"samples": list(reader.take(f"{count}Q")), "hashes": list(reader.take(f"{count}Q"))}
+
+
 def decode_ask_epoch(payload):
     return {"epoch": Reader(payload).take("Q")[0]}
 
@@ -232,6 +245,7 @@ def decode_probed(payload):
 
 DECODERS = {ASK_PROBE: ("ask_probe", decode_ask_probe), PROBED: ("probed", decode_probed),
             BEGIN: ("begin", decode_begin), DRAW: ("draw", decode_draw), LOSSES: ("losses", decode_losses),
+            SIMILARITY: ("similarity", decode_similarity),
             ASK_EPOCH: ("ask_epoch", decode_ask_epoch), ASK_SNAPSHOT: ("ask_snapshot", decode_ask_snapshot),
             HELLO: ("hello", decode_hello), FETCH: ("fetch", decode_fetch), PLAN: ("plan", decode_plan),
             CONSUMED: ("consumed", decode_consumed), REPORT: ("report", decode_report)}

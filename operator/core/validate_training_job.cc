@@ -228,12 +228,6 @@ void check_family(
             fmt::format("{}.{}", member, rule.name),
             fmt::format("'{}' is not a choice", is_set ? word->second : ""));
     }
-    const auto redundancy = parameters.words.find("redundancy");
-    complaints.unless(
-        redundancy == parameters.words.end() || redundancy->second == "None",
-        fmt::format("{}.redundancy", member),
-        "redundancy Remove and Repeat do not work yet; today near-duplicates are read as any other "
-        "sample (None)");
 }
 
 void check_parameters(const JobDataset& dataset, const std::string& path, Complaints& complaints) {

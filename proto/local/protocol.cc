@@ -193,6 +193,8 @@ std::optional<Message> get_later_frame(FrameType type, WireReader& in) {
             return get_frame<Probe>(in);
         case FrameType::kProbed:
             return get_frame<Probed>(in);
+        case FrameType::kSimilarity:
+            return get_frame<Similarity>(in);
         default:
             return std::nullopt;
     }
@@ -249,7 +251,7 @@ Result<Message> get_message(FrameType type, WireReader& in) {
 }  // namespace
 
 static_assert(
-    std::variant_size_v<Message> == static_cast<std::size_t>(FrameType::kCounted),
+    std::variant_size_v<Message> == static_cast<std::size_t>(FrameType::kSimilarity),
     "a message's type is its place in the variant, counted from 1");
 
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id) {
@@ -281,7 +283,7 @@ Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes) {
                 "frame of {} bytes, the limit is {}", header.payload_bytes, kFramePayloadBytesMax));
     }
     if (type < static_cast<std::uint16_t>(FrameType::kHello) ||
-        type > static_cast<std::uint16_t>(FrameType::kCounted) || flags != 0) {
+        type > static_cast<std::uint16_t>(FrameType::kSimilarity) || flags != 0) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("unknown frame type {} with flags {}", type, flags));

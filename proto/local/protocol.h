@@ -50,6 +50,7 @@ enum class FrameType : std::uint16_t {
     kProbe = 21,        // answer to kAskProbe
     kProbed = 22,       // client -> sidecar, one-way: what was measured
     kCounted = 23,      // answer to a kConsumed with a request id
+    kSimilarity = 24,   // client -> sidecar, one-way: fingerprints of samples
 };
 
 struct FrameHeader {
@@ -194,7 +195,8 @@ using Message = std::variant<
     AskProbe,
     Probe,
     Probed,
-    Counted>;
+    Counted,
+    Similarity>;
 
 // A whole frame, header included.
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id);

@@ -134,6 +134,20 @@ void get_fields(WireReader& in, Losses& losses) {
     losses.losses = get_array<float>(in, count);
 }
 
+void put_fields(WireWriter& out, const Similarity& similarity) {
+    out.put(static_cast<std::uint32_t>(similarity.samples.size()))
+        .put(std::uint32_t{0})
+        .put_bytes(std::as_bytes(std::span{similarity.samples}))
+        .put_bytes(std::as_bytes(std::span{similarity.hashes}));
+}
+
+void get_fields(WireReader& in, Similarity& similarity) {
+    const auto count = in.get<std::uint32_t>();
+    in.get<std::uint32_t>();
+    similarity.samples = get_array<std::uint64_t>(in, count);
+    similarity.hashes = get_array<std::uint64_t>(in, count);
+}
+
 void put_fields(WireWriter& out, const AskEpoch& ask) {
     out.put(ask.epoch);
 }

@@ -93,6 +93,15 @@ struct Losses {
     bool operator==(const Losses&) const = default;
 };
 
+// One-way. 64 bits for each sample, position by position: the fewer differ between two samples, the
+// more alike these are. For families that group near-duplicates.
+struct Similarity {
+    std::vector<std::uint64_t> samples;
+    std::vector<std::uint64_t> hashes;
+
+    bool operator==(const Similarity&) const = default;
+};
+
 // How did the epoch go, by the sampler's books?
 struct AskEpoch {
     std::uint64_t epoch = 0;
@@ -129,6 +138,7 @@ void put_fields(WireWriter& out, const Begun& begun);
 void put_fields(WireWriter& out, const Draw& draw);
 void put_fields(WireWriter& out, const Drawn& drawn);
 void put_fields(WireWriter& out, const Losses& losses);
+void put_fields(WireWriter& out, const Similarity& similarity);
 void put_fields(WireWriter& out, const AskEpoch& ask);
 void put_fields(WireWriter& out, const EpochTally& tally);
 void put_fields(WireWriter& out, const AskSnapshot& ask);
@@ -140,6 +150,7 @@ void get_fields(WireReader& in, Begun& begun);
 void get_fields(WireReader& in, Draw& draw);
 void get_fields(WireReader& in, Drawn& drawn);
 void get_fields(WireReader& in, Losses& losses);
+void get_fields(WireReader& in, Similarity& similarity);
 void get_fields(WireReader& in, AskEpoch& ask);
 void get_fields(WireReader& in, EpochTally& tally);
 void get_fields(WireReader& in, AskSnapshot& ask);

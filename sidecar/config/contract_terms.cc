@@ -29,7 +29,8 @@ constexpr std::array kParameters = {
     ContractParameter{kImportance, "minFraction", 0, 1, 0, Narrower::kMore},
     ContractParameter{kImportance, "recallAfter", 1, 10000, 1, Narrower::kLess},
     ContractParameter{kImportance, "recallFraction", 0, 1, 0, Narrower::kMore},
-    ContractParameter{kImportance, "redundancy", 0, 0, 1, Narrower::kLess, {"none"}},
+    ContractParameter{
+        kImportance, "redundancy", 0, 2, 1, Narrower::kLess, {"none", "remove", "repeat"}},
     ContractParameter{"replicate", "replication", 1, 64, 0.5, Narrower::kLess},
     ContractParameter{"replicate", "bias", 2, 1000, 0, Narrower::kMore},
 };

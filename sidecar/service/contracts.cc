@@ -200,7 +200,8 @@ Result<std::unique_ptr<Sampler>> Contracts::make_importance(const SamplerOrder& 
     return ImportanceSampler::create(sample_count_, settings);
 }
 
-// Near-duplicates are not looked for: that takes a decoded sample, which the sidecar never has.
+// Near-duplicates are those of the fingerprints that trainers tell: that takes a decoded sample,
+// which the sidecar never has.
 Result<std::unique_ptr<Sampler>> Contracts::make_buckets(const SamplerOrder& order) const {
     Parameters parameters{order};
     BucketSettings settings;
@@ -213,7 +214,7 @@ Result<std::unique_ptr<Sampler>> Contracts::make_buckets(const SamplerOrder& ord
         static_cast<std::uint32_t>(parameters.count("recallAfter", settings.stagnation, 1, 10000));
     settings.recall_fraction = parameters.number("recallFraction", settings.recall_fraction, 0, 1);
     parameters.count("family", 1, 0, 1);
-    parameters.count("redundancy", 0, 0, 0);
+    settings.redundancy = static_cast<Redundancy>(parameters.count("redundancy", 0, 0, 2));
     STOKER_TRY_VOID(parameters.check());
     return BucketSampler::create(sample_count_, std::move(settings));
 }

@@ -37,6 +37,10 @@ void Leader::on_sampling(
         if (session.stream()) {
             desk_->on_losses(*session.stream(), *losses);
         }
+    } else if (const auto* similarity = std::get_if<local::Similarity>(&message)) {
+        if (session.stream()) {
+            desk_->on_similarity(*session.stream(), *similarity);
+        }
     } else if (const auto* ask = std::get_if<local::AskEpoch>(&message)) {
         answer(
             session, request_id, [&](StreamId stream) { return desk_->tally(stream, ask->epoch); });

@@ -333,14 +333,26 @@ void SamplingDesk::on_losses(StreamId stream, const local::Losses& losses) {
     if (found == readers_.end() || found->second.epoch != losses.epoch) {
         return;
     }
-    std::vector<SampleIndex> samples(losses.samples.size());
-    std::ranges::transform(losses.samples, samples.begin(), [this](std::uint64_t id) {
-        return id < sample_count_ ? static_cast<SampleIndex>(id) : kNoSample;
-    });
+    const auto samples = samples_of(losses.samples);
     Job& job = jobs_.at(found->second.job);
     job.losses += samples.size();
     job.sampler->on_losses(found->second.rank, samples, losses.losses);
     source_.on_losses(*job.sampler, samples);
+}
+
+std::vector<SampleIndex> SamplingDesk::samples_of(std::span<const std::uint64_t> ids) const {
+    std::vector<SampleIndex> samples(ids.size());
+    std::ranges::transform(ids, samples.begin(), [this](std::uint64_t id) {
+        return id < sample_count_ ? static_cast<SampleIndex>(id) : kNoSample;
+    });
+    return samples;
+}
+
+void SamplingDesk::on_similarity(StreamId stream, const local::Similarity& similarity) {
+    if (const auto reader = readers_.find(stream); reader != readers_.end()) {
+        jobs_.at(reader->second.job)
+            .sampler->on_similarity(samples_of(similarity.samples), similarity.hashes);
+    }
 }
 
 void SamplingDesk::on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples) {

@@ -111,6 +111,9 @@ public:
     // Losses of streams that read under no contract, or of another epoch, are dropped.
     void on_losses(StreamId stream, const local::Losses& losses);
 
+    // Fingerprints for the job's sampler, whatever epoch they were seen in.
+    void on_similarity(StreamId stream, const local::Similarity& similarity);
+
     // A stream has read these, whatever it reads by.
     void on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples);
 
@@ -159,6 +162,7 @@ private:
 
     [[nodiscard]] std::string key_of(const local::Begin& begin) const;
     Result<Job*> job_for(const local::Begin& begin, const std::string& snapshot);
+    [[nodiscard]] std::vector<SampleIndex> samples_of(std::span<const std::uint64_t> ids) const;
     static void tell_quality(Job& job, const local::Begin& begin);
     Status make_place();
     Result<const Reader*> reader_of(StreamId stream, std::uint64_t epoch) const;

@@ -85,6 +85,7 @@ std::map<std::string, Message> messages() {
         {"snapshot", Snapshot{{std::byte{1}, std::byte{0}, std::byte{255}}}},
         {"ask probe", AskProbe{}},
         {"probe", Probe{7, 200}},
+        {"similarity", Similarity{{5, 9}, {1, 0x8000000000000000ULL}}},
         {"probed", Probed{7, true, 200, 3'000'000, 4096, 100, 1'000'000, 2048}},
         {"counted", Counted{60, 1ULL << 33U, 4, 5'000'000'000}},
     };

@@ -101,13 +101,13 @@ TEST(SidecarConfigContract, EveryParameterArrivesAndKeepsItsBounds) {
 TEST(SidecarConfigContract, WordsArriveAsTheirPlaces) {
     control::SidecarConfig config = written();
     config.datasets[0].contract = control::Contract::kImportance;
-    config.datasets[0].parameters.words = {{"family", "Iowa"}, {"redundancy", "None"}};
+    config.datasets[0].parameters.words = {{"family", "Iowa"}, {"redundancy", "Repeat"}};
     config.datasets[1].eviction = control::EvictionPolicy::kLru;
     const Result<sidecar::SidecarConfig> got = read(config);
     ASSERT_TRUE(got) << got.error().message;
     EXPECT_EQ(
         got->datasets[0].contract,
-        (sidecar::ContractTerms{"importance", {{"family", 1}, {"redundancy", 0}}}));
+        (sidecar::ContractTerms{"importance", {{"family", 1}, {"redundancy", 2}}}));
     EXPECT_EQ(got->datasets[1].eviction, sidecar::EvictionKind::kLru);
 }
 

@@ -184,6 +184,19 @@ public:
             client_->send_losses(epoch, ids, {static_cast<const float*>(info.ptr), ids.size()}));
     }
 
+    // `hashes`: a buffer of as many uint64 as there are samples.
+    bool send_similarity(py::handle samples, const py::buffer& hashes) {
+        const auto ids = sample_ids(samples, UINT64_MAX);
+        const py::buffer_info info = hashes.request();
+        constexpr auto kBytes = static_cast<py::ssize_t>(sizeof(std::uint64_t));
+        if (info.itemsize != kBytes || info.ndim != 1 || info.strides.at(0) != kBytes ||
+            static_cast<std::size_t>(info.size) != ids.size()) {
+            throw py::value_error("hashes must be a uint64 array as long as the samples");
+        }
+        return value_or_raise(client_->send_similarity(
+            ids, {static_cast<const std::uint64_t*>(info.ptr), ids.size()}));
+    }
+
     bool send_consumed(std::uint64_t epoch, py::handle ids) {
         return value_or_raise(client_->send_consumed(epoch, sample_ids(ids, UINT64_MAX)));
     }
@@ -284,6 +297,11 @@ void add_sidecar_client(py::module_& module) {
             py::arg("epoch"),
             py::arg("samples"),
             py::arg("losses"))
+        .def(
+            "send_similarity",
+            &PySidecarClient::send_similarity,
+            py::arg("samples"),
+            py::arg("hashes"))
         .def("ask_probe", &PySidecarClient::ask_probe, py::arg("timeout"))
         .def(
             "send_probed",

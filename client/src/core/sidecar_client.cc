@@ -22,7 +22,7 @@ namespace stoker::client {
 namespace {
 
 // Small enough for a socket's buffer to take most of a frame at once.
-constexpr std::size_t kLossesPerFrame = 4096;
+constexpr std::size_t kValuesPerFrame = 4096;
 
 Result<sockaddr_un> socket_address(const std::string& path) {
     sockaddr_un address{};
@@ -234,13 +234,27 @@ Result<local::Probe> SidecarClient::ask_probe(TimePoint deadline) {
 Result<bool> SidecarClient::send_losses(
     std::uint64_t epoch, std::span<const std::uint64_t> samples, std::span<const float> losses) {
     bool sent = true;
-    for (std::size_t at = 0; at < samples.size() && sent; at += kLossesPerFrame) {
-        const auto some = samples.subspan(at, std::min(kLossesPerFrame, samples.size() - at));
+    for (std::size_t at = 0; at < samples.size() && sent; at += kValuesPerFrame) {
+        const auto some = samples.subspan(at, std::min(kValuesPerFrame, samples.size() - at));
         const auto values = losses.subspan(at, some.size());
         STOKER_TRY(
             sent,
             send_now(
                 local::Losses{epoch, {some.begin(), some.end()}, {values.begin(), values.end()}}));
+    }
+    return sent;
+}
+
+Result<bool> SidecarClient::send_similarity(
+    std::span<const std::uint64_t> samples, std::span<const std::uint64_t> hashes) {
+    bool sent = true;
+    for (std::size_t at = 0; at < samples.size() && sent; at += kValuesPerFrame) {
+        const auto some = samples.subspan(at, std::min(kValuesPerFrame, samples.size() - at));
+        const auto values = hashes.subspan(at, some.size());
+        STOKER_TRY(
+            sent,
+            send_now(
+                local::Similarity{{some.begin(), some.end()}, {values.begin(), values.end()}}));
     }
     return sent;
 }

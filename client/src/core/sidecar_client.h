@@ -75,12 +75,14 @@ public:
     Result<local::Probe> ask_probe(TimePoint deadline);
 
     // One-way frames. They never wait: false means that the sidecar is behind and the frame was not
-    // sent. Losses take as many frames as they need; both spans are equally long.
+    // sent. Losses and fingerprints take as many frames as they need; both spans are equally long.
     Result<bool> send_consumed(std::uint64_t epoch, std::span<const std::uint64_t> samples);
     Result<bool> send_report(const local::Report& report);
     Result<bool> send_probed(const local::Probed& probed);
     Result<bool> send_losses(
         std::uint64_t epoch, std::span<const std::uint64_t> samples, std::span<const float> losses);
+    Result<bool> send_similarity(
+        std::span<const std::uint64_t> samples, std::span<const std::uint64_t> hashes);
 
     [[nodiscard]] bool is_usable() const;
 

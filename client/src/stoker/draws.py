@@ -61,6 +61,8 @@ class Draws:
         self._told_alone = False
         self._told_losses = False
         self._told_shapes = False
+        self.on_new_sidecar: Callable[[], Any] = lambda: None  # it knows nothing of what was told before
+        self._last_attached = 0
         self._snapshot = b""
         self._epochs = 0  # begun by this object, or before its state was saved
         self._losses_ever = 0
@@ -206,6 +208,9 @@ class Draws:
             return False
         self._begun_on = link.attached_count if known is not None else 0
         self._alone = None
+        if self._begun_on not in (0, self._last_attached):
+            self._last_attached = self._begun_on
+            self.on_new_sidecar()
         return known is not None
 
     def _parameters(self) -> Dict[str, float]:
@@ -272,6 +277,18 @@ class Draws:
             self._sent += ids.size
         else:
             self._dropped += ids.size
+
+    @property
+    def groups_alike(self) -> bool:
+        """Whether the contract does something about near-duplicates, so that fingerprints are wanted."""
+        return self._link is not None and self.terms.parameters.get("redundancy", 0) > 0
+
+    def report_similarity(self, ids: np.ndarray, hashes: np.ndarray) -> bool:
+        """Fingerprints of samples (int64 and uint64 of shape (n,)). False: nobody was told."""
+        good = (ids >= 0) & (ids < len(self._samples))
+        if not self.groups_alike:
+            return False
+        return good.any() and bool(self._link_call("similarity", ids[good], hashes[good]))
 
     # --- reports and state ---------------------------------------------------------------------------------------
 

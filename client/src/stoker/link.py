@@ -217,6 +217,10 @@ class Link:
         """Sends losses (int64 and float32, equally long) without waiting; False: they were not sent."""
         return bool(self._call(lambda client: client.send_losses(epoch, ids, losses)))
 
+    def similarity(self, ids: np.ndarray, hashes: np.ndarray) -> bool:
+        """Sends fingerprints (int64 and uint64, equally long) without waiting; False: they were not sent."""
+        return bool(self._call(lambda client: client.send_similarity(ids, hashes)))
+
     def tally(self, epoch: int) -> Optional[Tuple[int, ...]]:
         """The sampler's books of the epoch, as SidecarClient.tally(); None: nobody knows."""
         try:

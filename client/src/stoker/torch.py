@@ -29,7 +29,8 @@ from .contracts import EpochReport
 from .errors import SettingsError
 from .samples import Samples
 from .settings import world
-from .torch_contracts import REPLACED, Collate, ContractStream, DrawBatches, say_what_is_allowed, split_options
+from .torch_contracts import REPLACED, Collate, ContractStream, DrawBatches, Fingerprinter, Similarity
+from .torch_contracts import say_what_is_allowed, shared, split_options
 
 __all__ = ["DataLoader", "Dataset", "Sampler", "decode_image", "decode_raw"]
 
@@ -47,14 +48,6 @@ def decode_image(view: memoryview) -> Any:
 def decode_raw(view: memoryview) -> torch.Tensor:
     """The bytes as they are: uint8 tensor of shape (size,), a copy that may be written to."""
     return torch.frombuffer(bytearray(view), dtype=torch.uint8) if len(view) else torch.empty(0, dtype=torch.uint8)
-
-
-def _shared_number() -> torch.Tensor:
-    """An int64 that DataLoader workers see change; without shared memory they keep what it was when they began."""
-    try:
-        return torch.zeros(1, dtype=torch.int64).share_memory_()
-    except RuntimeError:
-        return torch.zeros(1, dtype=torch.int64)
 
 
 def _default_decode() -> Callable[[memoryview], Any]:
@@ -94,7 +87,8 @@ class Dataset(torch.utils.data.Dataset):
         self.classes = self.source.classes
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
         self._gives_ids = False
-        self._epoch = _shared_number()  # workers learn the epoch here
+        self._fingerprinter: Optional[Fingerprinter] = None
+        self._epoch = shared(torch.zeros(1, dtype=torch.int64))  # workers learn the epoch here
 
     @property
     def targets(self) -> List[int]:
@@ -119,10 +113,12 @@ class Dataset(torch.utils.data.Dataset):
         self.source.flush()
         return items
 
-    def with_ids(self) -> "Dataset":
-        """The same dataset, whose items are (decoded sample, label, id): all three of one and the same sample."""
+    def with_ids(self, fingerprinter: Optional[Fingerprinter] = None) -> "Dataset":
+        """The same dataset, whose items are (decoded sample, label, id): all three of one and the same sample. With a
+        fingerprinter, what that gives comes fourth."""
         other = copy.copy(self)
         other._gives_ids = True
+        other._fingerprinter = fingerprinter
         return other
 
     def note_epoch(self, epoch: int) -> None:
@@ -138,12 +134,16 @@ class Dataset(torch.utils.data.Dataset):
         index = int(index)
         return index + len(self) if -len(self) <= index < 0 else index
 
-    def _item(self, sample: Any) -> Tuple[Any, Any]:
+    def _item(self, sample: Any) -> Tuple[Any, ...]:
         data, label = self.decode(sample.view), sample.label
+        taker = self._fingerprinter
+        fingerprint = None if taker is None else taker(sample.id, data)  # before transforms, which may be random
         if self.transform is not None:
             data = self.transform(data)
         if self.target_transform is not None:
             label = self.target_transform(label)
+        if taker is not None:
+            return data, label, sample.id, fingerprint
         return (data, label, sample.id) if self._gives_ids else (data, label)
 
 
@@ -278,6 +278,10 @@ class DataLoader(torch.utils.data.DataLoader):
             takes the place of shuffle, sampler and batch_sampler. Default: no contract, batches as torch makes them.
         seed: of the contract's draws; the same on all ranks.
         num_replicas, rank: default as Sampler.
+        similarity: of contracts with `redundancy`: a fingerprint of a decoded sample, before transforms: 0..2**64-1, of
+            which near-duplicates share all bits but three, or None for one that is like nothing. Runs in the workers,
+            once a sample. Default: `stoker.similarity.difference_hash`, for images. False: the program tells them by
+            report_similarity().
         anything else: a parameter of the contract, such as beta=0.33; see docs/reference/sampling-contracts.md.
 
     Without a sidecar a contract's epochs are read in full: every sample of the rank's share once, shuffled. A
@@ -299,6 +303,7 @@ class DataLoader(torch.utils.data.DataLoader):
         seed: int = 0,
         num_replicas: Optional[int] = None,
         rank: Optional[int] = None,
+        similarity: Similarity = None,
         **options: Any,
     ) -> None:
         if contract is None:
@@ -311,7 +316,6 @@ class DataLoader(torch.utils.data.DataLoader):
             raise SettingsError("a contract takes a batch_size, and the place of shuffle, sampler and batch_sampler")
         ours, options = split_options(options)
         exact = Sampler(dataset, num_replicas, rank, seed=seed)
-        dataset = dataset.with_ids()
         self._stream = ContractStream(
             dataset.source,
             contract,
@@ -322,7 +326,9 @@ class DataLoader(torch.utils.data.DataLoader):
             world_size=exact.num_replicas,
             exact=exact.order_of,
             on_epoch=dataset.note_epoch,
+            similarity=similarity,
         )
+        dataset = dataset.with_ids(self._stream.fingerprinter)
         batches = DrawBatches(self._stream, batch_size, options.pop("drop_last", False))
         collate = Collate(options.pop("collate_fn", None))
         super().__init__(dataset, batch_sampler=batches, collate_fn=collate, **options)
@@ -345,7 +351,7 @@ class DataLoader(torch.utils.data.DataLoader):
             handed_out = time.monotonic_ns()
             self._received += 1
             if self._stream is not None:
-                self._stream.note_received(batch)
+                batch = self._stream.take(batch)
             self._note(source, handed_out - asked, compute, 1)
             yield batch
 
@@ -368,6 +374,18 @@ class DataLoader(torch.utils.data.DataLoader):
                 are not finite or of another shape are ignored and counted, never an error.
         """
         self._contract_stream().report(ids, losses)
+
+    def report_similarity(self, ids: Any, hashes: Any) -> None:
+        """Tells a contract with `redundancy` fingerprints of samples, each once; see `similarity`. From the next epoch on
+        samples whose fingerprints differ in at most three bits count as near-duplicates.
+
+        Args:
+            ids: integers of shape (n,). hashes: 64 bits for each, unsigned, or signed of int64 tensors and arrays.
+
+        Raises:
+            ValueError: not as many hashes as ids.
+        """
+        self._contract_stream().report_similarity(ids, hashes)
 
     def report_accuracy(self, accuracy: float) -> None:
         """Tells the contract how good the model is, after an epoch and before the next: accuracy on held-out samples,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 import torch
@@ -15,13 +15,27 @@ from .contracts import EpochReport, narrow, terms
 from .draws import Draws
 from .errors import SettingsError
 from .samples import Samples
+from .similarity import difference_hash
 
-__all__ = ["Collate", "ContractStream", "DrawBatches", "REPLACED", "say_what_is_allowed", "split_options"]
+__all__ = [
+    "Collate",
+    "ContractStream",
+    "DrawBatches",
+    "Fingerprinter",
+    "REPLACED",
+    "Similarity",
+    "say_what_is_allowed",
+    "shared",
+    "split_options",
+]
 
 log = logging.getLogger("stoker")
 
 PENDING_AT_MOST = 64  # losses on their way from a GPU
 
+
+# Of a decoded sample; None: the default; False: the program tells fingerprints itself.
+Similarity = Union[None, bool, Callable[[Any], Optional[int]]]
 
 REPLACED = ("sampler", "batch_sampler", "shuffle")  # arguments of torch's loader whose place a contract takes
 
@@ -46,16 +60,50 @@ def say_what_is_allowed(dataset: Any) -> None:
         )
 
 
+def shared(numbers: torch.Tensor) -> torch.Tensor:
+    """Numbers that DataLoader workers see change; without shared memory they keep what they were when they began."""
+    try:
+        return numbers.share_memory_()
+    except RuntimeError:
+        return numbers
+
+
+class Fingerprinter:
+    """Takes fingerprints of decoded samples, in the process that trains and in its workers, until they have been told."""
+
+    def __init__(self, similarity: Callable[[Any], Optional[int]], count: int) -> None:
+        self.similarity = similarity
+        self.told = shared(torch.zeros(count, dtype=torch.uint8))  # by sample
+
+    def __call__(self, id: int, data: Any) -> Optional[int]:
+        return None if self.told[id] else self.similarity(data)
+
+
+class Hashed(NamedTuple):
+    """A batch on its way from a worker, with fingerprints of those of its samples that nobody has told yet."""
+
+    batch: Tuple[Any, ...]
+    ids: torch.Tensor  # int64
+    hashes: torch.Tensor  # the bits of uint64 as int64
+
+
 class Collate:
-    """Collates (data, label, id) items: what `inner` makes of (data, label), with the ids behind it."""
+    """Collates (data, label, id) items: what `inner` makes of (data, label), with the ids behind it. Of items that end
+    with a fingerprint, or None, it makes a Hashed."""
 
     def __init__(self, inner: Optional[Callable[[List[Any]], Any]]) -> None:
         self.inner = inner or torch.utils.data.default_collate
 
-    def __call__(self, items: List[Tuple[Any, Any, int]]) -> Tuple[Any, ...]:
-        ids = torch.tensor([item[-1] for item in items], dtype=torch.int64)
-        batch = self.inner([item[:-1] for item in items])
-        return (*batch, ids) if isinstance(batch, (tuple, list)) else (batch, ids)
+    def __call__(self, items: List[Tuple[Any, ...]]) -> Any:
+        ids = torch.tensor([item[2] for item in items], dtype=torch.int64)
+        batch = self.inner([item[:2] for item in items])
+        whole = (*batch, ids) if isinstance(batch, (tuple, list)) else (batch, ids)
+        if len(items[0]) == 3:
+            return whole
+        hashed = [(item[2], item[3]) for item in items if item[3] is not None]
+        told = torch.tensor([id for id, _ in hashed], dtype=torch.int64)
+        bits = np.array([hash for _, hash in hashed], dtype=np.uint64).view(np.int64)
+        return Hashed(whole, told, torch.from_numpy(bits))
 
 
 class DrawBatches:
@@ -94,6 +142,7 @@ class ContractStream:
         world_size: int,
         exact: Callable[[int], np.ndarray],
         on_epoch: Callable[[int], None],
+        similarity: Similarity = None,
     ) -> None:
         if contract == "job":
             asked = None
@@ -114,6 +163,11 @@ class ContractStream:
         self.received = 0  # samples of the current iteration that the loop has got
         self._samples = samples
         self._on_epoch = on_epoch
+        self.fingerprinter: Optional[Fingerprinter] = None
+        if self.draws.groups_alike and similarity is not False:
+            taken = Fingerprinter(similarity or difference_hash, len(samples))  # type: ignore[arg-type]
+            self.fingerprinter = taken
+            self.draws.on_new_sidecar = taken.told.zero_
         self._is_loaded = False
         self._has_warned = False
         self._pending: Deque[Tuple[np.ndarray, torch.Tensor, Any]] = deque()
@@ -131,9 +185,24 @@ class ContractStream:
         self._is_loaded = False
         self.next_epoch += 1
 
-    def note_received(self, batch: Any) -> None:
-        """The loop has got a batch."""
+    def take(self, batch: Any) -> Any:
+        """What the loop gets of a batch that came from the loader."""
+        if isinstance(batch, Hashed):
+            self.report_similarity(batch.ids, batch.hashes)
+            batch = batch.batch
         self.received += len(batch[-1])
+        return batch
+
+    def report_similarity(self, ids: Any, hashes: Any) -> None:
+        """See DataLoader.report_similarity()."""
+        named = np.asarray(ids.cpu() if isinstance(ids, torch.Tensor) else ids, dtype=np.int64)
+        if isinstance(hashes, torch.Tensor):
+            hashes = hashes.cpu().numpy()
+        bits = hashes.astype(np.uint64) if isinstance(hashes, np.ndarray) else np.array(list(hashes), dtype=np.uint64)
+        if named.ndim != 1 or named.shape != bits.shape:
+            raise ValueError(f"one hash for each id: {named.shape} ids and {bits.shape} hashes")
+        if self.draws.report_similarity(named, bits) and self.fingerprinter is not None:
+            self.fingerprinter.told[torch.from_numpy(named)] = 1
 
     def report(self, ids: Any, losses: Any) -> None:
         """See DataLoader.report()."""

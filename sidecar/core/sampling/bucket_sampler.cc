@@ -284,6 +284,24 @@ void BucketSampler::on_load(SampleIndex sample, float seconds) {
     criteria_.record_load(sample, seconds);
 }
 
+void BucketSampler::on_similarity(
+    std::span<const SampleIndex> samples, std::span<const std::uint64_t> hashes) {
+    const bool is_done = printed_count_ == count_;
+    if (settings_.redundancy == Redundancy::kKeep || is_done || samples.size() != hashes.size()) {
+        return;
+    }
+    prints_.resize(count_);
+    printed_.resize(count_);
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        if (samples[i] < count_ && !printed_[samples[i]]) {
+            prints_[samples[i]] = hashes[i];
+            printed_[samples[i]] = true;
+            ++printed_count_;
+            has_new_prints_ = true;
+        }
+    }
+}
+
 void BucketSampler::on_quality(double quality) {
     if (is_share(quality)) {
         quality_ = quality;
@@ -302,6 +320,7 @@ std::span<const float> BucketSampler::relative_importance() const {
 std::size_t BucketSampler::memory_bytes() const {
     std::size_t bytes = sizeof(*this) + criteria_.memory_bytes();
     bytes += (stored_.capacity() + waiting_.capacity()) / 8 + worths_.capacity() * sizeof(float);
+    bytes += groups_.memory_bytes() + prints_.capacity() * sizeof(Fingerprint);
     for (const auto& [rank, reader] : readers_) {
         bytes += sizeof(reader) + reader.served.capacity() / 8;
     }

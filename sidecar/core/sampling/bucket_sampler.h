@@ -39,6 +39,7 @@ struct BucketSettings {
     double progress = 0.01;        // what counts as such, relative to the best so far
     double recall_fraction = 0.5;  // of those that wait
     Redundancy redundancy = Redundancy::kKeep;
+    std::uint32_t alike_bits = 3;  // fingerprints that differ in at most so many are alike
 };
 
 // The contract `importance` of the IOWA family (Hu, Chen, Yin, He; slides): samples wait outside
@@ -53,7 +54,8 @@ struct BucketSettings {
 // All ranks of a node share the bucket, and read equally many samples; ranks on other nodes do so
 // as far as their sidecars know the same losses. An epoch's beginning takes O(N), some 20
 // ns a sample, of which the first rank to begin pays all. 14 bytes and three bits a sample, four
-// more once load times come; redundancy groups 8. Deterministic. Not thread-safe.
+// more once load times come; redundancy groups 8, and 8 until
+// they are known. Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
 public:
     // kInvalidArgument names the setting.
@@ -85,6 +87,11 @@ public:
     // More than losses, where the client knows it. What cannot be used is ignored.
     void on_outcome(SampleIndex sample, float p_true, float p_other);
     void on_load(SampleIndex sample, float seconds);
+
+    // Near-duplicates among all that came are told apart from the next epoch on. Ignored where
+    // copies are kept. Fingerprints are forgotten once all samples have theirs.
+    void on_similarity(
+        std::span<const SampleIndex> samples, std::span<const std::uint64_t> hashes) override;
 
     // Accuracy on held-out samples, 0..1, at the end of an epoch.
     void on_quality(double quality) override;
@@ -142,6 +149,7 @@ private:
     [[nodiscard]] SampleIndex stand_in(const Reader& reader, SampleIndex sample) const;
 
     void turn_buckets(std::uint64_t epoch);
+    void group_alike();
     [[nodiscard]] bool has_progressed();
     [[nodiscard]] double learnt() const;
     void sample_out();
@@ -152,6 +160,10 @@ private:
     std::uint32_t count_;
     BucketSettings settings_;
     RedundancyGroups groups_;
+    std::vector<Fingerprint> prints_;  // until all are known
+    std::vector<bool> printed_;
+    std::uint32_t printed_count_ = 0;
+    bool has_new_prints_ = false;
     BucketCriteria criteria_;
     std::vector<bool> stored_;
     std::vector<bool> waiting_;

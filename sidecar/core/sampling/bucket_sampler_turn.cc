@@ -11,11 +11,22 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr std::uint32_t kVersion = 0x31574F49;  // "IOW1"
+constexpr std::uint32_t kVersion = 0x32574F49;  // "IOW2"
 constexpr std::uint32_t kWaits = 0x80;
 constexpr std::uint32_t kUnknown = 127;
 constexpr float kSteps = 126;
-constexpr float kOutside = 0.499F;  // what waits is worth at most
+constexpr std::uint32_t kLooks = 64;  // for near-duplicates, a sample and band
+constexpr float kOutside = 0.499F;    // what waits is worth at most
+
+std::vector<RedundancyGroups::Copy> read_copies(WireReader& wire, std::uint32_t count) {
+    std::vector<RedundancyGroups::Copy> copies;
+    const auto size = std::min(wire.get<std::uint32_t>(), count);
+    for (std::uint32_t i = 0; i < size && wire.ok(); ++i) {
+        const auto copy = wire.get<std::uint32_t>();
+        copies.emplace_back(copy, wire.get<std::uint32_t>());
+    }
+    return copies;
+}
 
 }  // namespace
 
@@ -25,6 +36,7 @@ void BucketSampler::turn_buckets(std::uint64_t epoch) {
         return;
     }
     turned_for_ = epoch + 1;
+    group_alike();
     if (criteria_.known() == 0) {
         return;
     }
@@ -41,6 +53,18 @@ void BucketSampler::turn_buckets(std::uint64_t epoch) {
         recall(epoch);
     } else {
         sample_out();
+    }
+    count_bucket();
+}
+
+void BucketSampler::group_alike() {
+    if (!std::exchange(has_new_prints_, false)) {
+        return;
+    }
+    groups_ = RedundancyGroups{prints_, settings_.alike_bits, printed_, groups_, kLooks};
+    if (printed_count_ == count_) {
+        prints_ = {};
+        printed_ = {};
     }
     count_bucket();
 }
@@ -125,7 +149,7 @@ void BucketSampler::count_bucket() {
 }
 
 // One byte a sample: the highest bit says that it waits, the others are p_true in steps of 1/126,
-// or 127 where nothing is known. Little-endian; version first.
+// or 127 where nothing is known. Then the copies. Little-endian; version first.
 std::string BucketSampler::snapshot() const {
     WireWriter wire;
     wire.put(kVersion).put(count_).put(settings_.world.ranks).put(settings_.seed);
@@ -139,6 +163,11 @@ std::string BucketSampler::snapshot() const {
                 ? static_cast<std::uint32_t>(std::lround(criteria_.p_true(sample) * kSteps))
                 : kUnknown;
         wire.put(static_cast<std::uint8_t>(steps | (waiting_[sample] ? kWaits : 0)));
+    }
+    const auto copies = groups_.copies();
+    wire.put(static_cast<std::uint32_t>(copies.size()));
+    for (const auto& [copy, first] : copies) {
+        wire.put(copy).put(first);
     }
     const auto bytes = wire.view();
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -156,6 +185,7 @@ bool BucketSampler::restore(std::string_view snapshot) {
     const auto best_quality = std::bit_cast<double>(wire.get<std::uint64_t>());
     const auto best_loss = std::bit_cast<double>(wire.get<std::uint64_t>());
     const auto samples = wire.get_bytes(count_);
+    const auto copies = read_copies(wire, count_);
     if (!ours || !wire.ok() || !std::isfinite(first_loss)) {
         return false;
     }
@@ -173,6 +203,9 @@ bool BucketSampler::restore(std::string_view snapshot) {
         }
         waiting_[sample] = (byte & kWaits) != 0;
         waiting_count_ += waiting_[sample] ? 1 : 0;
+    }
+    if (settings_.redundancy != Redundancy::kKeep && !copies.empty()) {
+        groups_ = RedundancyGroups::of(count_, copies);
     }
     criteria_.rescore();
     count_bucket();

@@ -1,16 +1,15 @@
 #include "sidecar/core/sampling/redundancy_groups.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "common/base/check.h"
 
 namespace stoker::sidecar {
 
-namespace {
-
 // Sets that are joined; the lowest member stands for its set.
-class Sets {
+class RedundancyGroups::Sets {
 public:
     explicit Sets(std::size_t count)
         : parents_(count) {
@@ -35,10 +34,12 @@ private:
     std::vector<std::uint32_t> parents_;
 };
 
-// Joins equal fingerprints, and gives one sample of each.
-std::vector<SampleIndex> join_equal(std::span<const Fingerprint> fingerprints, Sets& sets) {
-    std::vector<SampleIndex> order(fingerprints.size());
-    std::iota(order.begin(), order.end(), 0U);
+namespace {
+
+// Joins those of `order` that have equal fingerprints, and gives one sample of each.
+template <class Sets>
+std::vector<SampleIndex> join_equal(
+    std::span<const Fingerprint> fingerprints, std::vector<SampleIndex> order, Sets& sets) {
     std::sort(order.begin(), order.end(), [&](SampleIndex a, SampleIndex b) {
         return fingerprints[a] != fingerprints[b] ? fingerprints[a] < fingerprints[b] : a < b;
     });
@@ -54,10 +55,12 @@ std::vector<SampleIndex> join_equal(std::span<const Fingerprint> fingerprints, S
 }
 
 // Joins those that agree in the bits of `band` and are near.
+template <class Sets>
 void join_near(
     std::span<const Fingerprint> fingerprints,
     Fingerprint band,
     std::uint32_t threshold,
+    std::uint32_t looks,
     std::vector<SampleIndex>& distinct,
     Sets& sets) {
     const auto part = [&](SampleIndex sample) { return fingerprints[sample] & band; };
@@ -65,8 +68,8 @@ void join_near(
         return part(a) != part(b) ? part(a) < part(b) : a < b;
     });
     for (std::size_t i = 0; i < distinct.size(); ++i) {
-        for (std::size_t j = i + 1; j < distinct.size() && part(distinct[j]) == part(distinct[i]);
-             ++j) {
+        const std::size_t last = std::min(distinct.size(), i + 1 + looks);
+        for (std::size_t j = i + 1; j < last && part(distinct[j]) == part(distinct[i]); ++j) {
             if (distance(fingerprints[distinct[i]], fingerprints[distinct[j]]) <= threshold) {
                 sets.join(distinct[i], distinct[j]);
             }
@@ -83,18 +86,67 @@ Fingerprint bits_between(std::uint32_t first, std::uint32_t last) {
 
 RedundancyGroups::RedundancyGroups(
     std::span<const Fingerprint> fingerprints, std::uint32_t threshold)
+    : RedundancyGroups(
+          fingerprints,
+          threshold,
+          std::vector<bool>(fingerprints.size(), true),
+          RedundancyGroups{},
+          std::numeric_limits<std::uint32_t>::max()) {}
+
+RedundancyGroups::RedundancyGroups(
+    std::span<const Fingerprint> fingerprints,
+    std::uint32_t threshold,
+    const std::vector<bool>& known,
+    const RedundancyGroups& before,
+    std::uint32_t looks)
     : first_(fingerprints.size(), 0) {
     STOKER_CHECK(threshold < 64, "there are 64 bits");
     const auto count = static_cast<std::uint32_t>(fingerprints.size());
     Sets sets(count);
-    auto distinct = join_equal(fingerprints, sets);
+    std::vector<SampleIndex> order;
+    for (SampleIndex sample = 0; sample < count; ++sample) {
+        if (known[sample]) {
+            order.push_back(sample);
+        }
+        if (before.is_copy(sample)) {
+            sets.join(before.group_of(sample).front(), sample);
+        }
+    }
+    auto distinct = join_equal(fingerprints, std::move(order), sets);
     const std::uint32_t bands = threshold == 0 ? 0 : threshold + 1;
     for (std::uint32_t band = 0; band < bands; ++band) {
         const Fingerprint bits = bits_between(band * 64 / bands, (band + 1) * 64 / bands);
-        join_near(fingerprints, bits, threshold, distinct, sets);
+        join_near(fingerprints, bits, threshold, looks, distinct, sets);
     }
+    arrange(sets);
+}
 
-    // Group by group, in the order of their lowest members, each ascending.
+RedundancyGroups RedundancyGroups::of(std::uint32_t count, std::span<const Copy> copies) {
+    Sets sets(count);
+    for (const auto& [copy, first] : copies) {
+        if (copy < count && first < count) {
+            sets.join(first, copy);
+        }
+    }
+    RedundancyGroups groups;
+    groups.first_.resize(count);
+    groups.arrange(sets);
+    return groups;
+}
+
+std::vector<RedundancyGroups::Copy> RedundancyGroups::copies() const {
+    std::vector<Copy> found;
+    for (std::uint32_t place = 0; place < members_.size(); ++place) {
+        if (const std::uint32_t first = first_[members_[place]]; first != place) {
+            found.emplace_back(members_[place], members_[first]);
+        }
+    }
+    return found;
+}
+
+// Group by group, in the order of their lowest members, each ascending.
+void RedundancyGroups::arrange(Sets& sets) {
+    const auto count = static_cast<std::uint32_t>(first_.size());
     for (SampleIndex sample = 0; sample < count; ++sample) {
         members_.push_back(sample);
     }

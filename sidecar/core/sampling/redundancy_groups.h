@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "common/domain/ids.h"
@@ -24,18 +25,43 @@ public:
     // one at least. `threshold` below 64. Nearly O(n log n), unless very many differ in few bits.
     RedundancyGroups(std::span<const Fingerprint> fingerprints, std::uint32_t threshold);
 
+    // The same of a dataset of which not all is known: `known` says whose fingerprints count, one
+    // flag each. What `before` held together stays together. In each band a sample is compared with
+    // the next `looks` only, so that very many alike cost no square of time.
+    RedundancyGroups(
+        std::span<const Fingerprint> fingerprints,
+        std::uint32_t threshold,
+        const std::vector<bool>& known,
+        const RedundancyGroups& before,
+        std::uint32_t looks);
+
+    // A copy and what stands for its group.
+    using Copy = std::pair<SampleIndex, SampleIndex>;
+
+    // Groups of `count` samples as copies() gave them; samples beyond `count` are left out.
+    static RedundancyGroups of(std::uint32_t count, std::span<const Copy> copies);
+
+    [[nodiscard]] std::vector<Copy> copies() const;
+
     // The samples alike, itself among them, ascending; empty for samples beyond the fingerprints.
     [[nodiscard]] std::span<const SampleIndex> group_of(SampleIndex sample) const;
 
     // The lowest of its group stands for all.
     [[nodiscard]] bool is_copy(SampleIndex sample) const {
-        const auto group = group_of(sample);
-        return !group.empty() && group.front() != sample;
+        return sample < first_.size() && members_[first_[sample]] != sample;
     }
 
     [[nodiscard]] bool empty() const { return members_.empty(); }
 
+    [[nodiscard]] std::size_t memory_bytes() const {
+        return first_.capacity() * sizeof(first_[0]) + members_.capacity() * sizeof(members_[0]);
+    }
+
 private:
+    class Sets;
+
+    void arrange(Sets& sets);
+
     std::vector<std::uint32_t> first_;  // by sample: where its group begins in members_
     std::vector<SampleIndex> members_;  // group by group
 };

@@ -95,6 +95,11 @@ public:
         std::span<const SampleIndex> samples,
         std::span<const float> losses) = 0;
 
+    // Fingerprints of samples (core/sampling/perceptual_hash.h), each once; equally long. Only
+    // contracts that group near-duplicates listen. Samples that there are not, too.
+    virtual void on_similarity(
+        std::span<const SampleIndex> /*samples*/, std::span<const std::uint64_t> /*hashes*/) {}
+
     // Accuracy on held-out samples, 0..1, as measured since the last epoch began; once an epoch,
     // before the next one begins. Only contracts that steer by it listen.
     virtual void on_quality(double /*accuracy*/) {}

@@ -286,7 +286,7 @@ TEST(ValidateTrainingJob, TakesTheParametersOfItsContract) {
         parameter_errors(
             importance,
             importance,
-            {{{"outRate", 0.1}}, {{"family", "Iowa"}, {"redundancy", "None"}}}),
+            {{{"outRate", 0.1}}, {{"family", "Iowa"}, {"redundancy", "Remove"}}}),
         "");
     EXPECT_EQ(
         parameter_errors(Contract::kReplicate, Contract::kReplicate, {{{"replication", 3}}, {}}),
@@ -318,11 +318,6 @@ TEST(ValidateTrainingJob, RefusesParametersThatCannotBe) {
     EXPECT_EQ(
         parameter_errors(importance, importance, {{}, {{"family", "Other"}}}),
         "spec.datasets[train].importance.family: 'Other' is not a choice");
-    EXPECT_EQ(
-        parameter_errors(
-            importance, importance, {{}, {{"family", "Iowa"}, {"redundancy", "Remove"}}}),
-        "spec.datasets[train].importance.redundancy: redundancy Remove and Repeat do not work yet; "
-        "today near-duplicates are read as any other sample (None)");
     EXPECT_EQ(
         parameter_errors(Contract::kReplicate, Contract::kReplicate, {{{"replication", 1.3}}, {}}),
         "spec.datasets[train].replicate.replication: replication must be a number from 1 to 64, in "

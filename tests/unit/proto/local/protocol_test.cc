@@ -40,6 +40,7 @@ std::vector<Message> one_of_each() {
         Draw{2, 128},
         Drawn{2, true, {5, 6}, {5, 9}, {1, 3 | kKindOnNode}},
         Losses{2, {5, 9}, {0.25F, -0.0F}},
+        Similarity{{5, 9}, {~0ULL, 0}},
         AskEpoch{2},
         EpochTally{2, 10, 8, 2, 1, 3, 9, 1},
         AskSnapshot{},
@@ -105,6 +106,13 @@ TEST(LocalProtocol, CountsThatPromiseMoreThanTheFrameHoldsAreRefused) {
     }
 }
 
+TEST(LocalProtocol, FingerprintsThatPromiseMoreThanTheFrameHoldsAreRefused) {
+    auto frame = encode_frame(Similarity{{1}, {1}}, 0);
+    frame.at(kFrameHeaderBytes + 3) = std::byte{0xFF};
+    const auto payload = std::span{frame}.subspan(kFrameHeaderBytes);
+    EXPECT_FALSE(decode_payload(FrameType::kSimilarity, payload).has_value());
+}
+
 TEST(LocalProtocol, AHelloOfAnotherVersionKeepsItsVersion) {
     auto frame = encode_frame(Hello{}, 1);
     frame.at(kFrameHeaderBytes + 4) = std::byte{9};
@@ -127,7 +135,7 @@ TEST(LocalProtocol, GarbageNeverCrashesTheDecoder) {
         for (auto& byte : garbage) {
             byte = static_cast<std::byte>(prng());
         }
-        const auto type = static_cast<FrameType>(1 + prng.below(21));
+        const auto type = static_cast<FrameType>(1 + prng.below(24));
         const auto message = decode_payload(type, garbage);
         if (message) {
             EXPECT_LE(encode_frame(*message, 0).size(), kFrameHeaderBytes + 4096 * 2 + 80);

@@ -27,13 +27,13 @@ TEST(ContractTerms, WithoutAWordTrainersAskForWhatTheyLike) {
 TEST(ContractTerms, AreReadWithTheNamesOfTheTrainingJob) {
     const auto config = parse(
         "  contract: importance\n"
-        "  sampling: {family: iowa, outRate: 0.25, recallAfter: 4, redundancy: none}\n");
+        "  sampling: {family: iowa, outRate: 0.25, recallAfter: 4, redundancy: repeat}\n");
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(
         config->datasets[0].contract,
         terms(
             "importance",
-            {{"family", 1}, {"outRate", 0.25}, {"recallAfter", 4}, {"redundancy", 0}}));
+            {{"family", 1}, {"outRate", 0.25}, {"recallAfter", 4}, {"redundancy", 2}}));
     EXPECT_EQ(parse("  contract: exact\n").value().datasets[0].contract, terms("exact", {}));
 }
 

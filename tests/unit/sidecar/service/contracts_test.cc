@@ -42,8 +42,10 @@ TEST(Contracts, NamesWhatItDoesNotKnow) {
         contracts.make(order("importance", {{"beta", 17}}), 0).error().message,
         HasSubstr("beta is 17, outside 0..16"));
     EXPECT_FALSE(contracts.make(order("windowed", {{"beta", 1}}), 0).has_value());
-    EXPECT_FALSE(
+    EXPECT_TRUE(
         contracts.make(order("importance", {{"family", 1}, {"redundancy", 2}}), 0).has_value());
+    EXPECT_FALSE(
+        contracts.make(order("importance", {{"family", 1}, {"redundancy", 3}}), 0).has_value());
 }
 
 TEST(Contracts, AFamilyHasItsOwnSamplerAndParameters) {
@@ -322,6 +324,47 @@ TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
         ended = drawn.ended;
     }
     EXPECT_GT(stand_ins, 0U);
+}
+
+// Samples 2i and 2i+1 are alike but for three bits.
+TEST(Contracts, CopiesAreLeftOutFromTheEpochAfterTheirFingerprintsCame) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    auto begin = begin_of("importance", "j", 0);
+    begin.parameters = {{"family", 1}, {"redundancy", 1}, {"outRate", 0}};
+    const auto draw_all = [&](std::uint64_t epoch) {
+        begin.epoch = epoch;
+        EXPECT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
+        std::set<std::uint64_t> drawn;
+        for (bool ended = false; !ended;) {
+            const auto some = desk.draw(StreamId{1}, {epoch, 20}).value();
+            desk.on_losses(
+                StreamId{1}, {epoch, some.served, std::vector<float>(some.served.size(), 1)});
+            drawn.insert(some.served.begin(), some.served.end());
+            ended = some.ended;
+        }
+        return drawn;
+    };
+    EXPECT_EQ(draw_all(0).size(), kCount);
+    local::Similarity similarity{{kCount, ~0ULL}, {1, 1}};  // which do not exist
+    for (std::uint64_t sample = 0; sample < kCount; ++sample) {
+        similarity.samples.push_back(sample);
+        similarity.hashes.push_back(((sample / 2) << 4U) * 0x10001ULL | (sample % 2 == 0 ? 0 : 7));
+    }
+    desk.on_similarity(StreamId{7}, similarity);  // of nobody
+    EXPECT_EQ(draw_all(1).size(), kCount);
+    desk.on_similarity(StreamId{1}, similarity);
+    const auto drawn = draw_all(2);
+    const auto snapshot = desk.snapshot(StreamId{1}).value().state;
+    for (std::uint64_t sample : drawn) {
+        EXPECT_EQ(sample % 2, 0U);
+    }
+
+    SamplingDesk later{kCount, contracts};
+    const std::string state{reinterpret_cast<const char*>(snapshot.data()), snapshot.size()};
+    begin.epoch = 2;
+    ASSERT_TRUE(later.begin(StreamId{1}, begin, {{}, state}).has_value());
+    EXPECT_EQ(later.draw(StreamId{1}, {2, kCount}).value().served.size(), drawn.size());
 }
 
 class ImportanceContract : public testing::Test {

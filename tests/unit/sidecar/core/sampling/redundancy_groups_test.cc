@@ -93,5 +93,43 @@ TEST(RedundancyGroups, AgreeWithComparingAllPairs) {
     }
 }
 
+TEST(RedundancyGroups, LeaveOutWhatIsNotKnownAndKeepWhatWasTogether) {
+    const std::vector<Fingerprint> prints = {0, 0, 0, 1, 0xFF00};
+    const std::vector<bool> known = {true, false, true, true, true};
+    const RedundancyGroups::Copy before{4, 1};
+    const RedundancyGroups groups{prints, 1, known, RedundancyGroups::of(5, {&before, 1}), 64};
+    EXPECT_FALSE(groups.is_copy(0));
+    EXPECT_FALSE(groups.is_copy(1));
+    EXPECT_TRUE(groups.is_copy(2));
+    EXPECT_TRUE(groups.is_copy(3));
+    EXPECT_TRUE(groups.is_copy(4));
+    EXPECT_EQ(groups.group_of(1).size(), 2U);
+    EXPECT_EQ(groups.group_of(0).size(), 3U);
+}
+
+TEST(RedundancyGroups, AreTheSameFromTheirCopies) {
+    const std::vector<Fingerprint> prints = {5, 9, 5, 9, 9, 1ULL << 40U};
+    const RedundancyGroups groups{prints, 0};
+    const auto copies = groups.copies();
+    EXPECT_EQ(copies.size(), 3U);
+    const auto again = RedundancyGroups::of(6, copies);
+    for (SampleIndex sample = 0; sample < 6; ++sample) {
+        EXPECT_TRUE(std::ranges::equal(groups.group_of(sample), again.group_of(sample)));
+    }
+    const RedundancyGroups::Copy outside{7, 0};
+    EXPECT_TRUE(RedundancyGroups::of(6, {&outside, 1}).copies().empty());
+}
+
+TEST(RedundancyGroups, CompareWithAFewNeighboursOnlyWhereToldSo) {
+    std::vector<Fingerprint> prints;
+    for (Fingerprint i = 0; i < 100; ++i) {
+        prints.push_back(i * 0x111);  // all alike in the upper bands
+    }
+    const std::vector<bool> known(prints.size(), true);
+    const RedundancyGroups all{prints, 3};
+    const RedundancyGroups few{prints, 3, known, {}, 1};
+    EXPECT_LT(few.copies().size(), all.copies().size());
+}
+
 }  // namespace
 }  // namespace stoker::sidecar

@@ -1,0 +1,200 @@
+"""Near-duplicates: fingerprints of decoded samples, and what the real stoker-sidecar does about them."""
+
+import json
+import socket
+import warnings
+
+import numpy as np
+import pytest
+import stoker
+import stoker.torch
+import torch
+from conftest import SEED, Origin, wait_until
+from stoker.similarity import difference_hash
+from test_real_sidecar import run  # noqa: F401  (a fixture)
+
+COUNT, ALIKE = 120, 3  # samples; in each group
+SIDE = 18
+
+
+def distance(one, other):
+    return bin(one ^ other).count("1")
+
+
+def image(seed, side=72):
+    """Some smooth picture: sums of waves."""
+    prng = np.random.default_rng(seed)
+    y, x = np.mgrid[0:side, 0:side] / side
+    waves = [np.sin(2 * np.pi * (a * x + b * y + c)) for a, b, c in prng.uniform(-3, 3, (6, 3))]
+    return np.rint(127 + 20 * np.sum(waves, axis=0)).clip(0, 255).astype(np.uint8)
+
+
+def test_near_images_have_near_hashes_and_others_have_not():
+    prng = np.random.default_rng(SEED)
+    for seed in range(20):
+        one = image(seed)
+        hash = difference_hash(one)
+        assert 0 <= hash < 2**64
+        assert distance(hash, difference_hash((one * 0.5 + 60).astype(np.uint8))) <= 8  # rounding moves flat places
+        noisy = (one + prng.integers(-2, 3, one.shape)).clip(0, 255).astype(np.uint8)
+        assert distance(hash, difference_hash(noisy)) <= 8
+        assert distance(hash, difference_hash(image(seed + 1000))) > 8
+
+
+def test_the_form_of_an_image_does_not_matter():
+    from PIL import Image
+
+    one = image(5)
+    hash = difference_hash(one)
+    assert difference_hash(torch.from_numpy(one)) == hash
+    assert difference_hash(one[:, :, None].repeat(3, axis=2)) == hash
+    assert difference_hash(one[None]) == hash
+    assert difference_hash(one / 255) == hash
+    assert distance(difference_hash(Image.fromarray(one).convert("RGB")), hash) <= 1
+    assert difference_hash(np.array([[1, 2], [4, 3]], dtype=np.uint8)) is not None  # fewer pixels than cells
+
+
+def test_what_rises_everywhere_has_every_bit():
+    assert difference_hash(np.arange(64.0)[None].repeat(64, axis=0)) == 2**64 - 1
+    assert difference_hash(np.zeros((64, 64))) == 0
+
+
+def test_other_data_is_alike_only_when_it_is_equal():
+    assert difference_hash(b"abc") == difference_hash(np.frombuffer(b"abc", dtype=np.uint8)) != difference_hash(b"abd")
+    assert difference_hash(torch.arange(5)) is not None
+    assert difference_hash("text") is None
+    assert difference_hash({"x": 1}) is None
+    assert difference_hash(np.array(["a"])) is None
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """COUNT pictures of which ALIKE neighbours each are near-duplicates: equal but for one bright pixel."""
+    made = Origin(tmp_path / "pictures", count=COUNT, classes=("a",))
+    prng = np.random.default_rng(SEED)
+    for number, key in enumerate(made.keys):
+        picture = image(number // ALIKE, SIDE)
+        picture[tuple(prng.integers(0, SIDE, 2))] ^= 1
+        made.payloads[key] = picture.tobytes()
+        (made.root / key).write_bytes(made.payloads[key])
+    return made
+
+
+@pytest.fixture
+def start(pictures, run, monkeypatch):  # noqa: F811
+    """Makes sidecars over the pictures that take connections."""
+
+    def make(**settings):
+        monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": pictures.uri}}))
+        sidecar = run(of=pictures, **settings)
+        wait_until("a connection", lambda: takes_connections(sidecar.socket))
+        return sidecar
+
+    return make
+
+
+def takes_connections(path):
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
+
+
+def decode(view):
+    return np.frombuffer(view, dtype=np.uint8).reshape(SIDE, SIDE)
+
+
+def dataset_of(samples):
+    return stoker.torch.Dataset(samples, decode=decode, transform=lambda picture: torch.from_numpy(picture.copy()))
+
+
+def loader_of(samples, redundancy, workers=0, **options):
+    options = {"out_rate": 0, **options}
+    return stoker.torch.DataLoader(dataset_of(samples), batch_size=10, contract="importance", family="iowa", redundancy=redundancy,
+                                   seed=SEED, num_workers=workers, **options)
+
+
+def train(loader):
+    served = []
+    for batch in loader:
+        datas, labels, ids = batch
+        assert datas.shape == (len(ids), SIDE, SIDE)
+        loader.report(ids, torch.ones(len(ids)))
+        served += ids.tolist()
+    return served
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_removed_copies_are_read_in_the_first_epoch_only(start, workers):
+    with start().open() as samples:
+        loader = loader_of(samples, "remove", workers)
+        assert sorted(train(loader)) == list(range(COUNT))
+        assert sorted(train(loader)) == list(range(0, COUNT, ALIKE))
+        report = loader.epoch_report()
+        assert (report.requested, report.skipped) == (COUNT // ALIKE, COUNT - COUNT // ALIKE)
+        assert int(loader._stream.fingerprinter.told.sum()) == COUNT  # so that workers hash each sample once
+        state = loader.state_dict()
+    with start(name="other").open() as samples:
+        loader = loader_of(samples, "remove", workers)
+        loader.load_state_dict(state)
+        assert train(loader) == []  # that epoch is over
+        assert len(train(loader)) == COUNT // ALIKE
+
+
+def test_a_copy_on_the_node_is_given_for_one_that_is_not(start):
+    with start(grant="20Ki").open() as samples:
+        loader = loader_of(samples, "repeat")
+        assert sorted(train(loader)) == list(range(COUNT))
+        before = loader.epoch_report()
+        served = train(loader)
+        report = loader.epoch_report()
+        assert len(served) == COUNT
+        assert report.origin_bytes < before.origin_bytes
+        assert report.repeated > 0  # a copy twice instead of another of its group
+        groups = np.array(served) // ALIKE
+        assert (np.bincount(groups, minlength=COUNT // ALIKE) == ALIKE).all()
+
+
+def test_a_similarity_of_the_programs_own(start):
+    def nothing_alike(picture):
+        raise AssertionError("nobody asked for it")
+
+    with start().open() as samples:
+        loader = loader_of(samples, "none", similarity=nothing_alike)
+        assert len(train(loader)) == len(train(loader)) == COUNT
+
+        loader = loader_of(samples, "remove", similarity=lambda picture: None)
+        assert len(train(loader)) == len(train(loader)) == COUNT
+
+        loader = loader_of(samples, "remove", similarity=False)
+        train(loader)
+        loader.report_similarity(range(COUNT), [(id // 6) * 0x0101010101010101 for id in range(COUNT)])
+        loader.report_similarity([COUNT, -1], [0, 0])
+        with pytest.raises(ValueError, match="one hash for each id"):
+            loader.report_similarity([1, 2], [3])
+        assert len(train(loader)) == COUNT // 6
+
+
+def test_a_new_sidecar_is_told_again(start):
+    sidecar = start()
+    with sidecar.open() as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loader = loader_of(samples, "remove")
+        train(loader)
+        sidecar.stop()
+        sidecar.start()
+        wait_until("the link", lambda: loader.report([0], [1.0]) or samples.parts.link.is_attached()
+                   and samples.stats()["attached"] == 2)
+        assert sorted(train(loader)) == list(range(COUNT))
+        assert sorted(train(loader)) == list(range(0, COUNT, ALIKE))
+
+
+def test_a_follower_passes_fingerprints_on_and_the_job_may_ask_for_them(pictures, start, monkeypatch):
+    job = {"contract": "importance", "sampling": {"family": "iowa", "redundancy": "remove", "outRate": 0}}
+    start(name="leader", **job)
+    follower = start(name="follower", **job)
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": pictures.uri, **job}}))
+    with follower.open() as samples:
+        loader = stoker.torch.DataLoader(dataset_of(samples), batch_size=10, contract="job", seed=SEED)
+        assert len(train(loader)) == COUNT
+        assert len(train(loader)) == COUNT // ALIKE
+        with pytest.raises(stoker.SettingsError, match="redundancy"):
+            loader_of(samples, "repeat", out_rate=0)
