@@ -130,7 +130,6 @@ REFUSED = [
     ("a pool with another objective", POOL, "spec/allocation", "Fair", "Unsupported value"),
     ("an origin that gives nothing", POOL, "spec/originBandwidth", 0, "originBandwidth must be more than 0"),
     ("an origin that gives less than nothing", POOL, "spec/originBandwidth", "-1", "spec.originBandwidth"),
-    ("an origin that gives nothing", POOL, "spec/originBandwidth", 0, "originBandwidth must be more than 0"),
     ("a negative price", POOL, "spec/originPrice", {"perGiB": "-1"}, "spec.originPrice.perGiB"),
     ("a negative number as price", POOL, "spec/originPrice", {"perThousandRequests": -1}, "perThousandRequests"),
     ("a price that is no number", POOL, "spec/originPrice", {"perGiB": "cheap"}, "spec.originPrice.perGiB"),
