@@ -2,7 +2,7 @@
 
 from harness import jobs, origin as origins
 from harness.jobs import FULL
-from harness.kube import condition, wait_until
+from harness.kube import wait_until
 
 
 def gets_per_epoch(origin, epochs):
@@ -66,16 +66,16 @@ def test_what_a_job_did_last_is_in_the_status_after_its_end(namespace):
     def status():
         return namespace.job("short")["status"]
     wait_until("the job to tell that it has read everything", lambda: status()["progress"] == {
-        "epoch": 0, "percentage": 100, "samplesRead": origins.SAMPLES}, 120)
+        "epoch": 0, "percentage": 100, "samplesRead": origins.SAMPLES}, 600)
     cache = status()["cache"]
     assert cache["hitRatio"] == "0.00", "what a cold epoch fetches just in time is no hit"
     assert cache["originBytes"] == namespace.dataset_status()["totalBytes"] and cache["cacheBytes"] == 0
     namespace.start("again", ["--epochs", 1], cache=FULL)
     namespace.wait_complete("again")
     wait_until("the second job to tell that it has read nothing from the origin",
-               lambda: namespace.job("again")["status"]["cache"].get("hitRatio") == "1.00", 120)
+               lambda: namespace.job("again")["status"]["cache"].get("hitRatio") == "1.00", 600)
     for name in ("short", "again"):
-        assert condition(namespace.job(name), "DataReady")["status"] == "True"
+        namespace.wait_condition("trainingjob", name, "DataReady")
 
 
 def test_a_second_job_on_the_same_dataset_starts_warm(namespace, origin):

@@ -86,7 +86,8 @@ def test_a_full_disk_costs_hits_and_nothing_else(namespace, bucket, origin, smal
     assert reader.resident() == 0
     told = reader.wait_said("keeps at most 0B of the")
     assert "lower reservedFree" in told["message"], "and what to do"
-    assert "keeps at most 0B" in condition(namespace.get("dataset", "odd"), "Ready")["message"]
+    wait_until("the Dataset to tell the same", lambda: (
+        "keeps at most 0B" in condition(namespace.get("dataset", "odd"), "Ready").get("message", "")), 600)
 
     # Now there is not even that.
     small_disk.leave(0)
