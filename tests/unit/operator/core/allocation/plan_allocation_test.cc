@@ -107,6 +107,10 @@ TEST(PlanAllocation, WaitsForTheSizeOfADatasetInModeAuto) {
         plan_allocation(view(gib(10), {demand(1, {"n1"}, {dataset("d", std::nullopt)})}));
     EXPECT_EQ(granted(plan, "n1", "d"), Bytes::zero());
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kProfiling);
+    EXPECT_EQ(
+        allocation(plan, "job1").message,
+        "No bytes are given out until the size of every dataset is known: the origin has to be "
+        "listed first.");
 }
 
 TEST(PlanAllocation, SaysWhenNoPodIsOnANodeOfThePool) {
