@@ -180,8 +180,12 @@ private:
             profile.wait_share = "0.35";
             job.status.profile = profile;
             const double saved = bytes / numbers.rate_without_cache - bytes / numbers.rate;
-            cache.benefit =
-                control::BenefitStatus{fmt::format("{:.0f}", saved), "0.5", "0.4", "Predicted"};
+            control::BenefitStatus benefit;
+            benefit.seconds_saved_per_epoch = fmt::format("{:.0f}", saved);
+            benefit.per_gib = "0.5";
+            benefit.marginal_per_gib = "0.4";
+            benefit.method = "Predicted";
+            cache.benefit = benefit;
             job.status.datasets = {
                 {"train",
                  static_cast<std::int64_t>(bytes),
