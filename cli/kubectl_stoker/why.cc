@@ -53,7 +53,7 @@ std::string counted(const control::TrainingJob& job) {
     const control::CacheStatus& cache = *job.status.cache;
     std::string text = fmt::format("Now: {} on its nodes", to_string(bytes_of(cache.used_bytes)));
     if (!job.status.columns.hit.empty()) {
-        text += fmt::format(", {} of reads hit", job.status.columns.hit);
+        text += fmt::format(", {} of bytes hit", job.status.columns.hit);
     }
     text += fmt::format(
         ", {} from the origin", rate_text(static_cast<double>(cache.origin_bytes_per_second)));
