@@ -2,7 +2,8 @@
 
 import pytest
 import stoker
-from stoker.contracts import CONTRACTS, Terms, narrow, terms
+from stoker.contracts import CONTRACTS, Terms, check_nodes, narrow, terms
+from stoker.settings import node_count
 
 ALLOWED = {
     ("exact", "exact"), ("windowed", "windowed"), ("windowed", "exact"), ("importance", "importance"),
@@ -60,3 +61,23 @@ def test_names_come_as_in_python_and_as_in_the_training_job():
 def test_mistakes_are_named(contract, parameters, says):
     with pytest.raises(stoker.SettingsError, match=says):
         terms(contract, parameters)
+
+
+@pytest.mark.parametrize("env, nodes", [
+    ({}, 1), ({"WORLD_SIZE": "8"}, 1), ({"WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}, 1),
+    ({"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}, 2), ({"PET_NNODES": "3"}, 3), ({"PET_NNODES": "1:4"}, 4),
+    ({"PET_NNODES": "1:4", "GROUP_WORLD_SIZE": "2"}, 2),
+])
+def test_nodes_are_counted_as_torchrun_and_the_operator_tell(env, nodes):
+    assert node_count(env) == nodes
+
+
+def test_a_family_that_would_hang_over_nodes_is_refused_there():
+    iowa = terms("importance", {"family": "iowa"})
+    check_nodes(iowa, 1)
+    check_nodes(terms("importance", {"family": "icache"}), 2)
+    check_nodes(terms("replicate"), 2)
+    with pytest.raises(stoker.SettingsError, match="family 'iowa' works on one node.*2 nodes"):
+        check_nodes(iowa, 2)
+    with pytest.raises(stoker.SettingsError, match="must be numbers"):
+        node_count({"PET_NNODES": "many"})

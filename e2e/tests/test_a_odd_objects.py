@@ -23,8 +23,9 @@ def sha256(body):
 
 
 def samples(namespace, pod):
-    """What read_keys.py got, by round and id."""
-    return [line for line in namespace.lines(pod) if line["event"] == "sample"]
+    """What read_keys.py got, sorted by round and id."""
+    found = [line for line in namespace.lines(pod) if line["event"] == "sample"]
+    return sorted(found, key=lambda line: (line["round"], line["id"]))
 
 
 def dataset(bucket):

@@ -15,7 +15,7 @@ from typing import Any, Dict, Mapping, Optional, Union
 
 from .errors import SettingsError
 
-__all__ = ["CONTRACTS", "EpochReport", "Terms", "narrow", "terms"]
+__all__ = ["CONTRACTS", "EpochReport", "Terms", "check_nodes", "narrow", "terms"]
 
 CONTRACTS = ("exact", "windowed", "importance", "replicate")
 NEEDS_LOSSES = ("importance", "replicate")
@@ -161,6 +161,22 @@ def narrow(allowed: Optional[Terms], asked: Optional[Terms]) -> Terms:
     if asked.contract != allowed.contract:
         return asked
     return Terms(asked.contract, {**allowed.parameters, **_narrowed(allowed, asked)})
+
+
+def check_nodes(terms: Terms, nodes: int) -> None:
+    """Refuses what would leave ranks on several nodes with different numbers of batches.
+
+    Family iowa reads what the losses (and fingerprints) of a rank's own node leave in its bucket, so ranks on different
+    nodes would end an epoch at different batches, and a collective call would wait for ever.
+
+    Raises:
+        SettingsError: the terms are such, and there is more than one node.
+    """
+    if nodes > 1 and terms.contract == "importance" and terms.parameters.get("family"):
+        raise SettingsError(
+            f"family 'iowa' works on one node: the job's ranks on {nodes} nodes would not read equally many samples, and "
+            "a collective call would wait for ever; use family 'icache', or one node"
+        )
 
 
 def _narrowed(allowed: Terms, asked: Terms) -> Dict[str, float]:

@@ -11,10 +11,11 @@ import numpy as np
 import torch
 import torch.utils.data
 
-from .contracts import EpochReport, narrow, terms
+from .contracts import EpochReport, check_nodes, narrow, terms
 from .draws import Draws
 from .errors import SettingsError
 from .samples import Samples
+from .settings import node_count
 from .similarity import difference_hash
 
 __all__ = [
@@ -150,9 +151,11 @@ class ContractStream:
                 raise SettingsError('contract="job" takes its parameters from the TrainingJob; name the contract')
         else:
             asked = terms(contract, parameters)
+        agreed = narrow(samples.parts.settings.terms, asked)
+        check_nodes(agreed, node_count())
         self.draws = Draws(
             samples,
-            narrow(samples.parts.settings.terms, asked),
+            agreed,
             seed=seed,
             rank=rank,
             world_size=world_size,
