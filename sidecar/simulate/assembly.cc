@@ -27,6 +27,8 @@ namespace stoker::simulate {
 
 namespace {
 
+constexpr std::uint32_t kPlanBatches = 16;  // at least, as in the sidecar
+
 // Different streams of luck for different uses of one seed.
 enum class Use : std::uint64_t { kSizes = 1, kPolicy, kCommonLosses, kFirstJob = 1000 };
 
@@ -328,6 +330,8 @@ Result<JobParts> make_replicating(const Scenario& scenario, Assembly& parts, std
     JobParts made;
     made.sampler = std::move(sampler);
     made.losses = make_losses(scenario, parts.sizes.size(), job);
+    const auto plan = static_cast<std::uint32_t>(value_of(scenario.jobs[job], "plan"));
+    made.plan = plan == 0 ? 0 : std::max(plan, kPlanBatches * scenario.batch);
     return made;
 }
 

@@ -19,6 +19,7 @@ struct JobParts {
     std::unique_ptr<sidecar::Sampler> sampler;
     std::unique_ptr<Losses> losses;  // null: the contract does not listen to any
     std::uint32_t foresight = 0;     // samples that are fetched before they are drawn
+    std::uint32_t plan = 0;          // draws that the node is told of before they are drawn
     bool reads_all = false;          // each sample exactly once an epoch
 };
 

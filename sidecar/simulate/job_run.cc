@@ -89,6 +89,7 @@ void JobRun::end_epoch(TimePoint now) {
 // False: there was nothing more to ask for.
 bool JobRun::ask(TimePoint now) {
     foresee(now);
+    tell_plan();
     Batch batch;
     if (!spare_.empty()) {
         batch = std::move(spare_.back());
@@ -98,6 +99,7 @@ bool JobRun::ask(TimePoint now) {
     batch.ready.reset();
     setting_.sampler->draw(0, setting_.batch, batch.draws);
     drained_ = batch.draws.size() < setting_.batch;
+    planned_ -= std::min(planned_, batch.draws.size());
     if (setting_.feed != nullptr) {
         setting_.feed->on_batch(setting_.job);
     }
@@ -117,6 +119,17 @@ void JobRun::foresee(TimePoint now) {
         setting_.sampler->foresee(0, setting_.foresight, foreseen_);
         node_.foresee(foreseen_, current_, now);
     }
+}
+
+// As the sidecar does: anew when half of it has been drawn.
+void JobRun::tell_plan() {
+    if (setting_.plan == 0 || planned_ > setting_.plan / 2) {
+        return;
+    }
+    foreseen_.clear();
+    setting_.sampler->foresee(0, setting_.plan, foreseen_);
+    node_.expect(setting_.job, std::span{foreseen_}.subspan(planned_));
+    planned_ = foreseen_.size();
 }
 
 void JobRun::note_served(const Batch& batch) {

@@ -41,6 +41,7 @@ public:
         std::uint32_t batch = 64;
         std::uint32_t ahead = 2;
         std::uint32_t foresight = 0;  // samples that are fetched before they are drawn
+        std::uint32_t plan = 0;       // draws that the node is told of before they are drawn
         double samples_per_second = 1;
         bool reads_all = false;
         TimePoint start{};
@@ -74,6 +75,7 @@ private:
     void report_losses(const Batch& batch);
     void compute_next();
     void foresee(TimePoint now);
+    void tell_plan();
 
     Setting setting_;
     Node& node_;
@@ -88,6 +90,7 @@ private:
     std::vector<SampleIndex> foreseen_;
     std::vector<SampleIndex> served_;
     std::vector<float> seen_losses_;
+    std::size_t planned_ = 0;  // of the draws to come, those that the node knows
     std::uint64_t next_batch_ = 0;
     std::uint64_t epoch_ = 0;
     bool in_epoch_ = false;

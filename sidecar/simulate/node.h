@@ -49,6 +49,10 @@ public:
     virtual void foresee(
         std::span<const SampleIndex> samples, EpochFigures& figures, TimePoint now) = 0;
 
+    // The job will draw these, each as often as it is named: what passes through is kept until
+    // then.
+    virtual void expect(std::size_t /*job*/, std::span<const SampleIndex> /*samples*/) {}
+
     // Fills batch.hits and counts in `figures`; the answer comes from take_answers().
     virtual void request(std::size_t job, Batch& batch, EpochFigures& figures, TimePoint now) = 0;
     virtual void consume(

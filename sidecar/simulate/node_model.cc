@@ -73,6 +73,13 @@ void NodeModel::foresee(
     }
 }
 
+void NodeModel::expect(std::size_t job, std::span<const SampleIndex> samples) {
+    counts_needs_[job] = true;
+    for (const SampleIndex sample : samples) {
+        ++records_[sample].needs;
+    }
+}
+
 void NodeModel::request(std::size_t job, Batch& batch, EpochFigures& figures, TimePoint now) {
     TimePoint ready = now;
     batch.hits.clear();
@@ -115,7 +122,7 @@ void NodeModel::consume(std::size_t job, const Batch& batch, EpochFigures& figur
         Record& record = records_[sample];
         --record.holds;
         if (counts_needs_[job]) {
-            STOKER_CHECK(record.needs > 0, "a job that reads all reads each sample once");
+            STOKER_CHECK(record.needs > 0, "a job whose reads are counted reads nothing else");
             --record.needs;
         }
         setting_.policy->on_read(sample, batch.hits[i]);

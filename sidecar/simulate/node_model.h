@@ -51,6 +51,7 @@ public:
     void begin_epoch(const EpochStart& start, TimePoint now) override;
     void foresee(
         std::span<const SampleIndex> samples, EpochFigures& figures, TimePoint now) override;
+    void expect(std::size_t job, std::span<const SampleIndex> samples) override;
     void request(std::size_t job, Batch& batch, EpochFigures& figures, TimePoint now) override;
     void consume(
         std::size_t job, const Batch& batch, EpochFigures& figures, TimePoint now) override;
@@ -66,7 +67,7 @@ private:
 
     struct Record {
         TimePoint ready{};        // when its bytes are here
-        std::uint16_t needs = 0;  // jobs that will read it in their current epochs
+        std::uint16_t needs = 0;  // reads that are known to come in the jobs' current epochs
         std::uint16_t holds = 0;  // drawn and not consumed
         Place place = Place::kAbsent;
         bool fresh = false;  // fetched ahead, and nobody has read it yet

@@ -30,6 +30,7 @@ std::vector<JobRun> make_runs(const Scenario& scenario, Assembly& parts, Node& n
         setting.batch = scenario.batch;
         setting.ahead = scenario.ahead;
         setting.foresight = parts.jobs[i].foresight;
+        setting.plan = parts.jobs[i].plan;
         setting.samples_per_second = scenario.samples_per_second * job.speed;
         setting.reads_all = parts.jobs[i].reads_all;
         setting.start = TimePoint{job.start};

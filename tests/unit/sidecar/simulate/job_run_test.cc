@@ -19,7 +19,15 @@ public:
 
     void foresee(std::span<const SampleIndex>, EpochFigures&, TimePoint) override {}
 
+    void expect(std::size_t, std::span<const SampleIndex> samples) override {
+        planned.insert(planned.end(), samples.begin(), samples.end());
+    }
+
     void request(std::size_t job, Batch& batch, EpochFigures&, TimePoint now) override {
+        for (const Draw& draw : batch.draws) {
+            drawn.push_back(draw.served);
+        }
+        ahead_least = std::min(ahead_least, planned.size() - drawn.size());
         batch.hits.assign(batch.draws.size(), false);
         answers_.push_back({job, batch.number, now + delay_});
         outstanding_most = std::max(outstanding_most, ++outstanding_);
@@ -35,6 +43,9 @@ public:
 
     std::vector<std::uint64_t> epochs;
     int outstanding_most = 0;
+    std::vector<SampleIndex> planned;
+    std::vector<SampleIndex> drawn;
+    std::size_t ahead_least = 1000;
 
 private:
     Duration delay_;
@@ -85,6 +96,18 @@ TEST(JobRun, HidesAnOriginThatIsFastEnoughBehindCompute) {
     EXPECT_EQ(figures.epochs[0].time, seconds{12});
     EXPECT_EQ(figures.epochs[0].waited, seconds{2}) << "only before the first batch";
     EXPECT_EQ(node.outstanding_most, 3);
+}
+
+TEST(JobRun, TellsThePlanOnceAndAheadOfEveryDraw) {
+    TrainerShuffle sampler{100, 1};
+    SlowNode node{seconds{1}};
+    auto planning = setting(sampler, 2);
+    planning.plan = 40;
+    JobRun run{planning, node};
+    run_to_end(run, node);
+    EXPECT_EQ(node.drawn.size(), 200U);
+    EXPECT_EQ(node.planned, node.drawn);
+    EXPECT_EQ(node.ahead_least, 0U) << "at the end of an epoch";
 }
 
 TEST(JobRun, EndsAnEpochBeforeTheNextBegins) {

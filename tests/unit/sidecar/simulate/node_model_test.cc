@@ -113,6 +113,21 @@ TEST_F(NodeModelTest, AFullWindowGivesUpTheOldestThatNobodyHolds) {
     EXPECT_THAT(listener_.stored, ElementsAre(1, 3)) << "the other job needs both";
 }
 
+TEST_F(NodeModelTest, KeepsInTheWindowWhatAPlanNamesTwice) {
+    make(0, 3);
+    read(0, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+    figures_ = {};
+    node_->begin_epoch({0, 1, false}, now_);
+    const std::vector<SampleIndex> plan = {4, 5, 4};
+    node_->expect(0, plan);
+    read(0, {4, 5});
+    EXPECT_THAT(listener_.stored, ElementsAre(4));
+    read(0, {4});
+    EXPECT_THAT(listener_.stored, IsEmpty());
+    EXPECT_EQ(figures_.hits, 1U);
+    EXPECT_EQ(figures_.origin_requests, 2U);
+}
+
 TEST_F(NodeModelTest, ServesWhatNothingHasRoomFor) {
     make(0, 0);
     read(0, {1, 2});

@@ -189,6 +189,20 @@ TEST(Simulator, ReadsGroupsOfChunksEverySampleOnce) {
     EXPECT_NEAR(means_of(outcome, 0, 1).hit_ratio, 0.2, 0.001);
 }
 
+TEST(Simulator, FetchesOnceWhatAPlanNamesTwice) {
+    Scenario scenario;
+    scenario.cache.window_share = 0.2;
+    scenario.jobs[0].contract = "replicate";
+    scenario.jobs[0].parameters = {{"replication", 1}, {"plan", 0}};
+    const auto read = [&] { return means_of(outcome_of(scenario), 0, 1).origin_bytes; };
+    const double without = read();
+    scenario.jobs[0].parameters["plan"] = 2048;
+    EXPECT_LT(read(), 0.97 * without);
+    scenario.batch = 4096;  // more than the plan says: it is longer then
+    scenario.epochs = 2;
+    EXPECT_LT(read(), 1);
+}
+
 // What the sidecar does where a job that replicates is not alone.
 TEST(Simulator, CanKeepByImportanceWhatAJobReplicates) {
     Scenario scenario;
