@@ -217,6 +217,11 @@ void FetchEngine::demand(SampleIndex sample, DemandBook::Place place, bool suspi
 
 Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
     gate_of(table_.at(sample).segment_class).on_success();
+    // Residents have the stricter limit (reservedFree). Where all is resident, no window sample
+    // would ever come to try the other gate.
+    if (resident_gate_.is_open()) {
+        window_gate_.on_success();
+    }
     origin_gate_.on_success();
     last_origin_error_.clear();
     if (is_admitting()) {

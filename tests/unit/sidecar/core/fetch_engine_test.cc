@@ -122,6 +122,8 @@ TEST_F(FetchEngineTest, AFullDiskSendsDemandsToTheOriginAndIsTriedAgainLater) {
     const TimePoint later = kNow + seconds{2};
     EXPECT_THAT(engine->on_fetch(kTrainer, 9, {3}, later).fetches, ElementsAre(resident(3)));
     engine->on_stored(3, later);
+    EXPECT_TRUE(engine->is_admitting()) << "no window sample has to come to find that out";
+    EXPECT_EQ(engine->last_store_error(), "");
     EXPECT_THAT(engine->on_fetch(kTrainer, 10, {4}, later).fetches, ElementsAre(resident(4)));
 }
 
