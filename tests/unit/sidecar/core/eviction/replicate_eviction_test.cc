@@ -58,6 +58,15 @@ TEST(ReplicateEviction, PassesOverWhatMayNotGo) {
     EXPECT_THAT(make_room(policy, 7, Bytes{10}, {1}), ElementsAre(2));
 }
 
+TEST(ReplicateEviction, KnowsTheScoresOfWhatComesIn) {
+    ReplicateEviction policy;
+    policy.on_score(1, 3.0F);
+    policy.on_score(2, 1.0F);
+    policy.on_score(3, 2.0F);
+    admit(policy, {1, 2, 3});
+    EXPECT_THAT(shrink(policy, Bytes{11}), ElementsAre(2, 3));
+}
+
 TEST(ReplicateEviction, ShrinksFromTheSmallest) {
     ReplicateEviction policy;
     admit(policy, {1, 2, 3});

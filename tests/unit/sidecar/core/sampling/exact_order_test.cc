@@ -42,6 +42,15 @@ TEST(ExactOrder, DropsTheTailOnRequest) {
     EXPECT_EQ(dealt.size(), 8U);
 }
 
+TEST(ExactOrder, LeavesNoTraceOfTheIds) {
+    const std::vector<SampleIndex> order = permutation(20'000, 3, 1);
+    int rising = 0;
+    for (std::size_t i = 1; i < order.size(); ++i) {
+        rising += order[i] > order[i - 1] ? 1 : 0;
+    }
+    EXPECT_NEAR(rising, 10'000, 300);  // of a uniform permutation: within 41 in two of three cases
+}
+
 TEST(ExactOrder, DiffersBetweenSeedsAndEpochs) {
     std::set<std::vector<SampleIndex>> orders;
     for (std::uint64_t seed = 0; seed < 5; ++seed) {

@@ -161,6 +161,9 @@ TEST(ReplicateSampler, BeginsAnEpochAgainWithTheSameDraws) {
         sampler->begin_epoch(rank, 1, 0);
     }
     const auto all = draw(*sampler, 0, 200);
+    for (SampleIndex sample = 0; sample < 50; ++sample) {
+        sampler->on_stored(sample);  // would be read several times, had the epoch not begun
+    }
     sampler->begin_epoch(0, 1, 30);
     EXPECT_EQ(draw(*sampler, 0, 200), std::vector(all.begin() + 30, all.end()));
 }
