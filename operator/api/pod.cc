@@ -76,6 +76,10 @@ Result<Pod> parse_pod(std::string_view json) {
     return read_document(json, read_pod);
 }
 
+bool has_ended(const Pod& pod) {
+    return pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
+}
+
 std::optional<std::int64_t> rank_of(const Pod& pod) {
     const std::string& written =
         value_or_empty(pod.meta.labels, "batch.kubernetes.io/job-completion-index");

@@ -45,6 +45,9 @@ struct Pod {
 // kInvalidArgument: not JSON or a field of another type.
 Result<Pod> parse_pod(std::string_view json);
 
+// Succeeded or Failed: nothing of it runs any more.
+bool has_ended(const Pod& pod);
+
 // The pod's completion index, its node rank; none for pods of other kinds.
 std::optional<std::int64_t> rank_of(const Pod& pod);
 

@@ -33,10 +33,6 @@ bool is_owned(const TrainingJobView& view, const ObjectMeta& meta) {
     return owner != nullptr && owner->uid == view.job.meta.uid;
 }
 
-bool has_ended(const Pod& pod) {
-    return pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
-}
-
 bool is_node_lost(const TrainingJobView& view, const std::string& name, WallTime now) {
     const auto node = std::find_if(view.nodes.begin(), view.nodes.end(), [&](const Node& other) {
         return other.meta.name == name;

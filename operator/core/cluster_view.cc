@@ -64,18 +64,28 @@ AccessPattern measured_pattern(
     return result;
 }
 
+template <class Counts>
+std::set<std::string> nodes_of(const std::vector<Pod>& pods, Counts counts) {
+    std::set<std::string> nodes;
+    for (const Pod& pod : pods) {
+        if (!pod.node_name.empty() && counts(pod)) {
+            nodes.insert(pod.node_name);
+        }
+    }
+    return nodes;
+}
+
 // Nothing while the profile has no verdict: then the planner takes the job for a typical one.
 std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& job) {
-    const auto found = cluster.profiles.find(job);
-    if (found == cluster.profiles.end() || found->second.verdict == ProfileVerdict::kUnknown) {
+    const JobProfile* profile = cluster.judged_profile(job);
+    if (profile == nullptr) {
         return std::nullopt;
     }
-    const JobProfile& profile = found->second;
     return JobRates{
-        profile.ingest_rate,
-        profile.origin_rate,
-        profile.confidence,
-        profile.verdict == ProfileVerdict::kComputeBound};
+        profile->ingest_rate,
+        profile->origin_rate,
+        profile->confidence,
+        profile->verdict == ProfileVerdict::kComputeBound};
 }
 
 double mean_sample(const DatasetTally& told) {
@@ -108,19 +118,11 @@ Demand demand_of(
         }
         result.datasets.push_back(std::move(wanted));
     }
-    std::set<std::string> live;
-    std::set<std::string> all;
-    for (const Pod& pod : use.pods) {
-        const bool ended = pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
-        if (!pod.node_name.empty()) {
-            all.insert(pod.node_name);
-            if (!ended) {
-                live.insert(pod.node_name);
-            }
-        }
-    }
     // When the last pod has ended, its bytes stay as they are until the job itself is over.
-    const std::set<std::string>& nodes = live.empty() ? all : live;
+    std::set<std::string> nodes = use.live_nodes();
+    if (nodes.empty()) {
+        nodes = nodes_of(use.pods, [](const Pod&) { return true; });
+    }
     result.nodes.assign(nodes.begin(), nodes.end());
     return result;
 }
@@ -132,6 +134,17 @@ bool JobUse::is_active() const {
     return !pool.name.empty() && !job.spec.suspend && !job.meta.deleting_since &&
            datasets.obstacle.empty() && !is_true(conditions, "Complete") &&
            !is_true(conditions, "Failed");
+}
+
+std::set<std::string> JobUse::live_nodes() const {
+    return nodes_of(pods, [](const Pod& pod) { return !has_ended(pod); });
+}
+
+const JobProfile* ClusterView::judged_profile(const ObjectKey& job) const {
+    const auto found = profiles.find(job);
+    return found == profiles.end() || found->second.verdict == ProfileVerdict::kUnknown
+               ? nullptr
+               : &found->second;
 }
 
 bool matches(const TextMap& selector, const TextMap& labels) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct JobUse {
 
     // Whether it may hold grants: started, not ended, not suspended, with a pool.
     [[nodiscard]] bool is_active() const;
+
+    // Where a pod of it is that has not ended.
+    [[nodiscard]] std::set<std::string> live_nodes() const;
 };
 
 struct ClusterView {
@@ -42,6 +46,9 @@ struct ClusterView {
     std::uint32_t grant_seconds = 60;
     std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
     std::vector<HeldBack> held_back{};         // operator/core/stragglers.h
+
+    // What is known of the job once there is a verdict; else nullptr.
+    [[nodiscard]] const JobProfile* judged_profile(const ObjectKey& job) const;
 };
 
 // Whether a node belongs to a pool: it has every label of the selector.

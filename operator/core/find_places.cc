@@ -15,10 +15,6 @@ namespace {
 
 using Place = std::tuple<std::string, std::string, std::string>;  // pool, node, uid
 
-bool has_ended(const Pod& pod) {
-    return pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;
-}
-
 class Finder {
 public:
     Finder(const ClusterView& cluster, const Moment& now)

@@ -50,23 +50,11 @@ std::set<std::string> dataset_uids(const JobUse& use) {
 // Bytes a second that the cache may speed up: none where the profile has no verdict, 0 where the
 // job never waits.
 std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& use) {
-    const auto found = cluster.profiles.find(use.job.meta.key());
-    if (found == cluster.profiles.end() || found->second.verdict == ProfileVerdict::kUnknown) {
+    const JobProfile* profile = cluster.judged_profile(use.job.meta.key());
+    if (profile == nullptr) {
         return std::nullopt;
     }
-    const bool waits = found->second.verdict != ProfileVerdict::kComputeBound;
-    return waits ? found->second.ingest_rate : 0;
-}
-
-std::set<std::string> nodes_of(const JobUse& use) {
-    std::set<std::string> nodes;
-    for (const Pod& pod : use.pods) {
-        if (!pod.node_name.empty() && pod.phase != PodPhase::kSucceeded &&
-            pod.phase != PodPhase::kFailed) {
-            nodes.insert(pod.node_name);
-        }
-    }
-    return nodes;
+    return profile->verdict == ProfileVerdict::kComputeBound ? 0 : profile->ingest_rate;
 }
 
 }  // namespace
@@ -100,7 +88,7 @@ std::vector<float> measured_sketch(
     const std::vector<AgentReport>& reports,
     const Moment& now) {
     std::map<std::string, const RankSketch*> newest;  // by node: two may say that they lead
-    const std::set<std::string> nodes = nodes_of(use);
+    const std::set<std::string> nodes = use.live_nodes();
     for (const AgentReport& report : reports) {
         if (!nodes.contains(report.node) || !is_fresh(report, now)) {
             continue;
@@ -134,7 +122,7 @@ void weigh_jobs(const ClusterView& cluster, std::vector<AgentGrant>& grants) {
         if (!use.is_active()) {
             continue;
         }
-        const std::set<std::string> nodes = nodes_of(use);
+        const std::set<std::string> nodes = use.live_nodes();
         const std::optional<double> rate = rate_by_cache(cluster, use);
         for (const std::string& uid : dataset_uids(use)) {
             for (const std::string& node : nodes) {

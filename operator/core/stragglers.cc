@@ -18,8 +18,7 @@ bool leads_at(const AgentReport& report, const Reclaim& reclaim) {
 }
 
 bool is_there(const Pod& pod, const Reclaim& reclaim) {
-    return pod.node_name == reclaim.node && pod.phase != PodPhase::kSucceeded &&
-           pod.phase != PodPhase::kFailed;
+    return pod.node_name == reclaim.node && !has_ended(pod);
 }
 
 std::optional<Giver> find_giver(const ClusterView& cluster, const Reclaim& reclaim) {

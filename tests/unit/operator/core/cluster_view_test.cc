@@ -8,16 +8,6 @@
 namespace stoker::control {
 namespace {
 
-ClusterView make_cluster() {
-    const TrainingJobView job = make_running_view();
-    ClusterView cluster;
-    cluster.pools = {make_pool()};
-    cluster.nodes = {make_node("n1"), make_node("n2")};
-    cluster.datasets = {make_dataset()};
-    cluster.jobs = {{job.job, job.datasets, job.pool, job.pods}};
-    return cluster;
-}
-
 TEST(Matches, AsksForEveryLabel) {
     EXPECT_TRUE(matches({}, {}));
     EXPECT_TRUE(matches({{"a", "1"}}, {{"a", "1"}, {"b", "2"}}));

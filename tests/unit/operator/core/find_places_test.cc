@@ -9,16 +9,6 @@
 namespace stoker::control {
 namespace {
 
-ClusterView make_cluster() {
-    const TrainingJobView job = make_running_view();
-    ClusterView cluster;
-    cluster.pools = {make_pool()};
-    cluster.nodes = {make_node("n1"), make_node("n2")};
-    cluster.datasets = {make_dataset()};
-    cluster.jobs = {{job.job, job.datasets, job.pool, job.pods}};
-    return cluster;
-}
-
 PlaceWord place(const ClusterView& cluster, const std::string& node, std::int64_t second) {
     const std::vector<PlaceWord> places = find_places(cluster, moment(second));
     const auto found = std::find_if(

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "operator/core/attempts.h"
+#include "operator/core/cluster_view.h"
 #include "operator/core/moment.h"
 #include "operator/core/training_job_view.h"
 
@@ -130,6 +131,20 @@ inline TrainingJobView make_running_view(std::int64_t attempt = 1) {
     view.jobs = {make_job(view, attempt)};
     view.pods = {make_pod(view, attempt, 0), make_pod(view, attempt, 1)};
     return view;
+}
+
+inline JobUse use_of(const TrainingJobView& view) {
+    return {view.job, view.datasets, view.pool, view.pods};
+}
+
+// One pool on two nodes, and the one job that runs there.
+inline ClusterView make_cluster() {
+    ClusterView cluster;
+    cluster.pools = {make_pool()};
+    cluster.nodes = {make_node("n1"), make_node("n2")};
+    cluster.datasets = {make_dataset()};
+    cluster.jobs = {use_of(make_running_view())};
+    return cluster;
 }
 
 // What the sidecar of a rank says: it leads, and the dataset is listed.

@@ -10,19 +10,6 @@
 namespace stoker::control {
 namespace {
 
-JobUse use_of(const TrainingJobView& view) {
-    return {view.job, view.datasets, view.pool, view.pods};
-}
-
-ClusterView make_cluster() {
-    ClusterView cluster;
-    cluster.pools = {make_pool()};
-    cluster.nodes = {make_node("n1"), make_node("n2")};
-    cluster.datasets = {make_dataset()};
-    cluster.jobs = {use_of(make_running_view())};
-    return cluster;
-}
-
 // What the leader of that rank's node says of the only job.
 AgentReport sketching(std::int64_t rank, std::vector<float> masses, std::int64_t second = 100) {
     const TrainingJobView view = make_running_view();

@@ -25,10 +25,6 @@ void shuffle(std::vector<T>& items, Prng& prng) {
     }
 }
 
-bool has_ended(const Pod& pod) {
-    return pod.phase == PodPhase::kFailed || pod.phase == PodPhase::kSucceeded;
-}
-
 // API server, Job controller, kubelets and garbage collector, as far as the operator sees them.
 class World {
 public:

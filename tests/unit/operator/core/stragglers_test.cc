@@ -7,13 +7,6 @@
 namespace stoker::control {
 namespace {
 
-ClusterView make_cluster() {
-    const TrainingJobView job = make_running_view();
-    ClusterView cluster;
-    cluster.jobs = {{job.job, job.datasets, job.pool, job.pods}};
-    return cluster;
-}
-
 const Reclaim kReclaim{"nvme", "n1", "uid-imagenet", gib(5), gib(2), 30};
 
 TEST(FindGivers, NameThePodWhoseSidecarLeads) {
