@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -26,6 +27,19 @@ enum class AllocationReason : std::uint8_t {
     kWaitingForPods,        // no pod is on a node of the pool yet
     kStopped,               // stopPolicy of the pool or of the quota
 };
+
+// In the order of the values.
+inline constexpr std::array<std::string_view, 10> kAllocationReasonTexts{
+    "Granted",
+    "Borrowed",
+    "ComputeBound",
+    "QuotaExhausted",
+    "LowerMarginalBenefit",
+    "PoolFull",
+    "Reclaimed",
+    "Profiling",
+    "WaitingForPods",
+    "Stopped"};
 
 std::string_view to_string(AllocationReason reason);
 

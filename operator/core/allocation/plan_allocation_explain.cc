@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 
@@ -26,7 +25,8 @@ public:
         : table_(table),
           decision_(decision),
           ledger_(table, decision.target, Ledger::Borrowing::kYes),
-          reserves_(table, reserves_of(table), Ledger::Borrowing::kYes) {}
+          reserves_(table, reserves_of(table), Ledger::Borrowing::kYes),
+          lent_(lent_of(table, decision.target)) {}
 
     void run(AllocationPlan& plan) {
         for (std::size_t i = 0; i < table_.jobs.size(); ++i) {
@@ -64,8 +64,9 @@ private:
 
     const ClaimTable& table_;
     PoolDecision& decision_;
-    Ledger ledger_;    // under the targets
-    Ledger reserves_;  // while nobody has shrunk
+    Ledger ledger_;            // under the targets
+    Ledger reserves_;          // while nobody has shrunk
+    std::vector<Bytes> lent_;  // by account, under the targets
 };
 
 bool Explainer::is_account_full(const Claim& claim) const {
@@ -160,8 +161,7 @@ std::size_t Explainer::number_of(const Account& account) const {
 // Of the quota of the job's namespace, what others are to have.
 Bytes Explainer::lent_by_owner(std::size_t index) const {
     const Account* account = account_of(index);
-    return account == nullptr ? Bytes::zero()
-                              : lent_of(table_, decision_.target)[number_of(*account)];
+    return account == nullptr ? Bytes::zero() : lent_[number_of(*account)];
 }
 
 bool Explainer::lost_to_borrowers(std::size_t index) const {
@@ -383,18 +383,7 @@ void Explainer::add_quotas(AllocationPlan& plan) const {
 }  // namespace
 
 std::string_view to_string(AllocationReason reason) {
-    constexpr std::array<std::string_view, 10> kTexts{
-        "Granted",
-        "Borrowed",
-        "ComputeBound",
-        "QuotaExhausted",
-        "LowerMarginalBenefit",
-        "PoolFull",
-        "Reclaimed",
-        "Profiling",
-        "WaitingForPods",
-        "Stopped"};
-    return kTexts[static_cast<std::size_t>(reason)];
+    return kAllocationReasonTexts[static_cast<std::size_t>(reason)];
 }
 
 void explain_pool(const ClaimTable& table, PoolDecision& decision, AllocationPlan& plan) {

@@ -17,23 +17,10 @@ template <class E>
 inline constexpr auto kTexts = kChoiceTexts<E>;
 
 template <>
-inline constexpr std::array<std::string_view, 4> kTexts<Objective>{
-    "Throughput", "MaxMin", "Cost", "Even"};
-template <>
 inline constexpr std::array<std::string_view, 4> kTexts<AccessKind>{
     "Exact", "Windowed", "Importance", "Measured"};
 template <>
-inline constexpr std::array<std::string_view, 10> kTexts<AllocationReason>{
-    "Granted",
-    "Borrowed",
-    "ComputeBound",
-    "QuotaExhausted",
-    "LowerMarginalBenefit",
-    "PoolFull",
-    "Reclaimed",
-    "Profiling",
-    "WaitingForPods",
-    "Stopped"};
+inline constexpr auto kTexts<AllocationReason> = kAllocationReasonTexts;
 
 template <>
 inline constexpr auto kFields<ObjectKey> =
