@@ -231,32 +231,35 @@ Result<local::Probe> SidecarClient::ask_probe(TimePoint deadline) {
     return ask<local::Probe>(local::AskProbe{}, deadline);
 }
 
-Result<bool> SidecarClient::send_losses(
-    std::uint64_t epoch, std::span<const std::uint64_t> samples, std::span<const float> losses) {
+// One value a sample, in as many frames as it takes. False, and no more of them, when the sidecar
+// is busy.
+template <class Value, class Make>
+Result<bool> SidecarClient::send_in_frames(
+    std::span<const std::uint64_t> samples, std::span<const Value> values, Make make) {
     bool sent = true;
     for (std::size_t at = 0; at < samples.size() && sent; at += kValuesPerFrame) {
-        const auto some = samples.subspan(at, std::min(kValuesPerFrame, samples.size() - at));
-        const auto values = losses.subspan(at, some.size());
+        const auto ids = samples.subspan(at, std::min(kValuesPerFrame, samples.size() - at));
+        const auto theirs = values.subspan(at, ids.size());
         STOKER_TRY(
             sent,
-            send_now(
-                local::Losses{epoch, {some.begin(), some.end()}, {values.begin(), values.end()}}));
+            send_now(make(
+                std::vector(ids.begin(), ids.end()), std::vector(theirs.begin(), theirs.end()))));
     }
     return sent;
 }
 
+Result<bool> SidecarClient::send_losses(
+    std::uint64_t epoch, std::span<const std::uint64_t> samples, std::span<const float> losses) {
+    return send_in_frames(samples, losses, [epoch](auto some, auto values) {
+        return local::Losses{epoch, std::move(some), std::move(values)};
+    });
+}
+
 Result<bool> SidecarClient::send_similarity(
     std::span<const std::uint64_t> samples, std::span<const std::uint64_t> hashes) {
-    bool sent = true;
-    for (std::size_t at = 0; at < samples.size() && sent; at += kValuesPerFrame) {
-        const auto some = samples.subspan(at, std::min(kValuesPerFrame, samples.size() - at));
-        const auto values = hashes.subspan(at, some.size());
-        STOKER_TRY(
-            sent,
-            send_now(
-                local::Similarity{{some.begin(), some.end()}, {values.begin(), values.end()}}));
-    }
-    return sent;
+    return send_in_frames(samples, hashes, [](auto some, auto values) {
+        return local::Similarity{std::move(some), std::move(values)};
+    });
 }
 
 Result<bool> SidecarClient::send_consumed(

@@ -91,6 +91,9 @@ private:
 
     Status send_all(std::span<const std::byte> bytes, TimePoint deadline, int passed_fd = -1);
     Result<bool> send_now(const local::Message& message);
+    template <class Value, class Make>
+    Result<bool> send_in_frames(
+        std::span<const std::uint64_t> samples, std::span<const Value> values, Make make);
     template <class Answer>
     Result<Answer> ask(const local::Message& message, TimePoint deadline, int passed_fd = -1);
     Result<local::Message> request(
