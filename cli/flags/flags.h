@@ -41,6 +41,15 @@ std::string flag_help(const std::vector<FlagGroup>& groups);
 Result<double> parse_number(std::string_view what, std::string_view text);
 Result<std::uint64_t> parse_count(std::string_view what, std::string_view text);
 
+// For Flag::apply: takes the value as it is. `target` must outlive the flag.
+template <class T>
+auto text_into(T& target) {
+    return [&target](std::string_view value) -> Status {
+        target = value;
+        return {};
+    };
+}
+
 // "a,b,c"; empty parts are kept.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

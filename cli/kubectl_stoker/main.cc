@@ -22,7 +22,7 @@ int main(int argc, char** argv) {
     };
     console.warn = [](const std::string& text) { fmt::print(stderr, "{}", text); };
     console.wait = [](stoker::Duration pause) {
-        std::this_thread::sleep_for(pause);
+        std::this_thread::sleep_for(pause);  // of --watch, between two looks
         return std::ferror(stdout) == 0;
     };
     return stoker::cli::run({argv + 1, argv + argc}, console, clock);

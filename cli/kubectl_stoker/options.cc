@@ -61,13 +61,6 @@ const Command* find_command(std::string_view name) {
     return found == kCommands.end() ? nullptr : &*found;
 }
 
-auto text_into(std::string& target) {
-    return [&target](std::string_view value) -> Status {
-        target = value;
-        return {};
-    };
-}
-
 auto switch_on(bool& target) {
     return [&target](std::string_view value) -> Status {
         if (!value.empty() && value != "true" && value != "false") {
@@ -180,14 +173,7 @@ FlagGroup cluster_flags(Options& options) {
     ConnectOptions& connect = options.connect;
     return {
         "As with kubectl:",
-        {{"namespace",
-          "NAME",
-          "unless said, that of the context",
-          [&options](std::string_view value) -> Status {
-              options.ns = value;
-              return {};
-          },
-          'n'},
+        {{"namespace", "NAME", "unless said, that of the context", text_into(options.ns), 'n'},
          {"all-namespaces", "", "all of them", switch_on(options.all_namespaces), 'A'},
          {"kubeconfig",
           "FILE",

@@ -118,10 +118,7 @@ FlagGroup dataset_flags(Draft& draft) {
          {"manifest",
           "FILE",
           "sizes of a node directory's manifest.<revision> instead",
-          [&draft](std::string_view text) -> Status {
-              draft.options.manifest_path = text;
-              return {};
-          }}}};
+          text_into(draft.options.manifest_path)}}};
 }
 
 FlagGroup cache_flags(Draft& draft) {
@@ -140,10 +137,7 @@ FlagGroup cache_flags(Draft& draft) {
          {"policy",
           "NAME",
           "who stays; below (what the first job's contract asks for)",
-          [&cache](std::string_view text) -> Status {
-              cache.policy = text;
-              return {};
-          }}}};
+          text_into(cache.policy)}}};
 }
 
 FlagGroup job_flags(Draft& draft) {
