@@ -4,7 +4,6 @@
 #include <fstream>
 #include <memory>
 #include <string>
-#include <thread>
 
 #include <arpa/inet.h>
 #include <fmt/core.h>
@@ -16,6 +15,7 @@
 #include "common/base/unique_fd.h"
 #include "tests/support/certificates.h"
 #include "tests/support/http_raw_client.h"
+#include "tests/support/poll.h"
 #include "tests/support/sample_client.h"
 #include "tests/support/sidecar_process.h"
 #include "tests/support/temp_folder.h"
@@ -97,19 +97,6 @@ protected:
                                                           : std::string{};
     }
 
-    template <class Condition>
-    static bool eventually(Condition condition) {
-        const SystemClock clock;
-        const TimePoint end = clock.now() + kPatience;
-        while (clock.now() < end) {
-            if (condition()) {
-                return true;
-            }
-            std::this_thread::sleep_for(std::chrono::milliseconds{5});
-        }
-        return false;
-    }
-
     TempFolder folder_;
     DeadServer origin_;
     DeadServer operator_;
@@ -121,7 +108,8 @@ TEST_P(SidecarAlone, IsReadyAtOnceAndWelcomesItsTrainerWithWhatItIsDoing) {
     const std::uint16_t http = spare.port();
     spare.close();
     start(http);
-    ASSERT_TRUE(eventually([&] { return get(http, "/readyz").starts_with("HTTP/1.1 200"); }))
+    const auto is_ready = [&] { return get(http, "/readyz").starts_with("HTTP/1.1 200"); };
+    ASSERT_TRUE(eventually(is_ready, kPatience))
         << "the startup probe would keep the trainer from starting";
     EXPECT_TRUE(get(http, "/healthz").starts_with("HTTP/1.1 200"));
     const std::string status = get(http, "/status");
