@@ -7,14 +7,17 @@ import os
 import pathlib
 import shutil
 import signal
+import socket as sockets
 import subprocess
 import time
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "stoker", "AWS_SECRET_ACCESS_KEY": "stoker-secret"}
 PORT, PACED_PORT = 19301, 19300
 BUCKET = "bench"
 START_S = 60
+QUIET_S = 3  # a sidecar's status page is at most so old
 
 
 @contextlib.contextmanager
@@ -25,16 +28,17 @@ def running(command, **options):
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 def wait_for(path, process):
     give_up = time.monotonic() + START_S
     while not path.exists():
         if process.poll() is not None or time.monotonic() > give_up:
-            raise SystemExit(f"bench: {process.args[0]} does not start")
-        time.sleep(0.02)
+            raise SystemExit(f"bench: {' '.join(process.args)} does not start")
+        time.sleep(0.02)  # between two looks
 
 
 @contextlib.contextmanager
@@ -50,22 +54,62 @@ def redis(folder):
 
 
 @contextlib.contextmanager
-def sidecar(program, folder, origin, prefix=()):
-    """A sidecar with one dataset, "bench", whose node directory is folder/node. Gives (socket, pid).
+def configured_sidecar(program, settings, prefix=()):
+    """A sidecar with these settings. Gives the process once it takes connections.
 
-    `prefix` is a command that ends by executing its arguments.
+    Settings and log stand beside the socket, with its name. `prefix` is a command that ends by executing its arguments.
     """
+    socket = pathlib.Path(settings["socket"])
+    socket.unlink(missing_ok=True)
+    socket.with_suffix(".yaml").write_text(json.dumps(settings))  # JSON is YAML
+    with open(socket.with_suffix(".log"), "wb") as log, running(
+            [*prefix, program, "--config", socket.with_suffix(".yaml")], stdout=log, stderr=log,
+            env={**os.environ, **CREDENTIALS}) as process:
+        wait_for(socket, process)
+        yield process
+
+
+@contextlib.contextmanager
+def sidecar(program, folder, origin, prefix=()):
+    """A sidecar with one dataset, "bench", whose node directory is folder/node. Gives (socket, pid)."""
     (folder / "node").mkdir(parents=True, exist_ok=True)
     socket = folder / "sidecar.sock"
-    socket.unlink(missing_ok=True)
-    # JSON is YAML. Nothing is kept free for others: the bench cleans up behind itself.
+    # Nothing is kept free for others: the bench cleans up behind itself.
     dataset = {"name": "bench", "origin": origin, "directory": str(folder / "node"), "reservedFree": 0.02}
-    settings = folder / "sidecar.yaml"
-    settings.write_text(json.dumps({"socket": str(socket), "datasets": [dataset]}))
-    with open(folder / "sidecar.log", "wb") as log, running(
-            [*prefix, program, "--config", settings], stdout=log, stderr=log, env={**os.environ, **CREDENTIALS}) as process:
-        wait_for(socket, process)
+    with configured_sidecar(program, {"socket": str(socket), "datasets": [dataset]}, prefix) as process:
         yield socket, process.pid
+
+
+@contextlib.contextmanager
+def counted_sidecar(program, folder, files, grant, window):
+    """A sidecar with an empty node directory and one dataset, "train", of a folder of files; grant and window in bytes.
+
+    Gives (socket, a function that says how many bytes it has read from the origin, once it reads no more).
+    """
+    (folder / "node").mkdir(parents=True)
+    socket, port = folder / "sidecar.sock", free_port()
+    dataset = {"name": "train", "origin": {"uri": f"file://{files}"}, "directory": str(folder / "node"),
+               "grant": str(grant), "window": str(window), "reservedFree": 0.001}
+
+    def origin_bytes():
+        seen = -1
+        while True:
+            time.sleep(QUIET_S)  # until the page is a new one
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/status") as answer:
+                now = json.load(answer)["datasets"][0]["leader"]["originBytes"]
+            if now == seen:
+                return now
+            seen = now
+
+    settings = {"socket": str(socket), "http": {"listen": f"127.0.0.1:{port}"}, "datasets": [dataset]}
+    with configured_sidecar(program, settings):
+        yield socket, origin_bytes
+
+
+def free_port():
+    with sockets.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def make_bucket(files, folder, copies):

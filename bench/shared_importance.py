@@ -14,19 +14,17 @@ import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
+import servers
 
 SAMPLE_BYTES = 4096
 RECORD_BYTES = SAMPLE_BYTES + 64  # on the node, with header and padding
 PARAMETERS = {"beta": 1.0, "warmupEpochs": 1, "reuseFactor": 10000, "hShare": 1.0, "substitute": 0}
 BATCH = 64
-WAIT_S = 120
 BAR = 1.10
 
 # name, the scale of the second job's losses, what each job weighs
@@ -54,39 +52,17 @@ def write_dataset(folder, samples):
         path.write_bytes(number.to_bytes(8, "little") + payload[8:])
 
 
-class Sidecars:
-    """One stoker-sidecar a job over one node directory; the first leads."""
-
-    def __init__(self, build, folder, uri, grant, weights):
-        self.sockets = [folder / f"{job}.sock" for job in range(2)]
-        self._processes = []
-        self._binary = build / "bin" / "stoker-sidecar"
-        for job, socket in enumerate(self.sockets):
-            dataset = {"name": "train", "origin": {"uri": uri}, "directory": str(folder / "node"), "grant": str(grant),
-                       "window": "1Mi", "reservedFree": 0.001, "weights": weights}
+@contextlib.contextmanager
+def sidecars(build, folder, uri, grant, weights):
+    """One stoker-sidecar a job over one node directory; the first leads. Gives their sockets."""
+    dataset = {"name": "train", "origin": {"uri": uri}, "directory": str(folder / "node"), "grant": str(grant),
+               "window": "1Mi", "reservedFree": 0.001, "weights": weights}
+    with contextlib.ExitStack() as stack:
+        sockets = [folder / f"{job}.sock" for job in range(2)]
+        for job, socket in enumerate(sockets):
             settings = {"socket": str(socket), "datasets": [dataset], "job": {"trainingJobUid": f"job-{job}"}}
-            path = folder / f"{job}.yaml"
-            path.write_text(json.dumps(settings))
-            self._start(path, socket, folder / f"{job}.log")
-
-    def _start(self, settings, socket, log):
-        with open(log, "ab") as out:
-            process = subprocess.Popen([str(self._binary), "--config", str(settings)], stdout=out, stderr=out)
-        self._processes.append(process)
-        give_up = time.monotonic() + WAIT_S
-        while not socket.exists():
-            if process.poll() is not None or time.monotonic() > give_up:
-                raise RuntimeError(f"no sidecar: {log.read_text()}")
-            time.sleep(0.01)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        for process in self._processes:
-            process.send_signal(signal.SIGTERM)
-        for process in self._processes:
-            process.wait(WAIT_S)
+            stack.enter_context(servers.configured_sidecar(build / "bin" / "stoker-sidecar", settings))
+        yield sockets
 
 
 class Trainer:
@@ -142,12 +118,12 @@ def run_arm(arguments, folder, uri, scale, weights):
     """Both jobs at once; the mean share of hits of each, the first half of the epochs left out."""
     grant = int(arguments.cache * arguments.samples) * RECORD_BYTES
     os.environ["STOKER_DATASETS"] = json.dumps({"train": {"uri": uri}})
-    with Sidecars(arguments.build, folder, uri, grant, weights) as sidecars:
+    with sidecars(arguments.build, folder, uri, grant, weights) as sockets:
         jobs = [subprocess.Popen([sys.executable, __file__, "--build", str(arguments.build), "--job", str(job), "--socket",
                                   str(socket), "--scale", str(scale if job == 1 else 1.0), "--epochs",
                                   str(arguments.epochs)],
                                  stdout=subprocess.PIPE, text=True, env={**os.environ, "STOKER_JOB": "loader"})
-                for job, socket in enumerate(sidecars.sockets)]
+                for job, socket in enumerate(sockets)]
         told = [job.communicate()[0] for job in jobs]
     if any(job.returncode for job in jobs):
         raise RuntimeError("a trainer failed")

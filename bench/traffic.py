@@ -18,8 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
+
+import servers
 
 HERE = pathlib.Path(__file__).resolve().parent
 SHARE = 0.2
@@ -30,7 +30,6 @@ BATCH, AHEAD = 64, 2
 WARMUP, DISCARD = 2, 3  # full epochs; those that the comparison leaves out
 DECAY = 0.1  # of the losses, from epoch to epoch: without it IOWA finds that nothing is learnt, and leaves nothing out
 TOLERANCE = 0.03
-START_S, QUIET_S = 60, 3
 
 # name: the loader's contract and parameters, the simulator's
 ROWS = {
@@ -57,50 +56,6 @@ def make_files(folder, samples):
         path.write_bytes(number.to_bytes(4, "little") * (SAMPLE_BYTES // 4))
     marker.write_bytes(b"")
     marker.rename(folder.parent / marker.name)
-
-
-class Sidecar:
-    """stoker-sidecar over a folder of samples, with an empty node directory."""
-
-    def __init__(self, program, folder, files, samples):
-        (folder / "node").mkdir(parents=True)
-        self.socket = folder / "sidecar.sock"
-        self.address = folder / "http"
-        dataset = {"name": "train", "origin": {"uri": f"file://{files}"}, "directory": str(folder / "node"),
-                   "grant": str(int(SHARE * samples) * RECORD_BYTES), "window": str(WINDOW_BYTES), "reservedFree": 0.001}
-        self.port = free_port()
-        settings = {"socket": str(self.socket), "http": {"listen": f"127.0.0.1:{self.port}"}, "datasets": [dataset]}
-        (folder / "settings.yaml").write_text(json.dumps(settings))
-        with open(folder / "log", "wb") as log:
-            self.process = subprocess.Popen([program, "--config", folder / "settings.yaml"], stdout=log, stderr=log)
-        give_up = time.monotonic() + START_S
-        while not self.socket.exists():
-            if self.process.poll() is not None or time.monotonic() > give_up:
-                raise SystemExit(f"traffic: the sidecar does not start, see {folder}/log")
-            time.sleep(0.02)
-
-    def origin_bytes(self):
-        """Read so far, once it reads no more. The status page is some seconds old at most."""
-        seen = -1
-        while True:
-            time.sleep(QUIET_S)
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/status") as answer:
-                now = json.load(answer)["datasets"][0]["leader"]["originBytes"]
-            if now == seen:
-                return now
-            seen = now
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait()
-
-
-def free_port():
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def losses_of(samples, seed):
@@ -134,17 +89,14 @@ def measured(build, row, samples, epochs, files, seed):
     """Data sets an epoch that came from the origin, after the first DISCARD epochs."""
     contract, parameters, _ = ROWS[row]
     with tempfile.TemporaryDirectory(prefix="stoker-traffic-", dir=files.parent) as folder:
-        sidecar = Sidecar(build / "bin" / "stoker-sidecar", pathlib.Path(folder) / "run", files, samples)
-        try:
+        with servers.counted_sidecar(build / "bin" / "stoker-sidecar", pathlib.Path(folder) / "run", files,
+                                     int(SHARE * samples) * RECORD_BYTES, WINDOW_BYTES) as (socket, origin_bytes):
             before = total = 0
-            for epoch, alone in read_epochs(sidecar.socket, contract, parameters, seed, epochs,
-                                            losses_of(samples, seed)):
+            for epoch, alone in read_epochs(socket, contract, parameters, seed, epochs, losses_of(samples, seed)):
                 if alone:
                     raise SystemExit(f"traffic: {row}: {alone} bytes were read past the sidecar")
                 if epoch + 1 in (DISCARD, epochs):
-                    before, total = total, sidecar.origin_bytes()
-        finally:
-            sidecar.stop()
+                    before, total = total, origin_bytes()
     return (total - before) / (samples * SAMPLE_BYTES * (epochs - DISCARD))
 
 

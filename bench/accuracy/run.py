@@ -26,7 +26,7 @@ def fingerprint(build):
     """Of everything that a run depends on: the sidecar, the client, and how we train."""
     here = pathlib.Path(__file__).resolve().parent
     package = build / "python" / "stoker"
-    files = [build / "bin" / "stoker-sidecar", here / "train.py", here / "data.py",
+    files = [build / "bin" / "stoker-sidecar", here / "train.py", here / "data.py", here.parent / "servers.py",
              *sorted(path for path in package.rglob("*") if path.suffix in (".py", ".so"))]
     digest = hashlib.sha256()
     for file in files:

@@ -16,13 +16,14 @@ import random
 import shutil
 import subprocess
 import sys
-import time
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import servers  # noqa: E402
+
 ROOT = HERE.parent.parent
-KEYS = {"AWS_ACCESS_KEY_ID": "stoker", "AWS_SECRET_ACCESS_KEY": "stoker-secret"}
-START_S = 60
+KEYS = servers.CREDENTIALS
 SHARE = 0.2
 WINDOW_SHARE = 0.1  # of the cache, but never under what the sidecar takes
 WINDOW_LEAST = 1 << 20
@@ -53,33 +54,12 @@ class Data:
             self.records += -(-(size + HEADER) // 64) * 64
 
 
-def wait_for(what, holds):
-    give_up = time.monotonic() + START_S
-    while not holds():
-        if time.monotonic() > give_up:
-            raise SystemExit(f"windowed: waited {START_S} s for {what}")
-        time.sleep(0.02)
-
-
-@contextlib.contextmanager
-def running(command, **options):
-    process = subprocess.Popen([str(word) for word in command], **options)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait()
-        for pipe in (process.stdin, process.stdout):
-            if pipe is not None:
-                pipe.close()
-
-
 @contextlib.contextmanager
 def counting_origin(build, root):
     """Gives (endpoint, a function that says how many payload bytes it has sent)."""
     command = [build / "bin" / "stoker-fake-s3", "--root", root, "--access-key", KEYS["AWS_ACCESS_KEY_ID"],
                "--secret-key", KEYS["AWS_SECRET_ACCESS_KEY"]]
-    with running(command, stdout=subprocess.PIPE, text=True) as server:
+    with servers.running(command, stdout=subprocess.PIPE, text=True) as server:
         endpoint = server.stdout.readline().split()[-1]
 
         def sent():
@@ -95,25 +75,21 @@ class Job:
     def __init__(self, stack, build, folder, number, settings, batch, contract):
         self.folder, self.number = folder, number
         self.socket = folder / f"job{number}.sock"
-        path = folder / f"job{number}.yaml"
-        path.write_text(json.dumps({"socket": str(self.socket), "datasets": [settings]}))
-        log = stack.enter_context(open(folder / f"job{number}.log", "wb"))
-        self.sidecar = stack.enter_context(
-            running([build / "bin" / "stoker-sidecar", "--config", path], stdout=log, stderr=log,
-                    env={**os.environ, **KEYS}))
-        wait_for(f"the sidecar of job {number}", self.socket.exists)
+        stack.enter_context(servers.configured_sidecar(
+            build / "bin" / "stoker-sidecar", {"socket": str(self.socket), "datasets": [settings]}))
+        log = stack.enter_context(open(folder / f"trainer{number}.log", "wb"))
         told = {"socket": str(self.socket), "batch": batch, "seed": 100 + number, "contract": contract}
         env = {**os.environ, **KEYS, "PYTHONPATH": str(build / "python"), "STOKER_JOB": f"job{number}",
                "OMP_NUM_THREADS": "1"}
         self.trainer = stack.enter_context(
-            running([sys.executable, HERE / "trainer.py", json.dumps(told)], stdin=subprocess.PIPE,
-                    stdout=subprocess.PIPE, stderr=log, text=True, env=env))
+            servers.running([sys.executable, HERE / "trainer.py", json.dumps(told)], stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=log, text=True, env=env))
         self.drawn, self.books, self.alone, self.owed = 0, [], 0, 0.0
 
     def answer(self):
         line = self.trainer.stdout.readline()
         if not line:
-            raise SystemExit(f"windowed: the trainer of job {self.number} ended, see {self.folder}/job{self.number}.log")
+            raise SystemExit(f"windowed: the trainer of job {self.number} ended, see {self.folder}/trainer{self.number}.log")
         return json.loads(line)
 
     def give(self, batches):

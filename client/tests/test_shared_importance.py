@@ -30,9 +30,9 @@ def run(folder, uri, scale, weights):
     """What each job was given, epoch by epoch, and the mean share of its hits in the second half of them."""
     folder.mkdir()
     grant = int(CACHE * SAMPLES) * shared_importance.RECORD_BYTES
-    with shared_importance.Sidecars(BUILD, folder, uri, grant, weights) as sidecars:
+    with shared_importance.sidecars(BUILD, folder, uri, grant, weights) as sockets:
         jobs = [shared_importance.Trainer(job, socket, scale if job else 1.0)
-                for job, socket in enumerate(sidecars.sockets)]
+                for job, socket in enumerate(sockets)]
         served = [[] for _ in jobs]
         hits = [[] for _ in jobs]
         for epoch in range(EPOCHS):
