@@ -32,7 +32,7 @@ def hold(options, epoch):
     if place in options.hold:
         emit("hold", at=place)
         while not os.path.exists(f"/tmp/go-{place}"):
-            time.sleep(0.05)
+            time.sleep(0.05)  # between two looks
         emit("go", at=place)
 
 

@@ -24,15 +24,14 @@ public:
     };
 
     // Appends what there is to do. Called after every batch.
-
     virtual void take_work(Work& work) = 0;
 };
 
 // The rules of the sidecar's FetchEngine without its patience for failures: an absent sample is
 // fetched when it is asked for, stays if the grant has room or the policy makes some, else passes
 // through the window, which drops it as soon as nobody needs or holds it. A sample counts as stored
-// from the moment its fetch begins. O(log n) a sample; 16 bytes a sample. A model: nothing holds it
-// to the engine's own figures yet.
+// from the moment its fetch begins. O(log n) a sample; 16 bytes a sample. A model: `make
+// traffic` holds it to what the sidecar really reads.
 class NodeModel final : public Node {
 public:
     struct Setting {

@@ -106,7 +106,7 @@ class Misses:
             if outcome is not None and ORIGIN_ERROR in outcome.statuses:
                 raise OriginError(outcome.message)
             if outcome is None or self._take(ids, samples, missing):
-                time.sleep(0.1)
+                time.sleep(0.1)  # until it is asked again: nobody says when it is back
             missing = [at for at in missing if samples[at] is None]
 
     def _check_range(self, ids: Sequence[int]) -> None:

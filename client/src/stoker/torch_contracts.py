@@ -168,7 +168,7 @@ class ContractStream:
         self._on_epoch = on_epoch
         self.fingerprinter: Optional[Fingerprinter] = None
         if self.draws.groups_alike and similarity is not False:
-            taken = Fingerprinter(similarity or difference_hash, len(samples))  # type: ignore[arg-type]
+            taken = Fingerprinter(similarity if callable(similarity) else difference_hash, len(samples))
             self.fingerprinter = taken
             self.draws.on_new_sidecar = taken.told.zero_
         self._is_loaded = False

@@ -69,7 +69,7 @@ class Unsaid:
         while self._backlog[1] and time.monotonic() < give_up:
             self.tell(self._backlog[0], [])
             if self._backlog[1]:
-                time.sleep(0.01)
+                time.sleep(0.01)  # the sidecar was busy: nobody says when it is not
 
     def _tell_gathered(self) -> None:
         (epoch, ids), self._gathered = self._gathered, (0, [])

@@ -105,7 +105,7 @@ class Experiment:
         seconds later."""
         for _ in range(5):
             why = self.predictions(which)
-            time.sleep(FOLLOW_SECONDS)
+            time.sleep(FOLLOW_SECONDS)  # as long as metrics may be behind
             metrics = self.observer.look()["metrics"]
             after = self.predictions(which)
             if all(why[job.name]["allocation"][word] == after[job.name]["allocation"][word]

@@ -62,7 +62,7 @@ def train(loader, options, epoch, meter, losses):
         if losses is not None:
             ids = batch[-1]
             loader.report(ids, losses[ids])
-        time.sleep(max(0.0, ready + options.step_ms / 1000 - time.monotonic()))
+        time.sleep(max(0.0, ready + options.step_ms / 1000 - time.monotonic()))  # stands for an accelerator's work
 
 
 def main():
