@@ -8,13 +8,13 @@ set -euo pipefail
 build=(g++ cmake ninja-build ccache pkg-config make git
   libcpprest-dev libyaml-cpp-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libcurl4-openssl-dev libssl-dev libboost-dev libboost-system-dev libexpected-dev libfmt-dev
-  liburing-dev libbenchmark-dev libgtest-dev libgmock-dev pybind11-dev python3-dev)
-test=(clang-format-14 clang-tidy-14 shellcheck yamllint redis-server libhiredis-dev
+  libgtest-dev libgmock-dev libhiredis-dev pybind11-dev python3-dev)
+test=(clang-format-14 clang-tidy-14 shellcheck yamllint redis-server
   python3-numpy python3-pil python3-pytest python3-torch python3-hypothesis python3-yaml python3-venv python3-pip)
 accuracy=(python3-matplotlib)
 cluster=(etcd-server containerd runc containernetworking-plugins buildah debootstrap
   iptables iproute2 procps util-linux mount e2fsprogs openssl curl bc gcc libc6-dev
-  python3-venv python3-pip ca-certificates)
+  python3-venv python3-pip python3-yaml ca-certificates)
 
 # Packages that would start a daemon. They are run by the tests, never by the machine.
 declare -A service=([etcd-server]=etcd [containerd]=containerd [redis-server]=redis-server)
