@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build test test-local laws mutants e2e demo demo-down cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
+.PHONY: help deps build programs test test-local laws mutants e2e demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -24,7 +24,11 @@ $(BUILD)/build.ninja: CMakePresets.json
 build: $(BUILD)/build.ninja ## build operator, sidecar, client core and tests
 	cmake --build --preset $(PRESET)
 
+programs: $(BUILD)/build.ninja ## build only what the images hold and users run
+	cmake --build --preset $(PRESET) --target programs
+
 test: deps build ## every test: those without a cluster, then the cluster tests where they can run
+	@[ "$$(id -u)" != 0 ] || $(MAKE) --no-print-directory cluster-build images
 	tools/run-tests --build $(BUILD) ctest client contract e2e
 
 test-local: build ## every test that needs no cluster
@@ -42,26 +46,29 @@ mutants: ## plant known bugs one by one; every one must be killed by a test (PAT
 
 e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own)
 	tools/deps.sh build test cluster
-	@$(MAKE) --no-print-directory build images
+	@$(MAKE) --no-print-directory images
 	tools/run-tests --build $(BUILD) e2e
 
 demo: ## train on a real Kubernetes with and without the cache, and see what it was worth
-	tools/deps.sh build test cluster
-	@$(MAKE) --no-print-directory build images
+	tools/deps.sh build cluster
+	@$(MAKE) --no-print-directory images
 	$(PYTHON) e2e/demo/demo.py up
 
 demo-down: ## remove everything that the demo made
 	$(PYTHON) e2e/demo/demo.py down
 
-cluster-up: ## start a real Kubernetes of NODES=1..3 nodes on this machine
+cluster-build: ## build the programs of a Kubernetes for this machine (seven minutes, once)
 	tools/deps.sh cluster
 	e2e/cluster/build.sh
+	e2e/origin/build.sh >/dev/null
+
+cluster-up: cluster-build ## start a real Kubernetes of NODES=1..3 nodes on this machine
 	$(CLUSTER) up $(NODES)
 
 cluster-down: ## stop it and leave nothing behind
 	$(CLUSTER) down
 
-images: build ## build the container images (buildah)
+images: programs ## build the container images (buildah)
 	tools/deps.sh cluster
 	tools/images.sh
 
@@ -80,7 +87,7 @@ importance: build ## two jobs share a node directory by importance: hits against
 
 three-jobs: ## three jobs on one pool of a real cluster: planned, evenly split, LRU; writes docs/experiments (15 minutes)
 	tools/deps.sh build test cluster accuracy
-	@$(MAKE) --no-print-directory build images
+	@$(MAKE) --no-print-directory images
 	$(PYTHON) e2e/experiments/three_jobs/run.py --build $(BUILD) --page docs/experiments/three-jobs.md
 
 wheel: ## build the Python client as a wheel into build/wheels
