@@ -25,6 +25,7 @@ TrainerSpec read_trainer(const JsonReader& trainer) {
     }
     result.node_count = static_cast<std::int32_t>(nodes);
     result.processes_per_node = trainer.int_or_text("numProcPerNode", "auto");
+    result.epochs = trainer.integer("epochs");
     const JsonReader resources = trainer.object("resourcesPerNode");
     result.resources.limits = resources.quantity_map("limits");
     result.resources.requests = resources.quantity_map("requests");

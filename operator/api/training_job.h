@@ -44,6 +44,7 @@ struct TrainerSpec {
     std::vector<EnvVar> env;
     std::int32_t node_count = 1;
     std::string processes_per_node = "auto";  // auto, cpu, gpu or a number
+    std::int64_t epochs = 0;                  // that the program means to train; 0: not known
     Resources resources;
 
     bool operator==(const TrainerSpec&) const = default;

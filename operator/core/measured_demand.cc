@@ -62,6 +62,8 @@ std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& us
 std::optional<double> last_epoch_progress(
     const JobUse& use, const std::vector<AgentReport>& reports, const Moment& now) {
     const std::string prefix = job_name(use.job, use.job.status.attempt) + "-";
+    const auto epochs_in_spec =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(use.job.spec.trainer.epochs, 0));
     std::int64_t ranks = 0;
     double least = 1;
     for (const AgentReport& report : reports) {
@@ -69,8 +71,9 @@ std::optional<double> last_epoch_progress(
             continue;
         }
         const TrainerReport& trainer = report.trainer;
-        if (!is_fresh(report, now) || trainer.epochs == 0 || trainer.epoch_samples == 0 ||
-            trainer.epoch + 1 < trainer.epochs) {
+        const std::uint64_t epochs = trainer.epochs > 0 ? trainer.epochs : epochs_in_spec;
+        if (!is_fresh(report, now) || epochs == 0 || trainer.epoch_samples == 0 ||
+            trainer.epoch + 1 < epochs) {
             return std::nullopt;
         }
         ++ranks;

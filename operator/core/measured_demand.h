@@ -13,7 +13,8 @@
 namespace stoker::control {
 
 // How far the job is in its last epoch, 0..1, the slowest rank's; none in an earlier epoch, while a
-// rank is silent, or where a trainer has not said how many epochs it means to run.
+// rank is silent, or where neither a trainer nor the job's spec says how many epochs it means to
+// run.
 std::optional<double> last_epoch_progress(
     const JobUse& use, const std::vector<AgentReport>& reports, const Moment& now);
 

@@ -17,6 +17,7 @@ bool works(const List& working, const T& asked) {
     return std::find(working.begin(), working.end(), asked) != working.end();
 }
 
+constexpr std::int64_t kEpochsMax = 1'000'000;
 constexpr std::string_view kOurPrefix = "stoker-";
 constexpr std::string_view kOurKeys = "stoker.dev/";
 constexpr std::string_view kOurVariables = "STOKER_";
@@ -65,6 +66,10 @@ void check_trainer(const TrainerSpec& trainer, Complaints& complaints) {
         is_process_count(trainer.processes_per_node),
         "spec.trainer.numProcPerNode",
         "numProcPerNode must be auto, cpu, gpu or a number from 1 to 1024");
+    complaints.unless(
+        trainer.epochs >= 0 && trainer.epochs <= kEpochsMax,
+        "spec.trainer.epochs",
+        "epochs must be from 1 to 1000000");
     for (const EnvVar& variable : trainer.env) {
         const std::string path = fmt::format("spec.trainer.env[{}]", variable.name);
         complaints.unless(

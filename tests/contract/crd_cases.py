@@ -104,6 +104,7 @@ REFUSED = [
     ("a negative backoffLimit", JOB, "spec/runPolicy/backoffLimit", -1, "greater than or equal to 0"),
     ("a deadline of zero", JOB, "spec/runPolicy/activeDeadlineSeconds", 0, "greater than or equal to 1"),
 
+    ("no epochs", JOB, "spec/trainer/epochs", 0, "greater than or equal to 1"),
     ("a Dataset without sources", S3, "spec/sources", [], "should have at least 1 items"),
     ("two sources", S3, "spec/sources", [{"storageUri": "s3://abc/a"}, {"storageUri": "s3://abc/b"}],
      "more than one source does not work yet"),
@@ -167,6 +168,7 @@ REFUSED = [
 ACCEPTED = [
     ("a name of 52 characters", JOB, "metadata/name", "n" * 52),
     ("a number of processes", JOB, "spec/trainer/numProcPerNode", 8),
+    ("a number of epochs", JOB, "spec/trainer/epochs", 90),
     ("passive profiling", JOB, "spec/cache/profiling", {"mode": "Passive"}),
     ("measured profiling", JOB, "spec/cache/profiling", {"mode": "Measured", "steps": 50}),
     ("sizes as numbers", JOB, "spec/cache", {"minBytes": 0, "maxBytes": 1073741824}),

@@ -64,17 +64,17 @@ MissCurve make_curve(const DemandDataset& dataset) {
     }
 }
 
-// Of the last epoch only what is still ahead is worth keeping; in a few steps, so that bytes do not
-// trickle.
-Bytes still_ahead(const Demand& demand, Bytes wanted) {
+// Of the last epoch only what is still ahead is worth something; in a few steps, so that bytes do
+// not trickle.
+Bytes still_ahead(const Demand& demand, Bytes all) {
     const double progress = demand.last_epoch_progress.value_or(0);
-    if (!(progress > 0) || wanted.is_unlimited()) {
-        return wanted;
+    if (!(progress > 0) || all.is_unlimited()) {
+        return Bytes::unlimited();
     }
     const auto done =
         static_cast<std::uint64_t>(std::floor(std::min(progress, 1.0) * kReleaseSteps));
-    const std::uint64_t part = wanted.count() / kReleaseSteps;
-    return wanted - Bytes{part} * done - (done == kReleaseSteps ? wanted : Bytes::zero());
+    const std::uint64_t part = all.count() / kReleaseSteps;
+    return done == kReleaseSteps ? Bytes::zero() : all - Bytes{part} * done;
 }
 
 class Builder {
@@ -262,8 +262,9 @@ void Builder::add_claims(std::size_t job_index) {
         ClaimUser user;
         user.job = job_index;
         user.dataset = i;
-        user.minimum = still_ahead(demand, minimum[i]);
-        user.wanted = still_ahead(demand, wished[i]);
+        user.minimum = minimum[i];
+        user.wanted = wished[i];
+        user.ahead = still_ahead(demand, demand.datasets[i].total.value_or(wished[i]));
         user.fixed = demand.mode == CacheMode::kFixed ? user.wanted : Bytes::zero();
         user.rate = job.ingest * job.shares[i] / static_cast<double>(parts);
         for (const std::size_t node : job.nodes) {
@@ -280,6 +281,7 @@ void Builder::add_user(std::size_t node, const DemandDataset& dataset, ClaimUser
         ClaimUser& same = claim.users.back();
         same.wanted = std::max(same.wanted, user.wanted);
         same.minimum = std::max(same.minimum, user.minimum);
+        same.ahead = std::max(same.ahead, user.ahead);
         same.fixed = std::max(same.fixed, user.fixed);
         same.rate += user.rate;
         return;

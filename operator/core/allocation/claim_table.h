@@ -42,10 +42,11 @@ struct PlannedJob {
 struct ClaimUser {
     std::size_t job = 0;
     std::size_t dataset = 0;
-    Bytes wanted{};                   // what it can use there
-    Bytes most = Bytes::unlimited();  // that a stopPolicy leaves it
-    Bytes minimum{};                  // guaranteed
-    Bytes fixed{};                    // mode Fixed
+    Bytes wanted{};                    // what it can use there
+    Bytes most = Bytes::unlimited();   // that a stopPolicy leaves it
+    Bytes ahead = Bytes::unlimited();  // of it, what the last epoch has not read yet
+    Bytes minimum{};                   // guaranteed
+    Bytes fixed{};                     // mode Fixed
     double rate = 0;     // bytes/s that it reads of the dataset on the node at full speed
     double fetched = 1;  // share of its misses that are its own: 1/J where J jobs share a fetch
 };

@@ -8,7 +8,9 @@ namespace stoker::control {
 namespace {
 
 constexpr double kHair = 1e-7;  // relative, between the first and the last part of a claim
-constexpr double kBeyondEvenShare = 1e-6;  // of the value, for a job that nothing is known of
+// Of the value: beyond its even share for a job that nothing is known of, and of what the last
+// epoch has read. Nobody else's bytes go for it, but what nobody else wants stays.
+constexpr double kHardlyAnything = 1e-6;
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 double to_double(Bytes bytes) {
@@ -90,6 +92,7 @@ private:
             if (job.knowledge == JobKnowledge::kProfiling) {
                 ends.push_back(even_share_);
             }
+            ends.push_back(user.ahead);
         }
         ends.push_back(claim_.held);
         const std::uint64_t parts = std::max<std::uint64_t>(options_.chord_count, 1);
@@ -127,7 +130,10 @@ private:
             value *= price_of(table_.pool, job.demand->datasets[user.dataset]);
         }
         if (job.knowledge == JobKnowledge::kProfiling && begin >= even_share_) {
-            value *= kBeyondEvenShare;
+            value *= kHardlyAnything;
+        }
+        if (begin >= user.ahead) {
+            value *= kHardlyAnything;
         }
         return value;
     }

@@ -87,6 +87,13 @@ TEST(LastEpochProgress, IsThatOfTheSlowestRank) {
     EXPECT_EQ(progress({at_position(0, 2, 150), at_position(1, 2, 50)}, 1000), std::nullopt);
     EXPECT_EQ(progress({at_position(0, 2, 150, 0), at_position(1, 2, 50, 0)}), std::nullopt)
         << "nobody has said how many epochs there are";
+    JobUse told = use;
+    told.job.spec.trainer.epochs = 3;
+    EXPECT_EQ(
+        last_epoch_progress(
+            told, {at_position(0, 2, 150, 0), at_position(1, 2, 50, 0)}, moment(101)),
+        0.25)
+        << "the spec says it";
 }
 
 TEST(ViewAllocation, TakesWhatWasMeasuredForTheFormulaOfAContract) {
