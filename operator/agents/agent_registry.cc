@@ -124,8 +124,10 @@ void AgentRegistry::detach(SessionId session, Moment at) {
     changed(job);
 }
 
-void AgentRegistry::publish(const std::vector<AgentGrant>& grants, TimePoint now) {
+void AgentRegistry::publish(
+    const std::vector<AgentGrant>& grants, const GrantReaders& readers, TimePoint now) {
     auto state = state_.lock();
+    state->readers = readers;
     state->grants.clear();
     for (const AgentGrant& grant : grants) {
         state->grants[{grant.node, grant.dataset_uid}] = grant;
@@ -153,9 +155,12 @@ void AgentRegistry::send_probe(const State& state, Agent& agent) {
 
 void AgentRegistry::send_due(const State& state, Agent& agent, TimePoint now) {
     std::vector<AgentGrant> due;
+    const auto reads = state.readers.find(job_of(agent.hello));
     for (const AgentMount& mount : agent.hello.datasets) {
         const auto grant = state.grants.find({agent.hello.node, mount.dataset_uid});
-        if (grant == state.grants.end()) {
+        // A hello may name any uid, even one that nobody has shared with its namespace.
+        if (grant == state.grants.end() || reads == state.readers.end() ||
+            !reads->second.contains(mount.dataset_uid)) {
             continue;
         }
         const auto sent = agent.sent.find(mount.dataset_uid);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +19,9 @@
 #include "operator/core/moment.h"
 
 namespace stoker::control {
+
+// The datasets that each TrainingJob's sidecars may hear of, by uid.
+using GrantReaders = std::map<ObjectKey, std::set<std::string>>;
 
 using SessionId = Strong<std::uint64_t, struct SessionIdTag>;
 
@@ -66,10 +70,11 @@ public:
     // Harmless for a session that was replaced.
     void detach(SessionId session, Moment at);
 
-    // Makes `grants` the truth. Each sidecar gets those for its node and mounts that are new,
-    // changed, or a third of their validity old. One entry for a (node, dataset) pair; of two the
-    // last counts. A grant that is gone from the list is not recalled: it runs out.
-    void publish(const std::vector<AgentGrant>& grants, TimePoint now);
+    // Makes `grants` the truth. Each sidecar gets those for its node and mounts that its job may
+    // hear of and that are new, changed, or a third of their validity old. One entry for a (node,
+    // dataset) pair; of two the last counts. A grant that is gone from the list is not recalled: it
+    // runs out.
+    void publish(const std::vector<AgentGrant>& grants, const GrantReaders& readers, TimePoint now);
 
     // Asks every sidecar of these jobs for its measurement, once for each id; those that attach
     // later are asked, too. A job that is not in the list is asked no more.
@@ -107,7 +112,8 @@ private:
         std::map<ObjectKey, Agent> agents;  // by namespace and pod
         std::map<SessionId, ObjectKey> pods;
         std::map<std::pair<std::string, std::string>, AgentGrant>
-            grants;                              // by node and dataset uid
+            grants;  // by node and dataset uid
+        GrantReaders readers;
         std::map<ObjectKey, AgentProbe> probes;  // by job
         std::uint64_t next_session = 1;
         RegistryCounts counts;

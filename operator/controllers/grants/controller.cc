@@ -32,6 +32,17 @@ std::map<std::string, Bytes> granted_by_pool(
     return granted;
 }
 
+// Jobs that have ended, too: while their sidecar leads, a smaller grant has to reach it.
+GrantReaders readers_of(const ClusterView& cluster) {
+    GrantReaders result;
+    for (const JobUse& use : cluster.jobs) {
+        for (const ResolvedDataset& dataset : use.datasets.datasets) {
+            result[use.job.meta.key()].insert(dataset.uid);
+        }
+    }
+    return result;
+}
+
 std::optional<WallTime> newest_report(const std::vector<AgentReport>& reports) {
     std::optional<WallTime> newest;
     for (const AgentReport& report : reports) {
@@ -109,7 +120,7 @@ Result<Reconciled> GrantsController::reconcile() {
     after.unheard = grants_.unheard();
     std::vector<AgentGrant> told = grants_.take(after.plan.grants);
     weigh_jobs(cluster, told);
-    registry_.publish(std::move(told), now);
+    registry_.publish(told, readers_of(cluster), now);
     reclaims_.watch(after.plan.reclaims, now);
     board_.put(after);
     tell_changes(*before, after);

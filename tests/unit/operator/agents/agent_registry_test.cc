@@ -30,6 +30,8 @@ AgentHello hello_of(const std::string& pod, std::int32_t rank, const std::string
     return hello;
 }
 
+const GrantReaders kReaders{{{"ml", "mnist"}, {"d1"}}};
+
 ReportBody report_of(std::uint64_t sequence, std::uint64_t hits) {
     ReportBody report;
     report.sequence = sequence;
@@ -156,9 +158,9 @@ TEST_F(AgentRegistryTest, SendsOtherWeightsAtOnce) {
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
     AgentGrant grant = grant_of("node-1", "d1", mib(5));
     grant.weights = {{"j1", 0.5}, {"j2", 0.5}};
-    registry.publish({grant}, at(seconds{1}).steady);
+    registry.publish({grant}, kReaders, at(seconds{1}).steady);
     grant.weights = {{"j1", 0.9}, {"j2", 0.1}};
-    registry.publish({grant}, at(seconds{2}).steady);
+    registry.publish({grant}, kReaders, at(seconds{2}).steady);
     ASSERT_EQ(peer.grants.size(), 2U);
     EXPECT_EQ(peer.grants[1].weights, grant.weights);
 }
@@ -213,13 +215,28 @@ TEST_F(AgentRegistryTest, SendsGrantsToTheSidecarsOfTheirNodeAndDatasetOnly) {
     ASSERT_TRUE(registry.attach(hello_of("b", 1, "node-2"), other_node.link(), at(seconds{0})));
     registry.publish(
         {grant_of("node-1", "d1", mib(5)), grant_of("node-1", "d9", mib(9))},
+        kReaders,
         at(seconds{1}).steady);
     EXPECT_THAT(peer.grants, ElementsAre(grant_of("node-1", "d1", mib(5))));
     EXPECT_THAT(other_node.grants, IsEmpty());
 }
 
+TEST_F(AgentRegistryTest, TellsNobodyOfADatasetThatItsJobDoesNotRead) {
+    Peer stranger;
+    AgentHello hello = hello_of("a", 0, "node-1");
+    hello.namespace_name = "nlp";
+    ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
+    ASSERT_TRUE(registry.attach(hello, stranger.link(), at(seconds{0})));
+    registry.publish({grant_of("node-1", "d1", mib(5))}, kReaders, at(seconds{1}).steady);
+    EXPECT_EQ(peer.grants.size(), 1U);
+    EXPECT_THAT(stranger.grants, IsEmpty()) << "a job of the same name, in another namespace";
+    registry.publish(
+        {grant_of("node-1", "d1", mib(5))}, {{{"nlp", "mnist"}, {"d1"}}}, at(seconds{2}).steady);
+    EXPECT_EQ(stranger.grants.size(), 1U) << "it was shared";
+}
+
 TEST_F(AgentRegistryTest, ANewSidecarGetsItsGrantAtOnce) {
-    registry.publish({grant_of("node-1", "d1", mib(5))}, at(seconds{0}).steady);
+    registry.publish({grant_of("node-1", "d1", mib(5))}, kReaders, at(seconds{0}).steady);
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{1})));
     EXPECT_THAT(peer.grants, ElementsAre(grant_of("node-1", "d1", mib(5))));
 }
@@ -227,12 +244,12 @@ TEST_F(AgentRegistryTest, ANewSidecarGetsItsGrantAtOnce) {
 TEST_F(AgentRegistryTest, RepeatsAGrantBeforeItRunsOutAndAChangedOneAtOnce) {
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
     const std::vector<AgentGrant> grants{grant_of("node-1", "d1", mib(5))};
-    registry.publish(grants, at(seconds{0}).steady);
-    registry.publish(grants, at(seconds{19}).steady);
+    registry.publish(grants, kReaders, at(seconds{0}).steady);
+    registry.publish(grants, kReaders, at(seconds{19}).steady);
     EXPECT_EQ(peer.grants.size(), 1U);
-    registry.publish(grants, at(seconds{20}).steady);
+    registry.publish(grants, kReaders, at(seconds{20}).steady);
     EXPECT_EQ(peer.grants.size(), 2U);
-    registry.publish({grant_of("node-1", "d1", mib(6))}, at(seconds{21}).steady);
+    registry.publish({grant_of("node-1", "d1", mib(6))}, kReaders, at(seconds{21}).steady);
     ASSERT_EQ(peer.grants.size(), 3U);
     EXPECT_EQ(peer.grants[2].resident_bytes, mib(6));
 }

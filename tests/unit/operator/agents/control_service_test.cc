@@ -23,6 +23,8 @@ using testing::make_hello;
 using testing::make_report;
 using testing::SidecarClient;
 
+const GrantReaders kReaders{{{"ml", "mnist"}, {"d1"}}};
+
 // Knows some tokens. With `hold` it answers nobody until release().
 class FakeAuthenticator final : public Authenticator {
 public:
@@ -165,7 +167,7 @@ TEST_F(ControlServiceTest, SendsGrantsWhenTheyAreMade) {
     ASSERT_TRUE(client->hello(make_hello("ml", "a")));
     v1::OperatorMessage answer;
     ASSERT_TRUE(client->receive(answer));
-    registry.publish({{"node-1", "d1", mib(5), 60, 0, "Granted"}}, clock.now());
+    registry.publish({{"node-1", "d1", mib(5), 60, 0, "Granted"}}, kReaders, clock.now());
     ASSERT_TRUE(client->receive(answer));
     ASSERT_EQ(answer.grants_size(), 1);
     EXPECT_EQ(answer.grants(0).dataset_uid(), "d1");
@@ -195,7 +197,9 @@ TEST_F(ControlServiceTest, CarriesSketchesUpAndWeightsDown) {
         told.datasets.at(0).sketches, (std::vector<RankSketch>{{"j1", 2, {0.75F, 0.25F}, 0.5}}));
 
     registry.publish(
-        {{"node-1", "d1", mib(5), 60, 1000, "Granted", {{"j1", 0.75}, {"j2", 0}}}}, clock.now());
+        {{"node-1", "d1", mib(5), 60, 1000, "Granted", {{"j1", 0.75}, {"j2", 0}}}},
+        kReaders,
+        clock.now());
     ASSERT_TRUE(client->receive(answer));
     ASSERT_EQ(answer.grants(0).weights_size(), 2);
     EXPECT_EQ(answer.grants(0).weights(0).training_job_uid(), "j1");
