@@ -18,6 +18,7 @@ enum class EvictionPolicy : std::uint8_t { kAuto, kUniform, kLru, kLfu, kNone };
 enum class Warmup : std::uint8_t { kLazy, kBeforeStart, kBackground };
 enum class OnCacheFailure : std::uint8_t { kBypass, kFail };
 enum class DatasetFormat : std::uint8_t { kObjects, kTar, kTfRecord, kChunks };
+enum class LabelOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist };
 enum class Consistency : std::uint8_t { kImmutable, kEtag, kTtl };
 enum class StopPolicy : std::uint8_t { kNone, kHold, kHoldAndDrain };
 
@@ -63,6 +64,9 @@ inline constexpr std::array<std::string_view, 2> kChoiceTexts<OnCacheFailure>{"B
 template <>
 inline constexpr std::array<std::string_view, 4> kChoiceTexts<DatasetFormat>{
     "Objects", "Tar", "TFRecord", "Chunks"};
+template <>
+inline constexpr std::array<std::string_view, 4> kChoiceTexts<LabelOperator>{
+    "In", "NotIn", "Exists", "DoesNotExist"};
 template <>
 inline constexpr std::array<std::string_view, 3> kChoiceTexts<Consistency>{
     "Immutable", "ETag", "TTL"};

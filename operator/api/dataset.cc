@@ -37,6 +37,16 @@ DatasetSource read_source(const JsonReader& source) {
     return result;
 }
 
+LabelSelector read_selector(const JsonReader& selector) {
+    LabelSelector result;
+    result.match_labels = selector.text_map("matchLabels");
+    selector.each("matchExpressions", [&](const JsonReader& item) {
+        result.match_expressions.push_back(
+            {item.text("key"), item.choice("operator", LabelOperator::kIn), item.texts("values")});
+    });
+    return result;
+}
+
 DatasetSpec read_spec(const JsonReader& spec) {
     DatasetSpec result;
     spec.each("sources", [&](const JsonReader& source) {
@@ -46,9 +56,10 @@ DatasetSpec read_spec(const JsonReader& spec) {
     const JsonReader consistency = spec.object("consistency");
     result.consistency = consistency.choice("mode", Consistency::kImmutable);
     result.ttl_seconds = consistency.maybe_integer("ttlSeconds");
-    const JsonReader sharing = spec.object("sharing");
-    result.has_sharing = sharing.present();
-    result.sharing_match_labels = sharing.object("namespaceSelector").text_map("matchLabels");
+    const JsonReader selector = spec.object("sharing").object("namespaceSelector");
+    if (selector.present()) {
+        result.shared_with = read_selector(selector);
+    }
     const JsonReader retention = spec.object("retention");
     result.has_retention = retention.present();
     result.retention_after_last_use_seconds = retention.maybe_integer("afterLastUseSeconds");

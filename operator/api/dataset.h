@@ -11,6 +11,7 @@
 #include "common/base/result.h"
 #include "operator/api/choices.h"
 #include "operator/api/condition.h"
+#include "operator/api/label_selector.h"
 #include "operator/api/meta.h"
 
 // Dataset of stoker.dev/v1alpha1 as values; crds/stoker.dev_datasets.yaml describes every field.
@@ -40,8 +41,7 @@ struct DatasetSpec {
     DatasetFormat format = DatasetFormat::kObjects;
     Consistency consistency = Consistency::kImmutable;
     std::optional<std::int64_t> ttl_seconds;
-    bool has_sharing = false;
-    TextMap sharing_match_labels;
+    std::optional<LabelSelector> shared_with;  // namespaces besides its own; none: nobody
     bool has_retention = false;
     std::optional<std::int64_t> retention_after_last_use_seconds;
 

@@ -66,6 +66,9 @@ struct VolumeSourceWriter {
     void operator()(const SecretVolume& source) const {
         JsonWriter writer;
         writer.text("secretName", source.secret);
+        if (source.optional) {
+            writer.flag("optional", true);
+        }
         volume.object("secret", writer);
     }
 

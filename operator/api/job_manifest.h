@@ -41,6 +41,7 @@ struct TokenVolume {
 // Every key of a Secret as a file.
 struct SecretVolume {
     std::string secret;
+    bool optional = false;  // without the Secret the pod starts, and the volume is empty
 
     bool operator==(const SecretVolume&) const = default;
 };

@@ -240,6 +240,7 @@ void read_measured(const JsonReader& status, TrainingJobStatus& result) {
     status.each("datasets", [&](const JsonReader& item) {
         result.datasets.push_back(
             {item.text("name"),
+             item.text("uid"),
              item.integer("totalBytes"),
              item.integer("samples"),
              item.integer("allocatedBytes"),
@@ -277,6 +278,10 @@ TrainingJob read_training_job(const JsonReader& root) {
 
 Result<TrainingJob> parse_training_job(std::string_view json) {
     return read_document(json, read_training_job);
+}
+
+ObjectKey dataset_key(const std::string& job_namespace, const JobDataset& entry) {
+    return {entry.dataset_ref_namespace.value_or(job_namespace), entry.dataset_ref.value_or("")};
 }
 
 std::set<std::string> training_job_fields() {

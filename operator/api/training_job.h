@@ -119,6 +119,9 @@ struct JobDataset {
     bool operator==(const JobDataset&) const = default;
 };
 
+// The Dataset that an entry with a dataset_ref names, for a job of that namespace.
+ObjectKey dataset_key(const std::string& job_namespace, const JobDataset& entry);
+
 struct ProfilingSpec {
     std::string mode;
     std::optional<std::int64_t> steps;
@@ -212,6 +215,7 @@ struct ProgressStatus {
 
 struct JobDatasetStatus {
     std::string name;
+    std::string uid;  // of what the attempt that runs reads; empty while none does
     std::int64_t total_bytes = 0;
     std::int64_t samples = 0;
     std::int64_t allocated_bytes = 0;

@@ -76,6 +76,7 @@ JsonWriter write_child(const ChildJobStatus& child) {
 JsonWriter write_dataset(const JobDatasetStatus& dataset) {
     JsonWriter writer;
     writer.text("name", dataset.name)
+        .text("uid", dataset.uid)
         .number("totalBytes", dataset.total_bytes)
         .number("samples", dataset.samples)
         .number("allocatedBytes", dataset.allocated_bytes)

@@ -53,7 +53,7 @@ Keys datasets_of(const Stored<TrainingJob>& job) {
     Keys keys;
     for (const JobDataset& dataset : job.value.spec.datasets) {
         if (dataset.dataset_ref) {
-            keys.push_back(to_string(ObjectKey{job.key.ns, *dataset.dataset_ref}));
+            keys.push_back(to_string(dataset_key(job.key.ns, dataset)));
         }
     }
     return keys;
@@ -128,7 +128,13 @@ ClusterCache::ClusterCache(
           all_of(kinds::kNodes),
           reads(parse_node),
           clock,
-          seed + 8) {
+          seed + 8),
+      namespaces_(
+          transport(make_transport, "namespaces"),
+          all_of(kinds::kNamespaces),
+          reads(parse_metadata),
+          clock,
+          seed + 9) {
     add_indexes();
 }
 
@@ -159,6 +165,7 @@ void ClusterCache::for_each(Visit visit) {
     visit("pods", pods_);
     visit("nodepods", node_pods_);
     visit("nodes", nodes_);
+    visit("namespaces", namespaces_);
 }
 
 std::vector<ClusterCache::Watch> ClusterCache::watches() {

@@ -97,6 +97,9 @@ public:
 
     Informer<Node>& nodes() { return nodes_; }
 
+    // With whom Datasets are shared is a question of their labels.
+    Informer<ObjectMeta>& namespaces() { return namespaces_; }
+
 private:
     ApiTransport& transport(const MakeTransport& make_transport, const char* component);
     void add_indexes();
@@ -115,6 +118,7 @@ private:
     Informer<Pod> pods_;
     Informer<Pod> node_pods_;
     Informer<Node> nodes_;
+    Informer<ObjectMeta> namespaces_;
 };
 
 }  // namespace stoker::control

@@ -1,6 +1,7 @@
 #include "operator/controllers/gather.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace stoker::control {
 
@@ -10,6 +11,25 @@ bool is_pods_own(const AgentReport& report, const std::vector<Pod>& pods) {
     return std::any_of(pods.begin(), pods.end(), [&](const Pod& pod) {
         return pod.meta.name == report.pod && pod.node_name == report.node;
     });
+}
+
+// Those that its spec names, of whatever namespace.
+std::vector<Dataset> named_datasets(const TrainingJob& job, ClusterCache& cache) {
+    std::vector<Dataset> result;
+    for (const JobDataset& entry : job.spec.datasets) {
+        if (!entry.dataset_ref) {
+            continue;
+        }
+        if (const auto found = cache.datasets().store().get(dataset_key(job.meta.ns, entry))) {
+            result.push_back(found->value);
+        }
+    }
+    return result;
+}
+
+std::optional<TextMap> labels_of(const std::string& ns, ClusterCache& cache) {
+    const auto found = cache.namespaces().store().get({"", ns});
+    return found ? std::optional(found->value.labels) : std::nullopt;
 }
 
 bool uses(const JobUse& use, const DatasetReport& report) {
@@ -25,8 +45,7 @@ JobUse gather_use(const TrainingJob& job, ClusterCache& cache) {
     const std::string& ns = job.meta.ns;
     JobUse use;
     use.job = job;
-    use.datasets =
-        resolve_datasets(job, values_of(cache.datasets().store().by_index(index::kNamespace, ns)));
+    use.datasets = resolve_datasets(job, named_datasets(job, cache), labels_of(ns, cache));
     use.pool = resolve_pool(
         job,
         values_of(cache.pools().store().list()),

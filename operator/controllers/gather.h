@@ -30,7 +30,8 @@ JobUse gather_use(const TrainingJob& job, ClusterCache& cache);
 // The job's reports, as far as they can be believed. A sidecar proved that it is the pod that it
 // claims to be; the rest is its word. So a report counts only if it is about this very job (uid),
 // and its pod carries the job's label and runs on the node that it names; and of a report only what
-// it says about datasets that the job uses.
+// it says about datasets that the job uses: those of its own namespace, and those of another that
+// are shared with it, or were when its attempt began.
 std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& registry);
 
 // The whole cluster, for the planner of grants.

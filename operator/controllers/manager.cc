@@ -19,6 +19,12 @@ bool is_news(const Change<Node>& change) {
            before.meta.labels != after.meta.labels || before.meta.uid != after.meta.uid;
 }
 
+// Labels decide which Datasets of others are shared with it.
+bool is_news(const Change<ObjectMeta>& change) {
+    return change.kind != ChangeKind::kUpdated ||
+           change.before->value.labels != change.after->value.labels;
+}
+
 // The TrainingJob that a child's label names.
 ObjectKey owner_key(const ObjectMeta& child) {
     return {child.ns, value_or_empty(child.labels, std::string{kJobLabel})};
@@ -67,6 +73,7 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
     connect_datasets();
     connect_pools_and_quotas();
     connect_nodes();
+    connect_namespaces();
 }
 
 GrantsController::OnChange Manager::wakers() {
@@ -154,6 +161,21 @@ void Manager::connect_nodes() {
     });
 }
 
+void Manager::connect_namespaces() {
+    parts_.cache.namespaces().add_handler([this](const Change<ObjectMeta>& change) {
+        if (!is_news(change)) {
+            return;
+        }
+        const std::string& ns = change.object().value.name;
+        for (const auto& job :
+             parts_.cache.training_jobs().store().by_index(index::kNamespace, ns)) {
+            training_job_queue_.add(job->key);
+            wake_datasets_of(job->value);
+        }
+        wake_grants();
+    });
+}
+
 void Manager::on_report(const ObjectKey& job) {
     training_job_queue_.add(job);
     if (const auto stored = parts_.cache.training_jobs().store().get(job)) {
@@ -165,7 +187,7 @@ void Manager::on_report(const ObjectKey& job) {
 void Manager::wake_datasets_of(const TrainingJob& job) {
     for (const JobDataset& dataset : job.spec.datasets) {
         if (dataset.dataset_ref) {
-            dataset_queue_.add({job.meta.ns, *dataset.dataset_ref});
+            dataset_queue_.add(dataset_key(job.meta.ns, dataset));
         }
     }
 }

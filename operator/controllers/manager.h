@@ -41,6 +41,7 @@ struct ManagerSettings {
 //                (changed) └─▶ grants             CachePool, CacheQuota ─▶ all that may │
 //                cachequota, cachepool
 //   Job, Pod, Service ─▶ trainingjob          depend on them
+//   Namespace (labels) ─▶ trainingjob (its own), dataset (theirs), grants
 //
 // Waking too often costs a look; waking too rarely would be a bug. Thread-safe.
 class Manager {
@@ -78,6 +79,7 @@ private:
     void connect_datasets();
     void connect_pools_and_quotas();
     void connect_nodes();
+    void connect_namespaces();
     void on_report(const ObjectKey& job);
     void wake_datasets_of(const TrainingJob& job);
     void wake_datasets();

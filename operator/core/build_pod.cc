@@ -39,6 +39,11 @@ std::string numbered_volume(
     return fmt::format("{}-{}", prefix, &dataset - input.datasets.data());
 }
 
+// Its Secret is not: the pod takes the one of that name in its own namespace, if there is one.
+bool is_foreign(const JobInput& input, const ResolvedDataset& dataset) {
+    return dataset.ns != input.job.meta.ns;
+}
+
 bool is_directory(const ResolvedDataset& dataset) {
     return dataset.source.volume.has_value();
 }
@@ -81,14 +86,22 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
     return result;
 }
 
+// Whether nobody of the job's own namespace asks for the Secret.
+bool may_lack_credentials(const JobInput& input) {
+    return std::ranges::all_of(input.datasets, [&](const ResolvedDataset& dataset) {
+        return !dataset.source.secret_ref || is_foreign(input, dataset);
+    });
+}
+
 void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
     for (const ResolvedDataset& dataset : input.datasets) {
         if (!dataset.source.secret_ref) {
             continue;
         }
         const std::string& secret = *dataset.source.secret_ref;
+        const bool optional = may_lack_credentials(input);
         for (const std::string key : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}) {
-            env.push_back({key, "", from_secret(secret, key, false)});
+            env.push_back({key, "", from_secret(secret, key, optional)});
         }
         env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret, "AWS_SESSION_TOKEN", true)});
         return;  // resolve_datasets() lets only one Secret through
@@ -130,7 +143,7 @@ void add_dataset_mounts(const JobInput& input, bool is_sidecar, ContainerManifes
             container.mounts.push_back(
                 {std::string{kNodeVolume},
                  path_of(kNodeDirectory, dataset.name),
-                 fmt::format("{}/{}", input.job.meta.ns, dataset.uid),
+                 fmt::format("{}/{}", dataset.ns, dataset.uid),
                  !is_sidecar});
         }
         if (is_directory(dataset)) {
@@ -259,7 +272,7 @@ std::vector<VolumeManifest> build_volumes(const JobInput& input) {
             if (dataset.source.secret_ref) {
                 result.push_back(
                     {numbered_volume(kCredentialsVolume, input, dataset),
-                     SecretVolume{*dataset.source.secret_ref}});
+                     SecretVolume{*dataset.source.secret_ref, is_foreign(input, dataset)}});
             }
         }
         if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {

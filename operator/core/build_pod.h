@@ -18,9 +18,10 @@ inline constexpr std::int64_t kSidecarGroup = 65532;
 // The pod of one rank: sidecar first, then the user's init containers, then the trainer. Part of
 // build_job().
 //
-// The node directory of a dataset is <pool>/<namespace>/<uid>, mounted by subPath, so that a pod
-// reaches its own datasets and no other namespace's. The kubelet makes it with the mode of <pool>,
-// which is prepared for group 65532.
+// The node directory of a dataset is <pool>/<namespace of the dataset>/<uid>, mounted by subPath,
+// so that a pod reaches the datasets of its job and no others. The kubelet makes it with the mode
+// of <pool>, which is prepared for group 65532. Of a Dataset of another namespace (docs/adr/0006)
+// the Secret of that name in the pod's own namespace is taken, if there is one.
 PodManifest build_pod(const JobInput& input);
 
 // What the sidecar is told.

@@ -158,7 +158,7 @@ private:
         std::map<std::string, std::string> owners;
         for (const JobUse& use : cluster_.jobs) {
             for (const ResolvedDataset& dataset : use.datasets.datasets) {
-                owners.emplace(dataset.uid, use.job.meta.ns);
+                owners.emplace(dataset.uid, dataset.ns);
             }
         }
         for (const Dataset& dataset : cluster_.datasets) {

@@ -24,4 +24,8 @@ bool is_final(JobState state) {
     return state == JobState::kComplete || state == JobState::kFailed;
 }
 
+bool reads_now(JobState state) {
+    return state == JobState::kStarting || state == JobState::kRunning;
+}
+
 }  // namespace stoker::control

@@ -28,4 +28,7 @@ std::string_view to_string(JobState state);
 
 bool is_final(JobState state);
 
+// Whether an attempt's pods read, or are on their way to.
+bool reads_now(JobState state);
+
 }  // namespace stoker::control

@@ -290,17 +290,21 @@ Verdict wait_for_older_attempts(const Facts& facts) {
 }
 
 Verdict wait_for_what_is_missing(const Facts& facts) {
-    if (facts.attempts.current != nullptr) {
+    const Job* current = facts.attempts.current;
+    const Obstacle& dataset = facts.view.datasets.obstacle;
+    const bool waits = !dataset.empty() || facts.view.pool.waits;
+    // In Kueue's queue, and not to be admitted any more.
+    const bool is_refused = current != nullptr && current->suspend && is_queued_kind(facts) &&
+                            dataset.reason == kNotShared;
+    if (!waits || (current != nullptr && !is_refused)) {
         return std::nullopt;
     }
-    const TrainingJobView& view = facts.view;
-    if (!view.datasets.obstacle.empty()) {
-        return as_before(facts, JobState::kWaiting, view.datasets.obstacle.message);
+    const Obstacle& missing = dataset.empty() ? facts.view.pool.obstacle : dataset;
+    Lifecycle result = as_before(facts, JobState::kWaiting, missing.message);
+    if (is_refused) {
+        delete_unless_deleting(*current, result);
     }
-    if (view.pool.waits) {
-        return as_before(facts, JobState::kWaiting, view.pool.obstacle.message);
-    }
-    return std::nullopt;
+    return result;
 }
 
 Verdict wait_before_restarting(const Facts& facts) {

@@ -11,9 +11,9 @@ namespace stoker::control {
 
 namespace {
 
-const Dataset* find_dataset(const std::vector<Dataset>& datasets, const std::string& name) {
+const Dataset* find_dataset(const std::vector<Dataset>& datasets, const ObjectKey& key) {
     const auto found = std::find_if(datasets.begin(), datasets.end(), [&](const Dataset& dataset) {
-        return dataset.meta.name == name;
+        return dataset.meta.key() == key;
     });
     return found == datasets.end() ? nullptr : &*found;
 }
@@ -38,6 +38,7 @@ void take_stream(const JobDataset& wanted, ResolvedDataset& result) {
 ResolvedDataset resolve_inline(const TrainingJob& job, const JobDataset& wanted) {
     ResolvedDataset result;
     result.name = wanted.name;
+    result.ns = job.meta.ns;
     result.uid = inline_dataset_uid(job.meta.ns, wanted.storage_uri.value_or(""));
     result.source.storage_uri = wanted.storage_uri.value_or("");
     result.source.secret_ref = wanted.secret_ref;
@@ -48,6 +49,7 @@ ResolvedDataset resolve_inline(const TrainingJob& job, const JobDataset& wanted)
 ResolvedDataset resolve_reference(const JobDataset& wanted, const Dataset& dataset) {
     ResolvedDataset result;
     result.name = wanted.name;
+    result.ns = dataset.meta.ns;
     result.uid = dataset.meta.uid;
     result.source = dataset.spec.sources.front();
     take_stream(wanted, result);
@@ -56,6 +58,51 @@ ResolvedDataset resolve_reference(const JobDataset& wanted, const Dataset& datas
         result.samples = static_cast<std::uint64_t>(dataset.status.samples.value_or(0));
     }
     return result;
+}
+
+bool is_shared(const Dataset& dataset, const std::optional<TextMap>& labels) {
+    return labels && dataset.spec.shared_with && selects(*dataset.spec.shared_with, *labels);
+}
+
+// Whether the attempt that runs was started with this very Dataset: only the operator writes the
+// status.
+bool is_read_now(const TrainingJob& job, const JobDataset& wanted, const Dataset& dataset) {
+    return std::ranges::any_of(job.status.datasets, [&](const JobDatasetStatus& status) {
+        return status.name == wanted.name && status.uid == dataset.meta.uid;
+    });
+}
+
+// The same words whether there is such a Dataset or not.
+Obstacle not_shared(const ObjectKey& dataset, const std::string& ns) {
+    return {
+        std::string{kNotShared},
+        fmt::format(
+            "Dataset {} is not shared with namespace {}. Its owner shares it with "
+            "spec.sharing.namespaceSelector, which must select the labels of namespace {}; the job "
+            "starts then.",
+            to_string(dataset),
+            ns,
+            ns)};
+}
+
+Obstacle not_found(const ObjectKey& dataset) {
+    return {
+        "DatasetNotFound",
+        fmt::format(
+            "Dataset {} does not exist in namespace {}; the job starts when it appears.",
+            dataset.name,
+            dataset.ns)};
+}
+
+Obstacle check_dataset(const Dataset& dataset, bool foreign) {
+    const std::vector<FieldError> errors = validate(dataset);
+    return errors.empty() ? Obstacle{}
+                          : Obstacle{
+                                "DatasetInvalid",
+                                fmt::format(
+                                    "Dataset {} is invalid: {}.",
+                                    foreign ? to_string(dataset.meta.key()) : dataset.meta.name,
+                                    to_string(errors))};
 }
 
 Obstacle check_secrets(const std::vector<ResolvedDataset>& datasets) {
@@ -157,34 +204,81 @@ std::string inline_dataset_uid(const std::string& ns, const std::string& storage
     return fmt::format("inline-{:016x}", hash);
 }
 
+namespace {
+
+// Of one entry with a reference. `stops`: an attempt that runs does not go on reading it.
+struct Reference {
+    Obstacle obstacle;
+    bool stops = false;
+    const Dataset* dataset = nullptr;
+};
+
+Reference find_reference(
+    const TrainingJob& job,
+    const JobDataset& wanted,
+    const std::vector<Dataset>& datasets,
+    const std::optional<TextMap>& labels) {
+    const ObjectKey key = dataset_key(job.meta.ns, wanted);
+    const bool foreign = key.ns != job.meta.ns;
+    const Dataset* dataset = find_dataset(datasets, key);
+    if (dataset == nullptr) {
+        return {foreign ? not_shared(key, job.meta.ns) : not_found(key), true, nullptr};
+    }
+    const bool shared = !foreign || is_shared(*dataset, labels);
+    if (!shared && !is_read_now(job, wanted, *dataset)) {
+        return {not_shared(key, job.meta.ns), true, nullptr};
+    }
+    if (Obstacle invalid = check_dataset(*dataset, foreign); !invalid.empty()) {
+        return {std::move(invalid), true, nullptr};
+    }
+    return {shared ? Obstacle{} : not_shared(key, job.meta.ns), false, dataset};
+}
+
+}  // namespace
+
 ResolvedDatasets resolve_datasets(
-    const TrainingJob& job, const std::vector<Dataset>& in_namespace) {
+    const TrainingJob& job,
+    const std::vector<Dataset>& datasets,
+    const std::optional<TextMap>& labels) {
     ResolvedDatasets result;
+    bool stops = false;
     for (const JobDataset& wanted : job.spec.datasets) {
         if (!wanted.dataset_ref) {
             result.datasets.push_back(resolve_inline(job, wanted));
             continue;
         }
-        const Dataset* dataset = find_dataset(in_namespace, *wanted.dataset_ref);
-        if (dataset == nullptr) {
-            result.obstacle = {
-                "DatasetNotFound",
-                fmt::format(
-                    "Dataset {} does not exist in namespace {}; the job starts when it appears.",
-                    *wanted.dataset_ref,
-                    job.meta.ns)};
-            return result;
+        Reference found = find_reference(job, wanted, datasets, labels);
+        if (result.obstacle.empty()) {
+            result.obstacle = std::move(found.obstacle);
         }
-        if (const std::vector<FieldError> errors = validate(*dataset); !errors.empty()) {
-            result.obstacle = {
-                "DatasetInvalid",
-                fmt::format("Dataset {} is invalid: {}.", *wanted.dataset_ref, to_string(errors))};
-            return result;
+        stops |= found.stops;
+        if (found.dataset != nullptr) {
+            result.datasets.push_back(resolve_reference(wanted, *found.dataset));
         }
-        result.datasets.push_back(resolve_reference(wanted, *dataset));
     }
-    result.obstacle = check_secrets(result.datasets);
+    result.goes_on = !stops && !result.obstacle.empty();
+    if (result.obstacle.empty()) {
+        result.obstacle = check_secrets(result.datasets);
+    }
     return result;
+}
+
+std::string tell_credentials(const ResolvedDataset& dataset, const std::string& job_namespace) {
+    if (dataset.ns == job_namespace || !dataset.source.secret_ref) {
+        return {};
+    }
+    return fmt::format(
+        " (the Dataset is of namespace {}; the job's pods use Secret {} of namespace {}, which "
+        "must be "
+        "there)",
+        dataset.ns,
+        *dataset.source.secret_ref,
+        job_namespace);
+}
+
+bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid) {
+    return std::ranges::any_of(
+        resolved.datasets, [&](const ResolvedDataset& it) { return it.uid == uid; });
 }
 
 ResolvedPool resolve_pool(

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/base/bytes.h"
@@ -17,7 +18,8 @@ namespace stoker::control {
 // What a job reads under one name.
 struct ResolvedDataset {
     std::string name;  // under spec.datasets
-    std::string uid;   // names the node directory: the Dataset's, or "inline-<digest>"
+    std::string ns;    // the Dataset's, or the job's; with the uid it names the node directory
+    std::string uid;   // the Dataset's, or "inline-<digest>"
     DatasetSource source;
     Sampling sampling = Sampling::kEpochShuffle;
     Contract contract = Contract::kExact;
@@ -27,6 +29,9 @@ struct ResolvedDataset {
 
     bool operator==(const ResolvedDataset&) const = default;
 };
+
+// The reason of the obstacle that a Dataset of another namespace is not shared with the job's.
+inline constexpr std::string_view kNotShared = "NotShared";
 
 // Why a job cannot start yet, or empty texts.
 struct Obstacle {
@@ -39,16 +44,30 @@ struct Obstacle {
 };
 
 struct ResolvedDatasets {
-    std::vector<ResolvedDataset>
-        datasets;  // in the order of the spec; complete only without an obstacle
-    Obstacle obstacle;
+    // In the order of the spec; complete without an obstacle, or where the attempt goes on.
+    std::vector<ResolvedDataset> datasets;
+    Obstacle obstacle;  // the first one
+    // The obstacle came up while an attempt reads: that one goes on, another would not start.
+    bool goes_on = false;
 
     bool operator==(const ResolvedDatasets&) const = default;
 };
 
-// `in_namespace` are the Datasets of the job's namespace. Obstacles: DatasetNotFound,
-// DatasetInvalid, SecretsDiffer (the pods can carry one set of S3 credentials).
-ResolvedDatasets resolve_datasets(const TrainingJob& job, const std::vector<Dataset>& in_namespace);
+// `datasets`: at least those that the job names and that exist. `labels` of the job's namespace;
+// not known: nothing is shared with it. Obstacles: DatasetNotFound, NotShared (a Dataset of another
+// namespace that is not shared with the job's; whether it exists is not told), DatasetInvalid,
+// SecretsDiffer (the pods can carry one set of S3 credentials).
+ResolvedDatasets resolve_datasets(
+    const TrainingJob& job,
+    const std::vector<Dataset>& datasets,
+    const std::optional<TextMap>& labels = std::nullopt);
+
+// Whether it is among them.
+bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid);
+
+// Of a Dataset of another namespace that names a Secret, for a sentence about its origin: where the
+// job's pods look for it. Else nothing.
+std::string tell_credentials(const ResolvedDataset& dataset, const std::string& job_namespace);
 
 // The directory name of an inline storageUri: the same for all jobs of a namespace that read it.
 std::string inline_dataset_uid(const std::string& ns, const std::string& storage_uri);

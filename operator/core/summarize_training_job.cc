@@ -50,8 +50,10 @@ bool is_silent(
     return !since || now.wall - *since > kReportAgeMax;
 }
 
-// What the sidecars say about one dataset; a reason that is not True wins over one that is.
-Judgement judge_dataset(const ResolvedDataset& dataset, const DatasetTally* sum) {
+// What the sidecars say about one dataset; a reason that is not True wins over one that is. `hint`
+// goes behind the words of an origin that refuses.
+Judgement judge_dataset(
+    const ResolvedDataset& dataset, const DatasetTally* sum, const std::string& hint) {
     if (sum == nullptr || sum->state == ManifestState::kUnknown) {
         return dataset.total ? Judgement{ConditionStatus::kTrue, "Listed", ""}
                              : Judgement{
@@ -63,7 +65,7 @@ Judgement judge_dataset(const ResolvedDataset& dataset, const DatasetTally* sum)
         return {
             ConditionStatus::kFalse,
             "OriginFailed",
-            fmt::format("Dataset {} cannot be listed: {}", dataset.name, sum->error)};
+            fmt::format("Dataset {} cannot be listed: {}{}", dataset.name, sum->error, hint)};
     }
     if (sum->state == ManifestState::kListing) {
         return {
@@ -79,7 +81,10 @@ Judgement judge_dataset(const ResolvedDataset& dataset, const DatasetTally* sum)
             ConditionStatus::kTrue,
             "Listed",
             fmt::format(
-                "Dataset {} is listed; the last fetch failed: {}", dataset.name, sum->error)};
+                "Dataset {} is listed; the last fetch failed: {}{}",
+                dataset.name,
+                sum->error,
+                hint)};
     }
     return {ConditionStatus::kTrue, "Listed", ""};
 }
@@ -89,8 +94,10 @@ Judgement judge_datasets(const TrainingJobView& view, const Tally& sum) {
     Judgement worst{ConditionStatus::kTrue, "Listed", "Every dataset is listed."};
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         const auto found = sum.datasets.find(dataset.uid);
-        Judgement next =
-            judge_dataset(dataset, found == sum.datasets.end() ? nullptr : &found->second);
+        Judgement next = judge_dataset(
+            dataset,
+            found == sum.datasets.end() ? nullptr : &found->second,
+            tell_credentials(dataset, view.job.meta.ns));
         if (next.status == ConditionStatus::kFalse) {
             return next;
         }
@@ -105,7 +112,7 @@ Judgement judge_datasets(const TrainingJobView& view, const Tally& sum) {
 Judgement judge_data(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
     const Obstacle& obstacle = view.datasets.obstacle;
-    if (!obstacle.empty()) {
+    if (!obstacle.empty() && !view.datasets.goes_on) {
         return {ConditionStatus::kFalse, obstacle.reason, obstacle.message};
     }
     if (view.pool.name.empty()) {
@@ -117,7 +124,11 @@ Judgement judge_data(
     if (is_silent(view, lifecycle, sum, now)) {
         return silent();
     }
-    return judge_datasets(view, sum);
+    Judgement result = judge_datasets(view, sum);
+    if (!obstacle.empty()) {
+        result.message += " The attempt goes on, but another would not start: " + obstacle.message;
+    }
+    return result;
 }
 
 // A node that keeps less than it is granted (its disk is full or failing) is worth a sentence.
@@ -228,7 +239,9 @@ ProgressStatus measure_progress(
     return result;
 }
 
-std::vector<JobDatasetStatus> measure_datasets(const TrainingJobView& view, const Tally& sum) {
+// `reads`: an attempt does. Its uids are how resolve_datasets() knows later what it began with.
+std::vector<JobDatasetStatus> measure_datasets(
+    const TrainingJobView& view, const Tally& sum, bool reads) {
     std::vector<JobDatasetStatus> result;
     for (std::size_t i = 0; i < view.datasets.datasets.size(); ++i) {
         const ResolvedDataset& dataset = view.datasets.datasets[i];
@@ -239,6 +252,7 @@ std::vector<JobDatasetStatus> measure_datasets(const TrainingJobView& view, cons
             }
         }
         status.name = dataset.name;
+        status.uid = reads ? dataset.uid : "";
         if (dataset.total) {
             status.total_bytes = count_of(*dataset.total);
         }
@@ -295,7 +309,9 @@ void measure(
     if (status.progress && is_final(lifecycle.state)) {
         status.progress->estimated_remaining_seconds.reset();
     }
-    status.datasets = measure_datasets(view, sum);
+    const JobState state = lifecycle.state;
+    status.datasets =
+        measure_datasets(view, sum, state == JobState::kStarting || state == JobState::kRunning);
     if (status.cache && !is_final(lifecycle.state)) {
         summarize_profile(
             view, Bytes{static_cast<std::uint64_t>(status.cache->used_bytes)}, status);

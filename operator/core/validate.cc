@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 
+#include <fmt/format.h>
+
 #include "operator/core/field_checks.h"
 
 namespace stoker::control {
@@ -56,6 +58,26 @@ void check_source(const DatasetSource& source, Complaints& complaints) {
     check_source_volume(source, complaints);
 }
 
+void check_sharing(const DatasetSpec& spec, Complaints& complaints) {
+    if (!spec.shared_with) {
+        return;
+    }
+    const bool has_claim = !spec.sources.empty() && spec.sources.front().volume &&
+                           spec.sources.front().volume->claim_name;
+    complaints.unless(
+        !has_claim,
+        "spec.sharing",
+        "a PersistentVolumeClaim is reached from its own namespace only; share a Dataset with an "
+        "s3:// source or a hostPath volume");
+    for (const LabelRequirement& it : spec.shared_with->match_expressions) {
+        const bool lists = it.op == LabelOperator::kIn || it.op == LabelOperator::kNotIn;
+        complaints.unless(
+            lists != it.values.empty(),
+            fmt::format("spec.sharing.namespaceSelector.matchExpressions[{}]", it.key),
+            "operators In and NotIn need values; Exists and DoesNotExist have none");
+    }
+}
+
 // As the CRDs' patterns; or left out.
 bool is_decimal(const std::string& text) {
     double number = 0;
@@ -88,10 +110,7 @@ std::vector<FieldError> validate(const Dataset& dataset) {
         "spec.consistency",
         "consistency ETag and TTL do not work yet; today the origin is listed once (mode "
         "Immutable), and a sample that changes afterwards is reported as an error");
-    complaints.unless(
-        !spec.has_sharing,
-        "spec.sharing",
-        "sharing does not work yet; leave it out (a Dataset is used in its own namespace)");
+    check_sharing(spec, complaints);
     complaints.unless(
         spec.retention_after_last_use_seconds.value_or(0) >= 0,
         "spec.retention.afterLastUseSeconds",

@@ -169,9 +169,9 @@ void check_dataset_origin(
         path,
         "set exactly one of datasetRef and storageUri");
     complaints.unless(
-        !dataset.dataset_ref_namespace,
+        !dataset.dataset_ref_namespace || is_dns_label(*dataset.dataset_ref_namespace),
         path + ".datasetRef.namespace",
-        "a Dataset of another namespace cannot be used yet; leave namespace out");
+        "namespace must be the name of a namespace; leave it out for the job's own");
     complaints.unless(
         !dataset.storage_uri || is_s3_uri(*dataset.storage_uri),
         path + ".storageUri",

@@ -142,6 +142,7 @@ CLUSTER_RULES = {
     ("", "services"): {"get", "list", "watch", "create"},
     ("", "pods"): {"get", "list", "watch"},
     ("", "nodes"): {"get", "list", "watch"},
+    ("", "namespaces"): {"get", "list", "watch"},
     ("events.k8s.io", "events"): {"create", "patch"},
     ("", "events"): {"list"},
     ("authentication.k8s.io", "tokenreviews"): {"create"},

@@ -18,6 +18,22 @@ bool has_ended(const TrainingJob& job) {
     return is_true(job.status.conditions, "Complete") || is_true(job.status.conditions, "Failed");
 }
 
+// The namespace whose directory a report is about: another one than the pod's only where its job
+// may read a Dataset of that one. Of a Dataset that is deleted its leader's lock keeps the
+// directory.
+std::string directory_namespace(
+    const AgentReport& report, const DatasetReport& dataset, ClusterCache& cache) {
+    const ObjectKey key{report.namespace_name, report.training_job};
+    if (const auto job = cache.training_jobs().store().get(key)) {
+        for (const ResolvedDataset& it : gather_use(job->value, cache).datasets.datasets) {
+            if (it.uid == dataset.dataset_uid) {
+                return it.ns;
+            }
+        }
+    }
+    return report.namespace_name;
+}
+
 SweepDataset read_dataset(const Dataset& dataset, const SweepLedger& ledger) {
     SweepDataset result;
     result.ns = dataset.meta.ns;
@@ -104,7 +120,10 @@ void NodeSweeper::gather_datasets(SweepView& view) const {
         SweepDataset dataset = read_dataset(stored->value, parts_.ledger);
         for (const auto& job : parts_.cache.training_jobs().store().by_index(
                  index::kDataset, to_string(stored->key))) {
-            dataset.in_use = dataset.in_use || !has_ended(job->value);
+            const bool may =
+                job->key.ns == stored->key.ns ||
+                has_dataset(gather_use(job->value, parts_.cache).datasets, dataset.uid);
+            dataset.in_use = dataset.in_use || (may && !has_ended(job->value));
         }
         view.datasets.push_back(std::move(dataset));
     }
@@ -135,7 +154,10 @@ void NodeSweeper::gather_guards(SweepView& view) const {
     for (const AgentReport& report : parts_.registry.all()) {
         for (const DatasetReport& dataset : report.datasets) {
             if (report.attached) {
-                view.guards.insert({report.node, report.namespace_name, dataset.dataset_uid});
+                view.guards.insert(
+                    {report.node,
+                     directory_namespace(report, dataset, parts_.cache),
+                     dataset.dataset_uid});
             }
         }
     }

@@ -57,6 +57,9 @@ DatasetView DatasetController::gather(const Dataset& dataset) {
     for (const auto& job : parts_.cache.training_jobs().store().by_index(
              index::kDataset, to_string(dataset.meta.key()))) {
         const JobUse use = gather_use(job->value, parts_.cache);
+        if (!has_dataset(use.datasets, dataset.meta.uid)) {
+            continue;  // named by a job that may not use it
+        }
         const std::vector<AgentReport> reports = believable_reports(use, parts_.registry);
         if (!use.is_active() && reports.empty()) {
             continue;

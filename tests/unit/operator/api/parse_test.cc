@@ -145,7 +145,8 @@ TEST(ParseDataset, ReadsSourceVolumeAndSecret) {
                      "pathStyle": false, "secretRef": {"name": "s"},
                      "volume": {"persistentVolumeClaim": {"claimName": "c"}}}],
         "format": "Tar", "consistency": {"mode": "TTL", "ttlSeconds": 5},
-        "sharing": {"namespaceSelector": {"matchLabels": {"a": "b"}}},
+        "sharing": {"namespaceSelector": {"matchLabels": {"a": "b"}, "matchExpressions": [
+            {"key": "k", "operator": "NotIn", "values": ["x", "y"]}]}},
         "retention": {"afterLastUseSeconds": 9}},
         "status": {"totalBytes": 12, "placements": [{"pool": "p", "node": "n", "bytes": 3}]}})");
     ASSERT_TRUE(dataset) << dataset.error().message;
@@ -156,7 +157,9 @@ TEST(ParseDataset, ReadsSourceVolumeAndSecret) {
     EXPECT_EQ(source.volume, (SourceVolume{"c", std::nullopt}));
     EXPECT_EQ(dataset->spec.format, DatasetFormat::kTar);
     EXPECT_EQ(dataset->spec.consistency, Consistency::kTtl);
-    EXPECT_TRUE(dataset->spec.has_sharing);
+    EXPECT_EQ(
+        dataset->spec.shared_with,
+        (LabelSelector{{{"a", "b"}}, {{"k", LabelOperator::kNotIn, {"x", "y"}}}}));
     EXPECT_EQ(dataset->spec.retention_after_last_use_seconds, 9);
     EXPECT_EQ(dataset->status.total_bytes, 12);
     EXPECT_EQ(dataset->status.placements.at(0), (DatasetPlacement{"p", "n", 3, 0}));
@@ -168,8 +171,15 @@ TEST(ParseDataset, KnowsAnAbsentPathStyle) {
     ASSERT_TRUE(dataset);
     EXPECT_FALSE(dataset->spec.sources.at(0).path_style);
     EXPECT_FALSE(dataset->spec.sources.at(0).volume);
-    EXPECT_FALSE(dataset->spec.has_sharing);
+    EXPECT_FALSE(dataset->spec.shared_with);
     EXPECT_FALSE(dataset->status.total_bytes);
+}
+
+TEST(ParseDataset, TellsAnEmptySelectorFromNone) {
+    const std::string head = R"({"spec": {"sources": [], "sharing": )";
+    EXPECT_EQ(
+        parse_dataset(head + R"({"namespaceSelector": {}}}})")->spec.shared_with, LabelSelector{});
+    EXPECT_FALSE(parse_dataset(head + "{}}}")->spec.shared_with);
 }
 
 TEST(ParseCachePool, ReadsPercentAndPolicy) {

@@ -78,6 +78,23 @@ TEST_F(DatasetControllerTest, ComesAgainByItselfWhileAJobUsesTheDataset) {
     EXPECT_LE(next->requeue_after.value_or(std::chrono::hours{1}), seconds{60});
 }
 
+TEST_F(DatasetControllerTest, CountsUsersOfOtherNamespacesThatMayUseIt) {
+    const Dataset shared = make_shared_digits();
+    bench.put(bench.cache.datasets(), shared);
+    bench.put(bench.cache.training_jobs(), make_reading_job());
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    const auto status_of_shared = [&] {
+        EXPECT_TRUE(controller.reconcile(shared.meta.key(), {}));
+        bench.catch_up(bench.cache.datasets());
+        return parse_dataset(bench.client.calls.back().body)->status;
+    };
+    EXPECT_EQ(status_of_shared().jobs, 0) << "nobody knows the labels of its namespace";
+    EXPECT_EQ(status_of_shared().cached_bytes, 0);
+    bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
+    EXPECT_EQ(status_of_shared().jobs, 1);
+    EXPECT_EQ(status_of_shared().cached_bytes, 60'000);
+}
+
 TEST_F(DatasetControllerTest, DoesNothingForADatasetThatIsGone) {
     EXPECT_TRUE(controller.reconcile({"ml", "gone"}, {}));
     EXPECT_TRUE(bench.client.calls.empty());

@@ -68,6 +68,43 @@ TEST_F(GatherTest, DropsWhatASidecarSaysAboutDatasetsThatItsJobDoesNotUse) {
     EXPECT_EQ(believable()[0].datasets[0].dataset_uid, "d1");
 }
 
+// The job reads a Dataset of another namespace.
+struct GatherSharedTest : GatherTest {
+    GatherSharedTest() {
+        bench.put(bench.cache.datasets(), make_shared_digits());
+        bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
+    }
+
+    // Datasets of which the job's sidecar is believed something.
+    std::size_t believed(const TrainingJob& job) {
+        const SessionId session = bench.attach(make_agent_hello());
+        EXPECT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+        const std::vector<AgentReport> reports =
+            believable_reports(gather_use(job, bench.cache), bench.registry);
+        return reports.empty() ? 0 : reports[0].datasets.size();
+    }
+};
+
+TEST_F(GatherSharedTest, BelievesWhatASidecarSaysAboutADatasetThatIsSharedWithItsNamespace) {
+    EXPECT_EQ(believed(make_reading_job()), 1U);
+}
+
+TEST_F(GatherSharedTest, BelievesNothingAboutADatasetThatIsNotShared) {
+    bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "nlp"}}));
+    EXPECT_EQ(believed(make_reading_job()), 0U);
+    // Nor about one that its job does not even name, whatever uid it has found out.
+    bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
+    bench.cache.datasets().store().remove({"ml", "digits"}, "900", nullptr);
+    EXPECT_EQ(believed(make_running_job()), 0U);
+}
+
+TEST_F(GatherSharedTest, BelievesAnAttemptThatGoesOnAfterAWithdrawal) {
+    bench.put(bench.cache.namespaces(), make_namespace("ml"));
+    TrainingJob job = make_reading_job();
+    job.status.datasets = {{"train", "d1"}};
+    EXPECT_EQ(believed(job), 1U);
+}
+
 TEST_F(GatherTest, TheClusterHasEveryJobWithItsPodsAndReports) {
     bench.put(bench.cache.nodes(), make_ready_node("node-1"));
     const SessionId session = bench.attach(make_agent_hello());

@@ -59,6 +59,29 @@ inline Node make_ready_node(const std::string& name) {
     return node;
 }
 
+inline ObjectMeta make_namespace(const std::string& name, const TextMap& labels = {}) {
+    ObjectMeta meta;
+    meta.name = name;
+    meta.uid = name + "-uid";
+    meta.labels = labels;
+    return meta;
+}
+
+// digits, in namespace "data" and shared with team vision.
+inline Dataset make_shared_digits() {
+    Dataset dataset = make_digits();
+    dataset.meta.ns = "data";
+    dataset.spec.shared_with = LabelSelector{{{"team", "vision"}}, {}};
+    return dataset;
+}
+
+// The job above on the dataset of namespace "data".
+inline TrainingJob make_reading_job() {
+    TrainingJob job = make_running_job();
+    job.spec.datasets[0].dataset_ref_namespace = "data";
+    return job;
+}
+
 // Of the job above, attempt 1, as its Job controller shows it.
 inline Job make_child_job() {
     Job job;

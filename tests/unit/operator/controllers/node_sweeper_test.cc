@@ -104,6 +104,29 @@ TEST_F(NodeSweeperTest, LeavesWhatAJobUsesOrASidecarHolds) {
     EXPECT_EQ(made().size(), 1U);
 }
 
+TEST_F(NodeSweeperTest, AJobOfAnotherNamespaceKeepsOnlyWhatIsSharedWithIt) {
+    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
+    Dataset shared = make_shared_digits();
+    shared.status = dataset.status;
+    shared.spec.retention_after_last_use_seconds = 0;
+    bench.put(bench.cache.datasets(), shared);
+    bench.put(bench.cache.training_jobs(), make_reading_job());
+    bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
+    ASSERT_TRUE(sweeper.reconcile());
+    EXPECT_TRUE(made().empty()) << "a job uses it";
+    TrainingJob ended = make_reading_job();
+    ended.status.conditions = {{"Complete", ConditionStatus::kTrue, 1, {}, "Complete", ""}};
+    bench.put(bench.cache.training_jobs(), ended);
+    const SessionId session = bench.attach(make_agent_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(sweeper.reconcile());
+    EXPECT_TRUE(made().empty()) << "its sidecar is still there";
+    bench.put(bench.cache.training_jobs(), make_reading_job());
+    bench.put(bench.cache.namespaces(), make_namespace("ml"));
+    ASSERT_TRUE(sweeper.reconcile());
+    EXPECT_EQ(made().size(), 1U) << "whoever may not use it cannot keep it either";
+}
+
 TEST_F(NodeSweeperTest, SweepsTheNodesOfADeletedDataset) {
     bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
     sweeper.note_deleted(dataset);

@@ -117,6 +117,41 @@ TEST(BuildPod, GivesCredentialsToBothFromTheUsersSecretAndNeverInText) {
     EXPECT_EQ(env(pod.trainer, "STOKER_DATASETS").find("credentials"), std::string::npos);
 }
 
+TEST(BuildPod, MountsTheDirectoryOfAnotherNamespacesDatasetAndTakesTheSecretOfItsOwn) {
+    TrainingJobView view = make_view();
+    view.datasets.datasets[0].ns = "data";
+    view.datasets.datasets[0].source.secret_ref = "keys";
+    const PodManifest pod = pod_of(view);
+    for (const ContainerManifest* container : {&pod.init_containers[0], &pod.trainer}) {
+        EXPECT_EQ(find_mount(*container, "/stoker/node/train")->sub_path, "data/uid-imagenet");
+    }
+    EXPECT_EQ(
+        env(pod.trainer, "AWS_ACCESS_KEY_ID"),
+        R"({"secretKeyRef":{"key":"AWS_ACCESS_KEY_ID","name":"keys","optional":true}})")
+        << "the pod starts without it";
+    const auto credentials = [](const PodManifest& of) {
+        for (const VolumeManifest& volume : of.volumes) {
+            if (const auto* secret = std::get_if<SecretVolume>(&volume.source)) {
+                return *secret;
+            }
+        }
+        return SecretVolume{};
+    };
+    EXPECT_EQ(credentials(pod), (SecretVolume{"keys", true}));
+    view.datasets.datasets[0].ns = "team";
+    EXPECT_EQ(credentials(pod_of(view)), (SecretVolume{"keys", false}));
+}
+
+TEST(BuildPod, AsksForTheSecretThatADatasetOfItsOwnNamespaceNames) {
+    TrainingJobView view = make_view();
+    view.datasets.datasets[0].ns = "data";
+    view.datasets.datasets[0].source.secret_ref = "keys";
+    view.datasets.datasets.push_back(view.datasets.datasets[0]);
+    view.datasets.datasets[1].name = "val";
+    view.datasets.datasets[1].ns = "team";
+    EXPECT_EQ(env(pod_of(view).trainer, "AWS_ACCESS_KEY_ID").find("optional"), std::string::npos);
+}
+
 TEST(BuildPod, LetsTheUsersCredentialsStand) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].source.secret_ref = "keys";

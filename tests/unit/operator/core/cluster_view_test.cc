@@ -63,6 +63,15 @@ TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
     EXPECT_EQ(plan.granted_in_pool.at("nvme"), gib(6));
 }
 
+TEST(JobUse, IsActiveWhileAnAttemptGoesOnThatMayNotStartAgain) {
+    JobUse use = make_cluster().jobs[0];
+    EXPECT_TRUE(use.is_active());
+    use.datasets.obstacle = {"NotShared", "no"};
+    EXPECT_FALSE(use.is_active());
+    use.datasets.goes_on = true;
+    EXPECT_TRUE(use.is_active());
+}
+
 TEST(ViewAllocation, TakesTheProfileOnceItHasAVerdict) {
     ClusterView cluster = make_cluster();
     const ObjectKey job{"team", "resnet"};

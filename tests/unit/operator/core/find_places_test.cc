@@ -33,6 +33,15 @@ TEST(FindPlaces, AreWhereJobsHavePods) {
     EXPECT_EQ(find_places(cluster, moment(1)).size(), 1U) << "a node that is gone has no bytes";
 }
 
+TEST(FindPlaces, BelongToTheNamespaceOfTheirDataset) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs[0].datasets.datasets[0].ns = "data";
+    cluster.datasets[0].meta.ns = "data";
+    EXPECT_EQ(place(cluster, "n1", 1).ns, "data");
+    cluster.datasets.clear();
+    EXPECT_EQ(place(cluster, "n1", 1).ns, "data") << "what the job knows of it";
+}
+
 TEST(FindPlaces, BelieveFreshLeadersAndRememberTheRest) {
     ClusterView cluster = make_cluster();
     cluster.reports = {make_report(make_running_view(), 0, 100)};

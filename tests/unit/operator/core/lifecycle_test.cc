@@ -94,6 +94,38 @@ TEST(Lifecycle, GoesOnWhenTheDatasetOfARunningJobIsDeleted) {
     EXPECT_EQ(decide_lifecycle(view, moment(10)).state, JobState::kRunning);
 }
 
+// The view's job names a Dataset of another namespace.
+TrainingJobView naming_a_foreign_dataset(TrainingJobView view) {
+    view.job.spec.datasets[0].dataset_ref_namespace = "data";
+    Dataset dataset = make_dataset();
+    dataset.meta.ns = "data";
+    view.datasets = resolve_datasets(view.job, {dataset}, TextMap{});
+    return view;
+}
+
+TEST(Lifecycle, WaitsUntilADatasetIsSharedAndLetsARunningAttemptGoOn) {
+    const Lifecycle waiting = decide_lifecycle(naming_a_foreign_dataset(make_view()), moment(10));
+    EXPECT_EQ(waiting.state, JobState::kWaiting);
+    EXPECT_NE(waiting.message.find("is not shared with namespace team"), std::string::npos);
+    EXPECT_TRUE(waiting.actions.empty());
+    const Lifecycle running =
+        decide_lifecycle(naming_a_foreign_dataset(make_running_view()), moment(10));
+    EXPECT_EQ(running.state, JobState::kRunning);
+    EXPECT_TRUE(running.actions.empty());
+}
+
+TEST(Lifecycle, LeavesKueuesQueueWhenADatasetIsNotSharedAnyMore) {
+    TrainingJobView view = naming_a_foreign_dataset(make_running_view());
+    view.job.meta.labels[std::string{kQueueLabel}] = "q";
+    view.jobs[0].suspend = true;
+    const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
+    EXPECT_EQ(lifecycle.state, JobState::kWaiting);
+    EXPECT_NE(only<DeleteJob>(lifecycle), nullptr) << "or Kueue would start it";
+    view.jobs.clear();
+    view.pods.clear();
+    EXPECT_EQ(decide_lifecycle(view, moment(20)).state, JobState::kWaiting);
+}
+
 TEST(Lifecycle, WaitsForAPoolOnlyIfTheJobNamesIt) {
     TrainingJobView view = make_view();
     view.pool = resolve_pool(view.job, {}, {});

@@ -65,6 +65,92 @@ TEST(ResolveDatasets, AsksForOneSecretForAll) {
     EXPECT_NE(obstacle.message.find("keys, more-keys"), std::string::npos);
 }
 
+// Dataset imagenet of namespace "data", shared with team vision, and a job of namespace "team".
+struct Shared {
+    Shared() {
+        dataset.meta.ns = "data";
+        dataset.spec.shared_with = LabelSelector{{{"team", "vision"}}, {}};
+        job.spec.datasets[0].dataset_ref_namespace = "data";
+    }
+
+    [[nodiscard]] ResolvedDatasets resolve(const std::optional<TextMap>& labels) const {
+        return resolve_datasets(job, {dataset}, labels);
+    }
+
+    Dataset dataset = make_dataset();
+    TrainingJob job = make_training_job();
+    TextMap vision{{"team", "vision"}};
+};
+
+TEST(ResolveDatasets, FindsASharedDatasetAndItsNamespace) {
+    const Shared shared;
+    const ResolvedDatasets resolved = shared.resolve(shared.vision);
+    ASSERT_TRUE(resolved.obstacle.empty()) << resolved.obstacle.message;
+    EXPECT_FALSE(resolved.goes_on);
+    EXPECT_EQ(resolved.datasets.at(0).ns, "data");
+    EXPECT_EQ(resolved.datasets.at(0).uid, "uid-imagenet");
+    EXPECT_TRUE(has_dataset(resolved, "uid-imagenet"));
+    EXPECT_EQ(resolve_datasets(make_training_job(), {make_dataset()}).datasets.at(0).ns, "team");
+}
+
+TEST(ResolveDatasets, TellsNothingOfADatasetThatIsNotShared) {
+    Shared shared;
+    const Obstacle refused = shared.resolve(TextMap{{"team", "nlp"}}).obstacle;
+    EXPECT_EQ(refused.reason, kNotShared);
+    EXPECT_EQ(
+        refused.message,
+        "Dataset data/imagenet is not shared with namespace team. Its owner shares it with "
+        "spec.sharing.namespaceSelector, which must select the labels of namespace team; the job "
+        "starts then.");
+    EXPECT_EQ(resolve_datasets(shared.job, {}, shared.vision).obstacle, refused) << "missing";
+    EXPECT_EQ(shared.resolve(std::nullopt).obstacle, refused) << "labels that are not known yet";
+    shared.dataset.spec.sources.clear();
+    EXPECT_EQ(shared.resolve(TextMap{}).obstacle, refused) << "invalid";
+    shared.dataset.spec.shared_with.reset();
+    EXPECT_EQ(shared.resolve(shared.vision).obstacle, refused) << "shared with nobody";
+    EXPECT_FALSE(has_dataset(shared.resolve(shared.vision), "uid-imagenet"));
+}
+
+TEST(ResolveDatasets, TakesADatasetOfTheJobsOwnNamespaceWhateverItsSharing) {
+    Shared shared;
+    shared.dataset.meta.ns = "team";
+    shared.job.spec.datasets[0].dataset_ref_namespace = "team";
+    EXPECT_TRUE(shared.resolve(std::nullopt).obstacle.empty());
+    EXPECT_EQ(resolve_datasets(shared.job, {}).obstacle.reason, "DatasetNotFound");
+}
+
+TEST(ResolveDatasets, DoesNotMistakeADatasetOfTheSameNameForTheSharedOne) {
+    const Shared shared;
+    Dataset own = make_dataset();
+    own.meta.uid = "uid-own";
+    EXPECT_EQ(
+        resolve_datasets(shared.job, {own, shared.dataset}, shared.vision).datasets.at(0).uid,
+        "uid-imagenet");
+}
+
+TEST(ResolveDatasets, LetsAnAttemptGoOnThatBeganWithTheDataset) {
+    Shared shared;
+    shared.job.status.datasets = {{"train", "uid-imagenet"}};
+    const ResolvedDatasets resolved = shared.resolve(TextMap{});
+    EXPECT_EQ(resolved.obstacle.reason, kNotShared);
+    EXPECT_TRUE(resolved.goes_on);
+    EXPECT_TRUE(has_dataset(resolved, "uid-imagenet"));
+    shared.dataset.meta.uid = "uid-of-another-one";
+    EXPECT_FALSE(shared.resolve(TextMap{}).goes_on);
+    EXPECT_TRUE(shared.resolve(TextMap{}).datasets.empty());
+}
+
+TEST(ResolveDatasets, GoesOnOnlyWhereNothingElseIsMissing) {
+    Shared shared;
+    shared.job.status.datasets = {{"train", "uid-imagenet"}};
+    shared.job.spec.datasets.push_back(shared.job.spec.datasets[0]);
+    shared.job.spec.datasets[1].name = "val";
+    shared.job.spec.datasets[1].dataset_ref = "other";
+    const ResolvedDatasets resolved = shared.resolve(TextMap{});
+    EXPECT_FALSE(resolved.goes_on);
+    EXPECT_NE(resolved.obstacle.message.find("data/imagenet"), std::string::npos) << "the first";
+}
+
 struct PoolCase {
     std::string name;
     std::vector<CachePool> pools;

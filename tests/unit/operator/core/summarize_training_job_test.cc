@@ -84,7 +84,8 @@ TEST(SummarizeTrainingJob, TellsWhatTheSidecarsCounted) {
     EXPECT_EQ(status.progress->samples_read, 210);
     EXPECT_EQ(
         status.datasets.at(0),
-        (JobDatasetStatus{"train", count_of(gib(4)), 1000, count_of(gib(5)), count_of(gib(2))}));
+        (JobDatasetStatus{
+            "train", "uid-imagenet", count_of(gib(4)), 1000, count_of(gib(5)), count_of(gib(2))}));
     EXPECT_EQ(status.columns.cache, "5Gi/8Gi");
     EXPECT_EQ(status.columns.hit, "62%");
 }
@@ -265,6 +266,61 @@ TEST(SummarizeTrainingJob, TellsAMissingDatasetAndAMissingPool) {
     expect(status, "CacheAllocated", ConditionStatus::kFalse, "NoPool");
     EXPECT_FALSE(status.cache);
     EXPECT_EQ(status.columns.cache, "");
+}
+
+// The attempt reads a Dataset of namespace "data" that was shared with everybody when it began.
+struct Reader {
+    Reader() {
+        view.job.spec.datasets[0].dataset_ref_namespace = "data";
+        dataset.meta.ns = "data";
+        dataset.spec.sources[0].secret_ref = "keys";
+        dataset.spec.shared_with = LabelSelector{};
+        resolve();
+    }
+
+    void resolve() { view.datasets = resolve_datasets(view.job, {dataset}, TextMap{}); }
+
+    Dataset dataset = make_dataset();
+    TrainingJobView view = make_running_view();
+};
+
+TEST(SummarizeTrainingJob, AWithdrawalIsToldToTheAttemptThatGoesOn) {
+    Reader reader;
+    reader.view.job.status = status_at(reader.view, 10);
+    EXPECT_EQ(reader.view.job.status.datasets.at(0).uid, "uid-imagenet");
+    reader.dataset.spec.shared_with.reset();
+    reader.resolve();
+    reader.view.reports = {make_report(reader.view, 0, 20)};
+    const TrainingJobStatus status = status_at(reader.view, 20);
+    expect(status, "DataReady", ConditionStatus::kTrue, "Listed");
+    EXPECT_NE(condition(status, "DataReady").message.find("not shared"), std::string::npos);
+    EXPECT_EQ(status.datasets.at(0).uid, "uid-imagenet");
+}
+
+TEST(SummarizeTrainingJob, WhereNoAttemptReadsNothingIsRememberedOfIt) {
+    Reader reader;
+    reader.view.job.status = status_at(reader.view, 10);
+    reader.view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "", wall(15)};
+    reader.view.job.status = status_at(reader.view, 16);
+    expect(reader.view.job.status, "Finished", ConditionStatus::kFalse, "Restarting");
+    EXPECT_EQ(reader.view.job.status.datasets.at(0).uid, "");
+    reader.dataset.spec.shared_with.reset();
+    reader.resolve();
+    EXPECT_FALSE(reader.view.datasets.goes_on);
+    expect(status_at(reader.view, 17), "DataReady", ConditionStatus::kFalse, "NotShared");
+}
+
+TEST(SummarizeTrainingJob, SaysWhichSecretIsNeededWhereAnOriginRefusesAReaderOfAnotherNamespace) {
+    Reader reader;
+    reader.view.reports = {make_report(reader.view, 0, 20)};
+    reader.view.reports[0].datasets[0].manifest_state = ManifestState::kFailed;
+    reader.view.reports[0].datasets[0].error = "403 AccessDenied";
+    const TrainingJobStatus status = status_at(reader.view, 20);
+    expect(status, "DataReady", ConditionStatus::kFalse, "OriginFailed");
+    EXPECT_NE(
+        condition(status, "DataReady").message.find("use Secret keys of namespace team"),
+        std::string::npos)
+        << condition(status, "DataReady").message;
 }
 
 TEST(SummarizeTrainingJob, KeepsTheLastWordsAboutTheCacheAtTheEnd) {

@@ -111,7 +111,22 @@ TEST(ValidateDataset, RefusesFieldsThatDoNotBelongTogether) {
          "spec.consistency",
          "do not work yet"},
         {[](Dataset& d) { d.spec.ttl_seconds = 5; }, "spec.consistency", "do not work yet"},
-        {[](Dataset& d) { d.spec.has_sharing = true; }, "spec.sharing", "does not work yet"},
+        {[](Dataset& d) {
+             d.spec.sources = {directory()};
+             d.spec.shared_with = LabelSelector{};
+         },
+         "spec.sharing",
+         "from its own namespace only"},
+        {[](Dataset& d) {
+             d.spec.shared_with = LabelSelector{{}, {{"team", LabelOperator::kIn, {}}}};
+         },
+         "spec.sharing.namespaceSelector.matchExpressions[team]",
+         "need values"},
+        {[](Dataset& d) {
+             d.spec.shared_with = LabelSelector{{}, {{"team", LabelOperator::kExists, {"a"}}}};
+         },
+         "spec.sharing.namespaceSelector.matchExpressions[team]",
+         "have none"},
         {[](Dataset& d) { d.spec.retention_after_last_use_seconds = -1; },
          "spec.retention.afterLastUseSeconds",
          "0 or more"},
@@ -122,6 +137,17 @@ TEST(ValidateDataset, RefusesFieldsThatDoNotBelongTogether) {
         c.spoil(dataset);
         expect_one(validate(dataset), c.path, c.message);
     }
+}
+
+TEST(ValidateDataset, MayBeSharedWhereEveryNamespaceCanReachItsOrigin) {
+    Dataset dataset = make_dataset();
+    dataset.spec.shared_with = LabelSelector{
+        {{"team", "vision"}},
+        {{"a", LabelOperator::kNotIn, {"b"}}, {"c", LabelOperator::kDoesNotExist, {}}}};
+    EXPECT_TRUE(validate(dataset).empty());
+    dataset.spec.sources = {directory()};
+    dataset.spec.sources[0].volume = SourceVolume{std::nullopt, "/mnt/lustre"};
+    EXPECT_TRUE(validate(dataset).empty());
 }
 
 TEST(ValidateCachePool, RefusesWhatDoesNotWork) {

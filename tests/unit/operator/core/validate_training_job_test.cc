@@ -169,10 +169,10 @@ const std::vector<Case>& wrong_jobs() {
          [](TrainingJob& job) { dataset_of(job).dataset_ref.reset(); },
          "spec.datasets[train]",
          "exactly one"},
-        {"another namespace",
-         [](TrainingJob& job) { dataset_of(job).dataset_ref_namespace = "b"; },
+        {"a namespace that cannot be",
+         [](TrainingJob& job) { dataset_of(job).dataset_ref_namespace = "a/b"; },
          "spec.datasets[train].datasetRef.namespace",
-         "another namespace"},
+         "name of a namespace"},
         {"an inline directory",
          [](TrainingJob& job) {
              dataset_of(job).dataset_ref.reset();
