@@ -31,8 +31,10 @@ std::string name(const char* prefix, std::uint64_t number) {
 
 // Small numbers, so that limits bind often and everything collides.
 struct World {
-    explicit World(std::uint64_t seed)
-        : prng(seed) {
+    // `shared`: every namespace may use every dataset, and quotas borrow and lend.
+    explicit World(std::uint64_t seed, bool shared = false)
+        : prng(seed),
+          is_shared(shared) {
         for (std::uint64_t node = 0; node < 1 + prng.below(4); ++node) {
             for (std::uint64_t pool = 0; pool < 1 + prng.below(2); ++pool) {
                 view.nodes.push_back({name("p", pool), name("n", node), Bytes{prng.below(100)}});
@@ -49,8 +51,8 @@ struct World {
                          name("p", pool),
                          Bytes{prng.below(150)},
                          prng.below(8) == 0 ? StopPolicy::kHold : StopPolicy::kNone,
-                         {},
-                         {},
+                         Bytes{is_shared ? prng.below(80) : 0},
+                         Bytes{is_shared ? prng.below(80) : 0},
                          1,
                          30,
                          static_cast<ReclaimPolicy>(prng.below(3))});
@@ -78,7 +80,8 @@ struct World {
         demand.min_bytes = Bytes{prng.below(2) * prng.below(40)};
         for (std::uint64_t i = 0; i < 1 + prng.below(2); ++i) {
             const bool known = prng.below(5) != 0;
-            const std::string uid = name("ns", ns) + name("d", prng.below(3));
+            const std::uint64_t owner = is_shared ? prng.below(2) : ns;
+            const std::string uid = name("ns", owner) + name("d", prng.below(3));
             demand.datasets.push_back(
                 {name("s", i), uid, known ? std::optional(size_of(uid)) : std::nullopt});
         }
@@ -114,6 +117,7 @@ struct World {
     }
 
     Prng prng;
+    bool is_shared;
     AllocationView view;
     std::map<std::string, Bytes> sizes;
 };
@@ -142,13 +146,56 @@ Bytes resident(const AllocationView& view, const std::string& node, const std::s
 }
 
 template <class Check>
-void for_random_worlds(Check check) {
+void for_random_worlds(Check check, bool shared = false) {
     const std::uint64_t seed = test_seed();
     for (int round = 0; round < kRounds && !::testing::Test::HasFailure(); ++round) {
         SCOPED_TRACE("round " + std::to_string(round));
-        World world{seed + static_cast<std::uint64_t>(round)};
+        World world{seed + static_cast<std::uint64_t>(round), shared};
         check(world);
     }
+}
+
+// The namespaces whose jobs read a dataset on a node of pool p0.
+using Readers = std::map<std::pair<std::string, std::string>, std::set<std::string>>;
+
+Readers readers_of(const AllocationView& view) {
+    Readers result;
+    for (const Demand& demand : view.demands) {
+        for (const std::string& node : demand.nodes) {
+            for (const DemandDataset& dataset : demand.datasets) {
+                if (demand.pool == "p0") {
+                    result[{node, dataset.uid}].insert(demand.job.ns);
+                }
+            }
+        }
+    }
+    return result;
+}
+
+// What a namespace pays for so many bytes that `parts` of them share: its part, rounded up.
+Bytes part_of(Bytes bytes, std::size_t parts) {
+    return Bytes{(bytes.count() + parts - 1) / parts};
+}
+
+// Carries plans out until nothing changes: datasets shrink to their grants, then others grow.
+void expect_fixpoint(AllocationView view) {
+    ASSERT_TRUE(has_one_pool(view));
+    AllocationPlan plan = plan_allocation(view);
+    for (int step = 0; step < 10; ++step) {
+        for (const AgentGrant& grant : plan.grants) {
+            std::erase_if(view.holdings, [&](const Holding& holding) {
+                return holding.node == grant.node && holding.dataset_uid == grant.dataset_uid;
+            });
+            view.holdings.push_back(
+                {"p0", grant.node, grant.dataset_uid, grant.resident_bytes, grant.resident_bytes});
+        }
+        const AllocationPlan next = plan_allocation(view);
+        if (next == plan) {
+            return;
+        }
+        plan = next;
+    }
+    ADD_FAILURE() << "still moving after 10 steps";
 }
 
 TEST(PlanAllocationProperty, TheOrderOfTheInputsDoesNotMatter) {
@@ -232,6 +279,69 @@ TEST(PlanAllocationProperty, NoNamespaceIsGrantedMoreThanItsQuota) {
     });
 }
 
+// The bytes of a dataset on a node are paid by those who read it there, in even parts.
+TEST(PlanAllocationProperty, NoNamespacePaysMoreThanItMayForDatasetsThatSeveralShare) {
+    const auto check = [](World& world) {
+        const AllocationView view = with_one_pool(world.view);
+        const AllocationPlan plan = plan_allocation(view);
+        Readers readers = readers_of(view);
+        Bytes borrowed{};
+        Bytes lendable{};
+        for (const QuotaView& quota : view.quotas) {
+            if (quota.pool != "p0") {
+                continue;
+            }
+            Bytes paid{};
+            Bytes charged{};
+            for (const AgentGrant& grant : plan.grants) {
+                const std::set<std::string>& who = readers[{grant.node, grant.dataset_uid}];
+                if (who.contains(quota.ns)) {
+                    paid += part_of(grant.resident_bytes, who.size());
+                }
+            }
+            for (const QuotaCharge& charge : plan.charges) {
+                charged += charge.job.ns == quota.ns && charge.pool == "p0" ? charge.charged
+                                                                            : Bytes::zero();
+            }
+            const auto told = std::find_if(plan.quotas.begin(), plan.quotas.end(), [&](auto& use) {
+                return use.ns == quota.ns && use.pool == "p0";
+            });
+            ASSERT_NE(told, plan.quotas.end());
+            EXPECT_EQ(told->used, paid) << quota.ns;
+            EXPECT_LE(charged, paid) << quota.ns;
+            EXPECT_LE(paid, quota.nominal + quota.borrowing) << quota.ns;
+            borrowed += paid - quota.nominal;
+            lendable += std::min(quota.lending, quota.nominal - paid);
+        }
+        EXPECT_LE(borrowed, lendable);
+    };
+    for_random_worlds(check, true);
+}
+
+// While nobody joins or leaves a dataset, a plan never lets a namespace grow beyond what it may,
+// whatever order sidecars grow and shrink in.
+TEST(PlanAllocationProperty, NoNamespaceGrowsBeyondWhatItMayWhileSharedDatasetsShrink) {
+    const auto check = [](World& world) {
+        const AllocationView view = with_one_pool(world.view);
+        const AllocationPlan plan = plan_allocation(view);
+        Readers readers = readers_of(view);
+        for (const QuotaView& quota : view.quotas) {
+            Bytes now{};
+            Bytes worst{};
+            for (const AgentGrant& grant : plan.grants) {
+                const std::set<std::string>& who = readers[{grant.node, grant.dataset_uid}];
+                const Bytes there = resident(view, grant.node, grant.dataset_uid);
+                if (quota.pool == "p0" && who.contains(quota.ns)) {
+                    now += part_of(there, who.size());
+                    worst += part_of(std::max(grant.resident_bytes, there), who.size());
+                }
+            }
+            EXPECT_LE(worst, std::max(quota.nominal + quota.borrowing, now)) << quota.ns;
+        }
+    };
+    for_random_worlds(check, true);
+}
+
 TEST(PlanAllocationProperty, NobodyGetsMoreThanTheyWant) {
     for_random_worlds([](World& world) {
         const AllocationPlan plan = plan_allocation(world.view);
@@ -270,31 +380,7 @@ TEST(PlanAllocationProperty, NobodyGetsMoreThanTheyWant) {
 }
 
 TEST(PlanAllocationProperty, APlanThatWasCarriedOutIsAFixpoint) {
-    for_random_worlds([](World& world) {
-        AllocationView view = with_one_pool(world.view);
-        ASSERT_TRUE(has_one_pool(view));
-        // Carry plans out until nothing changes: datasets shrink to their grants, then others grow.
-        AllocationPlan plan = plan_allocation(view);
-        for (int step = 0; step < 10; ++step) {
-            for (const AgentGrant& grant : plan.grants) {
-                std::erase_if(view.holdings, [&](const Holding& holding) {
-                    return holding.node == grant.node && holding.dataset_uid == grant.dataset_uid;
-                });
-                view.holdings.push_back(
-                    {"p0",
-                     grant.node,
-                     grant.dataset_uid,
-                     grant.resident_bytes,
-                     grant.resident_bytes});
-            }
-            const AllocationPlan next = plan_allocation(view);
-            if (next == plan) {
-                return;
-            }
-            plan = next;
-        }
-        ADD_FAILURE() << "still moving after 10 steps";
-    });
+    for_random_worlds([](World& world) { expect_fixpoint(with_one_pool(world.view)); });
 }
 
 TEST(PlanAllocationProperty, NothingIsLeftOverThatSomebodyCouldUse) {
