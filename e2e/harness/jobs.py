@@ -5,13 +5,14 @@ import pathlib
 
 from .kube import KubeError, condition, wait_until
 from . import origin
+from .installation import TAG
 
 SIDECAR_PORT = 9455
 HOME = object()
 FULL = {"mode": "Fixed", "maxBytes": "1Gi"}
 OFF = {"mode": "Off"}
 TRAINERS = pathlib.Path(__file__).resolve().parent.parent / "trainers"
-TRAINER_IMAGE = "localhost/stoker-trainer:dev"
+TRAINER_IMAGE = f"localhost/stoker-trainer:{TAG}"
 POOL = "e2e"
 POOL_PATH = "/var/lib/stoker"
 SETTLED_SECONDS = 600  # a hang guard; the machine may be slow

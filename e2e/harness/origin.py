@@ -8,6 +8,7 @@ import pathlib
 import re
 import tarfile
 
+from .installation import TAG
 from .kube import wait_until
 
 MANIFEST = pathlib.Path(__file__).resolve().parent.parent / "origin" / "s3.yaml"
@@ -35,7 +36,7 @@ class Origin:
 
     def deploy(self, bytes_per_second=None):
         """With another rate of the paced port than the manifest's, if told."""
-        text = MANIFEST.read_text()
+        text = MANIFEST.read_text().replace("e2e-s3:dev", f"e2e-s3:{TAG}")
         if bytes_per_second is not None:
             text = re.sub(r"--bytes-per-second=\d+", f"--bytes-per-second={bytes_per_second}", text)
         self.kube.run("apply", "-f", "-", stdin=text)
@@ -70,6 +71,10 @@ class Origin:
             spans = [dict(field.split("=", 1) for field in line.split()) for line in lines]
             return [Counts(int(span["gets"]), 0, 0, int(span["bytes"])) for span in spans]
         return at_rest("the pacer's log", read)
+
+    def sizes(self, bucket=BUCKET):
+        """Bytes of every object in a bucket, from the server's disk."""
+        return [int(line) for line in self.shell('find "/srv/s3/objects/$1" -type f -printf "%s\\n"', bucket).split()]
 
     def bucket(self, name):
         return Bucket(self, name)
