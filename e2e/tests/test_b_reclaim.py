@@ -1,12 +1,14 @@
 """Bytes that a namespace has lent come back when its own jobs want them."""
 
+import datetime
+
 import pytest
 
 from harness import jobs, origin as origins
 from harness.kube import wait_until
 
 NOMINAL = 512 * 1024  # bytes; the dataset has more than three times as many
-GRACE = 600  # seconds; the machine may be slow
+GRACE = 30  # seconds, what a quota has unless it says otherwise
 POOL = "reclaim"
 CACHE = {"poolRef": {"name": POOL}}
 
@@ -32,10 +34,20 @@ def owner(kube, pool, namespace):
     place.delete()
 
 
-def reasons(namespace, job):
-    """Of the events about the job."""
-    return {event["reason"] for event in namespace.kube.list("events", namespace.name)
-            if event.get("involvedObject", {}).get("name") == job}
+def told(namespace, job, reason):
+    """The events about the job with this reason, as (when, message), the oldest first; times are the operator's."""
+    return sorted((datetime.datetime.fromisoformat(event["eventTime"].replace("Z", "+00:00")), event["message"])
+                  for event in namespace.kube.list("events", namespace.name)
+                  if event.get("involvedObject", {}).get("name") == job and event["reason"] == reason)
+
+
+def check_grace(namespace, job):
+    """The job was told of the grace, and nobody called it late before that was over. How fast bytes really go back is
+    the machine's affair: should it take longer than the grace here, the operator must say so, and no earlier."""
+    (begun, words), *_ = wait_until("an event that says so", lambda: told(namespace, job, "Reclaimed"), jobs.SETTLED_SECONDS)
+    assert f"within {GRACE} s" in words
+    for late, message in told(namespace, job, "ReclaimOverdue"):
+        assert (late - begun).total_seconds() >= GRACE, message
 
 
 def test_lent_bytes_come_back_to_the_jobs_of_their_owner(namespace, owner):
@@ -52,8 +64,8 @@ def test_lent_bytes_come_back_to_the_jobs_of_their_owner(namespace, owner):
     assert namespace.settled_dataset(borrower)["cachedBytes"] <= NOMINAL, "the owner's job has bytes that are still elsewhere"
     wait_until("the borrower's status to say so",
                lambda: namespace.job("borrower")["status"]["cache"]["borrowedBytes"] == 0, jobs.SETTLED_SECONDS)
-    wait_until("an event that says so", lambda: "Reclaimed" in reasons(namespace, "borrower"), jobs.SETTLED_SECONDS)
-    assert "ReclaimOverdue" not in reasons(namespace, "borrower")
+    check_grace(namespace, "borrower")
+    namespace.wait_condition("cachequota", "quota", "Enforced")
     namespace.go(borrower, "1:0")
     namespace.wait_complete("borrower")
     owner.wait_complete("own")
