@@ -61,9 +61,36 @@ Due due_at(const SweepPlace& place, const SweepView& view, WallTime now) {
     return due;
 }
 
+// Only these characters stand in namespaces and uids; in find's -path any other could be a pattern.
+bool is_plain(const std::string& name) {
+    return !name.empty() && name != "." && name != ".." &&
+           std::all_of(name.begin(), name.end(), [](char c) {
+               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+           });
+}
+
+// Uids of deleted Datasets whose bytes can go now. A uid never comes back.
+std::vector<std::string> deleted_at(const SweepPlace& place, const SweepView& view) {
+    const auto found = view.deleted.find(place);
+    if (found == view.deleted.end()) {
+        return {};
+    }
+    std::set<std::string> uids = found->second;
+    std::erase_if(uids, [](const std::string& uid) { return !is_plain(uid); });
+    for (const SweepDataset& dataset : view.datasets) {
+        uids.erase(dataset.uid);
+    }
+    for (const SweepGuard& guard : view.guards) {
+        if (guard.node == place.node) {
+            uids.erase(guard.uid);
+        }
+    }
+    return {uids.begin(), uids.end()};
+}
+
 // Everything that exists but what is due, and everything with a sidecar.
 NodeSweep make_sweep(const SweepPlace& place, const SweepView& view, const Due& due) {
-    NodeSweep sweep{place, {}, {}};
+    NodeSweep sweep{place, {}, deleted_at(place, view)};
     std::set<std::string> kept;
     for (const SweepDataset& dataset : view.datasets) {
         if (due.contains({dataset.ns, dataset.uid})) {
@@ -90,15 +117,7 @@ bool is_due(
     const SweepLimits& limits) {
     const auto swept = view.swept.find(place);
     const WallTime since = swept == view.swept.end() ? view.watching_since : swept->second;
-    return !due.empty() || view.dirty.contains(place) || now - since >= limits.every;
-}
-
-// Only these characters stand in namespaces and uids; in find's -path any other could be a pattern.
-bool is_plain(const std::string& name) {
-    return !name.empty() && name != "." && name != ".." &&
-           std::all_of(name.begin(), name.end(), [](char c) {
-               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-           });
+    return !due.empty() || !deleted_at(place, view).empty() || now - since >= limits.every;
 }
 
 std::string refusal(const SweepView& view, const SweepLimits& limits) {

@@ -86,8 +86,8 @@ struct SweepView {
     std::set<SweepNeed> needs;
     std::set<SweepGuard> guards;
     std::map<SweepPlace, WallTime> swept;  // when the last sweep that succeeded began
-    std::map<SweepPlace, WallTime> dirty;  // since when: a dataset with bytes there was deleted
-    WallTime watching_since{};             // places that are not in `swept` count from here
+    std::map<SweepPlace, std::set<std::string>> deleted;  // uids of Datasets that had bytes there
+    WallTime watching_since{};  // places that are not in `swept` count from here
 };
 
 struct SweepLimits {
@@ -101,7 +101,7 @@ struct SweepLimits {
 struct NodeSweep {
     SweepPlace place;
     std::vector<std::string> kept;     // "<namespace>/<uid>", sorted: everything else goes
-    std::vector<std::string> expired;  // uids of datasets that exist, and whose bytes go
+    std::vector<std::string> expired;  // uids whose bytes go however young: due, or deleted
 
     bool operator==(const NodeSweep&) const = default;
 };
@@ -117,7 +117,8 @@ struct SweepPlan {
 };
 
 // A place is swept when a dataset there was deleted, when the bytes of one there are due
-// (retention, or a grant needs their room), and from time to time. A dataset in use is never due.
+// (retention, or a grant needs their room), and from time to time. A dataset in use is never due,
+// and of a deleted one a directory with a running sidecar waits until that has ended.
 // `now` is compared with stamps of the API server and of statuses, so it is good for seconds only.
 SweepPlan plan_sweeps(const SweepView& view, WallTime now, const SweepLimits& limits);
 

@@ -60,10 +60,9 @@ NodeSweeper::NodeSweeper(Parts parts, NodePodSettings settings, std::function<vo
       watching_since_(parts.clock.wall_now()) {}
 
 void NodeSweeper::note_deleted(const Dataset& dataset) {
-    const WallTime now = parts_.clock.wall_now();
-    auto dirty = dirty_.lock();
+    auto deleted = deleted_.lock();
     for (const DatasetPlacement& placement : dataset.status.placements) {
-        (*dirty)[{placement.pool, placement.node}] = now;
+        (*deleted)[{placement.pool, placement.node}].insert(dataset.meta.uid);
     }
     parts_.ledger.forget(dataset.meta.uid);
 }
@@ -82,7 +81,7 @@ Result<Reconciled> NodeSweeper::reconcile() {
 
 SweepView NodeSweeper::gather() {
     SweepView view;
-    const auto dirty = *dirty_.lock();
+    const auto deleted = *deleted_.lock();
     const auto nodes = parts_.cache.nodes().store().list();
     for (const auto& pool : parts_.cache.pools().store().list()) {
         const CachePool& value = pool->value;
@@ -96,8 +95,8 @@ SweepView NodeSweeper::gather() {
             }
             const SweepPlace place{value.meta.name, meta.name, meta.uid, value.spec.host_path};
             view.places.push_back(place);
-            if (const auto since = dirty.find({place.pool, place.node}); since != dirty.end()) {
-                view.dirty[place] = since->second;
+            if (const auto uids = deleted.find({place.pool, place.node}); uids != deleted.end()) {
+                view.deleted[place] = uids->second;
             }
         }
     }
@@ -168,16 +167,15 @@ void NodeSweeper::settle(const SweepPlan& plan) {
         log::warning("nodes cannot be swept", {{"reason", plan.refused}});
     }
     auto counts = counts_.lock();
-    auto dirty = dirty_.lock();
+    auto deleted = deleted_.lock();
     for (const SweepPod& pod : plan.finished) {
         ++counts->succeeded;
         swept_[pod.place] = pod.created_at;
+        auto& of_deleted = (*deleted)[{pod.place.pool, pod.place.node}];
         for (const std::string& uid : pod.expired) {
-            parts_.ledger.note(pod.place.pool, pod.place.node, uid, pod.created_at);
-        }
-        const auto since = dirty->find({pod.place.pool, pod.place.node});
-        if (since != dirty->end() && since->second <= pod.created_at) {
-            dirty->erase(since);
+            if (of_deleted.erase(uid) == 0) {
+                parts_.ledger.note(pod.place.pool, pod.place.node, uid, pod.created_at);
+            }
         }
         log::info("node swept", {{"node", pod.place.node}, {"pool", pod.place.pool}});
     }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -77,7 +78,8 @@ private:
     WallTime watching_since_;
     std::map<SweepPlace, WallTime> swept_;
     Guarded<Counts> counts_;
-    Guarded<std::map<std::pair<std::string, std::string>, WallTime>> dirty_;  // pool, node
+    Guarded<std::map<std::pair<std::string, std::string>, std::set<std::string>>>
+        deleted_;  // by pool and node: uids whose bytes are still there
 };
 
 }  // namespace stoker::control

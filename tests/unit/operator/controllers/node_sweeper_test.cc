@@ -132,12 +132,25 @@ TEST_F(NodeSweeperTest, SweepsTheNodesOfADeletedDataset) {
     sweeper.note_deleted(dataset);
     ASSERT_TRUE(sweeper.reconcile());
     ASSERT_EQ(made().size(), 1U);
-    EXPECT_THAT(made()[0], Not(HasSubstr("d1")));
+    EXPECT_THAT(made()[0], Not(HasSubstr("/pool/ml/d1")));
+    EXPECT_THAT(made()[0], HasSubstr(R"("-o","-name","d1")")) << "young bytes go, too";
     EXPECT_THAT(made()[0], HasSubstr(R"("nodeName":"node-1")"));
     finish_pod();
     ASSERT_TRUE(sweeper.reconcile());
     bench.cache.node_pods().store().remove(
         {"stoker-system", parse_pod(made()[0])->meta.name}, "901", nullptr);
+    ASSERT_TRUE(sweeper.reconcile());
+    EXPECT_EQ(made().size(), 1U);
+}
+
+TEST_F(NodeSweeperTest, ADatasetThatIsDeletedUnderASidecarGoesAfterIt) {
+    const SessionId session = bench.attach(make_agent_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
+    sweeper.note_deleted(dataset);
+    ASSERT_TRUE(sweeper.reconcile());
+    EXPECT_TRUE(made().empty());
+    bench.registry.detach(session, bench.now());
     ASSERT_TRUE(sweeper.reconcile());
     EXPECT_EQ(made().size(), 1U);
 }
