@@ -90,6 +90,25 @@ def test_the_accuracy_reaches_the_contracts_that_steer_by_it(origin, run):
         assert max(requested[2:]) > min(requested[1:-1]), f"some were called back: {requested}"
 
 
+def test_the_share_of_time_that_a_rank_waited_reaches_the_next_epochs_begin(origin, run, monkeypatch):
+    with run().open() as samples:
+        told, begin = [], samples.parts.link.begin
+
+        def listen(**asked):
+            told.append(asked["parameters"].get("waiting"))
+            return begin(**asked)
+
+        monkeypatch.setattr(samples.parts.link, "begin", listen)
+        loader = loader_of(samples, contract="importance", family="iowa")
+        age = 10**18  # ns, beside which the epoch itself is nothing
+        for waited, computed in ((age, 0), (0, age), (age, 3 * age)):
+            for _, _, ids in loader:
+                loader.report(ids, ids.float() + 1)
+            loader._contract_stream().draws.note_step(waited, computed)
+        next(iter(loader))
+        assert told[0] is None and told[1:] == pytest.approx([1, 0, 0.25], abs=0.01)
+
+
 def test_a_replicating_job_keeps_what_scores_high(origin, run):
     records = sum(-(-(len(origin.payloads[key]) + 32) // 64) * 64 for key in origin.keys)
     with run(grant=str(records // 4), window="1Mi").open() as samples:

@@ -94,9 +94,10 @@ Contracts::Contracts(
     : sample_count_(sample_count),
       window_samples_(window_samples),
       chunk_samples_(std::max(chunk_samples, 1U)),
+      size_of_(std::move(size_of)),
       stored_(sample_count),
       kept_(sample_count),
-      importance_(sample_count, std::move(size_of)) {}
+      importance_(sample_count, size_of_) {}
 
 Contracts::~Contracts() = default;
 
@@ -205,6 +206,7 @@ Result<std::unique_ptr<Sampler>> Contracts::make_importance(const SamplerOrder& 
 Result<std::unique_ptr<Sampler>> Contracts::make_buckets(const SamplerOrder& order) const {
     Parameters parameters{order};
     BucketSettings settings;
+    settings.criteria.size_of = size_of_;
     settings.world.ranks = order.ranks;
     settings.seed = order.seed;
     settings.warmup = parameters.count("warmupEpochs", settings.warmup, 0, 10000);

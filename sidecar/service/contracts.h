@@ -60,6 +60,7 @@ private:
     std::uint32_t sample_count_;
     std::uint32_t window_samples_;
     std::uint32_t chunk_samples_;
+    SharedImportance::SizeOf size_of_;  // empty: all alike
     std::vector<bool> stored_;
     std::vector<bool> kept_;
     std::optional<SharedScan> scan_;  // once a job reads windowed

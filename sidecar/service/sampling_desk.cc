@@ -1,6 +1,7 @@
 #include "sidecar/service/sampling_desk.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
@@ -14,9 +15,17 @@ namespace {
 constexpr std::size_t kForeseenBatches = 16;
 constexpr std::size_t kForeseenMax = 16384;
 
-// A parameter of one epoch's begin, on which ranks need not agree: see
+// Parameters of one epoch's begin, on which ranks need not agree, and who listens: see
 // docs/design/local-protocol.md.
-constexpr std::string_view kAccuracy = "accuracy";
+constexpr std::array<std::pair<std::string_view, void (Sampler::*)(double)>, 2> kOfLastEpoch = {{
+    {"accuracy", &Sampler::on_quality},
+    {"waiting", &Sampler::on_waiting},
+}};
+
+bool is_of_last_epoch(const local::Parameter& parameter) {
+    return std::ranges::any_of(
+        kOfLastEpoch, [&parameter](const auto& entry) { return entry.first == parameter.name; });
+}
 
 // Not a sample of any dataset.
 constexpr SampleIndex kNoSample = std::numeric_limits<SampleIndex>::max();
@@ -54,9 +63,7 @@ SamplerOrder order_of(const local::Begin& begin) {
     order.ranks = begin.world_size;
     order.batch = std::clamp(begin.batch, 1U, local::kDrawSamplesMax);
     order.parameters = begin.parameters;
-    std::erase_if(order.parameters, [](const local::Parameter& parameter) {
-        return parameter.name == kAccuracy;
-    });
+    std::erase_if(order.parameters, is_of_last_epoch);
     std::ranges::sort(order.parameters, {}, &local::Parameter::name);
     return order;
 }
@@ -127,7 +134,7 @@ Result<local::Begun> SamplingDesk::begin(
     if (job->ranks.empty()) {
         source_.set_active(*job->sampler, key_of(begin), true);
     }
-    tell_quality(*job, begin);
+    tell_of_last_epoch(*job, begin);
     job->ranks[begin.rank] = stream;
     job->last_used = ++uses_;
     Reader& reader = readers_[stream];
@@ -154,12 +161,17 @@ Result<local::Begun> SamplingDesk::begin(
     return local::Begun{begin.epoch, job->losses};
 }
 
-// What the first rank of an epoch brings counts: the ranks have one model.
-void SamplingDesk::tell_quality(Job& job, const local::Begin& begin) {
-    const auto given = std::ranges::find(begin.parameters, kAccuracy, &local::Parameter::name);
-    if (given != begin.parameters.end() && job.judged != begin.epoch) {
-        job.judged = begin.epoch;
-        job.sampler->on_quality(given->value);
+// What the first rank of an epoch brings counts: the ranks have one model, and one sampler, which
+// moves on when the first of them begins.
+void SamplingDesk::tell_of_last_epoch(Job& job, const local::Begin& begin) {
+    for (const auto& [name, tell] : kOfLastEpoch) {
+        const auto given = std::ranges::find(begin.parameters, name, &local::Parameter::name);
+        const auto told = job.told.find(name);
+        if (given != begin.parameters.end() &&
+            (told == job.told.end() || told->second != begin.epoch)) {
+            job.told[name] = begin.epoch;
+            (job.sampler.get()->*tell)(given->value);
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -141,8 +142,9 @@ private:
         std::unique_ptr<Sampler> sampler;
         std::map<std::uint32_t, StreamId> ranks;  // who draws for each
         std::uint64_t losses = 0;                 // values that came
-        std::optional<std::uint64_t> judged;      // the epoch before which quality was told last
-        std::uint64_t last_used = 0;              // a running number
+        std::map<std::string_view, std::uint64_t>
+            told;                     // parameter: the epoch that it was for last
+        std::uint64_t last_used = 0;  // a running number
     };
 
     struct Reader {
@@ -163,7 +165,7 @@ private:
     [[nodiscard]] std::string key_of(const local::Begin& begin) const;
     Result<Job*> job_for(const local::Begin& begin, const std::string& snapshot);
     [[nodiscard]] std::vector<SampleIndex> samples_of(std::span<const std::uint64_t> ids) const;
-    static void tell_quality(Job& job, const local::Begin& begin);
+    static void tell_of_last_epoch(Job& job, const local::Begin& begin);
     Status make_place();
     Result<const Reader*> reader_of(StreamId stream, std::uint64_t epoch) const;
     std::vector<Draw> draw_new(Reader& reader, Job& job, std::size_t count);

@@ -71,6 +71,11 @@ void JobRun::begin_epoch(TimePoint now) {
     if (setting_.losses != nullptr) {
         setting_.losses->begin_epoch(epoch_);
     }
+    if (!done_.epochs.empty() && done_.epochs.back().time > Duration::zero()) {
+        const EpochFigures& last = done_.epochs.back();
+        setting_.sampler->on_waiting(
+            static_cast<double>(last.waited.count()) / static_cast<double>(last.time.count()));
+    }
     setting_.sampler->begin_epoch(0, epoch_, 0);
     if (setting_.feed != nullptr) {
         setting_.feed->on_epoch(setting_.job, epoch_);

@@ -67,6 +67,7 @@ class Draws:
         self._epochs = 0  # begun by this object, or before its state was saved
         self._losses_ever = 0
         self._next_accuracy: Optional[float] = None
+        self._wait_ns = self._step_ns = 0
         self._start(0, "exact")
 
     # --- epochs --------------------------------------------------------------------------------------------------
@@ -103,6 +104,11 @@ class Draws:
         if 0 <= accuracy <= 1:
             self._next_accuracy = float(accuracy)
 
+    def note_step(self, wait_ns: int, compute_ns: int) -> None:
+        """What the trainer waited and computed; the next epoch's begin says which share it waited."""
+        self._wait_ns += wait_ns
+        self._step_ns += wait_ns + compute_ns
+
     def leave_out(self, count: int) -> None:
         """The last `count` draws go to nobody (a batch that is not full)."""
         self._left_out += count
@@ -124,6 +130,8 @@ class Draws:
         self._sent = self._ignored = self._dropped = 0
         self._losses_before = self._losses_ever
         self._accuracy, self._next_accuracy = self._next_accuracy, None  # of the model as this epoch begins
+        self._waiting = self._wait_ns / self._step_ns if self._step_ns else None  # of the epoch before
+        self._wait_ns = self._step_ns = 0
 
     @property
     def _is_sampled(self) -> bool:
@@ -215,8 +223,10 @@ class Draws:
 
     def _parameters(self) -> Dict[str, float]:
         """The contract's, and what is this epoch's alone."""
-        mine = {} if self._accuracy is None or not self.terms.needs_losses else {"accuracy": self._accuracy}
-        return {**self.terms.parameters, **mine}
+        if not self.terms.needs_losses:
+            return self.terms.parameters
+        mine = {"accuracy": self._accuracy, "waiting": self._waiting}
+        return {**self.terms.parameters, **{name: value for name, value in mine.items() if value is not None}}
 
     def _link_call(self, name: str, *arguments: Any) -> Any:
         link = self._link

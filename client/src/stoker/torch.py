@@ -360,6 +360,7 @@ class DataLoader(torch.utils.data.DataLoader):
             return
         if self._stream is not None:
             source.advance(self._stream.draws.position(self._stream.received))
+            self._stream.draws.note_step(wait_ns, compute_ns)
         elif isinstance(self.sampler, Sampler) and self.batch_size is not None:
             source.advance(self.sampler.position(self._received * self.batch_size))
         source.note_step(wait_ns, compute_ns, steps)
@@ -388,9 +389,8 @@ class DataLoader(torch.utils.data.DataLoader):
         self._contract_stream().report_similarity(ids, hashes)
 
     def report_accuracy(self, accuracy: float) -> None:
-        """Tells the contract how good the model is, after an epoch and before the next: accuracy on held-out samples,
-        0..1. Family iowa recalls samples when it stagnates (without it: when the losses do), replicate deals out by
-        whether it grows; the other contracts do not listen. Anything else than a number in 0..1 is ignored."""
+        """Tells the contract the accuracy on held-out samples, 0..1 (else ignored), between two epochs: family iowa recalls
+        samples when it stagnates (without it: when the losses do), replicate deals out by whether it grows."""
         self._contract_stream().draws.report_accuracy(accuracy)
 
     def epoch_report(self) -> EpochReport:

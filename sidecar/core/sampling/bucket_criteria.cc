@@ -63,13 +63,12 @@ double cross_entropy_term(double p_true) {
     return p_true > 0 ? -p_true * std::log2(p_true) : 0;
 }
 
-double margin_term(double p_true, double p_other) {
-    return 1 - (p_true - p_other);
+double margin_term(double p_true) {
+    return 2 * (1 - p_true);
 }
 
-double fetch_term(double load, double size, double alpha) {
-    const double cost = alpha * load + (1 - alpha) * size;
-    return 1 / std::max(cost, 1e-6);
+double fetch_term(double size) {
+    return 1 / std::max(size, 1e-6);
 }
 
 struct BucketCriteria::Ranges {
@@ -80,7 +79,7 @@ struct BucketCriteria::Ranges {
 
 BucketCriteria::BucketCriteria(std::uint32_t count, CriteriaSettings settings)
     : settings_(std::move(settings)),
-      outcomes_(count),
+      p_trues_(count, kUnknown),
       scores_(count, kUnknown),
       ranks_(count, 1.0F) {
     double sizes = 0;
@@ -94,49 +93,24 @@ bool BucketCriteria::record_loss(SampleIndex sample, float loss) {
     if (!std::isfinite(loss)) {
         return false;
     }
-    const float p_true = std::exp(-std::max(loss, 0.0F));
-    return record_outcome(sample, p_true, 1 - p_true);
+    return record_probability(sample, std::exp(-std::max(loss, 0.0F)));
 }
 
-bool BucketCriteria::record_outcome(SampleIndex sample, float p_true, float p_other) {
-    if (sample >= outcomes_.size() || !std::isfinite(p_true) || !std::isfinite(p_other)) {
+bool BucketCriteria::record_probability(SampleIndex sample, float p_true) {
+    if (sample >= p_trues_.size() || !std::isfinite(p_true)) {
         return false;
     }
     known_ += knows(sample) ? 0 : 1;
-    outcomes_[sample] = {to_steps(p_true), to_steps(p_other)};
-    return true;
-}
-
-bool BucketCriteria::record_load(SampleIndex sample, float seconds) {
-    if (sample >= outcomes_.size() || !std::isfinite(seconds) || seconds < 0) {
-        return false;
-    }
-    if (loads_.empty()) {
-        loads_.assign(outcomes_.size(), std::numeric_limits<float>::quiet_NaN());
-    }
-    float& load = loads_[sample];
-    if (std::isnan(load)) {
-        ++load_count_;
-    } else {
-        load_sum_ -= static_cast<double>(load);
-    }
-    load_sum_ += static_cast<double>(seconds);
-    load = seconds;
+    p_trues_[sample] = to_steps(p_true);
     return true;
 }
 
 bool BucketCriteria::fetches_differ() const {
-    return settings_.bottleneck == Bottleneck::kIo && (settings_.size_of || !loads_.empty());
+    return settings_.bottleneck == Bottleneck::kIo && settings_.size_of;
 }
 
 double BucketCriteria::fetch_of(SampleIndex sample) const {
-    const double size =
-        settings_.size_of ? static_cast<double>(settings_.size_of(sample).count()) : mean_size_;
-    const double mean_load = load_sum_ > 0 ? load_sum_ / load_count_ : 1;
-    const double load = loads_.empty() || std::isnan(loads_[sample])
-                            ? mean_load
-                            : static_cast<double>(loads_[sample]);
-    return fetch_term(load / mean_load, size / mean_size_, settings_.alpha);
+    return fetch_term(static_cast<double>(settings_.size_of(sample).count()) / mean_size_);
 }
 
 void BucketCriteria::rescore() {
@@ -152,17 +126,17 @@ void BucketCriteria::measure(Ranges& ranges) {
     const auto& loss = losses();
     const bool with_fetches = fetches_differ();
     double sum = 0;
-    for (SampleIndex sample = 0; sample < outcomes_.size(); ++sample) {
-        const Outcome outcome = outcomes_[sample];
-        if (outcome.p_true == kUnknown) {
+    for (SampleIndex sample = 0; sample < p_trues_.size(); ++sample) {
+        const Steps p_true = p_trues_[sample];
+        if (p_true == kUnknown) {
             continue;
         }
-        ranges.cross_entropy.take(static_cast<double>(cross_entropy[outcome.p_true]));
-        ranges.margin.take(static_cast<double>(outcome.p_other) - outcome.p_true);
+        ranges.cross_entropy.take(static_cast<double>(cross_entropy[p_true]));
+        ranges.margin.take(margin_term(from_steps(p_true)));
         if (with_fetches) {
             ranges.fetch.take(fetch_of(sample));
         }
-        sum += static_cast<double>(loss[outcome.p_true]);
+        sum += static_cast<double>(loss[p_true]);
     }
     mean_loss_ = known_ > 0 ? sum / known_ : 0;
 }
@@ -175,18 +149,16 @@ void BucketCriteria::score_all(const Ranges& ranges, std::vector<std::uint32_t>&
     const double weights = settings_.cross_entropy + settings_.margin + settings_.fetch;
     const double by = weights > 0 ? 1 / weights : 0;
     const double by_entropy = ranges.cross_entropy.factor(settings_.cross_entropy) * by;
-    // Differences of probabilities rise with the margin, in the same steps.
     const double by_margin = is_io ? ranges.margin.factor(settings_.margin) * by : 0;
     const double by_fetch = with_fetches ? ranges.fetch.factor(settings_.fetch) * by : 0;
-    for (SampleIndex sample = 0; sample < outcomes_.size(); ++sample) {
-        const Outcome outcome = outcomes_[sample];
-        if (outcome.p_true == kUnknown) {
+    for (SampleIndex sample = 0; sample < p_trues_.size(); ++sample) {
+        const Steps p_true = p_trues_[sample];
+        if (p_true == kUnknown) {
             continue;
         }
-        const double margin = static_cast<double>(outcome.p_other) - outcome.p_true;
-        double score = by_entropy * (static_cast<double>(cross_entropy[outcome.p_true]) -
-                                     ranges.cross_entropy.least) +
-                       by_margin * (margin - ranges.margin.least);
+        const double entropy = static_cast<double>(cross_entropy[p_true]);
+        double score = by_entropy * (entropy - ranges.cross_entropy.least) +
+                       by_margin * (margin_term(from_steps(p_true)) - ranges.margin.least);
         if (with_fetches) {
             score += by_fetch * (fetch_of(sample) - ranges.fetch.least);
         }
@@ -214,13 +186,13 @@ float BucketCriteria::score(SampleIndex sample) const {
 }
 
 float BucketCriteria::p_true(SampleIndex sample) const {
-    return knows(sample) ? static_cast<float>(from_steps(outcomes_[sample].p_true))
+    return knows(sample) ? static_cast<float>(from_steps(p_trues_[sample]))
                          : std::numeric_limits<float>::quiet_NaN();
 }
 
 std::size_t BucketCriteria::memory_bytes() const {
-    return (loads_.capacity() + ranks_.capacity()) * sizeof(float) +
-           outcomes_.capacity() * sizeof(Outcome) + scores_.capacity() * sizeof(Steps);
+    return ranks_.capacity() * sizeof(float) +
+           (p_trues_.capacity() + scores_.capacity()) * sizeof(Steps);
 }
 
 }  // namespace stoker::sidecar

@@ -22,19 +22,21 @@ enum class Bottleneck : std::uint8_t {
 // the hardest, which margin_term() corrects.
 double cross_entropy_term(double p_true);
 
-// 1 - (p_true - p_other), 0..2: small for what is far from being confused. `p_other` is the largest
-// probability among the other classes.
-double margin_term(double p_true, double p_other);
+// 1 - (p_true - p_other), 0..2: small for what is far from being confused. `p_other`, the largest
+// probability among the other classes, cannot be told from a loss: its bound 1 - p_true stands for
+// it, so the margin rises with the loss.
+double margin_term(double p_true);
 
-// 1 / (alpha * load + (1-alpha) * size), both relative to their means: small for what is expensive.
-double fetch_term(double load, double size, double alpha);
+// 1 / size, relative to the mean: small for what is expensive. (The slides mix the time to load in,
+// which at one origin is a constant, the size, and a queue that is of our own making: going by it
+// would make what a seed reads depend on the clock.)
+double fetch_term(double size);
 
 struct CriteriaSettings {
     Bottleneck bottleneck = Bottleneck::kIo;
     double cross_entropy = 1;  // weights of the three, 0 or more
     double margin = 1;
     double fetch = 0.5;  // the least: it favours small and fast samples
-    double alpha = 0.5;  // of the load time; the rest is size
     // Sizes of the samples, where they differ.
     std::function<Bytes(SampleIndex)> size_of = {};
 };
@@ -42,7 +44,7 @@ struct CriteriaSettings {
 // Scores the samples of one job, 0..1, high = important: each criterion min-max normalised over the
 // samples that were measured, then their weighted mean (the combination is not in the source; it is
 // ours and configurable). Scores are told apart in steps of 1/65534, so that they are ranked by
-// counting them. 10 bytes a sample, 4 more once load times come. Not thread-safe. Deterministic.
+// counting them. 8 bytes a sample. Not thread-safe. Deterministic.
 class BucketCriteria {
 public:
     // A score in steps; kUnknown: not known at the last rescore().
@@ -51,31 +53,27 @@ public:
 
     BucketCriteria(std::uint32_t count, CriteriaSettings settings);
 
-    // What training said: the loss, that is -ln p_true, from which the probability of the other
-    // classes is at most 1 - p_true. False: unknown sample, not finite.
+    // What training said: the loss, that is -ln p_true. False: unknown sample, not finite.
     bool record_loss(SampleIndex sample, float loss);
 
-    // The same where the client reports both; 0..1. False: as above.
-    bool record_outcome(SampleIndex sample, float p_true, float p_other);
-
-    // How long it took to load, in seconds, 0 or more.
-    bool record_load(SampleIndex sample, float seconds);
+    // The same as the probability of the true class, 0..1.
+    bool record_probability(SampleIndex sample, float p_true);
 
     void set_bottleneck(Bottleneck bottleneck) { settings_.bottleneck = bottleneck; }
+
+    [[nodiscard]] Bottleneck bottleneck() const { return settings_.bottleneck; }
 
     // Takes all that came since into the scores and their ranks: O(count), some 10 ns a sample.
     void rescore();
 
     // The sample will be recorded soon: asks for its place in memory. Any sample.
     void expect(SampleIndex sample) const {
-        if (sample < outcomes_.size()) {
-            __builtin_prefetch(&outcomes_[sample], 1);
+        if (sample < p_trues_.size()) {
+            __builtin_prefetch(&p_trues_[sample], 1);
         }
     }
 
-    [[nodiscard]] bool knows(SampleIndex sample) const {
-        return outcomes_[sample].p_true != kUnknown;
-    }
+    [[nodiscard]] bool knows(SampleIndex sample) const { return p_trues_[sample] != kUnknown; }
 
     [[nodiscard]] std::uint32_t known() const { return known_; }
 
@@ -96,12 +94,6 @@ public:
     [[nodiscard]] std::size_t memory_bytes() const;
 
 private:
-    // Probabilities in steps of 1/65534.
-    struct Outcome {
-        Steps p_true = kUnknown;
-        Steps p_other = kUnknown;
-    };
-
     // What one criterion gave: a number for each known sample, and its range over them.
     struct Ranges;
 
@@ -112,12 +104,9 @@ private:
     void rank_all(const std::vector<std::uint32_t>& counts);
 
     CriteriaSettings settings_;
-    std::vector<Outcome> outcomes_;
-    std::vector<float> loads_;  // seconds; NaN: unknown; empty: none has come
+    std::vector<Steps> p_trues_;
     std::vector<Steps> scores_;
     std::vector<float> ranks_;
-    double load_sum_ = 0;
-    std::uint32_t load_count_ = 0;
     double mean_size_ = 1;
     std::uint32_t known_ = 0;
     double mean_loss_ = 0;

@@ -11,6 +11,10 @@ namespace stoker::sidecar {
 
 namespace {
 
+// As the operator's profile, which calls a job compute-bound under 1.05 and until 1.10.
+constexpr double kWaitsBelow = 0.05;
+constexpr double kWaitsFrom = 0.10;
+
 bool is_share(double value) {
     return value >= 0 && value <= 1;
 }
@@ -31,9 +35,8 @@ Status check(std::uint32_t count, const BucketSettings& settings) {
         return refuse("stagnation: must be at least 1");
     }
     const CriteriaSettings& criteria = settings.criteria;
-    if (!(criteria.cross_entropy >= 0) || !(criteria.margin >= 0) || !(criteria.fetch >= 0) ||
-        !is_share(criteria.alpha)) {
-        return refuse("criteria: weights must be 0 or more, alpha 0 to 1");
+    if (!(criteria.cross_entropy >= 0) || !(criteria.margin >= 0) || !(criteria.fetch >= 0)) {
+        return refuse("criteria: weights must be 0 or more");
     }
     return {};
 }
@@ -276,14 +279,6 @@ void BucketSampler::on_losses(
     }
 }
 
-void BucketSampler::on_outcome(SampleIndex sample, float p_true, float p_other) {
-    criteria_.record_outcome(sample, p_true, p_other);
-}
-
-void BucketSampler::on_load(SampleIndex sample, float seconds) {
-    criteria_.record_load(sample, seconds);
-}
-
 void BucketSampler::on_similarity(
     std::span<const SampleIndex> samples, std::span<const std::uint64_t> hashes) {
     const bool is_done = printed_count_ == count_;
@@ -305,6 +300,14 @@ void BucketSampler::on_similarity(
 void BucketSampler::on_quality(double quality) {
     if (is_share(quality)) {
         quality_ = quality;
+    }
+}
+
+void BucketSampler::on_waiting(double share) {
+    if (share >= kWaitsFrom && share <= 1) {
+        criteria_.set_bottleneck(Bottleneck::kIo);
+    } else if (share >= 0 && share < kWaitsBelow) {
+        criteria_.set_bottleneck(Bottleneck::kCompute);
     }
 }
 

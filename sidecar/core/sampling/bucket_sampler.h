@@ -49,13 +49,15 @@ struct BucketSettings {
 // 2. Sampling-out: at every epoch's beginning the lowest-scored share of the bucket goes to wait.
 // 3. Recall: after `stagnation` epochs without progress a random part of those comes back. Progress
 //    is the quality that the trainer reports, or else the mean of the last losses of all samples.
+// 4. The bottleneck, by which samples are scored, is what the trainer's waiting showed last: a job
+//    that waits for less than a twentieth of its time is held up by the step, from a tenth on by
+//    reading; in between it stays as it was. Reading, until somebody tells.
 // Near-duplicates are left out or stand in for one another (RedundancyGroups).
 //
 // All ranks of a node share the bucket, and read equally many samples; ranks on other nodes do so
 // as far as their sidecars know the same losses. An epoch's beginning takes O(N), some 20
-// ns a sample, of which the first rank to begin pays all. 14 bytes and three bits a sample, four
-// more once load times come; redundancy groups 8, and 8 until
-// they are known. Deterministic. Not thread-safe.
+// ns a sample, of which the first rank to begin pays all. 12 bytes and three bits a sample;
+// redundancy groups 8, and 8 until they are known. Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
 public:
     // kInvalidArgument names the setting.
@@ -84,10 +86,6 @@ public:
     [[nodiscard]] std::string snapshot() const override;
     bool restore(std::string_view snapshot) override;
 
-    // More than losses, where the client knows it. What cannot be used is ignored.
-    void on_outcome(SampleIndex sample, float p_true, float p_other);
-    void on_load(SampleIndex sample, float seconds);
-
     // Near-duplicates among all that came are told apart from the next epoch on. Ignored where
     // copies are kept. Fingerprints are forgotten once all samples have theirs.
     void on_similarity(
@@ -96,7 +94,9 @@ public:
     // Accuracy on held-out samples, 0..1, at the end of an epoch.
     void on_quality(double quality) override;
 
-    void set_bottleneck(Bottleneck bottleneck) { criteria_.set_bottleneck(bottleneck); }
+    void on_waiting(double share) override;
+
+    [[nodiscard]] Bottleneck bottleneck() const { return criteria_.bottleneck(); }
 
     [[nodiscard]] bool waits(SampleIndex sample) const { return waiting_[sample]; }
 

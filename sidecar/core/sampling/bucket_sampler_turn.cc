@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr std::uint32_t kVersion = 0x32574F49;  // "IOW2"
+constexpr std::uint32_t kVersion = 0x33574F49;  // "IOW3"
 constexpr std::uint32_t kWaits = 0x80;
 constexpr std::uint32_t kUnknown = 127;
 constexpr float kSteps = 126;
@@ -154,6 +154,7 @@ std::string BucketSampler::snapshot() const {
     WireWriter wire;
     wire.put(kVersion).put(count_).put(settings_.world.ranks).put(settings_.seed);
     wire.put(turned_for_).put(stagnating_);
+    wire.put(static_cast<std::uint8_t>(criteria_.bottleneck()));
     for (const double value : {first_loss_, best_quality_.value_or(-1), best_loss_.value_or(-1)}) {
         wire.put(std::bit_cast<std::uint64_t>(value));
     }
@@ -181,6 +182,7 @@ bool BucketSampler::restore(std::string_view snapshot) {
                       wire.get<std::uint64_t>() == settings_.seed;
     const auto turned_for = wire.get<std::uint64_t>();
     const auto stagnating = wire.get<std::uint32_t>();
+    const auto bottleneck = wire.get<std::uint8_t>();
     const auto first_loss = std::bit_cast<double>(wire.get<std::uint64_t>());
     const auto best_quality = std::bit_cast<double>(wire.get<std::uint64_t>());
     const auto best_loss = std::bit_cast<double>(wire.get<std::uint64_t>());
@@ -191,6 +193,7 @@ bool BucketSampler::restore(std::string_view snapshot) {
     }
     turned_for_ = turned_for;
     stagnating_ = stagnating;
+    criteria_.set_bottleneck(bottleneck == 0 ? Bottleneck::kCompute : Bottleneck::kIo);
     first_loss_ = first_loss;
     best_quality_ = best_quality >= 0 ? std::optional{best_quality} : std::nullopt;
     best_loss_ = best_loss >= 0 ? std::optional{best_loss} : std::nullopt;
@@ -199,7 +202,7 @@ bool BucketSampler::restore(std::string_view snapshot) {
         const auto byte = std::to_integer<std::uint32_t>(samples[sample]);
         if (const std::uint32_t steps = byte & ~kWaits; steps != kUnknown) {
             const float p_true = static_cast<float>(steps) / kSteps;
-            criteria_.record_outcome(sample, p_true, 1 - p_true);
+            criteria_.record_probability(sample, p_true);
         }
         waiting_[sample] = (byte & kWaits) != 0;
         waiting_count_ += waiting_[sample] ? 1 : 0;

@@ -104,6 +104,10 @@ public:
     // before the next one begins. Only contracts that steer by it listen.
     virtual void on_quality(double /*accuracy*/) {}
 
+    // Share of the job's time, 0..1, that it waited for data in its last epoch; once an epoch,
+    // before the next one begins. Only contracts that steer by it listen.
+    virtual void on_waiting(double /*share*/) {}
+
     [[nodiscard]] virtual EpochReport report(std::uint32_t rank) const = 0;
 
     // Relative importance by sample, 0..1: rank_j(i)/N (RIV, algorithms of iCACHE multi-job).

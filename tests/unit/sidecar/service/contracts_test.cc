@@ -1,5 +1,6 @@
 #include "sidecar/service/contracts.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gmock/gmock.h>
@@ -114,36 +115,55 @@ TEST(Contracts, ABetaOfNothingReadsAll) {
     ASSERT_TRUE(sampler.has_value());
 }
 
-// Epochs of equal losses: by the losses, a family Iowa job stagnates at once.
-std::uint32_t waiting_after(std::initializer_list<double> accuracies) {
-    Contracts contracts{kCount, 100};
+// What family Iowa serves in its last epoch, of equal losses, when each is begun with one of these.
+std::set<std::uint64_t> last_epoch(
+    Contracts& contracts, const std::string& name, std::initializer_list<double> values) {
     SamplingDesk desk{kCount, contracts};
-    std::uint32_t waiting = 0;
+    std::set<std::uint64_t> served;
     std::uint64_t epoch = 0;
-    for (const double accuracy : accuracies) {
+    for (const double value : values) {
         auto begin = begin_of("importance", "j", epoch);
-        begin.parameters = {
-            {"family", 1}, {"outRate", 0.2}, {"recallAfter", 1}, {"accuracy", accuracy}};
+        begin.parameters = {{"family", 1}, {"outRate", 0.2}, {"recallAfter", 1}, {name, value}};
+        if (name != "accuracy") {
+            begin.parameters.push_back({"accuracy", 0.5 + 0.1 * static_cast<double>(epoch)});
+        }
         EXPECT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
-        std::uint32_t drawn_now = 0;
+        served.clear();
         for (bool ended = false; !ended;) {
             const auto drawn = desk.draw(StreamId{1}, {epoch, 50}).value();
             desk.on_losses(
                 StreamId{1}, {epoch, drawn.served, std::vector<float>(drawn.served.size(), 1.0F)});
-            drawn_now += static_cast<std::uint32_t>(drawn.served.size());
+            served.insert(drawn.served.begin(), drawn.served.end());
             ended = drawn.ended;
         }
-        waiting = kCount - drawn_now;
         ++epoch;
     }
-    return waiting;
+    return served;
+}
+
+std::size_t waiting_after(std::initializer_list<double> accuracies) {
+    Contracts contracts{kCount, 100};
+    return kCount - last_epoch(contracts, "accuracy", accuracies).size();
 }
 
 TEST(Contracts, WhileTheAccuracyGrowsNothingIsRecalled) {
-    const std::uint32_t growing = waiting_after({0.1, 0.2, 0.4, 0.6, 0.8, 0.9});
-    const std::uint32_t stagnating = waiting_after({0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+    const std::size_t growing = waiting_after({0.1, 0.2, 0.4, 0.6, 0.8, 0.9});
+    const std::size_t stagnating = waiting_after({0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
     EXPECT_GT(growing, 0U);
     EXPECT_LT(stagnating, growing);
+}
+
+TEST(Contracts, AnIowaJobThatWaitsForDataLeavesOutWhatIsDearToFetch) {
+    const auto large_left = [](double waiting) {
+        Contracts contracts{
+            kCount, 100, [](SampleIndex sample) { return Bytes{sample % 2 == 0 ? 100U : 900U}; }};
+        const auto served = last_epoch(contracts, "waiting", {waiting, waiting});
+        EXPECT_LT(served.size(), kCount);
+        const auto small = std::ranges::count_if(served, [](auto id) { return id % 2 == 0; });
+        return small == kCount / 2;  // none of the small ones is left out
+    };
+    EXPECT_TRUE(large_left(0.5));
+    EXPECT_FALSE(large_left(0.01));
 }
 
 TEST(Contracts, RanksNeedNotAgreeOnTheAccuracy) {
@@ -151,10 +171,10 @@ TEST(Contracts, RanksNeedNotAgreeOnTheAccuracy) {
     SamplingDesk desk{kCount, contracts};
     auto begin = begin_of("replicate", "j", 0);
     begin.world_size = 2;
-    begin.parameters = {{"accuracy", 0.5}};
+    begin.parameters = {{"accuracy", 0.5}, {"waiting", 0.2}};
     ASSERT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
     begin.rank = 1;
-    begin.parameters = {};
+    begin.parameters = {{"waiting", 0.3}};
     const auto second = desk.begin(StreamId{2}, begin, {});
     EXPECT_TRUE(second.has_value()) << second.error().message;
 }

@@ -62,6 +62,8 @@ public:
         }
     }
 
+    void on_waiting(double share) override { waited.push_back(share); }
+
     [[nodiscard]] EpochReport report(std::uint32_t /*rank*/) const override { return report_; }
 
     [[nodiscard]] std::span<const float> relative_importance() const override { return {}; }
@@ -76,6 +78,7 @@ public:
     std::set<SampleIndex> stored;
     std::vector<std::tuple<std::uint32_t, SampleIndex, float>> losses;
     std::string restored;
+    std::vector<double> waited;
 
 private:
     std::uint64_t count_;
@@ -159,6 +162,21 @@ TEST_F(SamplingDeskTest, RanksOfAJobShareItsSampler) {
     EXPECT_THAT(made, SizeIs(1));
     EXPECT_THAT(draw(kOne, 3), ElementsAre(0, 2, 4));
     EXPECT_THAT(draw(kTwo, 3), ElementsAre(1, 3, 5));
+}
+
+TEST_F(SamplingDeskTest, WhatTheFirstRankOfAnEpochHasWaitedCountsForAll) {
+    auto first = begin("j", 0);
+    first.world_size = 2;
+    auto second = begin("j", 1);
+    for (const std::uint64_t epoch : {1U, 2U}) {
+        first.epoch = second.epoch = epoch;
+        first.parameters = {{"waiting", 0.1 * static_cast<double>(epoch)}};
+        second.parameters = {{"waiting", 0.9}};
+        ASSERT_TRUE(desk.begin(kOne, first, {}).has_value());
+        ASSERT_TRUE(desk.begin(kTwo, second, {}).has_value());
+        ASSERT_TRUE(desk.begin(kOne, first, {}).has_value()) << "again: a new connection";
+    }
+    EXPECT_THAT(made.at(0)->waited, ElementsAre(0.1, 0.2));
 }
 
 TEST_F(SamplingDeskTest, RanksMayHaveSamplersOfTheirOwn) {

@@ -32,11 +32,16 @@ std::vector<Draw> whole_epoch(Sampler& sampler, std::uint32_t rank, std::uint64_
     return draws;
 }
 
+void learn(BucketSampler& sampler, SampleIndex sample, float p_true) {
+    const float loss = -std::log(p_true);
+    sampler.on_losses(0, {&sample, 1}, {&loss, 1});
+}
+
 // Sample i has p_true = 1 - i/count * spread: the higher, the harder.
 void teach(BucketSampler& sampler, std::uint32_t count, double spread = 0.6) {
     for (SampleIndex sample = 0; sample < count; ++sample) {
         const auto p_true = static_cast<float>(1 - spread * sample / count);
-        sampler.on_outcome(sample, p_true, 1 - p_true);
+        learn(sampler, sample, p_true);
     }
 }
 
@@ -144,13 +149,57 @@ TEST(BucketSampler, RecallsWaitingSamplesWhenProgressStops) {
 TEST(BucketSampler, NeverMovesOutWhatNobodyHasMeasured) {
     const auto sampler = make(100, {.out_rate = 1, .adapt_rate = false, .min_fraction = 0});
     for (SampleIndex sample = 0; sample < 100; sample += 2) {
-        sampler->on_outcome(sample, 0.9F, 0.1F);
+        learn(*sampler, sample, 0.9F);
     }
     const auto draws = whole_epoch(*sampler, 0, 1);
     EXPECT_EQ(draws.size(), 50U);
     for (const Draw& draw : draws) {
         EXPECT_EQ(draw.requested % 2, 1U);
     }
+}
+
+// Who is out after one epoch of equal losses, by what the job had waited.
+std::vector<SampleIndex> out_after(std::initializer_list<double> waitings) {
+    BucketSettings settings{.out_rate = 0.1, .adapt_rate = false};
+    settings.criteria.size_of = [](SampleIndex sample) { return Bytes{sample < 50 ? 100U : 900U}; };
+    const auto sampler = make(100, settings);
+    for (SampleIndex sample = 0; sample < 100; ++sample) {
+        learn(*sampler, sample, 0.5F);
+    }
+    for (const double share : waitings) {
+        sampler->on_waiting(share);
+    }
+    whole_epoch(*sampler, 0, 1);
+    std::vector<SampleIndex> out;
+    for (SampleIndex sample = 0; sample < 100; ++sample) {
+        if (sampler->waits(sample)) {
+            out.push_back(sample);
+        }
+    }
+    return out;
+}
+
+TEST(BucketSampler, LeavesOutWhatIsDearToFetchOnlyWhileReadingHoldsTheJobUp) {
+    const std::vector<SampleIndex> dear = {50, 51, 52, 53, 54, 55, 56, 57, 58, 59};
+    const std::vector<SampleIndex> any = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    EXPECT_EQ(out_after({}), dear) << "nobody has told";
+    EXPECT_EQ(out_after({0.5}), dear);
+    EXPECT_EQ(out_after({0.01}), any);
+    EXPECT_EQ(out_after({0.01, 0.07}), any) << "in between it stays as it was";
+    EXPECT_EQ(out_after({0.01, 0.2}), dear);
+    EXPECT_EQ(out_after({0.5, std::nan(""), -1, 7}), dear) << "no shares";
+}
+
+TEST(BucketSampler, GoesOnByTheSameBottleneckInAnotherProcess) {
+    const auto before = make(10);
+    before->on_waiting(0);
+    ASSERT_EQ(before->bottleneck(), Bottleneck::kCompute);
+    const auto after = make(10);
+    ASSERT_TRUE(after->restore(before->snapshot()));
+    EXPECT_EQ(after->bottleneck(), Bottleneck::kCompute);
+    before->on_waiting(1);
+    ASSERT_TRUE(after->restore(before->snapshot()));
+    EXPECT_EQ(after->bottleneck(), Bottleneck::kIo);
 }
 
 TEST(BucketSampler, StaysExactAndSaysSoWhereNoLossEverComes) {
