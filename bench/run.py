@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures what the README promises and compares it with its bars.
 
-Every figure but four is a ratio of two things that run in the same round, A-B-B-A; absolute times mean little on shared
-machines. What deciding and planning cost has no such other half: it is processor time and bytes.
+Every figure but five is a ratio of two things that run in the same round, A-B-B-A; absolute times mean little on shared
+machines. What deciding, planning and simulating cost has no such other half: it is processor time and bytes.
 Writes build/bench/results.json ([{"name", "median", "min", "max", "unit", "baseline"}]) and prints a table. Exits 1
 when a bar is missed. The samples: 4,000, log-normal sizes with a mean of 110 KiB, random order, batches of 64, every
 byte touched (bench/workload.h).
@@ -14,6 +14,7 @@ import functools
 import json
 import os
 import pathlib
+import resource
 import statistics
 import subprocess
 import sys
@@ -119,6 +120,19 @@ def of_plans(field):
     return lambda bench: ([plan[field] for plan in plans(bench.build / "bin" / "stoker-bench-plan")], 0)
 
 
+def simulate_seconds(bench):
+    """Processor time of `stoker simulate` for a million samples, ten epochs, one job."""
+    command = [bench.build / "bin" / "stoker", "simulate", "--samples", "1000000", "--epochs", "10", "--json"]
+
+    def run():
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return [run() for _ in range(DECIDE_RUNS)], 0
+
+
 # name, how, bar, whether more is better, what it is compared with; unit, if it is no ratio
 ROWS = [
     ("hit_cpp_vs_mmap", hit_cpp_vs_mmap, 0.90, True, "C++: the same bytes in one mapped file"),
@@ -131,6 +145,7 @@ ROWS = [
      "the dearest contract, 10,000,000 samples, a fifth cached", "ns"),
     ("policy_bytes_per_sample", worst_of_contracts("policy_bytes_per_sample"), 24, False,
      "the largest contract, sampler and eviction at their peak", "bytes"),
+    ("simulate_seconds", simulate_seconds, 10, False, "stoker simulate: 1,000,000 samples, 10 epochs, one job", "s"),
     ("plan_seconds", of_plans("plan_seconds"), 1, False,
      "who gets which bytes: 1,000 jobs, 1,000 nodes, 100 namespaces, one core", "s"),
     ("plan_mib", of_plans("plan_mib"), 500, False, "the same, the whole process at its peak", "MiB"),

@@ -37,17 +37,33 @@ Result<std::vector<std::uint64_t>> read_sizes(const std::string& path) {
     return sizes;
 }
 
-Result<std::vector<SeededOutcome>> run_all(SimulateOptions& options) {
-    if (!options.manifest_path.empty()) {
-        STOKER_TRY(options.scenario.dataset.sizes, read_sizes(options.manifest_path));
-    }
+// What to print.
+Result<std::string> run_nodes(SimulateOptions& options) {
     std::vector<SeededOutcome> runs;
     for (const std::uint64_t seed : options.seeds) {
         options.scenario.seed = seed;
         STOKER_TRY(auto outcome, simulate::run(options.scenario));
         runs.push_back({seed, std::move(outcome)});
     }
-    return runs;
+    return options.json ? simulate_json(options.scenario, runs)
+                        : simulate_text(options.scenario, runs);
+}
+
+Result<std::string> run_ranks(SimulateOptions& options) {
+    std::vector<SeededFigures> runs;
+    for (const std::uint64_t seed : options.seeds) {
+        options.scenario.seed = seed;
+        STOKER_TRY(auto figures, simulate::run_clairvoyant(options.scenario, options.clairvoyant));
+        runs.push_back({seed, std::move(figures)});
+    }
+    return options.json ? clairvoyant_json(options, runs) : clairvoyant_text(options, runs);
+}
+
+Result<std::string> run_all(SimulateOptions& options) {
+    if (!options.manifest_path.empty()) {
+        STOKER_TRY(options.scenario.dataset.sizes, read_sizes(options.manifest_path));
+    }
+    return is_clairvoyant(options) ? run_ranks(options) : run_nodes(options);
 }
 
 }  // namespace
@@ -65,15 +81,12 @@ int simulate_command(const Arguments& arguments) {
         fmt::print("{}", simulate_help());
         return 0;
     }
-    const auto runs = run_all(*options);
-    if (!runs) {
-        fmt::print(stderr, "stoker simulate: {}\n", runs.error().message);
+    const auto report = run_all(*options);
+    if (!report) {
+        fmt::print(stderr, "stoker simulate: {}\n", report.error().message);
         return 2;
     }
-    fmt::print(
-        "{}",
-        options->json ? simulate_json(options->scenario, *runs)
-                      : simulate_text(options->scenario, *runs));
+    fmt::print("{}", *report);
     return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "cli/flags/flags.h"
+#include "cli/stoker/clairvoyant_options.h"
 #include "common/config/config_reader.h"
 #include "sidecar/simulate/catalogue.h"
 
@@ -26,6 +27,7 @@ struct Draft {
     std::uint64_t copies = 1;
     std::map<std::string, double> parameters;  // of contracts and policies, for all
     std::optional<double> window_share;
+    std::string clairvoyant_flag;  // a flag that only nopfs has; empty: none came
 };
 
 template <class T>
@@ -219,6 +221,7 @@ std::vector<FlagGroup> all_flags(Draft& draft) {
         cache_flags(draft),
         job_flags(draft),
         other_flags(draft),
+        clairvoyant_flags(draft.options.clairvoyant, draft.clairvoyant_flag),
         parameter_flags(draft)};
 }
 
@@ -263,6 +266,13 @@ Result<SimulateOptions> put_together(Draft draft) {
     const bool one_exact_job = scenario.jobs.size() == 1 && scenario.jobs[0].contract == "exact";
     scenario.cache.window_share = draft.window_share.value_or(one_exact_job ? 0 : 0.1);
     STOKER_TRY_VOID(simulate::check_scenario(scenario));
+    if (is_clairvoyant(draft.options)) {
+        STOKER_TRY_VOID(simulate::check_clairvoyant(scenario, draft.options.clairvoyant));
+    } else if (!draft.clairvoyant_flag.empty()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("--{}: only --policy nopfs has it", draft.clairvoyant_flag));
+    }
     return std::move(draft.options);
 }
 
@@ -285,6 +295,10 @@ Result<SimulateOptions> parse_simulate(const std::vector<std::string_view>& argu
     return put_together(std::move(draft));
 }
 
+bool is_clairvoyant(const SimulateOptions& options) {
+    return options.scenario.cache.policy == "nopfs";
+}
+
 std::string simulate_help() {
     Draft draft;
     return "usage: stoker simulate [FLAG]...\n"
@@ -293,6 +307,7 @@ std::string simulate_help() {
            "time, with the samplers and eviction policies of the sidecar.\n\n"
            "  stoker simulate --samples 1281167 --cache-share 0.2 --epochs 10\n"
            "  stoker simulate --policy ods --jobs 3\n"
+           "  stoker simulate --policy nopfs --world 8 --cache-share 0.125 --epochs 30\n"
            "  stoker simulate --job speed=1 --job speed=0.5,start=30s --origin-latency 20ms\n" +
            entry_help("Contracts (--job contract=NAME)", simulate::contracts()) +
            entry_help("Policies (--policy NAME)", simulate::policies()) +

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "cli/stoker/simulate_options.h"
+#include "sidecar/simulate/clairvoyance.h"
 #include "sidecar/simulate/scenario.h"
 
 namespace stoker::cli {
@@ -20,5 +22,16 @@ std::string simulate_text(
 // For programs: docs/reference/simulate.md names the fields. Ends with a line break.
 std::string simulate_json(
     const simulate::Scenario& scenario, const std::vector<SeededOutcome>& runs);
+
+// The same two of a run with --policy nopfs.
+struct SeededFigures {
+    std::uint64_t seed = 0;
+    simulate::ClairvoyantFigures figures;
+};
+
+std::string clairvoyant_text(
+    const SimulateOptions& options, const std::vector<SeededFigures>& runs);
+std::string clairvoyant_json(
+    const SimulateOptions& options, const std::vector<SeededFigures>& runs);
 
 }  // namespace stoker::cli

@@ -99,6 +99,11 @@ Status check_fit(const Scenario& scenario) {
             ErrorCode::kInvalidArgument,
             fmt::format("{} goes by another order than that of chunk-group", cache.policy));
     }
+    if (cache.policy == "nopfs" && (!one_exact_job || any_chunked)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "nopfs knows the future of one job with contract exact and without chunks");
+    }
     if (cache.policy == "belady" && !one_exact_job) {
         return fail(
             ErrorCode::kInvalidArgument,
@@ -258,6 +263,9 @@ const std::vector<Entry>& policies() {
         {"quiver",
          "Quiver: residents first among several batches' worth of requests",
          {{"over-request", 10, 1, 1000, true, "batches that are looked through"}}},
+        {"nopfs",
+         "NoPFS: the ranks of one exact job know their epochs, each keeps what it reads most",
+         {}},
     };
     return kPolicies;
 }

@@ -98,6 +98,9 @@ void run_all(const Scenario& scenario, Node& node, std::vector<JobRun>& runs) {
 
 Result<Outcome> run(const Scenario& scenario) {
     STOKER_TRY_VOID(check_scenario(scenario));
+    if (scenario.cache.policy == "nopfs") {
+        return fail(ErrorCode::kInvalidArgument, "nopfs is about several nodes: run_clairvoyant()");
+    }
     STOKER_TRY(const auto assembled, assemble(scenario));
     Assembly& parts = *assembled;
     const auto node = make_node(scenario, parts);

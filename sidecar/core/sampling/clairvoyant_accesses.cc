@@ -54,13 +54,11 @@ AccessCounts::AccessCounts(const EpochShape& shape, std::uint64_t epochs)
         });
 }
 
-std::vector<std::uint64_t> first_uses(
-    const EpochShape& shape, std::uint64_t epochs, std::uint32_t rank) {
-    std::vector<std::uint64_t> uses(shape.count, kNeverRead);
-    for_each_read(shape, epochs, [&](std::uint32_t reader, SampleIndex sample, std::uint64_t use) {
-        if (reader == rank && uses[sample] == kNeverRead) {
-            uses[sample] = use;
-        }
+std::vector<std::vector<std::uint64_t>> first_uses(const EpochShape& shape, std::uint64_t epochs) {
+    std::vector<std::vector<std::uint64_t>> uses(
+        shape.ranks, std::vector<std::uint64_t>(shape.count, kNeverRead));
+    for_each_read(shape, epochs, [&](std::uint32_t rank, SampleIndex sample, std::uint64_t use) {
+        uses[rank][sample] = std::min(uses[rank][sample], use);
     });
     return uses;
 }

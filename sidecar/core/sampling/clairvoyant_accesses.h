@@ -33,9 +33,9 @@ private:
 
 constexpr std::uint64_t kNeverRead = UINT64_MAX;
 
-// For each sample, after how many reads of its own the rank reads it first; kNeverRead.
-std::vector<std::uint64_t> first_uses(
-    const EpochShape& shape, std::uint64_t epochs, std::uint32_t rank);
+// For each rank and sample, after how many reads of its own the rank reads it first; kNeverRead.
+// 8 bytes a rank and sample.
+std::vector<std::vector<std::uint64_t>> first_uses(const EpochShape& shape, std::uint64_t epochs);
 
 // Where a rank keeps what: tiers are its storage classes, fastest first.
 struct TierPlacement {

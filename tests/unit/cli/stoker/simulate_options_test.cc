@@ -51,6 +51,37 @@ TEST(SimulateOptions, AParameterForAllReachesThePolicyThatHasIt) {
     EXPECT_EQ(options.scenario.cache.parameters.at("probes"), 3);
 }
 
+TEST(SimulateOptions, AClairvoyantRunHasAWorldTiersAndCurves) {
+    const auto options = parsed(
+        {"--policy=nopfs",
+         "--world=8",
+         "--placement=pooled",
+         "--tier=share=0.1,read=1:100Mi/2:150Mi,threads=2",
+         "--tier=share=0.3",
+         "--origin-curve=1:330Mi/8:2870Mi",
+         "--peer-bandwidth=1Gi"});
+    const auto& spec = options.clairvoyant;
+    EXPECT_TRUE(is_clairvoyant(options));
+    EXPECT_EQ(spec.world, 8U);
+    EXPECT_EQ(spec.placement, simulate::Placement::kPooled);
+    ASSERT_EQ(spec.tiers.size(), 2U);
+    EXPECT_EQ(spec.tiers[0].share, 0.1);
+    ASSERT_EQ(spec.tiers[0].read.size(), 2U);
+    EXPECT_EQ(spec.tiers[0].read[1].users, 2);
+    EXPECT_EQ(spec.tiers[0].read[1].bytes_per_second, static_cast<double>(mib(150).count()));
+    EXPECT_EQ(spec.origin.size(), 2U);
+    EXPECT_EQ(spec.peer, static_cast<double>(gib(1).count()));
+}
+
+TEST(SimulateOptions, OnlyAClairvoyantRunHasAWorld) {
+    EXPECT_THAT(complaint({"--world=8"}), HasSubstr("--world: only --policy nopfs has it"));
+    EXPECT_THAT(complaint({"--policy=nopfs", "--world=0"}), HasSubstr("1 rank or more"));
+    EXPECT_THAT(
+        complaint({"--policy=nopfs", "--jobs=2"}), HasSubstr("one job with contract exact"));
+    EXPECT_THAT(complaint({"--policy=nopfs", "--tier=size=1"}), HasSubstr("a tier has no 'size'"));
+    EXPECT_THAT(complaint({"--policy=nopfs", "--placement=any"}), HasSubstr("own or pooled"));
+}
+
 TEST(SimulateOptions, ComplaintsNameTheFlagAndWhatThereIs) {
     EXPECT_THAT(complaint({"--probes=3"}), HasSubstr("--probes: no job's contract"));
     EXPECT_THAT(complaint({"--job=beta=1"}), HasSubstr("contract exact has no parameter 'beta'"));

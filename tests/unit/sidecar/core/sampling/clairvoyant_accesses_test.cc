@@ -11,7 +11,7 @@ namespace {
 TEST(AccessCounts, CountWhatEpochOrdersHold) {
     const EpochShape shape{.count = 100, .seed = 3, .ranks = 3};
     const AccessCounts counts{shape, 5};
-    const auto first = first_uses(shape, 5, 1);
+    const auto first = first_uses(shape, 5)[1];
     std::vector<std::uint32_t> expected(100);
     std::vector<std::uint64_t> expected_first(100, kNeverRead);
     for (std::uint64_t epoch = 0; epoch < 5; ++epoch) {
@@ -60,7 +60,7 @@ TEST(Clairvoyance, PlacesRealOrdersAsWellAsExpected) {
     for (const std::uint32_t ranks : {2U, 8U}) {
         const EpochShape shape{.count = kSamples, .seed = 11, .ranks = ranks};
         const AccessCounts counts{shape, 10};
-        const auto first = first_uses(shape, 10, 0);
+        const auto first = first_uses(shape, 10)[0];
         const std::vector<Bytes> capacity{
             Bytes{kSamples / ranks / 4}, Bytes{kSamples / ranks * 3 / 4}};
         const auto placement = place_own(counts, 0, first, sizes, capacity);

@@ -1,0 +1,165 @@
+#include "cli/stoker/clairvoyant_options.h"
+
+#include <limits>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "common/config/config_reader.h"
+
+namespace stoker::cli {
+
+namespace {
+
+using simulate::ClairvoyantSpec;
+using simulate::CurvePoints;
+using simulate::TierSpec;
+
+Result<double> parse_rate(std::string_view text) {
+    STOKER_TRY(const Bytes bytes, config::parse_bytes(text));
+    return static_cast<double>(bytes.count());
+}
+
+// "200Mi", the same for any number of users, or "1:330Mi/2:730Mi".
+Result<CurvePoints> parse_curve(std::string_view text) {
+    CurvePoints points;
+    for (const std::string_view part : split(text, '/')) {
+        const std::size_t colon = part.find(':');
+        sidecar::BandwidthCurve::Point point{1, 0};
+        if (colon != std::string_view::npos) {
+            STOKER_TRY(point.users, parse_number("users", part.substr(0, colon)));
+        }
+        STOKER_TRY(
+            point.bytes_per_second,
+            parse_rate(colon == std::string_view::npos ? part : part.substr(colon + 1)));
+        points.push_back(point);
+    }
+    return points;
+}
+
+Status set_part(TierSpec& tier, std::string_view name, std::string_view value) {
+    if (name == "share") {
+        STOKER_TRY(tier.share, parse_number(name, value));
+    } else if (name == "threads") {
+        STOKER_TRY(tier.threads, parse_number(name, value));
+    } else if (name == "read") {
+        STOKER_TRY(tier.read, parse_curve(value));
+    } else if (name == "write") {
+        STOKER_TRY(tier.write, parse_curve(value));
+    } else {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("a tier has no '{}'; it has: share, read, write, threads", name));
+    }
+    return {};
+}
+
+// "share=0.1,read=1:330Mi/2:730Mi,write=1Gi,threads=2"
+Result<TierSpec> parse_tier(std::string_view text, TierSpec tier) {
+    for (const std::string_view part : split(text, ',')) {
+        const std::size_t equals = part.find('=');
+        if (equals == std::string_view::npos) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("'{}' is not name=value, such as share=0.1,read=2Gi", part));
+        }
+        STOKER_TRY_VOID(set_part(tier, part.substr(0, equals), part.substr(equals + 1)));
+    }
+    return tier;
+}
+
+Status read_world(ClairvoyantSpec& spec, std::string_view text) {
+    STOKER_TRY(const std::uint64_t count, parse_count("world", text));
+    if (count > std::numeric_limits<std::uint32_t>::max()) {
+        return fail(ErrorCode::kInvalidArgument, fmt::format("{} is too large", count));
+    }
+    spec.world = static_cast<std::uint32_t>(count);
+    return {};
+}
+
+Status read_placement(ClairvoyantSpec& spec, std::string_view text) {
+    if (text != "own" && text != "pooled") {
+        return fail(ErrorCode::kInvalidArgument, "must be own or pooled");
+    }
+    spec.placement = text == "own" ? simulate::Placement::kOwn : simulate::Placement::kPooled;
+    return {};
+}
+
+using Read = Status (*)(ClairvoyantSpec&, std::string_view);
+
+struct Row {
+    std::string_view name;
+    std::string_view value;
+    std::string_view meaning;
+    Read read;
+};
+
+constexpr Row kRows[] = {
+    {"world", "N", "ranks, one a node (4)", read_world},
+    {"placement",
+     "own|pooled",
+     "every rank keeps its own favourites, or each sample has one owner (own)",
+     read_placement},
+    {"threshold",
+     "N",
+     "count the samples that a rank reads more often than this (10)",
+     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
+         STOKER_TRY(spec.threshold, parse_count("threshold", text));
+         return {};
+     }},
+    {"tier",
+     "K=V,...",
+     "share= of the dataset, read= and write= bytes a second, threads= (2); fastest first, repeat "
+     "for more (one, with --cache-share)",
+     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
+         STOKER_TRY(auto tier, parse_tier(text, {}));
+         spec.tiers.push_back(std::move(tier));
+         return {};
+     }},
+    {"staging",
+     "K=V,...",
+     "the buffer that the trainer reads: read=, write= (5e9), threads= (4)",
+     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
+         STOKER_TRY(spec.staging, parse_tier(text, spec.staging));
+         return {};
+     }},
+    {"origin-curve",
+     "CURVE",
+     "bytes a second by clients, 1:330Mi/2:730Mi (--origin-bandwidth for any number)",
+     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
+         STOKER_TRY(spec.origin, parse_curve(text));
+         return {};
+     }},
+    {"peer-bandwidth",
+     "BYTES",
+     "a second between two nodes (1e9)",
+     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
+         STOKER_TRY(spec.peer, parse_rate(text));
+         return {};
+     }},
+    {"preprocess-bandwidth",
+     "BYTES",
+     "a second that a thread decodes (2e8)",
+     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
+         STOKER_TRY(spec.preprocess, parse_rate(text));
+         return {};
+     }}};
+
+}  // namespace
+
+FlagGroup clairvoyant_flags(ClairvoyantSpec& spec, std::string& given) {
+    FlagGroup group{"One job of several ranks that knows its future (--policy nopfs)", {}};
+    for (const Row& row : kRows) {
+        group.flags.push_back(
+            {std::string{row.name},
+             std::string{row.value},
+             std::string{row.meaning},
+             [&spec, &given, &row](std::string_view text) {
+                 given = row.name;
+                 return row.read(spec, text);
+             }});
+    }
+    return group;
+}
+
+}  // namespace stoker::cli

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "common/base/result.h"
+#include "sidecar/core/sampling/clairvoyant_model.h"
+#include "sidecar/simulate/scenario.h"
+
+// `stoker simulate --policy nopfs`: one job of several ranks, one a node, that knows its future
+// (NoPFS, SC 2021). Counted by replaying the seeded epochs; times by the paper's model.
+namespace stoker::simulate {
+
+using CurvePoints = std::vector<sidecar::BandwidthCurve::Point>;
+
+// A storage class of every node. Rates in bytes a second, by threads.
+struct TierSpec {
+    double share = 0.2;  // of the dataset's bytes
+    CurvePoints read = {{1, 2.0e9}};
+    CurvePoints write = {{1, 1.0e9}};
+    double threads = 2;  // that prefetch into it
+};
+
+enum class Placement : std::uint8_t {
+    kOwn,     // each rank keeps what it reads most often itself (NoPFS)
+    kPooled,  // each sample has one owner: the rank with room that reads it most often
+};
+
+struct ClairvoyantSpec {
+    std::uint32_t world = 4;
+    Placement placement = Placement::kOwn;
+    std::uint64_t threshold = 10;  // reads of one sample by one rank; see above()
+    std::vector<TierSpec> tiers;   // fastest first; empty: one, of the scenario's cache share
+    TierSpec staging = {0, {{1, 5.0e9}}, {{1, 5.0e9}}, 4};  // the buffer that the trainer reads
+    CurvePoints origin;         // total by clients; empty: flat, the scenario's bandwidth
+    double peer = 1.0e9;        // bytes a second between nodes
+    double preprocess = 2.0e8;  // bytes a second that a thread decodes
+};
+
+// All ranks together, of one epoch.
+struct ClairvoyantEpoch {
+    std::uint64_t local = 0;   // reads from the rank's own tiers
+    std::uint64_t peer = 0;    // from another rank's
+    std::uint64_t origin = 0;  // the first of what somebody keeps, and all of what nobody does
+    Bytes origin_bytes{};
+    double seconds = 0;  // until the slowest rank is through
+
+    bool operator==(const ClairvoyantEpoch&) const = default;
+};
+
+struct ClairvoyantFigures {
+    std::uint64_t samples = 0;
+    std::uint64_t reads = 0;        // of all ranks in the whole run
+    double favourite_share = 0;     // of these: of samples that the reading rank keeps (law 8)
+    double favourite_expected = 0;  // by the binomial distribution where 1/world is kept
+    double above = 0;               // samples that a rank reads more than `threshold` times, mean
+    double above_expected = 0;      // the same by the binomial distribution
+    double origin_per_sample = 0;   // reads at the origin in the whole run
+    std::vector<ClairvoyantEpoch> epochs;
+
+    bool operator==(const ClairvoyantFigures&) const = default;
+};
+
+// kInvalidArgument names what cannot be simulated. Takes 3 bytes a rank and sample, and 8 more
+// while it places.
+Status check_clairvoyant(const Scenario& scenario, const ClairvoyantSpec& spec);
+Result<ClairvoyantFigures> run_clairvoyant(const Scenario& scenario, const ClairvoyantSpec& spec);
+
+}  // namespace stoker::simulate
