@@ -1,12 +1,33 @@
 """Deleting in any order leaves nothing and hangs nothing. Runs last: it takes the installation away and puts it back."""
 
+import itertools
+
 import pytest
 
 from harness import jobs
 from harness.installation import RELEASE, SYSTEM, helm_install
-from harness.kube import wait_until
+from harness.kube import KubeError, wait_until
 
 KINDS = ["trainingjob", "dataset", "cachequota", "cachepool"]
+DEFINITIONS = {f"{kind}s.stoker.dev" for kind in KINDS}
+# Six of the 24 orders: whichever three kinds go in whichever order, one of these has it. Every kind is first and last
+# at least once.
+ORDERS = [
+    ["trainingjob", "dataset", "cachequota", "cachepool"],
+    ["trainingjob", "cachepool", "cachequota", "dataset"],
+    ["dataset", "cachepool", "trainingjob", "cachequota"],
+    ["cachequota", "dataset", "trainingjob", "cachepool"],
+    ["cachequota", "cachepool", "trainingjob", "dataset"],
+    ["cachepool", "dataset", "cachequota", "trainingjob"],
+]
+IN_NAMESPACE = ("jobs", "pods", "services", "trainingjobs", "datasets", "cachequotas")
+OF_OUR_NAMESPACE = ("deployments", "replicasets", "pods", "services", "endpointslices", "configmaps", "secrets",
+                    "serviceaccounts", "roles", "rolebindings", "leases", "poddisruptionbudgets", "networkpolicies")
+OF_THE_CLUSTER = ("clusterroles", "clusterrolebindings", "mutatingwebhookconfigurations",
+                  "validatingwebhookconfigurations")
+# What Kubernetes puts into every namespace; and the record of who led, which the replicas make for themselves: no chart
+# can take it away, it goes with the namespace.
+STAYS = {"configmaps/kube-root-ca.crt", "serviceaccounts/default", "leases/stoker-operator"}
 
 
 def busy(namespace):
@@ -14,41 +35,107 @@ def busy(namespace):
     namespace.pod("busy")
 
 
+def names(kube, kinds, namespace=None):
+    return {f"{kind}/{item['metadata']['name']}" for kind in kinds for item in kube.list(kind, namespace)}
+
+
 def leftovers(kube, namespace):
-    return [f"{item['kind']}/{item['metadata']['name']}"
-            for kind in ("jobs", "pods", "services", "trainingjobs", "datasets", "cachequotas")
-            for item in kube.list(kind, namespace)]
+    """Of the kinds and what they became, in their namespace and in ours."""
+    return names(kube, IN_NAMESPACE, namespace) | names(kube, ["cachepools"]) | {
+        f"pods/{pod['metadata']['name']}" for pod in kube.list("pods", SYSTEM, "stoker.dev/component in (prepare,sweep)")}
 
 
-@pytest.mark.parametrize("order", [KINDS, KINDS[::-1], ["dataset", "trainingjob", "cachepool", "cachequota"]],
-                         ids=lambda order: "-".join(order))
-def test_every_kind_can_be_deleted_in_any_order(namespace, kube, order):
-    busy(namespace)
-    for kind in order:
-        where = [] if kind == "cachepool" else ["-n", namespace.name]
-        kube.run("delete", kind, "--all", *where, "--timeout=600s")
-    wait_until("everything to go", lambda: not leftovers(kube, namespace.name), 600)
+def wait_gone(kube, namespace):
+    wait_until("everything to go", lambda: not leftovers(kube, namespace), 600)
+
+
+def delete_all(kube, kind, namespace):
+    where = [] if kind == "cachepool" else ["-n", namespace]
+    kube.run("delete", kind, "--all", *where, "--timeout=600s")
+
+
+def uninstall(kube):
+    kube.helm("uninstall", RELEASE, "--namespace", SYSTEM, "--wait", "--timeout", "600s")
+
+
+def wait_uninstalled(kube):
+    """Until nothing of the installation is left in its namespace; in the cluster there is nothing at once."""
+    def rest():
+        return names(kube, OF_OUR_NAMESPACE, SYSTEM) - STAYS
+    wait_until("the installation to go", lambda: not rest(), 300)
+    assert not {name for name in names(kube, OF_THE_CLUSTER) if "stoker" in name}
+
+
+def definitions(kube):
+    return {item["metadata"]["name"] for item in kube.list("customresourcedefinitions")} & DEFINITIONS
+
+
+@pytest.fixture
+def installed(kube):
+    """Puts the installation and the pool back, whatever the test took away."""
+    yield
+    helm_install(kube)
     kube.apply(jobs.pool())
 
 
-def test_a_namespace_goes_with_everything_in_it(namespace, kube):
+def test_the_orders_cover_every_three_kinds():
+    covered = {three for order in ORDERS for three in itertools.combinations(order, 3)}
+    assert covered == set(itertools.permutations(KINDS, 3))
+
+
+@pytest.mark.parametrize("order", ORDERS, ids="-".join)
+def test_every_kind_can_be_deleted_in_any_order(namespace, kube, order):
+    busy(namespace)
+    held = {kind: item["metadata"].get("finalizers") for kind in KINDS for item in kube.list(kind)}
+    assert held == dict.fromkeys(KINDS), "no finalizer that could hang a namespace"
+    for kind in order:
+        delete_all(kube, kind, namespace.name)
+    wait_gone(kube, namespace.name)
+    kube.apply(jobs.pool())
+
+
+def test_helm_uninstall_before_the_jobs_hangs_nothing(namespace, kube, installed):
+    busy(namespace)
+    uninstall(kube)
+    wait_uninstalled(kube)
+    assert definitions(kube) == DEFINITIONS and namespace.job("busy"), "what users wrote is kept"
+    delete_all(kube, "trainingjob", namespace.name)
+    wait_until("the job's objects to go by garbage collection", lambda: not kube.list("pods", namespace.name), 600)
+    kube.delete("namespace", namespace.name, seconds=600)
+
+
+def test_a_namespace_goes_with_everything_in_it_and_helm_uninstall_with_the_rest(namespace, kube, installed):
     busy(namespace)
     kube.delete("namespace", namespace.name, seconds=600)
     assert kube.get("namespace", namespace.name) is None
+    delete_all(kube, "cachepool", None)
+    wait_gone(kube, namespace.name)
+    uninstall(kube)
+    wait_uninstalled(kube)
 
 
-def test_helm_uninstall_before_the_jobs_hangs_nothing(namespace, kube):
+def test_helm_uninstall_with_the_definitions_takes_every_object(namespace, kube, installed):
+    """`crds.keep=false`, and a job still runs."""
+    helm_install(kube, "crds.keep=false")
     busy(namespace)
-    kube.helm("uninstall", RELEASE, "--namespace", SYSTEM, "--wait", "--timeout", "600s")
-    wait_until("the operator's pods to go", lambda: not kube.list("pods", SYSTEM), 600)
-    kube.run("delete", "trainingjob", "--all", "-n", namespace.name, "--timeout=600s")
+    uninstall(kube)
+    wait_uninstalled(kube)
+    wait_until("the definitions to go", lambda: not definitions(kube), 600)
+    wait_until("the job's objects to go by garbage collection",
+               lambda: not names(kube, ["jobs", "pods", "services"], namespace.name), 600)
+    kube.delete("namespace", namespace.name, seconds=600)
+
+
+def test_the_operators_namespace_may_go_first(namespace, kube, installed):
+    """As people do who know no helm. What is not in a namespace stays, hangs nothing, and is taken over by the next
+    installation."""
+    busy(namespace)
+    kube.delete("namespace", SYSTEM, seconds=600)
+    with pytest.raises(KubeError, match="not found"):
+        uninstall(kube)
+    delete_all(kube, "trainingjob", namespace.name)
     wait_until("the job's objects to go by garbage collection", lambda: not kube.list("pods", namespace.name), 600)
     kube.delete("namespace", namespace.name, seconds=600)
-    ours = [item["metadata"]["name"] for kind in ("clusterroles", "clusterrolebindings",
-                                                  "mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-            for item in kube.list(kind) if "stoker" in item["metadata"]["name"]]
-    assert not ours
-    helm_install(kube)
 
 
 def test_the_chart_can_test_itself(kube):
