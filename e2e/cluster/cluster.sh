@@ -23,6 +23,8 @@ unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
 . "$HERE/lib/images.sh"
 # shellcheck source=e2e/cluster/lib/faults.sh
 . "$HERE/lib/faults.sh"
+# shellcheck source=e2e/cluster/lib/traces.sh
+. "$HERE/lib/traces.sh"
 K8S_BIN=$(program_dir "$HERE/k8s")
 EXTRAS_BIN=$(program_dir "$HERE/extras")
 export KUBECONFIG=$STATE/admin.kubeconfig
@@ -37,6 +39,7 @@ usage: cluster.sh COMMAND
   kubectl ARG... | helm ARG...   as cluster-admin
   env                        exports for a shell: eval "$(cluster.sh env)"
   shell N [COMMAND...]       run a command inside a node
+  traces                     what is on the machine that a cluster may have left: the same before `up` and after `down`
 faults
   node-kill N                power cut
   node-start N [wipe]        boot it again; wipe: with an empty disk
@@ -131,6 +134,7 @@ case $command in
   shell) in_node "$1" "${@:2}" || exit $? ;;
   node-kill) kill_node "$1" ;;
   node-start) start_node "$@" ;;
+  traces) mkdir -p "$STATE"; traces ;;
   signal) signal_daemon "$@" ;;
   apiserver) apiserver "$@" ;;
   link) link "$@" ;;

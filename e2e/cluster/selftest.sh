@@ -137,25 +137,16 @@ test_faults() {
   check "and the disk" bash -c "! '$cluster' shell 2 grep -q stoker-fault /proc/self/mounts"
 }
 
-traces() { # of anything that a cluster may leave on the machine
-  ip -brief link | awk '{ print "link", $1 }'
-  ip route
-  iptables-save 2>/dev/null | grep -v '^#' || true # there may be none
-  awk '$2 !~ /containers\/storage/ { print "mount", $2 }' /proc/self/mounts # not those of a build running beside
-  find /sys/fs/cgroup -maxdepth 2 -name 'stoker-*'
-  for pid in /proc/[0-9]*; do readlink "$pid/ns/net" "$pid/ns/mnt" 2>/dev/null || continue; done | sort -u
-  ps -eo stat=,args= | awk '$1 !~ /^Z/ && /containerd|stoker\/cluster\/|127\.0\.0\.1:12379/ && !/awk/'
-}
-
 "$cluster" down
-before=$(traces)
+before=$("$cluster" traces)
 "$cluster" up 2
 eval "$("$cluster" env)"
 "$cluster" load-image "$image"
 test_node_directory
 test_faults
 "$cluster" down
-diff <(echo "$before") <(traces) || true # shows what check will call a failure
-check "down leaves nothing behind" test "$before" = "$(traces)"
+after=$("$cluster" traces)
+diff <(echo "$before") <(echo "$after") || true # shows what check will call a failure
+check "down leaves nothing behind" test "$before" = "$after"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

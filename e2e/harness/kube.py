@@ -124,6 +124,16 @@ def own_cluster(nodes):
     return Kube(find("kubectl"), find("helm"), environment)
 
 
+def take_down():
+    """The cluster made by our scripts, whether it runs or not."""
+    subprocess.run([CLUSTER, "down"], check=True, timeout=300)
+
+
+def traces():
+    """What is on this machine that a cluster may have left: lines that say what each is."""
+    return set(subprocess.run([CLUSTER, "traces"], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines())
+
+
 def users_cluster():
     """The cluster of $KUBECONFIG."""
     return Kube("kubectl", "helm", dict(os.environ))

@@ -3,7 +3,6 @@
 import os
 import pathlib
 import re
-import subprocess
 import sys
 
 import pytest
@@ -13,8 +12,20 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 from harness import jobs, kube as kubes, origin as origins  # noqa: E402
 from harness.installation import SYSTEM, helm_install, load_images  # noqa: E402
 
+KEEP = os.environ.get("STOKER_KEEP_CLUSTER") == "1"
+
+
 @pytest.fixture(scope="session")
-def bare_kube():
+def traces_before():
+    """What was on the machine before our cluster was; None when it is to be kept, or is somebody else's."""
+    if KEEP or "KUBECONFIG" in os.environ:
+        return None
+    kubes.take_down()  # one that was kept, or was left by a run that was killed
+    return kubes.traces()
+
+
+@pytest.fixture(scope="session")
+def bare_kube(traces_before):  # pylint: disable=unused-argument
     """A cluster with our images, without Stoker. Ours has two nodes unless NODES says otherwise."""
     if "KUBECONFIG" in os.environ:
         yield kubes.users_cluster()
@@ -22,8 +33,8 @@ def bare_kube():
     kube = kubes.own_cluster(int(os.environ.get("NODES", "2")))
     load_images()
     yield kube
-    if os.environ.get("STOKER_KEEP_CLUSTER") != "1":
-        subprocess.run([kubes.CLUSTER, "down"], check=True, timeout=300)
+    if not KEEP:
+        kubes.take_down()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,25 @@
+"""The last of all: the cluster itself goes, as with `make cluster-down` and `make demo-down`."""
+
+import pytest
+
+from harness import kube as kubes
+from harness.kube import wait_until
+
+
+@pytest.mark.own_cluster
+def test_the_cluster_leaves_nothing_behind(bare_kube, traces_before):
+    """After everything that the tests did to its nodes, network and disks."""
+    if traces_before is None:
+        pytest.skip("STOKER_KEEP_CLUSTER=1: the cluster is to be kept")
+    assert bare_kube.nodes() and kubes.traces() - traces_before, "a running cluster is seen"
+    kubes.take_down()
+    changed = set()
+
+    def is_as_before():
+        changed.clear()
+        changed.update(kubes.traces() ^ traces_before)
+        return not changed
+    try:
+        wait_until("the machine to be as it was", is_as_before)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; what is new or gone: {sorted(changed)}") from None
