@@ -188,6 +188,7 @@ private:
             cache.benefit = benefit;
             job.status.datasets = {
                 {"train",
+                 "uid-of-" + job.meta.name,
                  static_cast<std::int64_t>(bytes),
                  static_cast<std::int64_t>(bytes / kSample),
                  0,
