@@ -89,7 +89,7 @@ def counted_sidecar(program, folder, files, grant, window):
     (folder / "node").mkdir(parents=True)
     socket, port = folder / "sidecar.sock", free_port()
     dataset = {"name": "train", "origin": {"uri": f"file://{files}"}, "directory": str(folder / "node"),
-               "grant": str(grant), "window": str(window), "reservedFree": 0.001}
+               "grant": str(grant), "window": str(window), "reservedFree": 0.001, "stepAsideWindow": "0s"}
 
     def origin_bytes():
         seen = -1

@@ -1,0 +1,22 @@
+"""What the real sidecar reads at its origin is what `stoker simulate` says: a smaller version of `make traffic`."""
+
+import pathlib
+import sys
+
+import pytest
+from conftest import BUILD
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
+import traffic  # noqa: E402
+
+SAMPLES, EPOCHS, WINDOW = 4000, 6, 1 << 20
+
+
+# Of the contracts whose figure does not depend on when a fetch ends. What `importance` reads does, by up to 3 % of so
+# few samples: `make traffic` looks at 20,000.
+@pytest.mark.parametrize("row", ["exact", "windowed", "windowed, chunks", "windowed" + traffic.UNEQUAL])
+def test_the_origin_sends_what_the_simulator_says(tmp_path, monkeypatch, row):
+    monkeypatch.setenv("STOKER_DATASETS", "{}")
+    real, manifest = traffic.measured(BUILD, row, SAMPLES, EPOCHS, tmp_path, seed=1, window=WINDOW)
+    model = traffic.simulated(BUILD, row, SAMPLES, EPOCHS, manifest, seed=1, window=WINDOW)
+    assert real == pytest.approx(model, rel=traffic.TOLERANCE)
