@@ -262,8 +262,10 @@ def test_contracts_that_learn_read_on_with_the_right_labels(origin, run, contrac
     with run(grant="20Ki").open() as samples:
         loader = loader_of(samples, contract, **parameters)
         for epoch in range(4):
-            for datas, _, ids in loader:
-                assert datas == [origin.payloads[origin.keys[id]] for id in ids.tolist()]
+            for datas, labels, ids in loader:
+                keys = [origin.keys[id] for id in ids.tolist()]
+                assert datas == [origin.payloads[key] for key in keys]
+                assert [samples.classes[label] for label in labels.tolist()] == [key.split("/")[0] for key in keys]
                 loader.report(ids, 1.0 + ids.float())
             report = loader.epoch_report()
             assert (report.epoch, report.contract) == (epoch, contract)
