@@ -140,7 +140,8 @@ def texts_of_the_operator():
 # Rules about a change, which only the API server can see, and about what cannot be written into our structs at all.
 ONLY_IN_THE_CRD = [
     "set exactly one of secretKeyRef", "minBytes must be 0 or more", "nominalQuota must be ", "borrowingLimit must be ",
-    "lendingLimit must be ", "ttlSeconds belongs to mode TTL", "path must not have .. as a part",
+    "lendingLimit must be ", "capacityPerNode must be less than", "originBandwidth must be less than",
+    "maxBytes must be less than", "minBytes must be less than", "ttlSeconds belongs to mode TTL", "path must not have .. as a part",
 ]
 # Rules that the operator makes of the table in operator/api/contract.h.
 FROM_THE_TABLE = ["windowed belongs to", "importance belongs to", "replicate belongs to", "beta, warmupEpochs, ",
