@@ -13,6 +13,7 @@ DECLARATION = re.compile(
     r'"((?:stoker|workqueue|controller_runtime|leader_election)_[a-z0-9_]+)",'
     rf"\s*((?:{TEXT}\s*)+)(?:,\s*(\{{[^}}]*\}}|labels))?")
 LABELS = re.compile(r'labels\{([^}]*)\}')
+FAMILY_LABELS = re.compile(r"gauge_family\(name, help, \{([^}]*)\}")  # of the class that declares by family()
 HEAD = """# Metrics
 
 Made by `make generate` from the sources; do not edit. Both programs serve `/metrics` as text for Prometheus. The
@@ -32,7 +33,7 @@ def labels_of(match, source):
         given = LABELS.findall(source[: match.start()])[-1]
     found = re.findall(r'"([a-z_]+)"', given)
     if not found and re.search(r"family\(\s*registry,\s*$", source[: match.start()]):
-        found = ["namespace", "training_job"]
+        found = re.findall(r'"([a-z_]+)"', FAMILY_LABELS.search(source, match.end()).group(1))
     return ", ".join(f"`{label}`" for label in found)
 
 

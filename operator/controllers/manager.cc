@@ -30,6 +30,17 @@ ObjectKey owner_key(const ObjectMeta& child) {
     return {child.ns, value_or_empty(child.labels, std::string{kJobLabel})};
 }
 
+EventNote unreadable_note(const Object& object, const Error& error) {
+    EventNote note;
+    note.regarding = {
+        object.api_version, object.kind, object.key, object.uid, object.resource_version};
+    note.type = EventType::kWarning;
+    note.reason = "Unreadable";
+    note.action = "Read";
+    note.note = error.message + "; until that is mended Stoker goes by what it could read before";
+    return note;
+}
+
 template <class Controller>
 Reconciler::Function calls(Controller& controller) {
     return [&controller](const ObjectKey& key, const std::stop_token& stop) {
@@ -74,6 +85,7 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
     connect_pools_and_quotas();
     connect_nodes();
     connect_namespaces();
+    connect_unreadable();
 }
 
 GrantsController::OnChange Manager::wakers() {
@@ -174,6 +186,18 @@ void Manager::connect_namespaces() {
         }
         wake_grants();
     });
+}
+
+// What a CRD older than the operator, or none, let through: nobody would look into our log for it.
+// Every replica tells, because whoever leads later has read it before.
+void Manager::connect_unreadable() {
+    const auto tell = [this](const Object& object, const Error& error) {
+        parts_.events.record(unreadable_note(object, error));
+    };
+    parts_.cache.training_jobs().set_on_unreadable(tell);
+    parts_.cache.datasets().set_on_unreadable(tell);
+    parts_.cache.pools().set_on_unreadable(tell);
+    parts_.cache.quotas().set_on_unreadable(tell);
 }
 
 void Manager::on_report(const ObjectKey& job) {

@@ -80,6 +80,7 @@ private:
     void connect_pools_and_quotas();
     void connect_nodes();
     void connect_namespaces();
+    void connect_unreadable();
     void on_report(const ObjectKey& job);
     void wake_datasets_of(const TrainingJob& job);
     void wake_datasets();

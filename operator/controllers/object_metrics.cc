@@ -151,24 +151,59 @@ void add_pools(const std::vector<CachePool>& pools, Registry& registry) {
     }
 }
 
-void add_quotas(const std::vector<CacheQuota>& quotas, Registry& registry) {
-    const std::vector<std::string> labels{"namespace", "quota", "pool"};
-    GaugeFamily& nominal =
-        registry.gauge_family("stoker_quota_nominal_bytes", "The namespace's own.", labels);
-    GaugeFamily& used =
-        registry.gauge_family("stoker_quota_used_bytes", "Charged to its jobs.", labels);
-    GaugeFamily& borrowed =
-        registry.gauge_family("stoker_quota_borrowed_bytes", "Lent by other namespaces.", labels);
-    GaugeFamily& lent =
-        registry.gauge_family("stoker_quota_lent_bytes", "Lent to other namespaces.", labels);
-    for (const CacheQuota& quota : quotas) {
-        const LabelValues values{quota.meta.ns, quota.meta.name, quota.spec.pool_ref};
-        nominal.with(values)->set(static_cast<double>(quota.spec.nominal_quota.count()));
-        used.with(values)->set(number(quota.status.used_bytes));
-        borrowed.with(values)->set(number(quota.status.borrowed_bytes));
-        lent.with(values)->set(number(quota.status.lent_bytes));
+class QuotaMetrics {
+public:
+    explicit QuotaMetrics(Registry& registry)
+        : nominal_(family(registry, "stoker_quota_nominal_bytes", "The namespace's own.")),
+          borrowing_limit_(family(
+              registry,
+              "stoker_quota_borrowing_limit_bytes",
+              "What the namespace may use beyond its own, where others lend it.")),
+          lending_limit_(family(
+              registry,
+              "stoker_quota_lending_limit_bytes",
+              "What others may use of the namespace's own.")),
+          used_(family(registry, "stoker_quota_used_bytes", "Charged to its jobs.")),
+          borrowed_(family(registry, "stoker_quota_borrowed_bytes", "Lent by other namespaces.")),
+          lent_(family(registry, "stoker_quota_lent_bytes", "Lent to other namespaces.")),
+          share_(family(
+              registry,
+              "stoker_quota_weighted_share_ratio",
+              "Bytes that are used, as a share of the namespace's own.")),
+          overdue_(family(
+              registry,
+              "stoker_quota_reclaim_overdue",
+              "1 while a sidecar keeps bytes that it had to give back, beyond the grace.")) {}
+
+    void add(const CacheQuota& quota) {
+        const LabelValues labels{quota.meta.ns, quota.meta.name, quota.spec.pool_ref};
+        const auto bytes = [](Bytes count) { return static_cast<double>(count.count()); };
+        nominal_.with(labels)->set(bytes(quota.spec.nominal_quota));
+        borrowing_limit_.with(labels)->set(bytes(quota.spec.borrowing_limit.value_or(Bytes{})));
+        lending_limit_.with(labels)->set(bytes(quota.spec.lending_limit.value_or(Bytes{})));
+        used_.with(labels)->set(number(quota.status.used_bytes));
+        borrowed_.with(labels)->set(number(quota.status.borrowed_bytes));
+        lent_.with(labels)->set(number(quota.status.lent_bytes));
+        share_.with(labels)->set(number(quota.status.weighted_share) / 1000);
+        const Condition* enforced = find_condition(quota.status.conditions, "Enforced");
+        const bool late = enforced != nullptr && enforced->status == ConditionStatus::kFalse;
+        overdue_.with(labels)->set(late ? 1 : 0);
     }
-}
+
+private:
+    static GaugeFamily& family(Registry& registry, const char* name, const char* help) {
+        return registry.gauge_family(name, help, {"namespace", "quota", "pool"});
+    }
+
+    GaugeFamily& nominal_;
+    GaugeFamily& borrowing_limit_;
+    GaugeFamily& lending_limit_;
+    GaugeFamily& used_;
+    GaugeFamily& borrowed_;
+    GaugeFamily& lent_;
+    GaugeFamily& share_;
+    GaugeFamily& overdue_;
+};
 
 }  // namespace
 
@@ -181,7 +216,10 @@ std::string expose_objects(ClusterCache& cache, const Allocation& allocation) {
     add_profiles(allocation.profiles, registry);
     add_datasets(values_of(cache.datasets().store().list()), registry);
     add_pools(values_of(cache.pools().store().list()), registry);
-    add_quotas(values_of(cache.quotas().store().list()), registry);
+    QuotaMetrics quotas(registry);
+    for (const auto& quota : cache.quotas().store().list()) {
+        quotas.add(quota->value);
+    }
     return registry.expose();
 }
 

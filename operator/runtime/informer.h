@@ -44,7 +44,7 @@ class Informer {
 public:
     using Parse = std::function<Result<T>(const Object& object)>;
     using Handler = std::function<void(const Change<T>& change)>;
-    using OnUnreadable = std::function<void(const ObjectKey& key, const Error& error)>;
+    using OnUnreadable = std::function<void(const Object& object, const Error& error)>;
 
     // `transport` and `clock` must outlive it. Give each informer a transport of its own.
     Informer(
@@ -69,6 +69,7 @@ public:
     // Before run().
     void add_handler(Handler handler) { handlers_.push_back(std::move(handler)); }
 
+    // Before run(). Called as handlers are, each time that the object comes and cannot be read.
     void set_on_unreadable(OnUnreadable report) { on_unreadable_ = std::move(report); }
 
     // Indexes are added to it before run().
@@ -168,7 +169,7 @@ private:
                  {"object", to_string(object.key)},
                  {"error", value.error().message}});
             if (on_unreadable_) {
-                on_unreadable_(object.key, value.error());
+                on_unreadable_(object, value.error());
             }
             return nullptr;
         }

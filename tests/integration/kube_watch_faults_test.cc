@@ -378,7 +378,7 @@ TEST_F(KubeWatchFaults, AnUnreadableObjectKeepsItsLastReadableState) {
         clock,
         1);
     std::atomic<int> reported{0};
-    informer.set_on_unreadable([&](const ObjectKey&, const Error&) { ++reported; });
+    informer.set_on_unreadable([&](const Object&, const Error&) { ++reported; });
     server.create(kinds::kConfigMaps, "demo", named("bad", "poison"));
     create("good");
     create("turning");
