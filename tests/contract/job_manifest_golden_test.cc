@@ -127,6 +127,7 @@ TEST(JobManifestGolden, OfAJobWithEverything) {
     Dataset s3 = make_dataset();
     s3.spec.sources[0] = {"s3://imagenet/train", "http://s3:9000", "eu-west-1", {}, "keys", {}};
     Dataset nfs = make_dataset("nfs");
+    s3.meta.ns = nfs.meta.ns = view.job.meta.ns;
     nfs.spec.sources[0] = {"file:///val", "", "", {}, {}, SourceVolume{"datasets", {}}};
     view.datasets = resolve_datasets(view.job, {s3, nfs});
     ASSERT_TRUE(view.datasets.obstacle.empty()) << view.datasets.obstacle.message;
