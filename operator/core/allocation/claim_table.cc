@@ -92,7 +92,7 @@ private:
     void guess_rates();
     void add_claims(std::size_t job_index);
     void add_user(std::size_t node, const DemandDataset& dataset, ClaimUser user);
-    [[nodiscard]] Bytes wanted_of(const ClaimUser& user) const;
+    [[nodiscard]] Bytes wanted_of(const Claim& claim, const ClaimUser& user) const;
     void add_holdings();
     void charge_claims();
     void limit_claims();
@@ -234,8 +234,9 @@ void Builder::guess_rates() {
     }
 }
 
-// No more than lets the job run without waiting; a compute-bound one already does.
-Bytes Builder::wanted_of(const ClaimUser& user) const {
+// No more than lets the job run without waiting, or than it has: bytes that are there are worth
+// something as long as nobody else wants them. A compute-bound one does not wait.
+Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
     const PlannedJob& job = table_.jobs[user.job];
     const Objective objective = table_.pool.objective;
     if (job.demand->mode == CacheMode::kFixed || objective == Objective::kCost ||
@@ -245,7 +246,7 @@ Bytes Builder::wanted_of(const ClaimUser& user) const {
     if (job.knowledge == JobKnowledge::kComputeBound) {
         return std::min(user.wanted, user.minimum);
     }
-    return std::min(user.wanted, std::max(enough_for(table_, user), user.minimum));
+    return std::min(user.wanted, std::max({enough_for(table_, user), user.minimum, claim.held}));
 }
 
 void Builder::add_claims(std::size_t job_index) {
@@ -363,7 +364,7 @@ void Builder::limit_claims() {
         Claim& claim = entry.second;
         for (ClaimUser& user : claim.users) {
             PlannedJob& job = table_.jobs[user.job];
-            user.wanted = wanted_of(user);
+            user.wanted = wanted_of(claim, user);
             const StopPolicy stop = stop_policy(job.demand->job.ns);
             if (stop != StopPolicy::kNone) {
                 const Bytes most = stop == StopPolicy::kHold ? claim.held : Bytes::zero();

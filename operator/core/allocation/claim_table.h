@@ -42,7 +42,7 @@ struct PlannedJob {
 struct ClaimUser {
     std::size_t job = 0;
     std::size_t dataset = 0;
-    Bytes wanted{};                    // what it can use there
+    Bytes wanted{};                    // what it can use there, or has and may keep
     Bytes most = Bytes::unlimited();   // that a stopPolicy leaves it
     Bytes ahead = Bytes::unlimited();  // of it, what the last epoch has not read yet
     Bytes minimum{};                   // guaranteed

@@ -8,8 +8,9 @@ namespace stoker::control {
 namespace {
 
 constexpr double kHair = 1e-7;  // relative, between the first and the last part of a claim
-// Of the value: beyond its even share for a job that nothing is known of, and of what the last
-// epoch has read. Nobody else's bytes go for it, but what nobody else wants stays.
+// Of the value: beyond its even share for a job that nothing is known of, of what the last epoch
+// has read, and of what a job has and can do without. Nobody else's bytes go for it, but what
+// nobody else wants stays.
 constexpr double kHardlyAnything = 1e-6;
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
@@ -49,9 +50,9 @@ public:
         for (const Bytes end : ends) {
             double value = 0;
             for (std::size_t i = 0; i < claim_.users.size(); ++i) {
-                if (end <= ends_of_value_[i]) {
-                    value += value_of(claim_.users[i], begin, end);
-                }
+                const ClaimUser& user = claim_.users[i];
+                value += end <= ends_of_value_[i] ? value_of(user, begin, end)
+                                                  : value_of_keeping(user, begin, end);
             }
             value *= 1 - kHair * to_double(begin) / to_double(claim_.limit);
             if (options_.sticky && end < claim_.held + table_.step) {
@@ -93,6 +94,7 @@ private:
                 ends.push_back(even_share_);
             }
             ends.push_back(user.ahead);
+            ends.push_back(user.wanted);
         }
         ends.push_back(claim_.held);
         const std::uint64_t parts = std::max<std::uint64_t>(options_.chord_count, 1);
@@ -136,6 +138,18 @@ private:
             value *= kHardlyAnything;
         }
         return value;
+    }
+
+    // Of what is there and no longer needed: fewer requests to the origin.
+    [[nodiscard]] double value_of_keeping(const ClaimUser& user, Bytes begin, Bytes end) const {
+        const PlannedJob& job = table_.jobs[user.job];
+        if (!has_value(job) || end > user.wanted) {
+            return 0;
+        }
+        const MissCurve& curve = job.curves[user.dataset];
+        const double saved = curve.miss_mass(begin) - curve.miss_mass(end);
+        return kHardlyAnything * job.weight * user.rate * user.fetched * saved /
+               to_double(end - begin);
     }
 
     const ClaimTable& table_;

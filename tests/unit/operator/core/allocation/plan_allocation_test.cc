@@ -42,6 +42,10 @@ Bytes granted(const AllocationPlan& plan, const std::string& node, const std::st
     return {};
 }
 
+double to_gib(Bytes bytes) {
+    return static_cast<double>(bytes.count()) / static_cast<double>(gib(1).count());
+}
+
 const JobAllocation& allocation(const AllocationPlan& plan, const std::string& name) {
     for (const JobAllocation& job : plan.jobs) {
         if (job.job.name == name) {
@@ -219,6 +223,23 @@ TEST(PlanAllocation, LetsADatasetShrinkBeforeAnotherGrows) {
     EXPECT_EQ(granted(first, "n1", "young"), Bytes::zero());
     v.holdings = {{kPool, "n1", "old", gib(1), gib(1)}};
     EXPECT_EQ(granted(plan_allocation(v), "n1", "young"), gib(3));
+}
+
+TEST(PlanAllocation, WhatAJobHasAndCanDoWithoutStaysUntilSomebodyElseWantsIt) {
+    Demand job = demand(1, {"n1"}, {dataset("d", gib(4))});
+    job.rates = {100e6, 75e6, 1, false};  // a quarter of the dataset is enough
+    EXPECT_EQ(granted(plan_allocation(view(gib(4), {job})), "n1", "d"), gib(1));
+    AllocationView cluster = view(gib(4), {job});
+    cluster.holdings = {{kPool, "n1", "d", gib(3), gib(3), gib(3)}};
+    const AllocationPlan alone = plan_allocation(cluster);
+    EXPECT_EQ(granted(alone, "n1", "d"), gib(3)) << "neither more nor less";
+    EXPECT_EQ(allocation(alone, "job1").reason, AllocationReason::kGranted);
+    Demand other = demand(2, {"n1"}, {dataset("e", gib(2))});
+    other.rates = {10e6, 1e3, 1, false};  // slow, and still more than nothing
+    cluster.demands.push_back(other);
+    EXPECT_NEAR(to_gib(granted(plan_allocation(cluster), "n1", "d")), 2, 0.01);
+    cluster.demands[0].rates->compute_bound = true;
+    EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), Bytes::zero());
 }
 
 TEST(PlanAllocation, HoldsAndDrainsByStopPolicy) {
