@@ -201,6 +201,11 @@ std::string from_status(const control::TrainingJob& job) {
     text += '\n';
     text += allocated != nullptr ? reason_lines(allocated->reason, allocated->message)
                                  : "Nothing was decided about its cache yet.\n";
+    // A job whose data cannot be read, or may not, waits for that and not for bytes.
+    const control::Condition* data = control::find_condition(job.status.conditions, "DataReady");
+    if (data != nullptr && data->status == control::ConditionStatus::kFalse) {
+        text += fmt::format("Data: {}\n{}", data->reason, wrapped(data->message, "  "));
+    }
     const control::Condition* profiled = control::find_condition(job.status.conditions, "Profiled");
     if (profiled != nullptr) {
         text += fmt::format("Profile: {}\n{}", profiled->reason, wrapped(profiled->message, "  "));

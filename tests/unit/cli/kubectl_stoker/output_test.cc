@@ -73,6 +73,18 @@ TEST(Output, WhySaysLessFromTheStatusAlone) {
     expect_page("why-from-status.txt", why_text(facts));
 }
 
+TEST(Output, WhySaysWhatAJobWaitsForThatMayNotReadItsDataset) {
+    WhyFacts facts;
+    facts.job.meta.ns = "vision";
+    facts.job.meta.name = "resnet";
+    facts.job.status.conditions = {
+        {"DataReady", control::ConditionStatus::kFalse, 1, {}, "NotShared", "Dataset a/b is not."}};
+    const std::string text = why_text(facts);
+    EXPECT_NE(text.find("Data: NotShared\n  Dataset a/b is not.\n"), std::string::npos) << text;
+    facts.job.status.conditions[0].status = control::ConditionStatus::kTrue;
+    EXPECT_EQ(why_text(facts).find("Data:"), std::string::npos);
+}
+
 TEST(Output, WhatIfPutsBeforeBesideAfter) {
     expect_page(
         "what-if-add.txt", what_if_text(if_only({control::AddCapacity{"nvme", gib(800), false}})));
