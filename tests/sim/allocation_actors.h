@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -60,5 +62,21 @@ struct Operator {
     std::deque<Message> reports;  // on their way
     std::deque<Message> grants;
 };
+
+// What may be on each place before any operator speaks again.
+inline std::map<Place, Bytes> possible(
+    const std::map<Place, Sidecar>& sidecars, const std::array<Operator, 2>& operators, int now) {
+    std::map<Place, Bytes> result;
+    for (const auto& [place, sidecar] : sidecars) {
+        const Bytes valid = now < sidecar.granted_until ? sidecar.granted : Bytes::zero();
+        result[place] = std::max(sidecar.resident, valid);
+    }
+    for (const Operator& it : operators) {
+        for (const Message& grant : it.grants) {
+            result[grant.place] = std::max(result[grant.place], grant.granted);
+        }
+    }
+    return result;
+}
 
 }  // namespace stoker::control

@@ -224,7 +224,7 @@ void find_targets(const ClaimTable& table, const std::vector<Bytes>& kept, PoolD
     }
     decision.within = fill(table, std::move(rooms), base, false);
     base = decision.within;
-    rooms = borrowing_rooms(table, base, kept);
+    rooms = borrowing_rooms(table, base);
     if (max_min) {
         base = raise(table, rooms, base);
     }
@@ -268,6 +268,7 @@ PoolDecision decide_pool(const ClaimTable& table) {
 
 ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     const ClaimBytes reserves = reserves_of(table);
+    Ledger ledger{table, reserves, Ledger::Borrowing::kYes};
 
     struct Growth {
         bool minimum = false;
@@ -282,7 +283,12 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
             granted.push_back(table.claims[i].held);
             continue;
         }
-        granted.push_back(std::min(decision.target[i], reserves[i]));
+        // What it may have by now is no growth, unless somebody has to give back first: it may have
+        // less already than was heard of it.
+        const Bytes now = ledger.is_overdrawn(table.claims[i])
+                              ? std::min(table.claims[i].held, reserves[i])
+                              : reserves[i];
+        granted.push_back(std::min(decision.target[i], now));
         const bool held_back = std::any_of(
             table.claims[i].users.begin(), table.claims[i].users.end(), [&](const ClaimUser& user) {
                 return table.jobs[user.job].held_back != nullptr;
@@ -300,7 +306,6 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     std::stable_sort(growths.begin(), growths.end(), [](const Growth& a, const Growth& b) {
         return std::tie(b.minimum, b.value) < std::tie(a.minimum, a.value);
     });
-    Ledger ledger{table, reserves, Ledger::Borrowing::kYes};
     // First to the minimums, then to the targets.
     for (const ClaimBytes* goal : {&decision.lower, &decision.target}) {
         for (const Growth& growth : growths) {

@@ -108,8 +108,7 @@ Rooms nominal_rooms(
     return rooms;
 }
 
-Rooms borrowing_rooms(
-    const ClaimTable& table, const ClaimBytes& within, const std::vector<Bytes>& kept) {
+Rooms borrowing_rooms(const ClaimTable& table, const ClaimBytes& within) {
     Rooms rooms;
     rooms.nodes = counts(node_rooms(table, within));
     const std::vector<Bytes> used = account_uses(table, within);
@@ -125,7 +124,9 @@ Rooms borrowing_rooms(
         } else {
             const bool competes = quota.reclaim == ReclaimPolicy::kLowerMarginalBenefit;
             const Bytes lends = std::min(quota.lending, left);
-            rooms.accounts.push_back(competes ? std::min(at(kept, i), lends).count() : 0);
+            // All that it lends, not only what is lent now: or a dataset that it shares with a
+            // borrower could grow by bytes that are lent, and not by the same ones before.
+            rooms.accounts.push_back(competes ? lends.count() : 0);
             lent += lends;
         }
     }
@@ -143,7 +144,14 @@ Ledger::Ledger(const ClaimTable& table, const ClaimBytes& given, Borrowing borro
         common_ += table.accounts[i].quota.nominal;
         taken += std::max(used_[i], guaranteed(i));
     }
+    is_lent_out_ = taken > common_;
     common_ -= taken;
+}
+
+bool Ledger::is_overdrawn(const Claim& claim) const {
+    return std::ranges::any_of(claim.accounts, [&](std::uint32_t account) {
+        return is_lent_out_ || used_[account] > most(account);
+    });
 }
 
 Bytes Ledger::guaranteed(std::size_t account) const {

@@ -37,8 +37,7 @@ Rooms nominal_rooms(
 
 // With what the namespaces lend that do not need their nominal quota. `within`: what everybody has
 // within theirs; an account that has room left in its own lends and does not borrow.
-Rooms borrowing_rooms(
-    const ClaimTable& table, const ClaimBytes& within, const std::vector<Bytes>& kept = {});
+Rooms borrowing_rooms(const ClaimTable& table, const ClaimBytes& within);
 
 // The accounts and nodes while bytes are being moved. Kueue's rule for a cohort, for bytes: the sum
 // of max(used, nominal - lendingLimit) never grows beyond the sum of nominal quotas.
@@ -54,6 +53,10 @@ public:
     void add(const Claim& claim, Bytes bytes);
 
     [[nodiscard]] Bytes node_room(std::size_t node) const { return node_room_[node]; }
+
+    // Whether an account of the claim, or all accounts together, have more than they may: who
+    // shares a dataset with others pays more as soon as one of them leaves, and quotas get smaller.
+    [[nodiscard]] bool is_overdrawn(const Claim& claim) const;
 
     // What the account can still grow by.
     [[nodiscard]] Bytes account_room(std::size_t account) const;
@@ -72,6 +75,7 @@ private:
     std::vector<Bytes> node_room_;
     std::vector<Bytes> used_;
     Bytes common_{};
+    bool is_lent_out_ = false;  // more is taken than there is
 };
 
 // Raises `given` until the slowest job is as fast as can be, then the next slowest, for a few
