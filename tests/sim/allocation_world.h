@@ -105,7 +105,8 @@ public:
             tick(false);
         }
         for (const auto& [place, sidecar] : sidecars_) {
-            EXPECT_EQ(sidecar.granted, before.at(place).granted) << place.first << place.second;
+            EXPECT_EQ(sidecar.granted, before.at(place).granted)
+                << place.first << place.second << ", objective " << static_cast<int>(objective_);
             EXPECT_LE(sidecar.resident, sidecar.granted) << place.first << place.second;
         }
         EXPECT_TRUE(settled_);

@@ -128,7 +128,7 @@ void Builder::add_nodes() {
     }
     for (const auto& [name, capacity] : capacities) {
         node_index_[name] = table_.nodes.size();
-        table_.nodes.push_back({name, capacity, Bytes::zero(), {}});
+        table_.nodes.push_back({name, capacity, Bytes::zero(), Bytes::zero(), {}});
         const Bytes part{std::max<std::uint64_t>(capacity.count() / kStepsPerNode, 1)};
         table_.step = std::min(table_.step, part);
     }
@@ -394,6 +394,12 @@ ClaimTable Builder::build() {
             table_.jobs[user.job].claims.push_back(index);
         }
         table_.claims.push_back(std::move(claim));
+    }
+    for (PlannedNode& node : table_.nodes) {
+        node.free = node.capacity - node.idle;
+        for (const std::size_t index : node.claims) {
+            node.free -= table_.claims[index].held;
+        }
     }
     return std::move(table_);
 }

@@ -82,6 +82,7 @@ struct PlannedNode {
     std::string name;
     Bytes capacity{};
     Bytes idle{};  // taken by datasets that no job uses
+    Bytes free{};  // what is left of the capacity by that and by the last grants
     std::vector<std::size_t> claims;
 };
 

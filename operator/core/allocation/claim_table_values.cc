@@ -8,6 +8,9 @@ namespace stoker::control {
 namespace {
 
 constexpr double kHair = 1e-7;  // relative, between the first and the last part of a claim
+// Of two places of one value it grows where there is room: or it takes the room of one that then
+// takes another's, and the next plan moves them all back.
+constexpr double kFreeRoom = 1e-4;
 // Of the value: beyond its even share for a job that nothing is known of, of what the last epoch
 // has read, and of what a job has and can do without. Nobody else's bytes go for it, but what
 // nobody else wants stays.
@@ -58,6 +61,9 @@ public:
             if (options_.sticky && end < claim_.held + table_.step) {
                 value *= table_.hysteresis;
             }
+            if (end > free_end()) {
+                value *= 1 - kFreeRoom;
+            }
             if (!result.empty()) {
                 value = std::min(value, result.back().value);
             }
@@ -68,6 +74,9 @@ public:
     }
 
 private:
+    // To where it can grow without anybody else's bytes.
+    [[nodiscard]] Bytes free_end() const { return claim_.held + table_.nodes[claim_.node].free; }
+
     [[nodiscard]] bool has_value(const PlannedJob& job) const {
         return table_.pool.objective == Objective::kCost ||
                job.knowledge != JobKnowledge::kComputeBound;
@@ -97,6 +106,7 @@ private:
             ends.push_back(user.wanted);
         }
         ends.push_back(claim_.held);
+        ends.push_back(free_end());
         const std::uint64_t parts = std::max<std::uint64_t>(options_.chord_count, 1);
         const std::uint64_t exact = claim_.limit.count() / parts + 1;
         const std::uint64_t step = table_.step.count();
