@@ -52,7 +52,10 @@ TEST(PerceptualHash, ComparesCellsWithTheirNeighbours) {
 
 TEST(PerceptualHash, IsNearForNearDuplicatesAndFarForOthers) {
     Prng luck(test::seed());
-    for (int round = 0; round < 20; ++round) {
+    constexpr int kRounds = 20;
+    int near = 0;
+    int far = 0;
+    for (int round = 0; round < kRounds; ++round) {
         const Pixels one = picture(32, luck);
         const Pixels other = picture(32, luck);
         Pixels noisy = one;
@@ -60,9 +63,12 @@ TEST(PerceptualHash, IsNearForNearDuplicatesAndFarForOthers) {
             pixel = static_cast<std::uint8_t>(std::min<std::uint64_t>(255, pixel + luck.below(3)));
         }
         const auto hash = *average_hash({32, 32, one});
-        EXPECT_LE(distance(hash, *average_hash({32, 32, noisy})), 6U);
-        EXPECT_GT(distance(hash, *average_hash({32, 32, other})), 6U);
+        near += static_cast<int>(distance(hash, *average_hash({32, 32, noisy})));
+        far += static_cast<int>(distance(hash, *average_hash({32, 32, other})));
     }
+    // On the average: two pictures may be alike by chance.
+    EXPECT_LE(near, 3 * kRounds);
+    EXPECT_GE(far, 10 * kRounds);
 }
 
 TEST(PerceptualHash, ReadsImagesOfAnySize) {
