@@ -199,6 +199,22 @@ Result<std::uint64_t> parse_count(std::string_view what, std::string_view text) 
     return number;
 }
 
+Status each_pair(
+    std::string_view text,
+    std::string_view example,
+    const std::function<Status(std::string_view name, std::string_view value)>& take) {
+    for (const std::string_view part : split(text, ',')) {
+        const std::size_t equals = part.find('=');
+        if (equals == std::string_view::npos) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("'{}' is not name=value, such as {}", part, example));
+        }
+        STOKER_TRY_VOID(take(part.substr(0, equals), part.substr(equals + 1)));
+    }
+    return {};
+}
+
 std::vector<std::string_view> split(std::string_view text, char separator) {
     std::vector<std::string_view> parts;
     while (true) {

@@ -50,6 +50,13 @@ auto text_into(T& target) {
     };
 }
 
+// "name=value,name=value" for Flag::apply: `take` gets each pair in turn. kInvalidArgument: a part
+// without "=", beside `example`, which is what a right one looks like; or what `take` says.
+Status each_pair(
+    std::string_view text,
+    std::string_view example,
+    const std::function<Status(std::string_view name, std::string_view value)>& take);
+
 // "a,b,c"; empty parts are kept.
 std::vector<std::string_view> split(std::string_view text, char separator);
 

@@ -56,15 +56,10 @@ Status set_part(TierSpec& tier, std::string_view name, std::string_view value) {
 
 // "share=0.1,read=1:330Mi/2:730Mi,write=1Gi,threads=2"
 Result<TierSpec> parse_tier(std::string_view text, TierSpec tier) {
-    for (const std::string_view part : split(text, ',')) {
-        const std::size_t equals = part.find('=');
-        if (equals == std::string_view::npos) {
-            return fail(
-                ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is not name=value, such as share=0.1,read=2Gi", part));
-        }
-        STOKER_TRY_VOID(set_part(tier, part.substr(0, equals), part.substr(equals + 1)));
-    }
+    const auto set = [&tier](std::string_view name, std::string_view value) {
+        return set_part(tier, name, value);
+    };
+    STOKER_TRY_VOID(each_pair(text, "share=0.1,read=2Gi", set));
     return tier;
 }
 

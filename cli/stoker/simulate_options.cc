@@ -73,28 +73,26 @@ auto set(bool& out) {
     };
 }
 
+Status set_job_part(JobSpec& job, std::string_view name, std::string_view value) {
+    if (name == "contract") {
+        job.contract = value;
+    } else if (name == "speed") {
+        STOKER_TRY(job.speed, parse_number(name, value));
+    } else if (name == "start") {
+        STOKER_TRY(job.start, config::parse_duration(value));
+    } else {
+        STOKER_TRY(job.parameters[std::string{name}], parse_number(name, value));
+    }
+    return {};
+}
+
 // "contract=importance,speed=1,start=30s,beta=0.33"
 Result<JobSpec> parse_job(std::string_view text) {
     JobSpec job;
-    for (const std::string_view part : split(text, ',')) {
-        const std::size_t equals = part.find('=');
-        if (equals == std::string_view::npos) {
-            return fail(
-                ErrorCode::kInvalidArgument,
-                fmt::format("'{}' is not name=value, such as contract=exact,speed=0.5", part));
-        }
-        const std::string name{part.substr(0, equals)};
-        const std::string_view value = part.substr(equals + 1);
-        if (name == "contract") {
-            job.contract = value;
-        } else if (name == "speed") {
-            STOKER_TRY(job.speed, parse_number(name, value));
-        } else if (name == "start") {
-            STOKER_TRY(job.start, config::parse_duration(value));
-        } else {
-            STOKER_TRY(job.parameters[name], parse_number(name, value));
-        }
-    }
+    const auto set = [&job](std::string_view name, std::string_view value) {
+        return set_job_part(job, name, value);
+    };
+    STOKER_TRY_VOID(each_pair(text, "contract=exact,speed=0.5", set));
     return job;
 }
 

@@ -79,6 +79,19 @@ TEST(Flags, NumbersAreWholeTexts) {
     EXPECT_FALSE(parse_count("x", "1.5").has_value());
 }
 
+TEST(Flags, PairsComeInTurnAndTheFirstMistakeEndsThem) {
+    std::string seen;
+    const auto take = [&seen](std::string_view name, std::string_view value) -> Status {
+        seen += std::string{name} + ":" + std::string{value} + " ";
+        return name == "bad" ? Status{fail(ErrorCode::kInvalidArgument, "no")} : Status{};
+    };
+    EXPECT_TRUE(each_pair("a=1,b=2=3,c=", "a=1", take));
+    EXPECT_EQ(seen, "a:1 b:2=3 c: ");
+    EXPECT_EQ(each_pair("bad=1,a=1", "a=1", take).error().message, "no");
+    EXPECT_EQ(seen, "a:1 b:2=3 c: bad:1 ");
+    EXPECT_EQ(each_pair("x", "a=1", take).error().message, "'x' is not name=value, such as a=1");
+}
+
 TEST(Flags, SplitKeepsEmptyParts) {
     EXPECT_THAT(split("a,,b,", ','), ElementsAre("a", "", "b", ""));
 }
