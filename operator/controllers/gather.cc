@@ -41,11 +41,15 @@ bool uses(const JobUse& use, const DatasetReport& report) {
 
 }  // namespace
 
+ResolvedDatasets readable_datasets(const TrainingJob& job, ClusterCache& cache) {
+    return resolve_datasets(job, named_datasets(job, cache), labels_of(job.meta.ns, cache));
+}
+
 JobUse gather_use(const TrainingJob& job, ClusterCache& cache) {
     const std::string& ns = job.meta.ns;
     JobUse use;
     use.job = job;
-    use.datasets = resolve_datasets(job, named_datasets(job, cache), labels_of(ns, cache));
+    use.datasets = readable_datasets(job, cache);
     use.pool = resolve_pool(
         job,
         values_of(cache.pools().store().list()),

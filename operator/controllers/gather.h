@@ -24,6 +24,9 @@ std::vector<T> values_of(const std::vector<StoredPtr<T>>& objects) {
     return values;
 }
 
+// The Datasets that the job's spec names, as far as it may read them.
+ResolvedDatasets readable_datasets(const TrainingJob& job, ClusterCache& cache);
+
 // The job with what its spec names and its pods.
 JobUse gather_use(const TrainingJob& job, ClusterCache& cache);
 

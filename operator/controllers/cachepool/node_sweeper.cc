@@ -25,7 +25,7 @@ std::string directory_namespace(
     const AgentReport& report, const DatasetReport& dataset, ClusterCache& cache) {
     const ObjectKey key{report.namespace_name, report.training_job};
     if (const auto job = cache.training_jobs().store().get(key)) {
-        for (const ResolvedDataset& it : gather_use(job->value, cache).datasets.datasets) {
+        for (const ResolvedDataset& it : readable_datasets(job->value, cache).datasets) {
             if (it.uid == dataset.dataset_uid) {
                 return it.ns;
             }
@@ -119,9 +119,8 @@ void NodeSweeper::gather_datasets(SweepView& view) const {
         SweepDataset dataset = read_dataset(stored->value, parts_.ledger);
         for (const auto& job : parts_.cache.training_jobs().store().by_index(
                  index::kDataset, to_string(stored->key))) {
-            const bool may =
-                job->key.ns == stored->key.ns ||
-                has_dataset(gather_use(job->value, parts_.cache).datasets, dataset.uid);
+            const bool may = job->key.ns == stored->key.ns ||
+                             has_dataset(readable_datasets(job->value, parts_.cache), dataset.uid);
             dataset.in_use = dataset.in_use || (may && !has_ended(job->value));
         }
         view.datasets.push_back(std::move(dataset));

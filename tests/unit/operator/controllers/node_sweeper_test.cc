@@ -49,6 +49,15 @@ struct NodeSweeperTest : ::testing::Test {
         bench.put(bench.cache.node_pods(), pod);
     }
 
+    // The job is complete, and a sidecar of it still attached.
+    SessionId end_before_its_sidecar(TrainingJob job) {
+        job.status.conditions = {{"Complete", ConditionStatus::kTrue, 1, {}, "Complete", ""}};
+        bench.put(bench.cache.training_jobs(), job);
+        const SessionId session = bench.attach(make_agent_hello());
+        EXPECT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+        return session;
+    }
+
     test::ControllerBench bench;
     AllocationBoard board;
     SweepLedger ledger;
@@ -92,11 +101,7 @@ TEST_F(NodeSweeperTest, LeavesWhatAJobUsesOrASidecarHolds) {
     bench.put(bench.cache.training_jobs(), make_running_job());
     ASSERT_TRUE(sweeper.reconcile());
     EXPECT_TRUE(made().empty());
-    TrainingJob ended = make_running_job();
-    ended.status.conditions = {{"Complete", ConditionStatus::kTrue, 1, {}, "Complete", ""}};
-    bench.put(bench.cache.training_jobs(), ended);
-    const SessionId session = bench.attach(make_agent_hello());
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    const SessionId session = end_before_its_sidecar(make_running_job());
     ASSERT_TRUE(sweeper.reconcile());
     EXPECT_TRUE(made().empty()) << "its sidecar is still there";
     bench.registry.detach(session, bench.now());
@@ -114,11 +119,7 @@ TEST_F(NodeSweeperTest, AJobOfAnotherNamespaceKeepsOnlyWhatIsSharedWithIt) {
     bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
     ASSERT_TRUE(sweeper.reconcile());
     EXPECT_TRUE(made().empty()) << "a job uses it";
-    TrainingJob ended = make_reading_job();
-    ended.status.conditions = {{"Complete", ConditionStatus::kTrue, 1, {}, "Complete", ""}};
-    bench.put(bench.cache.training_jobs(), ended);
-    const SessionId session = bench.attach(make_agent_hello());
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    end_before_its_sidecar(make_reading_job());
     ASSERT_TRUE(sweeper.reconcile());
     EXPECT_TRUE(made().empty()) << "its sidecar is still there";
     bench.put(bench.cache.training_jobs(), make_reading_job());
