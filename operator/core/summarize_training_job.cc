@@ -309,9 +309,7 @@ void measure(
     if (status.progress && is_final(lifecycle.state)) {
         status.progress->estimated_remaining_seconds.reset();
     }
-    const JobState state = lifecycle.state;
-    status.datasets =
-        measure_datasets(view, sum, state == JobState::kStarting || state == JobState::kRunning);
+    status.datasets = measure_datasets(view, sum, reads_now(lifecycle.state));
     if (status.cache && !is_final(lifecycle.state)) {
         summarize_profile(
             view, Bytes{static_cast<std::uint64_t>(status.cache->used_bytes)}, status);
