@@ -84,14 +84,7 @@ Moves moves_from(const Places& before, AllocationView view, const std::string& a
     // To the end: shrinks first, then what they make room for.
     Places after;
     for (int i = 0; i < 3; ++i) {
-        after.clear();
-        for (const AgentGrant& grant : plan_allocation(view).grants) {
-            after[{grant.node, grant.dataset_uid}] = grant.resident_bytes.count();
-        }
-        view.holdings.clear();
-        for (const auto& [place, bytes] : after) {
-            view.holdings.push_back({kPool, place.first, place.second, Bytes{bytes}, Bytes{bytes}});
-        }
+        after = carry_out(view);
     }
     Moves moves;
     for (const auto& [place, bytes] : after) {
