@@ -26,7 +26,7 @@ import servers
 HERE = pathlib.Path(__file__).resolve().parent
 SHARE = 0.2
 SAMPLE_BYTES = 4000
-HEADER_BYTES, ALIGNMENT = 32, 64  # of a record in a segment
+HEADER_BYTES, ALIGNMENT = 64, 64  # of a record in a segment
 WINDOW_BYTES = 4 << 20
 BATCH, AHEAD = 64, 2
 SIGMA = 0.6  # of the logarithm of unequal sizes
