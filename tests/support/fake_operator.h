@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "proto/control/v1/control.grpc.pb.h"
+#include "tests/support/certificates.h"
+
+namespace grpc {
+class Server;
+}  // namespace grpc
+
+namespace stoker::testing {
+
+// An operator as a sidecar sees one: a real gRPC server on loopback, with TLS, that tells every
+// sidecar what it is told to and keeps what it hears. It decides nothing. Thread-safe.
+class FakeOperator final : public control::v1::Control::Service {
+public:
+    FakeOperator();
+    ~FakeOperator() override;
+
+    // "localhost:1234", and whom to trust there (PEM).
+    [[nodiscard]] std::string endpoint() const;
+
+    [[nodiscard]] const std::string& ca() const { return certificates_.ca; }
+
+    // Told to who is attached now, and to whoever attaches later, instead of what was told before.
+    void tell(const control::v1::OperatorMessage& message);
+
+    // A grant of one dataset and nothing else, valid for ten minutes.
+    void grant(
+        const std::string& dataset_uid,
+        std::uint64_t resident_bytes,
+        std::uint64_t origin_bytes_per_second);
+
+    // All that was heard, in order of arrival.
+    [[nodiscard]] std::vector<control::v1::SidecarMessage> heard();
+
+    // False: no report for which `condition` holds came, neither before nor within a minute.
+    template <class Condition>
+    [[nodiscard]] bool wait_report(Condition condition) {
+        std::unique_lock lock{mutex_};
+        std::size_t seen = 0;
+        return changed_.wait_for(lock, std::chrono::minutes{1}, [&] {
+            for (; seen < heard_.size(); ++seen) {
+                if (heard_[seen].has_report() && condition(heard_[seen].report())) {
+                    return true;
+                }
+            }
+            return false;
+        });
+    }
+
+    grpc::Status Attach(
+        grpc::ServerContext* context,
+        grpc::ServerReaderWriter<control::v1::OperatorMessage, control::v1::SidecarMessage>* stream)
+        override;
+
+private:
+    using Stream =
+        grpc::ServerReaderWriter<control::v1::OperatorMessage, control::v1::SidecarMessage>;
+
+    const TestCertificates certificates_ = make_certificates();
+    int port_ = 0;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    control::v1::OperatorMessage told_;
+    std::set<Stream*> streams_;  // whose hello has come
+    std::vector<control::v1::SidecarMessage> heard_;
+    std::unique_ptr<grpc::Server> server_;  // last: its threads use the rest
+};
+
+}  // namespace stoker::testing
