@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <gtest/gtest.h>
+
 #include "operator/core/allocation/allocation_view.h"
 
 // Who pays for what, said once more for allocation_sim_test.cc: not with the planner's own code.
@@ -49,6 +51,15 @@ inline Bytes overdraft(const NamespaceBytes& used, const std::vector<QuotaView>&
         lendable += std::min(quota.lending, quota.nominal - mine);
     }
     return borrowed - lendable;
+}
+
+inline void expect_within(
+    const NamespaceBytes& used, const std::vector<QuotaView>& quotas, const std::string& when) {
+    for (const QuotaView& quota : quotas) {
+        EXPECT_LE(bytes_of(used, quota.ns), quota.nominal + quota.borrowing)
+            << quota.ns << " " << when;
+    }
+    EXPECT_EQ(overdraft(used, quotas), Bytes::zero()) << when;
 }
 
 }  // namespace stoker::control

@@ -262,6 +262,7 @@ PoolDecision decide_pool(const ClaimTable& table) {
         }
     }
     decision.granted = grow_safely(table, decision);
+    rest_where_only_rounding_moves(table, decision);
     share_bandwidth(table, decision);
     return decision;
 }

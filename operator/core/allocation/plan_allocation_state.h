@@ -26,6 +26,12 @@ PoolDecision decide_pool(const ClaimTable& table);
 // Shrink first: what each claim is granted now on its way to the targets.
 ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision);
 
+// Grants stay as they are where a plan changes them by no more than rounding moves. Bytes of a
+// dataset that several namespaces pay for are charged in whole parts, so where a quota binds to the
+// last byte two plans of one worth would take turns for ever. Growth that nobody gives way for goes
+// on, so it ends; and what a promise or a limit asks for is done to the byte.
+void rest_where_only_rounding_moves(const ClaimTable& table, PoolDecision& decision);
+
 // Shares the origin's bandwidth: max-min over the jobs, only where it does not suffice for all.
 void share_bandwidth(const ClaimTable& table, PoolDecision& decision);
 
