@@ -1,5 +1,7 @@
 #include "tests/support/fake_operator.h"
 
+#include <utility>
+
 #include <grpcpp/grpcpp.h>
 
 #include "common/base/check.h"
@@ -46,6 +48,11 @@ void FakeOperator::grant(
     tell(message);
 }
 
+void FakeOperator::on_message(std::function<void(const control::v1::SidecarMessage&)> listener) {
+    const std::scoped_lock lock{mutex_};
+    listener_ = std::move(listener);
+}
+
 std::vector<control::v1::SidecarMessage> FakeOperator::heard() {
     const std::scoped_lock lock{mutex_};
     return heard_;
@@ -60,6 +67,9 @@ grpc::Status FakeOperator::Attach(grpc::ServerContext* /*context*/, Stream* stre
             stream->Write(told_);
         }
         heard_.push_back(message);
+        if (listener_) {
+            listener_(message);
+        }
         changed_.notify_all();
     }
     const std::scoped_lock lock{mutex_};

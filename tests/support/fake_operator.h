@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -39,6 +40,9 @@ public:
         std::uint64_t resident_bytes,
         std::uint64_t origin_bytes_per_second);
 
+    // Called with each message that is heard from now on, one at a time, on other threads.
+    void on_message(std::function<void(const control::v1::SidecarMessage&)> listener);
+
     // All that was heard, in order of arrival.
     [[nodiscard]] std::vector<control::v1::SidecarMessage> heard();
 
@@ -73,6 +77,7 @@ private:
     control::v1::OperatorMessage told_;
     std::set<Stream*> streams_;  // whose hello has come
     std::vector<control::v1::SidecarMessage> heard_;
+    std::function<void(const control::v1::SidecarMessage&)> listener_;
     std::unique_ptr<grpc::Server> server_;  // last: its threads use the rest
 };
 

@@ -1,0 +1,139 @@
+"""spec.cache.profiling.mode Measured from end to end: an operator that asks, the real sidecar, a real training loop, a
+slow origin; what the A/B window measured reaches the operator, and the loop is given what it would have been."""
+
+import contextlib
+import json
+import pathlib
+import re
+import subprocess
+import threading
+
+import pytest
+import stoker
+import stoker.torch
+from conftest import BUILD, SEED, Origin, wait_until
+
+BATCH, BATCHES, PROBE = 4, 8, 7
+DELAY_MS = 100  # of each answer of the origin: a batch past the cache takes no less
+BUCKET = "train"
+
+
+class Program:
+    """A fake with an address, as a process; its lines are kept as they come."""
+
+    def __init__(self, name, *options):
+        command = [str(BUILD / "bin" / name), *map(str, options)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.address = re.match(r"listening on (\S+)", self.process.stdout.readline()).group(1)
+        self.lines = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(json.loads(line))
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def programs():
+    """Starts fakes that are gone when the test ends."""
+    with contextlib.ExitStack() as stack:
+        def start(name, *options):
+            return stack.enter_context(contextlib.closing(Program(name, *options)))
+        yield start
+
+
+@pytest.fixture
+def origin(tmp_path):
+    return Origin(tmp_path / "root" / BUCKET, count=BATCH * BATCHES)
+
+
+@contextlib.contextmanager
+def running_sidecar(folder, settings):
+    path = folder / "sidecar.yaml"
+    path.write_text(json.dumps(settings))
+    with open(folder / "log", "ab") as log:
+        process = subprocess.Popen([str(BUILD / "bin" / "stoker-sidecar"), "--config", str(path)],
+                                   stdout=log, stderr=log)
+    socket = pathlib.Path(settings["socket"])
+    wait_until("the socket of the sidecar", lambda: socket.exists() or process.poll() is not None)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+        socket.unlink(missing_ok=True)
+
+
+@pytest.fixture
+def job(tmp_path, origin, programs, monkeypatch):
+    """The operator, and a sidecar beside it that has all samples and that the client of this process finds."""
+    s3 = programs("stoker-fake-s3", "--root", tmp_path / "root",
+                  "--fault", f"operation=get,delay_ms={DELAY_MS},times=-1")
+    source = {"uri": f"s3://{BUCKET}", "endpoint": s3.address}
+    settings = {"socket": str(tmp_path / "s.sock"),
+                "datasets": [{"name": "train", "origin": source, "directory": str(tmp_path / "node"),
+                              "stepAsideWindow": "0s", "reservedFree": 0.001}]}
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": source}))
+    monkeypatch.setenv("STOKER_SOCKET", settings["socket"])
+    monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)
+    monkeypatch.setattr("stoker.meter.REPORT_EVERY_S", 0.0)
+    with running_sidecar(tmp_path, settings), stoker.open("train") as samples:
+        samples.fetch(range(len(samples)))
+    asking = programs("stoker-fake-operator", "--ca", tmp_path / "ca.pem", "--grant", f"train={1 << 30}",
+                      "--probe", f"{PROBE}={BATCHES}")
+    (tmp_path / "token").write_text("a.token")
+    settings["control"] = {"endpoint": asking.address, "caFile": str(tmp_path / "ca.pem"),
+                           "tokenFile": str(tmp_path / "token")}
+    with running_sidecar(tmp_path, settings):
+        yield asking
+
+
+def reports(asking):
+    return [message["report"] for message in list(asking.lines) if "report" in message]
+
+
+def has_grant(asking):
+    return any(int(dataset.get("grantedBytes", 0)) > 0 for report in reports(asking)
+               for dataset in report.get("datasets", []))
+
+
+def measured(asking):
+    """The finished measurement in the newest report that has one."""
+    for report in reversed(reports(asking)):
+        probe = report.get("job", {}).get("probe", {})
+        if int(probe.get("bypassedBatches", 0)) == int(probe.get("cachedBatches", 0)) == BATCHES:
+            return probe
+    return None
+
+
+def read_epoch(dataset, epoch):
+    sampler = stoker.torch.Sampler(dataset, 1, 0, seed=SEED)
+    sampler.set_epoch(epoch)
+    loader = stoker.torch.DataLoader(dataset, batch_size=BATCH, sampler=sampler, collate_fn=list)
+    return sampler, [data for batch in loader for data, _ in batch]
+
+
+def test_what_both_ways_took_reaches_the_operator_and_each_sample_comes_once(job, origin):
+    wait_until("the grant to be in force", lambda: has_grant(job))
+    with stoker.open("train") as samples:
+        dataset = stoker.torch.Dataset(samples, decode=bytes)
+        for epoch in range(20):
+            sampler, given = read_epoch(dataset, epoch)
+            assert given == [origin.payloads[origin.keys[index]] for index in sampler.order()]
+            if samples.stats()["origin_samples"] >= BATCH * BATCHES:
+                break
+        assert samples.stats()["origin_samples"] >= BATCH * BATCHES, "nothing was read past the cache"
+        read_epoch(dataset, epoch + 1)  # the last batch of a measurement ends with the next one
+        probe = wait_until("a report of both ways", lambda: measured(job))
+    assert int(probe["id"]) == PROBE
+    assert int(probe["bypassedBytes"]) > 0 and int(probe["cachedBytes"]) > 0
+    bypassed, cached = int(probe["bypassedNs"]), int(probe["cachedNs"])
+    assert bypassed >= BATCHES * DELAY_MS * 1e6, "each of them waited for the origin"
+    assert 0 < cached < bypassed
