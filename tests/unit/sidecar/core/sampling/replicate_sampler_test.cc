@@ -231,6 +231,99 @@ TEST(ReplicateSampler, RanksShareTheSameDraws) {
     }
 }
 
+// How often each sample is among these.
+std::vector<std::uint32_t> times_of(const std::vector<SampleIndex>& samples, std::uint32_t count) {
+    std::vector<std::uint32_t> times(count);
+    for (const SampleIndex sample : samples) {
+        ++times[sample];
+    }
+    return times;
+}
+
+// An epoch's draws, and the parts of them that the ranks of a world get.
+struct Parts {
+    Parts(std::uint32_t samples, std::uint32_t ranks, double accuracy_change) {
+        const auto alone = make(samples, {.seed = 3});
+        World world{ranks, {}};
+        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+            world.local_ranks.push_back(rank);
+        }
+        const auto shared = make(samples, {.seed = 3}, world);
+        for (ReplicateSampler* sampler : {alone.get(), shared.get()}) {
+            sampler->on_validation(accuracy_change);
+        }
+        alone->begin_epoch(0, 2, 0);
+        drawn = times_of(draw(*alone, 0, samples), samples);
+        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+            shared->begin_epoch(rank, 2, 0);
+            of_rank.push_back(times_of(draw(*shared, rank, samples), samples));
+        }
+    }
+
+    std::vector<std::uint32_t> drawn;  // by sample
+    std::vector<std::vector<std::uint32_t>> of_rank;
+};
+
+void expect_even_part(std::uint32_t part, std::uint32_t all, std::uint32_t ranks) {
+    EXPECT_GE(part, all / ranks);
+    EXPECT_LE(part, (all + ranks - 1) / ranks);
+}
+
+// PADS while validation improves: whatever counts as most drawn, each rank has an even part of it,
+// and an even part of the copies of each sample.
+TEST(ReplicateSampler, AggressiveRanksGetEvenPartsOfTheMostDrawn) {
+    constexpr std::uint32_t kSamples = 6000;
+    for (const std::uint32_t ranks : {2U, 3U, 4U}) {
+        const Parts parts{kSamples, ranks, 0.1};
+        for (std::uint32_t least = 1; least <= std::ranges::max(parts.drawn); ++least) {
+            SCOPED_TRACE(testing::Message() << ranks << " ranks, drawn at least " << least);
+            for (const auto& part : parts.of_rank) {
+                std::uint32_t most_drawn = 0;
+                std::uint32_t here = 0;
+                for (std::uint32_t sample = 0; sample < kSamples; ++sample) {
+                    const std::uint32_t drawn = parts.drawn[sample];
+                    most_drawn += drawn >= least ? drawn : 0;
+                    here += drawn >= least ? part[sample] : 0;
+                    if (drawn == least) {
+                        expect_even_part(part[sample], drawn, ranks);
+                    }
+                }
+                expect_even_part(here, most_drawn, ranks);
+            }
+        }
+    }
+}
+
+// And otherwise: n of N draws in random order are n drawn without replacement, so of a sample with
+// m copies a rank has none with C(N-m, n) / C(N, n). Without a validation so too.
+TEST(ReplicateSampler, RelaxedRanksGetCopiesByChance) {
+    constexpr std::uint32_t kSamples = 24'000;
+    for (const double change : {-0.1, 0.0}) {
+        for (const std::uint32_t ranks : {2U, 3U, 4U}) {
+            SCOPED_TRACE(testing::Message() << ranks << " ranks, change " << change);
+            const Parts parts{kSamples, ranks, change};
+            const std::uint32_t size = kSamples / ranks;
+            double distinct = 0;
+            double if_even = 0;
+            for (const std::uint32_t copies : parts.drawn) {
+                double none = 1;
+                for (std::uint32_t i = 0; i < copies; ++i) {
+                    none *= static_cast<double>(kSamples - size - i) /
+                            static_cast<double>(kSamples - i);
+                }
+                distinct += 1 - none;
+                if_even += std::min(1.0, static_cast<double>(copies) / ranks);
+            }
+            constexpr double kTolerance = 0.015;  // four deviations
+            ASSERT_GT(if_even, distinct * (1 + 2 * kTolerance)) << "or nothing is told apart";
+            for (const auto& part : parts.of_rank) {
+                const auto got = kSamples - std::ranges::count(part, 0U);
+                EXPECT_NEAR(static_cast<double>(got), distinct, distinct * kTolerance);
+            }
+        }
+    }
+}
+
 TEST(ReplicateSampler, ForgetsOldValidations) {
     const auto sampler = make(10);
     for (const double change : {-9.0, 0.1, 0.1, 0.1}) {
