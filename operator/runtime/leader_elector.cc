@@ -16,6 +16,16 @@ namespace {
 constexpr Duration kWatchdogGrace = std::chrono::seconds{20};
 constexpr Duration kReleaseRetry = std::chrono::milliseconds{100};
 
+// Whether asking again could change the answer. It could not where our rights are gone, as when the
+// whole installation is being taken away, or the Lease is.
+bool is_worth_retrying(const Result<ApiResponse>& outcome) {
+    if (!outcome) {
+        return true;
+    }
+    const int status = outcome->status;
+    return status >= 500 || status == 408 || status == 409 || status == 429;
+}
+
 }  // namespace
 
 LeaderElector::LeaderElector(
@@ -52,10 +62,12 @@ LeaderElector::End LeaderElector::run(
     return End::kStopped;
 }
 
+Duration LeaderElector::call_limit() const {
+    return std::max<Duration>(std::chrono::seconds{1}, options_.timing.renew_deadline / 2);
+}
+
 Result<ApiResponse> LeaderElector::send(const ApiRequest& request, const std::stop_token& stop) {
-    const Duration limit =
-        std::max<Duration>(std::chrono::seconds{1}, options_.timing.renew_deadline / 2);
-    return transport_->call(request, limit, stop);
+    return transport_->call(request, call_limit(), stop);
 }
 
 void LeaderElector::read(const std::stop_token& stop) {
@@ -105,34 +117,50 @@ void LeaderElector::release(TimePoint until) {
     if (!leads()) {
         return;
     }
-    bool done = false;
-    while (!done && clock_->now() < until) {
-        done = try_release();
-        if (!done) {
-            pause_until(*clock_, clock_->now() + kReleaseRetry, {});
+    const TimePoint runs_out = machine_.lock()->renewed_at() + options_.timing.lease;
+    const TimePoint end = std::min(until, runs_out);
+    std::optional<Release> release;
+    while (!release && clock_->now() < end) {
+        release = try_release(end);
+        if (!release) {
+            pause_until(*clock_, std::min(end, clock_->now() + kReleaseRetry), {});
         }
     }
-    log::info("lease released", {{"done", done}});
+    log::info(
+        "lease released",
+        {{"done", release == Release::kDone}, {"refused", release == Release::kRefused}});
 }
 
-// True when there is nothing left to release.
-bool LeaderElector::try_release() {
-    const auto response = send(get_request(kinds::kLeases, options_.lease), {});
+std::optional<LeaderElector::Release> LeaderElector::try_release(TimePoint until) {
+    const auto left = [&] {
+        return std::clamp(
+            until - clock_->now(), Duration{std::chrono::milliseconds{1}}, call_limit());
+    };
+    const auto response = transport_->call(get_request(kinds::kLeases, options_.lease), left(), {});
     if (!response || response->status != 200) {
-        return response && response->status == 404;
+        return read_refusal(response);
     }
     const auto lease = Json::parse(response->body);
     if (!lease) {
-        return false;
+        return std::nullopt;
     }
     const LeaseRecord record = read_lease(*lease);
     if (record.holder != options_.identity) {
-        return true;
+        return Release::kDone;
     }
     const Json body =
         write_lease(options_.lease, LeaseMachine::released(record, clock_->wall_now()), &*lease);
-    const auto written = send(replace_request(kinds::kLeases, options_.lease, body), {});
-    return written && written->status == 200;
+    const auto written =
+        transport_->call(replace_request(kinds::kLeases, options_.lease, body), left(), {});
+    return written && written->status == 200 ? Release::kDone : read_refusal(written);
+}
+
+std::optional<LeaderElector::Release> LeaderElector::read_refusal(
+    const Result<ApiResponse>& outcome) {
+    if (is_worth_retrying(outcome)) {
+        return std::nullopt;
+    }
+    return outcome->status == 404 ? Release::kDone : Release::kRefused;
 }
 
 bool LeaderElector::may_write() const {

@@ -39,7 +39,8 @@ public:
     End run(const std::stop_token& stop, const std::function<void()>& on_lead);
 
     // After all work has ended: frees the lease so that the next leader need not wait for it to run
-    // out. Tries until `until`. Does nothing when we do not lead.
+    // out. Tries until `until`, and no longer than the lease lasts without us; gives up at once
+    // when the server says no (401, 403: our rights are gone). Does nothing when we do not lead.
     void release(TimePoint until);
 
     // The fence: ask before every write to the world. Thread-safe.
@@ -57,8 +58,12 @@ public:
 private:
     void read(const std::stop_token& stop);
     void write(const LeaseRecord& record, bool create, const std::stop_token& stop);
+    [[nodiscard]] Duration call_limit() const;
     Result<ApiResponse> send(const ApiRequest& request, const std::stop_token& stop);
-    bool try_release();
+    // What came of trying to free the lease; nullopt: worth another try.
+    enum class Release : std::uint8_t { kDone, kRefused };
+    std::optional<Release> try_release(TimePoint until);
+    static std::optional<Release> read_refusal(const Result<ApiResponse>& outcome);
 
     ApiTransport* transport_;
     LeaderElectorOptions options_;

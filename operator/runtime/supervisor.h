@@ -16,8 +16,9 @@ namespace stoker::control {
 
 struct SupervisorOptions {
     Duration cache_sync_limit = std::chrono::minutes{2};
-    Duration stop_limit =
-        std::chrono::seconds{30};  // for everything together, releasing the lease included
+    // For everything together, releasing the lease included; less than a pod has before SIGKILL (30
+    // s), so that the end is ours.
+    Duration stop_limit = std::chrono::seconds{20};
 };
 
 // The order in which an operator's parts start and stop, as controller-runtime has it:

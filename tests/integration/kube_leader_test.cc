@@ -29,6 +29,7 @@ using test::Fault;
 
 const ObjectKey kLease{"stoker-system", "stoker-operator"};
 const LeaseTiming kQuick{milliseconds{1500}, milliseconds{1000}, milliseconds{200}};
+const LeaseTiming kLong{seconds{300}, seconds{200}, milliseconds{200}};
 
 AccessConfig config_of(const ApiServer& server) {
     AccessConfig config;
@@ -38,11 +39,11 @@ AccessConfig config_of(const ApiServer& server) {
 
 class Candidate {
 public:
-    Candidate(ApiServer& server, const std::string& identity)
+    Candidate(ApiServer& server, const std::string& identity, LeaseTiming timing = kQuick)
         : access_(config_of(server), system_doors(), clock_),
           transport_(access_, {"stoker-test lease", mib(1), 1}, clock_),
           elector_(
-              transport_, {kLease, identity, kQuick}, clock_, std::hash<std::string>{}(identity)) {}
+              transport_, {kLease, identity, timing}, clock_, std::hash<std::string>{}(identity)) {}
 
     void start() {
         thread_ = std::jthread([this](const std::stop_token& stop) {
@@ -153,6 +154,56 @@ TEST(KubeLeader, SlowAnswersDoNotCostTheLease) {
     EXPECT_TRUE(candidate.elector().may_write());
     EXPECT_EQ(candidate.times_led(), 1);
     candidate.stop();
+}
+
+TEST(KubeLeader, ReleasingEndsWithTheFirstAnswerThatWillNotChange) {
+    for (const int status : {401, 403, 404}) {
+        ApiServer server;
+        Candidate candidate(server, "me", kLong);
+        candidate.start();
+        ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
+        candidate.stop();
+        Fault fault;
+        fault.target_contains = "/leases";
+        fault.status = status;
+        fault.times = -1;
+        server.add_fault(fault);
+        const auto before = server.count("GET", "/leases");
+        candidate.elector().release(SystemClock{}.now() + std::chrono::hours{1});
+        EXPECT_EQ(server.count("GET", "/leases"), before + 1) << status;
+    }
+}
+
+TEST(KubeLeader, ReleasingOutlivesAnErrorAndAConflict) {
+    ApiServer server;
+    Candidate candidate(server, "me", kLong);
+    candidate.start();
+    ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
+    candidate.stop();
+    for (const int status : {500, 409}) {
+        Fault fault;
+        fault.method = "PUT";
+        fault.status = status;
+        server.add_fault(fault);
+    }
+    candidate.elector().release(SystemClock{}.now() + std::chrono::hours{1});
+    EXPECT_EQ(holder(server), "");
+}
+
+TEST(KubeLeader, ReleasingEndsWhenTheLeaseHasRunOutByItself) {
+    ApiServer server;
+    Candidate candidate(server, "me");
+    candidate.start();
+    ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
+    candidate.stop();
+    Fault fault;
+    fault.target_contains = "/leases";
+    fault.status = 503;
+    fault.times = -1;
+    server.add_fault(fault);
+    // An hour: the test would be ended long before that.
+    candidate.elector().release(SystemClock{}.now() + std::chrono::hours{1});
+    EXPECT_EQ(holder(server), "me");
 }
 
 TEST(KubeLeader, AStolenLeaseEndsTheLeaderAtOnce) {

@@ -131,6 +131,31 @@ TEST_F(OperatorFaults, EndsCleanlyAtAnyTime) {
     EXPECT_EQ(operator_->terminate(), 0);
 }
 
+// As `helm uninstall` has it: the rights, the account or the Lease go before the pods.
+class OperatorWithoutRights : public OperatorTest, public ::testing::WithParamInterface<int> {};
+
+TEST_P(OperatorWithoutRights, EndsInTimeAndDoesNotAskForever) {
+    operator_->terminate();
+    RunningOperator::Options options;
+    options.api_server = cluster.api().url();
+    options.lease_seconds =
+        300;  // longer than anybody waits for its end, and nothing is lost before
+    operator_ = std::make_unique<RunningOperator>(options);
+    ASSERT_FALSE(operator_->wait_control_address().empty());
+    run_job("mnist", 2);
+    const auto sidecar = attach("mnist");
+    Fault refusal;
+    refusal.times = -1;
+    refusal.status = GetParam();
+    refusal.body = "on order";
+    cluster.api().add_fault(refusal);
+    cluster.api().cut_watches();
+    EXPECT_EQ(operator_->terminate(), 0);
+    EXPECT_THAT(operator_->log(), HasSubstr("\"lease released\""));
+}
+
+INSTANTIATE_TEST_SUITE_P(Answers, OperatorWithoutRights, ::testing::Values(401, 403, 404));
+
 TEST_F(OperatorFaults, OneUnreadableObjectDoesNotHideTheOthers) {
     const auto made = cluster.api().create(
         kinds::kTrainingJobs,

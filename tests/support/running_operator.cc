@@ -29,11 +29,13 @@ std::string config_text(const RunningOperator::Options& options, const std::stri
         "  certificateDirectory: '{}/tls'\n"
         "  grantSeconds: {}\n"
         "http: {{listen: '127.0.0.1:0'}}\n"
-        "leaderElection: {{enabled: {}, leaseDuration: 2s, renewDeadline: 1500ms, retryPeriod: "
+        "leaderElection: {{enabled: {}, leaseDuration: {}s, renewDeadline: {}ms, retryPeriod: "
         "200ms}}\n",
         folder,
         options.grant_seconds,
-        options.leader_election);
+        options.leader_election,
+        options.lease_seconds,
+        options.lease_seconds * 750);
 }
 
 std::string kubeconfig_text(const std::string& url) {

@@ -21,6 +21,7 @@ public:
         std::string pod_name = "operator-0";
         std::uint32_t grant_seconds = 10;
         bool leader_election = true;
+        std::uint32_t lease_seconds = 2;  // renewed every 200 ms, given up at three quarters
     };
 
     explicit RunningOperator(const Options& options);
