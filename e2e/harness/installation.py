@@ -8,14 +8,30 @@ from . import kube as kubes
 SYSTEM = "stoker-system"
 RELEASE = "stoker"
 TAG = os.environ.get("STOKER_TAG", "dev")  # as tools/images.sh: two checkouts on one machine need not share images
-IMAGES = [f"localhost/stoker-{name}:{TAG}" for name in ("operator", "sidecar", "trainer", "e2e-s3")]
+def image(name):
+    return f"localhost/stoker-{name}:{TAG}"
+
+
+SMALL_IMAGES = [image(name) for name in ("operator", "sidecar", "e2e-s3")]
+IMAGES = [*SMALL_IMAGES, image("trainer")]
 VALUES = {"image.registry": "localhost", "image.tag": TAG, "sidecar.image.registry": "localhost",
           "sidecar.image.tag": TAG}
 
 
-def load_images():
+def load_images(images=tuple(IMAGES)):
     """Into every node of the cluster that our own scripts made; of another one, they must be in its registry."""
-    subprocess.run([kubes.CLUSTER, "load-image", *IMAGES], check=True, timeout=1800)
+    subprocess.run([kubes.CLUSTER, "load-image", *images], check=True, timeout=1800)
+
+
+def load_images_for_a_start():
+    """What the installation needs; the trainer's, a gigabyte, comes meanwhile. Returns a function that waits for it."""
+    load_images(SMALL_IMAGES)
+    loading = subprocess.Popen([kubes.CLUSTER, "load-image", image("trainer")])
+
+    def wait():
+        code = loading.wait(timeout=1800)
+        assert code == 0, f"loading the trainer's image ended with {code}"
+    return wait
 
 
 def helm_install(kube, *settings):

@@ -35,9 +35,9 @@ def quota(nominal, name="quota", pool_name=POOL, **spec):
 
 
 def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_policy=None, on=None,
-                 script="read_epochs.py", spread=False, **spec):
+                 script="read_epochs.py", spread=False, grace=None, **spec):
     """A job that runs a script of e2e/trainers with ARGS; `on`: the name of the only node that it may use; `spread`:
-    its pods are on different nodes."""
+    its pods are on different nodes; `grace`: seconds that its pods have to end."""
     constraint = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
                   "labelSelector": {"matchLabels": {"stoker.dev/training-job": name}}}
     return {
@@ -51,6 +51,7 @@ def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_poli
             "podTemplate": {"spec": {
                 **({"nodeSelector": {"kubernetes.io/hostname": on}} if on else {}),
                 **({"topologySpreadConstraints": [constraint]} if spread else {}),
+                **({"terminationGracePeriodSeconds": grace} if grace else {}),
                 "volumes": [{"name": "trainers", "configMap": {"name": "trainers"}}],
                 "containers": [{"name": "trainer", "imagePullPolicy": "IfNotPresent",
                                 "volumeMounts": [{"name": "trainers", "mountPath": "/trainers"}]}]}},
@@ -72,20 +73,23 @@ class Namespace:
 
     def create(self, trainers=TRAINERS):
         """`trainers`: the folder of the scripts that its jobs may run."""
-        self.kube.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {
-            "name": self.name, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}})
         scripts = {path.name: path.read_text() for path in trainers.glob("*.py")}
-        self.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trainers"}, "data": scripts},
-                   {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"},
-                    "stringData": origin.CREDENTIALS})
+        self.kube.apply(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {
+                "name": self.name, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}},
+            self.here({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trainers"}, "data": scripts}),
+            self.here({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"},
+                       "stringData": origin.CREDENTIALS}))
         return self
 
+    def here(self, item):
+        return {**item, "metadata": {**item["metadata"], "namespace": self.name}}
+
     def apply(self, *objects):
-        for item in objects:
-            self.kube.apply({**item, "metadata": {**item["metadata"], "namespace": self.name}})
+        self.kube.apply(*[self.here(item) for item in objects])
 
     def refused(self, item):
-        return self.kube.apply_fails({**item, "metadata": {**item["metadata"], "namespace": self.name}})
+        return self.kube.apply_fails(self.here(item))
 
     def get(self, kind, name):
         return self.kube.get(kind, name, self.name)
@@ -97,7 +101,14 @@ class Namespace:
         return self.get("dataset", name).get("status") or {}
 
     def delete(self):
-        self.kube.delete("namespace", self.name, seconds=SETTLED_SECONDS)
+        """Returns when nothing runs in it any more; Kube.wait_left() waits until it is gone."""
+        def running():
+            return [pod for pod in self.kube.list("pods", self.name)
+                    if pod["status"].get("phase") not in ("Succeeded", "Failed")]
+        if running():
+            self.kube.run("delete", "trainingjob", "--all", "-n", self.name, "--wait=false")
+        self.kube.leave_namespace(self.name)
+        wait_until(f"the pods of {self.name} to end", lambda: not running(), SETTLED_SECONDS)
 
     def delete_job(self, name):
         """Deletes a job and waits until its pods, and so their sidecars, are gone."""
@@ -112,12 +123,20 @@ class Namespace:
 
         granted: what the grant must be, a predicate on bytes; anything, unless told.
         """
+        self.begin(name, args, ranks, on, **spec)
+        return self.let_begin(name, ranks, granted, cached=spec.get("cache") != OFF)
+
+    def begin(self, name, args, ranks=1, on=HOME, **spec):
+        """The first half of start(): for several jobs that shall come up beside each other."""
         on = self.home if on is HOME else on
         self.apply(training_job(name, [*args, "--hold", "0:0"], nodes=ranks, on=on, **spec))
+
+    def let_begin(self, name, ranks=1, granted=None, cached=True):
+        """The second half of start()."""
         pods = [self.pod(name, rank)["metadata"]["name"] for rank in range(ranks)]
         for pod in pods:
             self.wait_hold(pod, "0:0")
-        if spec.get("cache") != OFF:
+        if cached:
             self.wait_granted(pods, granted or (lambda size: size > 0))
         for pod in pods:
             self.go(pod, "0:0")
@@ -127,7 +146,7 @@ class Namespace:
         """What the pod's sidecar says of its first dataset at /status; {} while it does not answer."""
         path = f"/api/v1/namespaces/{self.name}/pods/{pod_name}:{SIDECAR_PORT}/proxy/status"
         try:
-            return json.loads(self.kube.run("get", "--raw", path))["datasets"][0]
+            return json.loads(self.kube.raw(path))["datasets"][0]
         except (KubeError, ValueError, IndexError):
             return {}
 

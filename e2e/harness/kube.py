@@ -1,10 +1,14 @@
-"""kubectl as a Python object. Everything goes through the real command, as a user's would."""
+"""kubectl as a Python object. What changes something goes through the real command, as a user's would; what only looks,
+again and again, through one `kubectl proxy`."""
 
+import contextlib
 import json
 import os
 import pathlib
 import subprocess
 import time
+
+from .api import Api, ApiError
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 CLUSTER = ROOT / "e2e" / "cluster" / "cluster.sh"
@@ -39,6 +43,21 @@ class Kube:
         self.helm_program = helm
         self.environment = environment
         self._nodes = None
+        self._api = None
+        self.wait_for_images = lambda: None  # of whoever loads them beside other work
+        self.leaving = []  # names of namespaces that were told to go
+
+    @property
+    def api(self):
+        """Started when somebody first asks."""
+        if self._api is None:
+            self._api = Api(self.kubectl, self.environment)
+        return self._api
+
+    def close(self):
+        if self._api is not None:
+            self._api.close()
+            self._api = None
 
     def run(self, *args, stdin=None, check=True):
         """kubectl ARGS; returns its standard output, or raises KubeError with its words."""
@@ -57,9 +76,8 @@ class Kube:
 
     def apply(self, *objects):
         """Objects as dicts, or YAML texts."""
-        for item in objects:
-            text = item if isinstance(item, str) else json.dumps(item)
-            self.run("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=text)
+        texts = [item if isinstance(item, str) else json.dumps(item) for item in objects]
+        self.run("apply", "--server-side", "--force-conflicts", "-f", "-", stdin="\n---\n".join(texts))
 
     def apply_fails(self, item):
         """The words with which the API server refuses an object."""
@@ -71,24 +89,24 @@ class Kube:
 
     def get(self, kind, name, namespace=None):
         """The object as a dict, or None when there is none."""
-        where = ["-n", namespace] if namespace else []
-        try:
-            return json.loads(self.run("get", kind, name, *where, "-o", "json"))
-        except KubeError as error:
-            if "NotFound" in str(error) or "not found" in str(error):
-                return None
-            raise
+        with answered():
+            path = self.api.path(kind, namespace, name)
+            try:
+                return self.api.json(path)
+            except ApiError as error:
+                if error.status == 404 and '"NotFound"' in str(error):  # of the object; of a kind it says less
+                    return None
+                raise
 
     def list(self, kind, namespace=None, selector=None):
-        where = ["-n", namespace] if namespace else ["-A"]
-        where += ["-l", selector] if selector else []
-        return json.loads(self.run("get", kind, *where, "-o", "json"))["items"]
+        with answered():
+            return self.api.json(self.api.path(kind, namespace), labelSelector=selector)["items"]
 
     def nodes(self):
         """Names of the nodes that take pods, sorted."""
         if self._nodes is None:
             self._nodes = sorted(
-                node["metadata"]["name"] for node in json.loads(self.run("get", "nodes", "-o", "json"))["items"]
+                node["metadata"]["name"] for node in self.list("nodes")
                 if not any(taint["effect"] == "NoSchedule" for taint in node["spec"].get("taints", [])))
         return self._nodes
 
@@ -97,12 +115,37 @@ class Kube:
         self.run("delete", kind, name, *where, "--ignore-not-found", f"--wait={str(wait).lower()}",
                  f"--timeout={seconds}s")
 
-    def logs(self, pod, namespace, container=None, previous=False):
-        args = ["logs", pod, "-n", namespace] + (["-c", container] if container else [])
-        return self.run(*args, *(["--previous"] if previous else []))
+    def logs(self, pod, namespace, container=None):
+        with answered():
+            return self.api.text(self.api.path("pods", namespace, pod) + "/log", container=container)
+
+    def raw(self, path):
+        """The answer to a GET at the API server, as text."""
+        with answered():
+            return self.api.text(path)
+
+    def leave_namespace(self, name):
+        """Lets it go. wait_left() waits for that: Kubernetes begins after five seconds, and nobody need look on."""
+        self.delete("namespace", name, wait=False)
+        self.leaving.append(name)
+
+    def wait_left(self, names=None, seconds=600):
+        """Until namespaces that were left are gone: these, or all."""
+        for name in list(self.leaving if names is None else names):
+            self.leaving.remove(name)
+            wait_until(f"namespace {name} to go", lambda: self.get("namespace", name) is None, seconds)
 
     def exec(self, pod, namespace, container, *command):
         return self.run("exec", pod, "-n", namespace, "-c", container, "--", *command)
+
+
+@contextlib.contextmanager
+def answered():
+    """What the API server refuses is what kubectl would say of it."""
+    try:
+        yield
+    except (ApiError, ValueError) as error:
+        raise KubeError(str(error)) from None
 
 
 def condition(item, kind):

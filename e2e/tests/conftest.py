@@ -1,5 +1,6 @@
 """One cluster, one installation of the chart and one counting origin for all tests; a namespace for each test."""
 
+import itertools
 import os
 import pathlib
 import re
@@ -10,8 +11,10 @@ import pytest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
 from harness import jobs, kube as kubes, origin as origins  # noqa: E402
-from harness.installation import SYSTEM, helm_install, load_images  # noqa: E402
+from harness.installation import SYSTEM, helm_install, load_images_for_a_start  # noqa: E402
 
+NUMBERS = itertools.count(1)
+LINGERING = 8  # namespaces of earlier tests that may still be on their way out when a test ends
 KEEP = os.environ.get("STOKER_KEEP_CLUSTER") == "1"
 
 
@@ -28,11 +31,15 @@ def traces_before():
 def bare_kube(traces_before):  # pylint: disable=unused-argument
     """A cluster with our images, without Stoker. Ours has two nodes unless NODES says otherwise."""
     if "KUBECONFIG" in os.environ:
-        yield kubes.users_cluster()
+        kube = kubes.users_cluster()
+        yield kube
+        kube.close()
         return
     kube = kubes.own_cluster(int(os.environ.get("NODES", "2")))
-    load_images()
+    kube.wait_for_images = load_images_for_a_start()
     yield kube
+    kube.wait_for_images()
+    kube.close()
     if not KEEP:
         kubes.take_down()
 
@@ -41,22 +48,27 @@ def bare_kube(traces_before):  # pylint: disable=unused-argument
 def kube(bare_kube):
     helm_install(bare_kube)
     bare_kube.apply(jobs.pool())
-    return bare_kube
+    yield bare_kube
+    bare_kube.wait_left()
 
 
 @pytest.fixture(scope="session")
 def origin(kube):
     found = origins.Origin(kube)
     found.deploy()
+    kube.wait_for_images()  # before anything trains
     return found
 
 
 @pytest.fixture
 def namespace(kube, origin, request):
-    name = re.sub("[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:50].strip("-")
+    name = re.sub("[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:47].strip("-")
+    name += f"-{next(NUMBERS)}"  # the one before may be on its way out, and may have begun alike
+    before = list(kube.leaving)
     place = jobs.Namespace(kube, name).create()
     yield place
     place.delete()
+    kube.wait_left(before[:-LINGERING])  # this test's own go while others are on their way
 
 
 @pytest.fixture
@@ -72,7 +84,7 @@ def bucket(origin, request):
 def expected(kube, origin):
     """The digests of three epochs that every job with the trainers' seed must show, from a run without any cache."""
     place = jobs.Namespace(kube, "reference").create()
-    place.apply(jobs.dataset())
+    place.apply(jobs.dataset(endpoint=origins.UNPACED))
     pod, = place.start("reference", ["--epochs", 3], cache=jobs.OFF)
     place.wait_complete("reference")
     found = place.digests(pod)

@@ -49,15 +49,17 @@ def sweep_pods(kube):
 
 def fill(namespace, disk):
     """Each dataset by a job of its own, all of it. The uids of the datasets."""
-    pods = {name: namespace.start(name, ["--epochs", 1, "--hold", "1:0"], dataset_name=name, cache=CACHE)[0]
-            for name in NAMES}
+    for name in NAMES:
+        namespace.begin(name, ["--epochs", 1, "--hold", "1:0"], dataset_name=name, cache=CACHE)
+    pods = {name: namespace.let_begin(name)[0] for name in NAMES}
     for name, pod in pods.items():
         namespace.wait_hold(pod, "1:0")
         assert namespace.settled_dataset(pod, name=name)["cachedSamples"] == origins.SAMPLES
     uids = {name: namespace.get("dataset", name)["metadata"]["uid"] for name in NAMES}
     assert disk.directories() == set(uids.values())
-    for name, pod in pods.items():
+    for pod in pods.values():
         namespace.go(pod, "1:0")
+    for name in NAMES:
         namespace.wait_complete(name)
     return uids
 

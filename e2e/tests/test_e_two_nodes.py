@@ -27,17 +27,24 @@ def test_ranks_on_two_nodes_keep_what_their_node_read(namespace, kube, origin):
     namespace.wait_complete("wide")
 
 
-@pytest.mark.parametrize("which", [0, 1], ids=["the-first-node", "the-second-node"])
-def test_the_next_job_is_placed_where_the_data_is(namespace, kube, origin, which):
-    node = kube.nodes()[which]
-    namespace.apply(jobs.dataset())
-    first, = namespace.start("first", ["--epochs", 1, "--hold", "1:0"], on=node, cache=FULL)
-    namespace.wait_hold(first, "1:0")
-    assert [place["node"] for place in namespace.settled_dataset(first)["placements"]] == [node]
-    namespace.go(first, "1:0")
-    namespace.wait_complete("first")
+def test_the_next_job_is_placed_where_the_data_is(namespace, kube, origin):
+    """On the first node as on the second: on one of them the scheduler would not have thought of it by itself."""
+    homes = {f"data-{number}": node for number, node in enumerate(kube.nodes()[:2])}
+    namespace.apply(*[jobs.dataset(name) for name in homes])
+    for name, node in homes.items():
+        namespace.begin(f"first-{name}", ["--epochs", 1, "--hold", "1:0"], on=node, dataset_name=name, cache=FULL)
+    for name, node in homes.items():
+        first, = namespace.let_begin(f"first-{name}")
+        namespace.wait_hold(first, "1:0")
+        assert [place["node"] for place in namespace.settled_dataset(first, name=name)["placements"]] == [node]
+        namespace.go(first, "1:0")
+        namespace.wait_complete(f"first-{name}")
     mark = origin.mark()
-    second, = namespace.start("second", ["--epochs", 1], on=None, cache=FULL)
-    assert kube.get("pod", second, namespace.name)["spec"]["nodeName"] == node
-    namespace.wait_complete("second")
+    for name in homes:
+        namespace.begin(f"second-{name}", ["--epochs", 1], on=None, dataset_name=name, cache=FULL)
+    for name, node in homes.items():
+        second, = namespace.let_begin(f"second-{name}")
+        assert kube.get("pod", second, namespace.name)["spec"]["nodeName"] == node
+    for name in homes:
+        namespace.wait_complete(f"second-{name}")
     assert origin.since(mark).gets == 0

@@ -11,6 +11,7 @@ def test_the_cluster_leaves_nothing_behind(bare_kube, traces_before):
     """After everything that the tests did to its nodes, network and disks."""
     if traces_before is None:
         pytest.skip("STOKER_KEEP_CLUSTER=1: the cluster is to be kept")
+    bare_kube.wait_left()
     assert bare_kube.nodes() and kubes.traces() - traces_before, "a running cluster is seen"
     kubes.take_down()
     changed = set()

@@ -5,12 +5,17 @@ that of their id, or whose bytes are not those that the id had before. `--hold E
 before an epoch or after the last one.
 """
 
+import signal
+import sys
+
+# As the first process it would ignore it otherwise; and before the imports, which take seconds.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+# pylint: disable=wrong-import-position
 import argparse
 import dataclasses
 import json
 import os
-import signal
-import sys
 import time
 import zlib
 
@@ -37,7 +42,6 @@ def hold(options, epoch):
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the first process it would ignore it otherwise
     parser = argparse.ArgumentParser()
     parser.add_argument("--contract", default="job")
     parser.add_argument("--epochs", type=int, default=3)

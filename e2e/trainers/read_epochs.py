@@ -5,12 +5,17 @@ Used by the cluster tests to prove what a job was served: `digest` depends on or
 speed of the machine; EPOCH may be the number of epochs, which is after the last one.
 """
 
+import signal
+import sys
+
+# As the first process it would ignore it otherwise; and before the imports, which take seconds.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+# pylint: disable=wrong-import-position
 import argparse
 import hashlib
 import json
 import os
-import signal
-import sys
 import time
 import zlib
 
@@ -83,7 +88,6 @@ class WithIds(stoker.torch.Dataset):
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the first process it would ignore it otherwise
     options = parse()
     rank, world = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     dataset = WithIds("train", decode=raw)

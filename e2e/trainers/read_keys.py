@@ -1,11 +1,16 @@
 """A trainer that reads every sample by itself and prints for each what it got: key, size and digest, or the error."""
 
+import signal
+import sys
+
+# As the first process it would ignore it otherwise; and before the imports, which take seconds.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+# pylint: disable=wrong-import-position
 import argparse
 import hashlib
 import json
 import os
-import signal
-import sys
 import time
 
 import stoker
@@ -33,7 +38,6 @@ def read(samples, number):
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the first process it would ignore it otherwise
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--hold", metavar="ROUND:0", action="append", default=[], help="wait here for a file")
