@@ -128,17 +128,27 @@ image_trainer() {
 
 [ "$(id -u)" = 0 ] || die "needs root"
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+trap 'wait; rm -rf "$work"' EXIT # wait: one that is built beside still needs it
 mkdir -p "$cache/bases" "$cache/images"
 exec 7>"$cache/.images-lock" # one at a time: two would race for the bases
 flock 7
-[ $# -gt 0 ] || set -- operator sidecar trainer s3
-for name in "$@"; do
-  case $name in
+build_one() { # NAME
+  case $1 in
     operator) image_of_program operator ;;
     sidecar) image_of_program sidecar stoker ;;
     trainer) image_trainer ;;
     s3) image_s3 ;;
-    *) die "unknown image '$name' (operator, sidecar, trainer, s3)" ;;
+    *) die "unknown image '$1' (operator, sidecar, trainer, s3)" ;;
   esac
+}
+
+[ $# -gt 0 ] || set -- operator sidecar trainer s3
+# The trainer's shares nothing with the others, not even the base, and takes longest.
+trainer=""
+for name in "$@"; do
+  [ "$name" != trainer ] || { build_one trainer & trainer=$!; }
 done
+for name in "$@"; do
+  [ "$name" = trainer ] || build_one "$name"
+done
+[ -z "$trainer" ] || wait "$trainer" || die "the image of trainer failed"
