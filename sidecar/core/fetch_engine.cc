@@ -108,7 +108,7 @@ Effects FetchEngine::on_disconnect(ConnectionId connection, TimePoint now) {
 Effects FetchEngine::on_plan(ConnectionId connection, StreamPlan plan, TimePoint now) {
     const auto stream = stream_of_.at(connection);
     STOKER_CHECK(stream.has_value(), "a plan belongs to a stream");
-    for (std::uint32_t position = plan.frontier(); position < plan.length(); ++position) {
+    for (std::uint32_t position = plan.frontier(); position < plan.horizon(); ++position) {
         if (!plan.is_read(position)) {
             ++table_.at(plan.sample_at(position)).needs;
         }
@@ -146,7 +146,8 @@ Effects FetchEngine::on_consumed(
             --record.holds;
         }
         consider(sample);
-        if (leave_cache && record.state == SampleState::kStored && record.needs == 0) {
+        if (leave_cache && record.state == SampleState::kStored &&
+            (record.needs == 0 || !streams_.is_due(sample, readahead_positions_))) {
             effects_.wont_need.push_back(sample);
         }
     }
@@ -378,7 +379,7 @@ void FetchEngine::release(SampleIndex sample) {
 }
 
 void FetchEngine::release_plan(const StreamPlan& plan) {
-    for (std::uint32_t position = plan.frontier(); position < plan.length(); ++position) {
+    for (std::uint32_t position = plan.frontier(); position < plan.horizon(); ++position) {
         if (!plan.is_read(position)) {
             const SampleIndex sample = plan.sample_at(position);
             --table_.at(sample).needs;

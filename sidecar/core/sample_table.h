@@ -19,7 +19,7 @@ enum class SampleState : std::uint8_t {
 
 // What the engine remembers of one sample: 12 bytes.
 struct SampleRecord {
-    std::uint32_t needs = 0;  // unread occurrences in the current plans of all streams
+    std::uint32_t needs = 0;  // unread positions of all streams' plans, those ahead too
     std::uint32_t holds = 0;  // answered demand fetches that were not released yet
     SampleState state = SampleState::kAbsent;
     domain::SegmentClass segment_class =

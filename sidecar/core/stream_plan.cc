@@ -13,14 +13,19 @@ Result<StreamPlan> StreamPlan::make(
     std::uint64_t epoch,
     std::vector<SampleIndex> samples,
     std::uint64_t start,
-    std::uint64_t sample_count) {
+    std::uint64_t sample_count,
+    std::uint64_t ahead) {
     if (samples.size() >= std::numeric_limits<std::uint32_t>::max()) {
         return fail(ErrorCode::kInvalidArgument, "an epoch plan has 2^32 positions or more");
     }
-    if (start > samples.size()) {
+    if (ahead > samples.size() || start > samples.size() - ahead) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("plan starts at {} but has {} positions", start, samples.size()));
+            fmt::format(
+                "plan starts at {} but has {} positions, {} of them ahead",
+                start,
+                samples.size(),
+                ahead));
     }
     const auto foreign =
         std::ranges::find_if(samples, [&](SampleIndex id) { return id >= sample_count; });
@@ -32,6 +37,7 @@ Result<StreamPlan> StreamPlan::make(
     StreamPlan plan;
     plan.epoch_ = epoch;
     plan.samples_ = std::move(samples);
+    plan.length_ = static_cast<std::uint32_t>(plan.samples_.size() - ahead);
     plan.by_sample_.resize(plan.samples_.size());
     std::iota(plan.by_sample_.begin(), plan.by_sample_.end(), 0U);
     std::ranges::sort(plan.by_sample_, [&plan](std::uint32_t a, std::uint32_t b) {
@@ -47,7 +53,7 @@ Result<StreamPlan> StreamPlan::make(
 std::optional<std::uint32_t> StreamPlan::next_position(SampleIndex sample) const {
     const auto of_sample = std::ranges::equal_range(
         by_sample_, sample, {}, [this](std::uint32_t position) { return samples_[position]; });
-    // Occurrences are read in order, so the read ones come first.
+    // Occurrences are read in order, so the read ones come first and those of the next epoch last.
     const auto unread = std::ranges::partition_point(
         of_sample, [this](std::uint32_t position) { return read_[position]; });
     if (unread == of_sample.end()) {
@@ -58,7 +64,7 @@ std::optional<std::uint32_t> StreamPlan::next_position(SampleIndex sample) const
 
 bool StreamPlan::read(SampleIndex sample) {
     const auto position = next_position(sample);
-    if (!position) {
+    if (!position || *position >= length()) {
         return false;
     }
     read_[*position] = true;
@@ -67,6 +73,13 @@ bool StreamPlan::read(SampleIndex sample) {
         ++frontier_;
     }
     return true;
+}
+
+std::uint32_t StreamPlan::foresaw(const StreamPlan& next) const {
+    const auto ahead = samples_.begin() + length();
+    const auto begin = next.samples_.begin();
+    const auto same = std::mismatch(ahead, samples_.end(), begin, begin + next.length()).first;
+    return static_cast<std::uint32_t>(same - ahead);
 }
 
 }  // namespace stoker::sidecar

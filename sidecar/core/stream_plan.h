@@ -18,20 +18,30 @@ constexpr SampleIndex index_of(domain::SampleId sample) {
 // The samples that one stream will read in one epoch, in order, and which of them it has read. A
 // sample may occur more than once (padding, draws with replacement); its occurrences are read in
 // plan order. 8 bytes and 1 bit a position. Pure value; not thread-safe.
+//
+// Behind the epoch's own positions may stand those with which the next one begins, so that the
+// prefetch goes on over the border: nobody can read them in this epoch, and no progress counts
+// them. "Clairvoyance" needs no more than the seed and the number of epochs (NoPFS, section 3).
 class StreamPlan {
 public:
-    // Positions before `start` count as read (a resume in mid-epoch). Sorts an index: O(n log n),
-    // so make it off the engine's thread. kInvalidArgument: an id at or above `sample_count`,
-    // `start` past the end, 2^32 positions.
+    // Positions before `start` count as read (a resume in mid-epoch). The last `ahead` samples are
+    // the beginning of what comes after the epoch. Sorts an index: O(n log n), so make it off the
+    // engine's thread. kInvalidArgument: an id at or above `sample_count`, `start` past the epoch's
+    // end, more `ahead` than there are samples, 2^32 positions.
     static Result<StreamPlan> make(
         std::uint64_t epoch,
         std::vector<SampleIndex> samples,
         std::uint64_t start,
-        std::uint64_t sample_count);
+        std::uint64_t sample_count,
+        std::uint64_t ahead = 0);
 
     [[nodiscard]] std::uint64_t epoch() const { return epoch_; }
 
-    [[nodiscard]] std::uint32_t length() const {
+    // The epoch's own positions.
+    [[nodiscard]] std::uint32_t length() const { return length_; }
+
+    // Those and the ones behind.
+    [[nodiscard]] std::uint32_t horizon() const {
         return static_cast<std::uint32_t>(samples_.size());
     }
 
@@ -39,18 +49,22 @@ public:
 
     [[nodiscard]] bool is_read(std::uint32_t position) const { return read_[position]; }
 
-    // The lowest unread position; length() when everything was read.
+    // The lowest unread position of the epoch; length() when everything was read.
     [[nodiscard]] std::uint32_t frontier() const { return frontier_; }
 
     // How many positions were read, those before the start included.
     [[nodiscard]] std::uint32_t read_count() const { return read_count_; }
 
-    // The first unread position of `sample`. O(log n).
+    // The first unread position of `sample`, at or above length() where the epoch does not need it
+    // any more. O(log n).
     [[nodiscard]] std::optional<std::uint32_t> next_position(SampleIndex sample) const;
 
-    // Marks the first unread occurrence as read. False where there is none: a repeated or foreign
-    // sample.
+    // Marks the epoch's first unread occurrence as read. False where there is none: a repeated or
+    // foreign sample.
     bool read(SampleIndex sample);
+
+    // With how many of the samples that `next` begins with this plan foresaw that it would.
+    [[nodiscard]] std::uint32_t foresaw(const StreamPlan& next) const;
 
 private:
     StreamPlan() = default;
@@ -59,6 +73,7 @@ private:
     std::vector<SampleIndex> samples_;
     std::vector<std::uint32_t> by_sample_;  // positions, sorted by (sample, position)
     std::vector<bool> read_;
+    std::uint32_t length_ = 0;
     std::uint32_t frontier_ = 0;
     std::uint32_t read_count_ = 0;
 };

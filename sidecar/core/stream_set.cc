@@ -14,7 +14,7 @@ namespace {
 bool advance(Stream& stream, const std::function<bool(SampleIndex)>& wants, std::uint32_t& steps) {
     const StreamPlan& plan = *stream.plan;
     stream.cursor = std::max(stream.cursor, plan.frontier());
-    while (stream.cursor < plan.length()) {
+    while (stream.cursor < plan.horizon()) {
         if (!plan.is_read(stream.cursor) && wants(plan.sample_at(stream.cursor))) {
             break;
         }
@@ -50,7 +50,15 @@ std::optional<StreamPlan> StreamSet::leave(StreamId stream) {
 std::optional<StreamPlan> StreamSet::replace_plan(StreamId id, StreamPlan plan) {
     Stream& stream = streams_.at(id);
     auto old = std::exchange(stream.plan, std::move(plan));
-    stream.cursor = stream.high_water = stream.readahead = stream.plan->frontier();
+    const std::uint32_t frontier = stream.plan->frontier();
+    const std::uint32_t foreseen = old ? old->foresaw(*stream.plan) : 0;
+    const auto carried = [&](std::uint32_t position) {
+        const std::uint32_t passed = old && position > old->length() ? position - old->length() : 0;
+        return std::max(frontier, std::min(passed, foreseen));
+    };
+    stream.cursor = frontier;
+    stream.high_water = carried(stream.high_water);
+    stream.readahead = carried(stream.readahead);
     return old;
 }
 
@@ -101,6 +109,14 @@ bool StreamSet::is_near(SampleIndex sample) const {
     });
 }
 
+bool StreamSet::is_due(SampleIndex sample, std::uint32_t soon) const {
+    return std::ranges::any_of(streams_, [sample, soon](const auto& entry) {
+        const auto& plan = entry.second.plan;
+        const auto position = plan ? plan->next_position(sample) : std::nullopt;
+        return position && (*position < plan->length() || *position - plan->frontier() < soon);
+    });
+}
+
 std::optional<Candidate> StreamSet::nearest(
     const std::function<bool(SampleIndex)>& wants, std::uint32_t& steps) {
     std::optional<Candidate> best;
@@ -111,7 +127,7 @@ std::optional<Candidate> StreamSet::nearest(
         if (!advance(stream, wants, steps)) {
             return std::nullopt;
         }
-        if (stream.cursor == stream.plan->length()) {
+        if (stream.cursor == stream.plan->horizon()) {
             continue;
         }
         const std::uint32_t distance = stream.cursor - stream.plan->frontier();
@@ -158,7 +174,7 @@ void StreamSet::read_ahead(
         }
         const StreamPlan& plan = *stream.plan;
         const auto end =
-            std::min<std::uint64_t>(plan.length(), std::uint64_t{plan.frontier()} + distance);
+            std::min<std::uint64_t>(plan.horizon(), std::uint64_t{plan.frontier()} + distance);
         stream.readahead = std::max(stream.readahead, plan.frontier());
         for (; stream.readahead < end; ++stream.readahead) {
             if (!plan.is_read(stream.readahead)) {

@@ -38,7 +38,8 @@ public:
     // The plan that goes away with the stream's last connection.
     std::optional<StreamPlan> leave(StreamId stream);
 
-    // Gives the plan that was replaced. The stream must have joined.
+    // Gives the plan that was replaced. What was prefetched for the new one, because the old one
+    // foresaw it, stays near. The stream must have joined.
     std::optional<StreamPlan> replace_plan(StreamId stream, StreamPlan plan);
 
     // While somebody holds it, nothing is fetched ahead for the stream, which must have joined.
@@ -63,6 +64,9 @@ public:
 
     // Does a stream need the sample before its high water, so that dropping it undoes a prefetch?
     [[nodiscard]] bool is_near(SampleIndex sample) const;
+
+    // Does a stream need the sample in its epoch, or within `soon` positions of its reader?
+    [[nodiscard]] bool is_due(SampleIndex sample, std::uint32_t soon) const;
 
     // Advances the cursors over unwanted samples and gives the wanted one that is needed soonest.
     // `steps` bounds the positions looked at and is counted down; nullopt when it is used up or

@@ -169,22 +169,40 @@ void EngineWorld::make_plan(ClientEntry& client) {
     }
     Plan plan;
     plan.epoch = ++last_epoch_;
-    plan.samples.resize(count());
-    std::iota(plan.samples.begin(), plan.samples.end(), 0U);
-    std::shuffle(plan.samples.begin(), plan.samples.end(), prng_);
-    if (chance(50)) {
-        plan.samples.resize(1 + prng_.below(count()));
+    const auto before = plans_.find(*client.second.stream);
+    plan.samples = any_order();
+    if (before != plans_.end() && chance(80)) {
+        plan.samples.insert(  // as it was foreseen
+            plan.samples.begin(),
+            before->second.ahead.begin(),
+            before->second.ahead.end());
     }
-    for (std::uint64_t repeats = chance(30) ? prng_.below(5) : 0; repeats > 0; --repeats) {
-        plan.samples.push_back(any_sample());
+    if (chance(60)) {
+        plan.ahead = any_order();
     }
     const std::uint64_t start = chance(20) ? prng_.below(plan.samples.size() + 1) : 0;
     plan.read.assign(plan.samples.size(), false);
     std::fill_n(plan.read.begin(), static_cast<std::ptrdiff_t>(start), true);
-    auto made = sidecar::StreamPlan::make(plan.epoch, plan.samples, start, count());
+    auto all = plan.samples;
+    all.insert(all.end(), plan.ahead.begin(), plan.ahead.end());
+    auto made =
+        sidecar::StreamPlan::make(plan.epoch, std::move(all), start, count(), plan.ahead.size());
     ASSERT_TRUE(made.has_value());
     plans_[*client.second.stream] = std::move(plan);
     apply(engine_.on_plan(client.first, *std::move(made), now_));
+}
+
+std::vector<SampleIndex> EngineWorld::any_order() {
+    std::vector<SampleIndex> order(count());
+    std::iota(order.begin(), order.end(), 0U);
+    std::shuffle(order.begin(), order.end(), prng_);
+    if (chance(50)) {
+        order.resize(1 + prng_.below(count()));
+    }
+    for (std::uint64_t repeats = chance(30) ? prng_.below(5) : 0; repeats > 0; --repeats) {
+        order.push_back(any_sample());
+    }
+    return order;
 }
 
 void EngineWorld::fetch(ClientEntry& client) {
@@ -361,72 +379,6 @@ void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {
     }
     EXPECT_EQ(failed, !reply.message.empty());
     pending.erase(request);
-}
-
-// The engine's sums against our own books, to the byte.
-void EngineWorld::check_bytes() const {
-    Bytes resident;
-    Bytes window;
-    Bytes loose;  // residents that may have lost their grant
-    Bytes payload;
-    for (const auto* samples : {&stored_, &in_flight_}) {
-        for (const auto& [sample, where] : *samples) {
-            const bool is_resident = where.segment_class == SegmentClass::kResident;
-            (is_resident ? resident : window) += record_bytes(sample);
-            if (is_resident && (samples == &in_flight_ || is_held(sample) ||
-                                engine_.sample(sample).holds > 0 || verifying_.contains(sample))) {
-                loose += record_bytes(sample);
-            }
-        }
-    }
-    for (const auto& [sample, where] : in_flight_) {
-        payload += Bytes{dataset_.manifest().size_bytes(domain::SampleId{sample})};
-    }
-    const auto& account = engine_.account();
-    EXPECT_EQ(account.resident + account.doomed, resident);
-    if (audit_ != nullptr) {
-        EXPECT_EQ(account.resident, audit_->total());
-    }
-    EXPECT_EQ(account.window, window);
-    EXPECT_EQ(account.in_flight, payload);
-    EXPECT_EQ(account.in_flight_samples, in_flight_.size());
-    EXPECT_LE(account.resident, engine_.grant().resident_bytes);
-    EXPECT_LE(account.window, limits_.window);
-    EXPECT_LE(account.doomed, loose);
-    EXPECT_TRUE(account.in_flight <= limits_.memory || in_flight_.size() <= 1);
-}
-
-// At rest: with room for the largest sample, no planned sample may be missing.
-void EngineWorld::check_prefetched() const {
-    constexpr int kGivenUp = 3;  // failures after which a sample is left to the demand
-    const Bytes largest{domain::record_bytes(dataset_.manifest().largest_sample_bytes())};
-    if (engine_.account().window + largest > limits_.window) {
-        return;
-    }
-    for (SampleIndex sample = 0; sample < count(); ++sample) {
-        const Bytes payload{dataset_.manifest().size_bytes(domain::SampleId{sample})};
-        if (is_needed(sample) && !refused_.contains(sample) && payload <= limits_.memory &&
-            engine_.sample(sample).failures < kGivenUp) {
-            EXPECT_TRUE(stored_.contains(sample)) << "nobody prefetches sample " << sample;
-        }
-    }
-}
-
-bool EngineWorld::is_needed(SampleIndex sample) const {
-    return std::ranges::any_of(plans_, [sample](const auto& entry) {
-        const Plan& plan = entry.second;
-        for (std::size_t i = 0; i < plan.samples.size(); ++i) {
-            if (plan.samples[i] == sample && !plan.read[i]) {
-                return true;
-            }
-        }
-        return false;
-    });
-}
-
-bool EngineWorld::is_held(SampleIndex sample) const {
-    return std::ranges::any_of(
-        clients_, [sample](const auto& entry) { return entry.second.held.contains(sample); });
 }
 
 Bytes EngineWorld::record_bytes(SampleIndex sample) const {

@@ -57,6 +57,7 @@ private:
         std::uint64_t epoch = 0;
         std::vector<sidecar::SampleIndex> samples;
         std::vector<bool> read;
+        std::vector<sidecar::SampleIndex> ahead;  // what the next epoch begins with
     };
 
     using ClientEntry = std::pair<const sidecar::ConnectionId, Client>;
@@ -89,6 +90,7 @@ private:
     [[nodiscard]] std::uint64_t count() const { return dataset_.manifest().sample_count(); }
 
     sidecar::SampleIndex any_sample();
+    std::vector<sidecar::SampleIndex> any_order();
     ClientEntry* any_client();
 
     bool chance(std::uint64_t percent) { return prng_.below(100) < percent; }

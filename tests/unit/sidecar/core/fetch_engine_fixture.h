@@ -37,9 +37,11 @@ protected:
 
     void make(Bytes grant = Bytes::unlimited()) { make(EngineLimits{}, grant); }
 
-    Effects plan(std::vector<SampleIndex> samples, std::uint64_t epoch = 1) {
+    // The last `ahead` samples are those with which the next epoch begins.
+    Effects plan(
+        std::vector<SampleIndex> samples, std::uint64_t epoch = 1, std::uint64_t ahead = 0) {
         return engine->on_plan(
-            kTrainer, StreamPlan::make(epoch, std::move(samples), 0, 10).value(), kNow);
+            kTrainer, StreamPlan::make(epoch, std::move(samples), 0, 10, ahead).value(), kNow);
     }
 
     Effects fetch(std::vector<SampleIndex> samples, ConnectionId connection = kTrainer) {

@@ -50,6 +50,36 @@ TEST(StreamPlan, MayBeEmpty) {
     EXPECT_EQ(plan.next_position(0), std::nullopt);
 }
 
+TEST(StreamPlan, WhatLiesBehindTheEpochIsForeseenAndNeverReadInIt) {
+    StreamPlan plan = StreamPlan::make(1, {4, 2, 2, 9}, 0, 10, 2).value();
+    EXPECT_EQ(plan.length(), 2U);
+    EXPECT_EQ(plan.horizon(), 4U);
+    EXPECT_TRUE(plan.read(2));
+    EXPECT_EQ(plan.next_position(2), 2U) << "it comes again";
+    EXPECT_FALSE(plan.read(2));
+    EXPECT_FALSE(plan.read(9));
+    EXPECT_TRUE(plan.read(4));
+    EXPECT_EQ(plan.frontier(), plan.length());
+    EXPECT_EQ(plan.read_count(), 2U);
+    EXPECT_FALSE(plan.is_read(2));
+}
+
+TEST(StreamPlan, TellsHowMuchOfItsSuccessorItForesaw) {
+    const StreamPlan plan = StreamPlan::make(1, {4, 2, 7, 8, 9}, 0, 10, 3).value();
+    EXPECT_EQ(plan.foresaw(plan_of({7, 8, 9, 4})), 3U);
+    EXPECT_EQ(plan.foresaw(plan_of({7, 8, 4, 9})), 2U);
+    EXPECT_EQ(plan.foresaw(plan_of({7})), 1U);
+    EXPECT_EQ(plan.foresaw(plan_of({4, 2})), 0U);
+    EXPECT_EQ(plan_of({4, 2}).foresaw(plan), 0U);
+}
+
+TEST(StreamPlan, AStartBelongsToTheEpoch) {
+    EXPECT_TRUE(StreamPlan::make(0, {1, 2}, 1, 10, 1).has_value());
+    EXPECT_EQ(StreamPlan::make(0, {1, 2}, 2, 10, 1).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(StreamPlan::make(0, {1, 2}, 0, 10, 3).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(StreamPlan::make(0, {1, 10}, 0, 10, 1).error().code, ErrorCode::kInvalidArgument);
+}
+
 TEST(StreamPlan, RefusesForeignSamplesAndAStartPastTheEnd) {
     EXPECT_EQ(StreamPlan::make(0, {10}, 0, 10).error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(StreamPlan::make(0, {1}, 2, 10).error().code, ErrorCode::kInvalidArgument);

@@ -12,9 +12,18 @@ constexpr StreamId kB{2};
 
 class StreamSetTest : public testing::Test {
 protected:
-    void plan(StreamId stream, std::vector<SampleIndex> samples) {
+    void plan(StreamId stream, std::vector<SampleIndex> samples, std::uint64_t ahead = 0) {
         streams.join(stream);
-        streams.replace_plan(stream, StreamPlan::make(1, std::move(samples), 0, 100).value());
+        replace(stream, std::move(samples), 0, ahead);
+    }
+
+    void replace(
+        StreamId stream,
+        std::vector<SampleIndex> samples,
+        std::uint64_t start = 0,
+        std::uint64_t ahead = 0) {
+        streams.replace_plan(
+            stream, StreamPlan::make(1, std::move(samples), start, 100, ahead).value());
     }
 
     std::optional<SampleIndex> nearest() {
@@ -139,6 +148,75 @@ TEST_F(StreamSetTest, AnnouncesEachPositionOnceWithinItsDistance) {
     streams.with_plan(kA)->plan->read(1);
     streams.read_ahead(2, announce);
     EXPECT_THAT(announced, ElementsAre(1, 2, 3));
+}
+
+TEST_F(StreamSetTest, GoesOnBehindTheEndOfTheEpochInOrder) {
+    plan(kA, {1, 2, 3, 2, 4}, 2);
+    EXPECT_THAT(fetch_all(), ElementsAre(1, 2, 3, 4));
+    EXPECT_EQ(streams.distance(4), 4U);
+    for (const SampleIndex sample : {1, 2, 3}) {
+        streams.with_plan(kA)->plan->read(sample);
+    }
+    EXPECT_EQ(streams.distance(2), 0U) << "the next epoch begins with it";
+    EXPECT_EQ(streams.distance(1), std::nullopt);
+    EXPECT_EQ(farthest(), 4U);
+}
+
+TEST_F(StreamSetTest, AReaderInItsEpochComesBeforeOneThatIsServedOverItsBorder) {
+    plan(kA, {1, 2, 3, 4}, 2);
+    here = {1, 2};
+    plan(kB, {11, 12, 13});
+    EXPECT_THAT(fetch_all(), ElementsAre(11, 12, 3, 13, 4));
+}
+
+TEST_F(StreamSetTest, WhatWasFetchedForTheNextEpochIsNearWhenItsPlanComes) {
+    plan(kA, {1, 2, 3, 4, 5}, 3);
+    here = {1, 2};
+    for (const SampleIndex sample : {3, 4}) {
+        EXPECT_EQ(nearest(), sample);
+        here.insert(sample);
+    }
+    EXPECT_EQ(nearest(), 5U);
+    replace(kA, {3, 4, 5, 6});
+    EXPECT_TRUE(streams.is_near(4));
+    EXPECT_FALSE(streams.is_near(5));
+    EXPECT_THAT(fetch_all(), ElementsAre(5, 6));
+}
+
+TEST_F(StreamSetTest, WhatWasFetchedInVainIsNotNear) {
+    plan(kA, {1, 3, 4, 5}, 3);
+    fetch_all();
+    replace(kA, {3, 5, 4, 6});
+    EXPECT_TRUE(streams.is_near(3));
+    EXPECT_FALSE(streams.is_near(5)) << "the order was not foreseen";
+    EXPECT_THAT(fetch_all(), ElementsAre(6));
+}
+
+TEST_F(StreamSetTest, APlanThatStartsInItsMiddleIsNearUpToThere) {
+    plan(kA, {1, 3, 4, 5}, 3);
+    fetch_all();
+    replace(kA, {3, 4, 5, 6}, 2);
+    EXPECT_TRUE(streams.is_near(5));
+    EXPECT_FALSE(streams.is_near(6));
+    EXPECT_FALSE(streams.is_near(3)) << "it is read";
+}
+
+TEST_F(StreamSetTest, IsDueWhatTheEpochNeedsAndWhatComesSoonBehindIt) {
+    plan(kA, {1, 2, 3, 4}, 2);
+    EXPECT_TRUE(streams.is_due(2, 0));
+    EXPECT_TRUE(streams.is_due(3, 3));
+    EXPECT_FALSE(streams.is_due(4, 3));
+    EXPECT_FALSE(streams.is_due(5, 100));
+}
+
+TEST_F(StreamSetTest, AnnouncesOverTheBorderOnce) {
+    plan(kA, {1, 2, 3}, 1);
+    std::vector<SampleIndex> announced;
+    const auto announce = [&announced](SampleIndex sample) { announced.push_back(sample); };
+    streams.read_ahead(9, announce);
+    replace(kA, {3, 4});
+    streams.read_ahead(9, announce);
+    EXPECT_THAT(announced, ElementsAre(1, 2, 3, 4));
 }
 
 }  // namespace

@@ -1,0 +1,80 @@
+// What an EngineWorld holds against its engine between two events.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "common/domain/segment_format.h"
+#include "tests/unit/sidecar/core/engine_world.h"
+
+namespace stoker::test {
+
+using domain::SegmentClass;
+using sidecar::SampleIndex;
+
+// The engine's sums against our own books, to the byte.
+void EngineWorld::check_bytes() const {
+    Bytes resident;
+    Bytes window;
+    Bytes loose;  // residents that may have lost their grant
+    Bytes payload;
+    for (const auto* samples : {&stored_, &in_flight_}) {
+        for (const auto& [sample, where] : *samples) {
+            const bool is_resident = where.segment_class == SegmentClass::kResident;
+            (is_resident ? resident : window) += record_bytes(sample);
+            if (is_resident && (samples == &in_flight_ || is_held(sample) ||
+                                engine_.sample(sample).holds > 0 || verifying_.contains(sample))) {
+                loose += record_bytes(sample);
+            }
+        }
+    }
+    for (const auto& [sample, where] : in_flight_) {
+        payload += Bytes{dataset_.manifest().size_bytes(domain::SampleId{sample})};
+    }
+    const auto& account = engine_.account();
+    EXPECT_EQ(account.resident + account.doomed, resident);
+    if (audit_ != nullptr) {
+        EXPECT_EQ(account.resident, audit_->total());
+    }
+    EXPECT_EQ(account.window, window);
+    EXPECT_EQ(account.in_flight, payload);
+    EXPECT_EQ(account.in_flight_samples, in_flight_.size());
+    EXPECT_LE(account.resident, engine_.grant().resident_bytes);
+    EXPECT_LE(account.window, limits_.window);
+    EXPECT_LE(account.doomed, loose);
+    EXPECT_TRUE(account.in_flight <= limits_.memory || in_flight_.size() <= 1);
+}
+
+// At rest: with room for the largest sample, no planned sample may be missing.
+void EngineWorld::check_prefetched() const {
+    constexpr int kGivenUp = 3;  // failures after which a sample is left to the demand
+    const Bytes largest{domain::record_bytes(dataset_.manifest().largest_sample_bytes())};
+    if (engine_.account().window + largest > limits_.window) {
+        return;
+    }
+    for (SampleIndex sample = 0; sample < count(); ++sample) {
+        const Bytes payload{dataset_.manifest().size_bytes(domain::SampleId{sample})};
+        if (is_needed(sample) && !refused_.contains(sample) && payload <= limits_.memory &&
+            engine_.sample(sample).failures < kGivenUp) {
+            EXPECT_TRUE(stored_.contains(sample)) << "nobody prefetches sample " << sample;
+        }
+    }
+}
+
+bool EngineWorld::is_needed(SampleIndex sample) const {
+    return std::ranges::any_of(plans_, [sample](const auto& entry) {
+        const Plan& plan = entry.second;
+        for (std::size_t i = 0; i < plan.samples.size(); ++i) {
+            if (plan.samples[i] == sample && !plan.read[i]) {
+                return true;
+            }
+        }
+        return std::ranges::find(plan.ahead, sample) != plan.ahead.end();
+    });
+}
+
+bool EngineWorld::is_held(SampleIndex sample) const {
+    return std::ranges::any_of(
+        clients_, [sample](const auto& entry) { return entry.second.held.contains(sample); });
+}
+
+}  // namespace stoker::test
