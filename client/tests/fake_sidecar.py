@@ -7,7 +7,8 @@ sockets.
 Settings: preload (share of the samples that are resident from the start), version (of its Welcome), garbage (its
 answer to a Hello, hex), refuse ([code, message] to a Hello), listings (frames before the Welcome), die_in_fetch (exits
 in the middle of its n-th answer), damage (ids that it stores damaged, once each), step_aside (answers READ_AT_ORIGIN),
-origin_error (ids), wrong_directory, deaf (never answers a fetch), probe ([id, batches] that it asks for).
+origin_error (ids), wrong_directory, deaf (never answers a fetch), probe ([id, batches] that it asks for), sees_ahead
+(takes plans with the beginning of the next epoch, or with "refuses" says so and does not).
 """
 
 import json
@@ -21,6 +22,7 @@ import wire
 from nodefiles import NodeDirectory
 
 READY, READ_AT_ORIGIN, ORIGIN_ERROR = 0, 1, 2
+INVALID_ARGUMENT = 0  # an ErrorCode
 
 
 def list_folder(root):
@@ -88,8 +90,9 @@ class FakeSidecar:
     def answer(self, connection, name, fields, request_id, fds, served):
         if name == "plan":
             with mmap.mmap(fds[0], 0, prot=mmap.PROT_READ) as plan:
-                fields["samples"] = list(memoryview(plan).cast("Q"))
+                told = list(memoryview(plan).cast("Q"))
             os.close(fds[0])
+            fields["samples"], fields["ahead"] = told[:fields["sample_count"]], told[fields["sample_count"]:]
         self.log(name, **fields)
         if name == "hello":
             self.answer_hello(connection, request_id)
@@ -97,6 +100,8 @@ class FakeSidecar:
             self.answer_fetch(connection, fields["samples"], request_id, served)
         elif name == "ask_probe":
             connection.sendall(wire.probe(request_id, *self.settings["probe"]))
+        elif name == "plan" and fields["ahead"] and self.settings.get("sees_ahead") == "refuses":
+            connection.sendall(wire.error(request_id, INVALID_ARGUMENT, "the memfd does not hold what the plan says"))
         elif name == "plan":
             connection.sendall(wire.planned(request_id))
 
@@ -111,9 +116,11 @@ class FakeSidecar:
             raise EOFError
         for number in range(settings.get("listings", 0)):
             connection.sendall(wire.listing(request_id, 1000 * number))
+        features = (wire.FEATURE_PROBE if "probe" in settings else 0) | (
+            wire.FEATURE_AHEAD if settings.get("sees_ahead") else 0)
         connection.sendall(wire.welcome(
             request_id, settings.get("version", 1), self.node.revision, len(self.node.objects),
-            settings.get("wrong_directory", settings["node"]), wire.FEATURE_PROBE if "probe" in settings else 0))
+            settings.get("wrong_directory", settings["node"]), features))
 
     def answer_fetch(self, connection, ids, request_id, served):
         with self.lock:

@@ -80,6 +80,7 @@ struct Hello {
 inline constexpr std::uint32_t kFeatureContracts = 1;  // kBegin to kSnapshot
 inline constexpr std::uint32_t kFeatureProbe = 2;      // kAskProbe to kProbed
 inline constexpr std::uint32_t kFeatureCounts = 4;     // kCounted
+inline constexpr std::uint32_t kFeatureAhead = 8;  // more in the memfd of a kPlan than its epoch
 
 struct Welcome {
     std::uint16_t version = kProtocolVersion;
@@ -124,8 +125,13 @@ struct Fetched {
     bool operator==(const Fetched&) const = default;
 };
 
+// What may lie behind the epoch in the memfd of a plan. It is as much as a sidecar can fetch ahead
+// (6 GB of samples of 100 kB, where a window has 256 MiB), and 512 KiB to hand over.
+inline constexpr std::uint64_t kAheadSamplesMax = 65536;
+
 // Replaces the stream's plan. The memfd holds `sample_count` u64 ids, sealed against shrinking and
-// writing.
+// writing. Where the Welcome has kFeatureAhead, up to kAheadSamplesMax more may follow: those with
+// which the next epoch begins.
 struct Plan {
     std::uint64_t epoch = 0;
     std::uint64_t sample_count = 0;

@@ -250,7 +250,8 @@ void Leader::welcome(Session& session) {
     welcome.sample_count = view.sample_count();
     welcome.directory =
         config_.client_directory.empty() ? config_.directory : config_.client_directory;
-    welcome.features = local::kFeatureContracts | local::kFeatureProbe | local::kFeatureCounts;
+    welcome.features = local::kFeatureContracts | local::kFeatureProbe | local::kFeatureCounts |
+                       local::kFeatureAhead;
     session.send_welcome(welcome);
 }
 

@@ -146,7 +146,10 @@ void Leader::finish_plan(
     if (plan) {
         log::debug(
             "plan",
-            {{"dataset", config_.name}, {"epoch", plan->epoch()}, {"samples", plan->length()}});
+            {{"dataset", config_.name},
+             {"epoch", plan->epoch()},
+             {"samples", plan->length()},
+             {"ahead", plan->horizon() - plan->length()}});
         apply(engine_->on_plan(connection, *std::move(plan), parts_.loop.now()));
         session.send(local::Planned{}, request_id);
     } else {

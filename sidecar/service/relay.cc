@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "common/domain/ids.h"
+#include "sidecar/service/sealed_plan.h"
 #include "sidecar/service/sealed_state.h"
 #include "sidecar/service/unix_listener.h"
 
@@ -40,10 +41,12 @@ std::vector<std::uint64_t> skip_read(
     }
     std::vector<std::uint64_t> ids(kIdsPerRead);
     for (bool gap = false; !gap && plan.start < plan.sample_count;) {
+        // What lies behind the epoch was not read in it.
+        const auto wanted = std::min<std::uint64_t>(ids.size(), plan.sample_count - plan.start);
         const ssize_t bytes = ::pread(
             memfd.get(),
             ids.data(),
-            ids.size() * sizeof(std::uint64_t),
+            wanted * sizeof(std::uint64_t),
             static_cast<off_t>(plan.start * sizeof(std::uint64_t)));
         if (bytes < static_cast<ssize_t>(sizeof(std::uint64_t))) {
             break;
@@ -149,12 +152,15 @@ ReplayLog::Recorded ReplayLog::begin_again() const {
     return {local::encode_frame(begin, begin_->request_id), *std::move(memfd)};
 }
 
-std::vector<ReplayLog::Recorded> ReplayLog::frames() const {
+std::vector<ReplayLog::Recorded> ReplayLog::frames(bool ahead) const {
     std::vector<Recorded> frames;
     if (plan_) {
         local::Plan plan = plan_->plan;
         const std::vector<std::uint64_t> beyond = skip_read(plan, plan_->memfd, consumed_);
-        frames.push_back({local::encode_frame(plan, plan_->request_id), duplicate(plan_->memfd)});
+        UniqueFd memfd = duplicate(plan_->memfd);
+        frames.push_back(
+            {local::encode_frame(plan, plan_->request_id),
+             ahead ? std::move(memfd) : without_ahead(std::move(memfd), plan)});
         for (std::size_t at = 0; at < beyond.size(); at += kIdsPerFrame) {
             const auto begin = beyond.begin() + static_cast<std::ptrdiff_t>(at);
             const auto count = std::min(kIdsPerFrame, beyond.size() - at);
@@ -222,7 +228,18 @@ void Relay::on_request(Frame frame) {
             ++uncounted_;
             frame.header.request_id = kCountRequestId;
         }
+        if (!ahead_ && frame.header.type == local::FrameType::kPlan) {
+            trim_plan(frame);
+        }
         upstream_->send_raw(join_frame(frame.header, frame.payload), std::move(frame.fd));
+    }
+}
+
+// For a leader that is older than we are: the client has our word that it may say more.
+void Relay::trim_plan(Frame& frame) {
+    const auto message = local::decode_payload(frame.header.type, frame.payload);
+    if (message) {
+        frame.fd = without_ahead(std::move(frame.fd), std::get<local::Plan>(*message));
     }
 }
 
@@ -308,6 +325,7 @@ void Relay::on_welcome(const Frame& frame) {
     }
     ready_ = true;
     counts_ = (welcome->features & local::kFeatureCounts) != 0;
+    ahead_ = (welcome->features & local::kFeatureAhead) != 0;
     log_.set_sample_count(welcome->sample_count);
     if (!is_welcomed()) {
         revision_ = welcome->revision;
@@ -318,7 +336,7 @@ void Relay::on_welcome(const Frame& frame) {
 }
 
 void Relay::say_again() {
-    for (auto& recorded : log_.frames()) {
+    for (auto& recorded : log_.frames(ahead_)) {
         upstream_->send_raw(std::move(recorded.bytes), std::move(recorded.fd));
     }
 }

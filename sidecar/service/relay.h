@@ -38,8 +38,8 @@ public:
 
     // In the order in which to send them, after the hello. The plan starts behind the positions
     // that were read without a gap, so that nobody prefetches them again; what was read beyond
-    // follows as kConsumed.
-    [[nodiscard]] std::vector<Recorded> frames() const;
+    // follows as kConsumed. `ahead`: the leader takes a plan with the beginning of the next epoch.
+    [[nodiscard]] std::vector<Recorded> frames(bool ahead = true) const;
 
     // Is this the answer to a plan or a begin that was answered before and is only being repeated?
     [[nodiscard]] bool is_repeated(std::uint64_t request_id) const;
@@ -114,6 +114,7 @@ private:
     void end_parting();
     void on_welcome(const Frame& frame);
     void say_again();
+    static void trim_plan(Frame& frame);
 
     EventLoop& loop_;
     Session& session_;
@@ -124,6 +125,7 @@ private:
     std::optional<std::uint64_t> revision_;
     bool ready_ = false;               // welcomed on the present connection
     bool counts_ = false;              // the leader there answers kConsumed
+    bool ahead_ = false;               // it takes plans with the beginning of the next epoch
     std::uint64_t uncounted_ = 0;      // such answers that are owed
     std::function<void()> on_parted_;  // set: the client has hung up
     ReplayLog log_;

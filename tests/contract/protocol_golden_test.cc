@@ -72,6 +72,13 @@ std::map<std::string, Message> messages() {
         {"consumed", Consumed{4, {9, 8}}},
         {"report", Report{1, 2, 3, 4, 5, 6, 7, 8}},
         {"welcome with contracts", Welcome{kProtocolVersion, 1, 2, "/n", kFeatureContracts}},
+        {"welcome with all features",
+         Welcome{
+             kProtocolVersion,
+             1,
+             2,
+             "/n",
+             kFeatureContracts | kFeatureProbe | kFeatureCounts | kFeatureAhead}},
         {"begin", begin()},
         {"begin with nothing to say", Begin{}},
         {"begun", Begun{2, 640}},

@@ -98,10 +98,16 @@ public:
         return py::make_tuple(py::bytes{raw, fetched.statuses.size()}, fetched.message);
     }
 
-    void send_plan(std::uint64_t epoch, py::handle ids, std::uint64_t start, double timeout) {
+    void send_plan(
+        std::uint64_t epoch,
+        py::handle ids,
+        std::uint64_t start,
+        py::handle ahead,
+        double timeout) {
         const auto plan = sample_ids(ids, UINT64_MAX);
+        const auto next = sample_ids(ahead, UINT64_MAX);
         const TimePoint deadline = deadline_after(timeout);
-        waiting([&] { return client_->send_plan(epoch, plan, start, deadline); });
+        waiting([&] { return client_->send_plan(epoch, plan, start, next, deadline); });
     }
 
     // (epoch, losses that the job's sampler has learnt from).
@@ -269,6 +275,7 @@ void add_sidecar_client(py::module_& module) {
             py::arg("epoch"),
             py::arg("ids"),
             py::arg("start"),
+            py::arg("ahead"),
             py::arg("timeout"))
         .def("send_consumed", &PySidecarClient::send_consumed, py::arg("epoch"), py::arg("ids"))
         .def("send_report", &PySidecarClient::send_report, py::arg("fields"))

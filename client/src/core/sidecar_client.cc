@@ -174,8 +174,10 @@ Status SidecarClient::send_plan(
     std::uint64_t epoch,
     std::span<const std::uint64_t> samples,
     std::uint64_t start,
+    std::span<const std::uint64_t> ahead,
     TimePoint deadline) {
-    STOKER_TRY(const UniqueFd plan, sealed_memfd({std::as_bytes(samples)}));
+    const auto said = ahead.first(std::min<std::size_t>(ahead.size(), local::kAheadSamplesMax));
+    STOKER_TRY(const UniqueFd plan, sealed_memfd({std::as_bytes(samples), std::as_bytes(said)}));
     STOKER_TRY(
         const local::Message answer,
         request(local::Plan{epoch, samples.size(), start}, deadline, plan.get()));

@@ -50,10 +50,13 @@ public:
     Result<local::Fetched> fetch(std::span<const std::uint64_t> samples, TimePoint deadline);
 
     // Hands over the ids in the order in which this stream will read them, through a sealed memfd.
+    // `ahead`: those with which the next epoch begins, where the Welcome has kFeatureAhead; at most
+    // kAheadSamplesMax of them are said.
     Status send_plan(
         std::uint64_t epoch,
         std::span<const std::uint64_t> samples,
         std::uint64_t start,
+        std::span<const std::uint64_t> ahead,
         TimePoint deadline);
 
     // Begins an epoch under a sampling contract, after `served` (a bitmap as local::Begin says) was

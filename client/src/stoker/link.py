@@ -18,8 +18,10 @@ __all__ = ["Drawn", "Link", "Outcome", "Parts", "Place", "Refused", "Report", "W
 
 log = logging.getLogger("stoker")
 
-FEATURE_CONTRACTS, FEATURE_PROBE = 1, 2  # of the Welcome
+FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_AHEAD = 1, 2, 8  # of the Welcome
 READY, READ_AT_ORIGIN, ORIGIN_ERROR = 0, 1, 2  # FetchStatus of proto/local/protocol.h
+
+AHEAD_AT_MOST = 65536  # kAheadSamplesMax of proto/local/protocol.h: more than a sidecar's window holds
 
 CONNECT_TIMEOUT_S = 5.0
 SILENCE_S_MAX = 30.0  # while it lists the origin, a sidecar says so every second
@@ -113,7 +115,7 @@ class Link:
         self._is_away = False  # and that was said
         self._is_new = True  # this process has not tried yet: worth waiting for the answer
         self._features = 0
-        self._plan: Optional[Tuple[int, Sequence[int], int]] = None
+        self._plan: Optional[Tuple[int, Sequence[int], int, Sequence[int]]] = None
         self.accepts: Callable[[Welcome], bool] = lambda welcome: True
         self.attached_count = 0
 
@@ -171,10 +173,11 @@ class Link:
         """Asks for samples; None without a sidecar."""
         return self._call(lambda client: Outcome(*client.fetch(ids, FETCH_TIMEOUT_S)))
 
-    def plan(self, epoch: int, ids: Sequence[int], start: int) -> None:
-        """Hands over the order of an epoch, now and to every sidecar that comes after this one."""
+    def plan(self, epoch: int, ids: Sequence[int], start: int, ahead: Sequence[int] = ()) -> None:
+        """Hands over the order of an epoch, now and to every sidecar that comes after this one; where the sidecar
+        takes it, also with what the next epoch begins."""
         with self._lock:
-            self._plan = (epoch, ids, start)
+            self._plan = (epoch, ids, start, ahead[:AHEAD_AT_MOST])
             self._call(self._send_plan)
 
     def forget_plan(self) -> None:
@@ -184,7 +187,7 @@ class Link:
     def advance(self, position: int) -> None:
         """The plan's position to go on from, should a sidecar come back."""
         if self._plan is not None:
-            self._plan = (self._plan[0], self._plan[1], position)
+            self._plan = (*self._plan[:2], position, self._plan[3])
 
     def consumed(self, epoch: int, ids: Sequence[int]) -> Optional[bool]:
         """Says that samples were read. False: the sidecar is behind, say it again; None: there is no sidecar."""
@@ -238,6 +241,10 @@ class Link:
     def has_contracts(self) -> bool:
         """Whether the sidecar that answered last knows sampling contracts."""
         return bool(self._features & FEATURE_CONTRACTS)
+
+    def sees_ahead(self) -> bool:
+        """Whether the sidecar that answered last takes the beginning of the next epoch with a plan."""
+        return bool(self._features & FEATURE_AHEAD)
 
     def report(self, report: Report) -> bool:
         """Sends a report; False: not sent, keep the numbers."""
@@ -323,8 +330,13 @@ class Link:
 
     def _send_plan(self, client: "_core.SidecarClient") -> None:
         assert self._plan is not None
-        epoch, ids, start = self._plan
-        client.send_plan(epoch, ids, start, PLAN_TIMEOUT_S)
+        epoch, ids, start, ahead = self._plan
+        try:
+            client.send_plan(epoch, ids, start, ahead if self.sees_ahead() else (), PLAN_TIMEOUT_S)
+        except _core.CoreError:
+            if not (client.is_usable and self.sees_ahead() and len(ahead)):
+                raise
+            client.send_plan(epoch, ids, start, (), PLAN_TIMEOUT_S)  # an older sidecar may lead by now
 
     def _lost(self, error: "_core.CoreError", tell: bool = True) -> None:
         self._client = self._pending = None

@@ -183,17 +183,23 @@ class Samples(Misses):
 
     # --- what samplers and loaders call --------------------------------------------------------------------------
 
-    def set_plan(self, epoch: int, ids: Sequence[int], start: int = 0) -> None:
+    def set_plan(self, epoch: int, ids: Sequence[int], start: int = 0, ahead: Sequence[int] = ()) -> None:
         """Tells the sidecar in which order this stream will read, so that it can fetch ahead.
 
         Args:
             epoch: number of the epoch; flush() names it too.
             ids: the whole epoch's ids of this rank, in order.
             start: position in `ids` to begin at.
+            ahead: with what the next epoch surely begins, so that the sidecar fetches on when this one's samples are
+                there; only the first 65,536. Give none in the last epoch: it would be fetched in vain.
         """
         self.epoch = epoch
         if self._link is not None:
-            self._link.plan(epoch, ids, start)
+            self._link.plan(epoch, ids, start, ahead)
+
+    def sees_ahead(self) -> bool:
+        """Whether the sidecar that answered last takes the beginning of the next epoch with a plan."""
+        return self._link is not None and self._link.sees_ahead()
 
     def advance(self, position: int) -> None:
         """How far the stream is in its plan, for a sidecar that comes back."""

@@ -5,6 +5,8 @@ STOKER_DATASETS  JSON object {name: {"uri", "endpoint", "region", "pathStyle", "
                  the origin of each dataset for reading without a sidecar, the node directory as mounted here, and
                  the sampling contract that the job allows with its parameters
 STOKER_JOB       names the job to the sidecar; ranks that say the same share what they learn
+STOKER_EPOCHS    how many epochs the training has, so that a sampler may have the sidecar fetch for the next one while
+                 the last samples of this one are read; unset: unknown, and nothing is fetched that may not be read
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from typing import Any, Mapping, Optional
 from .contracts import Terms, terms
 from .errors import SettingsError
 
-__all__ = ["DEFAULT_SOCKET", "DatasetSettings", "job_name", "resolve", "socket_path", "world"]
+__all__ = ["DEFAULT_SOCKET", "DatasetSettings", "epoch_count", "job_name", "resolve", "socket_path", "world"]
 
 DEFAULT_SOCKET = "/stoker/run/stoker.sock"
 _KEYS = {"uri", "endpoint", "region", "pathStyle", "directory", "contract", "sampling"}
@@ -131,6 +133,18 @@ def job_name(env: Optional[Mapping[str, str]] = None) -> Optional[str]:
         return env["STOKER_JOB"]
     keys = ("TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT")
     return "/".join(filter(None, map(env.get, keys))) or None
+
+
+def epoch_count(env: Optional[Mapping[str, str]] = None) -> int:
+    """How many epochs the training has, as the TrainingJob says; 0 where nothing says so.
+
+    Raises:
+        SettingsError: what it says is no number of epochs.
+    """
+    text = (os.environ if env is None else env).get("STOKER_EPOCHS") or "0"
+    if not text.isdecimal():
+        raise SettingsError(f"STOKER_EPOCHS must be a number of epochs, not '{text}'")
+    return int(text)
 
 
 def world(env: Optional[Mapping[str, str]] = None) -> "tuple[int, int]":

@@ -28,13 +28,11 @@ from . import samples as _samples
 from .contracts import EpochReport
 from .errors import SettingsError
 from .samples import Samples
-from .settings import world
 from .torch_contracts import REPLACED, Collate, ContractStream, DrawBatches, Fingerprinter, Similarity
-from .torch_contracts import say_what_is_allowed, shared, split_options
+from .torch_contracts import say_what_is_allowed, split_options
+from .torch_sampler import Planned, Sampler, unwrap
 
 __all__ = ["DataLoader", "Dataset", "Sampler", "decode_image", "decode_raw"]
-
-_ADVANCE_EVERY = 256
 
 
 def decode_image(view: memoryview) -> Any:
@@ -58,7 +56,7 @@ def _default_decode() -> Callable[[memoryview], Any]:
     return decode_image
 
 
-class Dataset(torch.utils.data.Dataset):
+class Dataset(Planned):
     """Map-style dataset of (decoded sample, label), as torchvision's ImageFolder.
 
     Args:
@@ -80,7 +78,7 @@ class Dataset(torch.utils.data.Dataset):
         target_transform: Optional[Callable[[int], Any]] = None,
         decode: Optional[Callable[[memoryview], Any]] = None,
     ) -> None:
-        self.source = _samples.open(source) if isinstance(source, str) else source
+        super().__init__(_samples.open(source) if isinstance(source, str) else source)
         self.transform = transform
         self.target_transform = target_transform
         self.decode = decode or _default_decode()
@@ -88,7 +86,6 @@ class Dataset(torch.utils.data.Dataset):
         self.class_to_idx = {name: label for label, name in enumerate(self.classes)}
         self._gives_ids = False
         self._fingerprinter: Optional[Fingerprinter] = None
-        self._epoch = shared(torch.zeros(1, dtype=torch.int64))  # workers learn the epoch here
 
     @property
     def targets(self) -> List[int]:
@@ -121,15 +118,6 @@ class Dataset(torch.utils.data.Dataset):
         other._fingerprinter = fingerprinter
         return other
 
-    def note_epoch(self, epoch: int) -> None:
-        """The epoch in which this process and its workers read from now on."""
-        self._epoch.fill_(epoch)
-
-    def set_plan(self, epoch: int, ids: np.ndarray, start: int) -> None:
-        """Hands an epoch's order to the sidecar; the sampler calls it in the main process."""
-        self._epoch.fill_(epoch)
-        self.source.set_plan(epoch, ids, start)
-
     def _one_index(self, index: int) -> int:
         index = int(index)
         return index + len(self) if -len(self) <= index < 0 else index
@@ -145,127 +133,6 @@ class Dataset(torch.utils.data.Dataset):
         if taker is not None:
             return data, label, sample.id, fingerprint
         return (data, label, sample.id) if self._gives_ids else (data, label)
-
-
-class Sampler(torch.utils.data.Sampler):
-    """The stream of torch's DistributedSampler, index for index, that also tells the sidecar what comes next.
-
-    Args:
-        dataset: a stoker.torch.Dataset, a torch Subset of one, or anything with a length (then nobody is told).
-        num_replicas, rank: default: torch.distributed where it is initialised, else WORLD_SIZE and RANK, else 1 and 0.
-        shuffle: False reads in order.
-        seed: the same on all ranks; epoch e is shuffled with seed + e.
-        drop_last: drop the tail that does not divide by num_replicas instead of repeating the first indices.
-
-    State is O(1): seed, epoch and position. After load_state_dict() the next iteration goes on at the position.
-    """
-
-    def __init__(
-        self,
-        dataset: Any,
-        num_replicas: Optional[int] = None,
-        rank: Optional[int] = None,
-        shuffle: bool = True,
-        seed: int = 0,
-        drop_last: bool = False,
-    ) -> None:
-        default_rank, default_replicas = _world()
-        self.num_replicas = default_replicas if num_replicas is None else num_replicas
-        self.rank = default_rank if rank is None else rank
-        if not 0 <= self.rank < self.num_replicas:
-            raise ValueError(f"rank {self.rank} is outside a world of {self.num_replicas}")
-        self.dataset = dataset
-        self.shuffle = shuffle
-        self.seed = seed
-        self.drop_last = drop_last
-        self.epoch = 0
-        count = len(dataset)
-        if drop_last:
-            self.num_samples = count // self.num_replicas
-        else:
-            self.num_samples = -(-count // self.num_replicas)
-        self.total_size = self.num_samples * self.num_replicas
-        self._start = 0  # position at which the next iteration begins
-        self._began_at = 0  # position at which the current one began
-        self._yielded = 0  # indices given out by the current one
-
-    def __len__(self) -> int:
-        return self.num_samples
-
-    def order(self) -> np.ndarray:
-        """This rank's indices of the current epoch: int64 of shape (len(self),)."""
-        count = len(self.dataset)
-        if self.shuffle:
-            generator = torch.Generator()
-            generator.manual_seed(self.seed + self.epoch)
-            indices = torch.randperm(count, generator=generator).numpy()
-        else:
-            indices = np.arange(count, dtype=np.int64)
-        whole = np.resize(indices, self.total_size) if self.total_size else indices[:0]
-        return np.ascontiguousarray(whole[self.rank : self.total_size : self.num_replicas])
-
-    def order_of(self, epoch: int) -> np.ndarray:
-        """As order(), of any epoch."""
-        other = copy.copy(self)
-        other.epoch = epoch
-        return other.order()
-
-    def __iter__(self) -> Iterator[int]:
-        order = self.order()
-        self._began_at, self._start, self._yielded = self._start, 0, 0
-        dataset, ids = _unwrap(self.dataset, order)
-        if dataset is not None:
-            dataset.set_plan(self.epoch, ids, self._began_at)
-        return self._indices(order, self._began_at, dataset.source if dataset is not None else None)
-
-    def _indices(self, order: np.ndarray, start: int, source: Optional[Samples]) -> Iterator[int]:
-        for position, index in enumerate(order[start:].tolist(), start + 1):
-            self._yielded += 1
-            if source is not None and position % _ADVANCE_EVERY == 0:
-                source.advance(position)
-                source.heartbeat()
-            yield index
-
-    def set_epoch(self, epoch: int) -> None:
-        """Call it before each epoch, as with DistributedSampler. A loaded position stays when the epoch is its own."""
-        if epoch != self.epoch:
-            self._start = 0
-        self.epoch = epoch
-
-    def position(self, consumed: Optional[int] = None) -> int:
-        """Position in the epoch after `consumed` indices of the current iteration; see state_dict()."""
-        return min(self._began_at + (self._yielded if consumed is None else consumed), self.num_samples)
-
-    def state_dict(self, consumed: Optional[int] = None) -> Dict[str, int]:
-        """State to go on from.
-
-        Args:
-            consumed: how many samples of this rank the training loop has received since the iteration began (batches ×
-                batch size). Needed with DataLoader workers, which read ahead of the loop; stoker.torch.DataLoader
-                counts it for you. Default: all that were given out, right with num_workers=0.
-        """
-        return {
-            "seed": self.seed,
-            "epoch": self.epoch,
-            "position": self.position(consumed),
-            "num_replicas": self.num_replicas,
-            "count": len(self.dataset),
-        }
-
-    def load_state_dict(self, state: Dict[str, int]) -> None:
-        """Goes on from a state_dict() of the same dataset and world.
-
-        Raises:
-            ValueError: another number of samples or replicas, so that positions mean other samples.
-        """
-        for key, ours in (("count", len(self.dataset)), ("num_replicas", self.num_replicas)):
-            if state[key] != ours:
-                raise ValueError(f"the state was saved with {key}={state[key]}, here it is {ours}")
-        if not 0 <= state["position"] <= self.num_samples:
-            raise ValueError(f"position {state['position']} is outside 0..{self.num_samples}")
-        self.seed, self.epoch = state["seed"], state["epoch"]
-        self._start = state["position"]
-        self._began_at, self._yielded = self._start, 0
 
 
 class DataLoader(torch.utils.data.DataLoader):
@@ -308,7 +175,7 @@ class DataLoader(torch.utils.data.DataLoader):
     ) -> None:
         if contract is None:
             super().__init__(dataset, batch_size, *args, **options)
-            say_what_is_allowed(_unwrap(dataset, np.empty(0, dtype=np.int64))[0])
+            say_what_is_allowed(unwrap(dataset, np.empty(0, dtype=np.int64))[0])
             return
         if not isinstance(dataset, Dataset):
             raise SettingsError("a contract needs a stoker.torch.Dataset, and all of it")
@@ -334,7 +201,7 @@ class DataLoader(torch.utils.data.DataLoader):
         super().__init__(dataset, batch_sampler=batches, collate_fn=collate, **options)
 
     def __iter__(self) -> Iterator[Any]:
-        dataset, _ = _unwrap(self.dataset, np.empty(0, dtype=np.int64))
+        dataset, _ = unwrap(self.dataset, np.empty(0, dtype=np.int64))
         self._received = 0
         return self._measured(super().__iter__(), dataset.source if dataset is not None else None)
 
@@ -433,18 +300,3 @@ class DataLoader(torch.utils.data.DataLoader):
         if self._stream is None:
             raise SettingsError('this loader has no contract; make it with contract="..."')
         return self._stream
-
-
-def _unwrap(dataset: Any, indices: np.ndarray) -> Tuple[Optional[Dataset], np.ndarray]:
-    """The Dataset below any Subsets, and where `indices` are in it; (None, ...) when there is none of ours."""
-    while isinstance(dataset, torch.utils.data.Subset):
-        indices = np.asarray(dataset.indices, dtype=np.int64)[indices]
-        dataset = dataset.dataset
-    return (dataset if isinstance(dataset, Dataset) else None), indices
-
-
-def _world() -> Tuple[int, int]:
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized():
-        return distributed.get_rank(), distributed.get_world_size()
-    return world()

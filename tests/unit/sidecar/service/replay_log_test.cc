@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "sidecar/service/relay.h"
+#include "sidecar/service/sealed_plan.h"
 #include "sidecar/service/sealed_state.h"
 #include "tests/support/sample_client.h"
 
@@ -59,6 +60,22 @@ TEST(ReplayLog, CountsARepeatedSampleOnceForEachReading) {
     log.on_request(plan_frame({7, 7, 8}));
     log.on_request(frame_of(local::Consumed{3, {7}}, 0));
     EXPECT_EQ(std::get<local::Plan>(messages_of(log)[0]).start, 1U);
+}
+
+TEST(ReplayLog, KeepsWhatLiesBehindTheEpochAndCountsNoneOfItAsRead) {
+    ReplayLog log;
+    log.on_request(frame_of(local::Plan{3, 2, 0}, 5, test::sealed_ids({1, 2, 2, 1})));
+    log.on_request(frame_of(local::Consumed{3, {1, 2, 2}}, 0));
+    const auto messages = messages_of(log);
+    ASSERT_THAT(messages, SizeIs(2));
+    EXPECT_EQ(std::get<local::Plan>(messages[0]), (local::Plan{3, 2, 2}));
+    EXPECT_THAT(std::get<local::Consumed>(messages[1]).samples, ElementsAre(2)) << "read again";
+    const auto plan = read_plan(log.frames()[0].fd, {3, 2, 2}, 10);
+    ASSERT_TRUE(plan.has_value()) << plan.error().message;
+    EXPECT_EQ(plan->horizon(), 4U);
+    const auto old = read_plan(log.frames(false)[0].fd, {3, 2, 2}, 10);
+    ASSERT_TRUE(old.has_value()) << old.error().message;
+    EXPECT_EQ(old->horizon(), 2U) << "for a leader that does not know of it";
 }
 
 TEST(ReplayLog, GoesOnFromThePlansOwnStart) {

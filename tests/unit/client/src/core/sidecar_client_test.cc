@@ -218,7 +218,7 @@ TEST_F(SidecarClientTest, ThePlanComesAsASealedMemfd) {
     std::jthread sidecar{
         [this] { peer_.send(local::Planned{}, peer_.receive().first.request_id); }};
     const std::vector<std::uint64_t> ids{3, 1, 2};
-    ASSERT_TRUE(client.send_plan(4, ids, 1, in(seconds{30})).has_value());
+    ASSERT_TRUE(client.send_plan(4, ids, 1, {}, in(seconds{30})).has_value());
     sidecar.join();
     const int fd = peer_.passed_fd.get();
     std::vector<std::uint64_t> got(3);
@@ -226,6 +226,26 @@ TEST_F(SidecarClientTest, ThePlanComesAsASealedMemfd) {
     EXPECT_EQ(got, ids);
     const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
     EXPECT_EQ(::fcntl(fd, F_GET_SEALS), seals);
+}
+
+TEST_F(SidecarClientTest, TheBeginningOfTheNextEpochLiesBehindThePlanUpToItsLimit) {
+    auto client = connect();
+    local::Plan said;
+    std::jthread sidecar{[&] {
+        const auto [header, message] = peer_.receive();
+        said = std::get<local::Plan>(message);
+        peer_.send(local::Planned{}, header.request_id);
+    }};
+    const std::vector<std::uint64_t> ids{3, 1, 2};
+    const std::vector<std::uint64_t> ahead(local::kAheadSamplesMax + 5, 9);
+    ASSERT_TRUE(client.send_plan(4, ids, 1, ahead, in(seconds{30})).has_value());
+    sidecar.join();
+    EXPECT_EQ(said, (local::Plan{4, 3, 1}));
+    std::vector<std::uint64_t> got(3 + ahead.size());
+    const ssize_t bytes = ::pread(peer_.passed_fd.get(), got.data(), got.size() * 8, 0);
+    EXPECT_EQ(static_cast<std::uint64_t>(bytes), (3 + local::kAheadSamplesMax) * 8);
+    EXPECT_EQ(
+        (std::vector(got.begin(), got.begin() + 4)), (std::vector<std::uint64_t>{3, 1, 2, 9}));
 }
 
 TEST_F(SidecarClientTest, OneWayFramesNeverWait) {

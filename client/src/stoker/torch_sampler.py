@@ -1,0 +1,193 @@
+"""The order in which a rank reads, told to the sidecar: torch's DistributedSampler that knows what comes next."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+import torch.utils.data
+
+from .link import AHEAD_AT_MOST
+from .samples import Samples
+from .settings import epoch_count, world
+from .torch_contracts import shared
+
+__all__ = ["Planned", "Sampler", "unwrap"]
+
+_ADVANCE_EVERY = 256
+
+
+class Planned(torch.utils.data.Dataset):
+    """A dataset that is told which epoch is read, and in which order.
+
+    Attributes:
+        source: the Samples that it reads.
+    """
+
+    def __init__(self, source: Samples) -> None:
+        self.source = source
+        self._epoch = shared(torch.zeros(1, dtype=torch.int64))  # workers learn the epoch here
+
+    def note_epoch(self, epoch: int) -> None:
+        """The epoch in which this process and its workers read from now on."""
+        self._epoch.fill_(epoch)
+
+    def set_plan(self, epoch: int, ids: np.ndarray, start: int, ahead: Sequence[int] = ()) -> None:
+        """Hands an epoch's order to the sidecar, and with what the next one begins; the sampler calls it in the main
+        process."""
+        self.note_epoch(epoch)
+        self.source.set_plan(epoch, ids, start, ahead)
+
+
+class Sampler(torch.utils.data.Sampler):
+    """The stream of torch's DistributedSampler, index for index, that also tells the sidecar what comes next.
+
+    Args:
+        dataset: a stoker.torch.Dataset, a torch Subset of one, or anything with a length (then nobody is told).
+        num_replicas, rank: default: torch.distributed where it is initialised, else WORLD_SIZE and RANK, else 1 and 0.
+        shuffle: False reads in order.
+        seed: the same on all ranks; epoch e is shuffled with seed + e.
+        drop_last: drop the tail that does not divide by num_replicas instead of repeating the first indices.
+        epochs: how many epochs the training has, 0 to epochs-1. Every plan but the last one's then carries the
+            beginning of the next epoch, so that the sidecar fetches on while this one ends. Default: what the
+            TrainingJob says (STOKER_EPOCHS); 0 or nothing said: unknown, and nothing is fetched for a next epoch that
+            may not come. Nor is it where the program reads one and the same epoch again and again.
+
+    State is O(1): seed, epoch and position. After load_state_dict() the next iteration goes on at the position.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        num_replicas: Optional[int] = None,
+        rank: Optional[int] = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+        epochs: Optional[int] = None,
+    ) -> None:
+        default_rank, default_replicas = _world()
+        self.num_replicas = default_replicas if num_replicas is None else num_replicas
+        self.rank = default_rank if rank is None else rank
+        if not 0 <= self.rank < self.num_replicas:
+            raise ValueError(f"rank {self.rank} is outside a world of {self.num_replicas}")
+        self.dataset = dataset
+        self.shuffle = shuffle
+        self.seed = seed
+        self.drop_last = drop_last
+        self.epochs = epoch_count() if epochs is None else epochs
+        self.epoch = 0
+        count = len(dataset)
+        if drop_last:
+            self.num_samples = count // self.num_replicas
+        else:
+            self.num_samples = -(-count // self.num_replicas)
+        self.total_size = self.num_samples * self.num_replicas
+        self._start = 0  # position at which the next iteration begins
+        self._began_at = 0  # position at which the current one began
+        self._yielded = 0  # indices given out by the current one
+        self._last_epoch: Optional[int] = None  # the one that was iterated before
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def order(self) -> np.ndarray:
+        """This rank's indices of the current epoch: int64 of shape (len(self),)."""
+        count = len(self.dataset)
+        if self.shuffle:
+            generator = torch.Generator()
+            generator.manual_seed(self.seed + self.epoch)
+            indices = torch.randperm(count, generator=generator).numpy()
+        else:
+            indices = np.arange(count, dtype=np.int64)
+        whole = np.resize(indices, self.total_size) if self.total_size else indices[:0]
+        return np.ascontiguousarray(whole[self.rank : self.total_size : self.num_replicas])
+
+    def order_of(self, epoch: int) -> np.ndarray:
+        """As order(), of any epoch."""
+        other = copy.copy(self)
+        other.epoch = epoch
+        return other.order()
+
+    def __iter__(self) -> Iterator[int]:
+        order = self.order()
+        self._began_at, self._start, self._yielded = self._start, 0, 0
+        dataset, ids = unwrap(self.dataset, order)
+        if dataset is not None:
+            dataset.set_plan(self.epoch, ids, self._began_at, self._ahead(dataset))
+        self._last_epoch = self.epoch
+        return self._indices(order, self._began_at, dataset.source if dataset is not None else None)
+
+    def _ahead(self, dataset: Planned) -> np.ndarray:
+        """Ids with which the next epoch begins, as far as it is known that there is one."""
+        is_next_known = self.epoch + 1 < self.epochs and self.epoch != self._last_epoch
+        if not (is_next_known and dataset.source.sees_ahead()):
+            return np.empty(0, dtype=np.int64)
+        return unwrap(self.dataset, self.order_of(self.epoch + 1)[:AHEAD_AT_MOST])[1]
+
+    def _indices(self, order: np.ndarray, start: int, source: Optional[Samples]) -> Iterator[int]:
+        for position, index in enumerate(order[start:].tolist(), start + 1):
+            self._yielded += 1
+            if source is not None and position % _ADVANCE_EVERY == 0:
+                source.advance(position)
+                source.heartbeat()
+            yield index
+
+    def set_epoch(self, epoch: int) -> None:
+        """Call it before each epoch, as with DistributedSampler. A loaded position stays when the epoch is its own."""
+        if epoch != self.epoch:
+            self._start = 0
+        self.epoch = epoch
+
+    def position(self, consumed: Optional[int] = None) -> int:
+        """Position in the epoch after `consumed` indices of the current iteration; see state_dict()."""
+        return min(self._began_at + (self._yielded if consumed is None else consumed), self.num_samples)
+
+    def state_dict(self, consumed: Optional[int] = None) -> Dict[str, int]:
+        """State to go on from.
+
+        Args:
+            consumed: how many samples of this rank the training loop has received since the iteration began (batches ×
+                batch size). Needed with DataLoader workers, which read ahead of the loop; stoker.torch.DataLoader
+                counts it for you. Default: all that were given out, right with num_workers=0.
+        """
+        return {
+            "seed": self.seed,
+            "epoch": self.epoch,
+            "position": self.position(consumed),
+            "num_replicas": self.num_replicas,
+            "count": len(self.dataset),
+        }
+
+    def load_state_dict(self, state: Dict[str, int]) -> None:
+        """Goes on from a state_dict() of the same dataset and world.
+
+        Raises:
+            ValueError: another number of samples or replicas, so that positions mean other samples.
+        """
+        for key, ours in (("count", len(self.dataset)), ("num_replicas", self.num_replicas)):
+            if state[key] != ours:
+                raise ValueError(f"the state was saved with {key}={state[key]}, here it is {ours}")
+        if not 0 <= state["position"] <= self.num_samples:
+            raise ValueError(f"position {state['position']} is outside 0..{self.num_samples}")
+        self.seed, self.epoch = state["seed"], state["epoch"]
+        self._start = state["position"]
+        self._last_epoch = None  # to go on in an epoch is not to read it again
+        self._began_at, self._yielded = self._start, 0
+
+
+def unwrap(dataset: Any, indices: np.ndarray) -> Tuple[Optional[Planned], np.ndarray]:
+    """The Planned below any Subsets, and where `indices` are in it; (None, ...) when there is none of ours."""
+    while isinstance(dataset, torch.utils.data.Subset):
+        indices = np.asarray(dataset.indices, dtype=np.int64)[indices]
+        dataset = dataset.dataset
+    return (dataset if isinstance(dataset, Planned) else None), indices
+
+
+def _world() -> Tuple[int, int]:
+    distributed = torch.distributed
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return world()

@@ -1,0 +1,87 @@
+#include "sidecar/service/sealed_plan.h"
+
+#include <numeric>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/support/sample_client.h"
+
+namespace stoker::sidecar {
+namespace {
+
+constexpr std::uint64_t kSamples = 10;
+
+Result<StreamPlan> read(
+    const std::vector<std::uint64_t>& ids, std::uint64_t count, std::uint64_t start = 0) {
+    return read_plan(test::sealed_ids(ids), {3, count, start}, kSamples);
+}
+
+std::vector<std::uint64_t> ids_of(const UniqueFd& memfd) {
+    std::vector<std::uint64_t> ids(100);
+    const ssize_t bytes = ::pread(memfd.get(), ids.data(), ids.size() * sizeof(ids[0]), 0);
+    ids.resize(static_cast<std::size_t>(bytes) / sizeof(ids[0]));
+    return ids;
+}
+
+TEST(SealedPlan, HoldsTheOrderOfTheEpoch) {
+    const auto plan = read({4, 2, 9}, 3, 1);
+    ASSERT_TRUE(plan.has_value()) << plan.error().message;
+    EXPECT_EQ(plan->epoch(), 3U);
+    EXPECT_EQ(plan->length(), 3U);
+    EXPECT_EQ(plan->horizon(), 3U);
+    EXPECT_EQ(plan->frontier(), 1U);
+    EXPECT_EQ(plan->sample_at(2), 9U);
+}
+
+TEST(SealedPlan, WhatItHoldsMoreIsTheBeginningOfTheNextEpoch) {
+    const auto plan = read({4, 2, 9, 7, 4}, 3);
+    ASSERT_TRUE(plan.has_value()) << plan.error().message;
+    EXPECT_EQ(plan->length(), 3U);
+    EXPECT_EQ(plan->horizon(), 5U);
+    EXPECT_EQ(plan->sample_at(3), 7U);
+}
+
+TEST(SealedPlan, IsRefusedWhenItHoldsTooLittleOrTooMuch) {
+    EXPECT_EQ(read({4, 2}, 3).error().code, ErrorCode::kInvalidArgument);
+    std::vector<std::uint64_t> ids(3 + local::kAheadSamplesMax, 1);
+    EXPECT_TRUE(read(ids, 3).has_value());
+    ids.push_back(1);
+    EXPECT_EQ(read(ids, 3).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(SealedPlan, IsRefusedWithAPieceOfAnId) {
+    UniqueFd memfd{::memfd_create("plan", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    ASSERT_EQ(::ftruncate(memfd.get(), 20), 0);
+    ASSERT_EQ(::fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE), 0);
+    EXPECT_EQ(read_plan(memfd, {3, 2, 0}, kSamples).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(SealedPlan, IsRefusedWhenItNamesWhatTheDatasetDoesNotHave) {
+    EXPECT_EQ(read({4, 10}, 2).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(read({4, 10}, 1).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(SealedPlan, IsRefusedWithoutItsSeals) {
+    const UniqueFd memfd{::memfd_create("plan", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    EXPECT_EQ(read_plan(memfd, {3, 0, 0}, kSamples).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(read_plan({}, {3, 0, 0}, kSamples).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST(SealedPlan, GoesToALeaderThatSeesNothingAheadWithoutThat) {
+    const local::Plan plan{3, 2, 1};
+    const UniqueFd own = without_ahead(test::sealed_ids({4, 2, 9}), plan);
+    EXPECT_THAT(ids_of(own), testing::ElementsAre(4, 2));
+    EXPECT_TRUE(read_plan(own, plan, kSamples).has_value()) << "it is sealed";
+    EXPECT_THAT(ids_of(without_ahead(test::sealed_ids({4, 2}), plan)), testing::ElementsAre(4, 2));
+}
+
+TEST(SealedPlan, WhatIsNoPlanIsTheLeadersToRefuse) {
+    EXPECT_FALSE(without_ahead({}, {3, 2, 0}).valid());
+    EXPECT_THAT(ids_of(without_ahead(test::sealed_ids({4}), {3, 2, 0})), testing::ElementsAre(4));
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
