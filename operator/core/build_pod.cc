@@ -212,6 +212,9 @@ std::vector<EnvVar> trainer_env(const JobInput& input) {
     result.push_back({"STOKER_JOB", input.job.meta.uid, {}});
     result.push_back({"STOKER_DATASETS", literal(to_json(dataset_configs(input))), {}});
     result.push_back({"STOKER_ATTEMPT", std::to_string(input.attempt), {}});
+    if (input.job.spec.trainer.epochs > 0) {
+        result.push_back({"STOKER_EPOCHS", std::to_string(input.job.spec.trainer.epochs), {}});
+    }
     const std::vector<EnvVar>& users = input.job.spec.trainer.env;
     result.insert(result.end(), users.begin(), users.end());
     return result;

@@ -194,6 +194,13 @@ TEST(BuildPod, TellsSidecarAndTrainerOfTheDatasets) {
     EXPECT_EQ(env(pod.trainer, "STOKER_JOB"), "uid-resnet");
 }
 
+TEST(BuildPod, TellsTheTrainerHowManyEpochsThereAreWhereTheJobSaysIt) {
+    TrainingJobView view = make_view();
+    EXPECT_FALSE(find_env(pod_of(view).trainer, "STOKER_EPOCHS").has_value());
+    view.job.spec.trainer.epochs = 90;
+    EXPECT_EQ(env(pod_of(view).trainer, "STOKER_EPOCHS"), "90");
+}
+
 TEST(BuildPod, MountsADirectoryOriginReadOnlyForBoth) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].source = {
