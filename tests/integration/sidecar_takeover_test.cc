@@ -101,6 +101,29 @@ TEST_F(SidecarTakeover, ANewLeaderKnowsWhatWasReadOfThePlan) {
     }
 }
 
+TEST_F(SidecarTakeover, ANewLeaderGoesOnOverTheBorderOfTheEpoch) {
+    config.datasets[0].grant_bytes = second_config.datasets[0].grant_bytes = Bytes::zero();
+    config.datasets[0].window_bytes = second_config.datasets[0].window_bytes = kib(128);
+    start_both();
+    SampleClient client = connect_second(9);
+    EXPECT_NE(client.welcome().features & local::kFeatureAhead, 0U);
+    const auto order = shuffled(6);
+    const auto middle = order.begin() + 100;
+    const std::vector own(order.begin(), middle);
+    ASSERT_TRUE(client.plan(1, own, 0, {middle, order.end()}).has_value());
+    read_all(client, {order.begin(), order.begin() + 50}, 1);
+    stop();
+    read_all(client, {order.begin() + 50, middle}, 1);
+    const domain::SampleId next{*middle};
+    EXPECT_TRUE(eventually([&] { return second_origin->fetches_of(next) == 1; }))
+        << "nobody asks for what the next epoch begins with";
+    ASSERT_TRUE(client.plan(2, {middle, order.end()}).has_value());
+    read_all(client, {middle, order.end()}, 2);
+    for (auto sample = middle; sample != order.end(); ++sample) {
+        EXPECT_EQ(second_origin->fetches_of(domain::SampleId{*sample}), 1U) << "sample " << *sample;
+    }
+}
+
 TEST_F(SidecarTakeover, AFetchThatTheOldLeaderOwedIsAnsweredByTheNewOne) {
     start_both();
     SampleClient client = connect_second(9);

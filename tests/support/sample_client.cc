@@ -84,8 +84,13 @@ Result<local::Welcome> SampleClient::hello(const local::Hello& hello) {
 }
 
 Status SampleClient::plan(
-    std::uint64_t epoch, const std::vector<std::uint64_t>& samples, std::uint64_t start) {
-    const UniqueFd memfd = sealed_ids(samples);
+    std::uint64_t epoch,
+    const std::vector<std::uint64_t>& samples,
+    std::uint64_t start,
+    const std::vector<std::uint64_t>& ahead) {
+    auto all = samples;
+    all.insert(all.end(), ahead.begin(), ahead.end());
+    const UniqueFd memfd = sealed_ids(all);
     const std::uint64_t id = send(local::Plan{epoch, samples.size(), start}, memfd.get());
     STOKER_TRY(const auto answer, answer_to(id));
     if (const auto* error = std::get_if<local::ErrorReply>(&answer.message)) {

@@ -33,8 +33,12 @@ public:
 
     [[nodiscard]] const local::Welcome& welcome() const { return welcome_; }
 
+    // `ahead`: with what the next epoch begins.
     Status plan(
-        std::uint64_t epoch, const std::vector<std::uint64_t>& samples, std::uint64_t start = 0);
+        std::uint64_t epoch,
+        const std::vector<std::uint64_t>& samples,
+        std::uint64_t start = 0,
+        const std::vector<std::uint64_t>& ahead = {});
     Result<local::Fetched> fetch(const std::vector<std::uint64_t>& samples);
     void consumed(std::uint64_t epoch, const std::vector<std::uint64_t>& samples);
 
