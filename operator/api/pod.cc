@@ -50,10 +50,27 @@ void read_pod_conditions(const JsonReader& status, Pod& pod) {
     });
 }
 
+std::vector<std::string> read_node_directories(const JsonReader& spec) {
+    std::vector<std::string> result;
+    spec.each("initContainers", [&](const JsonReader& container) {
+        if (container.text("name") != kSidecarContainer) {
+            return;
+        }
+        container.each("volumeMounts", [&](const JsonReader& mount) {
+            if (mount.text("name") == kNodeVolume) {
+                result.push_back(mount.text("subPath"));
+            }
+        });
+    });
+    return result;
+}
+
 Pod read_pod(const JsonReader& root) {
     Pod result;
     result.meta = read_meta(root);
-    result.node_name = root.object("spec").text("nodeName");
+    const JsonReader spec = root.object("spec");
+    result.node_name = spec.text("nodeName");
+    result.node_directories = read_node_directories(spec);
     const JsonReader status = root.object("status");
     result.phase = parse_phase(status.text("phase"));
     read_pod_conditions(status, result);

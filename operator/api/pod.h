@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/result.h"
 #include "operator/api/meta.h"
@@ -12,6 +13,7 @@ namespace stoker::control {
 
 inline constexpr std::string_view kTrainerContainer = "trainer";
 inline constexpr std::string_view kSidecarContainer = "stoker-sidecar";
+inline constexpr std::string_view kNodeVolume = "stoker-node";  // the pool's directory on its node
 
 enum class PodPhase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
@@ -38,6 +40,7 @@ struct Pod {
     std::string disruption;             // the reason of DisruptionTarget, when it is True
     ContainerState trainer;
     ContainerState sidecar;
+    std::vector<std::string> node_directories;  // below kNodeVolume, that its sidecar mounts
 
     bool operator==(const Pod&) const = default;
 };

@@ -12,7 +12,6 @@ namespace stoker::control {
 
 namespace {
 
-constexpr std::string_view kNodeVolume = "stoker-node";
 constexpr std::string_view kRunVolume = "stoker-run";
 constexpr std::string_view kTokenVolume = "stoker-token";
 constexpr std::string_view kOriginVolume = "stoker-origin";

@@ -168,6 +168,16 @@ std::size_t settle_pods(
 
 }  // namespace
 
+std::optional<SweepGuard> guard_of(const std::string& node, const std::string& node_directory) {
+    const std::size_t slash = node_directory.find('/');
+    if (slash == std::string::npos) {
+        return std::nullopt;
+    }
+    SweepGuard guard{node, node_directory.substr(0, slash), node_directory.substr(slash + 1)};
+    const bool plain = is_plain(guard.ns) && is_plain(guard.uid);
+    return plain ? std::optional(std::move(guard)) : std::nullopt;
+}
+
 SweepPlan plan_sweeps(const SweepView& view, WallTime now, const SweepLimits& limits) {
     SweepPlan plan;
     std::set<SweepPlace> busy;

@@ -70,7 +70,8 @@ struct SweepNeed {
     auto operator<=>(const SweepNeed&) const = default;
 };
 
-// A directory with a running sidecar: never touched, whatever is known of its dataset.
+// A directory that a pod reads which has not ended, or with an attached sidecar: never touched,
+// whatever is known of its dataset.
 struct SweepGuard {
     std::string node;
     std::string ns;
@@ -78,6 +79,9 @@ struct SweepGuard {
 
     auto operator<=>(const SweepGuard&) const = default;
 };
+
+// Of a pod's mount, "<namespace>/<uid>" below its pool's directory; none for any other text.
+std::optional<SweepGuard> guard_of(const std::string& node, const std::string& node_directory);
 
 struct SweepView {
     std::vector<SweepPlace> places;  // every ready node of every pool
@@ -118,7 +122,7 @@ struct SweepPlan {
 
 // A place is swept when a dataset there was deleted, when the bytes of one there are due
 // (retention, or a grant needs their room), and from time to time. A dataset in use is never due,
-// and of a deleted one a directory with a running sidecar waits until that has ended.
+// and of a deleted one a directory that pods read waits until they have ended.
 // `now` is compared with stamps of the API server and of statuses, so it is good for seconds only.
 SweepPlan plan_sweeps(const SweepView& view, WallTime now, const SweepLimits& limits);
 

@@ -6,6 +6,7 @@
 
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
+#include "operator/core/build_job.h"
 #include "operator/core/cluster_view.h"
 #include "operator/core/find_places.h"
 #include "operator/core/resolve.h"
@@ -19,8 +20,7 @@ bool has_ended(const TrainingJob& job) {
 }
 
 // The namespace whose directory a report is about: another one than the pod's only where its job
-// may read a Dataset of that one. Of a Dataset that is deleted its leader's lock keeps the
-// directory.
+// may read a Dataset of that one. Of a Dataset that is deleted the pod's own mount says it.
 std::string directory_namespace(
     const AgentReport& report, const DatasetReport& dataset, ClusterCache& cache) {
     const ObjectKey key{report.namespace_name, report.training_job};
@@ -32,6 +32,23 @@ std::string directory_namespace(
         }
     }
     return report.namespace_name;
+}
+
+// A pod cannot keep a Dataset of another namespace that its job may not read. One that is deleted
+// was readable when the pod began.
+bool may_keep(const Pod& pod, const SweepGuard& guard, ClusterCache& cache) {
+    if (guard.ns == pod.meta.ns) {
+        return true;
+    }
+    const bool exists = std::ranges::any_of(cache.datasets().store().list(), [&](const auto& it) {
+        return it->key.ns == guard.ns && it->value.meta.uid == guard.uid;
+    });
+    if (!exists) {
+        return true;
+    }
+    const ObjectKey key{pod.meta.ns, value_or_empty(pod.meta.labels, std::string{kJobLabel})};
+    const auto job = cache.training_jobs().store().get(key);
+    return job && has_dataset(readable_datasets(job->value, cache), guard.uid);
 }
 
 SweepDataset read_dataset(const Dataset& dataset, const SweepLedger& ledger) {
@@ -148,7 +165,21 @@ void NodeSweeper::gather_needs(SweepView& view) const {
     }
 }
 
+// Sidecars say what they hold; but they may be silent, restarting, or waiting for a leader's lock.
+// What a pod that has not ended mounts stays in any case.
 void NodeSweeper::gather_guards(SweepView& view) const {
+    for (const auto& stored : parts_.cache.pods().store().list()) {
+        const Pod& pod = stored->value;
+        if (has_ended(pod)) {
+            continue;
+        }
+        for (const std::string& directory : pod.node_directories) {
+            const auto guard = guard_of(pod.node_name, directory);
+            if (guard && may_keep(pod, *guard, parts_.cache)) {
+                view.guards.insert(*guard);
+            }
+        }
+    }
     for (const AgentReport& report : parts_.registry.all()) {
         for (const DatasetReport& dataset : report.datasets) {
             if (report.attached) {

@@ -59,10 +59,22 @@ TEST(ParsePod, SaysWhyAPodWaits) {
         "containerStatuses": [{"name": "trainer", "state": {"waiting":
             {"reason": "ImagePullBackOff", "message": "no such image"}}}]}})");
     ASSERT_TRUE(pod);
+    EXPECT_TRUE(pod->node_directories.empty());
     EXPECT_EQ(pod->unschedulable_message, "0/3 nodes");
     EXPECT_EQ(pod->trainer.waiting_reason, "ImagePullBackOff");
     EXPECT_EQ(pod->trainer.message, "no such image");
     EXPECT_FALSE(rank_of(*pod));
+}
+
+TEST(ParsePod, ReadsWhichDirectoriesOfTheNodeItsSidecarMounts) {
+    const Result<Pod> pod = parse_pod(R"({"spec": {
+        "containers": [{"name": "trainer", "volumeMounts": [{"name": "stoker-node", "subPath": "ml/x"}]}],
+        "initContainers": [{"name": "other", "volumeMounts": [{"name": "stoker-node", "subPath": "ml/y"}]},
+                           {"name": "stoker-sidecar", "volumeMounts": [
+                            {"name": "stoker-run"}, {"name": "stoker-node", "subPath": "ml/d1"},
+                            {"name": "stoker-node", "subPath": "data/d2"}]}]}})");
+    ASSERT_TRUE(pod) << pod.error().message;
+    EXPECT_EQ(pod->node_directories, (std::vector<std::string>{"ml/d1", "data/d2"}));
 }
 
 TEST(ParseJob, ReadsCountsAndItsEnd) {

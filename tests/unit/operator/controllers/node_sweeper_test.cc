@@ -156,6 +156,51 @@ TEST_F(NodeSweeperTest, ADatasetThatIsDeletedUnderASidecarGoesAfterIt) {
     EXPECT_EQ(made().size(), 1U);
 }
 
+// Its sidecar restarts, waits for a lock that is free for a moment, or cannot reach us: the lock
+// and its stream say nothing then, and the pod reads on.
+TEST_F(NodeSweeperTest, ADatasetThatIsDeletedUnderAPodStaysUntilThePodHasEnded) {
+    Pod pod = make_running_pod();
+    pod.node_directories = {"ml/d1"};
+    bench.put(bench.cache.pods(), pod);
+    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
+    sweeper.note_deleted(dataset);
+    ASSERT_TRUE(sweeper.reconcile());
+    EXPECT_TRUE(made().empty());
+    pod.phase = PodPhase::kFailed;
+    bench.put(bench.cache.pods(), pod);
+    ASSERT_TRUE(sweeper.reconcile());
+    EXPECT_EQ(made().size(), 1U);
+}
+
+TEST_F(NodeSweeperTest, WhatAPodOfAnotherNamespaceReadsStaysWhenItsDatasetIsDeleted) {
+    Pod pod = make_running_pod();
+    pod.node_directories = {"data/d1", "../x", "data/..", "data"};
+    bench.put(bench.cache.pods(), pod);
+    bench.put(bench.cache.training_jobs(), make_reading_job());
+    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
+    bench.attach(make_agent_hello());
+    bench.clock.advance(hours{7});
+    ASSERT_TRUE(sweeper.reconcile());
+    ASSERT_EQ(made().size(), 1U) << "the sweep of every six hours";
+    EXPECT_THAT(made()[0], HasSubstr("/pool/data/d1"));
+    EXPECT_THAT(made()[0], Not(HasSubstr("..")));
+}
+
+TEST_F(NodeSweeperTest, APodKeepsNoDatasetThatItsJobMayNotRead) {
+    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
+    Dataset shared = make_shared_digits();
+    shared.status = dataset.status;
+    shared.spec.retention_after_last_use_seconds = 0;
+    bench.put(bench.cache.datasets(), shared);
+    bench.put(bench.cache.training_jobs(), make_reading_job());
+    Pod pod = make_running_pod();
+    pod.node_directories = {"data/d1"};
+    bench.put(bench.cache.pods(), pod);
+    bench.put(bench.cache.namespaces(), make_namespace("ml"));
+    ASSERT_TRUE(sweeper.reconcile());
+    EXPECT_EQ(made().size(), 1U);
+}
+
 TEST_F(NodeSweeperTest, MakesRoomForAGrantThatIsHeldBack) {
     Allocation allocation;
     allocation.plan.sweeps = {{"nvme", "node-1", "d1", Bytes{60'000}}};
