@@ -22,6 +22,27 @@ DatasetUser user_of(const JobUse& use) {
     return user;
 }
 
+// What a sidecar that has ended said last is still fresh when its directory is swept.
+void forget_what_was_swept(
+    std::vector<AgentReport>& reports,
+    const std::string& pool,
+    const std::string& uid,
+    const SweepLedger& ledger) {
+    for (AgentReport& report : reports) {
+        // To the second, as the API server dates the pod that sweeps.
+        const auto told_at = std::chrono::floor<std::chrono::seconds>(report.received_wall);
+        if (report.attached || !ledger.is_gone(pool, report.node, uid, told_at)) {
+            continue;
+        }
+        for (DatasetReport& dataset : report.datasets) {
+            if (dataset.dataset_uid == uid) {
+                dataset.resident_bytes = Bytes::zero();
+                dataset.resident_samples = 0;
+            }
+        }
+    }
+}
+
 }  // namespace
 
 DatasetController::DatasetController(Parts parts)
@@ -60,7 +81,8 @@ DatasetView DatasetController::gather(const Dataset& dataset) {
         if (!has_dataset(use.datasets, dataset.meta.uid)) {
             continue;  // named by a job that may not use it
         }
-        const std::vector<AgentReport> reports = believable_reports(use, parts_.registry);
+        std::vector<AgentReport> reports = believable_reports(use, parts_.registry);
+        forget_what_was_swept(reports, use.pool.name, dataset.meta.uid, parts_.ledger);
         if (!use.is_active() && reports.empty()) {
             continue;
         }

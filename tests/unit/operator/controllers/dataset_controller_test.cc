@@ -72,6 +72,24 @@ TEST_F(DatasetControllerTest, SaysUnknownAfterAMinuteOfSilenceAndKeepsTheNumbers
     EXPECT_EQ(after.status.sampled_at, before.status.sampled_at);
 }
 
+TEST_F(DatasetControllerTest, WhatWasSweptIsGoneAtOnceAlthoughItsSidecarSpokeAMomentBefore) {
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_EQ(reconcile().status.cached_bytes, 60'000);
+    const std::string pool = make_nvme().meta.name;
+    const auto uid = make_digits().meta.uid;
+    ledger.note(pool, "node-1", uid, bench.clock.wall_now() - seconds{1});
+    bench.clock.advance(seconds{6});
+    EXPECT_EQ(reconcile().status.cached_bytes, 60'000) << "it has spoken since, and runs";
+    bench.registry.detach(session, bench.now());
+    EXPECT_EQ(reconcile().status.cached_bytes, 60'000) << "it has spoken since";
+    ledger.note(pool, "node-1", uid, bench.clock.wall_now());
+    bench.clock.advance(seconds{6});
+    const Dataset after = reconcile();
+    EXPECT_EQ(after.status.cached_bytes, 0);
+    EXPECT_TRUE(after.status.placements.empty());
+    EXPECT_EQ(after.status.total_bytes, 100'000) << "what it listed stays known";
+}
+
 TEST_F(DatasetControllerTest, ComesAgainByItselfWhileAJobUsesTheDataset) {
     const Result<Reconciled> next = controller.reconcile({"ml", "digits"}, {});
     ASSERT_TRUE(next);
