@@ -131,8 +131,9 @@ void GrpcLink::run(const std::stop_token& stop) {
             break;
         }
         tell(status);
-        const auto jittered = std::chrono::duration_cast<Duration>(retry * (0.5 + prng_.unit()));
-        pause(jittered, stop);
+        const bool unreached = status.error_code() == grpc::StatusCode::UNAVAILABLE;
+        const Duration wait = unreached ? std::min(retry, options_.unreached_max) : retry;
+        pause(std::chrono::duration_cast<Duration>(wait * (0.5 + prng_.unit())), stop);
         retry = std::min(retry + retry / 4, options_.retry_max);
     }
     const std::lock_guard lock{mutex_};

@@ -126,6 +126,9 @@ struct LinkOptions {
     Duration retry_min =
         std::chrono::milliseconds{200};  // a quarter more each time, up to retry_max, with jitter
     Duration retry_max = std::chrono::seconds{15};
+    // The longest pause where nobody answered: that costs nobody anything, and behind the Service
+    // stands another replica, so every second try may reach the one that leads.
+    Duration unreached_max = std::chrono::seconds{5};
     Duration farewell = std::chrono::seconds{2};  // the longest that the last report may take
     std::uint64_t seed = 0;                       // of the jitter
 };

@@ -117,7 +117,7 @@ protected:
     }
 
     Result<std::unique_ptr<ControlLink>> start(
-        const ControlConfig& settings, Duration report_interval = 10ms) {
+        const ControlConfig& settings, Duration report_interval = 10ms, Duration retry_min = 10ms) {
         JobConfig identity{"team-a", "resnet-a1-0-x", "node-7", "resnet", "job-uid", 2};
         DatasetConfig mount;
         mount.name = "train";
@@ -148,8 +148,9 @@ protected:
         callbacks.probe = [this](const LinkProbe& probe) { probe_asked_ = probe.id; };
         LinkOptions options;
         options.report_interval = report_interval;
-        options.retry_min = 10ms;
-        options.retry_max = 50ms;
+        options.retry_min = retry_min;
+        options.retry_max = std::max<Duration>(retry_min, 50ms);
+        options.unreached_max = 50ms;
         return ControlLink::start(settings, identity, {mount}, callbacks, options);
     }
 
@@ -275,6 +276,17 @@ TEST_F(ControlLinkTest, DialsAgainWithTheTokenOfTheDay) {
     ASSERT_TRUE(operator_.wait_for([this] {
         return std::ranges::find(operator_.tokens_, "Bearer second") != operator_.tokens_.end();
     }));
+}
+
+TEST_F(ControlLinkTest, DialsAgainSoonWhereNobodyAnswers) {
+    const std::string address = "127.0.0.1:" + std::to_string(port_);
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_.reset();
+    link_ = start(settings(), 10ms, 1h).value();
+    // Long enough for a first try; a link that is slower finds the operator at its first one.
+    std::this_thread::sleep_for(100ms);
+    serve(address);
+    EXPECT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
 }
 
 TEST_F(ControlLinkTest, TheSequenceGoesOnOverConnections) {
