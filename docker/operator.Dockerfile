@@ -1,4 +1,5 @@
-# The operator. From a checkout:        docker build -f docker/operator.Dockerfile -t stoker-operator .
+# The operator. From a checkout: docker build -f docker/operator.Dockerfile -t stoker-operator .
+# The builder must leave out stages that nothing needs, as buildah and BuildKit do (Docker's own since 23).
 # Around a binary that is built already: --target prebuilt, with a folder that holds just stoker-operator as context.
 ARG BASE_IMAGE=debian:bookworm-slim
 

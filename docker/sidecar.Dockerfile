@@ -1,4 +1,5 @@
-# The sidecar, and the command `stoker` beside it. From a checkout:        docker build -f docker/sidecar.Dockerfile -t stoker-sidecar .
+# The sidecar, and the command `stoker` beside it. From a checkout: docker build -f docker/sidecar.Dockerfile -t stoker-sidecar .
+# The builder must leave out stages that nothing needs, as buildah and BuildKit do (Docker's own since 23).
 # Around a binary that is built already: --target prebuilt, with a folder that holds just stoker-sidecar and stoker as context.
 ARG BASE_IMAGE=debian:bookworm-slim
 
