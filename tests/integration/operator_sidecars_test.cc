@@ -99,7 +99,7 @@ TEST_F(OperatorSidecars, GrantsAreRepeatedBeforeTheyRunOut) {
     EXPECT_EQ(next_grant(*sidecar), granted);
 }
 
-TEST_F(OperatorSidecars, AFailedListingIsToldInTheOriginsWords) {
+TEST_F(OperatorSidecars, AFailedListingIsToldInTheOriginsWordsUntilItSucceeds) {
     run_job("mnist");
     const auto sidecar = attach("mnist");
     control::v1::Report report = report_of(1, 0);
@@ -110,6 +110,15 @@ TEST_F(OperatorSidecars, AFailedListingIsToldInTheOriginsWords) {
         wait_condition(kinds::kDatasets, "digits", "Ready", "False OriginFailed"),
         "False OriginFailed");
     EXPECT_THAT(cluster.message(kinds::kDatasets, "digits", "Ready"), HasSubstr("NoSuchBucket"));
+    EXPECT_EQ(
+        wait_condition(kinds::kTrainingJobs, "mnist", "DataReady", "False OriginFailed"),
+        "False OriginFailed");
+    EXPECT_THAT(
+        cluster.message(kinds::kTrainingJobs, "mnist", "DataReady"), HasSubstr("NoSuchBucket"));
+    ASSERT_TRUE(sidecar->report(report_of(2, 0)));
+    EXPECT_EQ(wait_condition(kinds::kDatasets, "digits", "Ready", "True Listed"), "True Listed");
+    EXPECT_EQ(
+        wait_condition(kinds::kTrainingJobs, "mnist", "DataReady", "True Listed"), "True Listed");
 }
 
 TEST_F(OperatorSidecars, WhatASidecarSaysAboutOthersIsNotBelieved) {
