@@ -89,13 +89,15 @@ class Observer(threading.Thread):
         return {"seconds": at, "jobs": jobs, "quotas": quotas, "metrics": self.metrics()}
 
     def metrics(self):
-        """Of the replica that leads; the other one knows no jobs."""
+        """Of both replicas: either tells of the objects, and who leads of the profiles, too."""
         pods = json.loads(self._api.get(f"/api/v1/namespaces/{SYSTEM}/pods"))["items"]
         found = {}
         for pod in pods:
             name = pod["metadata"]["name"]
             with contextlib.suppress(urllib.error.HTTPError):
-                found.update(parse_metrics(self._api.get(f"/api/v1/namespaces/{SYSTEM}/pods/{name}:8080/proxy/metrics")))
+                told = self._api.get(f"/api/v1/namespaces/{SYSTEM}/pods/{name}:8080/proxy/metrics")
+                for job, values in parse_metrics(told).items():
+                    found.setdefault(job, {}).update(values)
         return found
 
     def latest(self):
