@@ -19,6 +19,9 @@ HEAD = """# Metrics
 Made by `make generate` from the sources; do not edit. Both programs serve `/metrics` as text for Prometheus. The
 operator's are scraped by the chart's ServiceMonitor; `metrics.dashboard` and `metrics.prometheusRule` bring
 a dashboard and alerts made of them. Names are those of client-go and controller-runtime where they have one.
+
+Each replica of the operator tells of jobs, datasets, pools and quotas, and the one that leads of profiles as well: take
+`max by (namespace, training_job)` and the like, as the dashboard does, before adding up.
 """
 
 
