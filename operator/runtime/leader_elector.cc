@@ -22,8 +22,8 @@ bool is_worth_retrying(const Result<ApiResponse>& outcome) {
     if (!outcome) {
         return true;
     }
-    const int status = outcome->status;
-    return status >= 500 || status == 408 || status == 409 || status == 429;
+    const ErrorCode code = read_failure(outcome->status, outcome->body).error().code;
+    return is_retryable(code) || code == ErrorCode::kConflict;
 }
 
 }  // namespace
