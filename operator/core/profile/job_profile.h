@@ -43,7 +43,7 @@ struct JobProfile {
     double miss_share = 0;              // of the bytes that were read lately, 0..1
     double sample_bytes = 0;            // mean
     double measured_benefit = 0;        // of kMeasured: time past the cache / time through it
-    std::uint32_t window_count = 0;     // that the medians are over
+    std::uint32_t window_count = 0;     // of this grant, that it is made of
     double confidence = 0;              // 0 (a guess) .. 1: many windows that agree
 
     bool operator==(const JobProfile&) const = default;

@@ -15,6 +15,9 @@ constexpr double kWaitShareMax = 0.999;
 // Of its bytes: the origin cannot be what the job waits for.
 constexpr double kHardlyAnyMiss = 0.01;
 constexpr double kSharesApart = 0.1;
+// From the median: such a window was cut by a validation or a checkpoint, or something else ran.
+// One step more or less than the others' three is no reason.
+constexpr double kStray = 0.34;
 // Deviations of half the median and more: the windows do not agree at all.
 constexpr double kNoAgreement = 0.5;
 constexpr double kMeasuredMin = 0.1;
@@ -70,11 +73,15 @@ bool is_apart(double before, double after, double share) {
     return larger > 0 && std::abs(after - before) > share * std::min(before, after);
 }
 
-void keep_newest(std::deque<double>& values, double next, std::size_t count_max) {
+// True when there are as many as there may be for the first time.
+template <class T>
+bool keep_newest(std::deque<T>& values, const T& next, std::size_t count_max) {
     values.push_back(next);
-    if (values.size() > count_max) {
-        values.pop_front();
+    if (values.size() <= count_max) {
+        return values.size() == count_max;
     }
+    values.pop_front();
+    return false;
 }
 
 bool fell(const TrainerReport& before, const TrainerReport& after) {
@@ -133,7 +140,7 @@ bool JobProfiler::observe(const ProfileInput& input) {
     if (!start_ || !same_ranks(*start_, current)) {
         if (start_) {
             forget_the_past();
-            evidence_ = 0;
+            paces_.clear();
         }
         start_ = std::move(current);
         granted_ = input.granted;
@@ -157,8 +164,8 @@ bool JobProfiler::observe(const ProfileInput& input) {
     if (!window) {
         return false;
     }
-    keep(*window);
-    return publish();
+    const bool is_whole = keep(*window);
+    return publish(is_whole);
 }
 
 std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after) {
@@ -167,6 +174,7 @@ std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after) {
     double samples = 0;
     double waited = 0;
     double busy = 0;
+    double seconds = 0;
     for (const auto& [pod, report] : after.ranks) {
         const AgentReport& before = start_->ranks.at(pod);
         const double elapsed = seconds_of(report.received_at - before.received_at);
@@ -181,18 +189,21 @@ std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after) {
         samples += static_cast<double>(report.trainer.samples - before.trainer.samples);
         waited += wait;
         busy += wait + compute;
+        seconds += elapsed;
         result.read_rate += read / elapsed;
     }
     if (bytes <= 0 || busy <= 0) {
         return std::nullopt;  // starting up, validating, writing a checkpoint
     }
+    result.seconds = seconds / static_cast<double>(after.ranks.size());
     result.wait_share = std::min(waited / busy, kWaitShareMax);
-    result.ingest_rate = result.read_rate / (1 - result.wait_share);
+    result.compute_share = 1 - result.wait_share;
     result.sample_bytes = samples > 0 ? bytes / samples : 0;
     measure_fetches(after.fetches, bytes, result);
     if (result.origin_rate && result.miss_share < kHardlyAnyMiss) {
-        result.ingest_rate = result.read_rate;  // what it waited for is not the origin
+        result.compute_share = 1;  // what it waited for is not the origin
     }
+    result.ingest_rate = result.read_rate / result.compute_share;
     return result;
 }
 
@@ -221,12 +232,15 @@ void JobProfiler::measure_fetches(const Fetches& after, double bytes, Window& wi
     window.miss_share = std::min(fetched / bytes, 1.0);
 }
 
-void JobProfiler::keep(const Window& window) {
-    windows_.push_back(window);
-    if (windows_.size() > options_.window_count_max) {
-        windows_.pop_front();
-    }
-    evidence_ = std::min(evidence_ + 1, options_.window_count_max);
+// True when there are as many windows as may be, for the first time.
+bool JobProfiler::keep(const Window& window) {
+    const bool all_paces = keep_newest(paces_, window, options_.window_count_max);
+    const bool all_windows = keep_newest(windows_, window, options_.window_count_max);
+    keep_origin(window);
+    return all_paces || all_windows;
+}
+
+void JobProfiler::keep_origin(const Window& window) {
     if (!window.origin_rate || *window.origin_rate <= 0) {
         return;
     }
@@ -276,16 +290,29 @@ void JobProfiler::forget_a_past_rate() {
     });
     if (all_apart) {
         windows_.assign(newest.begin(), newest.end());
-        evidence_ = fresh;
+        paces_ = windows_;
         ++regime_;
     }
+}
+
+JobProfiler::Pooled JobProfiler::pool(const std::deque<Window>& windows) {
+    const double center = median(each(windows, &Window::ingest_rate));
+    Pooled near;
+    Pooled all;
+    for (const Window& window : windows) {
+        all.add(window);
+        if (!is_apart(center, window.ingest_rate, kStray)) {
+            near.add(window);
+        }
+    }
+    return near.seconds > 0 ? near : all;  // of an even number none need be near
 }
 
 JobProfile JobProfiler::candidate() const {
     JobProfile next;
     next.method = ProfileMethod::kPredicted;
-    next.ingest_rate = median(each(windows_, &Window::ingest_rate));
-    next.read_rate = median(each(windows_, &Window::read_rate));
+    next.ingest_rate = pool(paces_).ingest_rate();
+    next.read_rate = pool(windows_).read_rate();
     next.wait_share = median(each(windows_, &Window::wait_share));
     next.sample_bytes = median(each(windows_, &Window::sample_bytes));
     next.miss_share = median(each(windows_, &Window::miss_share));
@@ -302,10 +329,10 @@ JobProfile JobProfiler::candidate() const {
 
 double JobProfiler::confidence() const {
     const double apart = std::max(
-        spread(each(windows_, &Window::ingest_rate)),
+        spread(each(paces_, &Window::ingest_rate)),
         spread({origin_waited_for_.begin(), origin_waited_for_.end()}));
     const double enough =
-        static_cast<double>(evidence_) / static_cast<double>(options_.window_count_max);
+        static_cast<double>(paces_.size()) / static_cast<double>(options_.window_count_max);
     return std::min(enough, 1.0) * std::max(1 - apart / kNoAgreement, 0.0);
 }
 
@@ -333,7 +360,7 @@ bool JobProfiler::is_news(const JobProfile& next) const {
            std::abs(next.miss_share - told.miss_share) > kSharesApart;
 }
 
-bool JobProfiler::publish() {
+bool JobProfiler::publish(bool is_whole) {
     const std::uint64_t regime = regime_;
     forget_a_past_rate();
     if (windows_.size() < options_.window_count_min) {
@@ -346,8 +373,6 @@ bool JobProfiler::publish() {
         next.measured_benefit = published_.measured_benefit;
     }
     // The first word was of few windows; what it said may be a fifth off and stay so.
-    const bool is_whole = next.window_count == options_.window_count_max &&
-                          published_.window_count + 1 == next.window_count;
     if (!is_news(next) && !is_whole) {
         published_.window_count = next.window_count;
         published_.confidence = next.confidence;

@@ -18,7 +18,7 @@ namespace stoker::control {
 
 struct ProfilerOptions {
     Duration window = std::chrono::seconds{10};  // the shortest time that a rate is taken over
-    std::size_t window_count_max = 9;            // that a median is taken over
+    std::size_t window_count_max = 9;            // that are taken together
     std::size_t window_count_min = 3;            // before anything is said
     double change = 0.2;                         // what counts as another rate
     double waits_from = 0.05;     // of a window's time; below, the origin kept up with the job
@@ -42,7 +42,11 @@ struct ProfileInput {
 // medians, first of a few windows, once again when all are there; after that, what was published
 // stays until they are another fifth away, so that noise neither shows nor moves bytes. Windows
 // from before a change (of the ranks, of the grant, of a rate) are forgotten, the origin's
-// excepted.
+// excepted; f* does not depend on the grant, so that one takes none of its windows away.
+//
+// f* itself is what all windows read over the time that they computed, so that a step that falls
+// into one window or the next does not show: of steps of 1.4 s seven or eight are in ten seconds,
+// and their median would be up to 12 % off. Windows that are far from the median stay out of it.
 //
 // Totals of several trainers on one node that fetch the same data together count for each of them.
 // Numbers that cannot be are refused and counted. Pure: time is that of the reports. Not
@@ -68,13 +72,32 @@ public:
 
 private:
     struct Window {
+        double seconds = 0;
         double read_rate = 0;
-        double ingest_rate = 0;
+        double ingest_rate = 0;  // read_rate ÷ compute_share
+        double compute_share = 1;
         double wait_share = 0;
         double sample_bytes = 0;
         std::optional<double> origin_rate{};  // none: no leader told it from start to end
         double origin_latency = 0;
         double miss_share = 0;
+    };
+
+    // Several windows as one.
+    struct Pooled {
+        double bytes = 0;
+        double computing = 0;  // seconds
+        double seconds = 0;
+
+        void add(const Window& window) {
+            bytes += window.read_rate * window.seconds;
+            computing += window.compute_share * window.seconds;
+            seconds += window.seconds;
+        }
+
+        [[nodiscard]] double ingest_rate() const { return bytes / computing; }
+
+        [[nodiscard]] double read_rate() const { return bytes / seconds; }
     };
 
     struct Fetched {
@@ -97,24 +120,25 @@ private:
     [[nodiscard]] bool is_long_enough(const Start& after) const;
     std::optional<Window> measure(const Start& after);
     void measure_fetches(const Fetches& after, double bytes, Window& window) const;
-    void keep(const Window& window);
+    bool keep(const Window& window);
+    void keep_origin(const Window& window);
     void drop_a_past_bound();
     void forget_the_past();
     void forget_a_past_rate();
     [[nodiscard]] JobProfile candidate() const;
+    [[nodiscard]] static Pooled pool(const std::deque<Window>& windows);
     [[nodiscard]] double confidence() const;
     [[nodiscard]] ProfileVerdict judge(const JobProfile& profile) const;
-    bool publish();
+    bool publish(bool is_whole);
     [[nodiscard]] bool is_news(const JobProfile& next) const;
 
     ProfilerOptions options_;
     std::optional<Start> start_;
     Bytes granted_{};
-    std::deque<Window> windows_;
-    // Windows that speak for the f* of now, at most window_count_max. A grant that changed takes
-    // none of them away: f* does not depend on it, and a profile that trusted itself less after
-    // each grant would move bytes for ever.
-    std::size_t evidence_ = 0;
+    std::deque<Window> windows_;  // of the grant of now
+    // Those that speak for the f* of now, from before a grant, too: a profile that trusted itself
+    // less after each grant would move bytes for ever.
+    std::deque<Window> paces_;
     std::deque<double> origin_waited_for_;  // rates of windows in which the job waited
     std::deque<double> origin_at_least_;    // the fastest of the others, sorted
     JobProfile published_;

@@ -249,22 +249,74 @@ TEST(JobProfiler, TakesAMeasurementAndKeepsItUntilThingsChange) {
     EXPECT_EQ(profiler.profile().method, ProfileMethod::kPredicted);
 }
 
-// A window holds whole steps: of a job with long ones, the first few may all hold one too many.
 TEST(JobProfiler, SaysItOnceMoreWhenAllWindowsAreThere) {
     JobProfiler profiler;
     TrainingWorld world;
-    world.ingest = 115e6;
+    world.ingest = 112e6;
     world.origin = 20e6;
     EXPECT_EQ(observe(profiler, world, 4), 1);
-    EXPECT_NEAR(profiler.profile().ingest_rate, 115e6, 1e6);
+    EXPECT_NEAR(profiler.profile().ingest_rate, 112e6, 1e6);
     world.ingest = 100e6;
     EXPECT_EQ(observe(profiler, world, 5), 0) << "near enough";
-    EXPECT_NEAR(profiler.profile().ingest_rate, 115e6, 1e6);
+    EXPECT_NEAR(profiler.profile().ingest_rate, 112e6, 1e6);
     EXPECT_EQ(observe(profiler, world, 1), 1) << "nine windows";
-    EXPECT_NEAR(profiler.profile().ingest_rate, 100e6, 1e6);
-    world.ingest = 85e6;
+    EXPECT_NEAR(profiler.profile().ingest_rate, 104e6, 1e6) << "three of 112, six of 100";
+    world.ingest = 90e6;
     EXPECT_EQ(observe(profiler, world, 20), 0);
-    EXPECT_NEAR(profiler.profile().ingest_rate, 100e6, 1e6);
+    EXPECT_NEAR(profiler.profile().ingest_rate, 104e6, 1e6);
+}
+
+// A window holds whole steps. Of steps of 1.4 s it is seven or eight, 12 % apart.
+TEST(JobProfiler, LongStepsMakeNoJobFaster) {
+    for (const double step : {0.3, 0.9, 1.4, 1.7, 2.4}) {
+        SCOPED_TRACE(step);
+        JobProfiler profiler;
+        TrainingWorld world;
+        world.miss = 0;
+        world.ingest = 10e6;
+        double ended = 0;  // the last step
+        const auto run = [&](double until) {
+            const double now = std::floor(until / step) * step;
+            world.run(now - ended);
+            world.report_at(until);
+            ended = now;
+        };
+        for (int window = 1; window <= 10; ++window) {
+            run(kWindow * window);
+            profiler.observe(world.input());
+            if (window == 4) {
+                EXPECT_NEAR(profiler.profile().ingest_rate, 10e6, 10e6 * step / 30)
+                    << "a first word";
+            }
+        }
+        EXPECT_NEAR(profiler.profile().ingest_rate, 10e6, 10e6 * step / 90);
+    }
+}
+
+TEST(JobProfiler, AWindowThatAValidationCutSaysNothingOfThePace) {
+    JobProfiler profiler;
+    TrainingWorld world;
+    world.miss = 0;
+    for (int window = 0; window <= 9; ++window) {
+        const double validation = window % 4 == 3 ? 6 : 0;
+        world.run(kWindow - validation);
+        world.report_at(kWindow * (window + 1));
+        profiler.observe(world.input());
+    }
+    EXPECT_NEAR(profiler.profile().ingest_rate, 400e6, 4e6);
+}
+
+TEST(JobProfiler, AGrantTakesNoWindowAwayFromThePace) {
+    JobProfiler profiler;
+    TrainingWorld world;
+    observe(profiler, world, 7);
+    world.granted = gib(1);
+    world.miss = 0.5;
+    world.ingest = 430e6;
+    observe(profiler, world, 4);
+    // A window counts as much as it computed: six of 100e6 bytes, then three of 200e6.
+    const double computed = 6 * 100.0 / 400 + 3 * 200.0 / 430;
+    EXPECT_NEAR(profiler.profile().ingest_rate, 1200e6 / computed, 1e6);
 }
 
 TEST(JobProfilerProperty, NoiseChangesNothingAfterTheFirstWordsOfFewAndAllWindows) {

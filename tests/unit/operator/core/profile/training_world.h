@@ -34,6 +34,14 @@ struct TrainingWorld {
         }
     }
 
+    // The reports are of this time, whatever has been done by then.
+    void report_at(double at) {
+        seconds = at;
+        for (AgentReport& report : ranks) {
+            report.received_at = TimePoint{in_duration(seconds)};
+        }
+    }
+
     [[nodiscard]] ProfileInput input() const { return {ranks, ranks, rank_count, granted}; }
 
 private:
