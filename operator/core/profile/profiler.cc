@@ -125,6 +125,13 @@ bool JobProfiler::has_fallen(const Start& before, const Start& after) {
     });
 }
 
+// What loaders read ahead before the first step is nobody's pace.
+bool JobProfiler::has_begun(const Start& start) {
+    return std::all_of(start.ranks.begin(), start.ranks.end(), [](const auto& entry) {
+        return entry.second.trainer.compute > Duration::zero();
+    });
+}
+
 bool JobProfiler::is_long_enough(const Start& after) const {
     return std::all_of(after.ranks.begin(), after.ranks.end(), [&](const auto& entry) {
         const AgentReport& before = start_->ranks.at(entry.first);
@@ -146,8 +153,8 @@ bool JobProfiler::observe(const ProfileInput& input) {
         granted_ = input.granted;
         return false;
     }
-    if (has_fallen(*start_, current)) {
-        start_ = std::move(current);  // a sidecar began anew, and counts from zero
+    if (has_fallen(*start_, current) || !has_begun(*start_)) {
+        start_ = std::move(current);  // a sidecar that began anew counts from zero
         return false;
     }
     if (is_apart(count(granted_), count(input.granted), options_.change)) {

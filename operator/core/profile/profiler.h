@@ -117,6 +117,7 @@ private:
     [[nodiscard]] Start read(const ProfileInput& input) const;
     [[nodiscard]] static bool same_ranks(const Start& a, const Start& b);
     [[nodiscard]] static bool has_fallen(const Start& before, const Start& after);
+    [[nodiscard]] static bool has_begun(const Start& start);
     [[nodiscard]] bool is_long_enough(const Start& after) const;
     std::optional<Window> measure(const Start& after);
     void measure_fetches(const Fetches& after, double bytes, Window& window) const;

@@ -293,6 +293,25 @@ TEST(JobProfiler, LongStepsMakeNoJobFaster) {
     }
 }
 
+// Workers fill their queues before the first step: here with as much as is read in three seconds.
+TEST(JobProfiler, WhatIsReadAheadBeforeTheFirstStepIsNoPace) {
+    JobProfiler profiler;
+    TrainingWorld world;
+    world.miss = 0;
+    world.run(0);
+    profiler.observe(world.input());
+    world.run(3);
+    for (AgentReport& report : world.ranks) {
+        report.trainer.compute = Duration::zero();
+    }
+    world.run(kWindow);
+    world.report_at(kWindow);
+    profiler.observe(world.input());
+    observe(profiler, world, 10);
+    EXPECT_EQ(profiler.profile().window_count, 9U);
+    EXPECT_NEAR(profiler.profile().ingest_rate, 400e6, 1e6);
+}
+
 TEST(JobProfiler, AWindowThatAValidationCutSaysNothingOfThePace) {
     JobProfiler profiler;
     TrainingWorld world;
