@@ -322,6 +322,8 @@ Result<JobParts> make_replicating(const Scenario& scenario, Assembly& parts, std
     options.seed = job_seed(scenario, job);
     options.bias = value_of(scenario.jobs[job], "bias");
     options.replication = value_of(scenario.jobs[job], "replication");
+    options.warmup_epochs = static_cast<std::uint32_t>(value_of(scenario.jobs[job], "warmup"));
+    options.unseen_score = value_of(scenario.jobs[job], "unseen-score");
     STOKER_TRY(auto sampler, sidecar::ReplicateSampler::make(sample_count(parts), options, {}));
     if (policy_of(scenario) == "replicate") {
         static_cast<ReplicateFeed&>(*parts.feed).watch(job, *sampler);

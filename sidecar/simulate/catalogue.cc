@@ -232,6 +232,8 @@ const std::vector<Entry>& contracts() {
          "draws with replacement by rank scores, residents several times (SHADE)",
          {{"replication", 3, 1, 100, false, "how often a resident is read, in halves"},
           {"bias", 10, 1, 1e9, false, "b0 of the score ln(rank + b0)"},
+          {"warmup", 1, 0, 1e6, true, "plainly shuffled epochs at the start"},
+          {"unseen-score", 0, 0, 100, false, "until a sample's first loss; 0: ln(b0)"},
           {"plan",
            2048,
            0,

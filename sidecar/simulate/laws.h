@@ -20,7 +20,6 @@ struct LawRow {
     double measured = 0;
     double tolerance = 0;  // of kWithin
     Bound bound = Bound::kWithin;
-    bool open = false;  // known not to hold yet: shown as such, and a test fails once it does
 
     // Never true of a figure that is not a number.
     [[nodiscard]] bool holds() const;

@@ -20,8 +20,6 @@ struct ReplicationFigures {
     double replication;
     double hits;
     double coverage;
-    bool hits_open = false;
-    bool coverage_open = false;
 };
 
 constexpr ReplicationFigures kReplication[] = {
@@ -29,13 +27,13 @@ constexpr ReplicationFigures kReplication[] = {
     {.1, 2, .30, .57},
     {.1, 3, .42, .51},
     {.2, 1, .33, .62},
-    {.2, 2, .55, .51, true},
-    {.2, 3, .85, .29, true, true},
+    {.2, 2, .55, .51},
+    {.2, 3, .85, .29},
     {.3, 1, .45, .62},
-    {.3, 2, .81, .40, true, true},
+    {.3, 2, .81, .40},
     {.3, 3, 1.0, .22},
     {.5, 1, .66, .62},
-    {.5, 2, 1.0, .36, false, true},
+    {.5, 2, 1.0, .36},
     {.5, 3, 1.0, .34},
 };
 
@@ -70,6 +68,8 @@ ClairvoyantFigures simulate_ranks(
 
 }  // namespace
 
+// It draws from the first epoch on, and a sample that has had no loss yet weighs 1 among scores of
+// 2.3 and more. The released code begins with a plain shuffle, as we do unless told otherwise.
 std::vector<LawRow> check_replication() {
     std::vector<LawRow> rows;
     for (const ReplicationFigures& figures : kReplication) {
@@ -82,12 +82,12 @@ std::vector<LawRow> check_replication() {
         scenario.seed = 5;
         scenario.jobs[0].contract = "replicate";
         scenario.jobs[0].parameters["replication"] = figures.replication;
+        scenario.jobs[0].parameters["warmup"] = 0;
+        scenario.jobs[0].parameters["unseen-score"] = 1;
         const JobMeans means = means_of(run_law(scenario), 0, scenario.discard);
         const std::string parameters = fmt::format("w={} r={}", figures.w, figures.replication);
         rows.push_back({"T5", "hit ratio", parameters, figures.hits, means.hit_ratio, .03});
-        rows.back().open = figures.hits_open;
         rows.push_back({"T5", "coverage", parameters, figures.coverage, means.coverage, .03});
-        rows.back().open = figures.coverage_open;
     }
     return rows;
 }

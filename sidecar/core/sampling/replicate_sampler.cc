@@ -51,15 +51,16 @@ Result<std::unique_ptr<ReplicateSampler>> ReplicateSampler::make(
     std::uint32_t sample_count, const ReplicateOptions& options, const World& world) {
     const double halves = options.replication * 2;
     if (sample_count == 0 || !(options.bias > 1) || !(options.replication >= 1) ||
-        halves != std::floor(halves)) {
+        halves != std::floor(halves) || !(options.unseen_score >= 0)) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "replicate needs samples, a bias above 1 and a replication of 1, 1.5, 2, ...; not "
-                "{}, {} and {}",
+                "replicate needs samples, a bias above 1, a replication of 1, 1.5, 2, ... and an "
+                "unseen score of 0 or more; not {}, {}, {} and {}",
                 sample_count,
                 options.bias,
-                options.replication));
+                options.replication,
+                options.unseen_score));
     }
     // Not make_unique: the constructor is private.
     std::unique_ptr<ReplicateSampler> sampler{new ReplicateSampler{sample_count, options}};
@@ -77,7 +78,7 @@ Result<std::unique_ptr<ReplicateSampler>> ReplicateSampler::make(
 
 ReplicateSampler::ReplicateSampler(std::uint32_t sample_count, const ReplicateOptions& options)
     : options_(options),
-      scores_(sample_count, options.bias),
+      scores_(sample_count, options.bias, options.unseen_score),
       stored_(sample_count) {}
 
 void ReplicateSampler::on_validation(double accuracy_change) {
@@ -112,8 +113,8 @@ std::vector<SampleIndex>& ReplicateSampler::epoch_draws(std::uint64_t epoch) {
         return draws_;
     }
     draws_ = std::vector<SampleIndex>{};  // its memory is for the next ones
-    if (epoch == 0) {
-        draws_ = epoch_order({.count = scores_.size(), .seed = options_.seed}, 0, 0);
+    if (epoch < options_.warmup_epochs) {
+        draws_ = epoch_order({.count = scores_.size(), .seed = options_.seed}, epoch, 0);
     } else {
         if (!drawn_epoch_ || *drawn_epoch_ < epoch) {
             scores_.end_epoch();
@@ -148,7 +149,7 @@ void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std:
     if (state.begun != epoch + 1) {  // who begins again reads the same again
         state.order = take_part(state, epoch);
         Prng prng{Prng{Prng{options_.seed}() + epoch}() + rank};
-        if (epoch > 0) {
+        if (epoch >= options_.warmup_epochs) {
             replicate(state.order, prng);
         }
     }

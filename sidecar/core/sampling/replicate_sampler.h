@@ -19,12 +19,14 @@ struct ReplicateOptions {
     std::uint64_t seed = 0;
     double bias = 10;        // b0 of the rank scores; above 1
     double replication = 3;  // how often a resident is read instead of once: 1, 1.5, 2, ...
+    std::uint32_t warmup_epochs = 1;  // at the start, that are plain shuffles
+    double unseen_score = 0;          // until a sample's first loss; 0: ln(bias), the least
 };
 
-// The contract `replicate` (SHADE, FAST 2023): the first epoch is a plain shuffle; after it,
-// samples are drawn with replacement by their scores, residents are read `replication` times and
-// what does not fit then is left out. Coverage falls with replication: EpochReport::distinct says
-// how far.
+// The contract `replicate` (SHADE, FAST 2023): the first epoch (`warmup_epochs`) is a plain
+// shuffle; after it, samples are drawn with replacement by their scores, residents are read
+// `replication` times and what does not fit then is left out. Coverage falls with replication:
+// EpochReport::distinct says how far.
 //
 // Ranks share an epoch's draws (adaptive sampling, PADS): while validation improves ("aggressive")
 // they are dealt out by multiplicity, so that every rank gets its part of the most drawn samples;
@@ -41,7 +43,7 @@ struct ReplicateOptions {
 class ReplicateSampler final : public Sampler {
 public:
     // kInvalidArgument: no samples, a rank outside the world, a bias of 1 or less, a replication
-    // below 1 or not a multiple of 0.5.
+    // below 1 or not a multiple of 0.5, an unseen score below 0.
     static Result<std::unique_ptr<ReplicateSampler>> make(
         std::uint32_t sample_count, const ReplicateOptions& options, const World& world);
 

@@ -15,9 +15,9 @@ constexpr double kFirstFloor = 0.01;  // of the mean loss
 
 }  // namespace
 
-ReplicateScores::ReplicateScores(std::uint32_t sample_count, double bias)
+ReplicateScores::ReplicateScores(std::uint32_t sample_count, double bias, double unseen)
     : bias_(bias),
-      scores_(sample_count, static_cast<float>(std::log(bias))) {}
+      scores_(sample_count, static_cast<float>(unseen > 0 ? unseen : std::log(bias))) {}
 
 ReplicateScores::Used ReplicateScores::on_batch(
     std::span<const SampleIndex> samples, std::span<const float> losses) {

@@ -17,7 +17,8 @@ using domain::SampleIndex;
 // sample. Not thread-safe.
 class ReplicateScores {
 public:
-    ReplicateScores(std::uint32_t sample_count, double bias);
+    // `unseen`: the score until the first loss; 0: ln(bias), the least that a batch gives.
+    ReplicateScores(std::uint32_t sample_count, double bias, double unseen = 0);
 
     struct Used {
         std::uint64_t used = 0;

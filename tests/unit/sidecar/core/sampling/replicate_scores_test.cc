@@ -19,6 +19,11 @@ TEST(ReplicateScores, ScoreTheRankInTheBatchByTheServedId) {
     EXPECT_FLOAT_EQ(scores.score(0), std::log(10.0F)) << "unseen: the lowest score";
 }
 
+TEST(ReplicateScores, AreTheLeastOfABatchUntilTheFirstLossOrWhatIsSaid) {
+    EXPECT_FLOAT_EQ(ReplicateScores(3, 10).score(1), std::log(10.F));
+    EXPECT_FLOAT_EQ(ReplicateScores(3, 10, 1).score(1), 1);
+}
+
 TEST(ReplicateScores, GiveEqualLossesEqualScores) {
     ReplicateScores scores{4, 10};
     scores.on_batch(std::vector<SampleIndex>{0, 1, 2}, std::vector<float>{1.0F, 1.0F, 2.0F});
