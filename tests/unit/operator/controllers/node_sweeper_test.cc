@@ -58,6 +58,17 @@ struct NodeSweeperTest : ::testing::Test {
         return session;
     }
 
+    // The bytes are of a dataset of another namespace instead, which keeps nothing after its last
+    // use, and a job reads it.
+    void share_with_a_reading_job() {
+        bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
+        Dataset shared = make_shared_digits();
+        shared.status = dataset.status;
+        shared.spec.retention_after_last_use_seconds = 0;
+        bench.put(bench.cache.datasets(), shared);
+        bench.put(bench.cache.training_jobs(), make_reading_job());
+    }
+
     test::ControllerBench bench;
     AllocationBoard board;
     SweepLedger ledger;
@@ -110,12 +121,7 @@ TEST_F(NodeSweeperTest, LeavesWhatAJobUsesOrASidecarHolds) {
 }
 
 TEST_F(NodeSweeperTest, AJobOfAnotherNamespaceKeepsOnlyWhatIsSharedWithIt) {
-    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
-    Dataset shared = make_shared_digits();
-    shared.status = dataset.status;
-    shared.spec.retention_after_last_use_seconds = 0;
-    bench.put(bench.cache.datasets(), shared);
-    bench.put(bench.cache.training_jobs(), make_reading_job());
+    share_with_a_reading_job();
     bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
     ASSERT_TRUE(sweeper.reconcile());
     EXPECT_TRUE(made().empty()) << "a job uses it";
@@ -187,12 +193,7 @@ TEST_F(NodeSweeperTest, WhatAPodOfAnotherNamespaceReadsStaysWhenItsDatasetIsDele
 }
 
 TEST_F(NodeSweeperTest, APodKeepsNoDatasetThatItsJobMayNotRead) {
-    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
-    Dataset shared = make_shared_digits();
-    shared.status = dataset.status;
-    shared.spec.retention_after_last_use_seconds = 0;
-    bench.put(bench.cache.datasets(), shared);
-    bench.put(bench.cache.training_jobs(), make_reading_job());
+    share_with_a_reading_job();
     Pod pod = make_running_pod();
     pod.node_directories = {"data/d1"};
     bench.put(bench.cache.pods(), pod);
