@@ -57,6 +57,19 @@ public:
         thread_.join();
     }
 
+    // False: it was not given the lease.
+    [[nodiscard]] bool lead() {
+        start();
+        return eventually([this] { return elector_.may_write(); });
+    }
+
+    // As lead(); it holds the lease afterwards, too: who stops has yet to release it.
+    [[nodiscard]] bool lead_and_stop() {
+        const bool led = lead();
+        stop();
+        return led;
+    }
+
     LeaderElector& elector() { return elector_; }
 
     [[nodiscard]] bool ended_by_loss() const { return ended_ && end_ == LeaderElector::End::kLost; }
@@ -73,6 +86,14 @@ private:
     std::atomic<LeaderElector::End> end_{LeaderElector::End::kStopped};
     std::jthread thread_;
 };
+
+// For every request about a Lease until the faults are cleared; the caller says what it does.
+Fault lease_fault() {
+    Fault fault;
+    fault.target_contains = "/leases";
+    fault.times = -1;
+    return fault;
+}
 
 std::string holder(ApiServer& server) {
     return server.with_model([](ApiServerModel& model) {
@@ -121,19 +142,15 @@ TEST(KubeLeader, OneOfThreeLeadsAndACleanStopHandsOverAtOnce) {
 TEST(KubeLeader, StopsWritingWhenTheServerIsAwayAndAnotherTakesOver) {
     ApiServer server;
     Candidate first(server, "first");
-    first.start();
-    ASSERT_TRUE(eventually([&] { return first.elector().may_write(); }));
-    Fault fault;
-    fault.target_contains = "/leases";
+    ASSERT_TRUE(first.lead());
+    Fault fault = lease_fault();
     fault.hang_up = true;
-    fault.times = -1;
     server.add_fault(fault);
     ASSERT_TRUE(eventually([&] { return first.ended_by_loss(); }));
     EXPECT_FALSE(first.elector().may_write());
     server.clear_faults();
     Candidate second(server, "second");
-    second.start();
-    ASSERT_TRUE(eventually([&] { return second.elector().may_write(); }));
+    ASSERT_TRUE(second.lead());
     EXPECT_EQ(holder(server), "second");
     EXPECT_FALSE(first.elector().may_write());
     second.stop();
@@ -142,12 +159,9 @@ TEST(KubeLeader, StopsWritingWhenTheServerIsAwayAndAnotherTakesOver) {
 TEST(KubeLeader, SlowAnswersDoNotCostTheLease) {
     ApiServer server;
     Candidate candidate(server, "slow");
-    candidate.start();
-    ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
-    Fault fault;
-    fault.target_contains = "/leases";
+    ASSERT_TRUE(candidate.lead());
+    Fault fault = lease_fault();
     fault.delay = milliseconds{300};
-    fault.times = -1;
     server.add_fault(fault);
     const auto before = server.count("PUT", "/leases");
     ASSERT_TRUE(eventually([&] { return server.count("PUT", "/leases") >= before + 5; }));
@@ -160,13 +174,9 @@ TEST(KubeLeader, ReleasingEndsWithTheFirstAnswerThatWillNotChange) {
     for (const int status : {401, 403, 404}) {
         ApiServer server;
         Candidate candidate(server, "me", kLong);
-        candidate.start();
-        ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
-        candidate.stop();
-        Fault fault;
-        fault.target_contains = "/leases";
+        ASSERT_TRUE(candidate.lead_and_stop());
+        Fault fault = lease_fault();
         fault.status = status;
-        fault.times = -1;
         server.add_fault(fault);
         const auto before = server.count("GET", "/leases");
         candidate.elector().release(SystemClock{}.now() + std::chrono::hours{1});
@@ -177,9 +187,7 @@ TEST(KubeLeader, ReleasingEndsWithTheFirstAnswerThatWillNotChange) {
 TEST(KubeLeader, ReleasingOutlivesAnErrorAndAConflict) {
     ApiServer server;
     Candidate candidate(server, "me", kLong);
-    candidate.start();
-    ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
-    candidate.stop();
+    ASSERT_TRUE(candidate.lead_and_stop());
     for (const int status : {500, 409}) {
         Fault fault;
         fault.method = "PUT";
@@ -193,13 +201,9 @@ TEST(KubeLeader, ReleasingOutlivesAnErrorAndAConflict) {
 TEST(KubeLeader, ReleasingEndsWhenTheLeaseHasRunOutByItself) {
     ApiServer server;
     Candidate candidate(server, "me");
-    candidate.start();
-    ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
-    candidate.stop();
-    Fault fault;
-    fault.target_contains = "/leases";
+    ASSERT_TRUE(candidate.lead_and_stop());
+    Fault fault = lease_fault();
     fault.status = 503;
-    fault.times = -1;
     server.add_fault(fault);
     // An hour: the test would be ended long before that.
     candidate.elector().release(SystemClock{}.now() + std::chrono::hours{1});
@@ -209,8 +213,7 @@ TEST(KubeLeader, ReleasingEndsWhenTheLeaseHasRunOutByItself) {
 TEST(KubeLeader, AStolenLeaseEndsTheLeaderAtOnce) {
     ApiServer server;
     Candidate candidate(server, "me");
-    candidate.start();
-    ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
+    ASSERT_TRUE(candidate.lead());
     server.merge(kinds::kLeases, kLease, R"({"spec":{"holderIdentity":"thief"}})");
     EXPECT_TRUE(eventually([&] { return candidate.ended_by_loss(); }, seconds{5}));
     EXPECT_EQ(holder(server), "thief") << "what is not ours is not written over";
@@ -219,8 +222,7 @@ TEST(KubeLeader, AStolenLeaseEndsTheLeaderAtOnce) {
 TEST(KubeLeader, ALostAnswerOfARenewalIsReadBackNotFeared) {
     ApiServer server;
     Candidate candidate(server, "me");
-    candidate.start();
-    ASSERT_TRUE(eventually([&] { return candidate.elector().may_write(); }));
+    ASSERT_TRUE(candidate.lead());
     for (int i = 0; i < 3; ++i) {
         Fault fault;
         fault.method = "PUT";
