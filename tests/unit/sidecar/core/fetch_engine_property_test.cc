@@ -10,6 +10,7 @@
 //   started twice (stopped by the sample table's own check).
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -97,11 +98,18 @@ std::unique_ptr<sidecar::EvictionPolicy> any_policy(Prng& prng) {
     }
 }
 
-TEST(FetchEngineProperty, KeepsItsPromisesInRandomWorlds) {
+// Calls `live` with the seed of one world after another, until one of them fails.
+void in_random_worlds(int count, const std::function<void(std::uint64_t)>& live) {
     Prng seeds{seed()};
-    for (int world_count = 0; world_count < 2500 && !testing::Test::HasFailure(); ++world_count) {
+    for (int world = 0; world < count && !testing::Test::HasFailure(); ++world) {
         const std::uint64_t world_seed = seeds();
         SCOPED_TRACE(testing::Message() << "world " << world_seed);
+        live(world_seed);
+    }
+}
+
+TEST(FetchEngineProperty, KeepsItsPromisesInRandomWorlds) {
+    in_random_worlds(2500, [](std::uint64_t world_seed) {
         Prng chooser{world_seed};
         EngineWorld world{world_seed, any_policy(chooser)};
         for (int event = 0; event < 300 && !testing::Test::HasFailure(); ++event) {
@@ -110,7 +118,7 @@ TEST(FetchEngineProperty, KeepsItsPromisesInRandomWorlds) {
         world.heal();
         world.settle();
         world.end();
-    }
+    });
 }
 
 // One trainer that reads in batches: hits at once, misses by demand; nothing fails. Fetches are
@@ -253,10 +261,7 @@ struct Partial {
 };
 
 TEST(FetchEngineProperty, EachEpochFetchesExactlyWhatIsNotResident) {
-    Prng prng{seed()};
-    for (int round = 0; round < 300 && !testing::Test::HasFailure(); ++round) {
-        const std::uint64_t world_seed = prng();
-        SCOPED_TRACE(testing::Message() << "world " << world_seed);
+    in_random_worlds(300, [](std::uint64_t world_seed) {
         Prng own{world_seed};
         const Partial part{own};
         const std::uint64_t samples = part.dataset.manifest().sample_count();
@@ -268,16 +273,13 @@ TEST(FetchEngineProperty, EachEpochFetchesExactlyWhatIsNotResident) {
         }
         EXPECT_EQ(epochs.engine().account().resident_samples, resident);
         EXPECT_EQ(epochs.engine().counters().evicted_window_samples, 0U);
-    }
+    });
 }
 
 // Who reads over the borders of epochs asks the origin for nothing in vain and for nothing twice:
 // every fetch is the first reading of a sample, and what is spared, was kept over a border.
 TEST(FetchEngineProperty, EpochsThatForeseeTheNextOneFetchNoMoreThanOthers) {
-    Prng prng{seed()};
-    for (int round = 0; round < 300 && !testing::Test::HasFailure(); ++round) {
-        const std::uint64_t world_seed = prng();
-        SCOPED_TRACE(testing::Message() << "world " << world_seed);
+    in_random_worlds(300, [](std::uint64_t world_seed) {
         Prng own{world_seed};
         const Partial part{own};
         const std::uint64_t samples = part.dataset.manifest().sample_count();
@@ -290,7 +292,7 @@ TEST(FetchEngineProperty, EpochsThatForeseeTheNextOneFetchNoMoreThanOthers) {
         EXPECT_LE(fetches, samples + 2 * (samples - resident));
         EXPECT_EQ(fetches, epochs.counts().fetched_samples);
         EXPECT_EQ(epochs.counts().hit_samples, 3 * samples - fetches);
-    }
+    });
 }
 
 // LRU's law: of N samples (1-w)N(1-ln(1-w)) are fetched in an epoch, however far ahead.
@@ -317,10 +319,7 @@ TEST(FetchEngineProperty, AnEpochUnderLruFetchesWhatItsLawSays) {
 }
 
 TEST(FetchEngineProperty, PrefetchAloneCarriesAReaderThroughItsPlan) {
-    Prng prng{seed()};
-    for (int round = 0; round < 300 && !testing::Test::HasFailure(); ++round) {
-        const std::uint64_t world_seed = prng();
-        SCOPED_TRACE(testing::Message() << "world " << world_seed);
+    in_random_worlds(300, [](std::uint64_t world_seed) {
         Prng own{world_seed};
         const Dataset dataset = Dataset::random(1 + own.below(200), 2000, own());
         sidecar::EngineLimits limits;
@@ -332,7 +331,7 @@ TEST(FetchEngineProperty, PrefetchAloneCarriesAReaderThroughItsPlan) {
         epochs.run_patiently(2);
         EXPECT_EQ(epochs.engine().counters().demanded_samples, 0U);
         EXPECT_EQ(epochs.engine().counters().evicted_window_samples, 0U);
-    }
+    });
 }
 
 }  // namespace
