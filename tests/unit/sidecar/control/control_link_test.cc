@@ -15,6 +15,8 @@
 
 #include "proto/control/v1/control.grpc.pb.h"
 #include "tests/support/certificates.h"
+#include "tests/support/http_script_server.h"
+#include "tests/support/poll.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -22,7 +24,7 @@ namespace {
 namespace wire = ::stoker::control::v1;
 using namespace std::chrono_literals;
 
-constexpr auto kHangGuard = 30s;
+constexpr auto kHangGuard = 60s;
 
 // An operator that writes down what it hears and grants what it is told to.
 class FakeOperator final : public wire::Control::Service {
@@ -279,12 +281,17 @@ TEST_F(ControlLinkTest, DialsAgainWithTheTokenOfTheDay) {
 }
 
 TEST_F(ControlLinkTest, DialsAgainSoonWhereNobodyAnswers) {
+    const auto port = static_cast<std::uint16_t>(port_);
     const std::string address = "127.0.0.1:" + std::to_string(port_);
     server_->Shutdown(std::chrono::system_clock::now());
     server_.reset();
-    link_ = start(settings(), 10ms, 1h).value();
-    // Long enough for a first try; a link that is slower finds the operator at its first one.
-    std::this_thread::sleep_for(100ms);
+    {
+        // Hangs up on whoever calls, and so knows of the first try.
+        const test::HttpScriptServer rude{[](test::ScriptConnection&) {}, "127.0.0.1", port};
+        ASSERT_TRUE(rude.listening());
+        link_ = start(settings(), 10ms, 1h).value();
+        ASSERT_TRUE(test::eventually([&] { return rude.connection_count() > 0; }, kHangGuard));
+    }
     serve(address);
     EXPECT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
 }
