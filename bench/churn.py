@@ -6,13 +6,10 @@ epochs write (1 + (E - 1) (1 - w)) / E bytes for each that is read, and a header
 """
 
 import os
-import pathlib
 import random
 import shutil
 import subprocess
 import sys
-import time
-import urllib.request
 
 import servers
 
@@ -20,37 +17,23 @@ SHARE, EPOCHS, BATCH = 0.5, 3, 64
 WINDOW_BYTES = 64 << 20
 RUNS = 2
 EXPECTED = (1 + (EPOCHS - 1) * (1 - SHARE)) / EPOCHS
-WRITTEN = 'stoker_sidecar_written_bytes_total{dataset="bench"}'
+WRITTEN = 'stoker_sidecar_written_bytes_total{dataset="train"}'
 
 
-def written_bytes(port):
-    """Once it rises no more."""
-    seen = -1.0
-    while True:
-        time.sleep(servers.QUIET_S)  # until the page is a new one
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
-            lines = answer.read().decode().splitlines()
-        now = next(float(line.split()[-1]) for line in lines if line.startswith(WRITTEN))
-        if now == seen:
-            return now
-        seen = now
+def written_bytes(metrics):
+    return next(float(line.split()[-1]) for line in metrics.splitlines() if line.startswith(WRITTEN))
 
 
 def one_run(bench):
     folder = bench.folder / "churn"
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "node").mkdir(parents=True)
     files = bench.data / "files"
     total = sum(path.stat().st_size for path in files.rglob("*") if path.is_file())
-    port = servers.free_port()
-    dataset = {"name": "bench", "origin": {"uri": f"file://{files}"}, "directory": str(folder / "node"),
-               "grant": str(int(total * SHARE)), "window": str(WINDOW_BYTES), "reservedFree": 0.02,
-               "stepAsideWindow": "0s"}
-    settings = {"socket": str(folder / "sidecar.sock"), "http": {"listen": f"127.0.0.1:{port}"}, "datasets": [dataset]}
-    with servers.configured_sidecar(bench.sidecar_program, settings):
-        env = dict(os.environ, PYTHONPATH=str(bench.build / "python"), STOKER_SOCKET=settings["socket"])
+    with servers.watched_sidecar(bench.sidecar_program, folder, files, int(total * SHARE),
+                                 WINDOW_BYTES) as (socket, page):
+        env = dict(os.environ, PYTHONPATH=str(bench.build / "python"), STOKER_SOCKET=str(socket))
         run = subprocess.run([sys.executable, __file__], env=env, capture_output=True, text=True, check=True)
-        ratio = written_bytes(port) / float(run.stdout)
+        ratio = servers.settled(lambda: written_bytes(page("metrics"))) / float(run.stdout)
     shutil.rmtree(folder)
     return ratio
 
@@ -60,7 +43,7 @@ def read_epochs():
     import stoker
 
     served = 0
-    with stoker.open("bench") as samples:
+    with stoker.open("train") as samples:
         for epoch in range(EPOCHS):
             order = random.Random(epoch).sample(range(len(samples)), len(samples))
             samples.set_plan(epoch, order)
@@ -76,5 +59,4 @@ def measure(bench):
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
     read_epochs()

@@ -81,29 +81,42 @@ def sidecar(program, folder, origin, prefix=()):
 
 
 @contextlib.contextmanager
-def counted_sidecar(program, folder, files, grant, window):
+def watched_sidecar(program, folder, files, grant, window):
     """A sidecar with an empty node directory and one dataset, "train", of a folder of files; grant and window in bytes.
 
-    Gives (socket, a function that says how many bytes it has read from the origin, once it reads no more).
+    Gives (socket, a function that reads one of its pages: "status", "metrics").
     """
     (folder / "node").mkdir(parents=True)
     socket, port = folder / "sidecar.sock", free_port()
     dataset = {"name": "train", "origin": {"uri": f"file://{files}"}, "directory": str(folder / "node"),
                "grant": str(grant), "window": str(window), "reservedFree": 0.001, "stepAsideWindow": "0s"}
 
-    def origin_bytes():
-        seen = -1
-        while True:
-            time.sleep(QUIET_S)  # until the page is a new one
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/status") as answer:
-                now = json.load(answer)["datasets"][0]["leader"]["originBytes"]
-            if now == seen:
-                return now
-            seen = now
+    def page(name):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/{name}") as answer:
+            return answer.read().decode()
 
     settings = {"socket": str(socket), "http": {"listen": f"127.0.0.1:{port}"}, "datasets": [dataset]}
     with configured_sidecar(program, settings):
-        yield socket, origin_bytes
+        yield socket, page
+
+
+@contextlib.contextmanager
+def counted_sidecar(*arguments):
+    """As watched_sidecar. Gives (socket, a function that says how many bytes it has read from the origin, once it reads
+    no more)."""
+    with watched_sidecar(*arguments) as (socket, page):
+        yield socket, lambda: settled(lambda: json.loads(page("status"))["datasets"][0]["leader"]["originBytes"])
+
+
+def settled(count):
+    """What `count` reads on a page of a sidecar, once it rises no more."""
+    seen = None
+    while True:
+        time.sleep(QUIET_S)  # until the page is a new one
+        now = count()
+        if now == seen:
+            return now
+        seen = now
 
 
 def free_port():
