@@ -1,11 +1,14 @@
-"""Fixtures: a folder of samples as origin, and the fake sidecar beside it."""
+"""Fixtures: a folder of samples as origin, the fake sidecar beside it, and other fakes as processes."""
 
+import contextlib
 import json
 import os
 import pathlib
 import random
+import re
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -82,6 +85,28 @@ class Sidecar:
         return wait_until(f"{count} x {name}", lambda: len(self.events(name)) >= count and self.events(name))
 
 
+class Program:
+    """A fake with an address, as a process; its lines are kept as they come."""
+
+    def __init__(self, name, *options):
+        command = [str(BUILD / "bin" / name), *map(str, options)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        self.address = re.match(r"listening on (\S+)", self.process.stdout.readline()).group(1)
+        self.lines = []
+        self.reader = threading.Thread(target=self._read, daemon=True)
+        self.reader.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.lines.append(json.loads(line))
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+        self.reader.join()
+        self.process.stdout.close()
+
+
 @pytest.fixture
 def origin(tmp_path):
     return Origin(tmp_path / "origin")
@@ -98,3 +123,12 @@ def sidecar(tmp_path, origin, monkeypatch):
     monkeypatch.setattr("stoker.samples.PATIENCE_S", 0.0)
     yield fake
     fake.kill()
+
+
+@pytest.fixture
+def programs():
+    """Starts fakes that are gone when the test ends."""
+    with contextlib.ExitStack() as stack:
+        def start(name, *options):
+            return stack.enter_context(contextlib.closing(Program(name, *options)))
+        yield start

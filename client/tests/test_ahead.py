@@ -1,8 +1,6 @@
 """The beginning of the next epoch rides with the plan: when it does, when it must not, and what the origin sends."""
 
-import contextlib
 import json
-import subprocess
 import urllib.request
 
 import numpy as np
@@ -10,7 +8,7 @@ import pytest
 import stoker
 import stoker.torch
 import torch.utils.data
-from conftest import BUILD, wait_until
+from conftest import wait_until
 from stoker.link import AHEAD_AT_MOST
 from test_real_sidecar import RealSidecar
 
@@ -129,7 +127,7 @@ class Bucket:
 
 
 @pytest.fixture
-def bucket(tmp_path, monkeypatch):
+def bucket(tmp_path, monkeypatch, programs):
     for number in range(SAMPLES):
         path = tmp_path / "s3" / "data" / f"class{number % 3}" / f"{number:04}.bin"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -138,26 +136,17 @@ def bucket(tmp_path, monkeypatch):
         monkeypatch.setenv(key, value)
     monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)  # a busy machine is not a sidecar that is away
     monkeypatch.setenv("STOKER_DATASETS", "{}")
-    command = [str(BUILD / "bin" / "stoker-fake-s3"), "--root", str(tmp_path / "s3"), "--access-key",
-               KEYS["AWS_ACCESS_KEY_ID"], "--secret-key", KEYS["AWS_SECRET_ACCESS_KEY"]]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            yield Bucket(server.stdout.readline().split()[-1])
-        finally:
-            server.terminate()
+    server = programs("stoker-fake-s3", "--root", tmp_path / "s3", "--access-key", KEYS["AWS_ACCESS_KEY_ID"],
+                      "--secret-key", KEYS["AWS_SECRET_ACCESS_KEY"])
+    return Bucket(server.address)
 
 
-@contextlib.contextmanager
 def half_cached(folder, bucket):
     """Room for half of the samples, and a window for a fifth."""
     folder.mkdir()
     source = {"uri": "s3://data", "endpoint": bucket.endpoint}
-    sidecar = RealSidecar(folder, None, source=source, grant=str(RESIDENTS * RECORD), window=str(40 * RECORD),
-                          stepAsideWindow="0s")
-    try:
-        yield sidecar.start()
-    finally:
-        sidecar.stop()
+    return RealSidecar(folder, None, source=source, grant=str(RESIDENTS * RECORD), window=str(40 * RECORD),
+                       stepAsideWindow="0s")
 
 
 def on_node(samples, ids):

@@ -139,9 +139,7 @@ def test_a_trainer_that_cannot_hold_it_is_told_so_and_reads_the_rest(tmp_path, r
     place = request.getfixturevalue(kind)
     source = {"uri": f"file://{place}"} if kind == "folder" else {"uri": "s3://bucket/", "endpoint": place.endpoint}
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": source}))
-    sidecar = RealSidecar(tmp_path, None, source=source)
-    try:
-        sidecar.start()
+    with RealSidecar(tmp_path, None, source=source) as sidecar:
         monkeypatch.setenv("STOKER_SOCKET", str(sidecar.socket))
         run = subprocess.run([sys.executable, "-c", TRAINER], capture_output=True, text=True)
         assert run.returncode == 0, run.stderr
@@ -152,8 +150,6 @@ def test_a_trainer_that_cannot_hold_it_is_told_so_and_reads_the_rest(tmp_path, r
         assert (name, key) == ("TooLargeError", "huge/one.bin") and str(HUGE) in message
         assert said["stats"]["attached"] == 1 and said["stats"]["origin_samples"] == 0
         assert kind == "folder" or "huge/one.bin" not in place.asked, "nobody begins what it cannot end"
-    finally:
-        sidecar.stop()
 
 
 class HugeFile:

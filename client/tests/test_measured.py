@@ -1,74 +1,22 @@
 """spec.cache.profiling.mode Measured from end to end: an operator that asks, the real sidecar, a real training loop, a
 slow origin; what the A/B window measured reaches the operator, and the loop is given what it would have been."""
 
-import contextlib
 import json
-import pathlib
-import re
-import subprocess
-import threading
 
 import pytest
 import stoker
 import stoker.torch
-from conftest import BUILD, SEED, Origin, wait_until
+from conftest import SEED, Origin, wait_until
+from test_real_sidecar import RealSidecar
 
 BATCH, BATCHES, PROBE = 4, 8, 7
 DELAY_MS = 100  # of each answer of the origin: a batch past the cache takes no less
 BUCKET = "train"
 
 
-class Program:
-    """A fake with an address, as a process; its lines are kept as they come."""
-
-    def __init__(self, name, *options):
-        command = [str(BUILD / "bin" / name), *map(str, options)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.address = re.match(r"listening on (\S+)", self.process.stdout.readline()).group(1)
-        self.lines = []
-        self.reader = threading.Thread(target=self._read, daemon=True)
-        self.reader.start()
-
-    def _read(self):
-        for line in self.process.stdout:
-            self.lines.append(json.loads(line))
-
-    def close(self):
-        self.process.terminate()
-        self.process.wait()
-        self.reader.join()
-        self.process.stdout.close()
-
-
-@pytest.fixture
-def programs():
-    """Starts fakes that are gone when the test ends."""
-    with contextlib.ExitStack() as stack:
-        def start(name, *options):
-            return stack.enter_context(contextlib.closing(Program(name, *options)))
-        yield start
-
-
 @pytest.fixture
 def origin(tmp_path):
     return Origin(tmp_path / "root" / BUCKET, count=BATCH * BATCHES)
-
-
-@contextlib.contextmanager
-def running_sidecar(folder, settings):
-    path = folder / "sidecar.yaml"
-    path.write_text(json.dumps(settings))
-    with open(folder / "log", "ab") as log:
-        process = subprocess.Popen([str(BUILD / "bin" / "stoker-sidecar"), "--config", str(path)],
-                                   stdout=log, stderr=log)
-    socket = pathlib.Path(settings["socket"])
-    wait_until("the socket of the sidecar", lambda: socket.exists() or process.poll() is not None)
-    try:
-        yield
-    finally:
-        process.kill()
-        process.wait()
-        socket.unlink(missing_ok=True)
 
 
 @pytest.fixture
@@ -77,21 +25,17 @@ def job(tmp_path, origin, programs, monkeypatch):
     s3 = programs("stoker-fake-s3", "--root", tmp_path / "root",
                   "--fault", f"operation=get,delay_ms={DELAY_MS},times=-1")
     source = {"uri": f"s3://{BUCKET}", "endpoint": s3.address}
-    settings = {"socket": str(tmp_path / "s.sock"),
-                "datasets": [{"name": "train", "origin": source, "directory": str(tmp_path / "node"),
-                              "stepAsideWindow": "0s", "reservedFree": 0.001}]}
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": source}))
-    monkeypatch.setenv("STOKER_SOCKET", settings["socket"])
     monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)
     monkeypatch.setattr("stoker.meter.REPORT_EVERY_S", 0.0)
-    with running_sidecar(tmp_path, settings), stoker.open("train") as samples:
+    with RealSidecar(tmp_path, origin, source=source, stepAsideWindow="0s") as sidecar, sidecar.open() as samples:
         samples.fetch(range(len(samples)))
     asking = programs("stoker-fake-operator", "--ca", tmp_path / "ca.pem", "--grant", f"train={1 << 30}",
                       "--probe", f"{PROBE}={BATCHES}")
     (tmp_path / "token").write_text("a.token")
-    settings["control"] = {"endpoint": asking.address, "caFile": str(tmp_path / "ca.pem"),
-                           "tokenFile": str(tmp_path / "token")}
-    with running_sidecar(tmp_path, settings):
+    control = {"endpoint": asking.address, "caFile": str(tmp_path / "ca.pem"), "tokenFile": str(tmp_path / "token")}
+    with RealSidecar(tmp_path, origin, source=source, control=control, stepAsideWindow="0s") as sidecar:
+        monkeypatch.setenv("STOKER_SOCKET", str(sidecar.socket))
         yield asking
 
 

@@ -15,16 +15,18 @@ from conftest import BUILD, Origin, wait_until
 
 
 class RealSidecar:
-    """stoker-sidecar with one dataset, "train"; several may share one node directory."""
+    """stoker-sidecar with one dataset, "train"; several may share one node directory. `control`: the operator that it
+    reports to. In a `with` it is started, and gone at the end."""
 
-    def __init__(self, folder, origin, name="s", source=None, **dataset):
+    def __init__(self, folder, origin, name="s", source=None, control=None, **dataset):
         self.socket = folder / f"{name}.sock"
         self.node = folder / "node"
         self.node.mkdir(exist_ok=True)
         self.settings = folder / f"{name}.yaml"
         dataset = {"name": "train", "origin": source or {"uri": origin.uri}, "directory": str(self.node),
                    "reservedFree": 0.001, **dataset}
-        self.settings.write_text(json.dumps({"socket": str(self.socket), "datasets": [dataset]}))
+        settings = {"socket": str(self.socket), "datasets": [dataset], **({"control": control} if control else {})}
+        self.settings.write_text(json.dumps(settings))
         self.log = folder / f"{name}.log"
         self.process = None
 
@@ -43,6 +45,16 @@ class RealSidecar:
             self.process.wait()
             self.process = None
 
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *_):
+        self.stop()
+
     def open(self, **options):
         return stoker.open("train", socket=str(self.socket), **options)
 
@@ -54,9 +66,7 @@ def run(tmp_path, origin, monkeypatch):
     monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)  # a busy machine is not a sidecar that is away
     with contextlib.ExitStack() as stack:
         def make(of=origin, **settings):
-            sidecar = RealSidecar(tmp_path, of, **settings)
-            stack.callback(sidecar.stop)
-            return sidecar.start()
+            return stack.enter_context(RealSidecar(tmp_path, of, **settings))
         yield make
 
 
