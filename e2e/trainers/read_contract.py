@@ -5,17 +5,10 @@ that of their id, or whose bytes are not those that the id had before. `--hold E
 before an epoch or after the last one.
 """
 
-import signal
-import sys
+from cues import emit, hold  # first: from here on SIGTERM ends it; pylint: disable=wrong-import-order
 
-# As the first process it would ignore it otherwise; and before the imports, which take seconds.
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-
-# pylint: disable=wrong-import-position
 import argparse
 import dataclasses
-import json
-import os
 import time
 import zlib
 
@@ -24,21 +17,8 @@ import stoker.torch
 import torch
 
 
-def emit(event, **fields):
-    print(json.dumps({"event": event, "ms": int(time.time() * 1000), **fields}), flush=True)
-
-
 def collate(items):
     return [data for data, _ in items], torch.tensor([label for _, label in items])
-
-
-def hold(options, epoch):
-    place = f"{epoch}:0"
-    if place in options.hold:
-        emit("hold", at=place)
-        while not os.path.exists(f"/tmp/go-{place}"):
-            time.sleep(0.05)  # between two looks
-        emit("go", at=place)
 
 
 def main():
@@ -55,7 +35,7 @@ def main():
         raise SystemExit(3) from error
     targets, sums = dataset.targets, {}
     for epoch in range(options.epochs):
-        hold(options, epoch)
+        hold(f"{epoch}:0", options.hold)
         began, counts, wrong = time.time(), {}, 0
         for payloads, labels, ids in loader:
             for payload, label, sample in zip(payloads, labels.tolist(), ids.tolist()):
@@ -65,7 +45,7 @@ def main():
         emit("epoch", **{**dataclasses.asdict(loader.epoch_report()), "once": sum(n == 1 for n in counts.values()),
                          "wrong": wrong, "high": sum(n for sample, n in counts.items() if targets[sample] >= 5),
                          "began_ms": int(began * 1000), "seconds": round(time.time() - began, 3)})
-    hold(options, options.epochs)
+    hold(f"{options.epochs}:0", options.hold)
     emit("end", stats=stoker.stats())
 
 

@@ -5,27 +5,18 @@ Used by the cluster tests to prove what a job was served: `digest` depends on or
 speed of the machine; EPOCH may be the number of epochs, which is after the last one.
 """
 
-import signal
-import sys
+from cues import emit, hold  # first: from here on SIGTERM ends it; pylint: disable=wrong-import-order
 
-# As the first process it would ignore it otherwise; and before the imports, which take seconds.
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-
-# pylint: disable=wrong-import-position
 import argparse
 import hashlib
-import json
 import os
+import sys
 import time
 import zlib
 
 import torch.utils.data
 
 import stoker.torch
-
-
-def emit(event, **fields):
-    print(json.dumps({"event": event, "ms": int(time.time() * 1000), **fields}), flush=True)
 
 
 def raw(view):
@@ -45,24 +36,13 @@ def parse():
     return parser.parse_args()
 
 
-def hold(options, epoch, batch):
-    """Waits here for leave, if the test asked for it."""
-    place = f"{epoch}:{batch}"
-    if place not in options.hold:
-        return
-    emit("hold", at=place)
-    while not os.path.exists(f"/tmp/go-{place}"):
-        time.sleep(0.05)
-    emit("go", at=place)
-
-
 def read_epoch(loader, epoch, options, rank):
     digest, seen = hashlib.sha256(), set()
-    hold(options, epoch, 0)
+    hold(f"{epoch}:0", options.hold)
     began = time.time()
     for number, batch in enumerate(loader):
         if number > 0:
-            hold(options, epoch, number)
+            hold(f"{epoch}:{number}", options.hold)
         for data, label, sample in batch:
             seen.add(sample)
             digest.update(f"{sample}:{label}:{zlib.crc32(data)};".encode())
@@ -99,7 +79,7 @@ def main():
     for epoch in range(options.epochs):
         sampler.set_epoch(epoch)
         emit("epoch", **read_epoch(loader, epoch, options, rank))
-    hold(options, options.epochs, 0)
+    hold(f"{options.epochs}:0", options.hold)
     emit("end", stats=stoker.stats())
 
 

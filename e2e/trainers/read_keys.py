@@ -1,32 +1,16 @@
 """A trainer that reads every sample by itself and prints for each what it got: key, size and digest, or the error."""
 
-import signal
-import sys
+from cues import emit, hold  # first: from here on SIGTERM ends it; pylint: disable=wrong-import-order
 
-# As the first process it would ignore it otherwise; and before the imports, which take seconds.
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-
-# pylint: disable=wrong-import-position
 import argparse
 import hashlib
-import json
-import os
-import time
 
 import stoker
 
 
-def emit(event, **fields):
-    print(json.dumps({"event": event, "ms": int(time.time() * 1000), **fields}), flush=True)
-
-
-def hold(options, place):
-    """Waits here for leave, if the test asked for it; as in read_epochs.py."""
-    if place not in options.hold and not options.hold_each:
-        return
-    emit("hold", at=place)
-    while not os.path.exists(f"/tmp/go-{place}"):
-        time.sleep(0.05)
+def hold_before(options, round_number):
+    place = f"{round_number}:0"
+    hold(place, [place] if options.hold_each else options.hold)
 
 
 def read(samples, number):
@@ -48,7 +32,7 @@ def main():
     with stoker.open("train") as samples:
         emit("start", samples=len(samples))
         for round_number in range(options.rounds):
-            hold(options, f"{round_number}:0")
+            hold_before(options, round_number)
             order = [(number + round_number) % len(samples) for number in range(len(samples))]  # begins one further
             if options.plan:
                 samples.set_plan(round_number, order)
@@ -56,7 +40,7 @@ def main():
                 if number in options.skip:
                     continue
                 emit("sample", round=round_number, id=number, **read(samples, number))
-        hold(options, f"{options.rounds}:0")
+        hold_before(options, options.rounds)
         emit("end", stats=samples.stats())
 
 
