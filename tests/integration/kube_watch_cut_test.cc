@@ -4,7 +4,7 @@
 
 #include "common/base/prng.h"
 #include "tests/integration/kube_watch_fixture.h"
-#include "tests/support/seed.h"
+#include "tests/support/test_seed.h"
 
 namespace stoker::control {
 namespace {
@@ -57,9 +57,7 @@ TEST(KubeWatchCut, AfterEveryByteTheStoreEndsEqualToTheServer) {
 }
 
 TEST(KubeWatchCut, RandomCutsPiecesAndResetsLoseNothing) {
-    const std::uint64_t seed = test::make_seed();
-    SCOPED_TRACE(test::seed_text(seed));
-    Prng prng(seed);
+    Prng prng(test::seed());
     std::uint64_t troubles = 0;
     for (int round = 0; round < 12; ++round) {
         ApiServer server;

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
-#include "tests/support/seed.h"
+#include "tests/support/test_seed.h"
 
 namespace stoker::control {
 namespace {
@@ -114,9 +114,7 @@ TEST_F(StoreTest, SnapshotsOutliveTheirDeletion) {
 
 // Indexes agree with a scan, and the changes replayed give the store, whatever happens.
 TEST_F(StoreTest, IndexesAndChangesAgreeWithTheObjects) {
-    const std::uint64_t seed = test::make_seed();
-    SCOPED_TRACE(test::seed_text(seed));
-    Prng prng(seed);
+    Prng prng(test::seed());
     std::map<std::string, std::string> replayed;  // name -> uid
     int version = 0;
     const auto random_thing = [&] {

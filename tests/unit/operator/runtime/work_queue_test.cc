@@ -12,7 +12,7 @@
 #include "common/base/prng.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/poll.h"
-#include "tests/support/seed.h"
+#include "tests/support/test_seed.h"
 
 namespace stoker::control {
 namespace {
@@ -135,9 +135,7 @@ TEST(WorkQueue, CountsWhatItsMetricsShow) {
 
 // Against a model: no key twice in hands, no event lost, everything ends.
 TEST(WorkQueue, NeverLosesAnEventNorHandsAKeyOutTwice) {
-    const std::uint64_t seed = test::make_seed();
-    SCOPED_TRACE(test::seed_text(seed));
-    Prng prng(seed);
+    Prng prng(test::seed());
     WorkQueue queue;
     TimePoint now = kStart;
     std::set<ObjectKey> owed;  // changed since it was last handed out

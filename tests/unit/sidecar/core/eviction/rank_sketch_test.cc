@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
-#include "tests/support/seed.h"
+#include "tests/support/test_seed.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -97,9 +97,7 @@ TEST(RankSketch, SpreadsEqualsEvenlyOverTheirPlaces) {
 // A sample of rank q is read with probability q^beta, so the best share w takes 1 - (1-w)^(1+beta)
 // of what is read (law 3 of the project's study; iCACHE, HPCA 2023).
 TEST(RankSketch, OfImportanceSamplingIsItsMissCurve) {
-    const std::uint64_t seed = test::make_seed();
-    SCOPED_TRACE(test::seed_text(seed));
-    Prng prng{seed};
+    Prng prng{test::seed()};
     constexpr std::uint32_t kMany = 100000;
     const RankOrder order = rising(kMany);
     for (const double beta : {0.33, 1.0}) {
