@@ -10,6 +10,7 @@
 
 #include "common/http/http_client.h"
 #include "tests/support/http_script_server.h"
+#include "tests/unit/common/http/make_client.h"
 
 namespace stoker::http {
 namespace {
@@ -22,18 +23,6 @@ using test::ScriptRequest;
 using testing::HasSubstr;
 
 const SystemClock kClock;
-
-std::unique_ptr<HttpClient> make_client(ClientOptions options = {}) {
-    auto client = make_curl_client(std::move(options), kClock);
-    EXPECT_TRUE(client.has_value());
-    return *std::move(client);
-}
-
-HttpRequest get(std::string url) {
-    HttpRequest request;
-    request.url = std::move(url);
-    return request;
-}
 
 Error error_of(HttpClient& client, HttpRequest request) {
     const auto response = client.call(std::move(request));

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/http_script_server.h"
+#include "tests/unit/common/http/make_client.h"
 
 namespace stoker::http {
 namespace {
@@ -20,19 +21,6 @@ using test::ScriptRequest;
 using testing::HasSubstr;
 
 constexpr Duration kPatience = std::chrono::seconds{20};
-
-std::unique_ptr<HttpClient> make_client(ClientOptions options = {}) {
-    static const SystemClock clock;
-    auto client = make_curl_client(std::move(options), clock);
-    EXPECT_TRUE(client.has_value());
-    return *std::move(client);
-}
-
-HttpRequest get(std::string url) {
-    HttpRequest request;
-    request.url = std::move(url);
-    return request;
-}
 
 TEST(HttpClient, GivesStatusHeadersAndBody) {
     HttpScriptServer server{answering([](const ScriptRequest&, ScriptConnection& to) {
