@@ -8,6 +8,7 @@
 
 #include "common/base/prng.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/core/sampling/whole_epoch.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -19,17 +20,6 @@ std::unique_ptr<BucketSampler> make(
     auto sampler = BucketSampler::create(count, std::move(settings), std::move(groups));
     EXPECT_TRUE(sampler.has_value());
     return *std::move(sampler);
-}
-
-std::vector<Draw> whole_epoch(Sampler& sampler, std::uint32_t rank, std::uint64_t epoch) {
-    std::vector<Draw> draws;
-    sampler.begin_epoch(rank, epoch, 0);
-    std::size_t before = 0;
-    do {
-        before = draws.size();
-        sampler.draw(rank, 64, draws);
-    } while (draws.size() > before);
-    return draws;
 }
 
 void learn(BucketSampler& sampler, SampleIndex sample, float p_true) {

@@ -9,6 +9,7 @@
 
 #include "common/base/prng.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/core/sampling/whole_epoch.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -21,17 +22,6 @@ std::unique_ptr<ImportanceSampler> make(std::uint32_t count, ImportanceSettings 
     auto sampler = ImportanceSampler::create(count, settings);
     EXPECT_TRUE(sampler.has_value());
     return *std::move(sampler);
-}
-
-std::vector<Draw> whole_epoch(Sampler& sampler, std::uint32_t rank, std::uint64_t epoch) {
-    std::vector<Draw> draws;
-    sampler.begin_epoch(rank, epoch, 0);
-    std::size_t before = 0;
-    do {
-        before = draws.size();
-        sampler.draw(rank, 100, draws);
-    } while (draws.size() > before);
-    return draws;
 }
 
 // A loss for every sample; the loss grows with the sample.
