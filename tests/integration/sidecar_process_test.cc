@@ -1,14 +1,10 @@
 // The real program, as a user starts it: killed, stopped, misconfigured, on a disk that is full.
-#include "tests/support/sidecar_process.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <sstream>
-#include <thread>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -17,16 +13,13 @@
 
 #include "common/base/clock.h"
 #include "common/base/prng.h"
+#include "tests/integration/sidecar_program_fixture.h"
 #include "tests/support/dataset.h"
-#include "tests/support/sample_client.h"
-#include "tests/support/temp_folder.h"
 
 namespace stoker::test {
 namespace {
 
-constexpr const char* kBinary = STOKER_SIDECAR_BINARY;
-
-class SidecarProgram : public testing::Test {
+class SidecarProgram : public SidecarProgramTest {
 protected:
     SidecarProgram() {
         std::filesystem::create_directories(folder.path() + "/origin");
@@ -42,50 +35,9 @@ protected:
         }
     }
 
-    // Writes settings for a sidecar with this socket; gives their path.
-    [[nodiscard]] std::string settings(
-        const std::string& name, const std::string& more = "") const {
-        const std::string path = folder.path() + "/" + name + ".yaml";
-        std::ofstream{path} << fmt::format(
-            "socket: {0}/{1}.sock\n"
-            "datasets:\n"
-            "- name: train\n"
-            "  origin: {{uri: 'file://{0}/origin'}}\n"
-            "  directory: {2}\n"
-            "  reservedFree: 0\n{3}",
-            folder.path(),
-            name,
-            node_directory,
-            more);
-        return path;
-    }
-
     std::unique_ptr<SidecarProcess> run(const std::string& name, const std::string& more = "") {
-        return std::make_unique<SidecarProcess>(
-            kBinary, settings(name, more), folder.path() + "/" + name + ".log");
-    }
-
-    [[nodiscard]] std::string log_of(const std::string& name) const {
-        std::ostringstream text;
-        text << std::ifstream{folder.path() + "/" + name + ".log"}.rdbuf();
-        return text.str();
-    }
-
-    // A session; waits for the program to come up.
-    [[nodiscard]] SampleClient connect(const std::string& name, std::uint64_t stream = 0) const {
-        const SystemClock clock;
-        const TimePoint end = clock.now() + std::chrono::seconds{20};
-        for (;;) {
-            SampleClient client{folder.path() + "/" + name + ".sock"};
-            if (client.is_connected() && client.hello("train", stream)) {
-                return client;
-            }
-            if (clock.now() > end) {
-                ADD_FAILURE() << "no sidecar: " << log_of(name);
-                return client;
-            }
-            std::this_thread::sleep_for(std::chrono::milliseconds{5});
-        }
+        return run_with_origin(
+            fmt::format("{{uri: 'file://{}/origin'}}", folder.path()), name, more);
     }
 
     // Every sample once, by whatever way: hits, fetches, and the origin where the sidecar says so.
@@ -115,9 +67,7 @@ protected:
         return ids;
     }
 
-    TempFolder folder;
     Dataset data = Dataset::random(400, 60000, 5);
-    std::string node_directory = folder.path() + "/node";
 };
 
 TEST_F(SidecarProgram, ServesAndExitsWithZeroOnSigterm) {
@@ -178,7 +128,7 @@ TEST_F(SidecarProgram, TellsEverythingThatIsWrongWithItsSettings) {
     const std::string path = folder.path() + "/bad.yaml";
     std::ofstream{path} << "sokcet: /tmp/x\ndatasets:\n- name: train\n  window: lots\n";
     const std::string command =
-        fmt::format("{} --config {} 2>{}/bad.log", kBinary, path, folder.path());
+        fmt::format("{} --config {} 2>{}/bad.log", STOKER_SIDECAR_BINARY, path, folder.path());
     EXPECT_NE(std::system(command.c_str()), 0);
     const std::string log = log_of("bad");
     for (const char* words : {"sokcet", "datasets[0].window", "datasets[0].origin"}) {

@@ -1,8 +1,6 @@
 // The real program against an S3 server that counts: origin traffic, odd keys, changed and failing
 // objects.
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <thread>
@@ -12,17 +10,15 @@
 
 #include "common/base/clock.h"
 #include "common/base/prng.h"
+#include "tests/integration/sidecar_program_fixture.h"
 #include "tests/support/fake_s3.h"
-#include "tests/support/sample_client.h"
-#include "tests/support/sidecar_process.h"
-#include "tests/support/temp_folder.h"
 
 namespace stoker::test {
 namespace {
 
 constexpr std::size_t kObjects = 500;
 
-class SidecarS3 : public testing::Test {
+class SidecarS3 : public SidecarProgramTest {
 protected:
     SidecarS3() { s3.make_bucket("mnist"); }
 
@@ -39,43 +35,18 @@ protected:
     }
 
     std::unique_ptr<SidecarProcess> run(const std::string& name, const std::string& more = "") {
-        const std::string path = folder.path() + "/" + name + ".yaml";
-        std::ofstream{path} << fmt::format(
-            "socket: {0}/{1}.sock\n"
-            "datasets:\n"
-            "- name: train\n"
-            "  origin: {{uri: 's3://{2}/train', endpoint: '{3}'}}\n"
-            "  directory: {0}/node\n"
-            "  reservedFree: 0\n{4}",
-            folder.path(),
+        return run_with_origin(
+            fmt::format("{{uri: 's3://{}/train', endpoint: '{}'}}", bucket, s3.endpoint()),
             name,
-            bucket,
-            s3.endpoint(),
             more);
-        return std::make_unique<SidecarProcess>(
-            STOKER_SIDECAR_BINARY, path, folder.path() + "/" + name + ".log");
-    }
-
-    [[nodiscard]] SampleClient connect(const std::string& name, std::uint64_t stream = 0) const {
-        const SystemClock clock;
-        const TimePoint end = clock.now() + std::chrono::seconds{20};
-        while (clock.now() < end) {
-            SampleClient client{folder.path() + "/" + name + ".sock"};
-            if (client.is_connected() && client.hello("train", stream)) {
-                return client;
-            }
-            std::this_thread::yield();
-        }
-        ADD_FAILURE() << "no sidecar";
-        return SampleClient{"/"};
     }
 
     // Why a hello is refused.
     [[nodiscard]] Error refusal(const std::string& name) const {
         const SystemClock clock;
-        const TimePoint end = clock.now() + std::chrono::seconds{20};
+        const TimePoint end = clock.now() + kPatience;
         while (clock.now() < end) {
-            SampleClient client{folder.path() + "/" + name + ".sock"};
+            SampleClient client{socket_of(name)};
             const auto welcome = client.is_connected() ? client.hello("train") : local::Welcome{};
             if (!welcome) {
                 return welcome.error();
@@ -113,7 +84,6 @@ protected:
         return ids;
     }
 
-    TempFolder folder;
     FakeS3 s3;
     std::string bucket = "mnist";
     std::map<std::string, std::string> objects;  // in the order of the ids
