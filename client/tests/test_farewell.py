@@ -19,25 +19,28 @@ if __name__ == "__main__":
     print(sum(len(batch) for batch in loader))
 """
 
+HOWEVER_IT_READS = pytest.mark.parametrize("workers, context", [(0, ""), (2, "fork"), (2, "spawn")])
 
-@pytest.mark.parametrize("workers, context", [(0, ""), (2, "fork"), (2, "spawn")])
-def test_a_run_shorter_than_a_report_is_counted_to_the_last_sample(tmp_path, sidecar, workers, context):
-    sidecar.start()
+
+def run_job(tmp_path, workers, context):
     script = tmp_path / "job.py"
     script.write_text(JOB)
     run = subprocess.run([sys.executable, str(script), str(workers), context], capture_output=True, text=True)
     assert (run.stdout.strip(), run.returncode) == ("200", 0), run.stderr
+
+
+@HOWEVER_IT_READS
+def test_a_run_shorter_than_a_report_is_counted_to_the_last_sample(tmp_path, sidecar, workers, context):
+    sidecar.start()
+    run_job(tmp_path, workers, context)
     reports = sidecar.wait_for("report")
     assert sum(report["samples"] for report in reports) == 200
 
 
-@pytest.mark.parametrize("workers, context", [(0, ""), (2, "fork"), (2, "spawn")])
+@HOWEVER_IT_READS
 def test_every_sample_is_told_to_be_read_before_the_processes_end(tmp_path, sidecar, workers, context):
     sidecar.start()
-    script = tmp_path / "job.py"
-    script.write_text(JOB)
-    run = subprocess.run([sys.executable, str(script), str(workers), context], capture_output=True, text=True)
-    assert (run.stdout.strip(), run.returncode) == ("200", 0), run.stderr
+    run_job(tmp_path, workers, context)
 
     def told():
         return sorted(id for event in sidecar.events("consumed") for id in event["samples"])
