@@ -18,7 +18,7 @@ BUILD = pathlib.Path(os.environ.get("STOKER_BUILD", HERE.parent.parent / "build"
 sys.path.insert(0, str(BUILD / "python"))
 os.environ["PYTHONPATH"] = os.pathsep.join([str(BUILD / "python"), str(HERE)])  # for spawned workers
 SEED = int(os.environ.get("STOKER_TEST_SEED", "20261121"))
-WAIT_S = 30
+WAIT_S = 60
 
 
 def wait_until(what, holds):
