@@ -27,7 +27,10 @@ namespace stoker::simulate {
 
 namespace {
 
-constexpr std::uint32_t kPlanBatches = 16;  // at least, as in the sidecar
+// What a job foresees, as in the sidecar (sidecar/service/sampling_desk.cc).
+constexpr std::uint32_t kPlanBatches = 16;  // at least
+constexpr std::uint32_t kPlanMin = 2048;
+constexpr std::uint32_t kPlanMax = 16384;
 
 // Different streams of luck for different uses of one seed.
 enum class Use : std::uint64_t { kSizes = 1, kPolicy, kCommonLosses, kFirstJob = 1000 };
@@ -296,6 +299,14 @@ void weigh_in(
     }
 }
 
+// Samples that are fetched ahead where there is room. Without a window, which no sidecar is, only
+// what stays can wait for its read: so little is known to come that all of it may find a place.
+std::uint32_t foresight(const Scenario& scenario, const Assembly& parts) {
+    return parts.window_bytes == Bytes{}
+               ? scenario.batch * (scenario.ahead + 2)
+               : std::clamp(kPlanBatches * scenario.batch, kPlanMin, kPlanMax);
+}
+
 Result<JobParts> make_important(const Scenario& scenario, Assembly& parts, std::size_t job) {
     const JobSpec& spec = scenario.jobs[job];
     const std::uint64_t seed = job_seed(scenario, job);
@@ -313,7 +324,7 @@ Result<JobParts> make_important(const Scenario& scenario, Assembly& parts, std::
     }
     weigh_in(scenario, parts, job, *made.sampler);
     made.losses = make_losses(scenario, parts.sizes.size(), job);
-    made.foresight = scenario.batch * (scenario.ahead + 2);
+    made.foresight = foresight(scenario, parts);
     return made;
 }
 

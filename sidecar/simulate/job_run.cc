@@ -122,7 +122,7 @@ void JobRun::foresee(TimePoint now) {
     if (setting_.foresight > 0) {
         foreseen_.clear();
         setting_.sampler->foresee(0, setting_.foresight, foreseen_);
-        node_.foresee(foreseen_, current_, now);
+        node_.foresee(setting_.job, foreseen_, current_, now);
     }
 }
 

@@ -45,9 +45,13 @@ public:
 
     virtual void begin_epoch(const EpochStart& start, TimePoint now) = 0;
 
-    // Fetches ahead of need what is absent. The first read of it is no hit.
+    // The job's next draws will be these, in this order: fetches ahead of need what is absent. The
+    // first read of it is no hit. Replaces what the job foresaw before.
     virtual void foresee(
-        std::span<const SampleIndex> samples, EpochFigures& figures, TimePoint now) = 0;
+        std::size_t job,
+        std::span<const SampleIndex> samples,
+        EpochFigures& figures,
+        TimePoint now) = 0;
 
     // The job will draw these, each as often as it is named: what passes through is kept until
     // then.

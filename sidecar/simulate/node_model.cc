@@ -13,24 +13,37 @@ namespace {
 // Window samples that are offered before a full window counts as full for good.
 constexpr std::uint32_t kVictimsMax = 64;
 
+struct Overlap {
+    std::size_t begin = 0;  // in the older list
+    std::size_t length = 0;
+};
+
+// Where the newer list goes on with the older one, and how far they are the same.
+Overlap overlap_of(std::span<const SampleIndex> older, std::span<const SampleIndex> newer) {
+    const auto begin = newer.empty() ? older.end() : std::ranges::find(older, newer.front());
+    const auto end = std::mismatch(begin, older.end(), newer.begin(), newer.end()).first;
+    return {static_cast<std::size_t>(begin - older.begin()), static_cast<std::size_t>(end - begin)};
+}
+
 }  // namespace
 
 class NodeModel::MayGo final : public sidecar::EvictionPolicy::MayGo {
 public:
-    explicit MayGo(const std::vector<Record>& records)
-        : records_(records) {}
+    explicit MayGo(const NodeModel& node)
+        : node_(node) {}
 
-    bool operator()(SampleIndex sample) const override { return records_[sample].holds == 0; }
+    bool operator()(SampleIndex sample) const override { return node_.may_go(sample); }
 
 private:
-    const std::vector<Record>& records_;
+    const NodeModel& node_;
 };
 
 NodeModel::NodeModel(Setting setting)
     : setting_(std::move(setting)),
       link_(setting_.origin),
       records_(setting_.sizes.size()),
-      counts_needs_(setting_.samplers.size()) {}
+      counts_needs_(setting_.samplers.size()),
+      foreseen_(setting_.samplers.size()) {}
 
 void NodeModel::begin_epoch(const EpochStart& start, TimePoint /*now*/) {
     counts_needs_[start.job] = start.reads_all && setting_.scan == nullptr;
@@ -39,38 +52,66 @@ void NodeModel::begin_epoch(const EpochStart& start, TimePoint /*now*/) {
             ++record.needs;
         }
     }
-    give_up_foreseen();
-}
-
-// What was fetched ahead and then not drawn in its epoch.
-void NodeModel::give_up_foreseen() {
-    if (setting_.scan != nullptr) {
-        return;  // it keeps what it foresaw
-    }
-    for (const SampleIndex sample : std::exchange(window_, {})) {
-        if (records_[sample].place != Place::kWindow) {
-            continue;
-        }
-        records_[sample].fresh = false;
-        if (records_[sample].holds == 0 && !is_needed(sample)) {
-            drop(sample);
-        } else {
-            window_.push_back(sample);
-        }
-    }
+    const auto before = std::exchange(foreseen_[start.job], {});
+    forget(before);
+    drop_forgotten();
 }
 
 void NodeModel::foresee(
-    std::span<const SampleIndex> samples, EpochFigures& figures, TimePoint now) {
-    for (const SampleIndex sample : samples) {
-        Record& record = records_[sample];
-        // What would not be kept until it is read is left to the read.
-        if (record.place == Place::kAbsent && keep(sample)) {
-            record.ready = link_.transfer(now, Bytes{setting_.sizes[sample]});
-            record.fresh = true;
-            pay(sample, figures);
+    std::size_t job, std::span<const SampleIndex> samples, EpochFigures& figures, TimePoint now) {
+    std::vector<SampleIndex>& foreseen = foreseen_[job];
+    const Overlap same = overlap_of(foreseen, samples);
+    forget(std::span{foreseen}.first(same.begin));
+    forget(std::span{foreseen}.subspan(same.begin + same.length));
+    const auto known = samples.first(same.length);
+    foreseen.assign(known.begin(), known.end());
+    if (setting_.window_bytes == Bytes{}) {
+        for (const SampleIndex sample : foreseen) {
+            fetch_ahead(sample, figures, now);  // what found no place may find one now
         }
     }
+    for (const SampleIndex sample : samples.subspan(same.length)) {
+        if (!fetch_ahead(sample, figures, now)) {
+            break;
+        }
+        foreseen.push_back(sample);
+        ++records_[sample].near;
+    }
+    drop_forgotten();
+}
+
+// False: the window is full. What could never wait there and is not kept is left to the read.
+bool NodeModel::fetch_ahead(SampleIndex sample, EpochFigures& figures, TimePoint now) {
+    Record& record = records_[sample];
+    if (record.place != Place::kAbsent) {
+        return true;
+    }
+    if (!keep(sample)) {
+        return record_bytes(sample) > setting_.window_bytes;
+    }
+    record.ready = link_.transfer(now, Bytes{setting_.sizes[sample]});
+    record.fresh = true;
+    pay(sample, figures);
+    return true;
+}
+
+void NodeModel::forget(std::span<const SampleIndex> samples) {
+    for (const SampleIndex sample : samples) {
+        --records_[sample].near;
+        forgotten_.push_back(sample);
+    }
+}
+
+// What was fetched ahead and not drawn then.
+void NodeModel::drop_forgotten() {
+    for (const SampleIndex sample : forgotten_) {
+        drop_if_superfluous(sample);
+    }
+    forgotten_.clear();
+}
+
+bool NodeModel::may_go(SampleIndex sample) const {
+    return records_[sample].holds == 0 && records_[sample].near == 0;
 }
 
 void NodeModel::expect(std::size_t job, std::span<const SampleIndex> samples) {
@@ -178,7 +219,7 @@ bool NodeModel::make_resident_room(SampleIndex sample, Bytes bytes) {
     }
     victims_.clear();
     const Bytes needed = resident_ + bytes - setting_.resident_bytes;
-    if (!setting_.policy->make_room(sample, needed, MayGo{records_}, victims_)) {
+    if (!setting_.policy->make_room(sample, needed, MayGo{*this}, victims_)) {
         return false;
     }
     for (const SampleIndex victim : victims_) {
@@ -198,7 +239,7 @@ bool NodeModel::make_window_room(Bytes bytes) {
             if (window_bytes_ + bytes <= setting_.window_bytes) {
                 break;
             }
-            if (records_[victim].place == Place::kWindow && records_[victim].holds == 0) {
+            if (records_[victim].place == Place::kWindow && may_go(victim)) {
                 drop(victim);
             }
         }
@@ -212,7 +253,7 @@ bool NodeModel::make_window_room(Bytes bytes) {
         if (records_[oldest].place != Place::kWindow) {
             continue;
         }
-        if (records_[oldest].holds == 0 && !records_[oldest].fresh) {
+        if (may_go(oldest)) {
             drop(oldest);
         } else {
             window_.push_back(oldest);
@@ -271,7 +312,9 @@ void NodeModel::drop_if_superfluous(SampleIndex sample) {
 }
 
 bool NodeModel::is_needed(SampleIndex sample) const {
-    return setting_.scan != nullptr ? setting_.scan->is_needed(sample) : records_[sample].needs > 0;
+    const Record& record = records_[sample];
+    return record.near > 0 ||
+           (setting_.scan != nullptr ? setting_.scan->is_needed(sample) : record.needs > 0);
 }
 
 Bytes NodeModel::record_bytes(SampleIndex sample) const {

@@ -29,9 +29,11 @@ public:
 
 // The rules of the sidecar's FetchEngine without its patience for failures: an absent sample is
 // fetched when it is asked for, stays if the grant has room or the policy makes some, else passes
-// through the window, which drops it as soon as nobody needs or holds it. A sample counts as stored
-// from the moment its fetch begins. O(log n) a sample; 16 bytes a sample. A model: `make
-// traffic` holds it to what the sidecar really reads.
+// through the window, which drops it as soon as nobody needs or holds it. What a job foresees is
+// fetched in its order until the window is full, and so far nothing of it goes to make room: an
+// eviction never undoes a prefetch. A sample counts as stored from the moment its fetch begins.
+// O(log n) a sample; 16 bytes a sample. A model: `make traffic` holds it to what the sidecar
+// really reads.
 class NodeModel final : public Node {
 public:
     struct Setting {
@@ -49,7 +51,10 @@ public:
 
     void begin_epoch(const EpochStart& start, TimePoint now) override;
     void foresee(
-        std::span<const SampleIndex> samples, EpochFigures& figures, TimePoint now) override;
+        std::size_t job,
+        std::span<const SampleIndex> samples,
+        EpochFigures& figures,
+        TimePoint now) override;
     void expect(std::size_t job, std::span<const SampleIndex> samples) override;
     void request(std::size_t job, Batch& batch, EpochFigures& figures, TimePoint now) override;
     void consume(
@@ -68,9 +73,12 @@ private:
         TimePoint ready{};        // when its bytes are here
         std::uint16_t needs = 0;  // reads that are known to come in the jobs' current epochs
         std::uint16_t holds = 0;  // drawn and not consumed
+        std::uint16_t near = 0;   // places in what jobs foresee
         Place place = Place::kAbsent;
         bool fresh = false;  // fetched ahead, and nobody has read it yet
     };
+
+    static_assert(sizeof(Record) == 16);
 
     class MayGo;
 
@@ -81,7 +89,10 @@ private:
     void store(SampleIndex sample, Place place, Bytes bytes);
     void drop(SampleIndex sample);
     void drop_if_superfluous(SampleIndex sample);
-    void give_up_foreseen();
+    bool fetch_ahead(SampleIndex sample, EpochFigures& figures, TimePoint now);
+    void forget(std::span<const SampleIndex> samples);
+    void drop_forgotten();
+    [[nodiscard]] bool may_go(SampleIndex sample) const;
     [[nodiscard]] bool is_needed(SampleIndex sample) const;
     void pay(SampleIndex sample, EpochFigures& figures) const;
     void work_in_background(EpochFigures& figures, TimePoint now);
@@ -90,8 +101,10 @@ private:
     Setting setting_;
     OriginLink link_;
     std::vector<Record> records_;
-    std::vector<bool> counts_needs_;  // by job
-    std::deque<SampleIndex> window_;  // in order of arrival; may hold stale ids
+    std::vector<bool> counts_needs_;                  // by job
+    std::vector<std::vector<SampleIndex>> foreseen_;  // by job, as far as was fetched ahead
+    std::vector<SampleIndex> forgotten_;              // by a job that had foreseen them
+    std::deque<SampleIndex> window_;                  // in order of arrival; may hold stale ids
     std::vector<SampleIndex> victims_;
     BackgroundWork::Work work_;
     std::vector<Answer> answers_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "common/base/check.h"
@@ -322,9 +323,10 @@ void ImportanceSampler::foresee(
         return;
     }
     const auto& ahead = found->second.ahead;
-    for (std::size_t i = 0; i < std::min(count, ahead.size()); ++i) {
-        samples.push_back(ahead[i].has_stand_in ? ahead[i].stand_in : ahead[i].step.sample);
-    }
+    const auto end = ahead.begin() + static_cast<std::ptrdiff_t>(std::min(count, ahead.size()));
+    std::transform(ahead.begin(), end, std::back_inserter(samples), [](const Planned& planned) {
+        return planned.has_stand_in ? planned.stand_in : planned.step.sample;
+    });
 }
 
 void ImportanceSampler::on_losses(

@@ -17,7 +17,7 @@ public:
 
     void begin_epoch(const EpochStart& start, TimePoint) override { epochs.push_back(start.epoch); }
 
-    void foresee(std::span<const SampleIndex>, EpochFigures&, TimePoint) override {}
+    void foresee(std::size_t, std::span<const SampleIndex>, EpochFigures&, TimePoint) override {}
 
     void expect(std::size_t, std::span<const SampleIndex> samples) override {
         planned.insert(planned.end(), samples.begin(), samples.end());

@@ -13,6 +13,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::IsEmpty;
+using testing::UnorderedElementsAre;
 
 constexpr std::uint64_t kSamples = 10;
 constexpr std::uint64_t kRecord = domain::record_bytes(100);
@@ -66,6 +67,10 @@ protected:
         }
         node_->request(job, batch, figures_, now_);
         return batch;
+    }
+
+    void foresee(const std::vector<SampleIndex>& samples) {
+        node_->foresee(0, samples, figures_, now_);
     }
 
     void read(std::size_t job, std::vector<SampleIndex> samples) {
@@ -147,8 +152,7 @@ TEST_F(NodeModelTest, LetsThePolicyMakeRoomButNotAmongWhatIsHeld) {
 
 TEST_F(NodeModelTest, WhatWasForeseenIsFetchedOnceAndIsNoHit) {
     make(2, 0);
-    const std::vector<SampleIndex> coming = {1, 2, 3};
-    node_->foresee(coming, figures_, now_);
+    foresee({1, 2, 3});
     EXPECT_EQ(figures_.origin_requests, 2U) << "there is no room for the third";
     read(0, {1, 2, 3});
     EXPECT_EQ(figures_.origin_requests, 3U);
@@ -156,6 +160,42 @@ TEST_F(NodeModelTest, WhatWasForeseenIsFetchedOnceAndIsNoHit) {
     node_->begin_epoch({0, 1, true}, now_);
     read(0, {1});
     EXPECT_EQ(figures_.hits, 1U);
+}
+
+TEST_F(NodeModelTest, NothingThatIsForeseenGoesToMakeRoom) {
+    policy_ = std::make_unique<sidecar::Lru>();
+    make(2, 1);
+    foresee({1, 2, 3});
+    EXPECT_THAT(listener_.stored, ElementsAre(1, 2, 3)) << "the window has the third";
+    read(0, {1, 2, 3});
+    EXPECT_EQ(figures_.origin_requests, 3U);
+    foresee({1, 4});
+    EXPECT_THAT(listener_.stored, ElementsAre(1, 4)) << "a hit to come counts as much";
+}
+
+TEST_F(NodeModelTest, FetchesAheadUntilTheWindowIsFull) {
+    make(1, 2);
+    foresee({5, 1, 2, 3, 4});
+    EXPECT_THAT(listener_.stored, ElementsAre(5, 1, 2));
+    read(0, {5});
+    foresee({1, 2, 3, 4});
+    EXPECT_THAT(listener_.stored, ElementsAre(5, 1, 2)) << "two wait there to be read";
+    read(0, {1});
+    foresee({2, 3, 4});
+    EXPECT_THAT(listener_.stored, ElementsAre(5, 2, 3));
+    read(0, {2, 3, 4});
+    EXPECT_EQ(figures_.origin_requests, 5U);
+}
+
+TEST_F(NodeModelTest, WhatIsForeseenNoMoreLeavesTheWindow) {
+    make(0, 4);
+    read(0, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9});
+    node_->begin_epoch({0, 1, false}, now_);
+    foresee({1, 2, 3});
+    foresee({1, 4, 3});
+    EXPECT_THAT(listener_.stored, UnorderedElementsAre(1, 3, 4));
+    node_->begin_epoch({0, 2, false}, now_);
+    EXPECT_THAT(listener_.stored, IsEmpty());
 }
 
 TEST_F(NodeModelTest, ABatchIsReadyWhenItsLastSampleIs) {

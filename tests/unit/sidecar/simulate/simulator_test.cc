@@ -47,6 +47,26 @@ TEST(Simulator, EveryReadIsAHitOrAFetch) {
     }
 }
 
+// What is fetched ahead stays until it is read, also where large samples make room for small ones.
+TEST(Simulator, AJobByImportanceFetchesNothingTwiceForOneRead) {
+    for (const double family : {0.0, 1.0}) {
+        for (const double sigma : {0.0, 0.8}) {
+            Scenario scenario;
+            scenario.seed = test::seed();
+            scenario.epochs = 7;
+            scenario.dataset.samples = 5000;
+            scenario.dataset.sigma = sigma;
+            scenario.cache.window_share = 0.2;
+            scenario.jobs[0].contract = "importance";
+            scenario.jobs[0].parameters = {{"family", family}, {"warmup", 2}, {"loss-decay", 0.1}};
+            for (const EpochFigures& epoch : outcome_of(scenario).jobs[0].epochs) {
+                EXPECT_EQ(epoch.hits + epoch.origin_samples, epoch.requested)
+                    << "epoch " << epoch.epoch << ", family " << family << ", sigma " << sigma;
+            }
+        }
+    }
+}
+
 TEST(Simulator, WindowedJobsReadEachSampleOnceAtAnySpeedAndAnyDepth) {
     for (const std::uint32_t ahead : {0U, 2U, 40U}) {
         Scenario scenario;
