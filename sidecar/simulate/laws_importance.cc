@@ -146,7 +146,6 @@ std::vector<LawRow> check_importance_cost() {
     std::vector<LawRow> rows;
     for (const CostBar& bar : kCostBars) {
         Scenario scenario = importance_scenario(bar.w, bar.beta);
-        scenario.cache.parameters["l-share"] = .05;
         const double cost = io_cost(scenario);
         const std::string parameters = fmt::format("w={} beta={}", bar.w, bar.beta);
         rows.push_back(
