@@ -1,35 +1,27 @@
 """Looks at the cluster every two seconds, from outside: statuses, the operator's metrics, the trainers' own logs."""
 
 import contextlib
-import json
 import re
-import subprocess
 import threading
 import time
-import urllib.error
-import urllib.request
 
 import scenario
 from harness.installation import SYSTEM
+from harness.kube import KubeError, condition
 
 EVERY_SECONDS = 2
 TOLERANCE = 0.05 * scenario.POOL_BYTES  # bytes that are so near to where they should be are there
-KINDS = "/apis/stoker.dev/v1alpha1"
 METRIC = re.compile(r'^(stoker_job_\w+)\{(.*)\} (\S+)$')
 LABEL = re.compile(r'(\w+)="([^"]*)"')
-
-
-def condition(status, kind):
-    return next((entry for entry in status.get("conditions", []) if entry["type"] == kind), {})
 
 
 def told_of(job):
     """What a TrainingJob's status says of its bytes."""
     status = job.get("status", {})
-    cache, why = status.get("cache", {}), condition(status, "CacheAllocated")
+    cache, why = status.get("cache", {}), condition(job, "CacheAllocated")
     return {"granted": cache.get("allocatedBytes", 0), "used": cache.get("usedBytes", 0),
             "borrowed": cache.get("borrowedBytes", 0), "reason": why.get("reason"), "message": why.get("message"),
-            "profiled": condition(status, "Profiled").get("reason"), "profile": status.get("profile", {})}
+            "profiled": condition(job, "Profiled").get("reason"), "profile": status.get("profile", {})}
 
 
 def parse_metrics(text):
@@ -44,26 +36,6 @@ def parse_metrics(text):
     return found
 
 
-class Api:
-    """The API server through one `kubectl proxy`: cheap enough to ask every two seconds on a busy machine."""
-
-    def __init__(self, kube):
-        self._process = subprocess.Popen([kube.kubectl, "proxy", "--port=0"], env=kube.environment, text=True,
-                                         stdout=subprocess.PIPE)
-        self._base = "http://" + re.search(r"127\.0\.0\.1:\d+", self._process.stdout.readline())[0]
-
-    def get(self, path):
-        with urllib.request.urlopen(self._base + path, timeout=30) as answer:
-            return answer.read().decode()
-
-    def items(self, kind):
-        return json.loads(self.get(f"{KINDS}/{kind}"))["items"]
-
-    def close(self):
-        self._process.terminate()
-        self._process.wait()
-
-
 class Observer(threading.Thread):
     """Fills `points`, one {seconds, jobs, quotas, metrics} each look; seconds count from `began` (UNIX time)."""
 
@@ -71,7 +43,7 @@ class Observer(threading.Thread):
         super().__init__(daemon=True)
         self.began = time.time()
         self.points = []
-        self._api = Api(kube)
+        self._kube = kube
         self._done = threading.Event()
 
     def seconds(self):
@@ -79,23 +51,22 @@ class Observer(threading.Thread):
 
     def run(self):
         while not self._done.wait(EVERY_SECONDS):
-            with contextlib.suppress(OSError, ValueError):  # asked again in two seconds
+            with contextlib.suppress(KubeError):  # asked again in two seconds
                 self.points.append(self.look())
 
     def look(self):
         at = self.seconds()
-        jobs = {job["metadata"]["name"]: told_of(job) for job in self._api.items("trainingjobs")}
-        quotas = {quota["metadata"]["namespace"]: quota.get("status", {}) for quota in self._api.items("cachequotas")}
+        jobs = {job["metadata"]["name"]: told_of(job) for job in self._kube.list("trainingjobs")}
+        quotas = {quota["metadata"]["namespace"]: quota.get("status", {}) for quota in self._kube.list("cachequotas")}
         return {"seconds": at, "jobs": jobs, "quotas": quotas, "metrics": self.metrics()}
 
     def metrics(self):
         """Of both replicas: either tells of the objects, and who leads of the profiles, too."""
-        pods = json.loads(self._api.get(f"/api/v1/namespaces/{SYSTEM}/pods"))["items"]
         found = {}
-        for pod in pods:
+        for pod in self._kube.list("pods", SYSTEM):
             name = pod["metadata"]["name"]
-            with contextlib.suppress(urllib.error.HTTPError):
-                told = self._api.get(f"/api/v1/namespaces/{SYSTEM}/pods/{name}:8080/proxy/metrics")
+            with contextlib.suppress(KubeError):
+                told = self._kube.raw(f"/api/v1/namespaces/{SYSTEM}/pods/{name}:8080/proxy/metrics")
                 for job, values in parse_metrics(told).items():
                     found.setdefault(job, {}).update(values)
         return found
@@ -106,7 +77,6 @@ class Observer(threading.Thread):
     def stop(self):
         self._done.set()
         self.join()
-        self._api.close()
 
 
 def samples_read(lines):

@@ -166,7 +166,8 @@ def write(runs, page):
         bars=bars_table(runs), jobs=jobs_table(), rates=rates_table(phases), bytes=bytes_table(phases), plot=plot.name,
         why=why_text(phases), loads=loads, link=f"{scenario.LINK / 1e6:g}", pool=mib(scenario.POOL_BYTES),
         measure=round(phases["stoker"]["end"] - phases["stoker"]["begin"]),
-        epoch=f"{scenario.DATASET_BYTES / scenario.IO_BOUND.ingest:.0f}", dataset=mib(scenario.DATASET_BYTES), sample=scenario.SAMPLE_BYTES // 1024, samples=scenario.SAMPLES,
+        epoch=f"{scenario.DATASET_BYTES / scenario.IO_BOUND.ingest:.0f}", dataset=mib(scenario.DATASET_BYTES),
+        sample=scenario.SAMPLE_BYTES // 1024, samples=scenario.SAMPLES, window=mib(scenario.WINDOW_BYTES),
         borrower=scenario.BORROWER, lender=scenario.LENDER, nominal_borrower=mib(scenario.NOMINAL[scenario.BORROWER]),
         nominal_lender=mib(scenario.NOMINAL[scenario.LENDER]), grace=scenario.GRACE_SECONDS))
 

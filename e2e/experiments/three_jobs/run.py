@@ -57,7 +57,7 @@ class Experiment:
     def set_up(self):
         say("installing Stoker, and an origin that gives "
             f"{scenario.LINK / 1e6:.0f} MB/s to all jobs together, 20 ms to the first byte")
-        installation.helm_install(self.kube)
+        installation.helm_install(self.kube, f"sidecar.windowBytes={scenario.WINDOW_BYTES // scenario.MIB}Mi")
         origin = origins.Origin(self.kube)
         origin.deploy(scenario.LINK)
         for job in (*scenario.THREE, scenario.LATE):
@@ -221,6 +221,7 @@ def main():
         results = options.out / "results.json"
         results.write_text(json.dumps(experiment.results, indent=1))
         say(f"wrote {results}")
+        experiment.kube.close()
         if "KUBECONFIG" not in os.environ and os.environ.get("STOKER_KEEP_CLUSTER") != "1":
             subprocess.run([kubes.CLUSTER, "down"], check=True, timeout=300)
     if options.page:

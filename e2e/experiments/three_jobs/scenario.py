@@ -16,6 +16,8 @@ LINK = 16_000_000  # bytes/s of the paced origin, for all jobs together
 POOL = "three-jobs"
 POOL_BYTES = 360 * MIB
 GRACE_SECONDS = 30
+WINDOW_BYTES = 32 * MIB  # the standard one, 256 MiB, would hold most of these small datasets
+EPOCHS = 1000  # more than anybody waits for; a job that says it has the beginning of the next epoch read ahead
 BORROWER, LENDER = "team-a", "team-b"
 NOMINAL = {BORROWER: 240 * MIB, LENDER: 120 * MIB}
 
@@ -77,6 +79,7 @@ def training_job(job, node, policy="Auto"):
     args = ["--batch-size", job.batch, "--step-ms", round(job.step_ms, 3)]
     made = jobs.training_job(job.name, args, dataset_name=job.name, on=node, script="trainer.py",
                              cache={"poolRef": {"name": POOL}, "evictionPolicy": policy})
+    made["spec"]["trainer"]["epochs"] = EPOCHS
     data = made["spec"]["datasets"][0]
     data["contract"] = job.contract
     if job.contract == "Importance":
