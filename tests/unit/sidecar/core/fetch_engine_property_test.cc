@@ -110,8 +110,8 @@ void in_random_worlds(int count, const std::function<void(std::uint64_t)>& live)
 
 TEST(FetchEngineProperty, KeepsItsPromisesInRandomWorlds) {
     in_random_worlds(2500, [](std::uint64_t world_seed) {
-        Prng chooser{world_seed};
-        EngineWorld world{world_seed, any_policy(chooser)};
+        Prng own{world_seed};
+        EngineWorld world{own(), any_policy(own)};
         for (int event = 0; event < 300 && !testing::Test::HasFailure(); ++event) {
             world.step();
         }
