@@ -52,9 +52,16 @@ struct Told {
     int at = 0;
 };
 
+// What the API server remembers of a place, whoever leads.
+struct Remembered {
+    Bytes granted{};   // by the last plan
+    Bytes resident{};  // as told last
+};
+
 // One operator: what it was told, and its books.
 struct Operator {
     bool leads = false;
+    bool decides = false;  // has taken over: it knows who pays for everything
     int replaced_at = 0;
     GrantBook book{std::chrono::seconds{kGrantTicks}};
     ReclaimBook reclaims;

@@ -16,14 +16,12 @@ namespace {
 constexpr int kSeeds = 2000;
 constexpr int kFaultTicks = 40;
 constexpr int kCalmTicks = 60;
-constexpr int kSharedSeeds = 250;
 
-TEST(AllocationSim, IsSafeAtEveryTickAndComesToRest) {
-    const std::uint64_t seed = test_seed();
+void run_worlds(std::uint64_t seed, bool shared) {
     int settled_under_faults = 0;
     for (int round = 0; round < kSeeds && !::testing::Test::HasFailure(); ++round) {
         SCOPED_TRACE("round " + std::to_string(round));
-        World world{seed + static_cast<std::uint64_t>(round), false, true};
+        World world{seed + static_cast<std::uint64_t>(round), shared};
         for (int i = 0; i < kFaultTicks && !::testing::Test::HasFailure(); ++i) {
             world.tick(true);
             world.expect_safe();
@@ -40,34 +38,12 @@ TEST(AllocationSim, IsSafeAtEveryTickAndComesToRest) {
     EXPECT_GT(settled_under_faults, kSeeds);
 }
 
-// With one leader, and streams that do not break, nobody grows too far at any tick.
-TEST(AllocationSim, IsSafeAtEveryTickWhereNamespacesReadEachOthersDatasets) {
-    const std::uint64_t seed = test_seed();
-    for (int round = 0; round < kSharedSeeds && !::testing::Test::HasFailure(); ++round) {
-        SCOPED_TRACE("round " + std::to_string(round));
-        World world{seed + static_cast<std::uint64_t>(round), true, false};
-        for (int i = 0; i < kFaultTicks + kCalmTicks && !::testing::Test::HasFailure(); ++i) {
-            world.tick(i < kFaultTicks);
-            world.expect_safe();
-        }
-    }
+TEST(AllocationSim, IsSafeAtEveryTickAndComesToRest) {
+    run_worlds(test_seed(), false);
 }
 
-// Here a promise from before a namespace left, whose stream broke, may still arrive, and is too
-// much for as long as it takes to give it back (docs/adr/0006): no node holds too much meanwhile,
-// and it is given back. A search, not a law (docs/design/allocation.md says how often plans of
-// shared datasets go on): the same worlds always.
-TEST(AllocationSim, GivesBackWhatWasPromisedTooMuchWhereTheyShareAndStreamsBreak) {
-    constexpr std::uint64_t kSeed = 20261121;
-    for (int round = 0; round < kSharedSeeds && !::testing::Test::HasFailure(); ++round) {
-        SCOPED_TRACE("round " + std::to_string(round));
-        World world{kSeed + static_cast<std::uint64_t>(round), true, true};
-        for (int i = 0; i < kFaultTicks + kCalmTicks && !::testing::Test::HasFailure(); ++i) {
-            world.tick(i < kFaultTicks);
-            world.expect_safe();
-        }
-        world.expect_rest();
-    }
+TEST(AllocationSim, IsSafeAtEveryTickWhereNamespacesReadEachOthersDatasets) {
+    run_worlds(test_seed(), true);
 }
 
 }  // namespace

@@ -21,12 +21,10 @@ namespace stoker::control {
 
 class World {
 public:
-    // `shared`: jobs read datasets of other namespaces, too, and pay for them together. `breaks`:
-    // streams break, and leaders compete.
-    World(std::uint64_t seed, bool shared, bool breaks)
+    // `shared`: jobs read datasets of other namespaces, too, and pay for them together.
+    World(std::uint64_t seed, bool shared)
         : prng_(seed),
-          shared_(shared),
-          breaks_(breaks) {
+          shared_(shared) {
         for (std::uint64_t i = 0; i < 1 + prng_.below(3); ++i) {
             nodes_.push_back({kPool, "n" + std::to_string(i), Bytes{20 + prng_.below(80)}});
         }
@@ -42,7 +40,6 @@ public:
     }
 
     void tick(bool faults) {
-        before_ = possible(sidecars_, operators_, now_);
         ++now_;
         settled_ = false;
         if (faults) {
@@ -72,11 +69,7 @@ public:
         for (const PoolNode& node : nodes_) {
             EXPECT_LE(on_node[node.node], node.capacity) << node.node << " at " << now_;
         }
-        if (!shared_) {
-            expect_quotas();
-        } else if (!breaks_) {
-            expect_fair_parts();
-        }
+        shared_ ? expect_parts() : expect_quotas();
     }
 
     void expect_quotas() const {
@@ -87,17 +80,9 @@ public:
         expect_within(in_ns, quotas_, "at " + std::to_string(now_));
     }
 
-    // Who joins or leaves a dataset changes the others' parts at once; but nobody grows too far.
-    void expect_fair_parts() const {
-        const NamespaceBytes was = paid_for(before_, jobs_);
-        const NamespaceBytes is = paid_for(possible(sidecars_, operators_, now_), jobs_);
-        for (const QuotaView& quota : quotas_) {
-            const Bytes most = quota.nominal + quota.borrowing;
-            EXPECT_LE(
-                bytes_of(is, quota.ns).count(), std::max(most, bytes_of(was, quota.ns)).count())
-                << quota.ns << " at " << now_ << ", objective " << static_cast<int>(objective_);
-        }
-        EXPECT_LE(overdraft(is, quotas_), overdraft(was, quotas_)) << "at " << now_;
+    void expect_parts() const {
+        referee_.expect_fair_parts(
+            possible(sidecars_, operators_, now_), quotas_, "at " + std::to_string(now_));
     }
 
     // After the calm: grants are carried out, nothing moves, minimums are there.
@@ -112,19 +97,17 @@ public:
             EXPECT_LE(sidecar.resident, sidecar.granted) << place.first << place.second;
         }
         EXPECT_TRUE(settled_);
-        shared_ ? expect_parts_within_quotas() : expect_minimums();
-    }
-
-    // Of a world at rest: whatever was promised to whom before, everybody pays for what they may.
-    void expect_parts_within_quotas() const {
-        const NamespaceBytes paid = paid_for(possible(sidecars_, operators_, now_), jobs_);
-        expect_within(paid, quotas_, "at rest");
+        if (!shared_) {
+            expect_minimums();
+        } else {
+            referee_.expect_that_nobody_pays_who_has_left(jobs_);
+        }
     }
 
     // Once everybody has heard everything, has given back what it must, and the planner would
     // change nothing: every job has the minimum that is promised to it.
     bool expect_minimums_where_settled() const {
-        if (settled_) {
+        if (settled_ && !shared_) {
             expect_minimums();
         }
         return settled_;
@@ -174,11 +157,11 @@ private:
             if (prng_.below(10) == 0) {
                 entry.second.stubborn = !entry.second.stubborn;
             }
-            if (prng_.below(60) == 0 && breaks_) {
+            if (prng_.below(60) == 0) {
                 cut(entry.first, entry.second, now_ + static_cast<int>(prng_.below(40)));
             }
         }
-        if (prng_.below(15) == 0 && breaks_) {
+        if (prng_.below(15) == 0) {
             start_second_leader();
         }
         if (prng_.below(40) == 0 && nodes_.size() > 1) {
@@ -281,6 +264,7 @@ private:
             std::erase_if(it.told, [&](const auto& e) { return !sidecars_.contains(e.first); });
         }
         std::erase_if(status_, [&](const auto& entry) { return !wanted.contains(entry.first); });
+        referee_.look_at(jobs_);
         for (const Place& place : wanted) {
             sidecars_.emplace(place, Sidecar{});
         }
@@ -318,6 +302,7 @@ private:
         while (!it.reports.empty() && it.reports.front().due <= now_) {
             const Message& report = it.reports.front();
             it.told[report.place] = {report.resident, report.granted, now_};
+            status_[report.place].resident = report.resident;
             it.reports.pop_front();
         }
     }
@@ -339,7 +324,8 @@ private:
                 word.resident = told->second.resident;
                 word.granted = told->second.granted;
             } else if (const auto known = status_.find(place); known != status_.end()) {
-                word.promised = known->second;
+                word.promised = known->second.granted;
+                word.resident = known->second.resident;
             }
             words.push_back(word);
         }
@@ -388,8 +374,9 @@ private:
         const AllocationView view = view_of(it);
         const AllocationPlan plan = plan_allocation(view);
         settled_ = is_settled(it, view, plan);
+        tell_referee(it, view, plan);
         it.reclaims.watch(plan.reclaims, at(now_));
-        for (const AgentGrant& grant : it.book.take(plan.grants)) {
+        for (const AgentGrant& grant : it.book.take(plan)) {
             const Place place{grant.node, grant.dataset_uid};
             const int attached = sidecars_.at(place).leader;
             if (attached != kNobody && &operators_[static_cast<std::size_t>(attached)] == &it) {
@@ -397,7 +384,17 @@ private:
             }
         }
         for (const AgentGrant& grant : plan.grants) {
-            status_[{grant.node, grant.dataset_uid}] = grant.resident_bytes;
+            status_[{grant.node, grant.dataset_uid}].granted = grant.resident_bytes;
+        }
+    }
+
+    void tell_referee(Operator& it, const AllocationView& view, const AllocationPlan& plan) {
+        const bool knows = std::ranges::none_of(
+            plan.payers, [](const PlacePayers& place) { return place.payers.empty(); });
+        it.decides |= view.settled && knows;
+        const bool is_newest = &it == &operators_[newest_];
+        if (it.decides && (is_newest || !operators_[newest_].decides)) {
+            referee_.hear(plan);
         }
     }
 
@@ -431,8 +428,6 @@ private:
 
     Prng prng_;
     bool shared_;
-    bool breaks_;
-    PlaceBytes before_;  // possible() at the last tick
     int now_ = 0;
     int job_count_ = 0;
     bool settled_ = false;  // of the last tick
@@ -441,7 +436,8 @@ private:
     std::vector<QuotaView> quotas_;
     std::vector<Demand> jobs_;
     std::map<Place, Sidecar> sidecars_;
-    std::map<Place, Bytes> status_;  // what the API server remembers of the last plan
+    std::map<Place, Remembered> status_;
+    Referee referee_;
     std::array<Operator, 2> operators_;
     std::size_t newest_ = 0;
 };

@@ -118,7 +118,7 @@ Result<Reconciled> GrantsController::reconcile() {
     after.sampled_at = newest_report(cluster.reports);
     after.late = late;
     after.unheard = grants_.unheard();
-    std::vector<AgentGrant> told = grants_.take(after.plan.grants);
+    std::vector<AgentGrant> told = grants_.take(after.plan);
     weigh_jobs(cluster, told);
     registry_.publish(told, readers_of(cluster), now);
     reclaims_.watch(after.plan.reclaims, now);

@@ -86,7 +86,8 @@ struct QuotaCharge {
 struct QuotaUse {
     std::string ns;
     std::string pool;
-    Bytes used{};  // granted to its jobs, and idle bytes of its datasets
+    Bytes used{};  // granted to its jobs, idle bytes of its datasets, and its part of what its
+                   // jobs no longer read and others cannot pay for yet
     Bytes borrowed{};
     Bytes lent{};
 
@@ -116,15 +117,28 @@ struct Sweep {
     bool operator==(const Sweep&) const = default;
 };
 
+// Whom the bytes of a dataset on a node are charged to from now on, evenly: the namespaces whose
+// jobs read it there, or its own where nobody does. When they change, those of before go on paying
+// until the new ones can: who leaves, until the bytes have shrunk to what the others can pay for.
+struct PlacePayers {
+    std::string pool;
+    std::string node;
+    std::string dataset_uid;
+    std::vector<std::string> payers;  // ascending; empty: not known yet (Holding::payers)
+
+    bool operator==(const PlacePayers&) const = default;
+};
+
 // Every list is sorted.
 struct AllocationPlan {
     std::vector<AgentGrant> grants;    // by node, dataset; one for each that a job uses
     std::vector<JobAllocation> jobs;   // by job
     std::vector<QuotaCharge> charges;  // by job
     std::map<std::string, Bytes> granted_in_pool;
-    std::vector<QuotaUse> quotas;   // by namespace, pool
-    std::vector<Reclaim> reclaims;  // by node, dataset
-    std::vector<Sweep> sweeps;      // by node, dataset
+    std::vector<QuotaUse> quotas;     // by namespace, pool
+    std::vector<Reclaim> reclaims;    // by node, dataset
+    std::vector<Sweep> sweeps;        // by node, dataset
+    std::vector<PlacePayers> payers;  // by pool, node, dataset; of all that is used or resident
 
     bool operator==(const AllocationPlan&) const = default;
 };

@@ -120,6 +120,9 @@ struct Holding {
     // grants on their way could be told apart by nobody.
     bool in_flight = false;
     WallTime last_used{};  // of datasets in each other's way the longest unused goes first
+    // The namespaces that the bytes are charged to, evenly, as the last plan left it
+    // (AllocationPlan::payers). Empty: not known, an operator before us decided it.
+    std::vector<std::string> payers{};
 
     bool operator==(const Holding&) const = default;
 };

@@ -312,16 +312,19 @@ void Builder::add_holdings() {
             it.outstanding = std::max(it.outstanding, holding.outstanding);
             it.held = std::max(it.held, holding.granted);
             it.in_flight |= holding.in_flight;
+            it.payers.add(holding.payers);
             it.outstanding = std::max(it.outstanding, it.in_flight ? it.held : Bytes::zero());
             continue;
         }
         IdleHolding& it = idle[{node->second, holding.dataset_uid}];
+        it.payers.add(holding.payers);
         it = {
             holding.dataset_uid,
             node->second,
             holding.ns,
             it.resident + holding.resident,
-            std::max(it.last_used, holding.last_used)};
+            std::max(it.last_used, holding.last_used),
+            it.payers};
     }
     for (const auto& entry : idle) {
         const IdleHolding& holding = entry.second;
@@ -401,6 +404,7 @@ ClaimTable Builder::build() {
             node.free -= table_.claims[index].held;
         }
     }
+    settle_payers(table_);
     return std::move(table_);
 }
 

@@ -51,15 +51,31 @@ struct ClaimUser {
     double fetched = 1;  // share of its misses that are its own: 1/J where J jobs share a fetch
 };
 
+// The namespaces that bytes are charged to, evenly.
+struct Payers {
+    std::vector<std::string> names;       // ascending; none: nobody, or not known
+    std::vector<std::uint32_t> accounts;  // of those that have a quota, ascending
+
+    void add(const std::vector<std::string>& more);  // names
+
+    // What each of them pays of so many bytes.
+    [[nodiscard]] Bytes part_of(Bytes bytes) const;
+};
+
 // One dataset on one node. Several jobs may share it; it is granted and charged once.
 struct Claim {
     std::string uid;
     std::size_t node = 0;
-    std::vector<ClaimUser> users;         // by job
-    std::vector<std::uint32_t> accounts;  // the quotas charged, ascending
+    std::vector<ClaimUser> users;  // by job
+    // Of those that read it, whom targets are charged to:
+    std::vector<std::uint32_t> accounts;  // the quotas, ascending
     std::uint64_t parts = 1;              // namespaces that share the charge
-    Bytes limit{};                        // the most that any user wants
-    Bytes size{};                         // of the dataset; zero: not known
+    // Whom what is there is charged to: of before, and with settle_payers() from now on.
+    Payers payers{};
+    bool handed_over = true;  // to those that read it: only then it may grow
+    bool payers_known = true;
+    Bytes limit{};  // the most that any user wants
+    Bytes size{};   // of the dataset; zero: not known
     Bytes resident{};
     Bytes outstanding{};  // what the sidecar may believe to be granted
     Bytes held{};         // the last grant
@@ -76,6 +92,8 @@ struct IdleHolding {
     std::string ns;
     Bytes resident{};
     WallTime last_used{};
+    Payers payers{};  // as of a claim; handed over to its own namespace
+    bool handed_over = true;
 };
 
 struct PlannedNode {
@@ -89,6 +107,14 @@ struct PlannedNode {
 struct Account {
     QuotaView quota;
     Bytes idle{};  // of the namespace's datasets that no job uses
+
+    // Kueue's words: the most that it may be charged, and of its nominal quota, what it does not
+    // lend.
+    [[nodiscard]] Bytes most() const { return quota.nominal + quota.borrowing; }
+
+    [[nodiscard]] Bytes guaranteed() const {
+        return quota.nominal - std::min(quota.lending, quota.nominal);
+    }
 };
 
 struct ClaimTable {
@@ -106,6 +132,16 @@ struct ClaimTable {
 // The tables of all pools that a node, a quota or a demand names, by pool. The view must outlive
 // them.
 std::map<std::string, ClaimTable> make_claim_tables(const AllocationView& view);
+
+// Hands over what is there to those that read it (idle bytes: to the dataset's namespace) as far as
+// they can pay for it, all at once or else one after the other; for the rest, who paid before goes
+// on. So who leaves a dataset pays for its part until it has shrunk to what the others can pay for,
+// and who joins does not pay what it cannot. Changes no more than who is charged: no account is
+// over its limit by it that was not.
+//
+// Where it is not known who paid before, and the readers cannot, somebody may pay who is gone: in a
+// pool with such bytes nobody grows until they have shrunk, or somebody's grace is over.
+void settle_payers(ClaimTable& table);
 
 // The bytes with which the user would no longer wait for this dataset on its node.
 Bytes enough_for(const ClaimTable& table, const ClaimUser& user);

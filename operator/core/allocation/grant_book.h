@@ -11,6 +11,7 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "operator/api/agent_report.h"
+#include "operator/core/allocation/allocation_plan.h"
 #include "operator/core/allocation/allocation_view.h"
 
 namespace stoker::control {
@@ -39,6 +40,7 @@ struct PlaceWord {
 //    has spoken, or until the last grant of an operator before it must have run out, nobody grows
 //    beyond what is there; and a sidecar that has not spoken is granted nothing, because less than
 //    it has would throw its bytes away.
+// And it remembers whom the last plan charged what is there to, beyond the jobs that read it.
 // Pure: time comes in. One owner, not thread-safe.
 class GrantBook {
 public:
@@ -61,8 +63,9 @@ public:
     // Sidecars that were there before us and have not spoken.
     [[nodiscard]] std::size_t unheard() const { return unheard_.size(); }
 
-    // Notes the grants of a plan that was made from holdings(); returns those that may be sent.
-    std::vector<AgentGrant> take(const std::vector<AgentGrant>& grants);
+    // Notes a plan that was made from holdings(), its grants and who pays for what; returns the
+    // grants that may be sent.
+    std::vector<AgentGrant> take(const AllocationPlan& plan);
 
 private:
     struct Place {
@@ -78,6 +81,7 @@ private:
         std::optional<Bytes> sent;
         Bytes believed{};  // the most that the sidecar may hold for granted
         Bytes resident{};  // last told, while it is there
+        std::vector<std::string> payers;
     };
 
     static Place place_of(const PlaceWord& word);

@@ -269,7 +269,7 @@ PoolDecision decide_pool(const ClaimTable& table) {
 
 ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     const ClaimBytes reserves = reserves_of(table);
-    Ledger ledger{table, reserves, Ledger::Borrowing::kYes};
+    Ledger ledger{table, reserves, Ledger::Borrowing::kYes, ChargedTo::kPayers};
 
     struct Growth {
         bool minimum = false;
@@ -286,15 +286,15 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
         }
         // What it may have by now is no growth, unless somebody has to give back first: it may have
         // less already than was heard of it.
-        const Bytes now = ledger.is_overdrawn(table.claims[i])
-                              ? std::min(table.claims[i].held, reserves[i])
-                              : reserves[i];
+        const bool shrinks = !table.claims[i].handed_over || ledger.is_overdrawn(table.claims[i]);
+        const Bytes now = shrinks ? std::min(table.claims[i].held, reserves[i]) : reserves[i];
         granted.push_back(std::min(decision.target[i], now));
         const bool held_back = std::any_of(
             table.claims[i].users.begin(), table.claims[i].users.end(), [&](const ClaimUser& user) {
                 return table.jobs[user.job].held_back != nullptr;
             });
-        if (decision.target[i] > reserves[i] && table.settled && !held_back) {
+        if (decision.target[i] > reserves[i] && table.settled && table.claims[i].handed_over &&
+            !held_back) {
             double value = 0;
             for (const ClaimUser& user : table.claims[i].users) {
                 const PlannedJob& job = table.jobs[user.job];
@@ -341,6 +341,20 @@ void add_grants(
     }
 }
 
+void add_payers(const ClaimTable& table, AllocationPlan& plan) {
+    for (const Claim& claim : table.claims) {
+        plan.payers.push_back(
+            {table.pool.pool,
+             table.nodes[claim.node].name,
+             claim.uid,
+             claim.payers_known ? claim.payers.names : std::vector<std::string>{}});
+    }
+    for (const IdleHolding& idle : table.idle) {
+        plan.payers.push_back(
+            {table.pool.pool, table.nodes[idle.node].name, idle.uid, idle.payers.names});
+    }
+}
+
 }  // namespace
 
 AllocationPlan plan_allocation(const AllocationView& view) {
@@ -353,6 +367,7 @@ AllocationPlan plan_allocation(const AllocationView& view) {
         }
         explain_pool(table, decision, plan);
         add_grants(table, decision, view.valid_seconds, grants);
+        add_payers(table, plan);
     }
     for (auto& entry : grants) {
         plan.grants.push_back(std::move(entry.second));
@@ -365,6 +380,9 @@ AllocationPlan plan_allocation(const AllocationView& view) {
     };
     std::sort(plan.reclaims.begin(), plan.reclaims.end(), by_place);
     std::sort(plan.sweeps.begin(), plan.sweeps.end(), by_place);
+    std::sort(plan.payers.begin(), plan.payers.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.pool, a.node, a.dataset_uid) < std::tie(b.pool, b.node, b.dataset_uid);
+    });
     std::sort(plan.quotas.begin(), plan.quotas.end(), [](const auto& a, const auto& b) {
         return std::tie(a.ns, a.pool) < std::tie(b.ns, b.pool);
     });

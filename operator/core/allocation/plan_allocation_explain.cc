@@ -209,8 +209,8 @@ std::string Explainer::room_words(const JobAllocation& result) const {
         return fmt::format("the job's nodes have no more room in pool {}.", result.pool);
     }
     if (!table_.settled) {
-        return "more follows when every sidecar has told the operator, which has just begun to "
-               "lead, what it holds.";
+        return "more follows when the operator, which has just begun to lead, knows what every "
+               "sidecar holds and who pays for it.";
     }
     return fmt::format(
         "{} more follow when others have given them back.",
@@ -365,18 +365,25 @@ QuotaCharge Explainer::charge_of(std::size_t index, const JobAllocation& allocat
             std::count_if(claim.users.begin(), claim.users.end(), [&](const ClaimUser& user) {
                 return table_.jobs[user.job].demand->job.ns == allocation.job.ns;
             }));
-        result.charged += Bytes{decision_.granted[i].count() / claim.parts / users};
+        const bool pays = std::ranges::binary_search(claim.payers.names, allocation.job.ns);
+        const std::uint64_t parts = claim.payers.names.size() * users;
+        result.charged += pays ? Bytes{decision_.granted[i].count() / parts} : Bytes::zero();
     }
     return result;
 }
 
 void Explainer::add_quotas(AllocationPlan& plan) const {
-    const Ledger granted{table_, decision_.granted, Ledger::Borrowing::kYes};
-    const std::vector<Bytes> lent = lent_of(table_, decision_.granted);
+    // Who has left pays for what is there, not for what is granted to those that stay.
+    ClaimBytes paid = decision_.granted;
+    for (std::size_t i = 0; i < paid.size(); ++i) {
+        const Claim& claim = table_.claims[i];
+        paid[i] = claim.handed_over ? paid[i] : claim.reserve();
+    }
+    const std::vector<Bytes> used = account_uses(table_, paid, ChargedTo::kPayers);
+    const std::vector<Bytes> lent = lent_of(table_, paid, ChargedTo::kPayers);
     for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
         const QuotaView& quota = table_.accounts[i].quota;
-        plan.quotas.push_back(
-            {quota.ns, quota.pool, granted.used(i), granted.used(i) - quota.nominal, lent[i]});
+        plan.quotas.push_back({quota.ns, quota.pool, used[i], used[i] - quota.nominal, lent[i]});
     }
 }
 

@@ -76,7 +76,9 @@ void name_sweeps(const ClaimTable& table, const PoolDecision& decision, Allocati
         for (std::size_t i = 0; i < table.accounts.size(); ++i) {
             in_quota = table.accounts[i].quota.ns == holding->ns ? &missing.accounts[i] : in_quota;
         }
-        if (on_node == Bytes::zero() && (in_quota == nullptr || *in_quota == Bytes::zero())) {
+        // Nor stays what others pay for because its namespace cannot.
+        if (holding->handed_over && on_node == Bytes::zero() &&
+            (in_quota == nullptr || *in_quota == Bytes::zero())) {
             continue;
         }
         on_node -= holding->resident;

@@ -19,19 +19,6 @@ std::vector<Bytes> node_rooms(const ClaimTable& table, const ClaimBytes& given) 
     return rooms;
 }
 
-std::vector<Bytes> account_uses(const ClaimTable& table, const ClaimBytes& given) {
-    std::vector<Bytes> used;
-    for (const Account& account : table.accounts) {
-        used.push_back(account.idle);
-    }
-    for (std::size_t i = 0; i < given.size(); ++i) {
-        for (const std::uint32_t account : table.claims[i].accounts) {
-            used[account] += charge(table.claims[i], given[i]);
-        }
-    }
-    return used;
-}
-
 std::vector<std::uint64_t> counts(const std::vector<Bytes>& bytes) {
     std::vector<std::uint64_t> result;
     for (const Bytes value : bytes) {
@@ -62,6 +49,29 @@ Bytes charge(const Claim& claim, Bytes bytes) {
     return Bytes{bytes.count() / parts + (bytes.count() % parts == 0 ? 0 : 1)};
 }
 
+std::vector<Bytes> account_uses(
+    const ClaimTable& table, const ClaimBytes& given, ChargedTo charged) {
+    std::vector<Bytes> used(table.accounts.size());
+    const bool readers = charged == ChargedTo::kReaders;
+    for (std::size_t i = 0; readers && i < used.size(); ++i) {
+        used[i] = table.accounts[i].idle;
+    }
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const Claim& claim = table.claims[i];
+        const Bytes part = readers ? charge(claim, given[i]) : claim.payers.part_of(given[i]);
+        for (const std::uint32_t account : readers ? claim.accounts : claim.payers.accounts) {
+            used[account] += part;
+        }
+    }
+    for (std::size_t i = 0; !readers && i < table.idle.size(); ++i) {
+        const IdleHolding& idle = table.idle[i];
+        for (const std::uint32_t account : idle.payers.accounts) {
+            used[account] += idle.payers.part_of(idle.resident);
+        }
+    }
+    return used;
+}
+
 ClaimBytes reserves_of(const ClaimTable& table) {
     ClaimBytes result;
     for (const Claim& claim : table.claims) {
@@ -70,8 +80,8 @@ ClaimBytes reserves_of(const ClaimTable& table) {
     return result;
 }
 
-std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts) {
-    const std::vector<Bytes> used = account_uses(table, amounts);
+std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts, ChargedTo charged) {
+    const std::vector<Bytes> used = account_uses(table, amounts, charged);
     std::vector<Bytes> lendable;
     Bytes borrowed{};
     for (std::size_t i = 0; i < used.size(); ++i) {
@@ -100,7 +110,7 @@ Rooms nominal_rooms(
     const ClaimTable& table, const ClaimBytes& given, const std::vector<Bytes>& kept) {
     Rooms rooms;
     rooms.nodes = counts(node_rooms(table, given));
-    const std::vector<Bytes> used = account_uses(table, given);
+    const std::vector<Bytes> used = account_uses(table, given, ChargedTo::kReaders);
     for (std::size_t i = 0; i < used.size(); ++i) {
         rooms.accounts.push_back((table.accounts[i].quota.nominal - used[i] - at(kept, i)).count());
     }
@@ -111,7 +121,7 @@ Rooms nominal_rooms(
 Rooms borrowing_rooms(const ClaimTable& table, const ClaimBytes& within) {
     Rooms rooms;
     rooms.nodes = counts(node_rooms(table, within));
-    const std::vector<Bytes> used = account_uses(table, within);
+    const std::vector<Bytes> used = account_uses(table, within, ChargedTo::kReaders);
     const std::vector<std::uint64_t> rounded = rounding(table);
     Bytes lent{};
     Bytes borrowed{};
@@ -134,11 +144,12 @@ Rooms borrowing_rooms(const ClaimTable& table, const ClaimBytes& within) {
     return rooms;
 }
 
-Ledger::Ledger(const ClaimTable& table, const ClaimBytes& given, Borrowing borrowing)
+Ledger::Ledger(
+    const ClaimTable& table, const ClaimBytes& given, Borrowing borrowing, ChargedTo charged)
     : table_(table),
       borrowing_(borrowing),
       node_room_(node_rooms(table, given)),
-      used_(account_uses(table, given)) {
+      used_(account_uses(table, given, charged)) {
     Bytes taken{};
     for (std::size_t i = 0; i < used_.size(); ++i) {
         common_ += table.accounts[i].quota.nominal;
@@ -155,14 +166,13 @@ bool Ledger::is_overdrawn(const Claim& claim) const {
 }
 
 Bytes Ledger::guaranteed(std::size_t account) const {
-    const QuotaView& quota = table_.accounts[account].quota;
-    return borrowing_ == Borrowing::kNo ? quota.nominal
-                                        : quota.nominal - std::min(quota.lending, quota.nominal);
+    const Account& it = table_.accounts[account];
+    return borrowing_ == Borrowing::kNo ? it.quota.nominal : it.guaranteed();
 }
 
 Bytes Ledger::most(std::size_t account) const {
-    const QuotaView& quota = table_.accounts[account].quota;
-    return borrowing_ == Borrowing::kNo ? quota.nominal : quota.nominal + quota.borrowing;
+    const Account& it = table_.accounts[account];
+    return borrowing_ == Borrowing::kNo ? it.quota.nominal : it.most();
 }
 
 Bytes Ledger::own_room(std::size_t account) const {

@@ -15,9 +15,18 @@ Bytes charge(const Claim& claim, Bytes bytes);
 // What may be there of each claim at any moment until it shrinks.
 ClaimBytes reserves_of(const ClaimTable& table);
 
+// Whom bytes are charged to: those that read them, as targets are, or who pays for what is there
+// (settle_payers()).
+enum class ChargedTo : std::uint8_t { kReaders, kPayers };
+
+// What each account is charged if the claims have so much.
+std::vector<Bytes> account_uses(
+    const ClaimTable& table, const ClaimBytes& given, ChargedTo charged);
+
 // Of each account, what others have borrowed of it if the claims have so much; even parts of what
 // each lends and does not use.
-std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts);
+std::vector<Bytes> lent_of(
+    const ClaimTable& table, const ClaimBytes& amounts, ChargedTo charged = ChargedTo::kReaders);
 
 // Of each account, bytes of its nominal quota that are lent now and stay where they are: a
 // reclaim policy other than Any keeps them from the account's own jobs, the guaranteed minimums
@@ -46,9 +55,13 @@ public:
     enum class Borrowing : std::uint8_t { kNo, kYes };
 
     // `given`: what counts as taken from the start.
-    Ledger(const ClaimTable& table, const ClaimBytes& given, Borrowing borrowing);
+    Ledger(
+        const ClaimTable& table,
+        const ClaimBytes& given,
+        Borrowing borrowing,
+        ChargedTo charged = ChargedTo::kReaders);
 
-    // The most that the claim can grow by, at most `wanted`.
+    // The most that the claim can grow by, at most `wanted`, if its readers are charged.
     [[nodiscard]] Bytes growth(const Claim& claim, Bytes wanted) const;
     void add(const Claim& claim, Bytes bytes);
 

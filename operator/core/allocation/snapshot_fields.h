@@ -107,7 +107,8 @@ inline constexpr auto kFields<Holding> = std::tuple{
     field("outstanding", &Holding::outstanding),
     field("namespace", &Holding::ns),
     field("inFlight", &Holding::in_flight),
-    field("lastUsed", &Holding::last_used)};
+    field("lastUsed", &Holding::last_used),
+    field("payers", &Holding::payers)};
 static_assert(kIsWhole<Holding>);
 
 template <>
@@ -207,6 +208,14 @@ inline constexpr auto kFields<Sweep> = std::tuple{
 static_assert(kIsWhole<Sweep>);
 
 template <>
+inline constexpr auto kFields<PlacePayers> = std::tuple{
+    field("pool", &PlacePayers::pool),
+    field("node", &PlacePayers::node),
+    field("dataset", &PlacePayers::dataset_uid),
+    field("payers", &PlacePayers::payers)};
+static_assert(kIsWhole<PlacePayers>);
+
+template <>
 inline constexpr auto kFields<AllocationPlan> = std::tuple{
     field("grants", &AllocationPlan::grants),
     field("jobs", &AllocationPlan::jobs),
@@ -214,7 +223,8 @@ inline constexpr auto kFields<AllocationPlan> = std::tuple{
     field("grantedInPool", &AllocationPlan::granted_in_pool),
     field("quotas", &AllocationPlan::quotas),
     field("reclaims", &AllocationPlan::reclaims),
-    field("sweeps", &AllocationPlan::sweeps)};
+    field("sweeps", &AllocationPlan::sweeps),
+    field("payers", &AllocationPlan::payers)};
 static_assert(kIsWhole<AllocationPlan>);
 
 }  // namespace stoker::control

@@ -104,6 +104,10 @@ void carry_out(const AllocationPlan& plan, AllocationView& view) {
     for (const Holding& holding : view.holdings) {
         owners[{holding.pool, holding.node, holding.dataset_uid}] = holding.ns;
     }
+    std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> payers;
+    for (const PlacePayers& place : plan.payers) {
+        payers[{place.pool, place.node, place.dataset_uid}] = place.payers;
+    }
     std::erase_if(view.holdings, [&](const Holding& holding) {
         const bool swept = std::ranges::any_of(plan.sweeps, [&](const Sweep& sweep) {
             return std::tie(sweep.pool, sweep.node, sweep.dataset_uid) ==
@@ -123,6 +127,9 @@ void carry_out(const AllocationPlan& plan, AllocationView& view) {
             holding.ns = owner->second;
         }
         view.holdings.push_back(std::move(holding));
+    }
+    for (Holding& holding : view.holdings) {
+        holding.payers = payers[{holding.pool, holding.node, holding.dataset_uid}];
     }
 }
 

@@ -35,6 +35,12 @@ AgentGrant grant(const std::string& node, Bytes bytes) {
     return {node, "d", bytes, 60, 0, "Granted"};
 }
 
+AllocationPlan plan_of(std::vector<AgentGrant> grants) {
+    AllocationPlan plan;
+    plan.grants = std::move(grants);
+    return plan;
+}
+
 TEST(GrantBook, IsSettledAtOnceWhereNobodyWasBefore) {
     GrantBook book{kValid};
     book.observe({}, at(0));
@@ -42,7 +48,7 @@ TEST(GrantBook, IsSettledAtOnceWhereNobodyWasBefore) {
     // A pod that starts later has only our grants.
     book.observe({silent("n1")}, at(1));
     EXPECT_TRUE(book.is_settled(at(1)));
-    EXPECT_EQ(book.take({grant("n1", gib(3))}).size(), 1U);
+    EXPECT_EQ(book.take(plan_of({grant("n1", gib(3))})).size(), 1U);
 }
 
 TEST(GrantBook, WaitsForEverySidecarThatWasThereBefore) {
@@ -79,16 +85,16 @@ TEST(GrantBook, GrantsNothingToASidecarThatHasNotSpokenAndKeepsItsRoom) {
     EXPECT_EQ(holding.outstanding, gib(5));
     EXPECT_EQ(holding.granted, gib(5));
     EXPECT_TRUE(holding.in_flight);
-    EXPECT_TRUE(book.take({grant("n1", gib(1))}).empty());
+    EXPECT_TRUE(book.take(plan_of({grant("n1", gib(1))})).empty());
     book.observe({told("n1", gib(2), gib(4))}, at(1));
     EXPECT_EQ(book.holdings().at(0).outstanding, gib(4));
-    EXPECT_EQ(book.take({grant("n1", gib(1))}).size(), 1U);
+    EXPECT_EQ(book.take(plan_of({grant("n1", gib(1))})).size(), 1U);
 }
 
 TEST(GrantBook, AGrantIsInFlightUntilItsSidecarEnforcesIt) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(4), gib(4))}, at(0));
-    book.take({grant("n1", gib(1))});
+    book.take(plan_of({grant("n1", gib(1))}));
     book.observe({told("n1", gib(4), gib(4))}, at(1));
     EXPECT_TRUE(book.holdings().at(0).in_flight);
     EXPECT_EQ(book.holdings().at(0).granted, gib(1));
@@ -102,12 +108,12 @@ TEST(GrantBook, AGrantIsInFlightUntilItsSidecarEnforcesIt) {
 TEST(GrantBook, ASidecarThatFallsSilentKeepsWhatItWasGranted) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(4), gib(4))}, at(0));
-    book.take({grant("n1", gib(6))});
+    book.take(plan_of({grant("n1", gib(6))}));
     book.observe({silent("n1")}, at(90));
     EXPECT_EQ(book.holdings().at(0).outstanding, gib(6));
     EXPECT_EQ(book.holdings().at(0).resident, gib(4));
     // Less cannot reach it: the room stays taken.
-    book.take({grant("n1", gib(1))});
+    book.take(plan_of({grant("n1", gib(1))}));
     book.observe({silent("n1")}, at(91));
     EXPECT_EQ(book.holdings().at(0).outstanding, gib(6));
 }
@@ -115,7 +121,7 @@ TEST(GrantBook, ASidecarThatFallsSilentKeepsWhatItWasGranted) {
 TEST(GrantBook, AGrantToAPodThatIsGoneIsForgotten) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(4), gib(4))}, at(0));
-    book.take({grant("n1", gib(6))});
+    book.take(plan_of({grant("n1", gib(6))}));
     PlaceWord gone = silent("n1");
     gone.live = false;
     gone.resident = gib(4);
@@ -124,6 +130,26 @@ TEST(GrantBook, AGrantToAPodThatIsGoneIsForgotten) {
     EXPECT_EQ(holding.resident, gib(4));
     EXPECT_EQ(holding.outstanding, Bytes::zero());
     EXPECT_FALSE(holding.in_flight);
+}
+
+TEST(GrantBook, RemembersWhoPaysForWhatIsThereEvenWhenNobodyReadsIt) {
+    GrantBook book{kValid};
+    book.observe({told("n1", gib(4), gib(4))}, at(0));
+    EXPECT_TRUE(book.holdings().at(0).payers.empty()) << "an operator before us decided it";
+    AllocationPlan plan;
+    plan.payers = {{"nvme", "n1", "d", {"team", "visitor"}}, {"nvme", "n2", "d", {"team"}}};
+    book.take(plan);
+    const std::vector<std::string> both{"team", "visitor"};
+    book.observe({told("n1", gib(4), gib(4))}, at(1));
+    EXPECT_EQ(book.holdings().at(0).payers, both);
+    PlaceWord left_alone = silent("n1");
+    left_alone.live = false;
+    left_alone.resident = gib(4);
+    book.observe({left_alone}, at(2));
+    EXPECT_EQ(book.holdings().at(0).payers, both);
+    book.observe({}, at(3));
+    book.observe({told("n1", gib(4), gib(4))}, at(4));
+    EXPECT_TRUE(book.holdings().at(0).payers.empty()) << "the bytes were gone meanwhile";
 }
 
 }  // namespace
