@@ -17,6 +17,28 @@ namespace {
 constexpr std::size_t kChordCount = 16;
 constexpr std::size_t kPieceCountMax = 400'000;  // more claims than that many are cut more coarsely
 
+// The same for each of the job's claims, as far as they need it and `budget`, what its namespace
+// can be charged, suffices: for a dataset that others share, it is charged a part.
+std::vector<Bytes> level_within(
+    const ClaimTable& table, const PlannedJob& job, const std::vector<Bytes>& needs, Bytes budget) {
+    Bytes all{};
+    for (const Bytes need : needs) {
+        all += need;
+    }
+    std::uint64_t enough = budget.count();
+    std::uint64_t too_much = all.is_unlimited() ? all.count() : all.count() + 1;
+    while (enough < too_much && too_much - enough > 1) {
+        const std::uint64_t middle = enough + (too_much - enough) / 2;
+        const std::vector<Bytes> amounts = level_fill(needs, Bytes{middle});
+        Bytes charged{};
+        for (std::size_t i = 0; i < amounts.size(); ++i) {
+            charged += charge(table.claims[job.claims[i]], amounts[i]);
+        }
+        (charged <= budget ? enough : too_much) = middle;
+    }
+    return level_fill(needs, Bytes{enough});
+}
+
 // Raises the job's claims to what `part` says of each user, as far as nodes and nominal quotas
 // allow, in equal parts where the quota does not suffice.
 void reserve(
@@ -34,14 +56,18 @@ void reserve(
         for (const ClaimUser& user : claim.users) {
             goal = user.job == job_index ? user.*part : goal;
         }
-        needs.push_back(std::min(goal - lower[index], ledger.node_room(claim.node)));
+        Bytes need = std::min(goal - lower[index], ledger.node_room(claim.node));
         for (const std::uint32_t account : claim.accounts) {
+            const Bytes room = ledger.account_room(account);
             if (table.accounts[account].quota.ns == job.demand->job.ns) {
-                budget = ledger.account_room(account);
+                budget = room;
+            } else {
+                need = std::min(need, room * claim.parts);
             }
         }
+        needs.push_back(need);
     }
-    const std::vector<Bytes> amounts = level_fill(needs, budget);
+    const std::vector<Bytes> amounts = level_within(table, job, needs, budget);
     for (std::size_t i = 0; i < amounts.size(); ++i) {
         const std::size_t index = job.claims[i];
         const Bytes more = ledger.growth(table.claims[index], amounts[i]);

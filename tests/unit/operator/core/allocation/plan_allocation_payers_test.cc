@@ -121,6 +121,19 @@ TEST(PlanAllocationPayers, ANamespaceWithoutAQuotaKeepsItsPartToo) {
     EXPECT_EQ(used(plan, "owner"), gib(6));
 }
 
+TEST(PlanAllocationPayers, AGuaranteedMinimumIsChargedInPartsLikeEverythingElse) {
+    AllocationView view = view_of({{"owner", kPool, gib(6)}, {"rich", kPool, gib(50)}});
+    view.demands = {
+        job_of("owner", "shared", gib(12)),
+        job_of("rich", "shared", gib(12)),
+        job_of("owner", "own", gib(6))};
+    view.demands[0].min_bytes = gib(10);
+    view.demands[2].rates->ingest = 1e12;  // every byte of it is worth more
+    const AllocationPlan plan = plan_allocation(view);
+    EXPECT_EQ(granted(plan, "shared"), gib(10)) << "of the owner's 6 GiB it takes 5";
+    EXPECT_EQ(granted(plan, "own"), gib(1));
+}
+
 TEST(PlanAllocationPayers, WhoJoinsDoesNotPayWhatItCannot) {
     AllocationView view = view_of({{"owner", kPool, gib(12)}, {"visitor", kPool, gib(2)}});
     view.demands = {job_of("owner", "shared", gib(12)), job_of("visitor", "shared", gib(12))};
