@@ -63,7 +63,7 @@ TEST(AllocationSim, IsSafeAtEveryTickWhereNamespacesReadEachOthersDatasets) {
 // same worlds always.
 TEST(AllocationSim, ComesToRestWithTheMinimumsWhereNamespacesReadEachOthersDatasets) {
     constexpr std::uint64_t kSeed = 20261121;
-    run({.seed = kSeed, .count = 250, .shared = true});
+    run({.seed = kSeed, .count = 2000, .shared = true});
 }
 
 }  // namespace
