@@ -73,8 +73,11 @@ std::uint32_t BucketSampler::turns() const {
 }
 
 bool BucketSampler::in_bucket(SampleIndex sample) const {
-    return !waiting_[sample] &&
-           (settings_.redundancy != Redundancy::kRemove || !groups_.is_copy(sample));
+    return !waiting_[sample] && !is_removed(sample);
+}
+
+bool BucketSampler::is_removed(SampleIndex sample) const {
+    return settings_.redundancy == Redundancy::kRemove && groups_.is_copy(sample);
 }
 
 void BucketSampler::on_stored(SampleIndex sample) {

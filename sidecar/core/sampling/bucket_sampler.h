@@ -34,7 +34,7 @@ struct BucketSettings {
     std::uint64_t warmup = 1;      // regular epochs, to score everything
     double out_rate = 0.1;         // of the bucket, per epoch, at most
     bool adapt_rate = true;        // times what has been learnt, 0..1
-    double min_fraction = 0.3;     // of the dataset, that stays in the bucket
+    double min_fraction = 0.3;     // of the dataset without removed copies, that stays
     std::uint32_t stagnation = 3;  // epochs without progress until waiting samples are recalled
     double progress = 0.01;        // what counts as such, relative to the best so far
     double recall_fraction = 0.5;  // of those that wait
@@ -140,6 +140,7 @@ private:
     Reader& open_epoch(std::uint32_t rank, std::uint64_t epoch);
     [[nodiscard]] std::uint32_t turns() const;
     [[nodiscard]] bool in_bucket(SampleIndex sample) const;
+    [[nodiscard]] bool is_removed(SampleIndex sample) const;
     [[nodiscard]] SampleIndex sample_at(
         const Reader& reader, std::uint32_t rank, std::uint32_t turn) const;
     [[nodiscard]] std::optional<Step> next(const Reader& reader, std::uint32_t rank) const;

@@ -94,14 +94,17 @@ double BucketSampler::learnt() const {
 
 void BucketSampler::sample_out() {
     const double rate = settings_.out_rate * (settings_.adapt_rate ? learnt() : 1);
-    const auto stay = static_cast<std::uint32_t>(std::ceil(settings_.min_fraction * count_));
-    const std::uint32_t inside = count_ - waiting_count_;
+    std::uint32_t all = 0;  // removed copies are nowhere: they would stay for good, with old scores
+    std::uint32_t inside = 0;
     std::vector<std::uint32_t> counts(BucketCriteria::kUnknown);  // by score
     for (SampleIndex sample = 0; sample < count_; ++sample) {
+        all += is_removed(sample) ? 0 : 1;
+        inside += in_bucket(sample) ? 1 : 0;
         if (may_go_out(sample)) {
             ++counts[criteria_.score_steps(sample)];
         }
     }
+    const auto stay = static_cast<std::uint32_t>(std::ceil(settings_.min_fraction * all));
     const std::uint32_t room = inside > stay ? inside - stay : 0;
     std::uint32_t left = std::min(static_cast<std::uint32_t>(rate * inside), room);
     // All below the border go, and of those on it the first.
@@ -120,7 +123,7 @@ void BucketSampler::sample_out() {
 }
 
 bool BucketSampler::may_go_out(SampleIndex sample) const {
-    return !waiting_[sample] && criteria_.score_steps(sample) != BucketCriteria::kUnknown;
+    return in_bucket(sample) && criteria_.score_steps(sample) != BucketCriteria::kUnknown;
 }
 
 // Selection sampling (Knuth, algorithm S): exactly the share of those that wait, in one pass.

@@ -90,6 +90,28 @@ TEST(BucketSampler, NeverGoesBelowTheLeastFraction) {
     EXPECT_EQ(sampler->waiting(), 60U);
 }
 
+// Copies that are left out learn nothing more: they must not keep a place by an old score, while
+// what stands for them goes.
+TEST(BucketSampler, CountsNoRemovedCopiesInTheLeastFraction) {
+    std::vector<RedundancyGroups::Copy> copies;
+    for (SampleIndex sample = 0; sample < 50; ++sample) {
+        copies.emplace_back(sample + 50, sample);
+    }
+    for (const double spread : {0.6, -0.6}) {  // copies, which come later, matter more, or less
+        BucketSettings settings{.out_rate = 0.5, .adapt_rate = false, .min_fraction = 0.4};
+        settings.redundancy = Redundancy::kRemove;
+        const auto sampler = make(100, settings, RedundancyGroups::of(100, copies));
+        for (SampleIndex sample = 0; sample < 100; ++sample) {
+            learn(*sampler, sample, static_cast<float>(0.5 - spread * (sample / 100.0 - 0.5)));
+        }
+        for (std::uint64_t epoch = 1; epoch < 8; ++epoch) {
+            sampler->on_quality(0.1 * static_cast<double>(epoch));  // ever better
+            EXPECT_EQ(whole_epoch(*sampler, 0, epoch).size(), epoch == 1 ? 25U : 20U);
+        }
+        EXPECT_EQ(sampler->waiting(), 30U);
+    }
+}
+
 TEST(BucketSampler, MovesAsFastAsTheModelLearns) {
     const auto sampler = make(1000, {.out_rate = 0.2, .min_fraction = 0});
     teach(*sampler, 1000);
