@@ -9,7 +9,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import servers  # noqa: E402
 
 SHARE = 0.2  # of the data set's bytes that may stay on the node
-RECORD = 64 + 4 * 784  # bytes of a sample in a segment: header, payload and padding
+SIDE = 28  # pixels of an image's edge, floats from 0 to 1
+INK = 0.25  # and darker; the near copies' noise is far below
+RECORD = 64 + 4 * SIDE**2  # bytes of a sample in a segment: header, payload and padding
 WINDOW = 1 << 20  # bytes for what passes, a twelfth of the data set: the least that the sidecar takes
 BATCH, HIDDEN, RATE, MOMENTUM = 64, 64, 0.05, 0.9
 OTHER_SHUFFLE = 1000  # added to a seed: the same model, another order of samples
@@ -32,6 +34,7 @@ ROWS = {
     "importance (IIS + L)": Row("importance"),
     "importance (IIS + L), β = 1": Row("importance", {"beta": 1.0}),
     "importance, IOWA": Row("importance", {"family": "iowa"}),
+    "importance, IOWA + remove": Row("importance", {"family": "iowa", "redundancy": "remove"}),
     "importance, IOWA + repeat": Row("importance", {"family": "iowa", "redundancy": "repeat"}),
     "replicate, r = 1": Row("replicate", {"replication": 1}),
     "replicate, r = 3": Row("replicate"),
@@ -43,6 +46,20 @@ def accuracy_of(model, images, labels):
 
     with torch.no_grad():
         return 100 * float((model(images).argmax(dim=1) == labels).float().mean())
+
+
+def fingerprint_of_ink(pixels):
+    """What a digit looks like wherever it stands and whatever noise is behind it: the dHash of its bounding box. Of the
+    near copies of data.py nine in ten are within three bits of their image; of two different images one in 10,000."""
+    import stoker.similarity
+
+    image = pixels.numpy().reshape(SIDE, SIDE)
+    ink = image >= INK
+    rows, columns = ink.any(axis=1).nonzero()[0], ink.any(axis=0).nonzero()[0]
+    if not rows.size:
+        return None
+    box = (image * ink)[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+    return stoker.similarity.difference_hash(box)
 
 
 def train(socket, origin_bytes, row, seed, epochs, test):
@@ -60,8 +77,9 @@ def train(socket, origin_bytes, row, seed, epochs, test):
     criterion = torch.nn.CrossEntropyLoss(reduction="none")
     samples = stoker.open("train", socket=str(socket))
     dataset = stoker.torch.Dataset(samples, decode=lambda view: stoker.torch.decode_raw(view).view(torch.float32))
+    likeness = {"similarity": fingerprint_of_ink} if "redundancy" in row.parameters else {}
     loader = stoker.torch.DataLoader(dataset, batch_size=BATCH, contract=row.contract, seed=seed + row.shuffle,
-                                     **row.parameters)
+                                     **row.parameters, **likeness)
     curve, reports = [], []
     for _ in range(epochs):
         for pixels, labels, ids in loader:
