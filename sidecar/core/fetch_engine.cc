@@ -156,7 +156,8 @@ Effects FetchEngine::on_consumed(
 
 void FetchEngine::count_read(SampleIndex sample, ReadCounts& counts) const {
     const SampleRecord& record = table_.at(sample);
-    if (record.state != SampleState::kStored) {
+    // Clients see a sample as soon as it is published, the engine a moment later that it is stored.
+    if (record.state != SampleState::kStored && record.state != SampleState::kFetching) {
         return;
     }
     ++(record.fresh ? counts.fetched_samples : counts.hit_samples);

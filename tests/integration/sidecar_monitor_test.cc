@@ -113,7 +113,10 @@ TEST_F(SidecarMonitor, ReportsTheNodeAndTheTrainersOfThePod) {
     client.send_bytes(local::encode_frame(told, 0));
     client.send_bytes(local::encode_frame(told, 0));
     ASSERT_TRUE(client.fetch({3}).has_value());  // the frames before it were looked at
-    ASSERT_TRUE(eventually([&] { return report().datasets.at(0).resident_samples == 200; }));
+    ASSERT_TRUE(eventually([&] {
+        const auto seen = report().datasets.at(0);
+        return seen.resident_samples == 200 && seen.origin_requests == 200;
+    }));
     const auto now = report();
     const auto& dataset = now.datasets.at(0);
     EXPECT_EQ(dataset.uid, "uid-7");

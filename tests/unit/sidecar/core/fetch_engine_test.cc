@@ -180,6 +180,18 @@ TEST_F(FetchEngineTest, CountsTheFirstReadOfWhatWasFetchedAsFetchedAndTheNextOne
         << "2 came for the trainer, and is read first by somebody else";
 }
 
+// Published by an I/O thread, seen and read by a trainer, and only then told to be stored.
+TEST_F(FetchEngineTest, CountsAReadThatOvertakesTheWordOfItsFetch) {
+    make();
+    plan({1});
+    ReadCounts counts;
+    engine->on_consumed(kTrainer, 1, {1}, kNow, &counts);
+    EXPECT_EQ(counts, (ReadCounts{0, {}, 1, Bytes{kPayload}}));
+    stored(1);
+    engine->on_consumed(kTrainer, 1, {1}, kNow, &counts);
+    EXPECT_EQ(counts, (ReadCounts{1, Bytes{kPayload}, 1, Bytes{kPayload}}));
+}
+
 TEST_F(FetchEngineTest, WhatAnEarlierLeaderHasFetchedIsAHit) {
     engine.emplace(dataset.manifest(), EngineLimits{}, EngineGrant{gib(1), std::nullopt});
     engine->adopt(4, domain::SegmentClass::kResident);
