@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws mutants e2e demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
+.PHONY: help deps build programs test test-local laws mutants e2e attacks demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -48,6 +48,11 @@ e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own)
 	tools/deps.sh build test cluster
 	@$(MAKE) --no-print-directory images
 	tools/run-tests --build $(BUILD) e2e
+
+attacks: ## what a hostile neighbour, a user with edit and a careless administrator get, on a real cluster (10 minutes)
+	tools/deps.sh build test cluster
+	@$(MAKE) --no-print-directory images
+	STOKER_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -v -p no:cacheprovider e2e/tests/test_f_attacks.py
 
 demo: ## train on a real Kubernetes with and without the cache, and see what it was worth
 	tools/deps.sh build cluster

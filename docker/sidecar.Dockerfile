@@ -3,7 +3,7 @@
 # Around a binary that is built already: --target prebuilt, with a folder that holds just stoker-sidecar and stoker as context.
 ARG BASE_IMAGE=debian:bookworm-slim
 
-# The same stage in both programs' files, so that builders and nodes keep it once.
+# The same stage in all programs' files, so that builders and nodes keep it once.
 FROM ${BASE_IMAGE} AS runtime
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates libboost-system1.74.0 libcpprest2.10 libcurl4 \

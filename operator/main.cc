@@ -19,9 +19,12 @@
 #include "common/runtime/named_thread.h"
 #include "common/runtime/signals.h"
 #include "common/runtime/worker_pool.h"
+#include "operator/agents/certificate_keeper.h"
 #include "operator/agents/control_service.h"
-#include "operator/agents/server_certificate.h"
+#include "operator/agents/secret_authority.h"
 #include "operator/agents/token_review.h"
+#include "operator/agents/trust_publisher.h"
+#include "operator/api/debug_api.h"
 #include "operator/config/flags.h"
 #include "operator/config/operator_config.h"
 #include "operator/controllers/cluster_cache.h"
@@ -29,6 +32,7 @@
 #include "operator/controllers/manager.h"
 #include "operator/controllers/operator_metrics.h"
 #include "operator/core/build_pod.h"
+#include "operator/endpoints/endpoints.h"
 #include "operator/kube/access.h"
 #include "operator/kube/kubeconfig.h"
 #include "operator/kube/pause.h"
@@ -84,31 +88,32 @@ Result<AccessConfig> find_access(const Flags& flags) {
     return kubeconfig.empty() ? in_cluster_access(environment) : load_kubeconfig(kubeconfig);
 }
 
-JobSettings job_settings(const OperatorConfig& config, std::string ca_pem) {
+JobSettings job_settings(const OperatorConfig& config) {
     JobSettings settings;
     settings.sidecar_image = config.sidecar.image;
     settings.sidecar_image_pull_policy = config.sidecar.image_pull_policy;
     settings.sidecar_resources = {config.sidecar.limits, config.sidecar.requests};
     settings.window_bytes = config.sidecar.window_bytes;
     settings.control_address = config.control.address;
-    settings.control_ca_pem = std::move(ca_pem);
     return settings;
 }
 
 // Everything that lives as long as the process, in the order in which it depends on each other.
 class Operator {
 public:
-    Operator(OperatorConfig config, const AccessConfig& access, const std::string& ca_pem);
+    Operator(OperatorConfig config, const AccessConfig& access);
 
     Supervisor::End run(const std::stop_token& stop);
 
 private:
     std::unique_ptr<RestTransport> make_transport(const std::string& component);
-    ManagerSettings manager_settings(const std::string& ca_pem) const;
+    ManagerSettings manager_settings();
+    SecretAuthority::Options authority_options() const;
+    Result<ServedCertificate> load_certificate();
+    EndpointSources endpoint_sources();
     void assemble();
-    Status start_http();
+    Status ready();
     AllocationPage::Leadership leadership();
-    http::ServerResponse answer(const http::ServerRequest& request);
     void serve_sidecars(const std::stop_token& stop);
 
     SystemClock clock_;
@@ -120,9 +125,17 @@ private:
     std::unique_ptr<RestTransport> lease_transport_;
     std::unique_ptr<RestTransport> event_transport_;
     std::unique_ptr<RestTransport> transport_;
+    std::unique_ptr<RestTransport> review_transport_;
     LeaderElector elector_;
     std::stop_source client_stop_;
     RestClient client_;
+    // For what replicas do that do not lead, and apart from client_: whoever floods us with bad
+    // tokens must not use up the requests of the controllers.
+    RestClient review_client_;
+    RestClient authority_client_;
+    SecretAuthority authority_;
+    TrustPublisher trust_;
+    CertificateKeeper certificate_;
     EventRecorder events_;
     ClusterCache cache_;
     Manager manager_;
@@ -130,11 +143,11 @@ private:
     AllocationPage allocation_page_;
     TokenReviewAuthenticator authenticator_;
     std::optional<WorkerPool> token_pool_;
+    Endpoints endpoints_;
     Supervisor supervisor_;
-    std::unique_ptr<http::HttpServer> http_;
 };
 
-Operator::Operator(OperatorConfig config, const AccessConfig& access, const std::string& ca_pem)
+Operator::Operator(OperatorConfig config, const AccessConfig& access)
     : config_(std::move(config)),
       pod_name_(environment_or("POD_NAME", host_name())),
       own_namespace_(environment_or("POD_NAMESPACE", "stoker-system")),
@@ -143,6 +156,7 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access, const std:
       lease_transport_(make_transport("lease")),
       event_transport_(make_transport("events")),
       transport_(make_transport("controllers")),
+      review_transport_(make_transport("reviews")),
       elector_(
           *lease_transport_,
           {{own_namespace_, config_.leader_election.lease_name},
@@ -158,27 +172,38 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access, const std:
           clock_,
           client_stop_.get_token(),
           [this] { return !config_.leader_election.enabled || elector_.may_write(); }),
+      review_client_(*review_transport_, {kFieldManager}, clock_, client_stop_.get_token()),
+      authority_client_(*review_transport_, {kFieldManager}, clock_, client_stop_.get_token()),
+      authority_(authority_client_, authority_options(), clock_),
+      trust_(authority_client_, {own_namespace_, config_.control.trust_config_map_name}, clock_),
+      certificate_([this] { return load_certificate(); }, clock_, {}),
       events_(*event_transport_, {{kControllerName, pod_name_}}, clock_, seed_ + 1),
       cache_(
           [this](const std::string& component) { return make_transport(component); },
           own_namespace_,
+          config_.watch_namespaces,
           clock_,
           seed_ + 2),
-      manager_({cache_, client_, events_, clock_}, manager_settings(ca_pem)),
+      manager_({cache_, client_, events_, clock_}, manager_settings()),
       metrics_(
           {manager_,
            cache_,
            events_,
            config_.leader_election.enabled ? &elector_ : nullptr,
-           clock_}),
+           clock_,
+           &certificate_}),
       allocation_page_(manager_.board(), clock_, STOKER_VERSION, [this] { return leadership(); }),
       authenticator_(
           [this](const std::string& token) {
-              return client_.review_token(token, {std::string{kTokenAudience}});
+              return review_client_.review_token(token, {std::string{kTokenAudience}});
           },
           [this](std::function<void()> task) { token_pool_->post(std::move(task)); },
           clock_,
           {}),
+      endpoints_(
+          {config_.http.metrics, config_.http.probes, config_.http.debug},
+          endpoint_sources(),
+          clock_),
       supervisor_(start_thread, clock_) {
     token_pool_.emplace("token-review", kTokenReviewThreads);
     assemble();
@@ -190,20 +215,25 @@ std::unique_ptr<RestTransport> Operator::make_transport(const std::string& compo
     return std::make_unique<RestTransport>(access_, options, clock_);
 }
 
-ManagerSettings Operator::manager_settings(const std::string& ca_pem) const {
+ManagerSettings Operator::manager_settings() {
     ManagerSettings settings;
-    settings.job = job_settings(config_, ca_pem);
-    settings.node_pods.ns = own_namespace_;
-    settings.node_pods.own_pod = pod_name_;
-    settings.node_pods.image = config_.sidecar.image;
-    settings.node_pods.image_pull_policy = config_.sidecar.image_pull_policy;
+    settings.job = job_settings(config_);
+    // Controllers start when there is one.
+    settings.control_ca = [this] { return certificate_.current()->trust; };
     settings.grant_seconds = config_.control.grant_seconds;
     settings.workers = config_.workers;
     return settings;
 }
 
 void Operator::assemble() {
-    supervisor_.add_service({"http", [this] { return start_http(); }, [this] { http_.reset(); }});
+    supervisor_.add_service(
+        {"http", [this] { return endpoints_.start(); }, [this] { endpoints_.stop(); }});
+    certificate_.add_listener(
+        [this](const ServedCertificate& now) { endpoints_.use_certificate(now); });
+    supervisor_.add_cache(
+        "certificate",
+        [this](const std::stop_token& stop) { certificate_.run(stop); },
+        [this] { return certificate_.has_one(); });
     for (ClusterCache::Watch& watch : cache_.watches()) {
         supervisor_.add_cache(watch.name, std::move(watch.run), std::move(watch.has_synced));
     }
@@ -227,47 +257,60 @@ Supervisor::End Operator::run(const std::stop_token& stop) {
     return end;
 }
 
-Status Operator::start_http() {
-    STOKER_TRY(const config::HostPort listen, config::parse_host_port(config_.http_listen));
-    http::ServerOptions options;
-    options.address = listen.host;
-    options.port = listen.port;
+SecretAuthority::Options Operator::authority_options() const {
+    const auto address = config::parse_host_port(config_.control.address);
+    return {
+        {own_namespace_, config_.control.ca_secret_name},
+        {address->host},  // parse_operator_config() has checked it
+        {config_.control.ca_lifetime,
+         config_.control.ca_renewal,
+         config_.control.ca_overlap,
+         config_.control.leaf_lifetime}};
+}
+
+Result<ServedCertificate> Operator::load_certificate() {
+    const std::string& directory = config_.control.certificate_directory;
     STOKER_TRY(
-        http_,
-        http::HttpServer::start(std::move(options), [this](const http::ServerRequest& request) {
-            return answer(request);
-        }));
-    log::info("serving metrics and probes", {{"port", http_->port()}});
+        ServedCertificate served,
+        directory.empty() ? authority_.load() : read_served_certificate(directory));
+    if (const Status published = trust_.publish(served.trust); !published) {
+        log::warning("cannot publish the CA", {{"error", published.error().message}});
+    }
+    return served;
+}
+
+Status Operator::ready() {
+    std::vector<std::string> missing = cache_.unsynced();
+    if (!certificate_.has_one()) {
+        missing.emplace_back("certificate");
+    }
+    if (!missing.empty()) {
+        return fail(
+            ErrorCode::kUnavailable, fmt::format("not listed yet: {}", fmt::join(missing, ", ")));
+    }
     return {};
 }
 
-http::ServerResponse Operator::answer(const http::ServerRequest& request) {
-    const std::string_view path = request.path();
-    if (path == "/metrics") {
-        return {200, std::string{metrics::Registry::kContentType}, metrics_.expose()};
-    }
-    if (path == "/healthz") {
-        // Never "the API server answers": being restarted would not mend that.
-        return elector_.is_healthy()
-                   ? http::ServerResponse{200, "text/plain", "ok\n"}
-                   : http::ServerResponse{500, "text/plain", "lease not renewed\n"};
-    }
-    if (path == "/readyz") {
-        const std::vector<std::string> missing = cache_.unsynced();
-        return missing.empty() ? http::ServerResponse{200, "text/plain", "ok\n"}
-                               : http::ServerResponse{
-                                     503,
-                                     "text/plain",
-                                     fmt::format("not listed yet: {}\n", fmt::join(missing, ", "))};
-    }
-    if (path == AllocationPage::kPath) {
+EndpointSources Operator::endpoint_sources() {
+    EndpointSources sources;
+    sources.metrics = [this] { return metrics_.expose(); };
+    // Never "the API server answers": being restarted would not mend that.
+    sources.healthy = [this]() -> Status {
+        return elector_.is_healthy() ? Status{}
+                                     : fail(ErrorCode::kUnavailable, "lease not renewed");
+    };
+    sources.ready = [this] { return ready(); };
+    sources.debug_pages[AllocationPage::kPath] = [this] {
         AllocationPage::Answer page = allocation_page_.answer();
-        return {page.status, "application/json", std::move(page.body)};
-    }
-    return {
-        404,
-        "text/plain",
-        fmt::format("only /metrics, /healthz, /readyz and {} are here\n", AllocationPage::kPath)};
+        return http::ServerResponse{page.status, "application/json", std::move(page.body)};
+    };
+    sources.identify = [this](const std::string& token) {
+        return review_client_.review_token(token, {std::string{kDebugAudience}});
+    };
+    sources.authorize = [this](const TokenOwner& owner, const std::string& path) {
+        return review_client_.review_access(owner, "get", path);
+    };
+    return sources;
 }
 
 AllocationPage::Leadership Operator::leadership() {
@@ -281,12 +324,16 @@ AllocationPage::Leadership Operator::leadership() {
 void Operator::serve_sidecars(const std::stop_token& stop) {
     ControlServiceOptions options;
     options.listen = config_.control.listen;
-    options.certificate_directory = config_.control.certificate_directory;
+    options.certificate = [this] { return certificate_.current(); };
     std::unique_ptr<ControlService> service;
     do {
         if (!service) {
-            auto started =
-                ControlService::start(options, manager_.registry(), authenticator_, clock_);
+            auto started = ControlService::start(
+                options,
+                manager_.registry(),
+                manager_.node_programs({own_namespace_, config_.node.service_account}),
+                authenticator_,
+                clock_);
             if (started) {
                 service = *std::move(started);
                 log::info("serving sidecars", {{"port", service->port()}});
@@ -328,10 +375,6 @@ int run_operator(const Flags& flags, OperatorConfig config) {
     if (!access) {
         return refuse(access.error().message);
     }
-    const auto ca_pem = read_ca(config.control.certificate_directory);
-    if (!ca_pem) {
-        return refuse(ca_pem.error().message);
-    }
     const SystemClock clock;
     EventLoop loop(clock);
     std::stop_source stop;
@@ -343,7 +386,7 @@ int run_operator(const Flags& flags, OperatorConfig config) {
     const std::jthread loop_thread =
         start_thread("signals", [&loop](const std::stop_token&) { loop.run(); });
     log::info("starting", {{"version", STOKER_VERSION}, {"settings", to_yaml(config)}});
-    Operator process(std::move(config), *access, *ca_pem);
+    Operator process(std::move(config), *access);
     const Supervisor::End end = process.run(stop.get_token());
     loop.stop();
     return end == Supervisor::End::kStopped ? EXIT_SUCCESS : EXIT_FAILURE;

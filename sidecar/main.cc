@@ -109,9 +109,11 @@ Result<std::unique_ptr<Origin>> open_origin(
     OriginOptions options;
     options.endpoint = dataset.source.endpoint;
     options.region = dataset.source.region;
-    options.addressing =
-        dataset.source.path_style ? S3Addressing::kPath : S3Addressing::kVirtualHost;
+    if (const auto path_style = dataset.source.path_style) {
+        options.addressing = *path_style ? S3Addressing::kPath : S3Addressing::kVirtualHost;
+    }
     options.credentials_directory = dataset.source.credentials_directory;
+    options.credentials_file = dataset.source.credentials_file;
     options.ca_file = dataset.source.ca_file;
     options.object_bytes_max = dataset.memory_bytes;
     options.max_in_flight = dataset.max_in_flight;

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds Stoker's images without a container engine: buildah on bases made by debootstrap. Skips what has not changed.
 #
-# usage: tools/images.sh [NAME...]     NAME: operator, sidecar, trainer, s3; all of them unless told
-#   STOKER_PRESET  whose binaries go into operator and sidecar: build/PRESET/bin (release)
+# usage: tools/images.sh [NAME...]     NAME: operator, sidecar, node, trainer, s3; all of them unless told
+#   STOKER_PRESET  whose binaries go into operator, sidecar and node: build/PRESET/bin (release)
 #   STOKER_TAG     tag of the images: localhost/stoker-NAME:TAG (dev); s3 is stoker-e2e-s3
 # With a container engine, `docker build -f docker/NAME.Dockerfile .` does the same from public bases.
 set -euo pipefail
@@ -134,15 +134,15 @@ exec 7>"$cache/.images-lock" # one at a time: two would race for the bases
 flock 7
 build_one() { # NAME
   case $1 in
-    operator) image_of_program operator ;;
+    operator | node) image_of_program "$1" ;;
     sidecar) image_of_program sidecar stoker ;;
     trainer) image_trainer ;;
     s3) image_s3 ;;
-    *) die "unknown image '$1' (operator, sidecar, trainer, s3)" ;;
+    *) die "unknown image '$1' (operator, sidecar, node, trainer, s3)" ;;
   esac
 }
 
-[ $# -gt 0 ] || set -- operator sidecar trainer s3
+[ $# -gt 0 ] || set -- operator sidecar node trainer s3
 # The trainer's shares nothing with the others, not even the base, and takes longest.
 trainer=""
 for name in "$@"; do

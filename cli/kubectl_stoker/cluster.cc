@@ -6,6 +6,7 @@
 #include <cpprest/json.h>
 #include <fmt/format.h>
 
+#include "operator/api/debug_api.h"
 #include "operator/kube/kubeconfig.h"
 #include "operator/kube/lease.h"
 #include "operator/kube/request.h"
@@ -20,7 +21,12 @@ namespace kinds = control::kinds;
 
 constexpr const char* kPath = "/debug/allocation";
 constexpr std::uint32_t kTries = 2;
+constexpr std::uint32_t kTokenSeconds = 600;  // the API server gives none that ends sooner
+constexpr std::string_view kOperatorSuffix = "-operator";
 constexpr int kOk = 200;
+constexpr int kCreated = 201;
+constexpr int kUnauthorized = 401;
+constexpr int kForbidden = 403;
 constexpr int kNotFound = 404;
 constexpr int kUnavailable = 503;
 
@@ -67,10 +73,21 @@ std::string words_of(const std::string& body) {
     return json ? control::string_at(json->value(), {"message"}) : "";
 }
 
+std::string first_line(const std::string& text) {
+    return text.substr(0, text.find('\n'));
+}
+
 }  // namespace
 
 std::string pod_of_holder(const std::string& holder) {
     return holder.substr(0, holder.rfind('_'));
+}
+
+std::string explain_account_of(const std::string& lease_name) {
+    const bool ours = lease_name.ends_with(kOperatorSuffix);
+    const std::string release =
+        ours ? lease_name.substr(0, lease_name.size() - kOperatorSuffix.size()) : "stoker";
+    return release + "-explain";
 }
 
 Result<std::unique_ptr<Cluster>> Cluster::open(const ConnectOptions& options, const Clock& clock) {
@@ -144,14 +161,40 @@ Result<std::string> Cluster::find_leader() {
     return pod;
 }
 
+Result<std::string> Cluster::debug_token() {
+    if (!debug_token_.empty()) {
+        return debug_token_;
+    }
+    const control::ApiRequest request = control::token_request(
+        {options_.operator_namespace, explain_account_of(options_.lease_name)},
+        control::kDebugAudience,
+        kTokenSeconds);
+    STOKER_TRY(
+        const control::ApiResponse response,
+        transport_.call(request, options_.request_timeout, {}));
+    if (response.status != kOk && response.status != kCreated) {
+        const control::ApiFailure failure = control::read_failure(response.status, response.body);
+        return fail(failure.error().prefixed(request.what));
+    }
+    STOKER_TRY(const control::Json answer, control::Json::parse(response.body));
+    debug_token_ = control::string_at(answer.value(), {"status", "token"});
+    if (debug_token_.empty()) {
+        return fail(ErrorCode::kUnavailable, request.what + ": the answer holds none");
+    }
+    return debug_token_;
+}
+
 Result<control::AllocationSnapshot> Cluster::ask(const std::string& pod) {
-    const std::string& port = options_.operator_port;
+    STOKER_TRY(const std::string token, debug_token());
     control::ApiRequest request;
     request.target = fmt::format(
-        "/api/v1/namespaces/{}/pods/{}/proxy{}",
+        "/api/v1/namespaces/{}/pods/https:{}:{}/proxy{}",
         control::percent_encode(options_.operator_namespace),
-        control::percent_encode(pod) + (port.empty() ? "" : ":" + control::percent_encode(port)),
+        control::percent_encode(pod),
+        options_.operator_port.empty() ? std::to_string(control::kDebugPort)
+                                       : control::percent_encode(options_.operator_port),
         kPath);
+    request.headers.emplace_back(control::kDebugTokenHeader, token);
     request.what = fmt::format("asking {}/{}", options_.operator_namespace, pod);
     STOKER_TRY(
         const control::ApiResponse response,
@@ -160,34 +203,42 @@ Result<control::AllocationSnapshot> Cluster::ask(const std::string& pod) {
         auto snapshot = control::parse_snapshot(response.body);
         return snapshot ? snapshot : fail(snapshot.error().prefixed(request.what));
     }
+    return fail(refusal(pod, request.what, response));
+}
+
+Error Cluster::refusal(
+    const std::string& pod, const std::string& what, const control::ApiResponse& response) {
     const control::ApiFailure failure = control::read_failure(response.status, response.body);
     if (!failure.reason.empty()) {
-        const bool gone = response.status == kNotFound;
-        return fail(
-            gone
-                ? Error{ErrorCode::kUnavailable, fmt::format("pod {}, which led last, is gone; try again", pod)}
-                : failure.error().prefixed(request.what));
+        const std::string gone = fmt::format("pod {}, which led last, is gone; try again", pod);
+        return response.status == kNotFound ? Error{ErrorCode::kUnavailable, gone}
+                                            : failure.error().prefixed(what);
+    }
+    if (response.status == kUnauthorized || response.status == kForbidden) {
+        return {
+            ErrorCode::kForbidden,
+            fmt::format("{}: the operator refuses: {}", what, first_line(response.body))};
     }
     if (response.status == kNotFound) {
-        return fail(
+        return {
             ErrorCode::kNotFound,
             fmt::format(
                 "the operator in pod {} is older than this program and does not say what it "
                 "decides; upgrade it",
-                pod));
+                pod)};
     }
     if (response.status == kUnavailable) {
         const std::string words = words_of(response.body);
-        return fail(
+        return {
             ErrorCode::kUnavailable,
             fmt::format(
                 "{}: {}",
-                request.what,
+                what,
                 words.empty() ? "503, and no reason: does a NetworkPolicy let the API server reach "
-                                "the operator's HTTP port?"
-                              : words));
+                                "the operator's debug port?"
+                              : words)};
     }
-    return fail(failure.error().prefixed(request.what));
+    return failure.error().prefixed(what);
 }
 
 Result<control::AllocationSnapshot> Cluster::snapshot() {

@@ -49,16 +49,25 @@ private:
         const std::string& ns,
         Result<T> (*parse)(std::string_view json));
     Result<std::string> find_leader();
+    // For the operator's debug pages; got once.
+    Result<std::string> debug_token();
     Result<control::AllocationSnapshot> ask(const std::string& pod);
+    static Error refusal(
+        const std::string& pod, const std::string& what, const control::ApiResponse& response);
 
     ConnectOptions options_;
     control::AccessSource access_;
     control::RestTransport transport_;
     std::unique_ptr<control::ApiClient> client_;
+    std::string debug_token_;
 };
 
 // What `holder` of the operator's Lease says about its pod: "stoker-operator-7d4_00c0ffee" is
 // "stoker-operator-7d4".
 std::string pod_of_holder(const std::string& holder);
+
+// The ServiceAccount that may read the operator's debug pages, by the name that the chart gives it
+// beside that Lease: "stoker-operator" has "stoker-explain".
+std::string explain_account_of(const std::string& lease_name);
 
 }  // namespace stoker::cli

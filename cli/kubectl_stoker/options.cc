@@ -206,7 +206,7 @@ FlagGroup operator_flags(Options& options) {
          {"operator-pod", "NAME", "where leader election is off", text_into(connect.operator_pod)},
          {"operator-port",
           "PORT",
-          "of its metrics, where they are not the pod's first port",
+          "of its debug pages; 8443 unless said",
           text_into(connect.operator_port)}}};
 }
 

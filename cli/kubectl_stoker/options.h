@@ -21,7 +21,7 @@ struct ConnectOptions {
     std::string operator_namespace = "stoker-system";
     std::string lease_name = "stoker-operator";
     std::string operator_pod;   // "": the one that the Lease names
-    std::string operator_port;  // "": the first one of the pod's first container
+    std::string operator_port;  // "": control::kDebugPort
 };
 
 // A "NAMESPACE=BYTES" of what-if.

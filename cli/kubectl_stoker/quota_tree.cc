@@ -28,7 +28,7 @@ std::string bytes_or_nothing(std::int64_t count) {
 
 // A namespace in a pool.
 struct Branch {
-    const CacheQuota* quota = nullptr;  // null: none, the pool alone is the limit
+    const CacheQuota* quota = nullptr;  // null: none, it has the pool's defaultQuota
     std::vector<const TrainingJob*> jobs;
 };
 

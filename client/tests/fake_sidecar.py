@@ -7,7 +7,8 @@ sockets.
 Settings: preload (share of the samples that are resident from the start), version (of its Welcome), garbage (its
 answer to a Hello, hex), refuse ([code, message] to a Hello), listings (frames before the Welcome), die_in_fetch (exits
 in the middle of its n-th answer), damage (ids that it stores damaged, once each), step_aside (answers READ_AT_ORIGIN),
-origin_error (ids), wrong_directory, deaf (never answers a fetch), probe ([id, batches] that it asks for), sees_ahead
+origin_error (ids), wrong_directory, deaf (never answers a fetch), stall
+({"ids": [...], "until": path}: a fetch of one of them is answered when the file exists), probe ([id, batches] that it asks for), sees_ahead
 (takes plans with the beginning of the next epoch, or with "refuses" says so and does not).
 """
 
@@ -17,6 +18,7 @@ import os
 import socket
 import sys
 import threading
+import time
 
 import wire
 from nodefiles import NodeDirectory
@@ -123,6 +125,9 @@ class FakeSidecar:
             settings.get("wrong_directory", settings["node"]), features))
 
     def answer_fetch(self, connection, ids, request_id, served):
+        stall = self.settings.get("stall", {"ids": ()})
+        while not set(ids).isdisjoint(stall["ids"]) and not os.path.exists(stall["until"]):
+            time.sleep(0.01)
         with self.lock:
             self.fetches += 1
             dies = self.fetches == self.settings.get("die_in_fetch")

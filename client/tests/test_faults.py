@@ -1,6 +1,8 @@
 """What can break while training goes on: every sample is right and comes exactly once."""
 
+import json
 import os
+import pickle
 import resource
 import subprocess
 import sys
@@ -110,6 +112,66 @@ def test_a_wrong_checksum_is_never_served_and_is_mended_by_the_sidecar(origin, s
         stats = samples.stats()
         assert stats["corrupt"] >= 3 and stats["origin_samples"] == 0
     assert [event["samples"] for event in sidecar.events("fetch")] == [[3, 4, 5], [3, 4, 5]]
+
+
+def cut(path):
+    os.truncate(path, 0)
+
+
+def test_a_residency_table_that_is_cut_under_the_reader_costs_no_sample(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        samples.fetch(range(200))
+        [table] = [name for name in os.listdir(sidecar.settings["node"]) if name.startswith("residency.")]
+        sidecar.kill()  # this fake would write into the table, a leader makes a new one
+        cut(os.path.join(sidecar.settings["node"], table))
+        assert read_all(samples) == origin.payloads
+        assert samples.stats()["node_samples"] == 200 and samples.stats()["origin_samples"] == 200
+
+
+def segments(sidecar):
+    folder = os.path.join(sidecar.settings["node"], "segments")
+    return [os.path.join(folder, name) for name in os.listdir(folder)]
+
+
+def test_a_segment_that_is_cut_before_its_first_reading_is_read_at_the_origin(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sidecar.kill()
+        for segment in segments(sidecar):
+            cut(segment)
+        assert read_all(samples) == origin.payloads
+        assert samples.stats()["origin_samples"] == 200
+
+
+def test_a_guest_keeps_its_samples_whatever_the_owner_does_with_the_files(origin, sidecar, monkeypatch):
+    sidecar.start(preload=1)
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": True}}))
+    with stoker.open("train") as samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        held = samples.fetch(range(200))
+        sidecar.kill()
+        for segment in segments(sidecar):
+            cut(segment)
+        for sample in held:
+            assert bytes(sample) == origin.payloads[sample.key] and sample.source == "node"
+            assert bytes(pickle.loads(pickle.dumps(sample))) == origin.payloads[sample.key]
+        assert read_all(samples) == origin.payloads
+        assert samples.stats()["origin_samples"] == 200
+
+
+def test_the_librarys_own_reads_of_a_sample_whose_file_was_cut_raise(origin, sidecar):
+    sidecar.start(preload=1)
+    with stoker.open("train") as samples:
+        sample = samples[0]
+        for segment in segments(sidecar):
+            cut(segment)
+        with pytest.raises(OSError, match="was cut"):
+            pickle.dumps(sample)
+        with pytest.raises(OSError, match="was cut"):
+            sample.checksum
 
 
 def test_a_wrong_checksum_without_a_sidecar_is_read_at_the_origin(origin, sidecar):

@@ -11,9 +11,12 @@ import pytest
 import stoker
 from stoker.origin import Request, retry
 from stoker.origin.s3 import S3Origin
-from stoker.origin.sigv4 import CredentialChain, Credentials, sign_get
+from stoker.origin.sigv4 import Credentials, sign_get
 from stoker.settings import DatasetSettings
 
+KMS = {"x-amz-server-side-encryption": "aws:kms", "x-amz-server-side-encryption-aws-kms-key-id": "arn:aws:kms:k"}
+SSE_C = {"x-amz-server-side-encryption-customer-algorithm": "AES256"}
+NO_MD5 = "0123456789abcdef0123456789abcdef"
 ODD_KEYS = ["a b/c+d.bin", "ünï/codé.bin", "100%/x%2By.bin", "a/../b.bin", "q?x=1&y/#1.bin", "<&>/'\".bin"]
 
 
@@ -65,7 +68,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.reply(200, body)
 
     def list(self, query):
-        keys = [key for key in sorted(self.server.objects, key=str.encode) if key.startswith(query["prefix"])]
+        keys = [key for key in sorted(self.server.objects, key=str.encode) if key.startswith(query.get("prefix", ""))]
         start = int(query.get("continuation-token", 0))
         rows = "".join(
             f"<Contents><Key>{urllib.parse.quote_plus(key, safe='/')}</Key><ETag>&quot;{etag(body)}&quot;</ETag>"
@@ -147,6 +150,44 @@ def test_it_gives_up_with_the_servers_words_and_the_key(s3):
     assert caught.value.key == "cat/1" and len(s3.requests) == retry.ATTEMPTS
 
 
+def encrypted(headers):
+    return lambda handler: handler.reply(200, b"cat/1" * 3, headers.items())
+
+
+@pytest.mark.parametrize("headers", [KMS, {"x-amz-server-side-encryption": "aws:kms:dsse"}, SSE_C])
+def test_an_etag_of_an_encrypted_object_is_no_md5(s3, headers):
+    s3.faults = [encrypted(headers)]
+    assert S3Origin(s3.settings("train")).read(Request(b"cat/1", 15, NO_MD5)) == b"cat/1" * 3
+    assert s3.requests[0][1]["if-match"] == f'"{NO_MD5}"'
+
+
+@pytest.mark.parametrize("headers", [KMS, SSE_C])
+def test_a_large_encrypted_object_comes_in_parts(s3, monkeypatch, headers):
+    monkeypatch.setattr("stoker.origin.s3.PART_BYTES", 8)
+    monkeypatch.setattr("stoker.origin.large.PART_BYTES", 8)
+
+    def part(handler):
+        first, last = map(int, handler.headers["Range"][len("bytes="):].split("-"))
+        body = (b"cat/1" * 3)[first:last + 1]
+        handler.reply(206, body, [("Content-Range", f"bytes {first}-{last}/15"), *headers.items()])
+
+    s3.faults = [part, part]
+    assert bytes(S3Origin(s3.settings("train")).read(Request(b"cat/1", 15, NO_MD5))) == b"cat/1" * 3
+
+
+@pytest.mark.parametrize("headers", [{}, {"x-amz-server-side-encryption": "AES256"}])
+def test_other_bytes_than_the_md5_says_are_refused(s3, headers):
+    s3.faults = [encrypted(headers)] * retry.ATTEMPTS
+    with pytest.raises(stoker.OriginError, match="do not match their ETag"):
+        S3Origin(s3.settings("train")).read(Request(b"cat/1", 15, NO_MD5))
+
+
+def test_an_encrypted_object_of_another_size_is_refused(s3):
+    s3.faults = [encrypted(KMS)]
+    with pytest.raises(stoker.ChangedError, match="has 15 bytes, it was listed with 14"):
+        S3Origin(s3.settings("train")).read(Request(b"cat/1", 14, NO_MD5))
+
+
 @pytest.mark.parametrize("code, kind", [(403, stoker.ForbiddenError), (404, stoker.NotFoundError)])
 def test_what_does_not_pass_is_told_at_once(s3, code, kind):
     s3.faults = [status(code, b"<Error><Code>Why</Code></Error>")]
@@ -158,6 +199,12 @@ def test_what_does_not_pass_is_told_at_once(s3, code, kind):
 def test_an_object_that_was_replaced_is_refused_by_its_etag(s3):
     s3.objects["train/cat/1"] = b"other"
     with pytest.raises(stoker.ChangedError, match="cat/1"):
+        read_one(s3)
+
+
+def test_a_server_that_ignores_if_match_is_found_by_the_etag_that_it_sends(s3):
+    s3.faults = [status(200, b"cat/2" * 3, {**KMS, "ETag": '"another"'}.items())]
+    with pytest.raises(stoker.ChangedError, match="has ETag another, it was listed with"):
         read_one(s3)
 
 
@@ -188,43 +235,6 @@ def test_the_signature_is_that_of_the_documented_example():
         "examplebucket.s3.amazonaws.com", "/", [("max-keys", "2"), ("prefix", "J")],
         datetime.datetime(2013, 5, 24, tzinfo=datetime.timezone.utc))
     assert signed["authorization"].endswith("34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7")
-
-
-def test_credentials_come_from_the_environment_then_a_file_then_not_at_all(tmp_path):
-    file = tmp_path / "credentials"
-    file.write_text("[default]\naws_access_key_id = f\naws_secret_access_key = g\n")
-    now = datetime.datetime.now(datetime.timezone.utc)
-    env = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_SHARED_CREDENTIALS_FILE": str(file)}
-    assert CredentialChain(env).get(now) == Credentials("a", "b")
-    del env["AWS_ACCESS_KEY_ID"]
-    assert CredentialChain(env).get(now) == Credentials("f", "g")
-    env["AWS_SHARED_CREDENTIALS_FILE"] = str(tmp_path / "none")
-    assert CredentialChain(env).get(now) is None
-
-
-def test_a_projected_web_identity_is_exchanged_for_keys(tmp_path):
-    token = tmp_path / "token"
-    token.write_text("jwt")
-    answer = ("<R><AccessKeyId>i</AccessKeyId><SecretAccessKey>s</SecretAccessKey><SessionToken>t</SessionToken>"
-              "<Expiration>2030-01-01T00:00:00Z</Expiration></R>")
-    asked = []
-
-    class Sts(Handler):
-        def do_POST(self):
-            asked.append(urllib.parse.parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode()))
-            self.reply(200, answer.encode())
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Sts)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    env = {"AWS_ROLE_ARN": "arn:r", "AWS_WEB_IDENTITY_TOKEN_FILE": str(token),
-           "AWS_ENDPOINT_URL_STS": f"http://127.0.0.1:{server.server_port}"}
-    chain = CredentialChain(env)
-    for year, calls in ((2029, 1), (2029, 1), (2030, 2)):
-        got = chain.get(datetime.datetime(year, 1, 1, tzinfo=datetime.timezone.utc))
-        assert (got.access_key, got.secret_key, got.token) == ("i", "s", "t") and len(asked) == calls
-    assert asked[0]["WebIdentityToken"] == ["jwt"] and asked[0]["RoleArn"] == ["arn:r"]
-    server.shutdown()
-    server.server_close()
 
 
 def test_a_folder_follows_links_that_stay_inside(origin):

@@ -1,5 +1,6 @@
 """The client with the real stoker-sidecar, over a folder as origin."""
 
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -165,7 +166,7 @@ def test_a_bit_that_flipped_on_the_disk_is_mended_and_never_served(origin, run):
         samples.fetch(range(200))
     victim = max(origin.payloads.values(), key=len)
     id = origin.keys.index(next(key for key, payload in origin.payloads.items() if payload == victim))
-    damaged = [damage(segment, victim) for segment in (sidecar.node / "segments").iterdir()]
+    damaged = [damage(segment, victim) for segment in (sidecar.node / "data" / "segments").iterdir()]
     assert damaged.count(True) == 1
     with sidecar.open() as samples:
         assert bytes(samples[id]) == victim
@@ -181,4 +182,22 @@ def test_the_plan_is_fetched_ahead_of_need(origin, run):
             _, missing = samples._reader.read(range(200))
             return not missing
         wait_until("the sidecar to fetch what nobody has asked for", is_all_there)
-    assert os.listdir(sidecar.node / "segments")
+    assert os.listdir(sidecar.node / "data" / "segments")
+
+
+def test_threads_stream_through_a_window_that_holds_a_third(tmp_path, run):
+    big = Origin(tmp_path / "big", count=300, size_max=80_000)
+    sidecar = run(of=big, grant="0", window="4Mi")
+    with sidecar.open() as samples:
+        samples.set_plan(0, list(range(300)))
+
+        def read(first):
+            for at in range(first, 300, 40):
+                for sample in samples.fetch(range(at, min(at + 10, 300))):
+                    assert bytes(sample) == big.payloads[sample.key]
+            return True
+
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            assert list(pool.map(read, range(0, 40, 10))) == [True] * 4
+        samples.tell_all()
+        assert samples.stats()["samples"] == 300 and samples.stats()["origin_samples"] == 0

@@ -7,7 +7,7 @@ MAGIC = 0x524B5453
 HEADER = struct.Struct("<IHHQ")
 HELLO, WELCOME, LISTING, ERROR, FETCH, FETCHED, PLAN, PLANNED, CONSUMED, REPORT = range(1, 11)
 BEGIN, BEGUN, DRAW, DRAWN, LOSSES, ASK_EPOCH, EPOCH_TALLY, ASK_SNAPSHOT, SNAPSHOT = range(11, 20)
-ASK_PROBE, PROBE, PROBED, COUNTED, SIMILARITY = range(20, 25)
+ASK_PROBE, PROBE, PROBED, COUNTED, SIMILARITY, PEER, PING, PONG = range(20, 28)
 FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_COUNTS, FEATURE_AHEAD = 1, 2, 4, 8
 KIND_ON_NODE = 0x80
 BEGIN_FIELDS = ("epoch", "skip", "seed", "rank", "world_size", "batch", "served_bytes", "snapshot_bytes")
@@ -144,7 +144,19 @@ def counted(request_id, hit_samples=0, hit_bytes=0, fetched_samples=0, fetched_b
     return frame(COUNTED, struct.pack("<QQQQ", hit_samples, hit_bytes, fetched_samples, fetched_bytes), request_id)
 
 
-ENCODERS = {"ask_probe": ask_probe, "probe": probe, "probed": probed,
+def peer(request_id, secret="", sidecar=0):
+    return frame(PEER, bytes.fromhex(secret) + struct.pack("<Q", sidecar), request_id)
+
+
+def ping(request_id):
+    return frame(PING, b"", request_id)
+
+
+def pong(request_id):
+    return frame(PONG, b"", request_id)
+
+
+ENCODERS = {"peer": peer, "ping": ping, "pong": pong, "ask_probe": ask_probe, "probe": probe, "probed": probed,
             "begin": begin, "begun": begun, "draw": draw, "drawn": drawn, "losses": losses, "similarity": similarity,
             "ask_epoch": ask_epoch, "epoch_tally": epoch_tally, "ask_snapshot": ask_snapshot, "snapshot": snapshot,
             "counted": counted,

@@ -59,6 +59,14 @@ std::optional<RevisionId> parse_named(
 
 }  // namespace
 
+std::string control_folder(std::string_view node_directory) {
+    return fmt::format("{}/{}", node_directory, kControlFolder);
+}
+
+std::string data_folder(std::string_view node_directory) {
+    return fmt::format("{}/{}", node_directory, kDataFolder);
+}
+
 std::string segment_file(SegmentSeq seq) {
     return fmt::format("{}/{}{}", kSegmentFolder, seq.value(), kSegmentSuffix);
 }

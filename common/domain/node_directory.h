@@ -7,13 +7,25 @@
 
 #include "common/domain/ids.h"
 
-// The names of the files in a node directory (docs/design/node-directory.md), relative to it.
-// Shared by the sidecar, which writes them, and the client library, which opens them. Pure.
+// The names in a node directory (docs/design/node-directory.md). Shared by the sidecar, which
+// writes the files, and the client library, which opens them. Pure.
 namespace stoker::domain {
 
+// The two folders of a node directory.
+inline constexpr std::string_view kControlFolder = "control";  // sidecars only
+inline constexpr std::string_view kDataFolder = "data";        // read-only for trainers
+
+// In control/.
 inline constexpr std::string_view kLockFile = "lock";
 inline constexpr std::string_view kLeaderSocket = "leader.sock";
+inline constexpr std::string_view kSecretFile = "secret";
+
+// In data/.
 inline constexpr std::string_view kSegmentFolder = "segments";
+inline constexpr std::string_view kCurrentFile = "current.json";
+
+std::string control_folder(std::string_view node_directory);
+std::string data_folder(std::string_view node_directory);
 
 // "segments/17.seg": decimal, no leading zeroes.
 std::string segment_file(SegmentSeq seq);
@@ -26,7 +38,8 @@ std::optional<SegmentSeq> parse_segment_name(std::string_view name);
 std::string sequence_mark_file(std::uint64_t number);
 std::optional<std::uint64_t> parse_sequence_mark_name(std::string_view name);
 
-// "manifest.00000000deadbeef", "residency.00000000deadbeef", "state.00000000deadbeef.json".
+// "manifest.00000000deadbeef" and "residency.00000000deadbeef" in data/,
+// "state.00000000deadbeef.json" in control/.
 std::string manifest_file(RevisionId revision);
 std::string residency_file(RevisionId revision);
 std::string state_file(RevisionId revision);

@@ -196,9 +196,9 @@ void CurlCall::set_transport_options() {
     if (fresh_connection_) {
         curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
     }
-    if (!options_->proxy_from_environment) {
-        curl_easy_setopt(easy, CURLOPT_PROXY, "");
-    }
+    // Both are always set: curl would look into the environment by itself.
+    curl_easy_setopt(easy, CURLOPT_PROXY, options_->proxies.for_url(request_.url).c_str());
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, options_->proxies.except.c_str());
 }
 
 Status CurlCall::set_tls_options() {

@@ -13,6 +13,7 @@
 #include "common/base/result.h"
 #include "common/base/strong.h"
 #include "common/http/headers.h"
+#include "common/http/proxy.h"
 
 // The door to HTTP servers. One interface for short calls and for streams without end (watches).
 // HTTP/1.1 only: a stream of its own connection cannot stall another one.
@@ -63,7 +64,7 @@ struct ClientOptions {
     std::uint32_t connections_max = 0;    // at once, further calls wait in order; 0 = no limit
     std::uint32_t idle_connections = 16;  // kept open for reuse, for at most 60 s
     std::string user_agent = "stoker/" STOKER_VERSION;
-    bool proxy_from_environment = false;
+    ProxySettings proxies{};  // none, whatever the environment says
 };
 
 // Thread-safe. A GET, HEAD, PUT, DELETE or OPTIONS may be sent twice when a pooled connection turns

@@ -17,6 +17,8 @@
 #include <fmt/core.h>
 #include <pthread.h>
 
+#include "common/base/accept_backoff.h"
+#include "common/base/clock.h"
 #include "common/base/guarded.h"
 #include "common/http/http_session.h"
 #include "common/log/log.h"
@@ -29,10 +31,6 @@ namespace asio = boost::asio;
 using asio::ip::tcp;
 using boost::system::error_code;
 using TlsContext = std::shared_ptr<asio::ssl::context>;
-
-// Pause after accept() failed, which is nearly always "too many open files": trying again at once
-// would spin.
-constexpr auto kAcceptPause = std::chrono::milliseconds{100};
 
 Result<TlsContext> make_tls_context(const std::string& cert_pem, const std::string& key_pem) {
     const auto context = std::make_shared<asio::ssl::context>(asio::ssl::context::tls_server);
@@ -87,7 +85,7 @@ Status listen_on(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
 
 class HttpServer::Impl {
 public:
-    Impl(ServerOptions options, Handler handler) {
+    Impl(ServerOptions options, LaterHandler handler) {
         host_.options = std::move(options);
         host_.handler = std::move(handler);
     }
@@ -161,13 +159,25 @@ private:
             co_await acceptor_.async_accept(
                 socket, asio::redirect_error(asio::use_awaitable, error));
             if (error && acceptor_.is_open()) {
-                log::warning("http server cannot accept", {{"error", error.message()}});
-                pause_.expires_after(kAcceptPause);
+                pause_.expires_after(pause_after(error));
                 co_await pause_.async_wait(asio::redirect_error(asio::use_awaitable, error));
             } else if (!error) {
+                backoff_.accepted();
                 admit(std::move(socket));
             }
         }
+    }
+
+    Duration pause_after(const error_code& error) {
+        const auto advice = backoff_.failed(SystemClock{}.now());
+        if (advice.log) {
+            log::warning(
+                "http server cannot accept connections for now",
+                {{"port", port_},
+                 {"error", error.message()},
+                 {"failuresNotLogged", advice.silent}});
+        }
+        return advice.pause;
     }
 
     void admit(tcp::socket socket) {
@@ -218,6 +228,7 @@ private:
     std::uint16_t port_ = 0;
     asio::io_context io_{1};
     tcp::acceptor acceptor_{io_};
+    AcceptBackoff backoff_;
     asio::steady_timer pause_{io_};
     asio::steady_timer drain_{io_};
     std::thread thread_;
@@ -229,6 +240,15 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl)
 HttpServer::~HttpServer() = default;
 
 Result<std::unique_ptr<HttpServer>> HttpServer::start(ServerOptions options, Handler handler) {
+    return start(
+        std::move(options),
+        LaterHandler{
+            [handler = std::move(handler)](const ServerRequest& request, const Reply& reply) {
+                reply(handler(request));
+            }});
+}
+
+Result<std::unique_ptr<HttpServer>> HttpServer::start(ServerOptions options, LaterHandler handler) {
     auto impl = std::make_unique<Impl>(std::move(options), std::move(handler));
     STOKER_TRY_VOID(impl->open());
     return std::unique_ptr<HttpServer>{new HttpServer{std::move(impl)}};

@@ -38,6 +38,13 @@ struct ServerResponse {
 // Runs on the server's thread and must not block; whatever it throws becomes a 500.
 using Handler = std::function<ServerResponse(const ServerRequest&)>;
 
+// Takes the answer to one request: once, from any thread, while the server lives. Later calls do
+// nothing.
+using Reply = std::function<void(ServerResponse)>;
+// A handler that may answer later. As Handler in everything else; a Reply that never comes leaves
+// the request open until the server ends.
+using LaterHandler = std::function<void(const ServerRequest&, Reply)>;
+
 struct ServerOptions {
     // "::" listens on IPv6 and IPv4 (and falls back to IPv4 alone where the kernel has no IPv6);
     // "127.0.0.1", "::1".
@@ -56,6 +63,7 @@ struct ServerOptions {
     Duration idle_timeout = std::chrono::seconds{90};  // between two requests
     Duration header_timeout = std::chrono::seconds{5};
     Duration body_timeout = std::chrono::seconds{10};
+    Duration answer_timeout = std::chrono::seconds{30};  // for a LaterHandler
     Duration write_timeout = std::chrono::seconds{10};
     Duration drain_timeout =
         std::chrono::seconds{5};  // for requests in progress when the server is destroyed
@@ -75,6 +83,7 @@ public:
     // Listens and serves from here on. kUnavailable: the address cannot be bound. kInvalidArgument:
     // bad address, certificate or key.
     static Result<std::unique_ptr<HttpServer>> start(ServerOptions options, Handler handler);
+    static Result<std::unique_ptr<HttpServer>> start(ServerOptions options, LaterHandler handler);
 
     ~HttpServer();
     HttpServer(const HttpServer&) = delete;

@@ -1,8 +1,15 @@
 #include "common/http/http_session.h"
 
 #include <exception>
+#include <memory>
 #include <optional>
 
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/error.hpp>
@@ -10,6 +17,7 @@
 #include <boost/beast/http/string_body.hpp>
 #include <fmt/core.h>
 
+#include "common/base/guarded.h"
 #include "common/log/log.h"
 
 namespace stoker::http {
@@ -59,13 +67,52 @@ ServerRequest to_request(wire::request<wire::string_body> message, const std::st
     return request;
 }
 
-ServerResponse ask(const SessionHost& host, const ServerRequest& request) {
+// An answer that the handler may give on another thread. wait() runs on the server's thread.
+class PendingAnswer : public std::enable_shared_from_this<PendingAnswer> {
+public:
+    explicit PendingAnswer(const asio::any_io_executor& executor)
+        : ready_(executor, asio::steady_timer::time_point::max()) {}
+
+    void set(ServerResponse response) {
+        {
+            auto kept = response_.lock();
+            if (*kept) {
+                return;
+            }
+            *kept = std::move(response);
+        }
+        // Comes after the wait has begun, if it begins at all: both run on the server's thread.
+        asio::post(ready_.get_executor(), [self = shared_from_this()] { self->ready_.cancel(); });
+    }
+
+    asio::awaitable<void> wait() {
+        if (!response_.lock()->has_value()) {
+            AsioError ignored;
+            co_await ready_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+        }
+    }
+
+    ServerResponse take() { return *std::move(*response_.lock()); }
+
+private:
+    asio::steady_timer ready_;
+    Guarded<std::optional<ServerResponse>> response_;
+};
+
+void ask(
+    const SessionHost& host,
+    const ServerRequest& request,
+    const std::shared_ptr<PendingAnswer>& pending) {
     try {
-        return host.handler(request);
+        host.handler(request, [weak = std::weak_ptr{pending}](ServerResponse response) {
+            if (const auto waiting = weak.lock()) {
+                waiting->set(std::move(response));
+            }
+        });
     } catch (const std::exception& caught) {
         log::error("http handler threw", {{"path", request.path()}, {"error", caught.what()}});
+        pending->set({500, "text/plain; charset=utf-8", "internal error\n", {}});
     }
-    return ServerResponse{500, "text/plain; charset=utf-8", "internal error\n", {}};
 }
 
 std::string head_text(const ServerResponse& response, bool keep_alive) {
@@ -197,8 +244,12 @@ private:
         ++host_.counters.requests;
         const bool keep = request.keep_alive() && !host_.draining;
         const bool head_only = request.method() == wire::verb::head;
-        const ServerResponse response =
-            ask(host_, to_request(std::move(request), connection_.peer()));
+        const auto executor = co_await asio::this_coro::executor;
+        const auto pending = std::make_shared<PendingAnswer>(executor);
+        connection_.set_deadline(host_.options.answer_timeout);
+        ask(host_, to_request(std::move(request), connection_.peer()), pending);
+        co_await pending->wait();
+        const ServerResponse response = pending->take();
         const bool written = co_await write(response, keep, head_only);
         co_return written&& keep;
     }

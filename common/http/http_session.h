@@ -22,7 +22,7 @@ struct ServerCounters {
 // plain members.
 struct SessionHost {
     ServerOptions options;
-    Handler handler;
+    LaterHandler handler;
     ServerCounters counters;
     bool draining = false;
     std::set<HttpConnection*> idle;  // between two requests; closed when draining starts

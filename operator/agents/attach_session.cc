@@ -1,36 +1,19 @@
 #include "operator/agents/attach_session.h"
 
-#include <iterator>
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/log/log.h"
 #include "operator/agents/report_codec.h"
+#include "operator/agents/wire.h"
 
 namespace stoker::control {
 
 namespace {
 
-constexpr std::string_view kBearer = "Bearer ";
-constexpr std::size_t kTokenBytesMax = 16 * 1024;
 // A client that does not read may hold its end up for so long.
 constexpr Duration kEndPatience = std::chrono::seconds{5};
-
-Result<std::string> bearer_token(const grpc::CallbackServerContext& call) {
-    const auto& metadata = call.client_metadata();
-    const auto [first, last] = metadata.equal_range("authorization");
-    if (first == last || std::next(first) != last) {
-        return fail(ErrorCode::kForbidden, "exactly one authorization header is needed");
-    }
-    const std::string_view value(first->second.data(), first->second.size());
-    if (!value.starts_with(kBearer) || value.size() == kBearer.size() ||
-        value.size() > kTokenBytesMax) {
-        return fail(ErrorCode::kForbidden, "a bearer token is needed");
-    }
-    return std::string(value.substr(kBearer.size()));
-}
 
 Status check_identity(const PodIdentity& identity, const AgentHello& hello) {
     const bool same_node = identity.node.empty() || identity.node == hello.node;
@@ -49,38 +32,6 @@ Status check_identity(const PodIdentity& identity, const AgentHello& hello) {
 }
 
 }  // namespace
-
-grpc::Status to_grpc(const Error& error) {
-    const auto code = [&] {
-        switch (error.code) {
-            case ErrorCode::kInvalidArgument:
-                return grpc::StatusCode::INVALID_ARGUMENT;
-            case ErrorCode::kNotFound:
-                return grpc::StatusCode::NOT_FOUND;
-            case ErrorCode::kAlreadyExists:
-                return grpc::StatusCode::ALREADY_EXISTS;
-            case ErrorCode::kConflict:
-            case ErrorCode::kGone:
-                return grpc::StatusCode::ABORTED;
-            case ErrorCode::kForbidden:
-                return grpc::StatusCode::PERMISSION_DENIED;
-            case ErrorCode::kUnavailable:
-                return grpc::StatusCode::UNAVAILABLE;
-            case ErrorCode::kDeadlineExceeded:
-                return grpc::StatusCode::DEADLINE_EXCEEDED;
-            case ErrorCode::kResourceExhausted:
-                return grpc::StatusCode::RESOURCE_EXHAUSTED;
-            case ErrorCode::kCorruption:
-                return grpc::StatusCode::DATA_LOSS;
-            case ErrorCode::kCancelled:
-                return grpc::StatusCode::CANCELLED;
-            case ErrorCode::kInternal:
-                break;
-        }
-        return grpc::StatusCode::INTERNAL;
-    }();
-    return {code, error.message};
-}
 
 void AttachSession::begin(std::function<void()> on_end, bool refused) {
     self_ = shared_from_this();
@@ -110,13 +61,11 @@ void AttachSession::on_authenticated(Result<PodIdentity> identity) {
         return;
     }
     if (!identity) {
-        const bool refused = identity.error().code == ErrorCode::kForbidden;
-        finish_locked(
-            refused ? grpc::Status{grpc::StatusCode::UNAUTHENTICATED, identity.error().message}
-                    : to_grpc(identity.error()));
+        finish_locked(refuse_token(identity.error()));
         return;
     }
     identity_ = *std::move(identity);
+    context_->admit(call_->peer());
     StartRead(&in_);
 }
 
@@ -134,11 +83,15 @@ void AttachSession::OnReadDone(bool ok) {
 }
 
 Status AttachSession::take_message() {
-    if (in_.has_hello() && !attached_) {
-        return take_hello(in_.hello());
+    if (in_.Length() > context_->message_bytes_max) {
+        return fail(ErrorCode::kResourceExhausted, "the message is too long");
     }
-    if (in_.has_report() && attached_) {
-        take_report(in_.report());
+    const std::optional<v1::SidecarMessage> message = parse_wire<v1::SidecarMessage>(in_);
+    if (message && message->has_hello() && !attached_) {
+        return take_hello(message->hello());
+    }
+    if (message && message->has_report() && attached_) {
+        take_report(message->report());
         return {};
     }
     return fail(ErrorCode::kInvalidArgument, "one hello, then reports");
@@ -256,7 +209,7 @@ void AttachSession::start_write_locked() {
         grants.push_back(std::move(grant));
     }
     pending_.clear();
-    out_ = encode(grants, std::exchange(pending_probe_, std::nullopt));
+    out_ = to_wire(encode(grants, std::exchange(pending_probe_, std::nullopt)));
     writing_ = true;
     answered_ = true;
     StartWrite(&out_);

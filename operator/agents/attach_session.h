@@ -24,9 +24,10 @@ struct SessionContext {
     const Clock& clock;
     Duration hello_timeout;
     std::size_t reports_per_step;  // more wait, and HTTP/2 flow control holds the sender back
+    std::size_t message_bytes_max;
+    // Whoever calls from there has shown a good token.
+    std::function<void(const std::string& peer)> admit;
 };
-
-grpc::Status to_grpc(const Error& error);
 
 // One Attach call: token, hello, then reports in and grants out, until somebody ends it. It owns
 // itself from begin() until gRPC is done with it. Never blocks: grants wait in `pending_`, one a
@@ -35,7 +36,7 @@ grpc::Status to_grpc(const Error& error);
 // Thread rule: gRPC's callbacks, the registry's link and step() come on any thread. `mutex_` is
 // never held while the registry or the authenticator is called, since the registry calls send()
 // with its own lock held.
-class AttachSession final : public grpc::ServerBidiReactor<v1::SidecarMessage, v1::OperatorMessage>,
+class AttachSession final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>,
                             public std::enable_shared_from_this<AttachSession> {
 public:
     AttachSession(SessionContext& context, grpc::CallbackServerContext& call)
@@ -74,8 +75,8 @@ private:
     grpc::CallbackServerContext* call_;
     std::shared_ptr<AttachSession> self_;
     std::function<void()> on_end_;
-    v1::SidecarMessage in_;              // gRPC's while a read is under way
-    v1::OperatorMessage out_;            // gRPC's while a write is under way
+    grpc::ByteBuffer in_;                // gRPC's while a read is under way
+    grpc::ByteBuffer out_;               // gRPC's while a write is under way
     PodIdentity identity_;               // set before the first read
     std::optional<SessionId> attached_;  // only touched by reads and OnDone, which never overlap
     bool refusal_logged_ = false;        // as attached_

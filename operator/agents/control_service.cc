@@ -2,17 +2,19 @@
 
 #include <map>
 #include <mutex>
+#include <shared_mutex>
 #include <utility>
 #include <vector>
 
-#include <fmt/format.h>
 #include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/security/tls_credentials_options.h>
+#include <grpcpp/server_builder.h>
 
 #include "common/log/log.h"
 #include "operator/agents/attach_session.h"
-#include "operator/agents/server_certificate.h"
+#include "operator/agents/connection_gate.h"
+#include "operator/agents/node_service.h"
+#include "operator/agents/reloading_credentials.h"
 
 namespace stoker::control {
 
@@ -22,18 +24,10 @@ constexpr int kKeepaliveMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;
 constexpr int kPingIntervalMinMs = 5'000;
 constexpr int kStreamsPerConnectionMax = 8;
+constexpr int kHandshakeTimeoutMs = 10'000;
+constexpr int kIdleTimeoutMs = 60'000;  // without a stream
+constexpr int kMetadataBytesMax = 20 * 1024;
 constexpr std::chrono::seconds kPoliteness{2};
-
-std::shared_ptr<grpc::ServerCredentials> make_credentials(
-    const CertificateFiles& files, std::chrono::seconds refresh) {
-    // Reads the files again by itself; running connections keep what they have.
-    auto provider = std::make_shared<grpc::experimental::FileWatcherCertificateProvider>(
-        files.key, files.certificate, static_cast<unsigned>(refresh.count()));
-    grpc::experimental::TlsServerCredentialsOptions options(provider);
-    options.watch_identity_key_cert_pairs();
-    options.set_cert_request_type(GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE);
-    return grpc::experimental::TlsServerCredentials(options);
-}
 
 // gRPC's own words, such as one line for each failed handshake, go where ours go; anybody can cause
 // them.
@@ -42,13 +36,13 @@ void log_words_of_grpc(gpr_log_func_args* words) {
 }
 
 // Makes the sessions and knows them while they live.
-class AttachHandler final : public v1::Control::CallbackService {
+class AttachHandler final : public v1::Control::WithRawCallbackMethod_Attach<v1::Control::Service> {
 public:
     AttachHandler(SessionContext context, std::size_t session_count_max)
         : context_(context),
           session_count_max_(session_count_max) {}
 
-    grpc::ServerBidiReactor<v1::SidecarMessage, v1::OperatorMessage>* Attach(
+    grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Attach(
         grpc::CallbackServerContext* call) override {
         auto session = std::make_shared<AttachSession>(context_, *call);
         AttachSession* raw = session.get();
@@ -112,37 +106,56 @@ private:
 
 class GrpcControlService final : public ControlService {
 public:
-    GrpcControlService(SessionContext context, std::size_t session_count_max)
-        : handler_(context, session_count_max) {}
+    GrpcControlService(
+        SessionContext context,
+        NodeCallContext nodes,
+        const ControlServiceOptions& options,
+        std::unique_ptr<ConnectionGate> gate)
+        : gate_(std::move(gate)),
+          handler_(with_gate(std::move(context)), options.session_count_max),
+          nodes_(with_gate(std::move(nodes)), options.node_call_count_max) {}
 
-    Status listen(const ControlServiceOptions& options, const CertificateFiles& files) {
-        const auto message_bytes = static_cast<int>(options.message_bytes_max.count());
+    Status serve(const ControlServiceOptions& options) {
+        const auto report_bytes = static_cast<int>(options.node_report_bytes_max.count());
+        const auto orders_bytes = static_cast<int>(options.node_orders_bytes_max.count());
         grpc::ServerBuilder builder;
-        int port = 0;
-        builder.AddListeningPort(
-            options.listen, make_credentials(files, options.certificate_refresh), &port);
+        credentials_ = reloading_credentials(options.certificate);
+        acceptor_ = builder.experimental().AddExternalConnectionAcceptor(
+            grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, credentials_);
         builder.RegisterService(&handler_);
-        builder.SetMaxReceiveMessageSize(message_bytes);
-        builder.SetMaxSendMessageSize(message_bytes);
+        builder.RegisterCallbackGenericService(&nodes_);
+        builder.SetMaxReceiveMessageSize(report_bytes);
+        builder.SetMaxSendMessageSize(orders_bytes);
         builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
         builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
         builder.AddChannelArgument(
             GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kPingIntervalMinMs);
         builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kStreamsPerConnectionMax);
-        // Two leaders on one port would be two truths.
-        builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+        builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, kHandshakeTimeoutMs);
+        builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleTimeoutMs);
+        builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMetadataBytesMax);
         server_ = builder.BuildAndStart();
-        if (server_ == nullptr || port == 0) {
-            return fail(
-                ErrorCode::kUnavailable, fmt::format("cannot listen on {}", options.listen));
+        if (server_ == nullptr) {
+            return fail(ErrorCode::kUnavailable, "gRPC does not start");
         }
-        port_ = static_cast<std::uint16_t>(port);
+        port_ = gate_->port();
+        gate_->start([this](int listener, int connection) {
+            grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+            parameters.listener_fd = listener;
+            parameters.fd = connection;
+            acceptor_->HandleNewConnection(&parameters);
+        });
         return {};
     }
 
     ~GrpcControlService() override {
         if (server_ != nullptr) {
+            {
+                const std::unique_lock lock(gate_mutex_);
+                gate_.reset();
+            }
             handler_.close();
+            nodes_.close();
             server_->Shutdown(std::chrono::system_clock::now() + kPoliteness);
             server_->Wait();
         }
@@ -154,8 +167,26 @@ public:
 
     [[nodiscard]] std::size_t session_count() const override { return handler_.session_count(); }
 
+    [[nodiscard]] std::size_t half_open_count() const override { return gate_->half_open(); }
+
 private:
+    template <class Context>
+    Context with_gate(Context context) {
+        context.admit = [this](const std::string& peer) {
+            const std::shared_lock lock(gate_mutex_);
+            if (gate_) {
+                gate_->admit(peer);
+            }
+        };
+        return context;
+    }
+
+    std::shared_mutex gate_mutex_;  // over the end of gate_
+    std::unique_ptr<ConnectionGate> gate_;
     mutable AttachHandler handler_;
+    NodeService nodes_;
+    std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor_;
+    std::shared_ptr<grpc::ServerCredentials> credentials_;
     std::unique_ptr<grpc::Server> server_;
     std::uint16_t port_ = 0;
 };
@@ -165,14 +196,35 @@ private:
 Result<std::unique_ptr<ControlService>> ControlService::start(
     ControlServiceOptions options,
     AgentRegistry& registry,
+    NodePrograms nodes,
     Authenticator& authenticator,
     const Clock& clock) {
     gpr_set_log_function(&log_words_of_grpc);
-    STOKER_TRY(const CertificateFiles files, find_certificate(options.certificate_directory));
+    const ServedCertificatePtr certificate = options.certificate();
+    if (certificate == nullptr) {
+        return fail(ErrorCode::kNotFound, "there is no certificate yet");
+    }
+    STOKER_TRY_VOID(check_pair(certificate->leaf));
     const SessionContext context{
-        registry, authenticator, clock, options.hello_timeout, options.reports_per_step};
-    auto service = std::make_unique<GrpcControlService>(context, options.session_count_max);
-    STOKER_TRY_VOID(service->listen(options, files));
+        registry,
+        authenticator,
+        clock,
+        options.hello_timeout,
+        options.reports_per_step,
+        options.message_bytes_max.count(),
+        {}};
+    STOKER_TRY(
+        auto gate,
+        ConnectionGate::open(
+            options.listen, {options.half_open_max, options.half_open_timeout}, clock));
+    NodeRegistry& reports = nodes.registry;
+    auto service = std::make_unique<GrpcControlService>(
+        context,
+        NodeCallContext{std::move(nodes), authenticator, clock, {}},
+        options,
+        std::move(gate));
+    STOKER_TRY_VOID(service->serve(options));
+    reports.listen(clock.now());
     return service;
 }
 

@@ -10,31 +10,43 @@
 #include "common/base/result.h"
 #include "operator/agents/agent_registry.h"
 #include "operator/agents/authenticator.h"
+#include "operator/agents/node_programs.h"
+#include "operator/agents/served_certificate.h"
 
 namespace stoker::control {
 
 struct ControlServiceOptions {
-    std::string listen;                            // "[::]:9443"; port 0 takes a free one
-    std::string certificate_directory;             // tls.crt (chain) and tls.key, PEM
-    std::chrono::seconds certificate_refresh{30};  // how often the files are read again
+    std::string listen;  // "[::]:9443"; port 0 takes a free one
+    // Asked at each handshake: new connections get the newest, open ones go on.
+    CurrentCertificate certificate;
     std::size_t session_count_max = 20000;
-    Bytes message_bytes_max = kib(256);
+    // Connections that have not shown a good token yet: connection_gate.h.
+    std::size_t half_open_max = 512;
+    Duration half_open_timeout = std::chrono::seconds{15};
+    Bytes message_bytes_max = kib(256);  // of a sidecar
+    // Of a node program, and of the answer to it. The first is gRPC's limit for every message, but
+    // nobody's is read before the token is known.
+    Bytes node_report_bytes_max = mib(4);
+    Bytes node_orders_bytes_max = mib(16);
+    std::size_t node_call_count_max = 1024;             // at once
     Duration hello_timeout = std::chrono::seconds{10};  // token included
     std::size_t reports_per_step = 10;
 };
 
-// The gRPC server that sidecars attach to: proto/control/v1. It listens from start() to its
+// The gRPC server that sidecars attach to (proto/control/v1) and that node programs call
+// (proto/node/v1). It listens from start() to its
 // destruction, so only the leader makes one: a dial to any other replica is refused (UNAVAILABLE
 // for the caller), and the next dial may reach the leader.
 //
-// Thread-safe. gRPC's threads call registry and authenticator, which must outlive it.
+// Thread-safe. gRPC's threads call registries and authenticator, which must outlive it.
 class ControlService {
 public:
-    // kInvalidArgument: the address. kNotFound, kCorruption: certificate or key cannot be read or
-    // do not fit. kUnavailable: the port is taken.
+    // kNotFound: there is no certificate yet. kCorruption: its key is another one's. kUnavailable:
+    // the port is taken, or the address is none.
     static Result<std::unique_ptr<ControlService>> start(
         ControlServiceOptions options,
         AgentRegistry& registry,
+        NodePrograms nodes,
         Authenticator& authenticator,
         const Clock& clock);
 
@@ -48,6 +60,8 @@ public:
     virtual void step(TimePoint now) = 0;
 
     [[nodiscard]] virtual std::size_t session_count() const = 0;
+
+    [[nodiscard]] virtual std::size_t half_open_count() const = 0;
 };
 
 }  // namespace stoker::control

@@ -44,6 +44,11 @@ CachePoolSpec read_spec(const JsonReader& spec) {
     const JsonReader price = spec.object("originPrice");
     result.price_per_gib = price.int_or_text("perGiB");
     result.price_per_thousand_requests = price.int_or_text("perThousandRequests");
+    const JsonReader quota = spec.object("defaultQuota");
+    result.default_quota = {
+        quota.maybe_bytes("nominalQuota").value_or(Bytes::zero()),
+        quota.maybe_bytes("borrowingLimit"),
+        quota.maybe_bytes("lendingLimit")};
     return result;
 }
 

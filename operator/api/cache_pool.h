@@ -18,6 +18,15 @@
 // field.
 namespace stoker::control {
 
+// What each namespace without a CacheQuota has.
+struct DefaultQuotaSpec {
+    Bytes nominal_quota;
+    std::optional<Bytes> borrowing_limit;
+    std::optional<Bytes> lending_limit;
+
+    bool operator==(const DefaultQuotaSpec&) const = default;
+};
+
 struct CachePoolSpec {
     TextMap node_selector;  // empty: all nodes
     Medium medium = Medium::kNvme;
@@ -32,6 +41,7 @@ struct CachePoolSpec {
 
     std::string price_per_gib;  // from the origin, a number in any money; "": none
     std::string price_per_thousand_requests;
+    DefaultQuotaSpec default_quota;
 
     bool operator==(const CachePoolSpec&) const = default;
 };

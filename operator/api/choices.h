@@ -22,6 +22,9 @@ enum class LabelOperator : std::uint8_t { kIn, kNotIn, kExists, kDoesNotExist };
 enum class Consistency : std::uint8_t { kImmutable, kEtag, kTtl };
 enum class StopPolicy : std::uint8_t { kNone, kHold, kHoldAndDrain };
 
+// What holds a certificate bundle.
+enum class BundleKind : std::uint8_t { kConfigMap, kSecret };
+
 // Which of the bytes that a namespace has lent come back to it.
 enum class ReclaimPolicy : std::uint8_t {
     kAny,                   // all that its jobs can use
@@ -73,6 +76,8 @@ inline constexpr std::array<std::string_view, 3> kChoiceTexts<Consistency>{
 template <>
 inline constexpr std::array<std::string_view, 3> kChoiceTexts<StopPolicy>{
     "None", "Hold", "HoldAndDrain"};
+template <>
+inline constexpr std::array<std::string_view, 2> kChoiceTexts<BundleKind>{"ConfigMap", "Secret"};
 template <>
 inline constexpr std::array<std::string_view, 3> kChoiceTexts<ReclaimPolicy>{
     "Any", "LowerMarginalBenefit", "Never"};

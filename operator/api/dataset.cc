@@ -34,6 +34,7 @@ DatasetSource read_source(const JsonReader& source) {
     if (volume.present()) {
         result.volume = read_volume(volume);
     }
+    result.ca_bundle = read_ca_bundle(source);
     return result;
 }
 

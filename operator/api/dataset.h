@@ -9,6 +9,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "operator/api/ca_bundle.h"
 #include "operator/api/choices.h"
 #include "operator/api/condition.h"
 #include "operator/api/label_selector.h"
@@ -29,9 +30,10 @@ struct DatasetSource {
     std::string storage_uri;
     std::string endpoint;
     std::string region;
-    std::optional<bool> path_style;  // default: true with an endpoint, else false
+    std::optional<bool> path_style;  // none: what fits the endpoint
     std::optional<std::string> secret_ref;
     std::optional<SourceVolume> volume;
+    std::optional<CaBundle> ca_bundle{};
 
     bool operator==(const DatasetSource&) const = default;
 };

@@ -29,7 +29,9 @@ Job read_job(const JsonReader& root) {
         if (condition.text("status") != "True") {
             return;
         }
-        if (type == "Complete") {
+        if (type == "Suspended") {
+            result.suspended_since = condition.maybe_time("lastTransitionTime");
+        } else if (type == "Complete") {
             result.end = read_end(condition, true);
         } else if (type == "Failed" || (type == "FailureTarget" && !result.end)) {
             result.end = read_end(condition, false);

@@ -31,6 +31,7 @@ struct Job {
     std::int64_t succeeded = 0;
     std::int64_t failed = 0;
     std::optional<WallTime> start_time;
+    std::optional<WallTime> suspended_since;  // since its controller has seen `suspend`
     std::optional<JobEnd> end;
 
     bool operator==(const Job&) const = default;

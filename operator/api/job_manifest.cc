@@ -40,8 +40,7 @@ struct VolumeSourceWriter {
 
     void operator()(const HostPathVolume& source) const {
         JsonWriter writer;
-        writer.text("path", source.path)
-            .text("type", source.must_exist ? "Directory" : "DirectoryOrCreate");
+        writer.text("path", source.path).text("type", "Directory");
         volume.object("hostPath", writer);
     }
 
@@ -72,10 +71,30 @@ struct VolumeSourceWriter {
         volume.object("secret", writer);
     }
 
+    void operator()(const BundleVolume& source) const {
+        const bool is_secret = source.bundle.kind == BundleKind::kSecret;
+        JsonWriter item;
+        item.text("key", source.bundle.key).text("path", source.bundle.key);
+        JsonWriter writer;
+        writer.text(is_secret ? "secretName" : "name", source.bundle.name).append("items", item);
+        if (source.optional) {
+            writer.flag("optional", true);
+        }
+        volume.object(is_secret ? "secret" : "configMap", writer);
+    }
+
     void operator()(const ClaimVolume& source) const {
         JsonWriter writer;
         writer.text("claimName", source.claim_name).flag("readOnly", source.read_only);
         volume.object("persistentVolumeClaim", writer);
+    }
+
+    void operator()(const CsiVolume& source) const {
+        JsonWriter writer;
+        writer.text("driver", source.driver)
+            .flag("readOnly", source.read_only)
+            .text_map("volumeAttributes", source.attributes);
+        volume.object("csi", writer);
     }
 };
 
@@ -90,7 +109,6 @@ JsonWriter write_mount(const MountManifest& mount) {
     JsonWriter writer;
     writer.text("name", mount.volume)
         .text("mountPath", mount.path)
-        .text("subPath", mount.sub_path)
         .flag("readOnly", mount.read_only);
     return writer;
 }
@@ -201,11 +219,6 @@ JsonWriter write_affinity(const PodManifest& pod) {
 JsonWriter write_pod_security_context(const PodManifest& pod) {
     JsonWriter writer;
     writer.overlay(pod.security_context);
-    if (pod.supplemental_group) {
-        JsonWriter group;
-        group.append_number("supplementalGroups", *pod.supplemental_group);
-        writer.overlay(RawJson{group.serialize()});
-    }
     return writer;
 }
 

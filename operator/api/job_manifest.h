@@ -15,10 +15,9 @@
 // job_manifest.cc.
 namespace stoker::control {
 
-// A directory on the node; it is made when it is missing.
+// A directory on the node, which must exist.
 struct HostPathVolume {
     std::string path;
-    bool must_exist = false;
 
     bool operator==(const HostPathVolume&) const = default;
 };
@@ -46,6 +45,14 @@ struct SecretVolume {
     bool operator==(const SecretVolume&) const = default;
 };
 
+// One key of a ConfigMap or Secret as a file of the same name.
+struct BundleVolume {
+    CaBundle bundle;
+    bool optional = false;
+
+    bool operator==(const BundleVolume&) const = default;
+};
+
 struct ClaimVolume {
     std::string claim_name;
     bool read_only = true;
@@ -53,9 +60,26 @@ struct ClaimVolume {
     bool operator==(const ClaimVolume&) const = default;
 };
 
+// An inline volume of a CSI driver.
+struct CsiVolume {
+    std::string driver;
+    bool read_only = true;
+    TextMap attributes;
+
+    bool operator==(const CsiVolume&) const = default;
+};
+
 struct VolumeManifest {
     std::string name;
-    std::variant<HostPathVolume, EmptyDirVolume, TokenVolume, SecretVolume, ClaimVolume> source;
+    std::variant<
+        HostPathVolume,
+        EmptyDirVolume,
+        TokenVolume,
+        SecretVolume,
+        BundleVolume,
+        ClaimVolume,
+        CsiVolume>
+        source;
 
     bool operator==(const VolumeManifest&) const = default;
 };
@@ -63,7 +87,6 @@ struct VolumeManifest {
 struct MountManifest {
     std::string volume;
     std::string path;
-    std::string sub_path;  // empty: the whole volume
     bool read_only = true;
 
     bool operator==(const MountManifest&) const = default;
@@ -128,8 +151,7 @@ struct PodManifest {
     std::string scheduler_name;
     std::string runtime_class_name;
     std::vector<std::string> image_pull_secrets;
-    RawJson security_context;                        // the user's
-    std::optional<std::int64_t> supplemental_group;  // added to the user's
+    RawJson security_context;  // the user's
     std::int64_t termination_grace_period_seconds = 60;
     bool host_ipc = false;
     std::string subdomain;  // the headless Service

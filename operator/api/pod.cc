@@ -1,6 +1,7 @@
 #include "operator/api/pod.h"
 
 #include <charconv>
+#include <set>
 
 #include "operator/api/json_reader.h"
 
@@ -50,19 +51,18 @@ void read_pod_conditions(const JsonReader& status, Pod& pod) {
     });
 }
 
+// The same directory is often in several volumes, one for each view of it.
 std::vector<std::string> read_node_directories(const JsonReader& spec) {
-    std::vector<std::string> result;
-    spec.each("initContainers", [&](const JsonReader& container) {
-        if (container.text("name") != kSidecarContainer) {
+    std::set<std::string> result;
+    spec.each("volumes", [&](const JsonReader& volume) {
+        const JsonReader csi = volume.object("csi");
+        if (csi.text("driver") != kNodeDriver) {
             return;
         }
-        container.each("volumeMounts", [&](const JsonReader& mount) {
-            if (mount.text("name") == kNodeVolume) {
-                result.push_back(mount.text("subPath"));
-            }
-        });
+        const JsonReader attributes = csi.object("volumeAttributes");
+        result.insert(attributes.text("namespace") + "/" + attributes.text("uid"));
     });
-    return result;
+    return {result.begin(), result.end()};
 }
 
 Pod read_pod(const JsonReader& root) {

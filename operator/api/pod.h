@@ -13,7 +13,7 @@ namespace stoker::control {
 
 inline constexpr std::string_view kTrainerContainer = "trainer";
 inline constexpr std::string_view kSidecarContainer = "stoker-sidecar";
-inline constexpr std::string_view kNodeVolume = "stoker-node";  // the pool's directory on its node
+inline constexpr std::string_view kNodeDriver = "csi.stoker.dev";  // the node program's
 
 enum class PodPhase : std::uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
 
@@ -40,7 +40,8 @@ struct Pod {
     std::string disruption;             // the reason of DisruptionTarget, when it is True
     ContainerState trainer;
     ContainerState sidecar;
-    std::vector<std::string> node_directories;  // below kNodeVolume, that its sidecar mounts
+    // "<namespace>/<uid>" of its volumes of kNodeDriver, sorted. A user may write any text there.
+    std::vector<std::string> node_directories;
 
     bool operator==(const Pod&) const = default;
 };

@@ -10,10 +10,11 @@ namespace {
 
 JsonWriter write_origin(const OriginConfig& origin) {
     JsonWriter writer;
-    writer.text("uri", origin.uri)
-        .text("endpoint", origin.endpoint)
-        .text("region", origin.region)
-        .flag("pathStyle", origin.path_style);
+    writer.text("uri", origin.uri).text("endpoint", origin.endpoint).text("region", origin.region);
+    if (origin.path_style) {
+        writer.flag("pathStyle", *origin.path_style);
+    }
+    writer.text("caFile", origin.ca_file);
     return writer;
 }
 
@@ -62,6 +63,9 @@ JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& conf
         .number("window", static_cast<std::int64_t>(config.window_bytes.count()))
         .text("reservedFree", fmt::format("0.{:02}", config.reserved_free_percent))
         .text("eviction", eviction_text(dataset.eviction));
+    if (dataset.admitted) {
+        writer.flag("admitted", true);
+    }
     writer.text("contract", lower(choice_text(dataset.contract)))
         .object("sampling", write_sampling(dataset.parameters));
     return writer;
@@ -78,6 +82,7 @@ std::string to_json(const SidecarConfig& config) {
     http.text("listen", config.http_listen);
     JsonWriter writer;
     writer.text("socket", config.socket)
+        .text("socketMode", config.socket_mode)
         .object("http", http)
         .object("control", control)
         .object("job", job)
@@ -91,9 +96,13 @@ std::string to_json(const std::vector<DatasetConfig>& datasets) {
     JsonWriter writer;
     for (const DatasetConfig& dataset : datasets) {
         JsonWriter place = write_origin(dataset.origin);
-        place.text("directory", dataset.directory)
+        // The trainer reads data/ of the node directory, and nothing else of it.
+        place.text("directory", dataset.directory.empty() ? "" : dataset.directory + "/data")
             .text("contract", lower(choice_text(dataset.contract)))
             .object("sampling", write_sampling(dataset.parameters));
+        if (dataset.admitted) {
+            place.flag("guest", true);
+        }
         writer.object(dataset.name, place);
     }
     return writer.serialize();

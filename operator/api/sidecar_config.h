@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,8 +19,9 @@ struct OriginConfig {
     std::string uri;       // s3://bucket/prefix, or file:///path inside the container
     std::string endpoint;  // empty: the region's own
     std::string region;
-    bool path_style = false;
+    std::optional<bool> path_style;     // none: what fits the endpoint
     std::string credentials_directory;  // of the sidecar; empty: the environment's
+    std::string ca_file{};              // to trust instead of the system's
 
     bool operator==(const OriginConfig&) const = default;
 };
@@ -32,12 +34,14 @@ struct DatasetConfig {
     Contract contract = Contract::kExact;
     ContractParameters parameters;
     EvictionPolicy eviction = EvictionPolicy::kAuto;
+    bool admitted = false;  // of another namespace, shared with the job's
 
     bool operator==(const DatasetConfig&) const = default;
 };
 
 struct SidecarConfig {
     std::string socket;
+    std::string socket_mode;  // octal; empty: the sidecar's default
     std::vector<DatasetConfig> datasets;
     Bytes window_bytes{};
     std::int64_t reserved_free_percent = 15;

@@ -1,5 +1,6 @@
 #include "operator/api/time_format.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <optional>
@@ -12,6 +13,8 @@ namespace {
 
 constexpr std::size_t kSecondsLength = 19;  // of "2026-01-31T12:00:00"
 constexpr std::size_t kFractionDigitsMax = 9;
+constexpr std::chrono::year kFirstYear{1970};
+constexpr std::chrono::year kEndYear{2200};
 
 std::optional<int> digits(std::string_view text, std::size_t begin, std::size_t count) {
     int value = 0;
@@ -70,6 +73,10 @@ Result<WallTime> parse_time(std::string_view text) {
         std::chrono::day{static_cast<unsigned>(*day)}};
     if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) {
         return refused();
+    }
+    if (date.year() < kFirstYear || date.year() >= kEndYear) {
+        const std::chrono::year nearest = std::clamp(date.year(), kFirstYear, kEndYear);
+        return WallTime{std::chrono::sys_days{nearest / std::chrono::January / 1}};
     }
     return WallTime{std::chrono::sys_days{date}} + std::chrono::hours{*hour} +
            std::chrono::minutes{*minute} + std::chrono::seconds{*second} + *rest;

@@ -11,7 +11,9 @@ namespace stoker::control {
 // Time stamps of Kubernetes objects: RFC 3339. Pure, thread-safe.
 
 // Accepts "2026-01-31T12:00:00Z" and fractions of a second ("...:00.123456Z"); other offsets than Z
-// are refused, because the API server never writes them. kInvalidArgument: not such a time; the
+// are refused, because the API server never writes them. A time before 1970 reads as 1970, one
+// after 2199 as 2200-01-01, so that the difference of two times always fits into a Duration.
+// kInvalidArgument: not such a time; the
 // message quotes it.
 Result<WallTime> parse_time(std::string_view text);
 

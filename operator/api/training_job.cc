@@ -48,7 +48,16 @@ void read_trainer_overlay(const JsonReader& container, TrainerOverlay& overlay) 
 void read_pod_containers(const JsonReader& spec, PodOverlay& overlay) {
     spec.each("volumes", [&](const JsonReader& volume) {
         overlay.volumes.push_back(volume.raw_self());
-        overlay.volume_names.push_back(volume.text("name"));
+        const std::string name = volume.text("name");
+        overlay.volume_names.push_back(name);
+        const JsonReader host_path = volume.object("hostPath");
+        if (host_path.present()) {
+            overlay.host_paths.emplace_back(name, host_path.text("path"));
+        }
+        const JsonReader csi = volume.object("csi");
+        if (csi.present()) {
+            overlay.csi_drivers.emplace_back(name, csi.text("driver"));
+        }
     });
     spec.each("containers", [&](const JsonReader& container) {
         overlay.container_names.push_back(container.text("name"));
@@ -56,7 +65,11 @@ void read_pod_containers(const JsonReader& spec, PodOverlay& overlay) {
     });
     spec.each("initContainers", [&](const JsonReader& container) {
         overlay.init_containers.push_back(container.raw_self());
-        overlay.init_container_names.push_back(container.text("name"));
+        const std::string name = container.text("name");
+        overlay.init_container_names.push_back(name);
+        container.each("volumeMounts", [&](const JsonReader& mount) {
+            overlay.init_container_mounts.emplace_back(name, mount.text("name"));
+        });
     });
 }
 
@@ -135,6 +148,10 @@ JobDataset read_job_dataset(const JsonReader& item) {
     if (secret.present()) {
         result.secret_ref = secret.text("name");
     }
+    result.endpoint = item.text("endpoint");
+    result.region = item.text("region");
+    result.path_style = item.maybe_flag("pathStyle");
+    result.ca_bundle = read_ca_bundle(item);
     result.mount_path = item.maybe_text("mountPath");
     result.access = item.choice("access", DatasetAccess::kSdk);
     result.sampling = item.choice("sampling", Sampling::kEpochShuffle);
@@ -152,6 +169,7 @@ CacheSpec read_cache(const JsonReader& cache) {
     }
     result.max_bytes = cache.maybe_bytes("maxBytes");
     result.min_bytes = cache.maybe_bytes("minBytes");
+    result.weight = cache.maybe_integer("weight").value_or(1);
     result.medium = cache.choice("medium", Medium::kNvme);
     result.eviction_policy = cache.choice("evictionPolicy", EvictionPolicy::kAuto);
     result.warmup = cache.choice("warmup", Warmup::kLazy);
@@ -255,9 +273,15 @@ TrainingJobStatus read_status(const JsonReader& status) {
     result.columns = read_columns(status.object("columns"));
     result.start_time = status.maybe_time("startTime");
     result.completion_time = status.maybe_time("completionTime");
+    result.active_seconds = status.integer("activeSeconds");
+    result.active_since = status.maybe_time("activeSince");
     result.attempt = status.integer("attempt");
     result.restarts = status.integer("restarts");
     result.last_restart_time = status.maybe_time("lastRestartTime");
+    const JsonReader pool = status.object("attemptPool");
+    if (pool.present()) {
+        result.attempt_pool = AttemptPool{pool.integer("attempt"), pool.text("name")};
+    }
     status.each("jobs", [&](const JsonReader& item) {
         result.jobs.push_back(
             {item.text("name"),

@@ -6,11 +6,13 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "operator/api/ca_bundle.h"
 #include "operator/api/choices.h"
 #include "operator/api/condition.h"
 #include "operator/api/contract.h"
@@ -50,6 +52,8 @@ struct TrainerSpec {
     bool operator==(const TrainerSpec&) const = default;
 };
 
+using NamedText = std::pair<std::string, std::string>;
+
 // podTemplate.spec.containers[name=trainer].
 struct TrainerOverlay {
     std::string image_pull_policy;
@@ -82,10 +86,13 @@ struct PodOverlay {
     std::optional<std::int64_t> termination_grace_period_seconds;
     std::vector<RawJson> volumes;
     std::vector<std::string> volume_names;  // of volumes, in their order
+    std::vector<NamedText> host_paths;      // of volumes on the node: name, path
+    std::vector<NamedText> csi_drivers;     // of inline CSI volumes: name, driver
     TrainerOverlay trainer;
     std::vector<std::string> container_names;
     std::vector<RawJson> init_containers;
     std::vector<std::string> init_container_names;  // of init_containers, in their order
+    std::vector<NamedText> init_container_mounts;   // container, volume
     bool host_network = false;
     bool host_pid = false;
     bool host_ipc = false;
@@ -110,6 +117,10 @@ struct JobDataset {
     std::optional<std::string> dataset_ref_namespace;
     std::optional<std::string> storage_uri;
     std::optional<std::string> secret_ref;
+    std::string endpoint;               // of storage_uri; empty: the region's own
+    std::string region;                 // of storage_uri
+    std::optional<bool> path_style;     // of storage_uri; default: true with an endpoint
+    std::optional<CaBundle> ca_bundle;  // of storage_uri
     std::optional<std::string> mount_path;
     DatasetAccess access = DatasetAccess::kSdk;
     Sampling sampling = Sampling::kEpochShuffle;
@@ -130,11 +141,14 @@ struct ProfilingSpec {
     bool operator==(const ProfilingSpec&) const = default;
 };
 
+inline constexpr std::int64_t kCacheWeightMax = 1000;
+
 struct CacheSpec {
     CacheMode mode = CacheMode::kAuto;
     std::optional<std::string> pool_ref;
     std::optional<Bytes> max_bytes;  // over all nodes of the job
     std::optional<Bytes> min_bytes;  // over all nodes of the job
+    std::int64_t weight = 1;         // 1..kCacheWeightMax
     Medium medium = Medium::kNvme;
     EvictionPolicy eviction_policy = EvictionPolicy::kAuto;
     Warmup warmup = Warmup::kLazy;
@@ -213,6 +227,14 @@ struct ProgressStatus {
     bool operator==(const ProgressStatus&) const = default;
 };
 
+// The CachePool that an attempt was given, to its end. An empty name: it runs without a cache.
+struct AttemptPool {
+    std::int64_t attempt = 0;
+    std::string name;
+
+    bool operator==(const AttemptPool&) const = default;
+};
+
 struct JobDatasetStatus {
     std::string name;
     std::string uid;  // of what the attempt that runs reads; empty while none does
@@ -240,10 +262,13 @@ struct TrainingJobStatus {
     TrainingJobColumns columns;
     std::optional<WallTime> start_time;
     std::optional<WallTime> completion_time;
+    std::int64_t active_seconds = 0;  // before active_since; what the deadline counts
+    std::optional<WallTime> active_since;
     std::int64_t attempt =
         0;  // of the child Job that is or should be there; 0: none was needed yet
     std::int64_t restarts = 0;  // attempts that count against backoffLimit
     std::optional<WallTime> last_restart_time;
+    std::optional<AttemptPool> attempt_pool;
     std::vector<ChildJobStatus> jobs;
     std::optional<CacheStatus> cache;
     std::optional<ProfileStatus> profile;

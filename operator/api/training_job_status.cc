@@ -94,11 +94,19 @@ std::string status_patch(const TrainingJob& job) {
         .object("columns", write_columns(status.columns))
         .time("startTime", status.start_time)
         .time("completionTime", status.completion_time)
+        .number("activeSeconds", status.active_seconds)
+        .time("activeSince", status.active_since)
         .number("attempt", status.attempt)
         .number("restarts", status.restarts)
         .time("lastRestartTime", status.last_restart_time)
         .list("jobs", status.jobs, write_child)
         .list("datasets", status.datasets, write_dataset);
+    if (status.attempt_pool) {
+        JsonWriter pool;
+        pool.number("attempt", status.attempt_pool->attempt)
+            .text("name", status.attempt_pool->name);
+        writer.object("attemptPool", pool);
+    }
     if (status.cache) {
         writer.object("cache", write_cache(*status.cache));
     }

@@ -1,6 +1,8 @@
 #include "operator/config/operator_config.h"
 
 #include <charconv>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -53,6 +55,39 @@ void read_sidecar(ConfigReader& in, SidecarSettings& out) {
     }
 }
 
+void read_authority(ConfigReader& in, ControlSettings& out) {
+    in.read("caSecretName", out.ca_secret_name);
+    in.read("trustConfigMapName", out.trust_config_map_name);
+    in.read("leafLifetime", out.leaf_lifetime);
+    in.read("caLifetime", out.ca_lifetime);
+    in.read("caRenewal", out.ca_renewal);
+    in.read("caOverlap", out.ca_overlap);
+    if (out.certificate_directory.empty() && out.ca_secret_name.empty()) {
+        in.mistake("caSecretName", "is required without a certificateDirectory");
+    }
+    const bool ordered = out.leaf_lifetime >= seconds{3} && out.ca_overlap >= Duration::zero() &&
+                         out.ca_renewal >= out.ca_overlap + out.leaf_lifetime &&
+                         out.ca_lifetime > out.ca_renewal;
+    if (!ordered) {
+        in.mistake(
+            "caLifetime",
+            "must be longer than caRenewal, and that at least caOverlap and leafLifetime together");
+    }
+}
+
+void read_http(ConfigReader& in, HttpSettings& out) {
+    for (const auto& [key, value] :
+         {std::pair{"metrics", &out.metrics},
+          std::pair{"probes", &out.probes},
+          std::pair{"debug", &out.debug}}) {
+        in.read(key, *value);
+        check_host_and_port(in, key, *value);
+    }
+    if (out.probes.empty()) {
+        in.mistake("probes", "is required");
+    }
+}
+
 void read_control(ConfigReader& in, ControlSettings& out) {
     in.read("listen", out.listen);
     in.require("address", out.address);
@@ -64,6 +99,7 @@ void read_control(ConfigReader& in, ControlSettings& out) {
         in.mistake(
             "grantSeconds", fmt::format("must be {} to {}", kGrantSecondsMin, kGrantSecondsMax));
     }
+    read_authority(in, out);
 }
 
 void read_leader_election(ConfigReader& in, LeaderElectionSettings& out) {
@@ -110,13 +146,21 @@ Result<OperatorConfig> parse_operator_config(std::string_view text) {
     }
     in.section("sidecar", [&](ConfigReader& section) { read_sidecar(section, out.sidecar); });
     in.section("control", [&](ConfigReader& section) { read_control(section, out.control); });
-    in.section("http", [&](ConfigReader& http) {
-        http.read("listen", out.http_listen);
-        check_host_and_port(http, "listen", out.http_listen);
+    in.section("node", [&](ConfigReader& node) {
+        node.read("serviceAccount", out.node.service_account);
+        if (out.node.service_account.empty()) {
+            node.mistake("serviceAccount", "is required");
+        }
     });
+    in.section("http", [&](ConfigReader& section) { read_http(section, out.http); });
     in.section("leaderElection", [&](ConfigReader& section) {
         read_leader_election(section, out.leader_election);
     });
+    in.read("watchNamespaces", out.watch_namespaces);
+    const std::set<std::string> different(out.watch_namespaces.begin(), out.watch_namespaces.end());
+    if (different.size() != out.watch_namespaces.size() || different.contains("")) {
+        in.mistake("watchNamespaces", "must be different names");
+    }
     in.read("workers", out.workers);
     if (out.workers < 1 || out.workers > kWorkersMax) {
         in.mistake("workers", fmt::format("must be 1 to {}", kWorkersMax));
@@ -136,14 +180,22 @@ std::string to_yaml(const OperatorConfig& config) {
         "  listen: \"{}\"\n"
         "  address: \"{}\"\n"
         "  certificateDirectory: \"{}\"\n"
+        "  caSecretName: \"{}\"\n"
+        "  trustConfigMapName: \"{}\"\n"
+        "  leafLifetime: {}\n"
+        "  caLifetime: {}\n"
+        "  caRenewal: {}\n"
+        "  caOverlap: {}\n"
         "  grantSeconds: {}\n"
-        "http: {{listen: \"{}\"}}\n"
+        "node: {{serviceAccount: \"{}\"}}\n"
+        "http: {{metrics: \"{}\", probes: \"{}\", debug: \"{}\"}}\n"
         "leaderElection:\n"
         "  enabled: {}\n"
         "  leaseName: \"{}\"\n"
         "  leaseDuration: {}\n"
         "  renewDeadline: {}\n"
         "  retryPeriod: {}\n"
+        "watchNamespaces: [{}]\n"
         "workers: {}\n",
         config.sidecar.image,
         config.sidecar.image_pull_policy,
@@ -153,13 +205,23 @@ std::string to_yaml(const OperatorConfig& config) {
         config.control.listen,
         config.control.address,
         config.control.certificate_directory,
+        config.control.ca_secret_name,
+        config.control.trust_config_map_name,
+        milliseconds_of(config.control.leaf_lifetime),
+        milliseconds_of(config.control.ca_lifetime),
+        milliseconds_of(config.control.ca_renewal),
+        milliseconds_of(config.control.ca_overlap),
         config.control.grant_seconds,
-        config.http_listen,
+        config.node.service_account,
+        config.http.metrics,
+        config.http.probes,
+        config.http.debug,
         config.leader_election.enabled,
         config.leader_election.lease_name,
         milliseconds_of(config.leader_election.lease_duration),
         milliseconds_of(config.leader_election.renew_deadline),
         milliseconds_of(config.leader_election.retry_period),
+        fmt::join(config.watch_namespaces, ", "),
         config.workers);
 }
 

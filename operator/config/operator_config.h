@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
@@ -26,10 +27,35 @@ struct SidecarSettings {
 struct ControlSettings {
     std::string listen = "[::]:9443";
     std::string address;  // host:port as pods reach it
-    std::string certificate_directory = "/etc/stoker/tls";
+    // tls.crt, tls.key and ca.crt that somebody else renews; "": the operator is its own CA.
+    std::string certificate_directory;
+    std::string ca_secret_name = "stoker-control-ca";  // in the operator's own namespace
+    // Where it publishes what callers must trust, for the node program; "": nowhere.
+    std::string trust_config_map_name = "stoker-control-trust";
+    // Lifetimes of what it makes then: docs/adr/0009-the-operator-is-its-own-ca.md.
+    Duration leaf_lifetime = std::chrono::hours{24};
+    Duration ca_lifetime = std::chrono::hours{24} * 3 * 365;
+    Duration ca_renewal = std::chrono::hours{24} * 365;
+    Duration ca_overlap = std::chrono::hours{24} * 30;
     std::uint32_t grant_seconds = 60;
 
     bool operator==(const ControlSettings&) const = default;
+};
+
+// The node programs, which call the same service.
+struct NodeSettings {
+    std::string service_account = "stoker-node";  // in the operator's own namespace
+
+    bool operator==(const NodeSettings&) const = default;
+};
+
+// Who reaches which of them is a question of the network policy.
+struct HttpSettings {
+    std::string metrics = "[::]:8080";  // /metrics; "": not served
+    std::string probes = "[::]:8081";   // /healthz, /readyz
+    std::string debug = "[::]:8443";    // HTTPS: /debug/allocation; "": not served
+
+    bool operator==(const HttpSettings&) const = default;
 };
 
 struct LeaderElectionSettings {
@@ -45,9 +71,12 @@ struct LeaderElectionSettings {
 struct OperatorConfig {
     SidecarSettings sidecar;
     ControlSettings control;
+    NodeSettings node;
     LeaderElectionSettings leader_election;
-    std::string http_listen = "[::]:8080";  // /metrics, /healthz, /readyz
-    std::uint32_t workers = 4;              // objects that are worked on at once
+    HttpSettings http;
+    // Objects of these namespaces only; none: of all. The node program and RBAC must fit.
+    std::vector<std::string> watch_namespaces;
+    std::uint32_t workers = 4;  // objects that are worked on at once
 
     bool operator==(const OperatorConfig&) const = default;
 };

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "operator/core/build_job.h"
 #include "operator/kube/resource_kind.h"
 
@@ -28,8 +26,7 @@ WatchOptions of_training_jobs(const ResourceKind& kind) {
 WatchOptions own_pods(const std::string& own_namespace) {
     WatchOptions options = all_of(kinds::kPods);
     options.scope.ns = own_namespace;
-    options.scope.label_selector =
-        fmt::format("{} in ({},{})", kComponentLabel, kPrepareComponent, kSweepComponent);
+    options.scope.label_selector = kNodeProgramSelector;
     return options;
 }
 
@@ -66,24 +63,36 @@ ApiTransport& ClusterCache::transport(const MakeTransport& make_transport, const
     return *transports_.back();
 }
 
-bool is_node_pod(const Pod& pod, const std::string& component) {
-    return value_or_empty(pod.meta.labels, kComponentLabel) == component;
+template <class T>
+std::vector<typename Informer<T>::Source> ClusterCache::sources(
+    const MakeTransport& make_transport,
+    const std::vector<std::string>& watched,
+    const WatchOptions& options) {
+    const char* component = options.kind.plural.c_str();
+    if (watched.empty()) {
+        return {{&transport(make_transport, component), options}};
+    }
+    std::vector<typename Informer<T>::Source> all;
+    for (const std::string& ns : watched) {
+        all.push_back({&transport(make_transport, component), options});
+        all.back().options.scope.ns = ns;
+    }
+    return all;
 }
 
 ClusterCache::ClusterCache(
     const MakeTransport& make_transport,
     const std::string& own_namespace,
+    const std::vector<std::string>& watched,
     const Clock& clock,
     std::uint64_t seed)
     : training_jobs_(
-          transport(make_transport, "trainingjobs"),
-          all_of(kinds::kTrainingJobs),
+          sources<TrainingJob>(make_transport, watched, all_of(kinds::kTrainingJobs)),
           reads(parse_training_job),
           clock,
           seed),
       datasets_(
-          transport(make_transport, "datasets"),
-          all_of(kinds::kDatasets),
+          sources<Dataset>(make_transport, watched, all_of(kinds::kDatasets)),
           reads(parse_dataset),
           clock,
           seed + 1),
@@ -94,26 +103,22 @@ ClusterCache::ClusterCache(
           clock,
           seed + 2),
       quotas_(
-          transport(make_transport, "cachequotas"),
-          all_of(kinds::kCacheQuotas),
+          sources<CacheQuota>(make_transport, watched, all_of(kinds::kCacheQuotas)),
           reads(parse_cache_quota),
           clock,
           seed + 3),
       jobs_(
-          transport(make_transport, "jobs"),
-          of_training_jobs(kinds::kJobs),
+          sources<Job>(make_transport, watched, of_training_jobs(kinds::kJobs)),
           reads(parse_job),
           clock,
           seed + 4),
       services_(
-          transport(make_transport, "services"),
-          of_training_jobs(kinds::kServices),
+          sources<ObjectMeta>(make_transport, watched, of_training_jobs(kinds::kServices)),
           reads(parse_metadata),
           clock,
           seed + 5),
       pods_(
-          transport(make_transport, "pods"),
-          of_training_jobs(kinds::kPods),
+          sources<Pod>(make_transport, watched, of_training_jobs(kinds::kPods)),
           reads(parse_pod),
           clock,
           seed + 6),

@@ -22,12 +22,8 @@
 
 namespace stoker::control {
 
-// Pods of ours that work on nodes carry this label, in the operator's own namespace.
-inline constexpr const char* kComponentLabel = "stoker.dev/component";
-inline constexpr const char* kPrepareComponent = "prepare";
-inline constexpr const char* kSweepComponent = "sweep";
-
-bool is_node_pod(const Pod& pod, const std::string& component);
+// The pods of the node programs' DaemonSet, in the operator's own namespace.
+inline constexpr const char* kNodeProgramSelector = "stoker.dev/component=node";
 
 // Names of the stores' indexes.
 namespace index {
@@ -47,9 +43,12 @@ public:
     using MakeTransport =
         std::function<std::unique_ptr<ApiTransport>(const std::string& component)>;
 
+    // `watched`: the namespaces whose objects count, with a watch for each; none: all of them.
+    // Cluster-scoped objects and the pods of `own_namespace` are watched in any case.
     ClusterCache(
         const MakeTransport& make_transport,
         const std::string& own_namespace,
+        const std::vector<std::string>& watched,
         const Clock& clock,
         std::uint64_t seed);
 
@@ -92,7 +91,7 @@ public:
 
     Informer<Pod>& pods() { return pods_; }
 
-    // Our own pods that prepare and sweep nodes.
+    // The pods of the node programs.
     Informer<Pod>& node_pods() { return node_pods_; }
 
     Informer<Node>& nodes() { return nodes_; }
@@ -102,6 +101,12 @@ public:
 
 private:
     ApiTransport& transport(const MakeTransport& make_transport, const char* component);
+    // One watch for each watched namespace, or one of all.
+    template <class T>
+    std::vector<typename Informer<T>::Source> sources(
+        const MakeTransport& make_transport,
+        const std::vector<std::string>& watched,
+        const WatchOptions& options);
     void add_indexes();
 
     // Calls `visit(plural, informer)` for each.

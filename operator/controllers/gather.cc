@@ -59,6 +59,14 @@ JobUse gather_use(const TrainingJob& job, ClusterCache& cache) {
     return use;
 }
 
+std::vector<std::string> pool_paths(ClusterCache& cache) {
+    std::vector<std::string> result;
+    for (const auto& pool : cache.pools().store().list()) {
+        result.push_back(pool->value.spec.host_path);
+    }
+    return result;
+}
+
 std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& registry) {
     std::vector<AgentReport> reports = registry.of_job(use.job.meta.key());
     std::erase_if(reports, [&](const AgentReport& report) {
@@ -71,8 +79,21 @@ std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& re
     return reports;
 }
 
+NodeProgramView gather_node_programs(ClusterCache& cache, NodeRegistry& nodes) {
+    NodeProgramView view;
+    view.reports = nodes.all();
+    view.listening_since = nodes.listening_since();
+    for (const auto& pod : cache.node_pods().store().list()) {
+        view.nodes_with_pod.insert(pod->value.node_name);
+    }
+    return view;
+}
+
 ClusterView gather_cluster(
-    ClusterCache& cache, AgentRegistry& registry, std::uint32_t grant_seconds) {
+    ClusterCache& cache,
+    AgentRegistry& registry,
+    NodeRegistry& nodes,
+    std::uint32_t grant_seconds) {
     ClusterView view;
     view.pools = values_of(cache.pools().store().list());
     view.quotas = values_of(cache.quotas().store().list());
@@ -85,6 +106,7 @@ ClusterView gather_cluster(
         view.jobs.push_back(std::move(use));
     }
     view.grant_seconds = grant_seconds;
+    view.programs = gather_node_programs(cache, nodes);
     return view;
 }
 

@@ -5,8 +5,10 @@
 #include <vector>
 
 #include "operator/agents/agent_registry.h"
+#include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/core/cluster_view.h"
+#include "operator/core/node_fitness.h"
 #include "operator/core/resolve.h"
 
 // What more than one controller reads from the cache and the registry. No I/O: everything is in
@@ -30,6 +32,9 @@ ResolvedDatasets readable_datasets(const TrainingJob& job, ClusterCache& cache);
 // The job with what its spec names and its pods.
 JobUse gather_use(const TrainingJob& job, ClusterCache& cache);
 
+// The directories of all CachePools.
+std::vector<std::string> pool_paths(ClusterCache& cache);
+
 // The job's reports, as far as they can be believed. A sidecar proved that it is the pod that it
 // claims to be; the rest is its word. So a report counts only if it is about this very job (uid),
 // and its pod carries the job's label and runs on the node that it names; and of a report only what
@@ -37,8 +42,11 @@ JobUse gather_use(const TrainingJob& job, ClusterCache& cache);
 // are shared with it, or were when its attempt began.
 std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& registry);
 
+// What is known of the node programs.
+NodeProgramView gather_node_programs(ClusterCache& cache, NodeRegistry& nodes);
+
 // The whole cluster, for the planner of grants.
 ClusterView gather_cluster(
-    ClusterCache& cache, AgentRegistry& registry, std::uint32_t grant_seconds);
+    ClusterCache& cache, AgentRegistry& registry, NodeRegistry& nodes, std::uint32_t grant_seconds);
 
 }  // namespace stoker::control

@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "operator/core/cluster_view.h"
+#include "operator/core/validate.h"
 
 namespace stoker::control {
 
@@ -61,23 +63,32 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
     : parts_(parts),
       workers_(settings.workers),
       registry_({}, [this](const ObjectKey& job) { on_report(job); }),
+      nodes_(
+          {},
+          [this](const std::string& node) { return pools_of(node); },
+          [this](const NodeNews& news) { on_node_news(news); }),
       training_job_(
-          {parts.cache, registry_, board_, parts.client, parts.events, parts.clock}, settings.job),
+          {parts.cache,
+           registry_,
+           board_,
+           parts.client,
+           parts.events,
+           parts.clock,
+           settings.control_ca},
+          settings.job),
       dataset_({parts.cache, registry_, sweep_ledger_, parts.client, parts.clock}),
-      pool_(parts.cache, board_, parts.client, parts.clock),
+      pool_(parts.cache, nodes_, board_, parts.client, parts.clock),
       quota_(parts.cache, board_, parts.client, parts.clock),
-      grants_(parts.cache, registry_, board_, parts.clock, settings.grant_seconds, wakers()),
-      preparer_(parts.cache, registry_, parts.client, parts.clock, settings.node_pods),
+      grants_(
+          parts.cache, registry_, nodes_, board_, parts.clock, settings.grant_seconds, wakers()),
       sweeper_(
-          {parts.cache, registry_, board_, sweep_ledger_, parts.client, parts.clock},
-          settings.node_pods,
+          {parts.cache, registry_, nodes_, board_, sweep_ledger_, parts.clock},
           [this] { wake_datasets(); }),
       training_job_queue_("trainingjob", calls(training_job_), parts.clock),
       dataset_queue_("dataset", calls(dataset_), parts.clock),
       pool_queue_("cachepool", calls(pool_), parts.clock),
       quota_queue_("cachequota", calls(quota_), parts.clock),
       grants_queue_("grants", calls_whole(grants_), parts.clock),
-      prepare_queue_("prepare", calls_whole(preparer_), parts.clock),
       sweep_queue_("sweep", calls_whole(sweeper_), parts.clock) {
     connect_training_jobs();
     connect_children();
@@ -119,10 +130,6 @@ void Manager::connect_children() {
         training_job_queue_.add(owner_key(change.object().value.meta));
         wake_grants();
     });
-    parts_.cache.node_pods().add_handler([this](const Change<Pod>&) {
-        prepare_queue_.add(NodePreparer::key());
-        sweep_queue_.add(NodeSweeper::key());
-    });
 }
 
 void Manager::connect_datasets() {
@@ -141,7 +148,6 @@ void Manager::connect_datasets() {
 void Manager::connect_pools_and_quotas() {
     parts_.cache.pools().add_handler([this](const Change<CachePool>& change) {
         pool_queue_.add(change.object().key);
-        prepare_queue_.add(NodePreparer::key());
         for (const auto& quota : parts_.cache.quotas().store().list()) {
             quota_queue_.add(quota->key);
         }
@@ -164,10 +170,10 @@ void Manager::connect_nodes() {
         if (!is_news(change)) {
             return;
         }
-        prepare_queue_.add(NodePreparer::key());
-        for (const auto& pool : parts_.cache.pools().store().list()) {
-            pool_queue_.add(pool->key);
+        if (change.kind == ChangeKind::kDeleted) {
+            nodes_.forget(change.object().key.name);
         }
+        wake_pools();
         wake_jobs(parts_.cache.training_jobs().store().list());
         wake_grants();
     });
@@ -208,6 +214,41 @@ void Manager::on_report(const ObjectKey& job) {
     wake_grants();
 }
 
+void Manager::on_node_news(const NodeNews& news) {
+    sweep_queue_.add(NodeSweeper::key());
+    if (news.verdicts) {
+        wake_pools();
+        wake_grants();
+    }
+}
+
+std::vector<PoolOrder> Manager::pools_of(const std::string& node) {
+    std::vector<PoolOrder> orders;
+    const auto stored = parts_.cache.nodes().store().get({"", node});
+    for (const auto& pool : parts_.cache.pools().store().list()) {
+        const CachePool& value = pool->value;
+        if (stored && !value.meta.deleting_since && validate(value).empty() &&
+            matches(value.spec.node_selector, stored->value.meta.labels)) {
+            orders.push_back({value.meta.name, value.spec.host_path});
+        }
+    }
+    return orders;
+}
+
+NodePrograms Manager::node_programs(NodeProgramAccount account) {
+    auto node_of_pod = [this, ns = account.ns](const std::string& pod) {
+        const auto stored = parts_.cache.node_pods().store().get({ns, pod});
+        return stored ? stored->value.node_name : "";
+    };
+    return {nodes_, std::move(account), std::move(node_of_pod)};
+}
+
+void Manager::wake_pools() {
+    for (const auto& pool : parts_.cache.pools().store().list()) {
+        pool_queue_.add(pool->key);
+    }
+}
+
 void Manager::wake_datasets_of(const TrainingJob& job) {
     for (const JobDataset& dataset : job.spec.datasets) {
         if (dataset.dataset_ref) {
@@ -245,14 +286,12 @@ void Manager::add_to(Supervisor& supervisor) {
         });
     };
     wake_grants();
-    prepare_queue_.add(NodePreparer::key());
     sweep_queue_.add(NodeSweeper::key());
     add(training_job_queue_, workers_);
     add(dataset_queue_, workers_);
     add(pool_queue_, 1);
     add(quota_queue_, 1);
     add(grants_queue_, 1);
-    add(prepare_queue_, 1);
     add(sweep_queue_, 1);
 }
 
@@ -262,7 +301,6 @@ void Manager::for_each(const std::function<void(Reconciler&)>& visit) {
     visit(pool_queue_);
     visit(quota_queue_);
     visit(grants_queue_);
-    visit(prepare_queue_);
     visit(sweep_queue_);
 }
 

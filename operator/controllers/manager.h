@@ -8,8 +8,8 @@
 
 #include "common/base/clock.h"
 #include "operator/agents/agent_registry.h"
+#include "operator/agents/node_programs.h"
 #include "operator/controllers/cachepool/controller.h"
-#include "operator/controllers/cachepool/node_preparer.h"
 #include "operator/controllers/cachepool/node_sweeper.h"
 #include "operator/controllers/cachequota/controller.h"
 #include "operator/controllers/cluster_cache.h"
@@ -26,15 +26,15 @@ namespace stoker::control {
 
 struct ManagerSettings {
     JobSettings job;
-    NodePodSettings node_pods;
+    std::function<std::string()> control_ca{};  // PEM for new sidecars as of now; thread-safe
     std::uint32_t grant_seconds = 60;
     std::uint32_t workers = 4;  // for TrainingJobs and for Datasets; the others have one each
 };
 
 // All controllers with their queues, and who wakes whom:
 //
-//   TrainingJob ─┬─▶ trainingjob       Node ─┬─▶ prepare           reports ─┬─▶ trainingjob
-//                ├─▶ dataset (its own)       ├─▶ cachepool                  ├─▶ dataset (its own)
+//   TrainingJob ─┬─▶ trainingjob       Node ─┬─▶ cachepool         reports ─┬─▶ trainingjob
+//                ├─▶ dataset (its own)       │                              ├─▶ dataset (its own)
 //                └─▶ grants                  ├─▶ grants                     └─▶ grants
 //   Dataset ─────┬─▶ dataset                 └─▶ trainingjob (all)
 //                ├─▶ trainingjob (its users)                       decision ─┬─▶ trainingjob
@@ -42,6 +42,7 @@ struct ManagerSettings {
 //                cachequota, cachepool
 //   Job, Pod, Service ─▶ trainingjob          depend on them
 //   Namespace (labels) ─▶ trainingjob (its own), dataset (theirs), grants
+//   word of a node program ─▶ cachepool (all), grants, sweep
 //
 // Waking too often costs a look; waking too rarely would be a bug. Thread-safe.
 class Manager {
@@ -61,6 +62,11 @@ public:
 
     // Sidecars report here. Outlives the workers.
     AgentRegistry& registry() { return registry_; }
+
+    NodeRegistry& nodes() { return nodes_; }
+
+    // Where node programs report, and who they are: of `account`.
+    [[nodiscard]] NodePrograms node_programs(NodeProgramAccount account);
 
     AllocationBoard& board() { return board_; }
 
@@ -82,8 +88,11 @@ private:
     void connect_namespaces();
     void connect_unreadable();
     void on_report(const ObjectKey& job);
+    void on_node_news(const NodeNews& news);
+    std::vector<PoolOrder> pools_of(const std::string& node);
     void wake_datasets_of(const TrainingJob& job);
     void wake_datasets();
+    void wake_pools();
     void wake_jobs(const std::vector<StoredPtr<TrainingJob>>& jobs);
 
     void wake_grants() { grants_queue_.add(GrantsController::key()); }
@@ -96,19 +105,18 @@ private:
     AllocationBoard board_;
     SweepLedger sweep_ledger_;
     AgentRegistry registry_;
+    NodeRegistry nodes_;
     TrainingJobController training_job_;
     DatasetController dataset_;
     CachePoolController pool_;
     CacheQuotaController quota_;
     GrantsController grants_;
-    NodePreparer preparer_;
     NodeSweeper sweeper_;
     Reconciler training_job_queue_;
     Reconciler dataset_queue_;
     Reconciler pool_queue_;
     Reconciler quota_queue_;
     Reconciler grants_queue_;
-    Reconciler prepare_queue_;
     Reconciler sweep_queue_;
 };
 

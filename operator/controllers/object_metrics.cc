@@ -1,6 +1,7 @@
 #include "operator/controllers/object_metrics.h"
 
 #include <charconv>
+#include <limits>
 
 #include "common/metrics/metrics.h"
 #include "operator/controllers/gather.h"
@@ -163,8 +164,8 @@ public:
               registry,
               "stoker_quota_lending_limit_bytes",
               "What others may use of the namespace's own.")),
-          used_(family(registry, "stoker_quota_used_bytes", "Charged to its jobs.")),
-          borrowed_(family(registry, "stoker_quota_borrowed_bytes", "Lent by other namespaces.")),
+          used_(family(registry, "stoker_quota_used_bytes", "Charged to its datasets.")),
+          borrowed_(family(registry, "stoker_quota_borrowed_bytes", "Beyond the namespace's own.")),
           lent_(family(registry, "stoker_quota_lent_bytes", "Lent to other namespaces.")),
           share_(family(
               registry,
@@ -179,8 +180,11 @@ public:
         const LabelValues labels{quota.meta.ns, quota.meta.name, quota.spec.pool_ref};
         const auto bytes = [](Bytes count) { return static_cast<double>(count.count()); };
         nominal_.with(labels)->set(bytes(quota.spec.nominal_quota));
-        borrowing_limit_.with(labels)->set(bytes(quota.spec.borrowing_limit.value_or(Bytes{})));
-        lending_limit_.with(labels)->set(bytes(quota.spec.lending_limit.value_or(Bytes{})));
+        const CacheQuotaSpec& spec = quota.spec;
+        borrowing_limit_.with(labels)->set(
+            spec.borrowing_limit ? bytes(*spec.borrowing_limit)
+                                 : std::numeric_limits<double>::infinity());
+        lending_limit_.with(labels)->set(bytes(spec.lending_limit.value_or(spec.nominal_quota)));
         used_.with(labels)->set(number(quota.status.used_bytes));
         borrowed_.with(labels)->set(number(quota.status.borrowed_bytes));
         lent_.with(labels)->set(number(quota.status.lent_bytes));
@@ -219,6 +223,25 @@ std::string expose_objects(ClusterCache& cache, const Allocation& allocation) {
     QuotaMetrics quotas(registry);
     for (const auto& quota : cache.quotas().store().list()) {
         quotas.add(quota->value);
+    }
+    return registry.expose();
+}
+
+std::string expose_node_verdicts(
+    ClusterCache& cache, const NodeProgramView& programs, TimePoint now) {
+    Registry registry;
+    GaugeFamily& verdicts = registry.gauge_family(
+        "stoker_pool_node_verdict",
+        "Nodes of the pool by what is known of them; the replica that leads tells it.",
+        {"pool", "verdict"});
+    if (!programs.listening_since) {
+        return {};
+    }
+    const std::vector<Node> nodes = values_of(cache.nodes().store().list());
+    for (const auto& pool : cache.pools().store().list()) {
+        for (const NodeVerdict& it : judge_nodes(pool->value, nodes, programs, now)) {
+            verdicts.with({pool->key.name, std::string{to_string(it.fitness)}})->add(1);
+        }
     }
     return registry.expose();
 }

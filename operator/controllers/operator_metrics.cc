@@ -4,6 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/accept_backoff.h"
+#include "operator/agents/connection_gate.h"
+#include "operator/controllers/gather.h"
 #include "operator/controllers/object_metrics.h"
 
 namespace stoker::control {
@@ -26,6 +29,10 @@ double in_seconds(Duration time) {
 
 OperatorMetrics::OperatorMetrics(Sources sources)
     : sources_(sources),
+      accept_failures_(registry_.counter_family(
+          "stoker_operator_accept_failures_total",
+          "Attempts to accept an HTTP connection that failed: no descriptor is left.",
+          {})),
       reconciles_(registry_.counter_family(
           "controller_runtime_reconcile_total",
           "Reconciliations by controller and result.",
@@ -75,10 +82,19 @@ OperatorMetrics::OperatorMetrics(Sources sources)
           {"kind"})),
       attached_(registry_.gauge(
           "stoker_control_attached", "Sidecars that are attached to this replica.")),
+      certificate_expires_(registry_.gauge(
+          "stoker_control_certificate_expires_seconds",
+          "Unix time at which the certificate that sidecars are shown ends.")),
+      cut_off_(registry_.counter_family(
+          "stoker_control_cut_off_total",
+          "Connections that were cut off because they proved nothing, or too many were waiting.",
+          {})),
       reports_(registry_.counter_family(
           "stoker_control_reports_total", "Reports of sidecars by result.", {"result"})),
       reports_absurd_(registry_.counter_family(
           "stoker_profile_refused_total", "Reports whose rates cannot be.", {})),
+      node_reports_(registry_.counter_family(
+          "stoker_node_reports_total", "Reports of node programs by result.", {"result"})),
       sweeps_(registry_.counter_family(
           "stoker_sweeps_total", "Sweeps of nodes by result.", {"result"})),
       events_dropped_(registry_.counter_family(
@@ -135,6 +151,15 @@ void OperatorMetrics::collect_sidecars() {
     raise(reports_, {"refused"}, static_cast<double>(counts.reports_refused));
 }
 
+void OperatorMetrics::collect_nodes() {
+    const NodeCounts reports = sources_.manager.nodes().counts();
+    raise(node_reports_, {"accepted"}, static_cast<double>(reports.reports));
+    raise(node_reports_, {"refused"}, static_cast<double>(reports.reports_refused));
+    const NodeSweeper::Counts sweeps = sources_.manager.sweeps();
+    raise(sweeps_, {"succeeded"}, static_cast<double>(sweeps.succeeded));
+    raise(sweeps_, {"failed"}, static_cast<double>(sweeps.failed));
+}
+
 std::string OperatorMetrics::expose() {
     const std::lock_guard lock(mutex_);
     sources_.manager.for_each(
@@ -143,15 +168,20 @@ std::string OperatorMetrics::expose() {
         collect_watch(kind, counts);
     });
     collect_sidecars();
+    collect_nodes();
     const bool leads = sources_.elector == nullptr || sources_.elector->leads();
     leader_.with({"stoker-operator"})->set(leads ? 1 : 0);
+    if (sources_.certificate != nullptr) {
+        certificate_expires_.set(in_seconds(sources_.certificate->expires().time_since_epoch()));
+    }
+    raise(cut_off_, {}, static_cast<double>(ConnectionGate::cut_off_total()));
+    raise(accept_failures_, {}, static_cast<double>(AcceptBackoff::failures()));
     raise(events_dropped_, {}, static_cast<double>(sources_.events.dropped()));
-    const NodeSweeper::Counts sweeps = sources_.manager.sweeps();
-    raise(sweeps_, {"succeeded"}, static_cast<double>(sweeps.succeeded));
-    raise(sweeps_, {"failed"}, static_cast<double>(sweeps.failed));
     const AllocationBoard::Snapshot allocation = sources_.manager.board().get();
     raise(reports_absurd_, {}, static_cast<double>(allocation->reports_absurd));
-    return registry_.expose() + expose_objects(sources_.cache, *allocation);
+    const NodeProgramView programs = gather_node_programs(sources_.cache, sources_.manager.nodes());
+    return registry_.expose() + expose_objects(sources_.cache, *allocation) +
+           expose_node_verdicts(sources_.cache, programs, sources_.clock.now());
 }
 
 }  // namespace stoker::control

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/metrics/metrics.h"
+#include "operator/agents/certificate_keeper.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/manager.h"
 #include "operator/runtime/event_recorder.h"
@@ -24,6 +25,7 @@ public:
         EventRecorder& events;
         const LeaderElector* elector;  // null: no election, we always lead
         const Clock& clock;
+        const CertificateKeeper* certificate = nullptr;  // null: none is told of
     };
 
     // Before the manager's workers start: from now on the queues' times are observed.
@@ -38,10 +40,12 @@ private:
     void collect_reconciler(const Reconciler& reconciler);
     void collect_watch(const std::string& kind, const InformerCounts& counts);
     void collect_sidecars();
+    void collect_nodes();
 
     Sources sources_;
     std::mutex mutex_;  // one collection at a time
     metrics::Registry registry_;
+    metrics::CounterFamily& accept_failures_;
     metrics::CounterFamily& reconciles_;
     metrics::GaugeFamily& active_workers_;
     metrics::GaugeFamily& queue_depth_;
@@ -60,8 +64,11 @@ private:
     metrics::GaugeFamily& watch_synced_;
     metrics::GaugeFamily& watch_silence_;
     metrics::Gauge& attached_;
+    metrics::Gauge& certificate_expires_;
+    metrics::CounterFamily& cut_off_;
     metrics::CounterFamily& reports_;
     metrics::CounterFamily& reports_absurd_;
+    metrics::CounterFamily& node_reports_;
     metrics::CounterFamily& sweeps_;
     metrics::CounterFamily& events_dropped_;
 };

@@ -35,7 +35,7 @@ public:
         auto writes = writes_.lock();
         const auto last = writes->find(key);
         return last == writes->end() || clock_.now() - last->second.at > kBlindMax ||
-               store.has_seen(last->second.version);
+               store.has_seen(last->second.version, key.ns);
     }
 
     // How long ago the last write for `key` was; the longest time when there was none.

@@ -13,6 +13,8 @@ namespace stoker::control {
 namespace {
 
 constexpr std::size_t kQuotedBytesMax = 240;
+constexpr Duration kFirstDelay = std::chrono::seconds{10};
+constexpr Duration kLongestDelay = std::chrono::seconds{360};
 
 // Of a text of many lines the last one that is not blank, with no more than kQuotedBytesMax of it.
 std::string last_line(std::string_view text) {
@@ -102,6 +104,37 @@ Attempts find_attempts(const TrainingJobView& view) {
         }
     }
     return result;
+}
+
+NameClash find_name_clash(const TrainingJobView& view, const Attempts& attempts) {
+    // What a deleted TrainingJob of our name has left is on its way out.
+    const auto is_leaving = [&](const ObjectMeta& meta) {
+        const OwnerReference* owner = meta.controller();
+        return meta.deleting_since || (owner != nullptr && owner->kind == "TrainingJob" &&
+                                       owner->name == view.job.meta.name);
+    };
+    NameClash clash;
+    if (view.service && !is_owned(view, *view.service)) {
+        clash = {"Service " + view.service->name, is_leaving(*view.service)};
+    }
+    const std::string wanted = job_name(view.job, std::max<std::int64_t>(attempts.number, 1));
+    for (const Job& job : view.jobs) {
+        if (job.meta.name == wanted && !is_owned(view, job.meta)) {
+            clash = {"Job " + job.meta.name, is_leaving(job.meta)};
+        }
+    }
+    return clash;
+}
+
+Duration restart_delay(std::int64_t restarts) {
+    if (restarts <= 1) {
+        return Duration::zero();
+    }
+    Duration delay = kFirstDelay;
+    for (std::int64_t i = 2; i < restarts && delay < kLongestDelay; ++i) {
+        delay *= 2;
+    }
+    return std::min(delay, kLongestDelay);
 }
 
 bool older_attempts_are_gone(const TrainingJobView& view, const Attempts& attempts, WallTime now) {

@@ -19,6 +19,18 @@ struct Attempts {
 // The newest attempt that status or a Job knows of.
 Attempts find_attempts(const TrainingJobView& view);
 
+// The object of somebody else that has the name of the job's Service or of its attempt's Job.
+struct NameClash {
+    std::string object;   // "Service resnet-ranks"; empty: none
+    bool leaves = false;  // it belongs to a deleted TrainingJob of the same name
+};
+
+NameClash find_name_clash(const TrainingJobView& view, const Attempts& attempts);
+
+// How long to wait before the attempt after `restarts` failures: nothing at first, then 10 s,
+// doubling, at most 6 min.
+Duration restart_delay(std::int64_t restarts);
+
 // Whether nothing of an older attempt can still run. Pods that wait for their end on a lost node do
 // not count: the node may never come back.
 bool older_attempts_are_gone(const TrainingJobView& view, const Attempts& attempts, WallTime now);

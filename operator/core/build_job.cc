@@ -7,9 +7,11 @@
 #include <fmt/format.h>
 
 #include "common/base/quantity.h"
+#include "common/base/saturating.h"
 #include "operator/api/pod.h"
 #include "operator/api/sidecar_config.h"
 #include "operator/core/build_pod.h"
+#include "operator/core/validate.h"
 
 namespace stoker::control {
 
@@ -28,6 +30,21 @@ TextMap common_labels(const TrainingJob& job) {
         {std::string{kJobLabel}, job.meta.name}};
 }
 
+// The labels or annotations that are Kueue's: "kueue.x-k8s.io/...", "provreq.kueue.x-k8s.io/...".
+TextMap kueue_keys(const TextMap& map) {
+    constexpr std::string_view kDomain = "kueue.x-k8s.io";
+    TextMap result;
+    for (const auto& [key, text] : map) {
+        const std::string_view prefix = std::string_view{key}.substr(0, key.find('/'));
+        const bool is_subdomain = prefix.ends_with(kDomain) && prefix.size() > kDomain.size() &&
+                                  prefix[prefix.size() - kDomain.size() - 1] == '.';
+        if (prefix == kDomain || is_subdomain) {
+            result.emplace(key, text);
+        }
+    }
+    return result;
+}
+
 // What the resources say of one resource: the limit, else the request, else nothing. Malformed ones
 // count as none.
 std::int64_t count_of(const Resources& resources, const std::string& name) {
@@ -42,7 +59,7 @@ std::int64_t gpu_count(const Resources& resources) {
     names.insert(resources.requests.begin(), resources.requests.end());
     std::int64_t total = 0;
     for (const auto& [name, text] : names) {
-        total += name.ends_with("/gpu") ? count_of(resources, name) : 0;
+        total = add_saturated(total, name.ends_with("/gpu") ? count_of(resources, name) : 0);
     }
     return total;
 }
@@ -55,12 +72,8 @@ JobManifest build_without_digest(const JobInput& input) {
     result.meta.owners = {owner_of(job)};
     result.meta.labels = common_labels(job);
     result.meta.labels[std::string{kAttemptLabel}] = std::to_string(input.attempt);
-    for (const std::string_view label : {kQueueLabel, kPriorityClassLabel}) {
-        const std::string& value = value_or_empty(job.meta.labels, std::string{label});
-        if (!value.empty()) {
-            result.meta.labels[std::string{label}] = value;
-        }
-    }
+    result.meta.labels.merge(kueue_keys(job.meta.labels));
+    result.meta.annotations.merge(kueue_keys(job.meta.annotations));
     result.node_count = job.spec.trainer.node_count;
     // A queued Job is born suspended; Kueue starts it.
     result.suspend = job.spec.suspend || job.meta.labels.contains(std::string{kQueueLabel});
@@ -104,7 +117,7 @@ std::int64_t processes_per_node(const TrainerSpec& trainer) {
     } else if (const Result<std::int64_t> number = parse_whole(wanted)) {
         count = *number;
     }
-    return std::max<std::int64_t>(count, 1);
+    return std::clamp<std::int64_t>(count, 1, kProcessesPerNodeMax);
 }
 
 std::vector<PreferredNode> preferred_nodes(

@@ -21,7 +21,6 @@ inline constexpr std::string_view kJobLabel = "stoker.dev/training-job";
 inline constexpr std::string_view kAttemptLabel = "stoker.dev/attempt";
 inline constexpr std::string_view kDigestAnnotation = "stoker.dev/template-digest";
 inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
-inline constexpr std::string_view kPriorityClassLabel = "kueue.x-k8s.io/priority-class";
 inline constexpr std::int32_t kRendezvousPort = 29500;
 inline constexpr std::size_t kPreferredNodeCountMax = 20;
 

@@ -1,6 +1,8 @@
 #include "operator/core/build_pod.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <set>
 
 #include <fmt/format.h>
@@ -12,10 +14,15 @@ namespace stoker::control {
 
 namespace {
 
+// Trainers run as any user; the socket's folder is the pod's own.
+constexpr std::string_view kSocketMode = "0666";
+constexpr std::string_view kNodeVolume = "stoker-node";  // the whole node directory
+constexpr std::string_view kDataVolume = "stoker-data";  // its samples
 constexpr std::string_view kRunVolume = "stoker-run";
 constexpr std::string_view kTokenVolume = "stoker-token";
 constexpr std::string_view kOriginVolume = "stoker-origin";
 constexpr std::string_view kCredentialsVolume = "stoker-credentials";
+constexpr std::string_view kCaVolume = "stoker-ca";
 constexpr std::string_view kNoTokenVolume = "stoker-no-token";
 constexpr std::string_view kSharedMemoryVolume = "stoker-shm";
 constexpr std::string_view kSharedMemoryPath = "/dev/shm";
@@ -61,9 +68,12 @@ OriginConfig origin_of(const ResolvedDataset& dataset) {
     }
     result.endpoint = source.endpoint;
     result.region = source.region;
-    result.path_style = source.path_style.value_or(!source.endpoint.empty());
+    result.path_style = source.path_style;
     if (source.secret_ref) {
         result.credentials_directory = path_of(kCredentialsDirectory, dataset.name);
+    }
+    if (source.ca_bundle) {
+        result.ca_file = path_of(path_of(kCaDirectory, dataset.name), source.ca_bundle->key);
     }
     return result;
 }
@@ -80,7 +90,8 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
              origin_of(dataset),
              dataset.contract,
              dataset.parameters,
-             input.job.spec.cache.eviction_policy});
+             input.job.spec.cache.eviction_policy,
+             is_foreign(input, dataset)});
     }
     return result;
 }
@@ -135,24 +146,43 @@ std::vector<EnvVar> identity_env() {
         {"NODE_NAME", "", from_field("spec.nodeName")}};
 }
 
-// The node directories and the directories that are origins.
-void add_dataset_mounts(const JobInput& input, bool is_sidecar, ContainerManifest& container) {
+// The directories that are origins, and the certificates of the other origins.
+void add_origin_mounts(const JobInput& input, ContainerManifest& container) {
     for (const ResolvedDataset& dataset : input.datasets) {
-        if (has_cache(input)) {
-            container.mounts.push_back(
-                {std::string{kNodeVolume},
-                 path_of(kNodeDirectory, dataset.name),
-                 fmt::format("{}/{}", dataset.ns, dataset.uid),
-                 !is_sidecar});
-        }
         if (is_directory(dataset)) {
             container.mounts.push_back(
                 {numbered_volume(kOriginVolume, input, dataset),
-                 path_of(kOriginDirectory, dataset.name),
-                 "",
-                 true});
+                 path_of(kOriginDirectory, dataset.name)});
+        }
+        if (dataset.source.ca_bundle) {
+            container.mounts.push_back(
+                {numbered_volume(kCaVolume, input, dataset), path_of(kCaDirectory, dataset.name)});
         }
     }
+}
+
+// The sidecar sees the whole node directory of a dataset, the trainer only its samples, at the same
+// place.
+void add_node_mounts(const JobInput& input, bool is_sidecar, ContainerManifest& container) {
+    if (!has_cache(input)) {
+        return;
+    }
+    for (const ResolvedDataset& dataset : input.datasets) {
+        const std::string path = path_of(kNodeDirectory, dataset.name);
+        if (is_sidecar) {
+            container.mounts.push_back({numbered_volume(kNodeVolume, input, dataset), path, false});
+        } else {
+            container.mounts.push_back(
+                {numbered_volume(kDataVolume, input, dataset), path + "/data"});
+        }
+    }
+}
+
+// Upper case only: gRPC, which talks to the operator, reads the lower-case ones.
+bool is_proxy(const EnvVar& variable) {
+    constexpr std::array<std::string_view, 4> kNames = {
+        "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"};
+    return std::ranges::find(kNames, variable.name) != kNames.end();
 }
 
 std::vector<EnvVar> sidecar_env(const JobInput& input) {
@@ -161,25 +191,24 @@ std::vector<EnvVar> sidecar_env(const JobInput& input) {
     if (!input.settings.control_ca_pem.empty()) {
         result.push_back({"STOKER_CONTROL_CA", input.settings.control_ca_pem, {}});
     }
+    std::ranges::copy_if(input.job.spec.trainer.env, std::back_inserter(result), is_proxy);
     return result;
 }
 
 std::vector<MountManifest> sidecar_mounts(const JobInput& input) {
     std::vector<MountManifest> result = {
-        {std::string{kRunVolume}, std::string{kRunDirectory}, "", false},
-        {std::string{kTokenVolume}, std::string{kTokenDirectory}, "", true}};
+        {std::string{kRunVolume}, std::string{kRunDirectory}, false},
+        {std::string{kTokenVolume}, std::string{kTokenDirectory}}};
     for (const ResolvedDataset& dataset : input.datasets) {
         if (dataset.source.secret_ref) {
             result.push_back(
                 {numbered_volume(kCredentialsVolume, input, dataset),
-                 path_of(kCredentialsDirectory, dataset.name),
-                 "",
-                 true});
+                 path_of(kCredentialsDirectory, dataset.name)});
         }
     }
     if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {
         // The token is the trainer's; a mount at its place keeps it from the sidecar.
-        result.push_back({std::string{kNoTokenVolume}, std::string{kApiTokenPath}, "", true});
+        result.push_back({std::string{kNoTokenVolume}, std::string{kApiTokenPath}});
     }
     return result;
 }
@@ -193,7 +222,8 @@ ContainerManifest build_sidecar(const JobInput& input) {
     result.env = sidecar_env(input);
     result.resources = settings.sidecar_resources;
     result.mounts = sidecar_mounts(input);
-    add_dataset_mounts(input, true, result);
+    add_node_mounts(input, true, result);
+    add_origin_mounts(input, result);
     result.restricted = true;
     result.always_running = true;
     result.http_port = settings.sidecar_http_port;
@@ -242,12 +272,13 @@ ContainerManifest build_trainer(const JobInput& input) {
     result.security_context = overlay.security_context;
     if (has_cache(input)) {
         // Read-only is enough to connect to a socket.
-        result.mounts.push_back({std::string{kRunVolume}, std::string{kRunDirectory}, "", true});
+        result.mounts.push_back({std::string{kRunVolume}, std::string{kRunDirectory}});
     }
-    add_dataset_mounts(input, false, result);
+    add_node_mounts(input, false, result);
+    add_origin_mounts(input, result);
     if (!user_mounts_shared_memory(input.job)) {
         result.mounts.push_back(
-            {std::string{kSharedMemoryVolume}, std::string{kSharedMemoryPath}, "", false});
+            {std::string{kSharedMemoryVolume}, std::string{kSharedMemoryPath}, false});
     }
     return result;
 }
@@ -259,15 +290,41 @@ VolumeManifest build_origin_volume(const JobInput& input, const ResolvedDataset&
     if (volume.claim_name) {
         result.source = ClaimVolume{*volume.claim_name, true};
     } else {
-        result.source = HostPathVolume{volume.host_path.value_or(""), true};
+        result.source = HostPathVolume{volume.host_path.value_or("")};
     }
     return result;
+}
+
+// A view of a node directory (node/core/view_request.h reads the attributes).
+CsiVolume view_of(
+    const JobInput& input, const ResolvedDataset& dataset, std::string_view view, bool read_only) {
+    CsiVolume result{std::string{kNodeDriver}, read_only, {}};
+    result.attributes = {
+        {"pool", input.pool.name},
+        {"namespace", dataset.ns},
+        {"uid", dataset.uid},
+        {"view", std::string{view}}};
+    if (!dataset.object_name.empty()) {
+        result.attributes["dataset"] = dataset.object_name;
+    }
+    return result;
+}
+
+void add_views(const JobInput& input, std::vector<VolumeManifest>& volumes) {
+    for (const ResolvedDataset& dataset : input.datasets) {
+        const std::string_view data = is_foreign(input, dataset) ? "shared" : "data";
+        volumes.push_back(
+            {numbered_volume(kNodeVolume, input, dataset),
+             view_of(input, dataset, "owner", false)});
+        volumes.push_back(
+            {numbered_volume(kDataVolume, input, dataset), view_of(input, dataset, data, true)});
+    }
 }
 
 std::vector<VolumeManifest> build_volumes(const JobInput& input) {
     std::vector<VolumeManifest> result;
     if (has_cache(input)) {
-        result.push_back({std::string{kNodeVolume}, HostPathVolume{input.pool.host_path, false}});
+        add_views(input, result);
         result.push_back({std::string{kRunVolume}, EmptyDirVolume{}});
         result.push_back({std::string{kTokenVolume}, TokenVolume{std::string{kTokenAudience}}});
         for (const ResolvedDataset& dataset : input.datasets) {
@@ -284,6 +341,11 @@ std::vector<VolumeManifest> build_volumes(const JobInput& input) {
     for (const ResolvedDataset& dataset : input.datasets) {
         if (is_directory(dataset)) {
             result.push_back(build_origin_volume(input, dataset));
+        }
+        if (dataset.source.ca_bundle) {
+            result.push_back(
+                {numbered_volume(kCaVolume, input, dataset),
+                 BundleVolume{*dataset.source.ca_bundle, is_foreign(input, dataset)}});
         }
     }
     if (!user_mounts_shared_memory(input.job)) {
@@ -331,6 +393,7 @@ std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt)
 SidecarConfig sidecar_config(const JobInput& input) {
     SidecarConfig result;
     result.socket = kSocketPath;
+    result.socket_mode = kSocketMode;
     result.datasets = dataset_configs(input);
     result.window_bytes = input.settings.window_bytes;
     result.reserved_free_percent = input.pool.reserved_free_percent;
@@ -349,7 +412,6 @@ PodManifest build_pod(const JobInput& input) {
     result.annotations = overlay.annotations;
     if (has_cache(input)) {
         result.init_containers = {build_sidecar(input)};
-        result.supplemental_group = kSidecarGroup;
     }
     result.user_init_containers = overlay.init_containers;
     result.trainer = build_trainer(input);

@@ -10,18 +10,18 @@ inline constexpr std::string_view kRunDirectory = "/stoker/run";    // sockets
 inline constexpr std::string_view kNodeDirectory = "/stoker/node";  // + "/" + dataset name
 inline constexpr std::string_view kOriginDirectory = "/stoker/origin";
 inline constexpr std::string_view kTokenDirectory = "/stoker/token";
+inline constexpr std::string_view kCaDirectory = "/stoker/ca";
 inline constexpr std::string_view kCredentialsDirectory = "/stoker/credentials";
 inline constexpr std::string_view kSocketPath = "/stoker/run/stoker.sock";
 inline constexpr std::string_view kTokenAudience = "stoker.dev";
-inline constexpr std::int64_t kSidecarGroup = 65532;
 
 // The pod of one rank: sidecar first, then the user's init containers, then the trainer. Part of
 // build_job().
 //
-// The node directory of a dataset is <pool>/<namespace of the dataset>/<uid>, mounted by subPath,
-// so that a pod reaches the datasets of its job and no others. The kubelet makes it with the mode
-// of <pool>, which is prepared for group 65532. Of a Dataset of another namespace (docs/adr/0006)
-// the Secret of that name in the pod's own namespace is taken, if there is one.
+// The node directory of a dataset, <pool>/<namespace of the dataset>/<uid>, comes as two inline
+// volumes of the node program (docs/adr/0008): the whole of it for the sidecar, its samples
+// read-only for the trainer. For a Dataset of another namespace (docs/adr/0006) the Secret of that
+// name in the pod's own namespace is taken, if there is one.
 PodManifest build_pod(const JobInput& input);
 
 // What the sidecar is told.

@@ -103,10 +103,12 @@ Demand demand_of(
     result.mode = cache.mode;
     result.max_bytes = cache.max_bytes;
     result.min_bytes = cache.min_bytes.value_or(Bytes::zero());
+    result.weight = static_cast<double>(cache.weight);
     result.rates = rates_of(cluster, result.job);
     result.last_epoch_progress = last_epoch_progress(use, cluster.reports, now);
     for (const ResolvedDataset& dataset : use.datasets.datasets) {
         DemandDataset wanted{dataset.name, dataset.uid, std::nullopt};
+        wanted.ns = dataset.ns;
         wanted.access = measured_pattern(cluster, use, dataset, now);
         if (dataset.total) {
             wanted.total = domain::records_bytes_max(*dataset.total, dataset.samples);
@@ -167,6 +169,50 @@ std::vector<PoolNode> pool_nodes(
     return result;
 }
 
+namespace {
+
+// Its sidecar has begun, so its volumes are mounted.
+bool has_begun(const Pod& pod) {
+    return !has_ended(pod) && (pod.phase == PodPhase::kRunning || pod.sidecar.started);
+}
+
+bool is_planned(PoolVerdict verdict, bool has_pod) {
+    switch (verdict) {
+        case PoolVerdict::kReady:
+            return true;
+        case PoolVerdict::kUnknown:
+        case PoolVerdict::kFailed:  // the sidecar serves on and sees itself what it can write
+            return has_pod;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+std::vector<PoolNode> planned_nodes(const ClusterView& cluster, TimePoint now) {
+    std::set<std::pair<std::string, std::string>> begun;
+    for (const JobUse& use : cluster.jobs) {
+        for (const std::string& node : nodes_of(use.pods, has_begun)) {
+            begun.emplace(use.pool.name, node);
+        }
+    }
+    const NodeReports& reports = cluster.programs.reports;
+    const bool early = now - cluster.programs.listening_since.value_or(now) <= kNodeSilenceMax;
+    std::vector<PoolNode> result;
+    for (const CachePool& pool : cluster.pools) {
+        for (PoolNode& place : pool_nodes({pool}, cluster.nodes)) {
+            const PoolState* state = find_state(reports, place.node, pool);
+            const PoolVerdict verdict = state == nullptr ? PoolVerdict::kUnknown : state->verdict;
+            if ((early && !reports.contains(place.node)) ||
+                is_planned(verdict, begun.contains({place.pool, place.node}))) {
+                result.push_back(std::move(place));
+            }
+        }
+    }
+    return result;
+}
+
 bool is_duplicate(const CacheQuota& quota, const std::vector<CacheQuota>& quotas) {
     return std::any_of(quotas.begin(), quotas.end(), [&](const CacheQuota& other) {
         return other.meta.ns == quota.meta.ns && other.spec.pool_ref == quota.spec.pool_ref &&
@@ -185,12 +231,12 @@ double number_of(const std::string& text, double fallback) {
     return read.ec == std::errc{} ? number : fallback;
 }
 
-// Left out means zero, for both: who has written nominalQuota alone neither borrows nor lends.
+// A limit that is left out is none, as in Kueue.
 QuotaView view_of(const CacheQuota& quota) {
     const CacheQuotaSpec& spec = quota.spec;
     QuotaView result{quota.meta.ns, spec.pool_ref, spec.nominal_quota, spec.stop_policy};
-    result.borrowing = spec.borrowing_limit.value_or(Bytes::zero());
-    result.lending = spec.lending_limit.value_or(Bytes::zero());
+    result.borrowing = spec.borrowing_limit.value_or(Bytes::unlimited());
+    result.lending = spec.lending_limit.value_or(Bytes::unlimited());
     if (spec.fair_sharing) {
         result.weight = number_of(spec.fair_sharing->weight, 1);
     }
@@ -203,6 +249,14 @@ QuotaView view_of(const CacheQuota& quota) {
             std::clamp<std::int64_t>(*spec.reclaim->grace_period_seconds, 0, kGraceMax));
     }
     return result;
+}
+
+DefaultQuota default_quota_of(const CachePool& pool) {
+    const DefaultQuotaSpec& spec = pool.spec.default_quota;
+    return {
+        spec.nominal_quota,
+        spec.borrowing_limit.value_or(Bytes::unlimited()),
+        spec.lending_limit.value_or(Bytes::unlimited())};
 }
 
 }  // namespace
@@ -225,7 +279,7 @@ std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas) {
 
 AllocationView view_allocation(const ClusterView& cluster, const Moment& now) {
     AllocationView result;
-    result.nodes = pool_nodes(cluster.pools, cluster.nodes);
+    result.nodes = planned_nodes(cluster, now.steady);
     for (const CachePool& pool : cluster.pools) {
         const Bytes bandwidth = pool.spec.origin_bandwidth.value_or(Bytes::zero());
         result.pools.push_back(
@@ -234,7 +288,8 @@ AllocationView view_allocation(const ClusterView& cluster, const Moment& now) {
              pool.spec.allocation,
              static_cast<double>(bandwidth.count()),
              number_of(pool.spec.price_per_gib, 0),
-             number_of(pool.spec.price_per_thousand_requests, 0) / 1000});
+             number_of(pool.spec.price_per_thousand_requests, 0) / 1000,
+             default_quota_of(pool)});
     }
     result.quotas = quotas_in_force(cluster.quotas);
     const Tally sum = tally(cluster.reports, now);

@@ -15,6 +15,7 @@
 #include "operator/api/training_job.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/moment.h"
+#include "operator/core/node_fitness.h"
 #include "operator/core/profile/job_profile.h"
 #include "operator/core/resolve.h"
 
@@ -46,6 +47,7 @@ struct ClusterView {
     std::uint32_t grant_seconds = 60;
     std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
     std::vector<HeldBack> held_back{};         // operator/core/stragglers.h
+    NodeProgramView programs{};
 
     // What is known of the job once there is a verdict; else nullptr.
     [[nodiscard]] const JobProfile* judged_profile(const ObjectKey& job) const;
@@ -56,6 +58,14 @@ bool matches(const TextMap& selector, const TextMap& labels);
 
 std::vector<PoolNode> pool_nodes(
     const std::vector<CachePool>& pools, const std::vector<Node>& nodes);
+
+// Those of pool_nodes() that are planned for: the node program called the pool's directory ready
+// when it last spoke, or a pod of a job that uses the pool runs there, which it could not without
+// the directory. The pod does not count where the program has refused the directory since. For
+// kNodeSilenceMax after this operator began to listen, a node that has not spoken counts too. So
+// neither a node program that is down nor a new operator takes a grant away, and nothing is granted
+// where nothing can be kept.
+std::vector<PoolNode> planned_nodes(const ClusterView& cluster, TimePoint now);
 
 // Whether another quota of the same namespace and pool is in force instead: the oldest one is, by
 // name where they are of one age.

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "common/base/saturating.h"
 #include "operator/core/tally.h"
 
 namespace stoker::control {
@@ -119,8 +120,7 @@ private:
             for (const JobDatasetStatus& status : use.job.status.datasets) {
                 for (const ResolvedDataset& dataset : use.datasets.datasets) {
                     if (dataset.name == status.name && status.allocated_bytes > 0) {
-                        promise(
-                            dataset.uid, Bytes{static_cast<std::uint64_t>(status.allocated_bytes)});
+                        promise(dataset.uid, bytes_of(status.allocated_bytes));
                     }
                 }
             }
@@ -147,7 +147,7 @@ private:
                 // Not where a report has spoken already.
                 if (nodes_.contains(placement.node) && placement.bytes > 0 &&
                     !told_.contains(place)) {
-                    word(place).resident = Bytes{static_cast<std::uint64_t>(placement.bytes)};
+                    word(place).resident = bytes_of(placement.bytes);
                 }
             }
         }

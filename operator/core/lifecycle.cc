@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "common/base/saturating.h"
 #include "operator/core/attempts.h"
 #include "operator/core/validate.h"
+#include "operator/core/validate_host_paths.h"
 
 namespace stoker::control {
 
@@ -16,14 +18,21 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr Duration kFirstDelay = seconds{10};
-constexpr Duration kLongestDelay = seconds{360};
+// The Job controller multiplies by 1e9 in 64 bits; the job's own deadline is kept by the operator.
+constexpr std::int64_t kJobDeadlineMax = std::numeric_limits<std::int32_t>::max();
 
 // What the rules below look at.
 struct Facts {
+    Facts(const TrainingJobView& looked_at, const Moment& moment)
+        : view(looked_at),
+          now(moment),
+          attempts(find_attempts(looked_at)),
+          active(observe_active_time(looked_at.job.status, attempts.current, moment.wall)) {}
+
     const TrainingJobView& view;
     const Moment& now;
     Attempts attempts;
+    ActiveTime active;
 };
 
 using Verdict = std::optional<Lifecycle>;
@@ -48,9 +57,9 @@ Lifecycle as_before(const Facts& facts, JobState state, std::string message) {
     result.start_time = status.start_time;
     result.completion_time = status.completion_time;
     result.last_restart_time = status.last_restart_time;
-    const Job* current = facts.attempts.current;
-    if (!result.start_time && current != nullptr && !current->suspend) {
-        result.start_time = current->start_time;
+    result.active_time = facts.active;
+    if (const Job* current = facts.attempts.current; current != nullptr && !current->suspend) {
+        result.start_time = result.start_time ? result.start_time : current->start_time;
     }
     return result;
 }
@@ -65,14 +74,13 @@ Lifecycle still_restarting(const Facts& facts, std::string message) {
 }
 
 void wake_at(Lifecycle& lifecycle, WallTime due, WallTime now) {
-    const Duration wait = std::max(due - now, Duration::zero());
+    const Duration wait =
+        std::clamp<Duration>(elapsed_between(now, due), Duration::zero(), std::chrono::hours{24});
     lifecycle.wake_after = std::min(lifecycle.wake_after.value_or(wait), wait);
 }
 
-// When the job's time is over, or nothing.
-std::optional<WallTime> deadline_of(const Facts& facts, const std::optional<WallTime>& start) {
-    const std::optional<std::int64_t> limit = spec_of(facts).run_policy.active_deadline_seconds;
-    return limit && start ? std::optional(*start + seconds{*limit}) : std::nullopt;
+std::optional<std::int64_t> time_limit(const Facts& facts) {
+    return spec_of(facts).run_policy.active_deadline_seconds;
 }
 
 DeleteJob deletion_of(const Job& job) {
@@ -104,7 +112,7 @@ Verdict stay_finished(const Facts& facts) {
     }
     const std::optional<std::int64_t> ttl = spec_of(facts).run_policy.ttl_seconds_after_finished;
     if (ttl && status.completion_time) {
-        const WallTime due = *status.completion_time + seconds{*ttl};
+        const WallTime due = time_after(*status.completion_time, saturated_seconds(*ttl));
         if (due <= facts.now.wall) {
             result.actions.emplace_back(DeleteTrainingJob{facts.view.job.meta.uid});
         } else {
@@ -115,7 +123,12 @@ Verdict stay_finished(const Facts& facts) {
 }
 
 Verdict refuse_invalid(const Facts& facts) {
-    const std::vector<FieldError> errors = validate(facts.view.job);
+    std::vector<FieldError> errors = validate(facts.view.job);
+    const bool starts = facts.attempts.current == nullptr && facts.attempts.older.empty();
+    if (errors.empty() && starts) {
+        errors = validate_host_paths(
+            facts.view.job.spec.pod_template, facts.view.datasets.datasets, facts.view.pool_paths);
+    }
     if (errors.empty()) {
         return std::nullopt;
     }
@@ -123,40 +136,19 @@ Verdict refuse_invalid(const Facts& facts) {
 }
 
 Verdict respect_foreign_names(const Facts& facts) {
-    const TrainingJobView& view = facts.view;
-    const auto is_foreign = [&](const ObjectMeta& meta) {
-        const OwnerReference* owner = meta.controller();
-        return owner == nullptr || owner->uid != view.job.meta.uid;
-    };
-    // What a deleted TrainingJob of our name has left is on its way out.
-    const auto is_leaving = [&](const ObjectMeta& meta) {
-        const OwnerReference* owner = meta.controller();
-        return meta.deleting_since || (owner != nullptr && owner->kind == "TrainingJob" &&
-                                       owner->name == view.job.meta.name);
-    };
-    std::string taken;
-    bool leaving = false;
-    if (view.service && is_foreign(*view.service)) {
-        taken = "Service " + view.service->name;
-        leaving = is_leaving(*view.service);
-    }
-    const std::string wanted = job_name(view.job, std::max<std::int64_t>(facts.attempts.number, 1));
-    for (const Job& job : view.jobs) {
-        if (job.meta.name == wanted && is_foreign(job.meta)) {
-            taken = "Job " + job.meta.name;
-            leaving = is_leaving(job.meta);
-        }
-    }
-    if (taken.empty()) {
+    const NameClash clash = find_name_clash(facts.view, facts.attempts);
+    if (clash.object.empty()) {
         return std::nullopt;
     }
-    return leaving ? as_before(facts, JobState::kWaiting, taken + " of an earlier job is leaving.")
-                   : as_before(
-                         facts,
-                         JobState::kNameTaken,
-                         taken +
-                             " exists and belongs to somebody else; delete it, or choose "
-                             "another name.");
+    return clash.leaves
+               ? as_before(
+                     facts, JobState::kWaiting, clash.object + " of an earlier job is leaving.")
+               : as_before(
+                     facts,
+                     JobState::kNameTaken,
+                     clash.object +
+                         " exists and belongs to somebody else; delete it, or choose another "
+                         "name.");
 }
 
 Lifecycle fail_now(const Facts& facts, std::string failure, std::string message) {
@@ -175,13 +167,12 @@ Lifecycle fail_for_deadline(const Facts& facts) {
         facts,
         "DeadlineExceeded",
         fmt::format(
-            "The job ran longer than activeDeadlineSeconds ({}).",
-            spec_of(facts).run_policy.active_deadline_seconds.value_or(0)));
+            "The job was active for longer than activeDeadlineSeconds ({}).",
+            time_limit(facts).value_or(0)));
 }
 
 Verdict keep_the_deadline(const Facts& facts) {
-    const Lifecycle before = as_before(facts, JobState::kRunning, "");
-    const std::optional<WallTime> deadline = deadline_of(facts, before.start_time);
+    const std::optional<WallTime> deadline = deadline_of(facts.active, time_limit(facts));
     const Job* current = facts.attempts.current;
     const bool succeeded = current != nullptr && current->end && current->end->succeeded;
     if (!deadline || *deadline > facts.now.wall || succeeded) {
@@ -210,8 +201,8 @@ Verdict take_success(const Facts& facts) {
 Lifecycle restart(const Facts& facts, std::string message, bool counts) {
     Lifecycle result = as_before(facts, JobState::kRestarting, std::move(message));
     delete_unless_deleting(*facts.attempts.current, result);
-    result.attempt = facts.attempts.number + 1;
-    result.restarts += counts ? 1 : 0;
+    result.attempt = add_saturated(facts.attempts.number, 1);
+    result.restarts = add_saturated(result.restarts, counts ? 1 : 0);
     result.last_restart_time = facts.now.wall;
     return result;
 }
@@ -312,7 +303,7 @@ Verdict wait_before_restarting(const Facts& facts) {
     if (facts.attempts.current != nullptr || !status.last_restart_time) {
         return std::nullopt;
     }
-    const WallTime due = *status.last_restart_time + restart_delay(status.restarts);
+    const WallTime due = time_after(*status.last_restart_time, restart_delay(status.restarts));
     if (due <= facts.now.wall) {
         return std::nullopt;
     }
@@ -326,11 +317,10 @@ JobInput input_of(const Facts& facts, std::int64_t attempt) {
     const TrainingJobView& view = facts.view;
     JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, attempt, {}, {}};
     input.preferred_nodes = preferred_nodes(view.datasets.datasets, view.pool.name, view.holdings);
-    const std::optional<std::int64_t> limit = view.job.spec.run_policy.active_deadline_seconds;
-    if (limit) {
-        const WallTime start = view.job.status.start_time.value_or(facts.now.wall);
-        const auto used = std::chrono::floor<seconds>(facts.now.wall - start).count();
-        input.active_deadline_seconds = std::max<std::int64_t>(*limit - used, 1);
+    if (const std::optional<std::int64_t> limit = time_limit(facts)) {
+        const std::int64_t used = total_seconds(facts.active, facts.now.wall);
+        input.active_deadline_seconds =
+            std::clamp<std::int64_t>(subtract_saturated(*limit, used), 1, kJobDeadlineMax);
     }
     return input;
 }
@@ -365,14 +355,14 @@ Verdict resume(const Facts& facts) {
     Lifecycle result =
         as_before(facts, JobState::kRestarting, "The job was changed while it was suspended.");
     result.actions.emplace_back(deletion_of(*current));
-    result.attempt = facts.attempts.number + 1;
+    result.attempt = add_saturated(facts.attempts.number, 1);
     return result;
 }
 
 // The spec lets it go on; resume() would have, but for this.
 std::string why_still_suspended(const Facts& facts) {
-    const std::string& obstacle = facts.view.datasets.obstacle.message;
-    return obstacle.empty() ? "The Job is suspended." : obstacle;
+    const Obstacle& obstacle = facts.view.datasets.obstacle;
+    return obstacle.empty() ? "The Job is suspended." : obstacle.message;
 }
 
 Verdict watch(const Facts& facts) {
@@ -391,7 +381,7 @@ Verdict watch(const Facts& facts) {
     if (!facts.view.service) {
         result.actions.emplace_back(CreateService{build_service(facts.view.job)});
     }
-    if (const auto deadline = deadline_of(facts, result.start_time)) {
+    if (const auto deadline = deadline_of(facts.active, time_limit(facts))) {
         wake_at(result, *deadline, facts.now.wall);
     }
     const std::vector<Pod>& pods = facts.view.pods;
@@ -420,26 +410,37 @@ constexpr std::array<Rule, 14> kRules = {
     watch,
 };
 
-}  // namespace
-
-Duration restart_delay(std::int64_t restarts) {
-    if (restarts <= 1) {
-        return Duration::zero();
+// Between attempts the time runs on; where a job waits or has ended, it stops.
+void keep_time(const Facts& facts, Lifecycle& lifecycle) {
+    const JobState state = lifecycle.state;
+    const bool runs = facts.attempts.current != nullptr || state == JobState::kStarting ||
+                      state == JobState::kRestarting;
+    if (!runs || is_final(state)) {
+        lifecycle.active_time = stop(lifecycle.active_time, facts.now.wall);
     }
-    Duration delay = kFirstDelay;
-    for (std::int64_t i = 2; i < restarts && delay < kLongestDelay; ++i) {
-        delay *= 2;
-    }
-    return std::min(delay, kLongestDelay);
 }
 
+// The Job or its pods cannot be made: says why. What the API server does not understand is an
+// invalid spec.
+void tell_trouble(const TrainingJobView& view, Lifecycle& lifecycle) {
+    if (lifecycle.state != JobState::kStarting || view.trouble.words.empty()) {
+        return;
+    }
+    lifecycle.message = view.trouble.words;
+    lifecycle.blocked = true;
+    if (view.trouble.is_invalid) {
+        lifecycle.state = JobState::kInvalid;
+    }
+}
+
+}  // namespace
+
 Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now) {
-    const Facts facts{view, now, find_attempts(view)};
+    const Facts facts{view, now};
     for (const Rule rule : kRules) {
         if (Verdict verdict = rule(facts)) {
-            if (verdict->state == JobState::kStarting && !view.trouble.empty()) {
-                verdict->message = view.trouble;
-            }
+            tell_trouble(view, *verdict);
+            keep_time(facts, *verdict);
             return *std::move(verdict);
         }
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operator/api/job_manifest.h"
+#include "operator/core/active_time.h"
 #include "operator/core/job_state.h"
 #include "operator/core/moment.h"
 #include "operator/core/training_job_view.h"
@@ -63,6 +64,8 @@ struct Lifecycle {
     std::optional<WallTime> start_time;
     std::optional<WallTime> completion_time;
     std::optional<WallTime> last_restart_time;
+    ActiveTime active_time;
+    bool blocked = false;  // the API server refuses its Job, or the Job's pods
     std::vector<Action> actions;
     std::optional<Duration> wake_after;  // look again then, even if nothing changes
 
@@ -70,15 +73,11 @@ struct Lifecycle {
 };
 
 // The first of these that applies decides: an end that status already tells (it is final), an
-// invalid spec, a name that is taken, the deadline, success, failure, suspension, a lost node, then
-// starting what is missing.
+// invalid spec (what only the API server refuses, too), a name that is taken, the deadline,
+// success, failure, suspension, a lost node, then starting what is missing.
 //
 // The status must be written before the actions are done: attempt and restarts live only there.
 Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now);
-
-// How long to wait before the attempt after `restarts` failures: nothing at first, then 10 s,
-// doubling, at most 6 min.
-Duration restart_delay(std::int64_t restarts);
 
 // Names of attempts end at "-a9999".
 inline constexpr std::int64_t kAttemptMax = 9999;

@@ -47,14 +47,15 @@ std::set<std::string> dataset_uids(const JobUse& use) {
     return uids;
 }
 
-// Bytes a second that the cache may speed up: none where the profile has no verdict, 0 where the
-// job never waits.
+// Bytes a second that the cache may speed up, times the job's weight: none where the profile has no
+// verdict, 0 where the job never waits.
 std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& use) {
     const JobProfile* profile = cluster.judged_profile(use.job.meta.key());
     if (profile == nullptr) {
         return std::nullopt;
     }
-    return profile->verdict == ProfileVerdict::kComputeBound ? 0 : profile->ingest_rate;
+    const auto weight = static_cast<double>(use.job.spec.cache.weight);
+    return profile->verdict == ProfileVerdict::kComputeBound ? 0 : weight * profile->ingest_rate;
 }
 
 }  // namespace

@@ -1,34 +1,21 @@
 #include "operator/core/plan_sweeps.h"
 
 #include <algorithm>
-#include <array>
+#include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
 
-#include "operator/core/pod_name_hash.h"
+#include "common/base/saturating.h"
 
 namespace stoker::control {
 
 namespace {
 
-using std::chrono::seconds;
-
 using Due = std::set<std::pair<std::string, std::string>>;  // namespace, uid
 
-enum class Fate { kLeave, kFinish, kGiveUp, kDrop };
-
-Fate fate_of(const SweepPod& pod, WallTime now, const SweepLimits& limits) {
-    const Duration age = now - pod.created_at;
-    switch (pod.phase) {
-        case PodPhase::kSucceeded:
-            return Fate::kFinish;
-        case PodPhase::kFailed:
-            return age > limits.retry_after ? Fate::kDrop : Fate::kLeave;
-        default:
-            return age > limits.patience ? Fate::kGiveUp : Fate::kLeave;
-    }
-}
+// As a label of the DNS, which namespaces and uids are: longer ones are nobody's.
+constexpr std::size_t kNameBytesMax = 63;
 
 Bytes bytes_at(const SweepDataset& dataset, const SweepPlace& place) {
     Bytes sum{};
@@ -46,7 +33,7 @@ bool is_idle(const SweepDataset& dataset, const SweepPlace& place, const SweepVi
 
 bool is_over(const SweepDataset& dataset, WallTime now) {
     return dataset.retention_seconds &&
-           now - dataset.last_use >= seconds{*dataset.retention_seconds};
+           elapsed_between(dataset.last_use, now) >= saturated_seconds(*dataset.retention_seconds);
 }
 
 Due due_at(const SweepPlace& place, const SweepView& view, WallTime now) {
@@ -61,9 +48,9 @@ Due due_at(const SweepPlace& place, const SweepView& view, WallTime now) {
     return due;
 }
 
-// Only these characters stand in namespaces and uids; in find's -path any other could be a pattern.
-bool is_plain(const std::string& name) {
-    return !name.empty() && name != "." && name != ".." &&
+// Only these characters stand in namespaces and uids. They are components of paths on the nodes.
+bool is_plain(std::string_view name) {
+    return !name.empty() && name.size() <= kNameBytesMax && name != "." && name != ".." &&
            std::all_of(name.begin(), name.end(), [](char c) {
                return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
            });
@@ -120,10 +107,8 @@ bool is_due(
     return !due.empty() || !deleted_at(place, view).empty() || now - since >= limits.every;
 }
 
-std::string refusal(const SweepView& view, const SweepLimits& limits) {
-    if (view.datasets.size() + view.guards.size() > limits.kept_max) {
-        return fmt::format("there are more than {} datasets", limits.kept_max);
-    }
+// A dataset that cannot be named in an order would not be kept.
+std::string refusal(const SweepView& view) {
     for (const SweepDataset& dataset : view.datasets) {
         if (!is_plain(dataset.ns) || !is_plain(dataset.uid)) {
             return fmt::format("a dataset's uid is not plain: {}/{}", dataset.ns, dataset.uid);
@@ -137,33 +122,32 @@ std::string refusal(const SweepView& view, const SweepLimits& limits) {
     return {};
 }
 
-// Sorts the pods that are there; how many run, and where.
-std::size_t settle_pods(
-    const SweepView& view,
-    WallTime now,
-    const SweepLimits& limits,
-    SweepPlan& plan,
-    std::set<SweepPlace>& busy) {
+// What is there already; which nodes are at work, and which places are not to be tried again yet.
+struct Busy {
+    std::set<std::string> nodes;
+    std::set<SweepPlace> places;
     std::size_t running = 0;
-    for (const SweepPod& pod : view.pods) {
-        busy.insert(pod.place);
-        if (pod.deleting) {
-            ++running;
-            continue;
-        }
-        const Fate fate = fate_of(pod, now, limits);
-        if (fate == Fate::kFinish) {
-            plan.finished.push_back(pod);
-        } else if (fate == Fate::kGiveUp || pod.phase == PodPhase::kFailed) {
-            plan.failed.push_back(pod.place);
-        }
-        if (fate == Fate::kLeave) {
-            running += pod.phase == PodPhase::kFailed ? 0 : 1;
+};
+
+Busy settle_runs(const SweepView& view, WallTime now, const SweepLimits& limits, SweepPlan& plan) {
+    Busy busy;
+    for (const SweepRun& run : view.runs) {
+        const Duration age = now - run.began_at;
+        busy.places.insert(run.place);
+        if (run.phase == SweepPhase::kSucceeded) {
+            plan.finished.push_back(run);
+        } else if (run.phase == SweepPhase::kFailed) {
+            if (age > limits.retry_after) {
+                plan.forgotten.push_back(run);
+            }
+        } else if (age > limits.patience) {
+            plan.given_up.push_back(run);
         } else {
-            plan.remove.push_back(pod.key);
+            busy.nodes.insert(run.place.node);
+            ++busy.running;
         }
     }
-    return running;
+    return busy;
 }
 
 }  // namespace
@@ -180,29 +164,32 @@ std::optional<SweepGuard> guard_of(const std::string& node, const std::string& n
 
 SweepPlan plan_sweeps(const SweepView& view, WallTime now, const SweepLimits& limits) {
     SweepPlan plan;
-    std::set<SweepPlace> busy;
-    std::size_t running = settle_pods(view, now, limits, plan, busy);
-    plan.refused = refusal(view, limits);
+    Busy busy = settle_runs(view, now, limits, plan);
+    plan.refused = refusal(view);
     if (!plan.refused.empty()) {
         return plan;
     }
     std::vector<SweepPlace> places = view.places;
     std::sort(places.begin(), places.end());
     for (const SweepPlace& place : places) {
-        if (running >= limits.pods_at_once) {
+        if (busy.running >= limits.runs_at_once) {
             break;
         }
         const Due due = due_at(place, view, now);
-        if (!busy.contains(place) && is_due(place, view, due, now, limits)) {
-            plan.create.push_back(make_sweep(place, view, due));
-            ++running;
+        if (busy.places.contains(place) || busy.nodes.contains(place.node) ||
+            !is_due(place, view, due, now, limits)) {
+            continue;
         }
+        NodeSweep sweep = make_sweep(place, view, due);
+        if (sweep.kept.size() + sweep.expired.size() > limits.kept_max) {
+            plan.refused = fmt::format("there are more than {} datasets", limits.kept_max);
+            continue;
+        }
+        plan.start.push_back(std::move(sweep));
+        busy.nodes.insert(place.node);
+        ++busy.running;
     }
     return plan;
-}
-
-std::string sweep_pod_name(const SweepPlace& place) {
-    return pod_name_of("stoker-sweep", {place.pool, place.node, place.node_uid, place.host_path});
 }
 
 }  // namespace stoker::control

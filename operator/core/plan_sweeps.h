@@ -11,20 +11,17 @@
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
-#include "operator/api/meta.h"
-#include "operator/api/pod.h"
 
-// Which nodes need a sweep pod: the short-lived one that removes what no live dataset keeps there
-// (docs/adr/0004). Mark and sweep: the operator says what stays, the pod removes the rest, so that
-// nothing is left behind by a deletion that nobody saw. Pure.
+// Which nodes are to be swept: their node program removes what no live dataset keeps there
+// (docs/adr/0004). Mark and sweep: the operator says what stays, the node program removes the rest,
+// so that nothing is left behind by a deletion that nobody saw. Pure.
 namespace stoker::control {
 
 // The directory of a pool on one node.
 struct SweepPlace {
     std::string pool;
     std::string node;
-    std::string node_uid;
-    std::string host_path;
+    std::string path;
 
     auto operator<=>(const SweepPlace&) const = default;
 };
@@ -50,15 +47,17 @@ struct SweepDataset {
     bool operator==(const SweepDataset&) const = default;
 };
 
-struct SweepPod {
-    ObjectKey key;
-    SweepPlace place;
-    std::vector<std::string> expired;  // uids, as NodeSweep::expired
-    PodPhase phase = PodPhase::kPending;
-    bool deleting = false;
-    WallTime created_at{};
+enum class SweepPhase : std::uint8_t { kRunning, kSucceeded, kFailed };
 
-    bool operator==(const SweepPod&) const = default;
+// A sweep that was ordered from a node's program.
+struct SweepRun {
+    SweepPlace place;
+    std::string id;
+    std::vector<std::string> expired;  // uids, as NodeSweep::expired
+    SweepPhase phase = SweepPhase::kRunning;
+    WallTime began_at{};
+
+    bool operator==(const SweepRun&) const = default;
 };
 
 // A dataset whose room a grant needs (AllocationPlan::sweeps).
@@ -70,8 +69,8 @@ struct SweepNeed {
     auto operator<=>(const SweepNeed&) const = default;
 };
 
-// A directory that a pod reads which has not ended, or with an attached sidecar: never touched,
-// whatever is known of its dataset.
+// A directory that a pod reads which has not ended, that is mounted, or that has an attached
+// sidecar: never touched, whatever is known of its dataset.
 struct SweepGuard {
     std::string node;
     std::string ns;
@@ -80,13 +79,14 @@ struct SweepGuard {
     auto operator<=>(const SweepGuard&) const = default;
 };
 
-// Of a pod's mount, "<namespace>/<uid>" below its pool's directory; none for any other text.
+// Of "<namespace>/<uid>"; none for a text that cannot be the path of a node directory. Anybody may
+// have written it.
 std::optional<SweepGuard> guard_of(const std::string& node, const std::string& node_directory);
 
 struct SweepView {
-    std::vector<SweepPlace> places;  // every ready node of every pool
+    std::vector<SweepPlace> places;  // every node of every pool whose program calls it ready
     std::vector<SweepDataset> datasets;
-    std::vector<SweepPod> pods;
+    std::vector<SweepRun> runs;
     std::set<SweepNeed> needs;
     std::set<SweepGuard> guards;
     std::map<SweepPlace, WallTime> swept;  // when the last sweep that succeeded began
@@ -95,11 +95,11 @@ struct SweepView {
 };
 
 struct SweepLimits {
-    std::size_t pods_at_once = 4;
-    std::size_t kept_max = 5000;  // more do not fit into a pod; then nothing is swept
+    std::size_t runs_at_once = 32;
+    std::size_t kept_max = 100'000;  // more do not fit into 16 MiB; then the place is not swept
     Duration every = std::chrono::hours{6};
-    Duration patience = std::chrono::minutes{10};    // with a pod that neither succeeds nor fails
-    Duration retry_after = std::chrono::minutes{5};  // a failed pod stays so long, to be read
+    Duration patience = std::chrono::minutes{10};    // with a run that neither succeeds nor fails
+    Duration retry_after = std::chrono::minutes{5};  // since the beginning of a run that failed
 };
 
 struct NodeSweep {
@@ -111,11 +111,11 @@ struct NodeSweep {
 };
 
 struct SweepPlan {
-    std::vector<NodeSweep> create;  // sorted by place
-    std::vector<ObjectKey> remove;  // pods, in their order
-    std::vector<SweepPod> finished;
-    std::vector<SweepPlace> failed;  // tried without success; tried again
-    std::string refused;             // why nothing can be swept, or empty
+    std::vector<NodeSweep> start;     // sorted by place; never two on one node
+    std::vector<SweepRun> finished;   // succeeded; to be forgotten
+    std::vector<SweepRun> given_up;   // their node says nothing; to be withdrawn, and tried again
+    std::vector<SweepRun> forgotten;  // failed a while ago; to be tried again
+    std::string refused;              // why places are not swept, or empty
 
     bool operator==(const SweepPlan&) const = default;
 };
@@ -123,10 +123,7 @@ struct SweepPlan {
 // A place is swept when a dataset there was deleted, when the bytes of one there are due
 // (retention, or a grant needs their room), and from time to time. A dataset in use is never due,
 // and of a deleted one a directory that pods read waits until they have ended.
-// `now` is compared with stamps of the API server and of statuses, so it is good for seconds only.
+// `now` is compared with stamps of statuses, so it is good for seconds only.
 SweepPlan plan_sweeps(const SweepView& view, WallTime now, const SweepLimits& limits);
-
-// "stoker-sweep-0123456789abcdef": one for each place, so that two never run there together.
-std::string sweep_pod_name(const SweepPlace& place);
 
 }  // namespace stoker::control

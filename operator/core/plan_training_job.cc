@@ -20,14 +20,22 @@ std::vector<JobEvent> events_between(
     std::vector<JobEvent> result;
     const Condition* state_before = find_condition(before.conditions, "Finished");
     const Condition* state_after = find_condition(after.conditions, "Finished");
-    if (state_before == nullptr || state_before->reason != state_after->reason ||
-        before.attempt != after.attempt) {
-        result.push_back({is_worrying(lifecycle.state), state_after->reason, state_after->message});
+    const bool is_news = state_before == nullptr || state_before->reason != state_after->reason ||
+                         before.attempt != after.attempt ||
+                         (lifecycle.blocked && state_before->message != state_after->message);
+    if (is_news) {
+        result.push_back(
+            {is_worrying(lifecycle.state) || lifecycle.blocked,
+             state_after->reason,
+             state_after->message});
     }
     const Condition* cache_before = find_condition(before.conditions, "CacheAllocated");
     const Condition* cache_after = find_condition(after.conditions, "CacheAllocated");
-    const bool is_first = cache_before == nullptr && cache_after->reason == "WaitingForPods";
-    if (!is_first && (cache_before == nullptr || cache_before->reason != cache_after->reason)) {
+    const bool is_first =
+        cache_before == nullptr && cache_after->status == ConditionStatus::kUnknown;
+    const bool is_told = cache_after->reason == state_after->reason;
+    if (!is_first && !is_told &&
+        (cache_before == nullptr || cache_before->reason != cache_after->reason)) {
         result.push_back({false, cache_after->reason, cache_after->message});
     }
     return result;

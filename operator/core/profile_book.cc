@@ -5,6 +5,7 @@
 #include <limits>
 #include <set>
 
+#include "common/base/saturating.h"
 #include "operator/core/build_job.h"
 #include "operator/core/tally.h"
 
@@ -75,7 +76,7 @@ ProbeWish wish_of(const TrainingJob& job) {
     constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
     wish.batches = static_cast<std::uint32_t>(std::clamp<std::int64_t>(steps, 1, kMax));
     if (spec->max_seconds) {
-        wish.patience = std::chrono::seconds{*spec->max_seconds};
+        wish.patience = saturated_seconds(*spec->max_seconds);
     }
     return wish;
 }

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "common/base/saturating.h"
+#include "operator/core/job_state.h"
 #include "operator/core/validate.h"
 
 namespace stoker::control {
@@ -39,9 +41,13 @@ ResolvedDataset resolve_inline(const TrainingJob& job, const JobDataset& wanted)
     ResolvedDataset result;
     result.name = wanted.name;
     result.ns = job.meta.ns;
-    result.uid = inline_dataset_uid(job.meta.ns, wanted.storage_uri.value_or(""));
+    result.uid = inline_dataset_uid(job.meta.ns, wanted);
     result.source.storage_uri = wanted.storage_uri.value_or("");
+    result.source.endpoint = wanted.endpoint;
+    result.source.region = wanted.region;
+    result.source.path_style = wanted.path_style;
     result.source.secret_ref = wanted.secret_ref;
+    result.source.ca_bundle = wanted.ca_bundle;
     take_stream(wanted, result);
     return result;
 }
@@ -51,11 +57,12 @@ ResolvedDataset resolve_reference(const JobDataset& wanted, const Dataset& datas
     result.name = wanted.name;
     result.ns = dataset.meta.ns;
     result.uid = dataset.meta.uid;
+    result.object_name = dataset.meta.name;
     result.source = dataset.spec.sources.front();
     take_stream(wanted, result);
     if (dataset.status.total_bytes) {
-        result.total = Bytes{static_cast<std::uint64_t>(*dataset.status.total_bytes)};
-        result.samples = static_cast<std::uint64_t>(dataset.status.samples.value_or(0));
+        result.total = bytes_of(*dataset.status.total_bytes);
+        result.samples = bytes_of(dataset.status.samples.value_or(0)).count();
     }
     return result;
 }
@@ -150,7 +157,6 @@ ResolvedPool use(const CachePool& pool) {
     }
     ResolvedPool result;
     result.name = pool.meta.name;
-    result.host_path = pool.spec.host_path;
     result.reserved_free_percent = pool.spec.reserved_free_percent;
     return result;
 }
@@ -196,9 +202,15 @@ ResolvedPool choose(const std::vector<CachePool>& pools, const std::vector<Cache
 
 }  // namespace
 
-std::string inline_dataset_uid(const std::string& ns, const std::string& storage_uri) {
+std::string inline_dataset_uid(const std::string& ns, const JobDataset& dataset) {
     std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
-    for (const char c : ns + '\n' + storage_uri) {
+    const std::string text = fmt::format(
+        "{}\n{}\n{}\n{}",
+        ns,
+        dataset.storage_uri.value_or(""),
+        dataset.endpoint,
+        dataset.secret_ref.value_or(""));
+    for (const char c : text) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
     }
     return fmt::format("inline-{:016x}", hash);
@@ -281,14 +293,42 @@ bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid) {
         resolved.datasets, [&](const ResolvedDataset& it) { return it.uid == uid; });
 }
 
-ResolvedPool resolve_pool(
+namespace {
+
+// What the attempt that goes on was given; none: the next attempt may choose.
+std::optional<AttemptPool> pool_of_attempt(const TrainingJob& job) {
+    const TrainingJobStatus& status = job.status;
+    const Condition* state = find_condition(status.conditions, "Finished");
+    const bool suspended =
+        job.spec.suspend || (state != nullptr && state->reason == to_string(JobState::kSuspended));
+    const bool is_given =
+        status.attempt_pool && status.attempt > 0 && status.attempt_pool->attempt == status.attempt;
+    return is_given && !suspended ? status.attempt_pool : std::nullopt;
+}
+
+// Not validated: its pods mount it already.
+ResolvedPool keep(const std::string& name, const std::vector<CachePool>& pools) {
+    const CachePool* pool = find_pool(pools, name);
+    if (pool == nullptr) {
+        return without_pool(
+            "PoolNotFound",
+            fmt::format(
+                "CachePool {}, which the attempt began with, does not exist any more; the attempt "
+                "goes on without grants.",
+                name),
+            false);
+    }
+    ResolvedPool result;
+    result.name = pool->meta.name;
+    result.reserved_free_percent = pool->spec.reserved_free_percent;
+    return result;
+}
+
+ResolvedPool choose_anew(
     const TrainingJob& job,
     const std::vector<CachePool>& pools,
     const std::vector<CacheQuota>& quotas) {
     const CacheSpec& cache = job.spec.cache;
-    if (cache.mode == CacheMode::kOff) {
-        return without_pool("Off", "The job asked for no cache (cache.mode Off).", false);
-    }
     if (!cache.pool_ref) {
         return choose(pools, quotas);
     }
@@ -300,6 +340,33 @@ ResolvedPool resolve_pool(
                                      "CachePool {} does not exist; the job starts when it appears.",
                                      *cache.pool_ref),
                                  true);
+}
+
+}  // namespace
+
+ResolvedPool resolve_pool(
+    const TrainingJob& job,
+    const std::vector<CachePool>& pools,
+    const std::vector<CacheQuota>& quotas) {
+    if (job.spec.cache.mode == CacheMode::kOff) {
+        return without_pool("Off", "The job asked for no cache (cache.mode Off).", false);
+    }
+    const std::optional<AttemptPool> given = pool_of_attempt(job);
+    if (given && !given->name.empty()) {
+        return keep(given->name, pools);
+    }
+    ResolvedPool result = choose_anew(job, pools, quotas);
+    if (given && !result.name.empty()) {
+        return without_pool(
+            "NoPool",
+            fmt::format(
+                "The attempt began without a CachePool, so it runs without a cache; the next one "
+                "gets CachePool {}.",
+                result.name),
+            false);
+    }
+    result.waits = result.waits && !given;
+    return result;
 }
 
 }  // namespace stoker::control

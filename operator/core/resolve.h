@@ -20,6 +20,7 @@ struct ResolvedDataset {
     std::string name;  // under spec.datasets
     std::string ns;    // the Dataset's, or the job's; with the uid it names the node directory
     std::string uid;   // the Dataset's, or "inline-<digest>"
+    std::string object_name;  // the Dataset's; empty for an inline dataset
     DatasetSource source;
     Sampling sampling = Sampling::kEpochShuffle;
     Contract contract = Contract::kExact;
@@ -69,12 +70,12 @@ bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid);
 // job's pods look for it. Else nothing.
 std::string tell_credentials(const ResolvedDataset& dataset, const std::string& job_namespace);
 
-// The directory name of an inline storageUri: the same for all jobs of a namespace that read it.
-std::string inline_dataset_uid(const std::string& ns, const std::string& storage_uri);
+// The directory name of an inline storageUri: the same for all jobs of a namespace that read it at
+// the same endpoint with the same Secret. What one key fetched is not for another.
+std::string inline_dataset_uid(const std::string& ns, const JobDataset& dataset);
 
 struct ResolvedPool {
     std::string name;  // empty: the job runs without a cache
-    std::string host_path;
     std::int64_t reserved_free_percent = 15;
     // Without a pool, why. `waits`: the job must not start, because the pool that it names may
     // still come.
@@ -88,6 +89,8 @@ struct ResolvedPool {
 // the cluster; else the one named "default". A cache must not keep a job from training: where no
 // pool is named and none can be chosen, the job runs without. `quotas` are those of the job's
 // namespace.
+// An attempt keeps the pool that it was given, or none (status.attemptPool), until it ends or is
+// suspended: its pods mount that pool, whatever else could be chosen now.
 ResolvedPool resolve_pool(
     const TrainingJob& job,
     const std::vector<CachePool>& pools,

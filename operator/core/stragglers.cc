@@ -80,17 +80,17 @@ std::string say_late(const Giver& giver) {
         to_string(reclaim.resident),
         giver.dataset,
         to_string(reclaim.granted),
-        giver.pod.ns);
+        reclaim.ns);
 }
 
 std::vector<HeldBack> hold_back(const std::vector<Giver>& late) {
     std::vector<HeldBack> result;
     for (const Giver& giver : late) {
         const bool known = std::any_of(result.begin(), result.end(), [&](const HeldBack& held) {
-            return held.pool == giver.reclaim.pool && held.ns == giver.pod.ns;
+            return held.pool == giver.reclaim.pool && held.ns == giver.reclaim.ns;
         });
         if (!known) {
-            result.push_back({giver.reclaim.pool, giver.pod.ns, say_late(giver)});
+            result.push_back({giver.reclaim.pool, giver.reclaim.ns, say_late(giver)});
         }
     }
     return result;

@@ -29,7 +29,7 @@ std::string say_reclaimed(const Giver& giver);
 // Which pod does not give back what it must: of one whose grace is over.
 std::string say_late(const Giver& giver);
 
-// The namespaces of the pods get nothing more.
+// The namespaces that pay for the bytes get nothing more.
 std::vector<HeldBack> hold_back(const std::vector<Giver>& late);
 
 }  // namespace stoker::control

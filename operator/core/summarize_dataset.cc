@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/saturating.h"
 #include "operator/core/judgement.h"
 #include "operator/core/tally.h"
 #include "operator/core/training_job_view.h"
@@ -56,7 +57,7 @@ std::vector<DatasetPlacement> place_bytes(
                     pool,
                     report.node,
                     count_of(dataset.resident_bytes),
-                    static_cast<std::int64_t>(dataset.resident_samples)};
+                    count_of(dataset.resident_samples)};
             }
         }
     }
@@ -146,21 +147,21 @@ void measure(
     DatasetStatus& status) {
     if (told != nullptr && told->state == ManifestState::kReady) {
         status.total_bytes = count_of(told->total);
-        status.samples = static_cast<std::int64_t>(told->samples);
+        status.samples = count_of(told->samples);
         status.index_revision = told->revision;
     }
     status.placements = place_bytes(view, reports, now);
     status.cached_bytes = 0;
     status.cached_samples = 0;
     for (const DatasetPlacement& placement : status.placements) {
-        status.cached_bytes += placement.bytes;
-        status.cached_samples += placement.samples;
+        status.cached_bytes = add_saturated(status.cached_bytes, placement.bytes);
+        status.cached_samples = add_saturated(status.cached_samples, placement.samples);
     }
     status.nodes = static_cast<std::int64_t>(status.placements.size());
     status.cached_percentage = 0;
     if (status.total_bytes.value_or(0) > 0 && status.nodes > 0) {
         status.cached_percentage = std::min<std::int64_t>(
-            status.cached_bytes / status.nodes * 100 / *status.total_bytes, 100);
+            multiply_saturated(status.cached_bytes / status.nodes, 100) / *status.total_bytes, 100);
     }
     if (sum.fresh_reports > 0) {
         const auto percent = hit_percent(sum.cache_bytes, sum.origin_bytes);
@@ -175,9 +176,7 @@ void measure(
 }
 
 void print_columns(DatasetStatus& status) {
-    const auto print = [](std::int64_t bytes) {
-        return to_string(Bytes{static_cast<std::uint64_t>(bytes)});
-    };
+    const auto print = [](std::int64_t bytes) { return to_string(bytes_of(bytes)); };
     status.columns.size = status.total_bytes ? print(*status.total_bytes) : "";
     status.columns.cached = status.total_bytes ? print(status.cached_bytes) : "";
     status.columns.cached_percentage =

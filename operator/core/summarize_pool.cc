@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "common/base/saturating.h"
 #include "operator/core/cluster_view.h"
 #include "operator/core/judgement.h"
 #include "operator/core/tally.h"
@@ -20,7 +22,101 @@ using std::chrono::seconds;
 
 constexpr std::uint64_t kThousandths = 1000;
 
-Judgement judge_pool(const CachePoolView& view, const CachePoolStatus& status) {
+constexpr std::size_t kNodesNamed = 3;
+
+// The nodes with the worst verdict, in their order; none where all that is known is good.
+std::vector<NodeVerdict> worst_of(const std::vector<NodeVerdict>& verdicts) {
+    std::vector<NodeVerdict> worst;
+    for (const NodeVerdict& it : verdicts) {
+        if (!worst.empty() && worst.front().fitness < it.fitness) {
+            worst.clear();
+        }
+        if (it.fitness != NodeFitness::kReady &&
+            (worst.empty() || worst.front().fitness == it.fitness)) {
+            worst.push_back(it);
+        }
+    }
+    return worst;
+}
+
+std::string name_nodes(
+    const std::vector<NodeVerdict>& nodes, const std::set<std::string>& nodes_with_pod) {
+    std::vector<std::string> names;
+    for (const NodeVerdict& it : nodes) {
+        names.push_back(fmt::format(
+            "{} ({})", it.node, nodes_with_pod.contains(it.node) ? "its pod is silent" : "no pod"));
+    }
+    const std::size_t more = names.size() - std::min(names.size(), kNodesNamed);
+    names.resize(names.size() - more);
+    return fmt::format("{}", fmt::join(names, ", ")) +
+           (more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+const char* advice(NodeFitness fitness) {
+    switch (fitness) {
+        case NodeFitness::kNotEmpty:
+            return " Nothing there was touched. Choose an empty directory for "
+                   "spec.volume.hostPath.path, or move the files away.";
+        case NodeFitness::kOtherPool:
+            return " Each CachePool needs a directory of its own.";
+        case NodeFitness::kPathRefused:
+            return " Choose a directory on the disk that is for the cache.";
+        default:
+            return "";
+    }
+}
+
+// "Node n1: /mnt/nvme is not empty: found photos. ... The same on 2 more nodes."
+std::string tell_worst(const CachePoolView& view, const std::vector<NodeVerdict>& worst) {
+    const NodeFitness fitness = worst.front().fitness;
+    if (fitness == NodeFitness::kProgramMissing) {
+        return fmt::format(
+            "No word from the node program on {}. Check the pods of its DaemonSet (label "
+            "stoker.dev/component=node in the operator's namespace): one must run on every node of "
+            "the pool.",
+            name_nodes(worst, view.programs.nodes_with_pod));
+    }
+    const std::string& words = worst.front().message;
+    const char* end = words.ends_with('.') ? "" : ".";
+    const std::string more =
+        worst.size() == 1 ? "" : fmt::format(" The same on {} more.", worst.size() - 1);
+    return fmt::format(
+        "Node {}: {}{}{}{}",
+        worst.front().node,
+        words.empty() ? "no directory of the pool's" : words,
+        end,
+        advice(fitness),
+        more);
+}
+
+Judgement judge_nodes_of(
+    const CachePoolView& view,
+    const CachePoolStatus& status,
+    const std::vector<NodeVerdict>& verdicts) {
+    const std::vector<NodeVerdict> worst = worst_of(verdicts);
+    const bool trouble = !worst.empty() && worst.front().fitness >= NodeFitness::kProgramMissing;
+    if (status.nodes_ready > 0) {
+        std::string count =
+            fmt::format("{} of {} nodes are ready.", status.nodes_ready, status.nodes_total);
+        return holds_if(true, "Ready", trouble ? count + " " + tell_worst(view, worst) : count);
+    }
+    if (trouble) {
+        return holds_if(
+            false, std::string{to_string(worst.front().fitness)}, tell_worst(view, worst));
+    }
+    if (worst.front().fitness == NodeFitness::kWaiting) {
+        return {
+            ConditionStatus::kUnknown,
+            std::string{to_string(NodeFitness::kWaiting)},
+            "The node programs have not told yet whether the pool's directory is ready."};
+    }
+    return holds_if(false, "NoNodeReady", "No node of the pool is ready.");
+}
+
+Judgement judge_pool(
+    const CachePoolView& view,
+    const CachePoolStatus& status,
+    const std::vector<NodeVerdict>& verdicts) {
     if (const std::vector<FieldError> errors = validate(view.pool); !errors.empty()) {
         return holds_if(false, "Invalid", to_string(errors));
     }
@@ -33,13 +129,42 @@ Judgement judge_pool(const CachePoolView& view, const CachePoolStatus& status) {
     if (status.nodes_total == 0) {
         return holds_if(false, "NoNodes", "No node has the labels of nodeSelector.");
     }
-    if (status.nodes_ready == 0) {
-        return holds_if(false, "NoNodeReady", "No node of the pool is ready.");
+    return judge_nodes_of(view, status, verdicts);
+}
+
+// What the node program measured; nullptr where it could not.
+const PoolState* find_measured(const CachePoolView& view, const std::string& node) {
+    const PoolState* state = find_state(view.programs.reports, node, view.pool);
+    return state != nullptr && state->verdict == PoolVerdict::kReady ? state : nullptr;
+}
+
+// What the node programs measured, and on nodes without a measurement what sidecars said.
+Bytes used_in(const CachePoolView& view) {
+    Bytes used{};
+    for (const Node& node : view.nodes) {
+        if (const PoolState* state = find_measured(view, node.meta.name)) {
+            for (const DirectoryUse& use : state->directories) {
+                used += use.bytes;
+            }
+        }
     }
-    return holds_if(
-        true,
-        "Ready",
-        fmt::format("{} of {} nodes are ready.", status.nodes_ready, status.nodes_total));
+    for (const Holding& holding : view.holdings) {
+        if (holding.pool == view.pool.meta.name && find_measured(view, holding.node) == nullptr) {
+            used += holding.resident;
+        }
+    }
+    return used;
+}
+
+std::optional<WallTime> newest_sample(const CachePoolView& view) {
+    std::optional<WallTime> newest = view.sampled_at;
+    for (const Node& node : view.nodes) {
+        if (find_state(view.programs.reports, node.meta.name, view.pool) != nullptr) {
+            newest = std::max(
+                newest, std::optional(view.programs.reports.at(node.meta.name)->received_wall));
+        }
+    }
+    return newest;
 }
 
 Judgement judge_quota(const CacheQuotaView& view) {
@@ -78,7 +203,8 @@ Judgement judge_quota(const CacheQuotaView& view) {
 // Whether what the plan says of the namespace's bytes is so on the nodes.
 Judgement judge_enforced(const CacheQuotaView& view) {
     for (const Giver& giver : view.late) {
-        if (giver.pod.ns == view.quota.meta.ns && giver.reclaim.pool == view.quota.spec.pool_ref) {
+        if (giver.reclaim.ns == view.quota.meta.ns &&
+            giver.reclaim.pool == view.quota.spec.pool_ref) {
             return holds_if(false, "ReclaimOverdue", say_late(giver));
         }
     }
@@ -127,31 +253,25 @@ std::int64_t share_of(Bytes used, Bytes nominal) {
 CachePoolStatus summarize_cache_pool(const CachePoolView& view, const Moment& now) {
     CachePoolStatus status = view.pool.status;
     status.observed_generation = view.pool.meta.generation;
-    status.nodes_total = 0;
-    status.nodes_ready = 0;
-    for (const Node& node : view.nodes) {
-        if (matches(view.pool.spec.node_selector, node.meta.labels)) {
-            ++status.nodes_total;
-            status.nodes_ready += node.ready ? 1 : 0;
-        }
-    }
+    const std::vector<NodeVerdict> verdicts =
+        judge_nodes(view.pool, view.nodes, view.programs, now.steady);
+    status.nodes_total = static_cast<std::int64_t>(verdicts.size());
+    status.nodes_ready = std::ranges::count(verdicts, NodeFitness::kReady, &NodeVerdict::fitness);
     const Bytes capacity =
         view.pool.spec.capacity_per_node * static_cast<std::uint64_t>(status.nodes_ready);
-    Bytes used{};
-    for (const Holding& holding : view.holdings) {
-        used += holding.pool == view.pool.meta.name ? holding.resident : Bytes::zero();
-    }
+    const Bytes used = used_in(view);
     status.capacity_bytes = count_of(capacity);
     status.granted_bytes = count_of(view.granted);
     status.used_bytes = count_of(used);
-    if (view.sampled_at) {
-        status.sampled_at = std::chrono::floor<seconds>(*view.sampled_at);
+    if (const std::optional<WallTime> newest = newest_sample(view)) {
+        status.sampled_at = std::chrono::floor<seconds>(*newest);
     }
     status.columns = {
         fmt::format("{}/{}", status.nodes_ready, status.nodes_total),
         to_string(used),
         to_string(view.granted)};
-    set_condition(status.conditions, "Ready", judge_pool(view, status), view.pool.meta, now);
+    set_condition(
+        status.conditions, "Ready", judge_pool(view, status, verdicts), view.pool.meta, now);
     return status;
 }
 

@@ -10,19 +10,23 @@
 #include "operator/api/node.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/moment.h"
+#include "operator/core/node_fitness.h"
 #include "operator/core/stragglers.h"
 
 namespace stoker::control {
 
 struct CachePoolView {
     CachePool pool;
-    std::vector<Node> nodes;        // all of the cluster
-    std::vector<Holding> holdings;  // of all pools
-    Bytes granted{};                // promised to the datasets that jobs use in this pool
-    std::optional<WallTime> sampled_at;
+    std::vector<Node> nodes;             // all of the cluster
+    std::vector<Holding> holdings;       // of all pools
+    Bytes granted{};                     // promised to the datasets that jobs use in this pool
+    std::optional<WallTime> sampled_at;  // of the newest report of a sidecar
+    NodeProgramView programs;
 };
 
-// The status of a CachePool as it should be now. Pure.
+// The status of a CachePool as it should be now. A node is ready when it is in Kubernetes and its
+// node program said so within kNodeSilenceMax. Used bytes are the blocks that the node programs
+// measured; on a node that none has measured yet, what its sidecars say. Pure.
 CachePoolStatus summarize_cache_pool(const CachePoolView& view, const Moment& now);
 
 struct CacheQuotaView {

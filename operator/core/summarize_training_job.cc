@@ -5,7 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "common/base/saturating.h"
 #include "operator/core/attempts.h"
+#include "operator/core/judge_cache.h"
+#include "operator/core/judge_minimum.h"
 #include "operator/core/judgement.h"
 #include "operator/core/summarize_profile.h"
 #include "operator/core/tally.h"
@@ -19,13 +22,6 @@ using std::chrono::seconds;
 // The reason of what no longer matters because the job has ended.
 constexpr std::string_view kFinished = "Finished";
 
-Judgement silent() {
-    return {
-        ConditionStatus::kUnknown,
-        "NodesSilent",
-        "No sidecar of the job has reported for 60 seconds."};
-}
-
 // Reports of the present attempt: the numbers of an attempt before it are history.
 std::vector<AgentReport> reports_of_attempt(const TrainingJobView& view, std::int64_t attempt) {
     const std::string prefix = job_name(view.job, attempt) + "-";
@@ -36,18 +32,6 @@ std::vector<AgentReport> reports_of_attempt(const TrainingJobView& view, std::in
         }
     }
     return result;
-}
-
-// Nobody speaks now, but somebody did, or should have by now.
-bool is_silent(
-    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
-    if (sum.fresh_reports > 0 || lifecycle.state != JobState::kRunning) {
-        return false;
-    }
-    const std::optional<WallTime> told =
-        view.job.status.cache ? view.job.status.cache->sampled_at : std::nullopt;
-    const std::optional<WallTime> since = std::max({told, sum.newest, lifecycle.start_time});
-    return !since || now.wall - *since > kReportAgeMax;
 }
 
 // What the sidecars say about one dataset; a reason that is not True wins over one that is. `hint`
@@ -131,42 +115,6 @@ Judgement judge_data(
     return result;
 }
 
-// A node that keeps less than it is granted (its disk is full or failing) is worth a sentence.
-std::string trouble_on_nodes(const Tally& sum) {
-    std::string sentences;
-    for (const auto& [uid, dataset] : sum.datasets) {
-        if (const std::string told = tell_troubles(dataset); !told.empty()) {
-            sentences += " " + told;
-        }
-    }
-    return sentences;
-}
-
-Judgement judge_cache(
-    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
-    if (view.pool.name.empty()) {
-        return {ConditionStatus::kFalse, view.pool.obstacle.reason, view.pool.obstacle.message};
-    }
-    if (is_silent(view, lifecycle, sum, now)) {
-        return silent();
-    }
-    if (!view.allocation) {
-        return {
-            ConditionStatus::kUnknown,
-            "WaitingForPods",
-            fmt::format("No pod of the job is on a node of pool {}.", view.pool.name)};
-    }
-    const JobAllocation& allocation = *view.allocation;
-    // Nothing yet is no refusal.
-    const ConditionStatus without = allocation.reason == AllocationReason::kProfiling
-                                        ? ConditionStatus::kUnknown
-                                        : ConditionStatus::kFalse;
-    return {
-        allocation.granted > Bytes::zero() ? ConditionStatus::kTrue : without,
-        std::string{to_string(allocation.reason)},
-        allocation.message + trouble_on_nodes(sum)};
-}
-
 // Bytes a second since the status that is there, or what it said when that was just now.
 std::int64_t origin_rate(
     const std::optional<CacheStatus>& before, const Tally& sum, const Lifecycle& lifecycle) {
@@ -176,12 +124,20 @@ std::int64_t origin_rate(
     if (!before || !before->sampled_at || !sum.newest) {
         return 0;
     }
-    const std::int64_t fetched = count_of(sum.origin_bytes) - before->origin_bytes;
-    const auto elapsed = std::chrono::floor<seconds>(*sum.newest - *before->sampled_at).count();
+    const std::int64_t fetched =
+        subtract_saturated(count_of(sum.origin_bytes), before->origin_bytes);
+    const auto elapsed =
+        std::chrono::floor<seconds>(elapsed_between(*before->sampled_at, *sum.newest)).count();
     if (fetched < 0 || elapsed < 1) {
         return before->origin_bytes_per_second;
     }
     return fetched / elapsed;
+}
+
+// Nothing is granted to it any more: it does not read, and none of its pods still does.
+bool holds_nothing(const TrainingJobView& view, const Lifecycle& lifecycle) {
+    return !is_final(lifecycle.state) && !reads_now(lifecycle.state) &&
+           std::ranges::all_of(view.pods, [](const Pod& pod) { return has_ended(pod); });
 }
 
 CacheStatus measure_cache(
@@ -193,6 +149,9 @@ CacheStatus measure_cache(
         result.wanted_bytes = count_of(view.allocation->wanted);
         result.allocated_bytes = count_of(view.allocation->granted);
         result.borrowed_bytes = count_of(view.allocation->borrowed);
+    } else if (holds_nothing(view, lifecycle)) {
+        result.allocated_bytes = 0;
+        result.borrowed_bytes = 0;
     }
     result.origin_bytes_per_second = origin_rate(before, sum, lifecycle);
     if (!sum.newest) {
@@ -219,22 +178,25 @@ ProgressStatus measure_progress(
     const Tally& sum,
     const std::optional<CacheStatus>& cache_before) {
     ProgressStatus result;
-    result.epoch = static_cast<std::int64_t>(sum.epoch);
-    result.samples_read = static_cast<std::int64_t>(sum.epoch_position);
-    const auto all = static_cast<std::int64_t>(sum.epoch_samples);
+    result.epoch = count_of(sum.epoch);
+    result.samples_read = count_of(sum.epoch_position);
+    const auto all = count_of(sum.epoch_samples);
     if (all > 0) {
-        result.percentage = std::min<std::int64_t>(result.samples_read * 100 / all, 100);
+        result.percentage =
+            std::min<std::int64_t>(multiply_saturated(result.samples_read, 100) / all, 100);
     }
     if (!before || !cache_before || !cache_before->sampled_at || before->epoch != result.epoch) {
         return result;
     }
-    const std::int64_t read = result.samples_read - before->samples_read;
+    const std::int64_t read = subtract_saturated(result.samples_read, before->samples_read);
     const auto elapsed =
-        std::chrono::floor<seconds>(*sum.newest - *cache_before->sampled_at).count();
+        std::chrono::floor<seconds>(elapsed_between(*cache_before->sampled_at, *sum.newest))
+            .count();
     if (elapsed < 1) {
         result.estimated_remaining_seconds = before->estimated_remaining_seconds;
     } else if (read > 0 && all >= result.samples_read) {
-        result.estimated_remaining_seconds = (all - result.samples_read) * elapsed / read;
+        result.estimated_remaining_seconds =
+            multiply_saturated(all - result.samples_read, elapsed) / read;
     }
     return result;
 }
@@ -262,7 +224,7 @@ std::vector<JobDatasetStatus> measure_datasets(
         const auto found = sum.datasets.find(dataset.uid);
         if (found != sum.datasets.end() && found->second.state == ManifestState::kReady) {
             status.total_bytes = count_of(found->second.total);
-            status.samples = static_cast<std::int64_t>(found->second.samples);
+            status.samples = count_of(found->second.samples);
             status.used_bytes = count_of(found->second.resident_bytes());
         }
         result.push_back(std::move(status));
@@ -275,9 +237,7 @@ TrainingJobColumns print_columns(const TrainingJobStatus& status) {
     if (!status.cache) {
         return result;
     }
-    const auto print = [](std::int64_t bytes) {
-        return to_string(Bytes{static_cast<std::uint64_t>(bytes)});
-    };
+    const auto print = [](std::int64_t bytes) { return to_string(bytes_of(bytes)); };
     const CacheStatus& cache = *status.cache;
     result.cache = print(cache.allocated_bytes) + "/" + print(cache.wanted_bytes);
     result.origin = print(cache.origin_bytes_per_second) + "/s";
@@ -302,6 +262,9 @@ void measure(
     TrainingJobStatus& status) {
     if (!view.pool.name.empty()) {
         status.cache = measure_cache(view, lifecycle, sum);
+    } else if (status.cache && !is_final(lifecycle.state)) {
+        status.cache->allocated_bytes = 0;
+        status.cache->borrowed_bytes = 0;
     }
     if (sum.newest) {
         status.progress = measure_progress(view.job.status.progress, sum, view.job.status.cache);
@@ -311,10 +274,27 @@ void measure(
     }
     status.datasets = measure_datasets(view, sum, reads_now(lifecycle.state));
     if (status.cache && !is_final(lifecycle.state)) {
-        summarize_profile(
-            view, Bytes{static_cast<std::uint64_t>(status.cache->used_bytes)}, status);
+        summarize_profile(view, bytes_of(status.cache->used_bytes), status);
     }
     status.columns = print_columns(status);
+}
+
+// What the attempt's Job was, or is now, built with. A Job that cannot be made pins nothing.
+std::optional<AttemptPool> given_pool(const TrainingJobView& view, const Lifecycle& lifecycle) {
+    const std::optional<AttemptPool>& before = view.job.status.attempt_pool;
+    const bool is_told = before && before->attempt == lifecycle.attempt;
+    const Attempts attempts = find_attempts(view);
+    const bool exists = attempts.current != nullptr && attempts.number == lifecycle.attempt;
+    const bool is_made = std::ranges::any_of(lifecycle.actions, [](const Action& action) {
+        return std::holds_alternative<CreateJob>(action);
+    });
+    if (is_final(lifecycle.state) || (exists && is_told)) {
+        return before;
+    }
+    if (exists || (is_made && view.trouble.words.empty())) {
+        return AttemptPool{lifecycle.attempt, view.pool.name};
+    }
+    return std::nullopt;
 }
 
 std::vector<ChildJobStatus> list_jobs(const TrainingJobView& view) {
@@ -356,7 +336,7 @@ void set_state(const Lifecycle& lifecycle, Set set) {
     const bool suspended = state == JobState::kSuspended || state == JobState::kQueued;
     set("Suspended",
         suspended ? holds_if(true, word, message)
-                  : holds_if(false, "NotSuspended", "Nothing holds the job back."));
+                  : holds_if(false, "NotSuspended", "The job is not suspended."));
 }
 
 // What was told last, or is judged now where nothing was.
@@ -404,6 +384,10 @@ void settle(
     }
 }
 
+bool is_about_minimum(const Condition& condition) {
+    return condition.type == "MinimumGuaranteed";
+}
+
 }  // namespace
 
 TrainingJobStatus summarize_training_job(
@@ -415,6 +399,9 @@ TrainingJobStatus summarize_training_job(
     status.start_time = lifecycle.start_time;
     status.completion_time = lifecycle.completion_time;
     status.last_restart_time = lifecycle.last_restart_time;
+    status.active_seconds = lifecycle.active_time.seconds;
+    status.active_since = lifecycle.active_time.since;
+    status.attempt_pool = given_pool(view, lifecycle);
     status.jobs = list_jobs(view);
     const auto set = [&](std::string type, Judgement judgement) {
         set_condition(status.conditions, std::move(type), std::move(judgement), view.job.meta, now);
@@ -430,6 +417,11 @@ TrainingJobStatus summarize_training_job(
     set("CacheAllocated", judge_cache(view, lifecycle, sum, now));
     if (!view.pool.name.empty()) {
         set("Profiled", judge_profile(view));
+    }
+    if (view.job.spec.cache.min_bytes.value_or(Bytes::zero()) == Bytes::zero()) {
+        std::erase_if(status.conditions, is_about_minimum);
+    } else if (view.allocation) {
+        set("MinimumGuaranteed", judge_minimum(*view.allocation));
     }
     return status;
 }

@@ -1,11 +1,11 @@
 #include "operator/core/tally.h"
 
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/base/saturating.h"
 #include "common/domain/segment_format.h"
 #include "operator/core/training_job_view.h"
 
@@ -102,11 +102,15 @@ void add_dataset(const AgentReport& agent, const DatasetReport& report, bool fre
     }
 }
 
+std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
+    return static_cast<std::uint64_t>(add_saturated(count_of(a), count_of(b)));
+}
+
 void add_progress(const std::vector<AgentReport>& reports, Tally& sum) {
     bool all_known = true;
     for (const AgentReport& report : reports) {
         sum.epoch = std::max(sum.epoch, report.trainer.epoch);
-        sum.epoch_samples += report.trainer.epoch_samples;
+        sum.epoch_samples = sum_of(sum.epoch_samples, report.trainer.epoch_samples);
         all_known = all_known && report.trainer.epoch_samples > 0;
     }
     if (!all_known) {
@@ -114,7 +118,7 @@ void add_progress(const std::vector<AgentReport>& reports, Tally& sum) {
     }
     for (const AgentReport& report : reports) {
         if (report.trainer.epoch == sum.epoch) {
-            sum.epoch_position += report.trainer.epoch_position;
+            sum.epoch_position = sum_of(sum.epoch_position, report.trainer.epoch_position);
         }
     }
 }
@@ -173,11 +177,6 @@ std::string tell_troubles(const DatasetTally& dataset) {
 
 std::string ratio_text(std::int64_t percent) {
     return fmt::format("{}.{:02}", percent / kPercent, percent % kPercent);
-}
-
-std::int64_t count_of(Bytes bytes) {
-    constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    return static_cast<std::int64_t>(std::min(bytes.count(), kMax));
 }
 
 }  // namespace stoker::control

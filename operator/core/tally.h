@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/bytes.h"
+#include "common/base/saturating.h"  // count_of()
 #include "operator/api/agent_report.h"
 #include "operator/core/moment.h"
 
@@ -63,8 +64,5 @@ std::string tell_troubles(const DatasetTally& dataset);
 
 // "0.62" of 62.
 std::string ratio_text(std::int64_t percent);
-
-// The int64 of a status field; what does not fit is the largest one.
-std::int64_t count_of(Bytes bytes);
 
 }  // namespace stoker::control

@@ -16,6 +16,14 @@
 
 namespace stoker::control {
 
+// Why there is no Job, why it has no pods or why one does not begin; or nothing.
+struct Trouble {
+    std::string words;        // sentences
+    bool is_invalid = false;  // the API server does not understand the Job: the spec must change
+
+    bool operator==(const Trouble&) const = default;
+};
+
 // Everything that the fate of one TrainingJob depends on, gathered at one moment. Lists may be in
 // any order.
 struct TrainingJobView {
@@ -31,7 +39,8 @@ struct TrainingJobView {
     std::optional<JobAllocation> allocation;
     std::optional<JobProfile> profile;  // none: not enough is known
     JobSettings settings;
-    std::string trouble;  // why there are no pods, in the API server's words; or nothing
+    Trouble trouble;
+    std::vector<std::string> pool_paths;  // directories of all CachePools
 };
 
 // A sidecar that was silent for longer than this is not believed any more.

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "common/domain/host_path.h"
 #include "operator/core/field_checks.h"
 
 namespace stoker::control {
@@ -22,10 +23,10 @@ void check_source_volume(const DatasetSource& source, Complaints& complaints) {
         "out");
     complaints.unless(
         !directory || (source.endpoint.empty() && source.region.empty() && !source.path_style &&
-                       !source.secret_ref),
+                       !source.secret_ref && !source.ca_bundle),
         path,
-        "endpoint, region, pathStyle and secretRef belong to s3://; leave them out of a file:// "
-        "source");
+        "endpoint, region, pathStyle, secretRef and caBundle belong to s3://; leave them out of a "
+        "file:// source");
     if (source.volume) {
         complaints.unless(
             source.volume->claim_name.has_value() != source.volume->host_path.has_value(),
@@ -51,8 +52,7 @@ void check_source(const DatasetSource& source, Complaints& complaints) {
         "spec.sources[0].storageUri",
         "storageUri must not have . or .. as a part of its path");
     complaints.unless(
-        source.endpoint.empty() || source.endpoint.starts_with("http://") ||
-            source.endpoint.starts_with("https://"),
+        source.endpoint.empty() || is_http_url(source.endpoint),
         "spec.sources[0].endpoint",
         "endpoint must begin with http:// or https://");
     check_source_volume(source, complaints);
@@ -118,6 +118,27 @@ std::vector<FieldError> validate(const Dataset& dataset) {
     return complaints.take();
 }
 
+namespace {
+
+void check_pool_path(const std::string& path, Complaints& complaints) {
+    if (path.empty()) {
+        return;
+    }
+    const bool plain = is_plain_path(path);
+    complaints.unless(
+        plain,
+        "spec.volume.hostPath.path",
+        "path must be absolute and have letters, digits, '.', '_' and '-' in its parts: no // and "
+        "no / at its end, no . or .. as a part");
+    complaints.unless(
+        !plain || !domain::is_system_path(path),
+        "spec.volume.hostPath.path",
+        "path must not be a directory of the system, such as /etc, /usr, /var/lib or "
+        "/var/lib/kubelet; choose one of its own, such as /var/lib/stoker");
+}
+
+}  // namespace
+
 std::vector<FieldError> validate(const CachePool& pool) {
     Complaints complaints;
     const CachePoolSpec& spec = pool.spec;
@@ -135,12 +156,7 @@ std::vector<FieldError> validate(const CachePool& pool) {
         !spec.host_path.empty(),
         "spec.volume",
         "hostPath is missing, the only kind of volume that works today");
-    const bool below_root = spec.host_path.find_first_not_of('/') != std::string::npos;
-    complaints.unless(
-        spec.host_path.empty() ||
-            (spec.host_path.starts_with('/') && below_root && !has_dot_part(spec.host_path)),
-        "spec.volume.hostPath.path",
-        "path must be a directory below /, without . or .. as a part");
+    check_pool_path(spec.host_path, complaints);
     complaints.unless(
         spec.capacity_per_node > Bytes::zero(),
         "spec.capacityPerNode",
@@ -157,6 +173,11 @@ std::vector<FieldError> validate(const CachePool& pool) {
         is_decimal(spec.price_per_thousand_requests),
         "spec.originPrice.perThousandRequests",
         "perThousandRequests must be a number, 0 or more");
+    complaints.unless(
+        spec.default_quota.lending_limit.value_or(Bytes::zero()) <=
+            spec.default_quota.nominal_quota,
+        "spec.defaultQuota.lendingLimit",
+        "lendingLimit must not be more than nominalQuota");
     return complaints.take();
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "common/base/quantity.h"
+#include "operator/api/pod.h"
 #include "operator/core/field_checks.h"
 #include "operator/core/validate.h"
 
@@ -101,6 +102,13 @@ void check_pod_names(const PodOverlay& pod, Complaints& complaints) {
             fmt::format("spec.podTemplate.spec.volumes[{}]", volume),
             "names that begin with stoker- are set by Stoker; choose another name");
     }
+    for (const auto& [volume, driver] : pod.csi_drivers) {
+        complaints.unless(
+            driver != kNodeDriver,
+            fmt::format("spec.podTemplate.spec.volumes[{}]", volume),
+            "volumes of driver csi.stoker.dev are added by Stoker; name the dataset in "
+            "spec.datasets");
+    }
     for (const std::string& name : pod.container_names) {
         complaints.unless(
             name == "trainer",
@@ -125,6 +133,13 @@ void check_pod_names(const PodOverlay& pod, Complaints& complaints) {
             name != "trainer" && !name.starts_with(kOurPrefix),
             fmt::format("spec.podTemplate.spec.initContainers[{}]", name),
             "trainer and names that begin with stoker- are taken; choose another name");
+    }
+    for (const auto& [container, volume] : pod.init_container_mounts) {
+        complaints.unless(
+            !volume.starts_with(kOurPrefix),
+            fmt::format(
+                "spec.podTemplate.spec.initContainers[{}].volumeMounts[{}]", container, volume),
+            "volumes that begin with stoker- are mounted by Stoker");
     }
 }
 
@@ -181,6 +196,16 @@ void check_dataset_origin(
         !dataset.secret_ref || dataset.storage_uri,
         path + ".secretRef",
         "secretRef belongs to storageUri; with datasetRef the Dataset names its own Secret");
+    complaints.unless(
+        dataset.storage_uri || (dataset.endpoint.empty() && dataset.region.empty() &&
+                                !dataset.path_style && !dataset.ca_bundle),
+        path,
+        "endpoint, region, pathStyle and caBundle belong to storageUri; with datasetRef the "
+        "Dataset has its own");
+    complaints.unless(
+        dataset.endpoint.empty() || is_http_url(dataset.endpoint),
+        path + ".endpoint",
+        "endpoint must begin with http:// or https://");
 }
 
 // Of `member`, the path of the parameters.
@@ -327,6 +352,10 @@ void check_cache_sizes(const CacheSpec& cache, Complaints& complaints) {
         !cache.min_bytes || !cache.max_bytes || *cache.min_bytes <= *cache.max_bytes,
         "spec.cache.minBytes",
         "minBytes must not be more than maxBytes");
+    complaints.unless(
+        cache.weight >= 1 && cache.weight <= kCacheWeightMax,
+        "spec.cache.weight",
+        "weight must be 1 to 1000");
 }
 
 void check_cache(const CacheSpec& cache, Complaints& complaints) {

@@ -67,6 +67,10 @@ public:
     // Asks whose `token` it is, if it was made for one of `audiences`. kForbidden: not a valid one.
     virtual Result<TokenOwner> review_token(
         std::string_view token, const std::vector<std::string>& audiences) = 0;
+
+    // Asks whether RBAC lets that user do `verb` at `path`, which is no resource. kForbidden: no.
+    virtual Status review_access(
+        const TokenOwner& user, std::string_view verb, std::string_view path) = 0;
 };
 
 }  // namespace stoker::control

@@ -172,7 +172,7 @@ ApiRequest watch_request(const ResourceKind& kind, const WatchParams& params) {
 ApiRequest create_request(const ResourceKind& kind, const std::string& ns, const Json& body) {
     ApiRequest request;
     request.verb = Verb::kPost;
-    request.target = collection_path(kind, ns);
+    request.target = collection_path(kind, ns) + Query{}.add("fieldValidation", "Strict").text();
     request.content_type = "application/json";
     request.body = body.text();
     request.what =
@@ -199,7 +199,8 @@ ApiRequest apply_request(
     Query query;
     query.add("fieldManager", params.field_manager)
         .add("force", params.force ? "true" : "")
-        .add("dryRun", params.dry_run ? "All" : "");
+        .add("dryRun", params.dry_run ? "All" : "")
+        .add("fieldValidation", params.subresource.empty() ? "Strict" : "");
     ApiRequest request;
     request.verb = Verb::kPatch;
     request.target = object_path(kind, key, params.subresource) + query.text();
@@ -262,6 +263,43 @@ ApiRequest token_review_request(std::string_view token, const std::vector<std::s
     }
     ApiRequest request = create_request(kinds::kTokenReviews, "", Json(std::move(body)));
     request.what = "reviewing a token";
+    return request;
+}
+
+ApiRequest access_review_request(
+    std::string_view user,
+    const std::vector<std::string>& groups,
+    std::string_view verb,
+    std::string_view path) {
+    auto body = web::json::value::object();
+    body["apiVersion"] = web::json::value(kinds::kSubjectAccessReviews.api_version());
+    body["kind"] = web::json::value(kinds::kSubjectAccessReviews.kind);
+    body["spec"]["user"] = web::json::value(std::string(user));
+    auto& list = body["spec"]["groups"] = web::json::value::array();
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        list[i] = web::json::value(groups[i]);
+    }
+    auto& wanted = body["spec"]["nonResourceAttributes"] = web::json::value::object();
+    wanted["verb"] = web::json::value(std::string(verb));
+    wanted["path"] = web::json::value(std::string(path));
+    ApiRequest request = create_request(kinds::kSubjectAccessReviews, "", Json(std::move(body)));
+    request.what = fmt::format("asking whether {} may {} {}", user, verb, path);
+    return request;
+}
+
+ApiRequest token_request(
+    const ObjectKey& service_account, std::string_view audience, std::uint32_t seconds) {
+    auto body = web::json::value::object();
+    body["apiVersion"] = web::json::value("authentication.k8s.io/v1");
+    body["kind"] = web::json::value("TokenRequest");
+    body["spec"]["audiences"][0] = web::json::value(std::string(audience));
+    body["spec"]["expirationSeconds"] = web::json::value(seconds);
+    ApiRequest request;
+    request.verb = Verb::kPost;
+    request.target = object_path(kinds::kServiceAccounts, service_account, "token");
+    request.content_type = "application/json";
+    request.body = body.serialize();
+    request.what = fmt::format("getting a token of ServiceAccount {}", to_string(service_account));
     return request;
 }
 

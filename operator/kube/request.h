@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/base/result.h"
@@ -31,6 +32,8 @@ struct ApiRequest {
     std::string body;
     Traffic traffic = Traffic::kUnary;
     std::string what;  // for people: "applying jobs demo/mnist-a1"
+    // More headers, for what the API server passes on to somebody else.
+    std::vector<std::pair<std::string, std::string>> headers{};
 
     bool operator==(const ApiRequest&) const = default;
 };
@@ -99,6 +102,20 @@ ApiRequest delete_request(
     const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params);
 // Asks whose `token` it is and whether it was made for one of `audiences`.
 ApiRequest token_review_request(std::string_view token, const std::vector<std::string>& audiences);
+// Asks whether a user may do `verb` ("get") at the path "/debug/allocation" of something that is no
+// resource.
+ApiRequest access_review_request(
+    std::string_view user,
+    const std::vector<std::string>& groups,
+    std::string_view verb,
+    std::string_view path);
+// Asks for a token of that ServiceAccount for `audience`. The API server gives none that lives
+// less than ten minutes.
+ApiRequest token_request(
+    const ObjectKey& service_account, std::string_view audience, std::uint32_t seconds);
+
+// What creates or applies an object asks for fieldValidation=Strict: a field that the server does
+// not know is refused, not dropped. A status does not: it may be newer than the CRD in the cluster.
 
 // Names come from users: "..", "a/b" or "%2e" must not become another path.
 // Errors: kInvalidArgument when the name or the namespace cannot be a path segment, or one is

@@ -26,6 +26,7 @@ namespace kinds {
 inline const ResourceKind kPods{"", "v1", "pods", "Pod", true};
 inline const ResourceKind kServices{"", "v1", "services", "Service", true};
 inline const ResourceKind kConfigMaps{"", "v1", "configmaps", "ConfigMap", true};
+inline const ResourceKind kSecrets{"", "v1", "secrets", "Secret", true};
 inline const ResourceKind kNodes{"", "v1", "nodes", "Node", false};
 inline const ResourceKind kNamespaces{"", "v1", "namespaces", "Namespace", false};
 inline const ResourceKind kJobs{"batch", "v1", "jobs", "Job", true};
@@ -33,6 +34,9 @@ inline const ResourceKind kLeases{"coordination.k8s.io", "v1", "leases", "Lease"
 inline const ResourceKind kEvents{"events.k8s.io", "v1", "events", "Event", true};
 inline const ResourceKind kTokenReviews{
     "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", false};
+inline const ResourceKind kSubjectAccessReviews{
+    "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", false};
+inline const ResourceKind kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
 inline const ResourceKind kCustomResourceDefinitions{
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 

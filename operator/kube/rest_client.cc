@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <cpprest/json.h>
+#include <fmt/format.h>
 
 #include "common/log/log.h"
 #include "operator/kube/pause.h"
@@ -209,15 +210,35 @@ Status RestClient::remove(
     return fail(failure.error().prefixed(request.what));
 }
 
-Result<TokenOwner> RestClient::review_token(
-    std::string_view token, const std::vector<std::string>& audiences) {
-    const ApiRequest request = token_review_request(token, audiences);
+Result<Json> RestClient::send_for_review(const ApiRequest& request) {
     STOKER_TRY(const ApiResponse response, send(request));
     if (response.status != 200 && response.status != 201) {
         const auto failure = read_failure(response.status, response.body, response.retry_after);
-        return fail(failure.error().prefixed(request.what));
+        // Whoever is refused here is us, not the one that is asked about.
+        const ErrorCode code = failure.error().code == ErrorCode::kForbidden
+                                   ? ErrorCode::kUnavailable
+                                   : failure.error().code;
+        return fail(code, failure.error().prefixed(request.what).message);
     }
-    STOKER_TRY(const Json review, Json::parse(response.body));
+    return Json::parse(response.body);
+}
+
+Status RestClient::review_access(
+    const TokenOwner& user, std::string_view verb, std::string_view path) {
+    STOKER_TRY(
+        const Json review,
+        send_for_review(access_review_request(user.username, user.groups, verb, path)));
+    const auto* allowed = find_at(review.value(), {"status", "allowed"});
+    if (allowed == nullptr || !allowed->is_boolean() || !allowed->as_bool()) {
+        return fail(
+            ErrorCode::kForbidden, fmt::format("{} may not {} {}", user.username, verb, path));
+    }
+    return {};
+}
+
+Result<TokenOwner> RestClient::review_token(
+    std::string_view token, const std::vector<std::string>& audiences) {
+    STOKER_TRY(const Json review, send_for_review(token_review_request(token, audiences)));
     const auto* authenticated = find_at(review.value(), {"status", "authenticated"});
     const auto* user = find_at(review.value(), {"status", "user"});
     if (authenticated == nullptr || !authenticated->is_boolean() || !authenticated->as_bool() ||

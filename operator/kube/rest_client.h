@@ -53,10 +53,13 @@ public:
         const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params) override;
     Result<TokenOwner> review_token(
         std::string_view token, const std::vector<std::string>& audiences) override;
+    Status review_access(
+        const TokenOwner& user, std::string_view verb, std::string_view path) override;
 
 private:
     Result<ApiResponse> send(const ApiRequest& request);
     Result<Object> send_for_object(const ApiRequest& request);
+    Result<Json> send_for_review(const ApiRequest& request);
     Status may_send(const ApiRequest& request);
     Status pause(Duration wait);
     void log_warnings(const ApiResponse& response);

@@ -103,6 +103,9 @@ http::HttpRequest RestTransport::http_request(
     if (!request.content_type.empty()) {
         out.headers.push_back({"Content-Type", request.content_type});
     }
+    for (const auto& [name, value] : request.headers) {
+        out.headers.push_back({name, value});
+    }
     if (!access.authorization.empty()) {
         out.headers.push_back({"Authorization", access.authorization});
     }

@@ -4,13 +4,16 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <stop_token>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/base/clock.h"
 #include "common/log/log.h"
+#include "common/runtime/named_thread.h"
 #include "operator/kube/transport.h"
 #include "operator/kube/watch.h"
 #include "operator/runtime/store.h"
@@ -36,15 +39,21 @@ struct InformerCounts {
 // stays in the store, unless the object is another one by now (its UID changed). One bad object
 // never hides the others.
 //
-// run() blocks its thread until a stop is requested; one run at a time. Handlers must be quick
-// (push a key into a queue) and are called one at a time, from a thread of the transport or of
-// run(). Everything else is thread-safe.
+// It watches all namespaces, or some of them with one watch each. run() blocks its thread until a
+// stop is requested; one run at a time. Handlers must be quick (push a key into a queue) and are
+// called one at a time, from a thread of the transport or of run(). Everything else is thread-safe.
 template <class T>
 class Informer {
 public:
     using Parse = std::function<Result<T>(const Object& object)>;
     using Handler = std::function<void(const Change<T>& change)>;
     using OnUnreadable = std::function<void(const Object& object, const Error& error)>;
+
+    // One watch: of all namespaces, or of the one in its scope.
+    struct Source {
+        ApiTransport* transport = nullptr;  // its own, so that no watch waits for another
+        WatchOptions options;
+    };
 
     // `transport` and `clock` must outlive it. Give each informer a transport of its own.
     Informer(
@@ -53,15 +62,27 @@ public:
         Parse parse,
         const Clock& clock,
         std::uint64_t seed)
-        : plural_(options.kind.plural),
+        : Informer({Source{&transport, std::move(options)}}, std::move(parse), clock, seed) {}
+
+    // At least one source; several differ in the namespace of their scope and in nothing else.
+    Informer(std::vector<Source> sources, Parse parse, const Clock& clock, std::uint64_t seed)
+        : plural_(sources.at(0).options.kind.plural),
           parse_(std::move(parse)),
           clock_(&clock),
-          loop_(
-              transport,
-              std::move(options),
-              [this](WatchEvent&& event) { apply(std::move(event)); },
-              clock,
-              seed) {}
+          unsynced_(sources.size()) {
+        for (Source& source : sources) {
+            const std::string scope = sources.size() > 1 ? source.options.scope.ns : "";
+            loops_.push_back(std::make_unique<WatchLoop>(
+                *source.transport,
+                std::move(source.options),
+                [this, scope, listed = false](WatchEvent&& event) mutable {
+                    const std::lock_guard lock(apply_mutex_);
+                    apply(std::move(event), scope, listed);
+                },
+                clock,
+                seed + loops_.size()));
+        }
+    }
 
     Informer(const Informer&) = delete;
     Informer& operator=(const Informer&) = delete;
@@ -77,10 +98,19 @@ public:
 
     [[nodiscard]] const Store<T>& store() const { return store_; }
 
-    void run(const std::stop_token& stop) { loop_.run(stop); }
+    void run(const std::stop_token& stop) {
+        std::vector<std::jthread> others;
+        for (std::size_t i = 1; i < loops_.size(); ++i) {
+            others.push_back(start_thread(
+                "watch-" + plural_,
+                [this, i, &stop](const std::stop_token&) { loops_[i]->run(stop); }));
+        }
+        loops_[0]->run(stop);
+    }
 
-    // The first list is in the store and every handler has seen it. No worker should start before.
-    [[nodiscard]] bool has_synced() const { return synced_; }
+    // The first list of each source is in the store and every handler has seen it. No worker should
+    // start before.
+    [[nodiscard]] bool has_synced() const { return unsynced_ == 0; }
 
     // Tells every handler that every object might have changed, without asking the server: kUpdated
     // with the same snapshot before and after.
@@ -97,12 +127,13 @@ public:
             troubles_,
             unreadable_,
             store_.size(),
-            synced_,
+            has_synced(),
             TimePoint{Duration{last_heard_}}};
     }
 
 private:
-    void apply(WatchEvent&& event) {
+    // `listed`: of this source, before and after.
+    void apply(WatchEvent&& event, const std::string& scope, bool& listed) {
         if (auto* trouble = std::get_if<Troubled>(&event)) {
             ++troubles_;
             log::warning(
@@ -116,31 +147,31 @@ private:
         if (auto* replaced = std::get_if<Replaced>(&event)) {
             ++lists_;
             tell_all(store_.replace(
-                parse_all(replaced->objects), std::move(replaced->resource_version)));
-            synced_ = true;
+                parse_all(replaced->objects), std::move(replaced->resource_version), scope));
+            unsynced_ -= std::exchange(listed, true) ? 0U : 1U;
             return;
         }
         ++events_;
         if (auto* upserted = std::get_if<Upserted>(&event)) {
-            upsert(upserted->object);
+            upsert(upserted->object, scope);
         } else if (auto* removed = std::get_if<Removed>(&event)) {
             const Object& object = removed->object;
-            tell_all(store_.remove(object.key, object.resource_version, parse(object)));
+            tell_all(store_.remove(object.key, object.resource_version, parse(object), scope));
         } else {
-            store_.advance(std::move(std::get<Bookmarked>(event).resource_version));
+            store_.advance(std::move(std::get<Bookmarked>(event).resource_version), scope);
         }
     }
 
-    void upsert(const Object& object) {
+    void upsert(const Object& object, const std::string& scope) {
         if (StoredPtr<T> parsed = parse(object)) {
-            tell_all(store_.upsert(std::move(parsed)));
+            tell_all(store_.upsert(std::move(parsed), scope));
             return;
         }
         const StoredPtr<T> before = store_.get(object.key);
         if (before && before->uid != object.uid) {
-            tell_all(store_.remove(object.key, object.resource_version, nullptr));
+            tell_all(store_.remove(object.key, object.resource_version, nullptr, scope));
         } else {
-            store_.advance(object.resource_version);
+            store_.advance(object.resource_version, scope);
         }
     }
 
@@ -195,13 +226,14 @@ private:
     Store<T> store_;
     std::vector<Handler> handlers_;
     OnUnreadable on_unreadable_;
-    std::atomic<bool> synced_{false};
+    std::mutex apply_mutex_;  // one event at a time, from whichever source
+    std::atomic<std::size_t> unsynced_;
     std::atomic<std::uint64_t> lists_{0};
     std::atomic<std::uint64_t> events_{0};
     std::atomic<std::uint64_t> troubles_{0};
     std::atomic<std::uint64_t> unreadable_{0};
     std::atomic<Duration::rep> last_heard_{0};
-    WatchLoop loop_;  // last: it calls back into what stands above
+    std::vector<std::unique_ptr<WatchLoop>> loops_;  // last: they call back into what stands above
 };
 
 }  // namespace stoker::control

@@ -51,6 +51,9 @@ using Changes = std::vector<Change<T>>;
 // A copy of one kind's objects with secondary indexes. One writer (its informer), any number of
 // readers; thread-safe. Memory: the objects. Writers get back what changed and tell others after
 // the lock is gone, so that whoever is told finds the change in the store.
+//
+// What keeps it equal to the server may be one watch of all namespaces, or one a namespace. `scope`
+// says which: "" or the namespace. Each has come to a version of its own.
 template <class T>
 class Store {
 public:
@@ -108,21 +111,27 @@ public:
 
     // Everything that happened on the server up to this version is in the store. "" before the
     // first list.
-    [[nodiscard]] std::string resource_version() const {
+    [[nodiscard]] std::string resource_version(const std::string& scope = "") const {
         const std::lock_guard lock(mutex_);
-        return version_;
+        const auto known = versions_.find(scope);
+        return known == versions_.end() ? "" : known->second;
     }
 
-    // Whether a write that got this version back can be seen here: read your own writes before you
-    // act again.
-    [[nodiscard]] bool has_seen(const std::string& written_version) const {
+    // Whether a write in namespace `ns` that got this version back can be seen here: read your own
+    // writes before you act again.
+    [[nodiscard]] bool has_seen(
+        const std::string& written_version, const std::string& ns = "") const {
         const std::lock_guard lock(mutex_);
-        const auto order = compare_resource_versions(version_, written_version);
-        return order ? *order != std::strong_ordering::less : version_ == written_version;
+        const auto own = versions_.find(ns);
+        const auto used = own != versions_.end() ? own : versions_.find("");
+        const std::string version = used == versions_.end() ? "" : used->second;
+        const auto order = compare_resource_versions(version, written_version);
+        return order ? *order != std::strong_ordering::less : version == written_version;
     }
 
-    // The whole truth as of `version`: what is not among `objects` is gone.
-    Changes<T> replace(std::vector<StoredPtr<T>> objects, std::string version) {
+    // The whole truth of that scope as of `version`: what is not among `objects` is gone.
+    Changes<T> replace(
+        std::vector<StoredPtr<T>> objects, std::string version, const std::string& scope = "") {
         const std::lock_guard lock(mutex_);
         Changes<T> changes;
         std::map<ObjectKey, StoredPtr<T>> wanted;
@@ -131,7 +140,8 @@ public:
         }
         for (auto known = objects_.begin(); known != objects_.end();) {
             const StoredPtr<T> before = (known++)->second;
-            if (wanted.count(before->key) == 0) {
+            const bool ours = scope.empty() || before->key.ns == scope;
+            if (ours && wanted.count(before->key) == 0) {
                 erase(before);
                 changes.push_back({ChangeKind::kDeleted, before, nullptr, false});
             }
@@ -139,24 +149,28 @@ public:
         for (auto& [key, object] : wanted) {
             put(std::move(object), changes);
         }
-        version_ = std::move(version);
+        versions_[scope] = std::move(version);
         return changes;
     }
 
-    Changes<T> upsert(StoredPtr<T> object) {
+    Changes<T> upsert(StoredPtr<T> object, const std::string& scope = "") {
         const std::lock_guard lock(mutex_);
         Changes<T> changes;
-        version_ = object->resource_version;
+        versions_[scope] = object->resource_version;
         put(std::move(object), changes);
         return changes;
     }
 
     // Deletes the object of that key, whatever its UID. `final_state` is what the server last knew
     // of it; null: unknown.
-    Changes<T> remove(const ObjectKey& key, const std::string& version, StoredPtr<T> final_state) {
+    Changes<T> remove(
+        const ObjectKey& key,
+        const std::string& version,
+        StoredPtr<T> final_state,
+        const std::string& scope = "") {
         const std::lock_guard lock(mutex_);
         Changes<T> changes;
-        version_ = version;
+        versions_[scope] = version;
         const auto found = objects_.find(key);
         if (found == objects_.end()) {
             return changes;
@@ -170,9 +184,9 @@ public:
     }
 
     // The server got to `version` and nothing here changed.
-    void advance(std::string version) {
+    void advance(std::string version, const std::string& scope = "") {
         const std::lock_guard lock(mutex_);
-        version_ = std::move(version);
+        versions_[scope] = std::move(version);
     }
 
 private:
@@ -223,7 +237,7 @@ private:
     mutable std::mutex mutex_;
     std::map<ObjectKey, StoredPtr<T>> objects_;
     std::map<std::string, Index> indexes_;
-    std::string version_;
+    std::map<std::string, std::string> versions_;  // by scope
 };
 
 }  // namespace stoker::control

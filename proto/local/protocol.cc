@@ -14,6 +14,8 @@ namespace stoker::local {
 
 namespace {
 
+constexpr FrameType kLastType = FrameType::kPong;
+
 void put(WireWriter& out, const Hello& hello) {
     out.put(kProtocolMagic)
         .put(hello.version)
@@ -195,6 +197,12 @@ std::optional<Message> get_later_frame(FrameType type, WireReader& in) {
             return get_frame<Probed>(in);
         case FrameType::kSimilarity:
             return get_frame<Similarity>(in);
+        case FrameType::kPeer:
+            return get_frame<Peer>(in);
+        case FrameType::kPing:
+            return get_frame<Ping>(in);
+        case FrameType::kPong:
+            return get_frame<Pong>(in);
         default:
             return std::nullopt;
     }
@@ -251,8 +259,28 @@ Result<Message> get_message(FrameType type, WireReader& in) {
 }  // namespace
 
 static_assert(
-    std::variant_size_v<Message> == static_cast<std::size_t>(FrameType::kSimilarity),
+    std::variant_size_v<Message> == static_cast<std::size_t>(kLastType),
     "a message's type is its place in the variant, counted from 1");
+
+bool is_client_frame(FrameType type) {
+    switch (type) {
+        case FrameType::kFetch:
+        case FrameType::kPlan:
+        case FrameType::kConsumed:
+        case FrameType::kReport:
+        case FrameType::kBegin:
+        case FrameType::kDraw:
+        case FrameType::kLosses:
+        case FrameType::kAskEpoch:
+        case FrameType::kAskSnapshot:
+        case FrameType::kAskProbe:
+        case FrameType::kProbed:
+        case FrameType::kSimilarity:
+            return true;
+        default:
+            return false;
+    }
+}
 
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id) {
     WireWriter payload;
@@ -283,7 +311,7 @@ Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes) {
                 "frame of {} bytes, the limit is {}", header.payload_bytes, kFramePayloadBytesMax));
     }
     if (type < static_cast<std::uint16_t>(FrameType::kHello) ||
-        type > static_cast<std::uint16_t>(FrameType::kSimilarity) || flags != 0) {
+        type > static_cast<std::uint16_t>(kLastType) || flags != 0) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("unknown frame type {} with flags {}", type, flags));

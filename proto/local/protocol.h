@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "proto/local/peer_frames.h"
 #include "proto/local/probe_frames.h"
 #include "proto/local/sampling_frames.h"
 
@@ -51,7 +52,13 @@ enum class FrameType : std::uint16_t {
     kProbed = 22,       // client -> sidecar, one-way: what was measured
     kCounted = 23,      // answer to a kConsumed with a request id
     kSimilarity = 24,   // client -> sidecar, one-way: fingerprints of samples
+    kPeer = 25,         // sidecar -> leader, first frame over leader.sock
+    kPing = 26,         // sidecar -> leader
+    kPong = 27,         // answer to kPing
 };
+
+// May a trainer send it to its sidecar after the hello?
+bool is_client_frame(FrameType type);
 
 struct FrameHeader {
     std::uint32_t payload_bytes = 0;
@@ -202,7 +209,10 @@ using Message = std::variant<
     Probe,
     Probed,
     Counted,
-    Similarity>;
+    Similarity,
+    Peer,
+    Ping,
+    Pong>;
 
 // A whole frame, header included.
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id);

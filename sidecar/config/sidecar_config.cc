@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "common/config/config_reader.h"
+#include "common/domain/node_directory.h"
 
 namespace stoker::sidecar {
 
@@ -21,8 +22,14 @@ void read_source(ConfigReader& in, SourceConfig& out) {
     in.require("uri", out.uri);
     in.read("endpoint", out.endpoint);
     in.read("region", out.region);
-    in.read("pathStyle", out.path_style);
+    if (in.has("pathStyle")) {
+        in.read("pathStyle", out.path_style.emplace());
+    }
     in.read("credentialsDirectory", out.credentials_directory);
+    in.read("credentialsFile", out.credentials_file);
+    if (!out.credentials_directory.empty() && !out.credentials_file.empty()) {
+        in.mistake("credentialsFile", "stands beside credentialsDirectory: say one of them");
+    }
     in.read("caFile", out.ca_file);
     if (!out.uri.empty() && !out.uri.starts_with("s3://") && !out.uri.starts_with("file:///")) {
         in.mistake(
@@ -70,7 +77,7 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     }
     in.section("origin", [&out](ConfigReader& origin) { read_source(origin, out.source); });
     in.require("directory", out.directory);
-    out.client_directory = out.directory;
+    out.client_directory = domain::data_folder(out.directory);
     in.read("clientDirectory", out.client_directory);
     in.read("grant", out.grant_bytes);
     in.read("window", out.window_bytes);
@@ -79,6 +86,7 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     in.read("pageCache", out.page_cache_bytes);
     in.read("maxInFlight", out.max_in_flight);
     in.read("reservedFree", out.reserved_free);
+    in.read("admitted", out.admitted);
     read_eviction(in, out.eviction);
     in.read("stepAsideWindow", out.step_aside_window);
     out.contract = read_contract(in);
@@ -128,6 +136,23 @@ JobConfig job_of(const EnvLookup& env) {
     return out;
 }
 
+// Three or four octal digits, as chmod takes them.
+void read_socket_mode(ConfigReader& in, std::uint32_t& mode) {
+    std::string text;
+    in.read("socketMode", text);
+    if (text.empty()) {
+        return;
+    }
+    constexpr std::uint32_t kModeMax = 0777;
+    std::uint32_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 8);
+    if (error != std::errc{} || end != text.data() + text.size() || value > kModeMax) {
+        in.mistake("socketMode", "is not an octal mode such as \"0660\"");
+        return;
+    }
+    mode = value;
+}
+
 }  // namespace
 
 Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLookup& env) {
@@ -137,6 +162,7 @@ Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLooku
     out.control.ca_pem = env("STOKER_CONTROL_CA").value_or("");
 
     in.read("socket", out.socket_path);
+    read_socket_mode(in, out.socket_mode);
     in.read("maxConnections", out.connections_max);
     in.read("ioThreads", out.io_threads);
     in.section("http", [&out](ConfigReader& http) { http.read("listen", out.http_listen); });

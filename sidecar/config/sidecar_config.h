@@ -21,8 +21,10 @@ struct SourceConfig {
     std::string uri;       // s3://bucket/prefix or file:///directory
     std::string endpoint;  // of the S3 API, empty: AWS by region
     std::string region = "us-east-1";
-    bool path_style = true;             // http://host/bucket/key instead of http://bucket.host/key
-    std::string credentials_directory;  // files AWS_ACCESS_KEY_ID, …; empty: environment
+    // http://host/bucket/key instead of http://bucket.host/key; none: what fits the endpoint
+    std::optional<bool> path_style;
+    std::string credentials_directory;  // files AWS_ACCESS_KEY_ID, …; or
+    std::string credentials_file;       // JSON that another program keeps fresh; or the environment
     std::string ca_file;                // to trust instead of the system's
 
     bool operator==(const SourceConfig&) const = default;
@@ -37,7 +39,7 @@ struct DatasetConfig {
     std::string uid;   // names the dataset to the operator; the name unless set
     SourceConfig source;
     std::string directory;                   // the node directory as this process sees it
-    std::string client_directory;            // the same as clients see it; `directory` unless set
+    std::string client_directory;            // its data/ as clients see it; <directory>/data
     Bytes grant_bytes = Bytes::unlimited();  // until the operator says otherwise
     Bytes window_bytes = mib(256);
     Bytes memory_bytes = mib(64);  // payloads on their way from the origin to the disk
@@ -45,6 +47,7 @@ struct DatasetConfig {
     Bytes page_cache_bytes = Bytes::unlimited();
     std::uint32_t max_in_flight = 64;
     double reserved_free = 0.15;  // share of the file system that stays free
+    bool admitted = false;        // another namespace's, shared with ours: our key proves nothing
     EvictionKind eviction = EvictionKind::kAuto;
     Duration step_aside_window = std::chrono::seconds{5};  // core/step_aside.h; zero: never
     std::optional<ContractTerms> contract;  // what the job's trainers may ask for; none: anything

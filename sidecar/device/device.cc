@@ -180,8 +180,8 @@ void DeviceFile::wont_need(std::uint64_t offset, std::uint64_t bytes) {
     }
 }
 
-Result<std::unique_ptr<DeviceFile>> Device::create(const std::string& path) {
-    return counted(tally_, do_create(path));
+Result<std::unique_ptr<DeviceFile>> Device::create(const std::string& path, Access access) {
+    return counted(tally_, do_create(path, access));
 }
 
 Result<std::unique_ptr<DeviceFile>> Device::open(const std::string& path) {
@@ -192,8 +192,8 @@ Result<std::unique_ptr<DeviceMapping>> Device::map(const std::string& path, MapM
     return counted(tally_, do_map(path, mode));
 }
 
-Status Device::make_folder(const std::string& path) {
-    return counted(tally_, do_make_folder(path));
+Status Device::make_folder(const std::string& path, Access access) {
+    return counted(tally_, do_make_folder(path, access));
 }
 
 Status Device::unlink(const std::string& path) {
@@ -229,14 +229,15 @@ Status replace_file(
     Device& device,
     const std::string& path,
     std::span<const std::byte> bytes,
-    Durability durability) {
+    Durability durability,
+    Access access) {
     const std::string temporary = path + ".tmp";
     if (const Status old = device.unlink(temporary);
         !old.has_value() && old.error().code != ErrorCode::kNotFound) {
         return old;
     }
     {
-        STOKER_TRY(const auto file, device.create(temporary));
+        STOKER_TRY(const auto file, device.create(temporary, access));
         const std::array<DeviceFile::ConstBuffer, 1> parts{bytes};
         STOKER_TRY_VOID(file->write(0, parts));
         if (durability == Durability::kPower) {

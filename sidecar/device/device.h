@@ -165,6 +165,8 @@ struct DeviceSpace {
 
 enum class MapMode : std::uint8_t { kRead, kReadWrite };
 
+enum class Access : std::uint8_t { kEverybody, kOwner };
+
 // Thread-safe. Paths are absolute. Files are world-readable (0644) and folders 0755 whatever the
 // umask: the trainer that maps them may run as any user, and the directory as a whole is guarded by
 // who mounts it.
@@ -176,7 +178,9 @@ public:
     virtual ~Device() = default;
 
     // A new, empty file, readable and writable by us. kAlreadyExists when the name is taken.
-    Result<std::unique_ptr<DeviceFile>> create(const std::string& path);
+    // kOwner: mode 0600.
+    Result<std::unique_ptr<DeviceFile>> create(
+        const std::string& path, Access access = Access::kEverybody);
 
     // An existing file, for reading, hints, sync() and (unless the file system is read-only)
     // writing.
@@ -185,8 +189,9 @@ public:
     // The whole of an existing file that is not empty.
     Result<std::unique_ptr<DeviceMapping>> map(const std::string& path, MapMode mode);
 
-    // Makes the folder and its missing parents; that it exists already is no error.
-    Status make_folder(const std::string& path);
+    // Makes the folder and its missing parents; that it exists already is no error. kOwner: the
+    // folder itself gets mode 0700, also where it exists and belongs to our user.
+    Status make_folder(const std::string& path, Access access = Access::kEverybody);
 
     // kNotFound when there is none. Open files and maps of it stay good.
     Status unlink(const std::string& path);
@@ -213,11 +218,12 @@ public:
 protected:
     [[nodiscard]] DeviceTally& tally() { return tally_; }
 
-    virtual Result<std::unique_ptr<DeviceFile>> do_create(const std::string& path) = 0;
+    virtual Result<std::unique_ptr<DeviceFile>> do_create(
+        const std::string& path, Access access) = 0;
     virtual Result<std::unique_ptr<DeviceFile>> do_open(const std::string& path) = 0;
     virtual Result<std::unique_ptr<DeviceMapping>> do_map(
         const std::string& path, MapMode mode) = 0;
-    virtual Status do_make_folder(const std::string& path) = 0;
+    virtual Status do_make_folder(const std::string& path, Access access) = 0;
     virtual Status do_unlink(const std::string& path) = 0;
     virtual Status do_rename(const std::string& source, const std::string& target) = 0;
     virtual Result<std::vector<std::string>> do_list(const std::string& folder) = 0;
@@ -236,7 +242,8 @@ Status replace_file(
     Device& device,
     const std::string& path,
     std::span<const std::byte> bytes,
-    Durability durability);
+    Durability durability,
+    Access access = Access::kEverybody);
 
 // The whole of a file, which may be at most `bytes_max` long (kCorruption otherwise).
 Result<std::vector<std::byte>> read_file(

@@ -23,6 +23,8 @@ namespace {
 
 constexpr mode_t kFileMode = 0644;
 constexpr mode_t kFolderMode = 0755;
+constexpr mode_t kPrivateFolderMode = 0700;
+constexpr mode_t kPrivateFileMode = 0600;
 
 ErrorCode code_of(int number) {
     switch (number) {
@@ -50,11 +52,17 @@ ErrorCode code_of(int number) {
 }
 
 // True when the folder is there, made just now or before; errno otherwise.
-bool make_one_folder(const std::string& path) {
-    if (::mkdir(path.c_str(), kFolderMode) == 0) {
-        return ::chmod(path.c_str(), kFolderMode) == 0;
+bool make_one_folder(const std::string& path, Access access) {
+    const bool is_private = access == Access::kOwner;
+    const mode_t mode = is_private ? kPrivateFolderMode : kFolderMode;
+    if (::mkdir(path.c_str(), mode) == 0) {
+        return ::chmod(path.c_str(), mode) == 0;
     }
-    return errno == EEXIST;
+    if (errno != EEXIST) {
+        return false;
+    }
+    // Somebody else's folder is as its owner wants it.
+    return !is_private || ::chmod(path.c_str(), mode) == 0 || errno == EPERM || errno == EROFS;
 }
 
 tl::unexpected<Error> fail_errno(std::string_view operation, std::string_view path) {
@@ -179,9 +187,10 @@ private:
 
 class PosixDevice final : public Device {
 protected:
-    Result<std::unique_ptr<DeviceFile>> do_create(const std::string& path) override {
-        UniqueFd fd{::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kFileMode)};
-        if (!fd.valid() || ::fchmod(fd.get(), kFileMode) != 0) {
+    Result<std::unique_ptr<DeviceFile>> do_create(const std::string& path, Access access) override {
+        const mode_t mode = access == Access::kOwner ? kPrivateFileMode : kFileMode;
+        UniqueFd fd{::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode)};
+        if (!fd.valid() || ::fchmod(fd.get(), mode) != 0) {
             return fail_errno("creating", path);
         }
         return std::make_unique<PosixFile>(tally(), std::move(fd), path);
@@ -222,16 +231,16 @@ protected:
         return std::make_unique<PosixMapping>(address, size, writable);
     }
 
-    Status do_make_folder(const std::string& path) override {
-        if (make_one_folder(path)) {
+    Status do_make_folder(const std::string& path, Access access) override {
+        if (make_one_folder(path, access)) {
             return {};
         }
         if (errno != ENOENT || parent_path(path) == path) {
             return fail_errno("making", path);
         }
-        STOKER_TRY_VOID(do_make_folder(parent_path(path)));
+        STOKER_TRY_VOID(do_make_folder(parent_path(path), Access::kEverybody));
         // Once: /proc says "not found" for ever.
-        return make_one_folder(path) ? Status{} : Status{fail_errno("making", path)};
+        return make_one_folder(path, access) ? Status{} : Status{fail_errno("making", path)};
     }
 
     Status do_unlink(const std::string& path) override {

@@ -1,12 +1,11 @@
 #include "sidecar/origin/credentials.h"
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "common/base/guarded.h"
+#include "sidecar/origin/small_file.h"
 
 namespace stoker::sidecar {
 
@@ -29,22 +28,6 @@ public:
 private:
     const std::optional<Credentials> credentials_;
 };
-
-// nullopt when the file does not exist. Without the line end that editors and `kubectl create
-// secret` leave behind.
-std::optional<std::string> read_value(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    if (!file.is_open()) {
-        return std::nullopt;
-    }
-    std::ostringstream buffer;
-    buffer << file.rdbuf();
-    std::string text = buffer.str();
-    while (!text.empty() && (text.back() == '\n' || text.back() == '\r' || text.back() == ' ')) {
-        text.pop_back();
-    }
-    return text;
-}
 
 class DirectorySource final : public CredentialSource {
 public:
@@ -73,16 +56,14 @@ private:
         for (const auto& [name, value] :
              {std::pair{kIdName, &credentials.access_key_id},
               std::pair{kSecretName, &credentials.secret_access_key}}) {
-            const std::string path = fmt::format("{}/{}", directory_, name);
-            auto text = read_value(path);
-            if (!text || text->empty()) {
-                const char* what = text ? "is empty" : "cannot be read";
-                return fail(ErrorCode::kForbidden, fmt::format("credentials: {} {}", path, what));
+            auto text = read_small_file(fmt::format("{}/{}", directory_, name));
+            if (!text) {
+                return fail(text.error().prefixed("credentials"));
             }
             *value = *std::move(text);
         }
         credentials.session_token =
-            read_value(fmt::format("{}/{}", directory_, kTokenName)).value_or("");
+            read_small_file(fmt::format("{}/{}", directory_, kTokenName)).value_or("");
         return credentials;
     }
 
@@ -111,7 +92,7 @@ Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
                 has_id ? kSecretName : kIdName));
     }
     if (!has_id) {
-        return no_credentials();
+        return std::unique_ptr<CredentialSource>{};
     }
     return std::unique_ptr<CredentialSource>{std::make_unique<FixedSource>(std::move(credentials))};
 }

@@ -8,9 +8,10 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 
-// Who we are to the origin. The credentials are the pod's own: its environment, or a Secret of its
-// namespace mounted as a directory whose files have the names of the variables. Nobody else ever
-// sees them.
+// Who we are to the origin. The credentials are the pod's own: a Secret of its namespace mounted as
+// a directory whose files have the names of the variables, a file that another program keeps fresh,
+// its environment, or its web identity; choose_credentials() has the order. Nobody else ever sees
+// them, and no metadata service is ever asked.
 namespace stoker::sidecar {
 
 struct Credentials {
@@ -21,21 +22,27 @@ struct Credentials {
     bool operator==(const Credentials&) const = default;
 };
 
+// Credentials that end by themselves; nullopt: they do not.
+struct TemporaryCredentials {
+    Credentials credentials;
+    std::optional<WallTime> expires{};
+};
+
 // Thread-safe.
 class CredentialSource {
 public:
     virtual ~CredentialSource() = default;
 
     // The credentials for one request; nullopt: send it anonymously. Cheap enough to be asked every
-    // time. kForbidden: they are there but cannot be used (unreadable, half of them missing); the
-    // message names what.
+    // time. kForbidden: they are there but cannot be used (unreadable, half of them missing,
+    // refused, expired); the message names what. kUnavailable: they cannot be had now.
     virtual Result<std::optional<Credentials>> get() = 0;
 };
 
 // Looks up a variable as getenv() does; a test passes its own.
 using Environment = std::function<const char*(const char*)>;
 
-// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, read once. Anonymous when neither
+// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, read once. nullptr when neither
 // of the first two is set. kInvalidArgument: only one of them is.
 Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
     const Environment& environment);

@@ -1,11 +1,64 @@
 #include "sidecar/origin/make_origin.h"
 
+#include <utility>
+
 #include <fmt/core.h>
 
+#include "common/http/http_client.h"
+#include "sidecar/origin/credentials_file.h"
 #include "sidecar/origin/directory_origin.h"
 #include "sidecar/origin/s3_origin.h"
+#include "sidecar/origin/web_identity.h"
 
 namespace stoker::sidecar {
+
+namespace {
+
+// With what the environment says about the network.
+OriginOptions completed(OriginOptions options, const Environment& environment) {
+    options.proxies = http::proxies_from_environment(environment);
+    for (const char* name : {"AWS_CA_BUNDLE", "SSL_CERT_FILE"}) {
+        const char* value = environment(name);
+        if (options.ca_file.empty() && value != nullptr) {
+            options.ca_file = value;
+        }
+    }
+    return options;
+}
+
+Result<std::unique_ptr<CredentialSource>> exchanged(
+    WebIdentity identity, const OriginOptions& options, const Clock& clock) {
+    http::ClientOptions client_options;
+    client_options.ca_file = identity.endpoint.starts_with("https:") ? options.ca_file : "";
+    client_options.verify = options.verify_tls;
+    client_options.proxies = options.proxies;
+    STOKER_TRY(auto client, http::make_curl_client(std::move(client_options), clock));
+    return credentials_from_web_identity(std::move(identity), std::move(client), clock);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CredentialSource>> choose_credentials(
+    const OriginOptions& options, const Environment& environment, const Clock& clock) {
+    if (!options.credentials_directory.empty() && !options.credentials_file.empty()) {
+        return fail(
+            ErrorCode::kInvalidArgument, "credentials come from a directory or a file, not both");
+    }
+    if (!options.credentials_directory.empty()) {
+        return credentials_from_directory(options.credentials_directory, clock);
+    }
+    if (!options.credentials_file.empty()) {
+        return credentials_from_file(options.credentials_file, clock);
+    }
+    STOKER_TRY(auto source, credentials_from_environment(environment));
+    if (source != nullptr) {
+        return source;
+    }
+    if (auto identity = web_identity_from_environment(environment, options.region)) {
+        return exchanged(*std::move(identity), options, clock);
+    }
+    return no_credentials();
+}
 
 Result<std::unique_ptr<Origin>> make_origin(
     std::string_view uri,
@@ -22,16 +75,12 @@ Result<std::unique_ptr<Origin>> make_origin(
             ErrorCode::kInvalidArgument,
             fmt::format("'{}' is neither s3://bucket/folder nor file:///directory", uri));
     }
+    const OriginOptions complete = completed(options, environment);
     STOKER_TRY(
         S3Location location,
         parse_s3_location(uri, options.endpoint, options.region, options.addressing));
-    std::unique_ptr<CredentialSource> credentials;
-    if (options.credentials_directory.empty()) {
-        STOKER_TRY(credentials, credentials_from_environment(environment));
-    } else {
-        credentials = credentials_from_directory(options.credentials_directory, clock);
-    }
-    return make_s3_origin(std::move(location), options, std::move(credentials), clock, seed);
+    STOKER_TRY(auto credentials, choose_credentials(complete, environment, clock));
+    return make_s3_origin(std::move(location), complete, std::move(credentials), clock, seed);
 }
 
 }  // namespace stoker::sidecar

@@ -8,6 +8,7 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/http/proxy.h"
 #include "sidecar/origin/credentials.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/origin/origin_metrics.h"
@@ -22,7 +23,9 @@ struct OriginOptions {
     std::string region = "us-east-1";
     S3Addressing addressing = S3Addressing::kAuto;
     std::string credentials_directory{};  // a mounted Secret; empty: the environment
-    std::string ca_file{};                // to trust instead of the system's, for https
+    std::string credentials_file{};       // JSON that another program keeps fresh
+    std::string ca_file{};  // to trust instead of the system's, for https; empty: AWS_CA_BUNDLE,
+                            // SSL_CERT_FILE, the system's
     bool verify_tls = true;
     Duration connect_timeout = std::chrono::seconds{5};
     Duration stall_timeout = std::chrono::seconds{20};  // without one byte, the first included
@@ -35,18 +38,27 @@ struct OriginOptions {
     Bytes bytes_in_flight_max = mib(256);
     std::uint32_t max_in_flight = 64;  // requests at a time; for directories: threads, at most 16
 
-    // Compare each object with its ETag where that looks like an MD5 (32 hex digits). Amazon's is
-    // one only for objects uploaded in one piece without SSE-KMS or SSE-C; costs about 2 ms of
+    // Compare each object with its ETag where that is an MD5 (md5_etag.h); costs about 2 ms of
     // processor time a MiB.
     bool verify_md5 = false;
+
+    http::ProxySettings proxies{};  // make_origin() takes the environment's
 
     OriginMetrics* metrics = nullptr;
 };
 
+// Whose keys an S3 origin uses: options.credentials_directory; options.credentials_file;
+// AWS_ACCESS_KEY_ID; AWS_ROLE_ARN with AWS_WEB_IDENTITY_TOKEN_FILE; nobody's. `environment` is
+// asked once; `clock` must outlive the source. kInvalidArgument: both files, half a pair of
+// variables, a CA file that cannot be read.
+Result<std::unique_ptr<CredentialSource>> choose_credentials(
+    const OriginOptions& options, const Environment& environment, const Clock& clock);
+
 // The origin of "s3://bucket/folder" or "file:///directory". `environment` is asked once, for S3
-// credentials; `clock` and options.metrics must outlive the origin; `seed` is the luck of its retry
-// jitter. kInvalidArgument: what `uri` or an option says cannot be. kNotFound, kForbidden: the
-// directory. A bucket is not asked: the first list() or fetch() tells.
+// credentials, proxies (http/proxy.h) and certificates; `clock` and options.metrics must outlive
+// the origin; `seed` is the luck of its retry jitter. kInvalidArgument: what `uri` or an option
+// says cannot be. kNotFound, kForbidden: the directory. A bucket is not asked: the first list() or
+// fetch() tells.
 Result<std::unique_ptr<Origin>> make_origin(
     std::string_view uri,
     const OriginOptions& options,

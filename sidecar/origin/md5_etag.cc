@@ -20,10 +20,15 @@ bool looks_like_md5(std::string_view etag) {
 
 }  // namespace
 
+bool is_md5_etag(std::string_view etag, const http::Headers& headers) {
+    const std::string* encryption = http::find_header(headers, "x-amz-server-side-encryption");
+    const std::string* customer =
+        http::find_header(headers, "x-amz-server-side-encryption-customer-algorithm");
+    return looks_like_md5(etag) && (encryption == nullptr || *encryption == "AES256") &&
+           customer == nullptr;
+}
+
 bool matches_md5_etag(std::span<const std::byte> bytes, std::string_view etag) {
-    if (!looks_like_md5(etag)) {
-        return true;
-    }
     std::array<unsigned char, kMd5Bytes> digest{};
     EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_md5(), nullptr);
     std::string text;

@@ -37,7 +37,7 @@ PageOrFailure ask_for_page(
     const S3ListingContext& context, const std::string& token, const std::stop_token& stop) {
     auto credentials = context.credentials.get();
     if (!credentials) {
-        return S3Failure{credentials.error(), false, std::nullopt};
+        return failure_of_transport(credentials.error());
     }
     const WallTime now = context.clock.wall_now();
     http::HttpRequest request = list_request(context.location, token, *credentials, now);

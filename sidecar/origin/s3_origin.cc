@@ -202,7 +202,7 @@ void S3Origin::start_what_fits() {
 void S3Origin::send(const PartPtr& part) {
     auto credentials = credentials_->get();
     if (!credentials) {
-        on_failed(part, {credentials.error(), false, std::nullopt});
+        on_failed(part, failure_of_transport(credentials.error()));
         return;
     }
     const OriginFetch& wanted = part->object().request;
@@ -279,7 +279,9 @@ void S3Origin::on_arrived(const PartPtr& part) {
             std::chrono::duration<double>(*part->first_byte()).count());
     }
     if (--object.parts_left == 0) {
-        if (options_.verify_md5 && !matches_md5_etag(object.payload, object.request.etag)) {
+        const std::string& etag = object.request.etag;
+        if (options_.verify_md5 && is_md5_etag(etag, part->headers()) &&
+            !matches_md5_etag(object.payload, etag)) {
             on_failed(
                 part,
                 {{ErrorCode::kCorruption, "the bytes do not match the MD5 in the ETag"},
@@ -353,7 +355,8 @@ Result<std::unique_ptr<Origin>> make_s3_origin(
     const Clock& clock,
     std::uint64_t seed) {
     http::ClientOptions client_options;
-    client_options.ca_file = options.ca_file;
+    client_options.ca_file = location.scheme == "https" ? options.ca_file : "";
+    client_options.proxies = options.proxies;
     client_options.verify = options.verify_tls;
     client_options.idle_connections = options.max_in_flight + 1;
     STOKER_TRY(auto client, http::make_curl_client(std::move(client_options), clock));

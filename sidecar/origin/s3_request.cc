@@ -12,8 +12,6 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr std::string_view kAmazonDomain = ".amazonaws.com";
-
 // Amazon's rules are narrower; other servers accept capitals and underscores too. What matters here
 // is that the name can stand in a URL and in a host name.
 bool is_bucket_name(std::string_view name) {
@@ -62,7 +60,9 @@ bool use_path_style(S3Addressing addressing, const Endpoint& endpoint, std::stri
         return addressing == S3Addressing::kPath;
     }
     // A certificate for *.s3.amazonaws.com does not cover a.b.s3.amazonaws.com.
-    return !endpoint.host.ends_with(kAmazonDomain) || bucket.find('.') != std::string_view::npos;
+    const bool is_amazon =
+        endpoint.host.ends_with(".amazonaws.com") || endpoint.host.ends_with(".amazonaws.com.cn");
+    return !is_amazon || bucket.find('.') != std::string_view::npos;
 }
 
 http::HttpRequest finish_request(
@@ -98,6 +98,10 @@ http::HttpRequest finish_request(
 
 }  // namespace
 
+std::string_view amazon_domain(std::string_view region) {
+    return region.starts_with("cn-") ? ".amazonaws.com.cn" : ".amazonaws.com";
+}
+
 std::string S3Location::describe() const {
     return fmt::format("s3://{}/{} at {}://{}", bucket, prefix, scheme, host);
 }
@@ -119,7 +123,7 @@ Result<S3Location> parse_s3_location(
             ErrorCode::kInvalidArgument,
             fmt::format("'{}': '{}' cannot be the name of a bucket", uri, bucket));
     }
-    const std::string own_endpoint = fmt::format("https://s3.{}{}", region, kAmazonDomain);
+    const std::string own_endpoint = fmt::format("https://s3.{}{}", region, amazon_domain(region));
     STOKER_TRY(Endpoint parsed, parse_endpoint(endpoint.empty() ? own_endpoint : endpoint));
 
     S3Location location;

@@ -20,6 +20,9 @@ enum class S3Addressing : std::uint8_t {
     kVirtualHost,  // http://bucket.endpoint/key
 };
 
+// The end of the names of Amazon's hosts in a region.
+std::string_view amazon_domain(std::string_view region);
+
 // A bucket and a folder in it.
 struct S3Location {
     std::string scheme;  // "http" or "https"

@@ -5,11 +5,12 @@
 #include <cpprest/json.h>
 #include <fmt/core.h>
 
+#include "common/domain/node_directory.h"
+
 namespace stoker::sidecar {
 
 namespace {
 
-constexpr const char* kFileName = "current.json";
 constexpr std::uint64_t kFileBytesMax = 64U << 10U;
 
 std::string text_field(const web::json::value& json, const char* name) {
@@ -43,7 +44,7 @@ std::optional<CurrentRevision> decode_current(const std::string& text) {
 }
 
 std::optional<CurrentRevision> load_current(Device& device, const std::string& directory) {
-    const auto bytes = read_file(device, join_path(directory, kFileName), kFileBytesMax);
+    const auto bytes = read_file(device, join_path(directory, domain::kCurrentFile), kFileBytesMax);
     if (!bytes) {
         return std::nullopt;
     }
@@ -54,7 +55,7 @@ Status save_current(Device& device, const std::string& directory, const CurrentR
     const std::string text = encode_current(current);
     return replace_file(
         device,
-        join_path(directory, kFileName),
+        join_path(directory, domain::kCurrentFile),
         std::as_bytes(std::span{text}),
         Durability::kPower);
 }

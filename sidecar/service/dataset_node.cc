@@ -5,6 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include <fmt/core.h>
+
 #include "common/log/log.h"
 #include "sidecar/service/contracts.h"
 
@@ -12,12 +14,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// The lead is sought at once when a leader's connection ends; these are for what nobody tells us.
-constexpr Duration kSeekSoon = std::chrono::milliseconds{20};
-constexpr Duration kSeekWhileFollowing = std::chrono::milliseconds{500};
-constexpr Duration kSeekAfterError = std::chrono::seconds{2};
-constexpr Duration kLostAgain = std::chrono::seconds{1};
-constexpr Duration kSeekAfterLostAgain = std::chrono::milliseconds{100};
+constexpr Duration kRestMin = std::chrono::seconds{5};
 constexpr std::size_t kPartingMax = 1024;
 
 // Trainers tell samples by source, but bytes in one sum: divided alike.
@@ -38,7 +35,11 @@ DatasetNode::DatasetNode(const SidecarParts& parts, const DatasetConfig& config,
       config_(config),
       origin_(origin),
       grant_{first_grant(parts, config)},
-      weights_(config.weights) {
+      weights_(config.weights),
+      watch_(
+          parts.loop, [this] { return leader_door(); }, [this] { on_watch(); }),
+      proof_(parts, config, origin, [this] { admit_relays(); }),
+      rest_(kRestMin) {
     seek();
 }
 
@@ -54,12 +55,16 @@ void DatasetNode::attach(Session& session) {
         leader_->attach(session);
         return;
     }
-    if (!error_.empty()) {
-        session.refuse({ErrorCode::kUnavailable, error_});
+    if (const std::string why = no_leader(); !why.empty()) {
+        session.refuse({ErrorCode::kUnavailable, why});
         return;
     }
     auto relay = std::make_unique<Relay>(
-        parts_.loop, session, client_directory(), *this, [this] { on_lost(); });
+        parts_.loop,
+        session,
+        config_.client_directory,
+        *this,
+        Relay::Callbacks{[this] { on_lost(); }, [this] { admit_relays_soon(); }});
     relays_.emplace(session.id(), std::move(relay));
     session.send_listing(0);
     seek_later(Duration{});
@@ -69,6 +74,13 @@ void DatasetNode::attach(Session& session) {
 // the leader.
 void DatasetNode::on_frame(Session& session, Frame frame) {
     auto message = local::decode_payload(frame.header.type, frame.payload);
+    if (message && !local::is_client_frame(frame.header.type)) {
+        message = fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "unexpected frame type {} from a client",
+                static_cast<unsigned>(frame.header.type)));
+    }
     if (!message) {
         session.send_error(message.error(), frame.header.request_id);
         session.hang_up();
@@ -91,8 +103,10 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
         relay->second->on_request(std::move(frame));
-    } else {
+    } else if (leader_ != nullptr) {
         leader_->on_frame(session, std::move(frame));
+    } else {
+        session.hang_up();
     }
 }
 
@@ -194,95 +208,11 @@ bool DatasetNode::is_serving() const {
 
 void DatasetNode::stop() {
     parts_.loop.cancel(seek_timer_);
+    watch_.stop();
     leader_server_.reset();
     if (leader_ != nullptr) {
         leader_->stop_preparing();
     }
-}
-
-void DatasetNode::close() {
-    if (leader_ != nullptr) {
-        if (const auto closed = leader_->close_store(); !closed) {
-            log::warning(
-                "the store did not close cleanly",
-                {{"dataset", config_.name}, {"error", closed.error().message}});
-        }
-        leader_.reset();
-    }
-    lock_.reset();
-    role_ = Role::kSeeking;
-}
-
-void DatasetNode::seek() {
-    if (role_ == Role::kLeading) {
-        follow();
-        return;
-    }
-    auto lock = [this]() -> Result<std::optional<DirectoryLock>> {
-        STOKER_TRY_VOID(parts_.device.make_folder(config_.directory));
-        return DirectoryLock::try_acquire(parts_.device, config_.directory);
-    }();
-    if (!lock) {
-        if (std::exchange(error_, lock.error().message) != error_) {
-            log::error(
-                "the node directory cannot be used",
-                {{"dataset", config_.name}, {"error", lock.error().message}});
-        }
-        for (auto& [id, relay] : relays_) {
-            relay->session().refuse(lock.error());
-        }
-        seek_later(kSeekAfterError);
-        return;
-    }
-    error_.clear();
-    if (lock->has_value()) {
-        lead(std::move(**lock));
-        return;
-    }
-    role_ = Role::kFollowing;
-    follow();
-}
-
-void DatasetNode::lead(DirectoryLock lock) {
-    const bool keep_revision =
-        std::ranges::any_of(relays_, [](const auto& entry) { return entry.second->is_welcomed(); });
-    log::info("leading", {{"dataset", config_.name}, {"directory", config_.directory}});
-    role_ = Role::kLeading;
-    lock_.emplace(std::move(lock));
-    leader_ = std::make_unique<Leader>(parts_, config_, origin_, *this, keep_revision);
-    leader_->set_grant(grant_);
-    leader_->set_weights(weights_);
-    auto server = SessionServer::listen(
-        parts_.loop,
-        parts_.connection_ids,
-        {.path = leader_socket(), .mode = 0600, .same_user_only = true},
-        [this](const local::Hello&) -> Result<SessionHandler*> { return leader_.get(); });
-    if (server) {
-        leader_server_ = *std::move(server);
-    } else {
-        log::warning(
-            "other sidecars cannot follow us",
-            {{"dataset", config_.name}, {"error", server.error().message}});
-    }
-    follow();
-}
-
-// Connects the sessions that have no leader to the one that there is, us included.
-void DatasetNode::follow() {
-    bool all = true;
-    for (auto& [id, relay] : relays_) {
-        if (!relay->is_connected()) {
-            all = relay->connect(leader_socket()).has_value() && all;
-        }
-    }
-    if (role_ != Role::kLeading || !all) {
-        seek_later(all ? kSeekWhileFollowing : kSeekSoon);
-    }
-}
-
-void DatasetNode::seek_later(Duration delay) {
-    parts_.loop.cancel(seek_timer_);
-    seek_timer_ = parts_.loop.run_at(parts_.loop.now() + delay, [this] { seek(); });
 }
 
 void DatasetNode::on_report(const local::Report& report) {
@@ -351,22 +281,6 @@ JobTotals DatasetNode::job() const {
         job.epoch_position = progress.position;
     }
     return job;
-}
-
-// At once after a leader's death, but not in a tight circle when somebody there keeps hanging up.
-void DatasetNode::on_lost() {
-    const TimePoint now = parts_.loop.now();
-    const bool again = lost_at_ && now - *lost_at_ < kLostAgain;
-    lost_at_ = now;
-    seek_later(again ? kSeekAfterLostAgain : Duration{});
-}
-
-std::string DatasetNode::leader_socket() const {
-    return config_.directory + "/leader.sock";
-}
-
-std::string DatasetNode::client_directory() const {
-    return config_.client_directory.empty() ? config_.directory : config_.client_directory;
 }
 
 }  // namespace stoker::sidecar

@@ -7,7 +7,9 @@
 #include <string>
 
 #include "sidecar/core/job_progress.h"
+#include "sidecar/service/access_proof.h"
 #include "sidecar/service/leader.h"
+#include "sidecar/service/leader_watch.h"
 #include "sidecar/service/relay.h"
 #include "sidecar/service/session.h"
 #include "sidecar/store/directory_lock.h"
@@ -68,13 +70,19 @@ public:
     // nullptr unless we lead.
     [[nodiscard]] const Leader* leader() const { return leader_.get(); }
 
+    // May our pod read what another sidecar leads? nullopt: nobody asked.
+    [[nodiscard]] std::optional<AccessProof::State> permission() const { return proof_.state(); }
+
     // Can samples be had, from us or through the leader?
     [[nodiscard]] bool is_serving() const;
 
     [[nodiscard]] JobTotals job() const;
 
-    // Why nobody can lead here, or empty.
-    [[nodiscard]] const std::string& error() const { return error_; }
+    // Why nobody can lead here, why nobody answers, or why we may not read; or empty.
+    [[nodiscard]] std::string error() const;
+
+    // How long the directory's lock has been held by somebody who does not answer; zero otherwise.
+    [[nodiscard]] Duration leader_silence() const;
 
     // First step of a stop: no sessions from other sidecars, no listing. The others look for
     // another leader once we have let the lock go.
@@ -86,6 +94,8 @@ public:
 private:
     void seek();
     void seek_later(Duration delay);
+    Status make_folders();
+    void remove_old_files();
     void lead(DirectoryLock lock);
     void follow();
     void on_report(const local::Report& report);
@@ -95,9 +105,19 @@ private:
     void note_begin(const Session& session, const local::Begin& begin);
     [[nodiscard]] std::uint64_t sample_count(const Session& session) const;
     void on_lost();
+    void on_watch();
+    void stand_in();
+    void admit_relays();
+    void admit_relays_soon();
+    void on_forbidden(const Error& error);
+    void on_retired();
+    [[nodiscard]] Result<std::optional<DirectoryLock>> try_lock();
+    void tell_silence();
+    [[nodiscard]] bool is_leaderless() const;
+    [[nodiscard]] std::string no_leader() const;
     void part(ConnectionId id, std::unique_ptr<Relay> relay);
-    [[nodiscard]] std::string leader_socket() const;
-    [[nodiscard]] std::string client_directory() const;
+    std::unique_ptr<SessionServer> open_door();
+    [[nodiscard]] Result<LeaderDoor> leader_door() const;
 
     SidecarParts parts_;
     const DatasetConfig& config_;
@@ -117,6 +137,13 @@ private:
     std::map<ConnectionId, std::unique_ptr<Relay>> relays_;
     std::map<ConnectionId, std::unique_ptr<Relay>> parting_;  // their clients have hung up
     std::unique_ptr<SessionServer> leader_server_;
+    LeaderWatch watch_;                 // runs while we follow
+    AccessProof proof_;                 // for what another sidecar leads
+    std::unique_ptr<Leader> retiring_;  // let go of the lead, still at work
+    Error refusal_;                     // why it did
+    std::optional<TimePoint> rests_until_;
+    Duration rest_;
+    bool told_silence_ = false;
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
 };
 

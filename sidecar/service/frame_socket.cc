@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <sys/socket.h>
 
+#include "common/base/check.h"
 #include "common/base/wire.h"
 
 namespace stoker::sidecar {
@@ -18,6 +19,7 @@ namespace {
 constexpr std::size_t kReadChunk = std::size_t{64} << 10U;
 constexpr int kReadsPerTurn = 4;  // so that one busy client does not starve the others
 constexpr std::size_t kDescriptorsMax = 4;
+constexpr std::size_t kHeldFree = std::size_t{64} << 10U;
 
 }  // namespace
 
@@ -43,12 +45,25 @@ void FrameSocket::send_raw(std::vector<std::byte> frame, UniqueFd fd) {
     }
     backlog_bytes_ += frame.size();
     outgoing_.push_back({std::move(frame), std::move(fd)});
-    if (backlog_bytes_ > limits_.backlog_bytes_max) {
+    was_high_ = was_high_ || backlog_bytes_ > kBacklogLow;
+    if (backlog_bytes_ > limits_.backlog_bytes_max || !has_room()) {
         closing_ = true;
         fail_later("the peer does not read its answers");
         return;
     }
     flush();
+}
+
+// Counts what we hold; false when all together hold too much and we are no small part of it.
+bool FrameSocket::has_room() {
+    if (room_ == nullptr) {
+        return true;
+    }
+    const std::size_t held = is_open() ? backlog_bytes_ + incoming_used_ : 0;
+    const bool grows = held > held_bytes_;
+    room_->bytes += held - held_bytes_;
+    held_bytes_ = held;
+    return !grows || held <= kHeldFree || room_->bytes <= room_->bytes_max;
 }
 
 void FrameSocket::set_paused(bool paused) {
@@ -76,6 +91,7 @@ void FrameSocket::close() {
         socket_.reset();
         outgoing_.clear();
         descriptors_.clear();
+        has_room();
     }
 }
 
@@ -186,6 +202,9 @@ void FrameSocket::hand_out_frames() {
         incoming_.begin());
     incoming_used_ -= done;
     handing_out_ = false;
+    if (is_open() && !has_room()) {
+        fail("too much waits in the frames of all connections together");
+    }
 }
 
 void FrameSocket::flush() {
@@ -196,11 +215,18 @@ void FrameSocket::flush() {
         backlog_bytes_ -= outgoing_.front().bytes.size();
         outgoing_.pop_front();
     }
+    has_room();
     if (is_open()) {
         update_interest();
     }
     if (is_open() && closing_ && outgoing_.empty()) {
         fail_later("");
+    }
+    if (is_open() && !closing_ && was_high_ && backlog_bytes_ <= kBacklogLow) {
+        was_high_ = false;
+        if (on_drained_) {
+            on_drained_();
+        }
     }
 }
 
@@ -255,6 +281,13 @@ void FrameSocket::fail_later(const std::string& reason) {
             fail(reason);
         }
     });
+}
+
+Frame split_frame(std::span<const std::byte> bytes, UniqueFd fd) {
+    const auto header = local::decode_frame_header(bytes.first(local::kFrameHeaderBytes));
+    STOKER_CHECK(header.has_value(), "a frame of our own making");
+    const auto payload = bytes.subspan(local::kFrameHeaderBytes);
+    return {*header, {payload.begin(), payload.end()}, std::move(fd)};
 }
 
 std::vector<std::byte> join_frame(

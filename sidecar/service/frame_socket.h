@@ -38,6 +38,13 @@ public:
         std::size_t backlog_bytes_max = std::size_t{32} << 20U;
     };
 
+    // Bytes that the sockets of one server hold together: frames that have not come whole, and
+    // answers that are not read. Where it is full, whoever adds to more than a little is closed.
+    struct SharedRoom {
+        std::size_t bytes_max = std::size_t{256} << 20U;
+        std::size_t bytes = 0;
+    };
+
     using OnFrame = std::function<void(Frame)>;
 
     // Once, for whatever reason but close(): "" when the peer hung up between two frames.
@@ -49,6 +56,16 @@ public:
     ~FrameSocket();
 
     void set_limits(Limits limits) { limits_ = limits; }
+
+    void share(std::shared_ptr<SharedRoom> room) { room_ = std::move(room); }
+
+    // Bytes that wait for the peer to read.
+    [[nodiscard]] std::size_t backlog_bytes() const { return backlog_bytes_; }
+
+    // Called when what waits has become little again (kBacklogLow) after it was more.
+    static constexpr std::size_t kBacklogLow = std::size_t{256} << 10U;
+
+    void on_drained(std::function<void()> callback) { on_drained_ = std::move(callback); }
 
     // Queues a frame; `fd` travels with it. Nothing is sent any more after close().
     void send(const local::Message& message, std::uint64_t request_id);
@@ -84,6 +101,7 @@ private:
     void update_interest();
     void fail(const std::string& reason);
     void fail_later(const std::string& reason);
+    bool has_room();
 
     EventLoop& loop_;
     UniqueFd socket_;
@@ -95,11 +113,18 @@ private:
     std::deque<UniqueFd> descriptors_;
     std::deque<Outgoing> outgoing_;
     std::size_t backlog_bytes_ = 0;
+    bool was_high_ = false;  // more than kBacklogLow since on_drained_ was called
+    std::function<void()> on_drained_;
+    std::shared_ptr<SharedRoom> room_;
+    std::size_t held_bytes_ = 0;  // counted in room_
     bool paused_ = false;
     bool closing_ = false;
     bool handing_out_ = false;
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
 };
+
+// The frame in `bytes`, as encode_frame() or join_frame() made them.
+Frame split_frame(std::span<const std::byte> bytes, UniqueFd fd);
 
 // The bytes of a frame whose payload is already encoded.
 std::vector<std::byte> join_frame(

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "common/domain/node_directory.h"
 #include "common/log/log.h"
 #include "common/runtime/named_thread.h"
 #include "sidecar/service/contracts.h"
@@ -21,6 +22,8 @@ constexpr Duration kRetryMin = std::chrono::seconds{1};
 constexpr Duration kRetryMax = std::chrono::seconds{30};
 constexpr Duration kUpkeepInterval = std::chrono::seconds{1};
 constexpr Bytes kCompactBudgetMin = mib(16);
+constexpr std::uint64_t kPlannedMin = 16U << 20U;  // positions, about 8 bytes each
+constexpr std::uint64_t kPendingSamplesMax = 1U << 20U;
 constexpr const char* kSteppedAside =
     "stepping aside: the node's disk is slower than the origin, trainers read the origin "
     "themselves";
@@ -45,12 +48,12 @@ EngineLimits limits_of(const DatasetConfig& config) {
 PreparationOptions preparation_options(
     const SidecarParts& parts, const DatasetConfig& config, const Origin& origin, bool keep) {
     PreparationOptions options;
-    options.directory = config.directory;
+    options.directory = domain::data_folder(config.directory);
+    options.control_directory = domain::control_folder(config.directory);
     options.source = origin.describe();
     options.job_uid = parts.job_uid;
     options.keep_revision = keep;
     options.window_bytes = config.window_bytes;
-    options.store.directory = config.directory;
     options.store.reserved_free = config.reserved_free;
     options.store.boot_id = parts.boot_id;
     return options;
@@ -96,13 +99,17 @@ Leader::Leader(
     const DatasetConfig& config,
     Origin& origin,
     ReadingListener& listener,
+    OnForbidden on_forbidden,
     bool keep_revision)
     : parts_(parts),
       config_(config),
       origin_(origin),
       listener_(listener),
+      on_forbidden_(std::move(on_forbidden)),
       keep_revision_(keep_revision),
       grant_{first_grant(parts, config)},
+      plan_room_(0, 0),
+      pending_room_(kPendingSamplesMax, kPendingSamplesMax / 2),
       objects_listed_(std::make_shared<std::atomic<std::uint64_t>>(0)),
       retry_delay_(kRetryMin),
       step_aside_(step_aside_limits(config)),
@@ -156,6 +163,9 @@ void Leader::on_prepared(Result<Preparation> prepared) {
     }
     prepare_timer_ = parts_.loop.run_at(parts_.loop.now() + retry_delay_, [this] { prepare(); });
     retry_delay_ = std::min(retry_delay_ * 2, kRetryMax);
+    if (last_error_.code == ErrorCode::kForbidden) {
+        on_forbidden_(last_error_);
+    }
 }
 
 void Leader::tell_listing() {
@@ -192,6 +202,8 @@ void Leader::begin_serving(Preparation prepared) {
     manifest_ = std::move(prepared.manifest);
     store_ = std::move(prepared.store);
     const auto& view = manifest_->view();
+    const std::uint64_t positions = std::max(kPlannedMin, 2 * view.sample_count());
+    plan_room_ = Holdings{positions, positions / 4 * 3};
     engine_ = std::make_unique<FetchEngine>(
         view, limits_of(config_), grant_, make_eviction(config_.eviction));
     contracts_ = std::make_unique<Contracts>(
@@ -248,14 +260,19 @@ void Leader::welcome(Session& session) {
     local::Welcome welcome;
     welcome.revision = view.revision().value();
     welcome.sample_count = view.sample_count();
-    welcome.directory =
-        config_.client_directory.empty() ? config_.directory : config_.client_directory;
+    welcome.directory = config_.client_directory;
     welcome.features = local::kFeatureContracts | local::kFeatureProbe | local::kFeatureCounts |
                        local::kFeatureAhead;
     session.send_welcome(welcome);
 }
 
 void Leader::detach(Session& session) {
+    if (session.stream() && is_last_of_stream(session)) {
+        give_plan_room(*session.stream());
+    }
+    if (const auto pending = pending_samples_.extract(session.id())) {
+        pending_room_.give(session.sidecar(), pending.mapped());
+    }
     waiting_.erase(session.id());
     sessions_.erase(session.id());
     if (welcomed_.erase(session.id()) > 0) {
@@ -324,13 +341,13 @@ void Leader::clean(const StoreUsage& usage) {
     }
     const Bytes written = usage.written_bytes - std::exchange(compacted_at_, usage.written_bytes);
     const Bytes budget = std::max(kCompactBudgetMin, written);
-    parts_.io.post([this, budget] {
-        const auto done = store_->compact(budget);
-        if (!done) {
-            log::debug("cleaning failed", {{"error", done.error().message}});
-        }
-        post([this] { compacting_ = false; });
-    });
+    on_pool(
+        [this, budget] {
+            if (const auto done = store_->compact(budget); !done) {
+                log::debug("cleaning failed", {{"error", done.error().message}});
+            }
+        },
+        [this] { compacting_ = false; });
 }
 
 LeaderStatus Leader::status() const {
@@ -366,6 +383,41 @@ LeaderStatus Leader::status() const {
         status.error = kSteppedAside;
     }
     return status;
+}
+
+void Leader::retire(std::function<void()> on_idle) {
+    retiring_ = true;
+    on_idle_ = std::move(on_idle);
+    preparing_ = {};
+    for (const TimerId timer : {prepare_timer_, listing_timer_, tick_timer_, upkeep_timer_}) {
+        parts_.loop.cancel(timer);
+    }
+    for (const auto& [id, session] : sessions_) {
+        session->hang_up();
+    }
+    sessions_.clear();
+    waiting_.clear();
+    welcomed_.clear();
+    ++busy_;
+    end_work();
+}
+
+void Leader::on_pool(std::function<void()> work, std::function<void()> then) {
+    ++busy_;
+    parts_.io.post([this, work = std::move(work), then = std::move(then)] {
+        work();
+        post([this, then] {
+            then();
+            end_work();
+        });
+    });
+}
+
+// Our owner may destroy us in on_idle_, so that it is told from outside.
+void Leader::end_work() {
+    if (--busy_ == 0 && on_idle_) {
+        post(std::exchange(on_idle_, nullptr));
+    }
 }
 
 Status Leader::close_store() {

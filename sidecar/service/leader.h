@@ -16,6 +16,7 @@
 #include "common/runtime/worker_pool.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/core/fetch_engine.h"
+#include "sidecar/core/holdings.h"
 #include "sidecar/core/silence_watch.h"
 #include "sidecar/core/step_aside.h"
 #include "sidecar/device/device.h"
@@ -35,7 +36,8 @@ struct SidecarParts {
     Device& device;
     ConnectionIds& connection_ids;
     std::string boot_id;
-    std::string job_uid;  // empty: none
+    std::string job_uid;           // empty: none
+    std::uint64_t sidecar_id = 0;  // of this process, random
     bool operator_grants = false;
 };
 
@@ -77,13 +79,17 @@ struct LeaderStatus {
 // ever.
 class Leader final : public SessionHandler {
 public:
+    using OnForbidden = std::function<void(const Error&)>;
+
     // `keep_revision`: clients are at work on the manifest that is there, so that it stays current.
-    // `listener` outlives us and hears of our own pod's sessions.
+    // `listener` outlives us and hears of our own pod's sessions. `on_forbidden`: the origin
+    // refuses our credentials for the listing, or for one read after the other; may be told again.
     Leader(
         const SidecarParts& parts,
         const DatasetConfig& config,
         Origin& origin,
         ReadingListener& listener,
+        OnForbidden on_forbidden,
         bool keep_revision);
     Leader(const Leader&) = delete;
     Leader& operator=(const Leader&) = delete;
@@ -111,6 +117,10 @@ public:
 
     // Ends preparing, which may be in the middle of a listing.
     void stop_preparing() { preparing_ = {}; }
+
+    // Ends every session and starts nothing more. `on_idle`: the origin and the pool do nothing for
+    // us any more, so that we may be destroyed.
+    void retire(std::function<void()> on_idle);
 
     // Seals and syncs the store. The last call.
     Status close_store();
@@ -153,10 +163,21 @@ private:
     // From any thread: runs the task on the loop unless we are gone by then.
     void post(std::function<void()> task);
 
+    // `work` on the pool, then `then` on the loop.
+    void on_pool(std::function<void()> work, std::function<void()> then);
+    void end_work();
+    void note_forbidden(const Error& error);
+    [[nodiscard]] bool take_plan_room(const Session& session, std::uint64_t positions);
+    void give_plan_room(StreamId stream);
+    [[nodiscard]] bool is_last_of_stream(const Session& session) const;
+    [[nodiscard]] std::optional<Error> check_fetch(
+        const Session& session, const local::Fetch& fetch) const;
+
     SidecarParts parts_;
     const DatasetConfig& config_;
     Origin& origin_;
     ReadingListener& listener_;
+    OnForbidden on_forbidden_;
     bool keep_revision_;
     EngineGrant grant_;
     JobWeights weights_;
@@ -164,6 +185,17 @@ private:
     std::set<ConnectionId> waiting_;             // for the manifest
     std::set<ConnectionId> welcomed_;            // known to the engine
     std::map<ConnectionId, StreamId> draws_by_;  // those that draw under a contract
+
+    struct PlanRoom {
+        std::uint64_t sidecar = 0;
+        std::uint64_t positions = 0;
+    };
+
+    // Bounds whatever clients say; by sidecar.
+    Holdings plan_room_;     // positions of plans
+    Holdings pending_room_;  // samples of fetches without an answer
+    std::map<StreamId, PlanRoom> plans_;
+    std::map<ConnectionId, std::uint64_t> pending_samples_;
     std::shared_ptr<std::atomic<std::uint64_t>> objects_listed_;
     LeaderState state_ = LeaderState::kPreparing;
     Error last_error_;
@@ -179,6 +211,10 @@ private:
     StepAside step_aside_;
     SilenceWatch listing_watch_;
     Bytes compacted_at_{};  // StoreUsage::written_bytes when the cleaner ran last
+    std::size_t busy_ = 0;  // fetches and tasks of the pool under way
+    bool retiring_ = false;
+    std::function<void()> on_idle_;
+    std::uint32_t forbidden_in_row_ = 0;
     TimerId prepare_timer_{};
     TimerId listing_timer_{};
     TimerId tick_timer_{};

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::size_t kFetchSamplesMax = 16384;
 constexpr std::size_t kPendingFetchesMax = 64;
+constexpr std::uint32_t kForbiddenMax = 8;  // one object may have an owner of its own
 
 local::FetchStatus status_of(FetchOutcome outcome) {
     switch (outcome) {
@@ -69,22 +70,30 @@ void Leader::on_frame(Session& session, Frame frame) {
 }
 
 void Leader::on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch) {
-    auto wrong = check_ids(fetch.samples);
-    if (!wrong && fetch.samples.size() > kFetchSamplesMax) {
-        wrong = Error{
-            ErrorCode::kInvalidArgument,
-            fmt::format(
-                "a fetch of {} samples, the limit is {}", fetch.samples.size(), kFetchSamplesMax)};
-    }
-    if (!wrong && engine_->pending_requests(session.id()) >= kPendingFetchesMax) {
-        wrong = Error{ErrorCode::kResourceExhausted, "too many fetches wait for their answers"};
+    auto wrong = check_fetch(session, fetch);
+    if (!wrong && !pending_room_.take(session.sidecar(), fetch.samples.size())) {
+        wrong = Error{ErrorCode::kResourceExhausted, "too many samples wait for their answers"};
     }
     if (wrong) {
         session.send_error(*wrong, request_id);
         return;
     }
+    pending_samples_[session.id()] += fetch.samples.size();
     apply(
         engine_->on_fetch(session.id(), request_id, to_indices(fetch.samples), parts_.loop.now()));
+}
+
+std::optional<Error> Leader::check_fetch(const Session& session, const local::Fetch& fetch) const {
+    if (fetch.samples.size() > kFetchSamplesMax) {
+        return Error{
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "a fetch of {} samples, the limit is {}", fetch.samples.size(), kFetchSamplesMax)};
+    }
+    if (engine_->pending_requests(session.id()) >= kPendingFetchesMax) {
+        return Error{ErrorCode::kResourceExhausted, "too many fetches wait for their answers"};
+    }
+    return check_ids(fetch.samples);
 }
 
 void Leader::on_consumed(
@@ -122,17 +131,51 @@ void Leader::on_plan(Session& session, Frame frame) {
             {ErrorCode::kInvalidArgument, "a plan needs a stream in the hello"}, request_id);
         return;
     }
+    const auto plan = std::get<local::Plan>(*message);
+    const std::uint64_t samples = manifest_->view().sample_count();
+    const auto positions = check_plan(frame.fd, plan, samples);
+    if (!positions) {
+        session.send_error(positions.error(), request_id);
+        return;
+    }
+    if (!take_plan_room(session, *positions)) {
+        session.send_error(
+            {ErrorCode::kResourceExhausted, "too many plans for the memory of this sidecar"},
+            request_id);
+        return;
+    }
     session.set_paused(true);
     const auto memfd = std::make_shared<UniqueFd>(std::move(frame.fd));
-    const auto plan = std::get<local::Plan>(*message);
-    parts_.io.post([this,
-                    memfd,
-                    plan,
-                    request_id,
-                    id = session.id(),
-                    samples = manifest_->view().sample_count()] {
-        auto read = std::make_shared<Result<StreamPlan>>(read_plan(*memfd, plan, samples));
-        post([this, id, request_id, read] { finish_plan(id, request_id, std::move(*read)); });
+    const auto read = std::make_shared<Result<StreamPlan>>(fail(ErrorCode::kInternal, ""));
+    on_pool(
+        [read, memfd, plan, samples] { *read = read_plan(*memfd, plan, samples); },
+        [this, read, request_id, id = session.id()] {
+            finish_plan(id, request_id, std::move(*read));
+        });
+}
+
+// What the stream's plan before it had counts no more.
+bool Leader::take_plan_room(const Session& session, std::uint64_t positions) {
+    const auto before = plans_.find(*session.stream());
+    const PlanRoom old = before == plans_.end() ? PlanRoom{} : before->second;
+    plan_room_.give(old.sidecar, old.positions);
+    if (!plan_room_.take(session.sidecar(), positions)) {
+        plan_room_.take(old.sidecar, old.positions);
+        return false;
+    }
+    plans_[*session.stream()] = {session.sidecar(), positions};
+    return true;
+}
+
+void Leader::give_plan_room(StreamId stream) {
+    if (const auto plan = plans_.extract(stream)) {
+        plan_room_.give(plan.mapped().sidecar, plan.mapped().positions);
+    }
+}
+
+bool Leader::is_last_of_stream(const Session& session) const {
+    return std::ranges::none_of(sessions_, [&session](const auto& entry) {
+        return entry.first != session.id() && entry.second->stream() == session.stream();
     });
 }
 
@@ -170,6 +213,9 @@ std::optional<Error> Leader::check_ids(const std::vector<std::uint64_t>& ids) co
 }
 
 void Leader::apply(Effects effects) {
+    if (retiring_) {
+        return;  // we retire: what is there stays, nothing more is begun
+    }
     for (const SampleIndex sample : effects.drops) {
         store_->drop(SampleId{sample});
         desk_->on_gone(sample);
@@ -181,12 +227,16 @@ void Leader::apply(Effects effects) {
         start_verify(sample);
     }
     if (!effects.will_need.empty() || !effects.wont_need.empty()) {
-        parts_.io.post([this,
-                        will_need = std::move(effects.will_need),
-                        wont_need = std::move(effects.wont_need)] {
-            std::ranges::for_each(will_need, [this](auto id) { store_->will_need(SampleId{id}); });
-            std::ranges::for_each(wont_need, [this](auto id) { store_->wont_need(SampleId{id}); });
-        });
+        on_pool(
+            [this,
+             will_need = std::move(effects.will_need),
+             wont_need = std::move(effects.wont_need)] {
+                std::ranges::for_each(
+                    will_need, [this](auto id) { store_->will_need(SampleId{id}); });
+                std::ranges::for_each(
+                    wont_need, [this](auto id) { store_->wont_need(SampleId{id}); });
+            },
+            [] {});
     }
     for (const FetchReply& answer : effects.replies) {
         reply(answer);
@@ -196,6 +246,7 @@ void Leader::apply(Effects effects) {
 
 void Leader::start_fetch(const StartFetch& fetch) {
     const auto info = manifest_->view().sample(SampleId{fetch.sample});
+    ++busy_;
     origin_.fetch(
         {std::string{info.key}, std::string{info.etag}, info.size_bytes},
         [this, fetch, started_at = parts_.loop.now()](Result<OriginBytes> bytes) {
@@ -212,6 +263,8 @@ void Leader::on_origin_bytes(
             origin_request_time_ += parts_.loop.now() - started_at;
             desk_->on_failed(fetch.sample);
             apply(engine_->on_fetch_failed(fetch.sample, error, parts_.loop.now()));
+            note_forbidden(error);
+            end_work();
         });
         return;
     }
@@ -227,9 +280,18 @@ void Leader::on_origin_bytes(
             origin_requests_ += requests;
             origin_bytes_ += size;
             origin_request_time_ += times.origin;
+            forbidden_in_row_ = 0;
             on_append_done(fetch, status, times);
+            end_work();
         });
     });
+}
+
+void Leader::note_forbidden(const Error& error) {
+    forbidden_in_row_ = error.code == ErrorCode::kForbidden ? forbidden_in_row_ + 1 : 0;
+    if (forbidden_in_row_ >= kForbiddenMax && !retiring_) {
+        on_forbidden_(error);
+    }
 }
 
 void Leader::on_append_done(
@@ -253,18 +315,18 @@ void Leader::on_append_done(
 }
 
 void Leader::start_verify(SampleIndex sample) {
-    parts_.io.post([this, sample] {
-        const bool intact = store_->verify(SampleId{sample});
-        post([this, sample, intact] {
-            if (!intact) {
+    const auto intact = std::make_shared<bool>(false);
+    on_pool(
+        [this, sample, intact] { *intact = store_->verify(SampleId{sample}); },
+        [this, sample, intact] {
+            if (!*intact) {
                 log::warning(
                     "a stored sample was damaged and is fetched again",
                     {{"dataset", config_.name}, {"sample", sample}});
                 desk_->on_gone(sample);
             }
-            apply(engine_->on_verified(sample, intact, parts_.loop.now()));
+            apply(engine_->on_verified(sample, *intact, parts_.loop.now()));
         });
-    });
 }
 
 void Leader::reply(const FetchReply& reply) {
@@ -272,6 +334,8 @@ void Leader::reply(const FetchReply& reply) {
     if (session == sessions_.end()) {
         return;
     }
+    pending_samples_[reply.connection] -= reply.outcomes.size();
+    pending_room_.give(session->second->sidecar(), reply.outcomes.size());
     local::Fetched fetched;
     fetched.statuses.reserve(reply.outcomes.size());
     std::ranges::transform(reply.outcomes, std::back_inserter(fetched.statuses), status_of);

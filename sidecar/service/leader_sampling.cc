@@ -48,7 +48,7 @@ void Leader::on_sampling(
         answer(session, request_id, [&](StreamId stream) { return desk_->snapshot(stream); });
     } else {
         session.send_error(
-            {ErrorCode::kInvalidArgument, "a frame that only sidecars send"}, request_id);
+            {ErrorCode::kInvalidArgument, "unexpected frame from a client"}, request_id);
         session.hang_up();
     }
 }
@@ -65,7 +65,7 @@ void Leader::on_begin(
     answer(session, request_id, [&](StreamId stream) -> Result<local::Begun> {
         STOKER_TRY(
             const auto state, read_begin_state(memfd, begin, manifest_->view().sample_count()));
-        auto begun = desk_->begin(stream, begin, state);
+        auto begun = desk_->begin(stream, begin, state, session.sidecar());
         if (begun) {
             std::erase_if(draws_by_, [stream](const auto& by) { return by.second == stream; });
             draws_by_[session.id()] = stream;

@@ -5,6 +5,7 @@
 
 #include <cpprest/json.h>
 
+#include "common/base/accept_backoff.h"
 #include "common/domain/ids.h"
 
 namespace stoker::sidecar {
@@ -26,6 +27,23 @@ const char* to_text(Role role) {
     return "";
 }
 
+const char* to_text(std::optional<AccessProof::State> permission) {
+    if (!permission) {
+        return "not asked";
+    }
+    switch (*permission) {
+        case AccessProof::State::kAsking:
+            return "asking";
+        case AccessProof::State::kProven:
+            return "proven";
+        case AccessProof::State::kRefused:
+            return "refused";
+        case AccessProof::State::kFailed:
+            return "failed";
+    }
+    return "";
+}
+
 const char* to_text(LeaderState state) {
     switch (state) {
         case LeaderState::kPreparing:
@@ -36,6 +54,10 @@ const char* to_text(LeaderState state) {
             return "failed";
     }
     return "";
+}
+
+std::int64_t seconds_of(Duration duration) {
+    return std::chrono::duration_cast<std::chrono::seconds>(duration).count();
 }
 
 web::json::value json_number(Bytes bytes) {
@@ -86,6 +108,9 @@ web::json::value job_json(const JobTotals& job) {
 }
 
 ManifestStage stage_of(const DatasetNode& node) {
+    if (node.leader() == nullptr && !node.error().empty()) {
+        return ManifestStage::kFailed;
+    }
     if (node.leader() == nullptr) {
         return node.is_serving() ? ManifestStage::kReady : ManifestStage::kListing;
     }
@@ -139,6 +164,17 @@ LinkDataset link_dataset(const DatasetNode& node) {
     return out;
 }
 
+// A line for each dataset that has one: what is wrong while sessions are accepted.
+std::string troubles(const Sidecar& sidecar) {
+    std::string lines;
+    for (const auto& node : sidecar.nodes()) {
+        if (const std::string error = node->error(); !error.empty()) {
+            lines += node->config().name + ": " + error + "\n";
+        }
+    }
+    return lines;
+}
+
 // Of the newest epoch: a dataset that is read beside it, for a validation, may count on its own.
 void add_progress(const JobTotals& job, LinkTrainer& trainer) {
     if (job.epoch > trainer.epoch) {
@@ -170,7 +206,8 @@ void Monitor::look() {
         metrics_.update(*node);
     }
     metrics_.set_sessions(sidecar_.session_count());
-    Seen seen{status_json(sidecar_), link_report(sidecar_), loop_.now()};
+    metrics_.set_accept_failures(AcceptBackoff::failures());
+    Seen seen{status_json(sidecar_), link_report(sidecar_), troubles(sidecar_), loop_.now()};
     *seen_.lock() = std::move(seen);
 }
 
@@ -191,7 +228,7 @@ http::ServerResponse Monitor::answer(const http::ServerRequest& request) const {
     } else if (path == "/healthz" || path == "/readyz") {
         const bool stuck = loop_.clock().now() - seen_.lock()->at > kStuckAfter;
         response.status = stuck ? 503 : 200;
-        response.body = stuck ? "the event loop is stuck\n" : "ok\n";
+        response.body = stuck ? "the event loop is stuck\n" : "ok\n" + seen_.lock()->troubles;
     } else {
         response.status = 404;
         response.body = "there are /metrics, /healthz, /readyz and /status\n";
@@ -212,6 +249,8 @@ std::string status_json(const Sidecar& sidecar) {
         json["role"] = web::json::value::string(to_text(node.role()));
         json["serving"] = web::json::value::boolean(node.is_serving());
         json["error"] = web::json::value::string(node.error());
+        json["leaderSilentSeconds"] = web::json::value::number(seconds_of(node.leader_silence()));
+        json["permission"] = web::json::value::string(to_text(node.permission()));
         json["job"] = job_json(node.job());
         if (node.leader() != nullptr) {
             json["leader"] = leader_json(node.leader()->status());

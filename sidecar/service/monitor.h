@@ -37,6 +37,7 @@ private:
     struct Seen {
         std::string status_json;
         LinkReport report;
+        std::string troubles;
         TimePoint at{};
     };
 

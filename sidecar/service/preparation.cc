@@ -59,7 +59,8 @@ Result<MappedManifest> find_manifest(
         }
     }
     auto listed = list_anew(device, origin, options, progress, stop);
-    if (listed || !usable || !is_retryable(listed.error().code)) {
+    // Another job's listing does not show that ours may read; without jobs there is one user.
+    if (listed || !usable || !options.job_uid.empty() || !is_retryable(listed.error().code)) {
         return listed;
     }
     auto manifest = MappedManifest::open(device, options.directory, current->revision);
@@ -111,6 +112,8 @@ Result<Preparation> prepare_dataset(
     const domain::ManifestView& view = prepared.manifest->view();
     remove_other_manifests(device, options.directory, view.revision());
     StoreOptions store = options.store;
+    store.directory = options.directory;
+    store.control_directory = options.control_directory;
     STOKER_TRY(const auto space, device.space(options.directory));
     const SegmentSizes sizes = segment_sizes(space.total, options.window_bytes);
     store.segment_bytes = sizes.resident;

@@ -27,12 +27,13 @@ struct Preparation {
 };
 
 struct PreparationOptions {
-    std::string directory;
-    std::string source;   // Origin::describe(): another source is another dataset
+    std::string directory;          // data/ of the node directory
+    std::string control_directory;  // control/ of it
+    std::string source;             // Origin::describe(): another source is another dataset
     std::string job_uid;  // a job keeps its revision over restarts of its sidecars; empty: no job
     bool keep_revision = false;  // clients are at work on what is there: do not list again
     Bytes window_bytes{};
-    StoreOptions store;  // its segment sizes are chosen here
+    StoreOptions store;  // its folders and segment sizes are chosen here
 };
 
 // Segment sizes that suit a disk of `total` bytes and a window of `window` bytes: at most the
@@ -49,7 +50,8 @@ SegmentSizes segment_sizes(Bytes total, Bytes window);
 
 // Blocking: finds the manifest that is current in the directory, or lists the origin and makes a
 // new one, then opens the store. The current manifest is used again when clients are at work on it,
-// when it was listed for the same job, or when the origin cannot be reached now.
+// when it was listed for the same job, or, where there are no jobs, when the origin cannot be
+// reached now.
 //
 // Errors: what the listing says (bucket missing, forbidden, unreachable), kInvalidArgument for an
 // empty dataset or a key that cannot be one, and the store's and the disk's.

@@ -124,11 +124,16 @@ void SamplingDesk::on_gone(SampleIndex sample) {
 }
 
 Result<local::Begun> SamplingDesk::begin(
-    StreamId stream, const local::Begin& begin, const BeginState& state) {
+    StreamId stream, const local::Begin& begin, const BeginState& state, std::uint64_t sidecar) {
     STOKER_TRY_VOID(check(begin, limits_));
     leave(stream);
     STOKER_TRY(Job * job, job_for(begin, state.snapshot));
     if (const auto taken = job->ranks.find(begin.rank); taken != job->ranks.end()) {
+        if (readers_.at(taken->second).sidecar != sidecar) {
+            return fail(
+                ErrorCode::kConflict,
+                fmt::format("another pod draws for rank {} of job '{}'", begin.rank, begin.job));
+        }
         readers_.erase(taken->second);
     }
     if (job->ranks.empty()) {
@@ -139,6 +144,7 @@ Result<local::Begun> SamplingDesk::begin(
     job->last_used = ++uses_;
     Reader& reader = readers_[stream];
     reader.job = key_of(begin);
+    reader.sidecar = sidecar;
     reader.rank = begin.rank;
     reader.epoch = begin.epoch;
     reader.horizon = std::clamp(

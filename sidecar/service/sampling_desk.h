@@ -100,10 +100,15 @@ public:
     // It was to be stored, and could not be.
     void on_failed(SampleIndex sample);
 
-    // The stream reads for one rank of one job from now on; a stream that did so before gives the
-    // rank up. kInvalidArgument: a rank outside its world, and what MakeSampler refuses; kConflict:
-    // other ranks of the job have begun with other settings; kResourceExhausted: too many jobs.
-    Result<local::Begun> begin(StreamId stream, const local::Begin& begin, const BeginState& state);
+    // The stream reads for one rank of one job from now on; a stream of the same `sidecar` that did
+    // so before gives the rank up. kInvalidArgument: a rank outside its world, and what MakeSampler
+    // refuses; kConflict: other ranks of the job have begun with other settings, or another pod
+    // draws for the rank; kResourceExhausted: too many jobs.
+    Result<local::Begun> begin(
+        StreamId stream,
+        const local::Begin& begin,
+        const BeginState& state,
+        std::uint64_t sidecar = 0);
 
     // kInvalidArgument: too many; kConflict: the stream has not begun this epoch, or its rank is
     // drawn for by another stream now; kResourceExhausted: it draws and does not read.
@@ -149,6 +154,7 @@ private:
 
     struct Reader {
         std::string job;  // its key
+        std::uint64_t sidecar = 0;
         std::uint32_t rank = 0;
         std::uint64_t epoch = 0;
         bool ended = false;

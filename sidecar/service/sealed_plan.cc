@@ -29,7 +29,8 @@ std::optional<std::uint64_t> bytes_in(const UniqueFd& memfd) {
 }
 
 // Gives how many ids lie behind the epoch's own.
-Result<std::uint64_t> check_memfd(const UniqueFd& memfd, const local::Plan& plan) {
+Result<std::uint64_t> check_memfd(
+    const UniqueFd& memfd, const local::Plan& plan, std::uint64_t sample_count) {
     if (!memfd.valid()) {
         return fail(ErrorCode::kInvalidArgument, "a plan comes with a memfd, and this one did not");
     }
@@ -39,11 +40,14 @@ Result<std::uint64_t> check_memfd(const UniqueFd& memfd, const local::Plan& plan
             ErrorCode::kInvalidArgument,
             "the plan's descriptor is not a memfd sealed against shrinking and writing");
     }
-    if (plan.sample_count > kPlanPositionsMax) {
+    if (const auto most = plan_positions_max(sample_count); plan.sample_count > most) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(
-                "a plan of {} positions, the limit is {}", plan.sample_count, kPlanPositionsMax));
+                "a plan of {} positions for a dataset of {} samples, the limit is {}",
+                plan.sample_count,
+                sample_count,
+                most));
     }
     const std::uint64_t own = plan.sample_count * sizeof(std::uint64_t);
     const auto bytes = bytes_in(memfd);
@@ -77,10 +81,23 @@ std::optional<UniqueFd> sealed_copy(const UniqueFd& memfd, std::uint64_t bytes) 
 
 }  // namespace
 
+std::uint64_t plan_positions_max(std::uint64_t sample_count) {
+    constexpr std::uint64_t kEpochs = 8;
+    constexpr std::uint64_t kLeast = std::uint64_t{1} << 16U;
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 28U;
+    return std::clamp(std::min(sample_count, kMost) * kEpochs, kLeast, kMost);
+}
+
+Result<std::uint64_t> check_plan(
+    const UniqueFd& memfd, const local::Plan& plan, std::uint64_t sample_count) {
+    STOKER_TRY(const std::uint64_t ahead, check_memfd(memfd, plan, sample_count));
+    return plan.sample_count + ahead;
+}
+
 Result<StreamPlan> read_plan(
     const UniqueFd& memfd, const local::Plan& plan, std::uint64_t sample_count) {
-    STOKER_TRY(const std::uint64_t ahead, check_memfd(memfd, plan));
-    const std::uint64_t total = plan.sample_count + ahead;
+    STOKER_TRY(const std::uint64_t total, check_plan(memfd, plan, sample_count));
+    const std::uint64_t ahead = total - plan.sample_count;
     std::vector<SampleIndex> samples;
     samples.reserve(total);
     std::vector<std::uint64_t> ids(std::min<std::uint64_t>(total, kIdsPerRead));
@@ -104,8 +121,8 @@ Result<StreamPlan> read_plan(
     return StreamPlan::make(plan.epoch, std::move(samples), plan.start, sample_count, ahead);
 }
 
-UniqueFd without_ahead(UniqueFd memfd, const local::Plan& plan) {
-    const auto ahead = check_memfd(memfd, plan);
+UniqueFd without_ahead(UniqueFd memfd, const local::Plan& plan, std::uint64_t sample_count) {
+    const auto ahead = check_memfd(memfd, plan, sample_count);
     if (!ahead || *ahead == 0) {
         return memfd;
     }

@@ -1,5 +1,6 @@
 #include "sidecar/service/session.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -79,7 +80,7 @@ void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
             {{"socket", options_.path}, {"connections", sessions_.size()}});
         return;
     }
-    if (options_.same_user_only && peer.uid != ::geteuid() && peer.uid != 0) {
+    if (options_.secret && peer.uid != ::geteuid() && peer.uid != 0) {
         log::warning(
             "connection refused: another user", {{"socket", options_.path}, {"uid", peer.uid}});
         return;
@@ -93,6 +94,9 @@ void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
         [this, id](Frame frame) { on_frame(*sessions_.at(id), std::move(frame)); },
         [this, id](const std::string& reason) { end(*sessions_.at(id), reason); });
     session->socket_.set_limits({.payload_bytes_max = kHelloBytesMax});
+    session->socket_.share(room_);
+    session->sidecar_ = options_.sidecar;
+    session->is_known_ = !options_.secret;
     session->hello_timer_ = loop_.run_at(loop_.now() + options_.hello_timeout, [this, id] {
         sessions_.at(id)->refuse({ErrorCode::kDeadlineExceeded, "no hello in time"});
     });
@@ -111,19 +115,21 @@ void SessionServer::greet(Session& session, const Frame& frame) {
     loop_.cancel(session.hello_timer_);
     session.hello_request_id_ = frame.header.request_id;
     auto message = local::decode_payload(frame.header.type, frame.payload);
+    if (message && options_.secret && !std::holds_alternative<local::Hello>(*message)) {
+        meet(session, *message);
+        return;
+    }
     if (!message || !std::holds_alternative<local::Hello>(*message)) {
         session.refuse({ErrorCode::kInvalidArgument, "the first frame has to be a hello"});
         return;
     }
     session.hello_ = std::get<local::Hello>(std::move(*message));
-    if (session.hello_.version != local::kProtocolVersion) {
-        session.refuse(
-            {ErrorCode::kInvalidArgument,
-             fmt::format(
-                 "protocol version {}, this sidecar (stoker {}) speaks version {}",
-                 session.hello_.version,
-                 STOKER_VERSION,
-                 local::kProtocolVersion)});
+    if (!session.is_known_) {
+        session.refuse({ErrorCode::kForbidden, "only sidecars with the secret may say hello here"});
+        return;
+    }
+    if (const Status checked = check_hello(session); !checked) {
+        session.refuse(checked.error());
         return;
     }
     const auto handler = route_(session.hello_);
@@ -134,6 +140,52 @@ void SessionServer::greet(Session& session, const Frame& frame) {
     session.socket_.set_limits({});
     session.handler_ = *handler;
     session.handler_->attach(session);
+}
+
+// Frames of another sidecar before its hello.
+void SessionServer::meet(Session& session, const local::Message& message) {
+    const auto* peer = std::get_if<local::Peer>(&message);
+    if (peer != nullptr && is_equal(peer->secret, *options_.secret)) {
+        session.is_known_ = true;
+        session.sidecar_ = peer->sidecar;
+    } else if (session.is_known_ && std::holds_alternative<local::Ping>(message)) {
+        session.send(local::Pong{}, session.hello_request_id_);
+    } else {
+        log::warning("connection refused: no sidecar", {{"socket", options_.path}});
+        session.refuse({ErrorCode::kForbidden, "the secret is wrong"});
+    }
+}
+
+Status SessionServer::check_hello(const Session& session) const {
+    const local::Hello& hello = session.hello();
+    if (hello.version != local::kProtocolVersion) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format(
+                "protocol version {}, this sidecar (stoker {}) speaks version {}",
+                hello.version,
+                STOKER_VERSION,
+                local::kProtocolVersion));
+    }
+    if (hello.relay != options_.secret.has_value()) {
+        return fail(ErrorCode::kForbidden, "only sidecars speak for the clients of others");
+    }
+    if (!options_.secret) {
+        return {};
+    }
+    const auto own = std::ranges::count_if(sessions_, [&session](const auto& entry) {
+        return entry.second->sidecar_ == session.sidecar_;
+    });
+    if (static_cast<std::size_t>(own) > options_.sidecar_sessions_max) {
+        return fail(ErrorCode::kResourceExhausted, "too many sessions of one sidecar");
+    }
+    return {};
+}
+
+bool SessionServer::has_other_sidecars() const {
+    return std::ranges::any_of(sessions_, [this](const auto& entry) {
+        return entry.second->is_known_ && entry.second->sidecar_ != options_.sidecar;
+    });
 }
 
 void SessionServer::end(Session& session, const std::string& reason) {

@@ -14,6 +14,7 @@
 #include "sidecar/core/demand_book.h"
 #include "sidecar/core/stream_set.h"
 #include "sidecar/service/frame_socket.h"
+#include "sidecar/service/peer_secret.h"
 #include "sidecar/service/unix_listener.h"
 
 namespace stoker::sidecar {
@@ -58,6 +59,9 @@ public:
 
     [[nodiscard]] const local::Hello& hello() const { return hello_; }
 
+    // The sidecar whose trainer this is.
+    [[nodiscard]] std::uint64_t sidecar() const { return sidecar_; }
+
     // The stream of its hello; none for 0.
     [[nodiscard]] std::optional<StreamId> stream() const;
 
@@ -90,6 +94,8 @@ private:
 
     ConnectionId id_;
     FrameSocket socket_;
+    std::uint64_t sidecar_ = 0;
+    bool is_known_ = false;  // may say hello
     local::Hello hello_;
     std::uint64_t hello_request_id_ = 0;
     SessionHandler* handler_ = nullptr;
@@ -109,7 +115,12 @@ struct SessionServerOptions {
     std::string path;
     mode_t mode = 0660;
     std::size_t sessions_max = 1024;
-    bool same_user_only = false;  // our own user and root: sidecars among themselves
+    std::size_t sidecar_sessions_max = 1024;  // of one sidecar
+    std::uint64_t sidecar = 0;                // ours; peers say theirs
+
+    // For sidecars only: our own user or root, and a Peer frame with this secret comes first.
+    // Without it for trainers, which may not speak for others.
+    std::optional<PeerSecret> secret{};
     Duration hello_timeout = std::chrono::seconds{5};
 };
 
@@ -129,12 +140,17 @@ public:
 
     [[nodiscard]] std::size_t session_count() const { return sessions_.size(); }
 
+    // Is there a connection of another sidecar?
+    [[nodiscard]] bool has_other_sidecars() const;
+
 private:
     SessionServer(EventLoop& loop, ConnectionIds& ids, SessionServerOptions options, Route route);
 
     void accept(UniqueFd socket, const PeerCredentials& peer);
     void on_frame(Session& session, Frame frame);
     void greet(Session& session, const Frame& frame);
+    void meet(Session& session, const local::Message& message);
+    [[nodiscard]] Status check_hello(const Session& session) const;
     void end(Session& session, const std::string& reason);
 
     EventLoop& loop_;
@@ -143,6 +159,7 @@ private:
     Route route_;
     std::unique_ptr<UnixListener> listener_;
     std::map<ConnectionId, std::unique_ptr<Session>> sessions_;
+    std::shared_ptr<FrameSocket::SharedRoom> room_ = std::make_shared<FrameSocket::SharedRoom>();
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
 };
 

@@ -1,5 +1,6 @@
 #include "sidecar/service/sidecar.h"
 
+#include <random>
 #include <utility>
 
 #include <fmt/format.h>
@@ -29,6 +30,7 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
         sidecar->connection_ids_,
         std::move(boot_id),
         config.job.training_job_uid,
+        sidecar->id_,
         !config.control.endpoint.empty()};
     for (std::size_t i = 0; i < config.datasets.size(); ++i) {
         sidecar->nodes_.push_back(
@@ -38,6 +40,7 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
     options.path = config.socket_path;
     options.mode = config.socket_mode;
     options.sessions_max = config.connections_max;
+    options.sidecar = sidecar->id_;
     STOKER_TRY(
         sidecar->server_,
         SessionServer::listen(
@@ -52,6 +55,7 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
 Sidecar::Sidecar(const SidecarConfig& config, EventLoop& loop)
     : config_(config),
       loop_(loop),
+      id_(std::random_device{}() | std::uint64_t{std::random_device{}()} << 32U),
       io_(std::make_unique<WorkerPool>("io", config.io_threads)) {}
 
 // First nobody asks any more, then nothing arrives any more, then the files are closed.

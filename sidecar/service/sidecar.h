@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -56,6 +57,7 @@ private:
 
     const SidecarConfig& config_;
     EventLoop& loop_;
+    std::uint64_t id_;  // tells our sessions from those of other sidecars
     ConnectionIds connection_ids_;
     std::unique_ptr<WorkerPool> io_;
     std::vector<std::unique_ptr<Origin>> origins_;

@@ -16,11 +16,20 @@ double number(Bytes bytes) {
 
 SidecarMetrics::SidecarMetrics(metrics::Registry& registry)
     : sessions_(registry.gauge("stoker_sidecar_sessions", "Connections of trainers' processes.")),
+      accept_failures_(registry.counter_family(
+          "stoker_sidecar_accept_failures_total",
+          "Attempts to accept a connection that failed, on any socket: no descriptor is left.",
+          {})),
       leading_(registry.gauge_family(
           "stoker_sidecar_leading", "1 while this sidecar leads the node directory.", {"dataset"})),
       serving_(registry.gauge_family(
           "stoker_sidecar_serving",
           "1 while samples can be had, from here or through the leader.",
+          {"dataset"})),
+      leader_silent_(registry.gauge_family(
+          "stoker_sidecar_leader_silent_seconds",
+          "For how long another process has held the directory's lock without an answer; 0 below "
+          "10 s.",
           {"dataset"})),
       admitting_(registry.gauge_family(
           "stoker_sidecar_admitting",
@@ -93,6 +102,7 @@ void SidecarMetrics::update(const DatasetNode& node) {
     const bool leading = node.role() == Role::kLeading;
     leading_.with({name})->set(leading ? 1 : 0);
     serving_.with({name})->set(node.is_serving() ? 1 : 0);
+    leader_silent_.with({name})->set(std::chrono::duration<double>(node.leader_silence()).count());
     if (leading) {
         update_leader(name, node.leader()->status());
     }

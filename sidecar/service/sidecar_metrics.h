@@ -22,6 +22,9 @@ public:
 
     void set_sessions(std::size_t count) { sessions_.set(static_cast<double>(count)); }
 
+    // `total` since the program began.
+    void set_accept_failures(std::uint64_t total) { grow(accept_failures_, {}, total); }
+
 private:
     // A counter from a total that its owner keeps: it grows by what the total grew. A total that
     // fell (its owner began anew) is counted from there on.
@@ -38,8 +41,10 @@ private:
     void update_leader(const std::string& dataset, const LeaderStatus& status);
 
     metrics::Gauge& sessions_;
+    metrics::CounterFamily& accept_failures_;
     metrics::GaugeFamily& leading_;
     metrics::GaugeFamily& serving_;
+    metrics::GaugeFamily& leader_silent_;
     metrics::GaugeFamily& admitting_;
     metrics::GaugeFamily& aside_;
     metrics::GaugeFamily& samples_;

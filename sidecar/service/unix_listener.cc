@@ -12,6 +12,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/log/log.h"
+
 namespace stoker::sidecar {
 
 namespace {
@@ -86,6 +88,7 @@ UnixListener::UnixListener(EventLoop& loop, UniqueFd socket, std::string path, O
 }
 
 UnixListener::~UnixListener() {
+    loop_.cancel(resume_timer_);
     loop_.forget(socket_.get());
     ::unlink(path_.c_str());
 }
@@ -94,8 +97,12 @@ void UnixListener::accept_some() {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
         UniqueFd accepted{::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
         if (!accepted.valid()) {
-            return;  // none left, or no descriptor for it now: the next turn tries again
+            if (AcceptBackoff::is_exhausted(errno)) {
+                pause_accepting(errno);
+            }
+            return;  // none left, or one that is gone: the next turn tries again
         }
+        backoff_.accepted();
         ucred credentials{};
         socklen_t size = sizeof(credentials);
         if (::getsockopt(accepted.get(), SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
@@ -103,6 +110,21 @@ void UnixListener::accept_some() {
         }
         on_accept_(std::move(accepted), {credentials.pid, credentials.uid, credentials.gid});
     }
+}
+
+// The connection waits in the backlog meanwhile.
+void UnixListener::pause_accepting(int error_number) {
+    const auto advice = backoff_.failed(loop_.now());
+    if (advice.log) {
+        log::warning(
+            "connections cannot be accepted for now",
+            {{"socket", path_},
+             {"error", std::strerror(error_number)},
+             {"failuresNotLogged", advice.silent}});
+    }
+    loop_.set_interest(socket_.get(), false, false);
+    resume_timer_ = loop_.run_at(
+        loop_.now() + advice.pause, [this] { loop_.set_interest(socket_.get(), true, false); });
 }
 
 Result<UniqueFd> connect_unix(const std::string& path) {

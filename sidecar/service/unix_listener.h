@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "common/base/accept_backoff.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "common/runtime/event_loop.h"
@@ -22,7 +23,8 @@ struct PeerCredentials {
 // A listening unix stream socket. Its name appears with the first moment in which a connection is
 // accepted, and not before: whoever waits for the name may connect. Replaces a stale socket file of
 // the same name, and removes its own at the end. Paths of any length: they are reached through a
-// descriptor of their folder. Belongs to the loop's thread.
+// descriptor of their folder. Pauses while there is no descriptor for another connection. Belongs
+// to the loop's thread.
 class UnixListener {
 public:
     using OnAccept = std::function<void(UniqueFd socket, const PeerCredentials& peer)>;
@@ -39,11 +41,14 @@ public:
 private:
     UnixListener(EventLoop& loop, UniqueFd socket, std::string path, OnAccept on_accept);
     void accept_some();
+    void pause_accepting(int error_number);
 
     EventLoop& loop_;
     UniqueFd socket_;
     std::string path_;
     OnAccept on_accept_;
+    AcceptBackoff backoff_;
+    TimerId resume_timer_{};
 };
 
 // Connects without waiting. kUnavailable: nobody listens there (now).

@@ -6,7 +6,9 @@ namespace stoker::sidecar {
 
 Result<std::optional<DirectoryLock>> DirectoryLock::try_acquire(
     Device& device, const std::string& directory) {
-    STOKER_TRY(auto lock, device.try_lock(join_path(directory, domain::kLockFile)));
+    STOKER_TRY(
+        auto lock,
+        device.try_lock(join_path(domain::control_folder(directory), domain::kLockFile)));
     if (lock == nullptr) {
         return std::optional<DirectoryLock>{};
     }

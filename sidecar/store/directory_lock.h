@@ -9,7 +9,7 @@
 
 namespace stoker::sidecar {
 
-// Leadership of a node directory: `flock` on its file `lock`. Whoever holds it may write; the
+// Leadership of a node directory: `flock` on its file control/lock. Whoever holds it may write; the
 // kernel lets it go when the holder dies, however it dies. Must live as long as the NodeStore of
 // the directory. Move-only.
 class DirectoryLock {

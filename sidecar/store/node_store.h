@@ -18,8 +18,9 @@
 namespace stoker::sidecar {
 
 struct StoreOptions {
-    std::string directory;  // <pool root>/<namespace>/<dataset uid>, exists, ours alone (lock held)
-    Bytes segment_bytes = mib(64);        // a sample larger than this gets a segment of its own
+    std::string directory;          // data/ of the node directory, exists, ours alone (lock held)
+    std::string control_directory;  // control/ of it, for the state file
+    Bytes segment_bytes = mib(64);  // a sample larger than this gets a segment of its own
     Bytes window_segment_bytes = mib(8);  // smaller: a window comes back only by whole segments
     double reserved_free = 0.15;          // share of the file system that stays free
     std::string boot_id;  // of the running kernel: letters, digits, '-'; another one than last time
@@ -56,7 +57,7 @@ struct StoreUsage {
 };
 
 // The segments and the residency table of one revision in one node directory, on the side of the
-// one writer. Owns every file of the directory except `lock` and the sockets. Thread-safe: append()
+// one writer. Owns the state files and everything in data/ but the manifests. Thread-safe: append()
 // may be called from several I/O threads, everything else too; publishing order is payload, then
 // word (release). Starts no thread; find() takes no lock. Destroying it without close() is what a
 // crash of the process is: nothing that was published is lost.

@@ -69,11 +69,13 @@ private:
     }
 
     Status unlink_other_revisions() {
-        STOKER_TRY(const auto names, device_.list(options_.directory));
-        for (const std::string& name : names) {
-            const auto revision = revision_of_file(name);
-            if (revision.has_value() && !is_kept(*revision)) {
-                unlink(join_path(options_.directory, name));
+        for (const std::string& folder : {options_.directory, options_.control_directory}) {
+            STOKER_TRY(const auto names, device_.list(folder));
+            for (const std::string& name : names) {
+                const auto revision = revision_of_file(name);
+                if (revision.has_value() && !is_kept(*revision)) {
+                    unlink(join_path(folder, name));
+                }
             }
         }
         return {};
@@ -95,7 +97,8 @@ private:
         STOKER_TRY(
             state_,
             load_state(
-                device_, join_path(options_.directory, domain::state_file(manifest_.revision()))));
+                device_,
+                join_path(options_.control_directory, domain::state_file(manifest_.revision()))));
         rebooted_ = state_.has_value() && state_->boot_id != options_.boot_id;
         table_counts_ = opened.existed && state_.has_value() && !rebooted_;
         out_.report.verified_checksums = !table_counts_;

@@ -388,7 +388,7 @@ Status SegmentStore::save_state(const Shared& shared, bool clean, Durability dur
     state.synced = shared.segments.trusted();
     return sidecar::save_state(
         device_,
-        join_path(options_.directory, domain::state_file(manifest_.revision())),
+        join_path(options_.control_directory, domain::state_file(manifest_.revision())),
         state,
         durability);
 }

@@ -73,6 +73,12 @@ def test_every_number_says_its_width(crd):
         crd, lambda path, field: field.get("type") == "integer" and "format" not in field)
 
 
+def test_every_number_that_a_user_writes_is_bounded(crd):
+    leaves_something_out(
+        crd, lambda path, field: path.startswith("spec") and field.get("type") in ("integer", "number") and not
+        {"minimum", "maximum"} <= field.keys())
+
+
 # The only form of anyOf with types in it that an API server takes; with anything more it refuses the whole CRD.
 def test_every_quantity_is_a_number_or_a_text_and_bounded_by_rules(crd):
     leaves_something_out(

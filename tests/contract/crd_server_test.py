@@ -87,6 +87,15 @@ def test_refuses(server, name, path, value, answer):
     assert answer in body["message"]
 
 
+@pytest.mark.parametrize("name, path", [
+    (FULL, "spec/cache/maxBytes"), (FULL, "spec/cache/minBytes"), (POOL, "spec/capacityPerNode"),
+    (POOL, "spec/originBandwidth"), (QUOTA, "spec/nominalQuota"), (QUOTA, "spec/lendingLimit")])
+def test_says_no_more_than_that_it_is_no_quantity(server, name, path):
+    status, body = create(server, changed(example(name), path, "lots"))
+    assert status == 422 and "should match" in body["message"]
+    assert "must be" not in body["message"], body["message"]
+
+
 @pytest.mark.parametrize("name, path, value", [row[1:] for row in ACCEPTED], ids=[r[0] for r in ACCEPTED])
 def test_accepts(server, name, path, value):
     status, body = create(server, changed(example(name), path, value))
@@ -115,7 +124,8 @@ def test_fills_in_defaults(server):
     assert spec["trainer"]["numProcPerNode"] == "auto"
     assert spec["runPolicy"] == {"backoffLimit": 3}
     assert spec["cache"] == {
-        "mode": "Auto", "medium": "NVMe", "evictionPolicy": "Auto", "warmup": "Lazy", "onCacheFailure": "Bypass"}
+        "mode": "Auto", "medium": "NVMe", "evictionPolicy": "Auto", "warmup": "Lazy", "onCacheFailure": "Bypass",
+            "weight": 1}
     assert spec["datasets"] == [{
         "name": "train", "datasetRef": {"name": "digits"}, "access": "SDK", "sampling": "EpochShuffle",
         "contract": "Exact"}]

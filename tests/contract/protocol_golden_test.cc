@@ -54,6 +54,15 @@ Begin begin() {
     return begin;
 }
 
+Peer peer() {
+    Peer peer;
+    for (std::size_t i = 0; i < peer.secret.size(); ++i) {
+        peer.secret[i] = static_cast<std::byte>(i);
+    }
+    peer.sidecar = 0x1122334455667788;
+    return peer;
+}
+
 std::map<std::string, Message> messages() {
     return {
         {"hello", Hello{kProtocolVersion, true, 77, 3, 8, 0xABCD, "train", "stoker-python/0.1.0"}},
@@ -94,6 +103,9 @@ std::map<std::string, Message> messages() {
         {"probe", Probe{7, 200}},
         {"similarity", Similarity{{5, 9}, {1, 0x8000000000000000ULL}}},
         {"probed", Probed{7, true, 200, 3'000'000, 4096, 100, 1'000'000, 2048}},
+        {"peer", peer()},
+        {"ping", Ping{}},
+        {"pong", Pong{}},
         {"counted", Counted{60, 1ULL << 33U, 4, 5'000'000'000}},
     };
 }

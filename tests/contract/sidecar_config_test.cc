@@ -26,7 +26,12 @@ control::SidecarConfig written() {
         {"train",
          "uid-2",
          "/stoker/node/train",
-         {"s3://bucket/a b/ü%", "http://s3:9000", "eu-west-1", false, "/stoker/credentials/train"},
+         {"s3://bucket/a b/ü%",
+          "http://s3:9000",
+          "eu-west-1",
+          false,
+          "/stoker/credentials/train",
+          "/stoker/ca/train/ca.crt"},
          {},
          {},
          {}},
@@ -60,14 +65,15 @@ TEST(SidecarConfigContract, IsReadAsItWasMeant) {
     EXPECT_EQ(train.name, "train");
     EXPECT_EQ(train.uid, "uid-2");
     EXPECT_EQ(train.directory, "/stoker/node/train");
-    EXPECT_EQ(train.client_directory, "/stoker/node/train");
+    EXPECT_EQ(train.client_directory, "/stoker/node/train/data");
     EXPECT_EQ(train.window_bytes, mib(256));
     EXPECT_DOUBLE_EQ(train.reserved_free, 0.05);
     EXPECT_EQ(train.source.uri, "s3://bucket/a b/ü%");
     EXPECT_EQ(train.source.endpoint, "http://s3:9000");
     EXPECT_EQ(train.source.region, "eu-west-1");
-    EXPECT_FALSE(train.source.path_style);
+    EXPECT_EQ(train.source.path_style, false);
     EXPECT_EQ(train.source.credentials_directory, "/stoker/credentials/train");
+    EXPECT_EQ(train.source.ca_file, "/stoker/ca/train/ca.crt");
     EXPECT_EQ(config->datasets[1].source.uri, "file:///stoker/origin/val/d");
     EXPECT_EQ(config->datasets[1].source.region, "us-east-1");
 }

@@ -44,7 +44,7 @@ protected:
 
     static StoreOptions options(const std::string& boot_id) {
         StoreOptions out;
-        out.directory = "/node";
+        out.directory = out.control_directory = "/node";
         out.segment_bytes = kib(8);
         out.window_segment_bytes = kib(4);
         out.reserved_free = 0;

@@ -130,7 +130,7 @@ protected:
     }
 
     void answer_with(int status, const std::string& body) {
-        cluster.api().set_pod_proxy([status, body](const std::string&, const std::string&) {
+        cluster.api().set_pod_proxy([status, body](const auto&, const auto&, const auto&) {
             return ModelAnswer{status, body, std::nullopt};
         });
     }
@@ -154,8 +154,34 @@ TEST_F(KubectlStoker, AsksTheLeaderThroughTheApiServerAndExplains) {
     EXPECT_THAT(answer.out, HasSubstr("What would change it"));
     EXPECT_EQ(
         cluster.api().count(
-            "GET", "/api/v1/namespaces/stoker-system/pods/operator-0/proxy/debug/allocation"),
+            "GET",
+            "/api/v1/namespaces/stoker-system/pods/https:operator-0:8443/proxy/debug/allocation"),
         1U);
+    EXPECT_EQ(cluster.api().count("POST", "/serviceaccounts/stoker-explain/token"), 1U);
+}
+
+TEST_F(KubectlStoker, WithoutTheRightToATokenItSaysWhatToDo) {
+    lead_with(snapshot());
+    Fault forbidden;
+    forbidden.target_contains = "/token";
+    forbidden.status = 403;
+    forbidden.body =
+        R"({"kind":"Status","reason":"Forbidden","message":"user ann may not create tokens"})";
+    cluster.api().add_fault(forbidden);
+    const Answer answer = plugin.run("what-if --add 1Gi --pool nvme");
+    EXPECT_EQ(answer.status, 1);
+    EXPECT_THAT(answer.err, HasSubstr("ServiceAccount stoker-system/stoker-explain"));
+    EXPECT_THAT(answer.err, HasSubstr("user ann may not create tokens"));
+    EXPECT_THAT(answer.err, HasSubstr("rbac.explain.subjects"));
+    EXPECT_EQ(cluster.api().count("GET", "/proxy/"), 0U);
+}
+
+TEST_F(KubectlStoker, AskedOfAnotherReleaseTheTokenIsOfItsAccountAndThePortItsOwn) {
+    lead_with(snapshot());
+    plugin.run(
+        "what-if --add 1Gi --pool nvme --operator-pod x --lease a-operator --operator-port 1");
+    EXPECT_EQ(cluster.api().count("POST", "/serviceaccounts/a-explain/token"), 1U);
+    EXPECT_EQ(cluster.api().count("GET", "/pods/https:x:1/proxy/"), 1U);
 }
 
 TEST_F(KubectlStoker, RunsThePlannerOverWhatTheOperatorSees) {
@@ -242,8 +268,8 @@ TEST_F(KubectlStoker, SaysThatTheOperatorIsTooOldWhenItDoesNotKnowThePage) {
 
 TEST_F(KubectlStoker, AsksTheNewLeaderWhenTheOldOneIsGone) {
     lead_with(snapshot());
-    cluster.api().set_pod_proxy([this](const std::string& pod, const std::string&) {
-        if (pod == "operator-1") {
+    cluster.api().set_pod_proxy([this](const std::string& pod, const auto&, const auto&) {
+        if (pod == "https:operator-1:8443") {
             return ModelAnswer{200, control::print_snapshot(snapshot()), std::nullopt};
         }
         // While the first one is asked, the Lease changes hands.
@@ -261,8 +287,8 @@ TEST_F(KubectlStoker, AsksTheNewLeaderWhenTheOldOneIsGone) {
         R"({"spec":{"holderIdentity":"operator-1_2"}})");
     const Answer answer = plugin.run("what-if --add 1Gi --pool nvme");
     EXPECT_EQ(answer.status, 0) << answer.err;
-    EXPECT_EQ(cluster.api().count("GET", "/pods/operator-9/proxy"), 1U);
-    EXPECT_EQ(cluster.api().count("GET", "/pods/operator-1/proxy"), 1U);
+    EXPECT_EQ(cluster.api().count("GET", "/pods/https:operator-9:8443/proxy"), 1U);
+    EXPECT_EQ(cluster.api().count("GET", "/pods/https:operator-1:8443/proxy"), 1U);
 }
 
 TEST_F(KubectlStoker, WarnsOfADecisionOfLongAgoAndOfAnotherPlanner) {
@@ -291,11 +317,35 @@ TEST_F(KubectlStoker, FailsAsKubectlDoes) {
 class KubectlStokerWithOperator : public OperatorTest {
 protected:
     KubectlStokerWithOperator() {
-        cluster.api().set_pod_proxy([this](const std::string& pod, const std::string& path) {
-            STOKER_CHECK(pod == "operator-0", pod.c_str());
-            return ModelAnswer{
-                operator_->http_status(path), operator_->http_body(path), std::nullopt};
-        });
+        allow("system:serviceaccount:stoker-system:stoker-explain");
+        cluster.api().set_pod_proxy(
+            [this](const std::string& pod, const std::string& path, const auto& headers) {
+                STOKER_CHECK(pod == "https:operator-0:8443", pod.c_str());
+                http::Headers passed;
+                for (const auto& [name, value] : headers) {
+                    passed.push_back({name, value});
+                }
+                const auto answer = operator_->debug_get(path, passed);
+                return answer ? ModelAnswer{answer->status, answer->body, std::nullopt}
+                              : ModelAnswer{503, answer.error().message, std::nullopt};
+            });
+    }
+
+    void allow(const std::string& user) {
+        cluster.api().with_model(
+            [&](ApiServerModel& model) { model.allow(user, "get", "/debug/allocation"); });
+    }
+
+    // Somebody's token, made for this audience.
+    void add_token(const std::string& token, const std::string& user, const std::string& audience) {
+        const auto json = Json::parse(fmt::format(R"({{"username":"{}"}})", user)).value();
+        cluster.api().with_model(
+            [&](ApiServerModel& model) { model.add_token(token, json, {audience}); });
+    }
+
+    int status_with(http::Headers headers) {
+        const auto answer = operator_->debug_get("/debug/allocation", std::move(headers));
+        return answer ? answer->status : 0;
     }
 
     // The bytes that stoker_job_granted_bytes says.
@@ -312,7 +362,9 @@ protected:
 
 TEST_F(KubectlStokerWithOperator, WhyAgreesWithTheStatusAndTheMetrics) {
     cluster.add(
-        kinds::kCacheQuotas, "quota", R"({"poolRef":{"name":"nvme"},"nominalQuota":"10Ki"})");
+        kinds::kCacheQuotas,
+        "quota",
+        R"({"poolRef":{"name":"nvme"},"nominalQuota":"10Ki","borrowingLimit":"0"})");
     run_job("mnist", 1, R"(,"cache":{"mode":"Fixed","maxBytes":"1Mi"})");
     const auto sidecar = attach("mnist");
     ASSERT_TRUE(sidecar->report(report_of(1, 0)));
@@ -342,10 +394,32 @@ TEST_F(KubectlStokerWithOperator, WhyAgreesWithTheStatusAndTheMetrics) {
     EXPECT_EQ(answer.err, "") << "this program decides as the operator does";
 }
 
+TEST_F(KubectlStokerWithOperator, WhoMayNotSeeEverythingSeesNothingOfTheDebugPages) {
+    ASSERT_TRUE(operator_->wait_ready());
+    const std::string explain = "system:serviceaccount:stoker-system:stoker-explain";
+    const std::string tenant = "system:serviceaccount:ml:default";
+    add_token("good.of.explain", explain, "debug.stoker.dev");
+    add_token("sidecars.of.explain", explain, "stoker.dev");
+    add_token("some.of.tenant", tenant, "debug.stoker.dev");
+    EXPECT_EQ(status_with({}), 401);
+    EXPECT_EQ(status_with({{"X-Stoker-Token", "not.a.token"}}), 401);
+    EXPECT_EQ(status_with({{"X-Stoker-Token", "sidecars.of.explain"}}), 401);
+    EXPECT_EQ(status_with({{"X-Stoker-Token", "some.of.tenant"}}), 403);
+    EXPECT_NE(status_with({{"X-Stoker-Token", "good.of.explain"}}), 401);
+    ASSERT_TRUE(eventually([&] {
+        return status_with({{"Authorization", "Bearer good.of.explain"}}) == 200;
+    }));
+    EXPECT_EQ(operator_->http_status("/debug/allocation"), 404) << "the port for metrics";
+    EXPECT_EQ(operator_->debug_get("/metrics")->status, 401);
+}
+
 TEST_F(KubectlStokerWithOperator, WhatIfSaysWhatTheOperatorThenDoes) {
-    const std::string quota = R"({"spec":{"poolRef":{"name":"nvme"},"nominalQuota":"20Ki"}})";
+    const std::string quota =
+        R"({"spec":{"poolRef":{"name":"nvme"},"nominalQuota":"20Ki","borrowingLimit":"0"}})";
     cluster.add(
-        kinds::kCacheQuotas, "quota", R"({"poolRef":{"name":"nvme"},"nominalQuota":"10Ki"})");
+        kinds::kCacheQuotas,
+        "quota",
+        R"({"poolRef":{"name":"nvme"},"nominalQuota":"10Ki","borrowingLimit":"0"})");
     run_job("mnist", 1, R"(,"cache":{"mode":"Fixed","maxBytes":"1Mi"})");
     const auto sidecar = attach("mnist");
     ASSERT_TRUE(sidecar->report(report_of(1, 0)));

@@ -158,14 +158,5 @@ TEST_F(OperatorJobs, DoesNotTouchAStrangersJob) {
                      .has_field("ownerReferences"));
 }
 
-TEST_F(OperatorJobs, PreparesTheNodesOfAPoolAndCleansUp) {
-    ASSERT_TRUE(eventually([&] { return cluster.prepare_pod_count() == 1; }));
-    cluster.finish_node_pods();
-    EXPECT_TRUE(eventually([&] { return cluster.prepare_pod_count() == 0; }));
-    cluster.add_node("node-2");
-    EXPECT_TRUE(eventually([&] { return cluster.prepare_pod_count() == 1; }));
-    EXPECT_EQ(wait_condition(kinds::kCachePools, "nvme", "Ready", "True Ready"), "True Ready");
-}
-
 }  // namespace
 }  // namespace stoker::test

@@ -75,7 +75,8 @@ TEST_F(OperatorSharing, AJobWaitsUntilTheDatasetIsSharedWithTheLabelsOfItsNamesp
     label("vision");
     ASSERT_TRUE(wait_object(kinds::kJobs, "reader-a1"));
     const std::string job = cluster.find(kinds::kJobs, "reader-a1")->text();
-    EXPECT_THAT(job, HasSubstr(fmt::format(R"("subPath":"data/{}")", dataset_uid)));
+    EXPECT_THAT(job, HasSubstr(fmt::format(R"("uid":"{}","view":"shared")", dataset_uid)));
+    EXPECT_THAT(job, HasSubstr(R"("dataset":"imagenet","namespace":"data")"));
     EXPECT_THAT(job, HasSubstr(R"("optional":true,"secretName":"keys")"));
 }
 

@@ -64,7 +64,9 @@ TEST_F(OperatorSidecars, AJobGetsWhatItsDatasetNeedsAndTheReason) {
 
 TEST_F(OperatorSidecars, AQuotaCapsTheGrantAndIsNamedAsTheReason) {
     cluster.add(
-        kinds::kCacheQuotas, "quota", R"({"poolRef":{"name":"nvme"},"nominalQuota":"10Ki"})");
+        kinds::kCacheQuotas,
+        "quota",
+        R"({"poolRef":{"name":"nvme"},"nominalQuota":"10Ki","borrowingLimit":"0"})");
     run_job("mnist", 1, R"(,"cache":{"mode":"Fixed","maxBytes":"1Mi"})");
     const auto sidecar = attach("mnist");
     ASSERT_TRUE(sidecar->report(report_of(1, 0)));
@@ -179,6 +181,45 @@ TEST_F(OperatorSidecars, ABadTokenIsRefused) {
         operator_->wait_control_address(), operator_->ca(), "not.a.token");
     stranger.hello(testing::make_hello("ml", FakeCluster::pod_name("mnist-a1", 0)));
     EXPECT_EQ(stranger.finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
+}
+
+// A token says for whom it was made, whose it is and until when; the hello must agree.
+TEST_F(OperatorSidecars, TokensOfOthersAreRefused) {
+    run_job("mnist");
+    const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
+    const auto add_token = [&](const std::string& token,
+                               const std::string& ns,
+                               const std::string& of_pod,
+                               const std::string& audience) {
+        const auto user = control::Json::parse(fmt::format(
+            R"({{"username":"system:serviceaccount:{}:default","extra":{{)"
+            R"("authentication.kubernetes.io/pod-name":["{}"]}}}})",
+            ns,
+            of_pod));
+        cluster.api().with_model(
+            [&](ApiServerModel& model) { model.add_token(token, *user, {audience}); });
+    };
+    add_token("namespace.of.another", "hr", pod, "stoker.dev");
+    add_token("pod.of.another", "ml", "other-0-x", "stoker.dev");
+    add_token("audience.of.another", "ml", pod, "debug.stoker.dev");
+    add_token("account.without.pod", "ml", "", "stoker.dev");
+
+    struct Case {
+        std::string token;
+        grpc::StatusCode want;
+    };
+
+    for (const Case& c :
+         {Case{"namespace.of.another", grpc::StatusCode::PERMISSION_DENIED},
+          Case{"pod.of.another", grpc::StatusCode::PERMISSION_DENIED},
+          Case{"audience.of.another", grpc::StatusCode::UNAUTHENTICATED},
+          Case{"account.without.pod", grpc::StatusCode::UNAUTHENTICATED},
+          Case{"expired.or.forged", grpc::StatusCode::UNAUTHENTICATED}}) {
+        testing::SidecarClient thief(operator_->wait_control_address(), operator_->ca(), c.token);
+        thief.hello(testing::make_hello("ml", pod));
+        EXPECT_EQ(thief.finish().error_code(), c.want) << c.token;
+    }
+    EXPECT_THAT(operator_->http_body("/metrics"), HasSubstr("stoker_control_attached 0"));
 }
 
 // The sidecar's own end of the link, not a test's.

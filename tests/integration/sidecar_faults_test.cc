@@ -36,8 +36,8 @@ protected:
 
     [[nodiscard]] std::vector<std::filesystem::path> segments() const {
         std::vector<std::filesystem::path> paths;
-        for (const auto& entry :
-             std::filesystem::directory_iterator{config.datasets[0].directory + "/segments"}) {
+        for (const auto& entry : std::filesystem::directory_iterator{
+                 config.datasets[0].client_directory + "/segments"}) {
             paths.push_back(entry.path());
         }
         return paths;

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/domain/node_directory.h"
 #include "sidecar/device/posix_device.h"
 #include "tests/support/dataset.h"
 #include "tests/support/fake_origin.h"
@@ -28,7 +29,8 @@ protected:
         config.datasets.resize(1);
         auto& train = config.datasets.front();
         train.name = train.uid = "train";
-        train.directory = train.client_directory = folder.path() + "/node/train";
+        train.directory = folder.path() + "/node/train";
+        train.client_directory = domain::data_folder(train.directory);
         train.window_bytes = mib(64);
         train.reserved_free = 0;
     }

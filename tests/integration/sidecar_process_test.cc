@@ -76,7 +76,7 @@ TEST_F(SidecarProgram, ServesAndExitsWithZeroOnSigterm) {
     EXPECT_EQ(read_all(client, shuffled(1)), 0U);
     EXPECT_EQ(sidecar->stop(), 0);
     EXPECT_FALSE(std::filesystem::exists(folder.path() + "/one.sock"));
-    EXPECT_FALSE(std::filesystem::exists(node_directory + "/leader.sock"));
+    EXPECT_FALSE(std::filesystem::exists(node_directory + "/control/leader.sock"));
 }
 
 TEST_F(SidecarProgram, AFollowerLeadsWithinASecondOfTheLeadersDeathAndNoTrainerNotices) {

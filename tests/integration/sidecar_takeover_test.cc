@@ -1,52 +1,11 @@
 // Two sidecars on one node directory: one leads, the other carries its trainer's session to it, and
 // leads when the first one is gone. (The leader that is killed is in sidecar_kill_test.cc.)
-#include <algorithm>
-
-#include "tests/integration/sidecar_fixture.h"
+#include "tests/integration/sidecar_pair_fixture.h"
 
 namespace stoker::test {
 namespace {
 
-class SidecarTakeover : public SidecarTest {
-protected:
-    SidecarTakeover() {
-        second_config = config;
-        second_config.socket_path = folder.path() + "/second.sock";
-        // Another pod mounts the directory elsewhere.
-        second_config.datasets[0].client_directory = folder.path() + "/elsewhere";
-        std::filesystem::create_directories(folder.path() + "/node");
-        std::filesystem::create_symlink(
-            folder.path() + "/node/train", second_config.datasets[0].client_directory);
-    }
-
-    void start_both() {
-        start();
-        ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
-        second = run(second_config, second_origin);
-    }
-
-    [[nodiscard]] SampleClient connect_second(std::uint64_t stream) const {
-        SampleClient client{second_config.socket_path};
-        const auto welcome = client.hello("train", stream);
-        EXPECT_TRUE(welcome.has_value()) << welcome.error().message;
-        return client;
-    }
-
-    [[nodiscard]] sidecar::Role second_role() const {
-        return second->ask([](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->role(); });
-    }
-
-    [[nodiscard]] std::vector<std::uint64_t> shuffled(std::uint64_t seed) const {
-        auto order = all();
-        Prng prng{seed};
-        std::shuffle(order.begin(), order.end(), prng);
-        return order;
-    }
-
-    sidecar::SidecarConfig second_config;
-    FakeOrigin* second_origin = nullptr;
-    std::unique_ptr<RunningSidecar> second;
-};
+class SidecarTakeover : public SidecarPairTest {};
 
 TEST_F(SidecarTakeover, AFollowerServesThroughTheLeader) {
     start_both();

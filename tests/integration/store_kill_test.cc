@@ -40,7 +40,7 @@ using domain::SegmentClass;
 
 constexpr std::uint64_t kSamples = 600;
 constexpr std::uint64_t kSampleBytesMax = 24 * 1024;
-constexpr int kKills = 150;
+constexpr int kKills = 200;
 constexpr int kWriterThreads = 3;
 
 // Lives in memory that all processes of the test share.
@@ -128,7 +128,8 @@ private:
 
 StoreOptions options_for(const std::string& directory) {
     StoreOptions out;
-    out.directory = directory;
+    out.directory = domain::data_folder(directory);
+    out.control_directory = domain::control_folder(directory);
     out.segment_bytes = kib(512);
     out.window_segment_bytes = kib(96);
     out.reserved_free = 0;
@@ -144,7 +145,8 @@ public:
         : directory_(std::move(directory)),
           dataset_(dataset),
           board_(board) {
-        const auto path = directory_ + "/" + domain::residency_file(dataset.manifest().revision());
+        const auto path = domain::data_folder(directory_) + "/" +
+                          domain::residency_file(dataset.manifest().revision());
         const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
         table_ = map(fd.get(), domain::residency_file_bytes(kSamples));
     }
@@ -202,7 +204,7 @@ private:
         if (known != maps_.end()) {
             return &known->second;
         }
-        const auto path = directory_ + "/" + domain::segment_file(seq);
+        const auto path = domain::data_folder(directory_) + "/" + domain::segment_file(seq);
         const UniqueFd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
         std::array<std::byte, domain::kSegmentHeaderBytes> head{};
         if (!fd.valid() || ::pread(fd.get(), head.data(), head.size(), 0) != ssize_t{head.size()}) {
@@ -301,6 +303,12 @@ private:
 
 class StoreKillTest : public ::testing::Test {
 protected:
+    StoreKillTest() {
+        EXPECT_TRUE(device_->make_folder(domain::data_folder(folder_.path())).has_value());
+        EXPECT_TRUE(device_->make_folder(domain::control_folder(folder_.path()), Access::kOwner)
+                        .has_value());
+    }
+
     std::vector<std::optional<domain::Residency>> places(const NodeStore& store) {
         std::vector<std::optional<domain::Residency>> out;
         for (std::uint64_t id = 0; id < kSamples; ++id) {
@@ -311,8 +319,8 @@ protected:
 
     // What the table said when the last writer died.
     std::vector<std::optional<domain::Residency>> published() {
-        const auto path =
-            folder_.path() + "/" + domain::residency_file(dataset_.manifest().revision());
+        const auto path = domain::data_folder(folder_.path()) + "/" +
+                          domain::residency_file(dataset_.manifest().revision());
         const auto file = read_file(*device_, path, 1 << 20U);
         if (!file.has_value()) {
             return std::vector<std::optional<domain::Residency>>(kSamples);

@@ -61,7 +61,6 @@ struct Remembered {
 // One operator: what it was told, and its books.
 struct Operator {
     bool leads = false;
-    bool decides = false;  // has taken over: it knows who pays for everything
     int replaced_at = 0;
     GrantBook book{std::chrono::seconds{kGrantTicks}};
     ReclaimBook reclaims;

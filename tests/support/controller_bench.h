@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "operator/agents/agent_registry.h"
+#include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/kube/transport.h"
 #include "tests/support/fake_api_client.h"
@@ -20,6 +24,7 @@ public:
         : cache(
               [](const std::string&) { return std::make_unique<NoTransport>(); },
               "stoker-system",
+              {},
               clock,
               1) {}
 
@@ -46,11 +51,36 @@ public:
         return *registry.attach(hello, {[](const auto&) {}, [](const auto&) {}, [] {}}, now());
     }
 
+    // The program of that node reports, now; pool "nvme" is ready where `more` does not say
+    // otherwise.
+    control::NodeOrders report_node(
+        const std::string& node, const std::function<void(control::NodeReport&)>& more = {}) {
+        control::NodeReport report;
+        report.node = node;
+        report.received_at = clock.now();
+        report.received_wall = clock.wall_now();
+        report.pools.resize(1);
+        report.pools[0].pool = "nvme";
+        report.pools[0].path = "/var/lib/stoker";
+        report.pools[0].verdict = control::PoolVerdict::kReady;
+        if (more) {
+            more(report);
+        }
+        return *nodes.report(std::move(report));
+    }
+
     [[nodiscard]] control::Moment now() const { return {clock.now(), clock.wall_now()}; }
 
     testing::ManualClock clock;
     FakeApiClient client;
     control::AgentRegistry registry{{}, nullptr};
+    // Every node belongs to pool "nvme".
+    control::NodeRegistry nodes{
+        {},
+        [](const std::string&) {
+            return std::vector<control::PoolOrder>{{"nvme", "/var/lib/stoker"}};
+        },
+        nullptr};
     control::ClusterCache cache;
 
 private:

@@ -26,6 +26,8 @@ public:
     std::vector<control::Object> listed;                    // for list()
     // Every call fails with it while it is set.
     std::optional<Error> failure;
+    // Creating an object of this plural fails with it.
+    std::optional<std::pair<std::string, Error>> refused;
     std::uint64_t version = 1000;
 
     [[nodiscard]] std::size_t count(const std::string& verb) const {
@@ -59,6 +61,10 @@ public:
         const control::ResourceKind& kind,
         const std::string& ns,
         const control::Json& body) override {
+        if (refused && refused->first == kind.plural) {
+            calls.push_back({"create", kind.plural, {ns, ""}, body.text()});
+            return fail(refused->second);
+        }
         return answer("create", kind, {ns, ""}, body);
     }
 
@@ -105,6 +111,13 @@ public:
     Result<control::TokenOwner> review_token(
         std::string_view /*token*/, const std::vector<std::string>& /*audiences*/) override {
         return fail(ErrorCode::kForbidden, "nobody's");
+    }
+
+    Status review_access(
+        const control::TokenOwner& /*user*/,
+        std::string_view /*verb*/,
+        std::string_view /*path*/) override {
+        return fail(ErrorCode::kForbidden, "nobody may");
     }
 
 private:

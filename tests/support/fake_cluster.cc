@@ -168,26 +168,6 @@ void FakeCluster::let_go(const ResourceKind& kind, const std::string& name) {
     change(kind, name, R"({"metadata":{"finalizers":null}})");
 }
 
-void FakeCluster::finish_node_pods() {
-    const auto pods =
-        api_.with_model([](ApiServerModel& model) { return model.all(kinds::kPods); });
-    for (const auto& [key, pod] : pods) {
-        if (key.ns == kOperatorNamespace) {
-            set_status(kinds::kPods, key, R"({"phase":"Succeeded"})");
-        }
-    }
-}
-
-std::size_t FakeCluster::prepare_pod_count() {
-    const auto pods =
-        api_.with_model([](ApiServerModel& model) { return model.all(kinds::kPods); });
-    std::size_t count = 0;
-    for (const auto& [key, pod] : pods) {
-        count += key.ns == kOperatorNamespace ? 1 : 0;
-    }
-    return count;
-}
-
 void FakeCluster::add_event(
     const std::string& job, const std::string& reason, const std::string& message) {
     const std::string body = fmt::format(
@@ -216,11 +196,34 @@ std::set<std::string> FakeCluster::operator_events(const std::string& training_j
 
 void FakeCluster::add_token(
     const std::string& token, const std::string& pod, const std::string& node) {
+    add_token(token, fmt::format("{}:default", kNamespace), pod, node);
+}
+
+std::string FakeCluster::add_node_program(const std::string& node) {
+    const std::string pod = "stoker-node-" + node;
+    const auto made = api_.create(
+        kinds::kPods,
+        kOperatorNamespace,
+        fmt::format(
+            R"({{{},"spec":{{"nodeName":"{}"}}}})",
+            metadata(pod, R"(,"labels":{"stoker.dev/component":"node"})"),
+            node));
+    STOKER_CHECK(made.status == 201, made.body.c_str());
+    const std::string token = "token.of." + pod;
+    add_token(token, fmt::format("{}:stoker-node", kOperatorNamespace), pod, node);
+    return token;
+}
+
+void FakeCluster::add_token(
+    const std::string& token,
+    const std::string& account,
+    const std::string& pod,
+    const std::string& node) {
     const auto user = Json::parse(fmt::format(
-        R"({{"username":"system:serviceaccount:{}:default","extra":{{)"
+        R"({{"username":"system:serviceaccount:{}","extra":{{)"
         R"("authentication.kubernetes.io/pod-name":["{}"],)"
         R"("authentication.kubernetes.io/node-name":["{}"]}}}})",
-        kNamespace,
+        account,
         pod,
         node));
     api_.with_model([&](ApiServerModel& model) { model.add_token(token, *user, {"stoker.dev"}); });

@@ -49,15 +49,14 @@ public:
     // As somebody whose finalizer keeps a deleted object until let_go().
     void hold(const control::ResourceKind& kind, const std::string& name);
     void let_go(const control::ResourceKind& kind, const std::string& name);
-    // The pods that prepare nodes do their work.
-    void finish_node_pods();
-    [[nodiscard]] std::size_t prepare_pod_count();
     // An Event of the Job controller about that Job.
     void add_event(const std::string& job, const std::string& reason, const std::string& message);
     // Reasons of the Events that the operator wrote about that TrainingJob.
     std::set<std::string> operator_events(const std::string& training_job);
     // A token as the kubelet projects it into that pod.
     void add_token(const std::string& token, const std::string& pod, const std::string& node);
+    // The token of the node program's pod on that node.
+    std::string add_node_program(const std::string& node);
 
     [[nodiscard]] std::optional<control::Json> find(
         const control::ResourceKind& kind, const std::string& name);
@@ -72,6 +71,11 @@ public:
         const control::ResourceKind& kind, const std::string& name, const std::string& type);
 
 private:
+    void add_token(
+        const std::string& token,
+        const std::string& account,
+        const std::string& pod,
+        const std::string& node);
     void set_status(
         const control::ResourceKind& kind,
         const control::ObjectKey& key,

@@ -60,7 +60,7 @@ void FakeS3::make_bucket(const std::string& bucket) {
 
 std::string FakeS3::put(const std::string& bucket, const std::string& key, std::string bytes) {
     auto object = std::make_shared<Object>();
-    object->etag = md5_hex(bytes);
+    object->etag = md5_hex(options_.encryption == "aws:kms" ? "encrypted " + bytes : bytes);
     object->crc32c_base64 = crc32c_base64(bytes);
     object->bytes = std::move(bytes);
     std::string etag = object->etag;
@@ -350,6 +350,9 @@ FakeS3::Answer FakeS3::get(
     answer.body = object->bytes;
     answer.headers = fmt::format(
         "ETag: \"{}\"\r\nAccept-Ranges: bytes\r\n", fault.etag.empty() ? object->etag : fault.etag);
+    if (!options_.encryption.empty()) {
+        answer.headers += fmt::format("x-amz-server-side-encryption: {}\r\n", options_.encryption);
+    }
     if (!asked.range.empty() && !fault.ignore_range) {
         const auto range = parse_range(asked.range, object->bytes.size());
         if (!range) {

@@ -25,6 +25,8 @@ struct FakeS3Options {
     // Set: every file <directory>/<bucket>/<key> is served from the first request on; see loaded().
     std::string directory{};
     bool send_crc32c = false;  // x-amz-checksum-crc32c with whole objects, for those who ask
+    // x-amz-server-side-encryption of every object; with "aws:kms" their ETags are no MD5s.
+    std::string encryption{};
 };
 
 struct FakeS3Request {
@@ -56,7 +58,7 @@ public:
 
     void make_bucket(const std::string& bucket);
 
-    // Returns the object's ETag, the MD5 of `bytes`.
+    // Returns the object's ETag, the MD5 of `bytes` unless options.encryption says otherwise.
     std::string put(const std::string& bucket, const std::string& key, std::string bytes);
     void remove(const std::string& bucket, const std::string& key);
 

@@ -18,7 +18,7 @@ using stoker::test::FakeS3Options;
 
 constexpr const char* kUsage =
     "stoker-fake-s3 --root DIR [--listen 127.0.0.1:0] [--fault FAULT]... [--page-objects N]\n"
-    "               [--access-key ID --secret-key KEY] [--crc32c]\n"
+    "               [--access-key ID --secret-key KEY] [--crc32c] [--encryption aws:kms]\n"
     "Serves every file DIR/<bucket>/<key> until SIGTERM. Prints \"listening on http://…\" when it "
     "is ready.\n"
     "FAULT: comma-separated name=value, for example \"operation=get,key=a/*,status=503,times=2\".\n"
@@ -51,6 +51,8 @@ void set_option(Settings& settings, std::string_view name, const std::string& va
             refuse(fault.error().message);
         }
         settings.faults.push_back(*std::move(fault));
+    } else if (name == "--encryption") {
+        settings.options.encryption = value;
     } else if (name == "--page-objects") {
         settings.options.page_objects = std::strtoul(value.c_str(), nullptr, 10);
     } else if (name == "--access-key" || name == "--secret-key") {

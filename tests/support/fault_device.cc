@@ -276,7 +276,8 @@ std::uint64_t FaultDevice::used_bytes() const {
     return bytes;
 }
 
-Result<std::unique_ptr<DeviceFile>> FaultDevice::do_create(const std::string& path) {
+Result<std::unique_ptr<DeviceFile>> FaultDevice::do_create(
+    const std::string& path, sidecar::Access /*access*/) {
     enter(Operation::kCreate, path);
     const std::lock_guard lock{mutex_};
     STOKER_TRY_VOID(enter_locked(Operation::kCreate));
@@ -309,7 +310,7 @@ Result<std::unique_ptr<DeviceMapping>> FaultDevice::do_map(
     return std::make_unique<Mapping>(std::move(inode), mode == sidecar::MapMode::kReadWrite);
 }
 
-Status FaultDevice::do_make_folder(const std::string& path) {
+Status FaultDevice::do_make_folder(const std::string& path, sidecar::Access /*access*/) {
     enter(Operation::kCreate, path);
     return {};  // folders are part of the names, so there is nothing to make
 }

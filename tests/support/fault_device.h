@@ -83,11 +83,12 @@ public:
     void put(const std::string& path, std::vector<std::byte> content);
 
 protected:
-    Result<std::unique_ptr<sidecar::DeviceFile>> do_create(const std::string& path) override;
+    Result<std::unique_ptr<sidecar::DeviceFile>> do_create(
+        const std::string& path, sidecar::Access access) override;
     Result<std::unique_ptr<sidecar::DeviceFile>> do_open(const std::string& path) override;
     Result<std::unique_ptr<sidecar::DeviceMapping>> do_map(
         const std::string& path, sidecar::MapMode mode) override;
-    Status do_make_folder(const std::string& path) override;
+    Status do_make_folder(const std::string& path, sidecar::Access access) override;
     Status do_unlink(const std::string& path) override;
     Status do_rename(const std::string& source, const std::string& target) override;
     Result<std::vector<std::string>> do_list(const std::string& folder) override;

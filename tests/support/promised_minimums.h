@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -12,10 +11,11 @@
 #include "operator/core/allocation/allocation_view.h"
 
 // What spec.cache.minBytes promises, from the promise alone (docs/design/allocation.md, step 1) and
-// without a line of the planner: to jobs of higher priority first, then to older ones, then by
-// name, the same on each of a job's nodes, at most what the dataset has and maxBytes leaves, as far
-// as node and nominal quota have room. Poured out grain by grain, so for small worlds. Jobs have
-// one dataset and mode Auto; nothing is stopped, nobody's last epoch, no idle bytes.
+// without a line of the planner: to jobs of the dataset's own namespace before its guests, of those
+// to higher priority first, then to older ones, then by name, the same on each of a job's nodes, at
+// most what the dataset has and maxBytes leaves, as far as the node and the nominal quota of the
+// dataset's namespace have room. Poured out grain by grain, so for small worlds. Jobs have one
+// dataset and mode Auto; nothing is stopped, nobody's last epoch, no idle bytes.
 namespace stoker::control {
 
 struct PromisedMinimums {
@@ -33,23 +33,31 @@ public:
         for (const PoolNode& node : view.nodes) {
             room_[node.node] = node.capacity.count();
         }
-        for (const QuotaView& quota : view.quotas) {
-            nominal_[quota.ns] = quota.nominal.count();
-        }
         std::vector<const Demand*> jobs;
         for (const Demand& job : view.demands) {
             jobs.push_back(&job);
-            for (const std::string& node : job.nodes) {
-                payers_[{node, job.datasets[0].uid}].insert(job.job.ns);
-            }
+            const Bytes nominal =
+                view.pools.empty() ? Bytes::zero() : view.pools[0].default_quota.nominal;
+            nominal_room_[payer_of(job)] = nominal.count();
+        }
+        for (const QuotaView& quota : view.quotas) {
+            nominal_room_[quota.ns] = quota.nominal.count();
         }
         std::sort(jobs.begin(), jobs.end(), [](const Demand* a, const Demand* b) {
             return std::tie(b->priority, a->created_at, a->job) <
                    std::tie(a->priority, b->created_at, b->job);
         });
-        for (const Demand* job : jobs) {
-            serve(*job);
+        for (const bool guest : {false, true}) {
+            for (const Demand* job : jobs) {
+                if ((payer_of(*job) != job->job.ns) == guest) {
+                    serve(*job);
+                }
+            }
         }
+    }
+
+    static const std::string& payer_of(const Demand& job) {
+        return job.datasets[0].ns.empty() ? job.job.ns : job.datasets[0].ns;
     }
 
     [[nodiscard]] const PromisedMinimums& promised() const { return promised_; }
@@ -85,7 +93,7 @@ private:
             const std::uint64_t left = goal > have ? std::min(goal - have, room_[node]) : 0;
             needs.push_back({place, left, 0, left});
         }
-        while (pour(needs)) {
+        while (pour(needs, nominal_room_[payer_of(job)])) {
         }
         for (const auto& [place, goal] : goals) {
             promised_.jobs[job.job] += std::min(goal, promised_.places[place]);
@@ -93,10 +101,12 @@ private:
     }
 
     // A grain to whoever got least so far, of those the one that lacks most, of those the last.
-    bool pour(std::vector<Need>& needs) {
+    bool pour(std::vector<Need>& needs, std::uint64_t& nominal_room) {
         Need* next = nullptr;
         for (Need& need : needs) {
-            const bool open = need.left > 0 && fits(need.place, std::min(grain_, need.left));
+            const std::uint64_t bytes = std::min(grain_, need.left);
+            const bool open =
+                bytes > 0 && room_.at(need.place.first) >= bytes && nominal_room >= bytes;
             if (open && (next == nullptr ||
                          std::tie(need.given, next->all) <= std::tie(next->given, need.all))) {
                 next = &need;
@@ -109,42 +119,14 @@ private:
         next->left -= bytes;
         next->given += bytes;
         room_[next->place.first] -= bytes;
+        nominal_room -= bytes;
         promised_.places[next->place] += bytes;
         return true;
     }
 
-    [[nodiscard]] bool fits(const Place& place, std::uint64_t bytes) const {
-        if (room_.at(place.first) < bytes) {
-            return false;
-        }
-        for (const std::string& ns : payers_.at(place)) {
-            const auto quota = nominal_.find(ns);
-            if (quota != nominal_.end() && charged(ns, place, bytes) > quota->second) {
-                return false;
-            }
-        }
-        return true;
-    }
-
-    // What the namespace pays if `place` has so many bytes more: its part of each dataset.
-    [[nodiscard]] std::uint64_t charged(
-        const std::string& ns, const Place& place, std::uint64_t bytes) const {
-        std::uint64_t sum = 0;
-        for (const auto& [where, payers] : payers_) {
-            if (payers.contains(ns)) {
-                const auto has = promised_.places.find(where);
-                const std::uint64_t all = (has == promised_.places.end() ? 0 : has->second) +
-                                          (where == place ? bytes : 0);
-                sum += (all + payers.size() - 1) / payers.size();
-            }
-        }
-        return sum;
-    }
-
     std::uint64_t grain_;
     std::map<std::string, std::uint64_t> room_;
-    std::map<std::string, std::uint64_t> nominal_;
-    std::map<Place, std::set<std::string>> payers_;
+    std::map<std::string, std::uint64_t> nominal_room_;  // by namespace
     PromisedMinimums promised_;
 };
 

@@ -21,18 +21,26 @@ namespace stoker::test {
 namespace {
 
 std::string config_text(const RunningOperator::Options& options, const std::string& folder) {
+    const std::string certificates = options.own_ca
+                                         ? std::string{"address: 'localhost:9443'"}
+                                         : fmt::format(
+                                               "address: 'stoker-control.stoker-system.svc:9443'\n"
+                                               "  certificateDirectory: '{}/tls'",
+                                               folder);
     return fmt::format(
         "sidecar: {{image: 'stoker-sidecar:test'}}\n"
         "control:\n"
         "  listen: '127.0.0.1:0'\n"
-        "  address: 'stoker-control.stoker-system.svc:9443'\n"
-        "  certificateDirectory: '{}/tls'\n"
+        "  {}\n"
         "  grantSeconds: {}\n"
-        "http: {{listen: '127.0.0.1:0'}}\n"
+        "watchNamespaces: [{}]\n"
+        "http: {{metrics: '{}', probes: '127.0.0.1:0', debug: '127.0.0.1:0'}}\n"
         "leaderElection: {{enabled: {}, leaseDuration: {}s, renewDeadline: {}ms, retryPeriod: "
         "200ms}}\n",
-        folder,
+        certificates,
         options.grant_seconds,
+        options.watch_namespaces,
+        options.metrics ? "127.0.0.1:0" : "",
         options.leader_election,
         options.lease_seconds,
         options.lease_seconds * 750);
@@ -53,11 +61,14 @@ void write_file(const std::string& path, const std::string& text) {
     STOKER_CHECK(file.good(), "writing a file for the operator");
 }
 
-Result<http::HttpResponse> get(std::uint16_t port, const std::string& path) {
+Result<http::HttpResponse> call(const std::string& url, http::Headers headers = {}) {
     const SystemClock clock;
-    const auto client = http::make_curl_client({}, clock);
+    http::ClientOptions options;
+    options.verify = false;
+    const auto client = http::make_curl_client(std::move(options), clock);
     http::HttpRequest request;
-    request.url = fmt::format("http://127.0.0.1:{}{}", port, path);
+    request.url = url;
+    request.headers = std::move(headers);
     return (*client)->call(std::move(request));
 }
 
@@ -126,9 +137,21 @@ std::uint16_t RunningOperator::logged_port(const std::string& message) const {
     return 0;
 }
 
-std::uint16_t RunningOperator::http_port() {
-    eventually([this] { return logged_port("serving metrics and probes") != 0; });
-    return logged_port("serving metrics and probes");
+std::uint16_t RunningOperator::wait_port(const std::string& message) const {
+    eventually([&] { return logged_port(message) != 0; });
+    return logged_port(message);
+}
+
+Result<http::HttpResponse> RunningOperator::get(const std::string& path) {
+    const bool probe = path == "/healthz" || path == "/readyz";
+    const std::uint16_t port = wait_port(probe ? "serving probes" : "serving metrics");
+    return call(fmt::format("http://127.0.0.1:{}{}", port, path));
+}
+
+Result<http::HttpResponse> RunningOperator::debug_get(
+    const std::string& path, http::Headers headers) {
+    const std::uint16_t port = wait_port("serving debug pages");
+    return call(fmt::format("https://127.0.0.1:{}{}", port, path), std::move(headers));
 }
 
 bool RunningOperator::wait_ready() {
@@ -141,12 +164,12 @@ std::string RunningOperator::wait_control_address() {
 }
 
 int RunningOperator::http_status(const std::string& path) {
-    const auto response = get(http_port(), path);
+    const auto response = get(path);
     return response ? response->status : 0;
 }
 
 std::string RunningOperator::http_body(const std::string& path) {
-    const auto response = get(http_port(), path);
+    const auto response = get(path);
     return response ? response->body : "";
 }
 

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "common/base/clock.h"
+#include "common/http/http_client.h"
 #include "tests/support/certificates.h"
 #include "tests/support/temp_folder.h"
 
@@ -22,6 +23,11 @@ public:
         std::uint32_t grant_seconds = 10;
         bool leader_election = true;
         std::uint32_t lease_seconds = 2;  // renewed every 200 ms, given up at three quarters
+        // It makes its certificates itself, and sidecars call it "localhost". Otherwise it gets
+        // those of ca().
+        bool own_ca = false;
+        bool metrics = true;
+        std::string watch_namespaces{};  // "a, b"; none: all
     };
 
     explicit RunningOperator(const Options& options);
@@ -35,9 +41,16 @@ public:
     // It leads and serves sidecars; "localhost:port".
     std::string wait_control_address();
 
-    // A GET at its own HTTP port; 0 when there is no answer.
+    // A GET at its port for metrics, or for probes where the path is one; 0 when there is no
+    // answer.
     int http_status(const std::string& path);
     std::string http_body(const std::string& path);
+
+    // A GET at its HTTPS port for debug pages, whoever's certificate it shows.
+    Result<http::HttpResponse> debug_get(const std::string& path, http::Headers headers = {});
+
+    // It does not listen for metrics at all.
+    [[nodiscard]] bool serves_metrics() const { return logged_port("serving metrics") != 0; }
 
     // What its log says so far, one JSON object a line.
     [[nodiscard]] std::string log() const;
@@ -58,7 +71,8 @@ private:
     void start(const Options& options);
     // The port in the log line with this message; 0: not there yet.
     [[nodiscard]] std::uint16_t logged_port(const std::string& message) const;
-    std::uint16_t http_port();
+    std::uint16_t wait_port(const std::string& message) const;
+    Result<http::HttpResponse> get(const std::string& path);
 
     TempFolder folder_;
     testing::TestCertificates certificates_;

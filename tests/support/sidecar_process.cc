@@ -42,6 +42,17 @@ void SidecarProcess::kill() {
     }
 }
 
+void SidecarProcess::pause() {
+    ::kill(pid_, SIGSTOP);
+    int status = 0;
+    ::waitpid(pid_, &status, WUNTRACED);
+    STOKER_CHECK(WIFSTOPPED(status), "the sidecar did not stop");
+}
+
+void SidecarProcess::resume() {
+    ::kill(pid_, SIGCONT);
+}
+
 int SidecarProcess::stop() {
     int status = 0;
     ::kill(pid_, SIGTERM);

@@ -19,6 +19,10 @@ public:
     // As the kernel does when memory is short.
     void kill();
 
+    // SIGSTOP: it is there and does nothing; SIGCONT.
+    void pause();
+    void resume();
+
     // SIGTERM, and the exit code (negative: the signal that ended it).
     int stop();
 

@@ -18,6 +18,16 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: operator
 {{- end }}
 
+{{- define "stoker.nodeName" -}}
+{{ include "stoker.fullname" . }}-node
+{{- end }}
+
+{{- define "stoker.nodeSelectorLabels" -}}
+app.kubernetes.io/name: {{ include "stoker.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: node
+{{- end }}
+
 {{- define "stoker.labels" -}}
 {{ include "stoker.selectorLabels" . }}
 app.kubernetes.io/part-of: stoker
@@ -52,6 +62,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ include "stoker.fullname" . }}-control
 {{- end }}
 
-{{- define "stoker.controlSecretName" -}}
-{{ default (printf "%s-control-tls" (include "stoker.fullname" .)) .Values.control.tlsSecretName }}
+{{/* Made by the operator: its CA, which no pod mounts, and what callers must trust. */}}
+{{- define "stoker.controlCaSecretName" -}}
+{{ include "stoker.fullname" . }}-control-ca
+{{- end }}
+
+{{- define "stoker.controlTrustName" -}}
+{{ include "stoker.fullname" . }}-control-trust
 {{- end }}

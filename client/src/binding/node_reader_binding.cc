@@ -38,9 +38,10 @@ public:
         const std::string& directory,
         std::uint64_t revision,
         const std::string& verify,
-        std::size_t maps_max) {
+        std::size_t maps_max,
+        bool guest) {
         NodeReaderOptions options{
-            directory, domain::RevisionId{revision}, parse_verify(verify), maps_max};
+            directory, domain::RevisionId{revision}, parse_verify(verify), maps_max, guest};
         reader_ = [&options] {
             py::gil_scoped_release release;
             return value_or_raise(NodeReader::open(std::move(options)));
@@ -123,6 +124,7 @@ private:
                     {views[i]->bytes,
                      ids[i],
                      reader_->manifest().sample(domain::SampleId{ids[i]}).label,
+                     views[i]->seq,
                      std::move(views[i]->pin),
                      nullptr,
                      catalog_.ptr()});
@@ -147,11 +149,12 @@ private:
 void add_node_reader(py::module_& module) {
     py::class_<PyNodeReader>(module, "NodeReader", "Reads a node directory; see node_reader.h.")
         .def(
-            py::init<const std::string&, std::uint64_t, const std::string&, std::size_t>(),
+            py::init<const std::string&, std::uint64_t, const std::string&, std::size_t, bool>(),
             py::arg("directory"),
             py::arg("revision"),
             py::arg("verify") = "first",
-            py::arg("maps_max") = 16384)
+            py::arg("maps_max") = 16384,
+            py::arg("guest") = false)
         .def("read", &PyNodeReader::read, py::arg("ids"))
         .def("refresh", &PyNodeReader::refresh)
         .def("retire_unlinked", &PyNodeReader::retire_unlinked)

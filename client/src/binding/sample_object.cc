@@ -1,11 +1,12 @@
 #include "client/src/binding/sample_object.h"
 
+#include <array>
+#include <memory>
 #include <new>
 #include <string>
 
+#include "client/src/core/bus_guard.h"
 #include "client/src/core/catalog.h"
-#include "common/base/crc32c.h"
-#include "common/domain/segment_format.h"
 
 namespace stoker::client {
 
@@ -21,7 +22,8 @@ struct SampleObject {
     std::int32_t label;
     PyObject* owner;
     PyObject* catalog;
-    std::shared_ptr<const SegmentMap> pin;
+    std::optional<domain::SegmentSeq> seq;
+    std::shared_ptr<const void> pin;
 };
 
 PyTypeObject* sample_type = nullptr;
@@ -36,7 +38,7 @@ std::span<const std::byte> bytes_of(const SampleObject& sample) {
 
 void dealloc(PyObject* object) {
     SampleObject* self = self_of(object);
-    self->pin.~shared_ptr();
+    std::destroy_at(&self->pin);
     Py_XDECREF(self->owner);
     Py_XDECREF(self->catalog);
     PyTypeObject* type = Py_TYPE(object);
@@ -67,19 +69,28 @@ PyObject* get_label(PyObject* object, void* /*closure*/) {
 }
 
 PyObject* get_source(PyObject* object, void* /*closure*/) {
-    return PyUnicode_FromString(self_of(object)->pin ? "node" : "origin");
+    return PyUnicode_FromString(self_of(object)->seq ? "node" : "origin");
+}
+
+PyObject* raise_cut() {
+    PyErr_SetString(PyExc_OSError, "the sample's file in the node directory was cut");
+    return nullptr;
 }
 
 // The record's checksum for a sample of a node directory, computed for others.
 PyObject* get_checksum(PyObject* object, void* /*closure*/) {
     const SampleObject* self = self_of(object);
-    if (self->pin) {
-        const std::span header{self->data - domain::kRecordHeaderBytes, domain::kRecordHeaderBytes};
-        if (const auto record = domain::decode_record_header(header, self->pin->seq())) {
+    if (self->seq) {
+        std::array<std::byte, domain::kRecordHeaderBytes> header{};
+        if (!read_guarded({self->data - header.size(), header.size()}, header.data())) {
+            return raise_cut();
+        }
+        if (const auto record = domain::decode_record_header(header, *self->seq)) {
             return PyLong_FromUnsignedLong(record->payload_crc32c);
         }
     }
-    return PyLong_FromUnsignedLong(crc32c(bytes_of(*self)));
+    const auto crc = crc32c_guarded(bytes_of(*self));
+    return crc ? PyLong_FromUnsignedLong(*crc) : raise_cut();
 }
 
 // Keys are bytes at the origin; what is not UTF-8 comes as surrogates, as file names do in Python.
@@ -116,12 +127,16 @@ PyObject* get_etag(PyObject* object, void* /*closure*/) {
 // Pickles by value: a sample that goes to another process is a copy there.
 PyObject* reduce(PyObject* object, PyObject* /*unused*/) {
     const SampleObject* self = self_of(object);
-    const auto data = py::reinterpret_steal<py::object>(
-        PyBytes_FromStringAndSize(reinterpret_cast<const char*>(self->data), self->size));
+    const auto data =
+        py::reinterpret_steal<py::object>(PyBytes_FromStringAndSize(nullptr, self->size));
     const auto key = py::reinterpret_steal<py::object>(key_or_etag(object, true));
     const auto etag = py::reinterpret_steal<py::object>(key_or_etag(object, false));
     if (!data || !key || !etag) {
         return nullptr;
+    }
+    auto* copy = reinterpret_cast<std::byte*>(PyBytes_AS_STRING(data.ptr()));
+    if (!read_guarded(bytes_of(*self), copy)) {
+        return raise_cut();
     }
     return Py_BuildValue(
         "O(OKi(OO))",
@@ -237,7 +252,8 @@ PyObject* new_sample(SampleFields fields) {
     self->catalog = fields.catalog;
     Py_XINCREF(self->owner);
     Py_XINCREF(self->catalog);
-    new (&self->pin) std::shared_ptr<const SegmentMap>(std::move(fields.pin));
+    self->seq = fields.seq;
+    new (&self->pin) std::shared_ptr<const void>(std::move(fields.pin));
     return reinterpret_cast<PyObject*>(self);
 }
 

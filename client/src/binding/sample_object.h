@@ -3,11 +3,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include <pybind11/pybind11.h>
 
-#include "client/src/core/segment_map.h"
+#include "common/domain/segment_format.h"
 
 // The Python type `stoker.Sample`, written against CPython's own API: one is made for every sample
 // that is read, so it must cost tens of nanoseconds. It is a read-only buffer itself and holds what
@@ -18,8 +19,9 @@ struct SampleFields {
     std::span<const std::byte> bytes;
     std::uint64_t id = 0;
     std::int32_t label = -1;
-    std::shared_ptr<const SegmentMap>
-        pin;  // the bytes stand in this segment, behind their record header ...
+    // The bytes stand behind their record header of this segment; `pin` keeps both ...
+    std::optional<domain::SegmentSeq> seq{};
+    std::shared_ptr<const void> pin{};
     PyObject* owner =
         nullptr;  // ... or in this `bytes` object (borrowed; the sample takes a reference)
     PyObject* catalog =

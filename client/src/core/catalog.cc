@@ -2,15 +2,35 @@
 
 #include <utility>
 
+#include <fmt/core.h>
+
+#include "client/src/core/bus_guard.h"
+
 namespace stoker::client {
 
 Result<std::shared_ptr<const Catalog>> Catalog::open(const std::string& path) {
     STOKER_TRY(MappedFile file, MappedFile::open(path));
+    if (!MappedFile::is_readable(file.bytes())) {
+        return fail(ErrorCode::kCorruption, fmt::format("{} was cut", path));
+    }
     auto manifest = domain::ManifestView::open(file.bytes());
     if (!manifest) {
         return fail(manifest.error().prefixed(path));
     }
     return std::shared_ptr<const Catalog>{new Catalog{std::move(file), *manifest}};
+}
+
+Result<std::shared_ptr<const Catalog>> Catalog::open_copy(const std::string& path) {
+    STOKER_TRY(const MappedFile file, MappedFile::open(path));
+    std::vector<std::byte> bytes(file.bytes().size());
+    if (!read_guarded(file.bytes(), bytes.data())) {
+        return fail(ErrorCode::kCorruption, fmt::format("{} was cut", path));
+    }
+    auto catalog = from_bytes(std::move(bytes));
+    if (!catalog) {
+        return fail(Error{catalog.error()}.prefixed(path));
+    }
+    return catalog;
 }
 
 Result<std::shared_ptr<const Catalog>> Catalog::build(std::vector<domain::ListedObject> objects) {

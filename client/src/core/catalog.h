@@ -21,6 +21,9 @@ public:
     // ManifestView::open().
     static Result<std::shared_ptr<const Catalog>> open(const std::string& path);
 
+    // As open(), with a copy of the file in memory, which nobody can cut or rewrite.
+    static Result<std::shared_ptr<const Catalog>> open_copy(const std::string& path);
+
     // Sorts and numbers a listing as the sidecar does, so that ids and revision agree.
     // kInvalidArgument as encode_manifest().
     static Result<std::shared_ptr<const Catalog>> build(std::vector<domain::ListedObject> objects);

@@ -1,6 +1,7 @@
 #include "client/src/core/node_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include "client/src/core/bus_guard.h"
 #include "common/base/crc32c.h"
 #include "common/domain/residency_table.h"
 #include "common/domain/residency_word.h"
@@ -29,6 +31,19 @@ std::uint32_t fingerprint(std::uint64_t word) {
     return static_cast<std::uint32_t>((word * 0x9E3779B97F4A7C15ULL) >> 32U) | 1U;
 }
 
+// nullopt: not the record that the word promised.
+std::optional<domain::RecordHeader> header_of(
+    std::span<const std::byte> record,
+    domain::SampleId id,
+    std::uint64_t payload_bytes,
+    const Location& where) {
+    auto header = domain::decode_record_header(record, where.pin->seq());
+    if (header && (header->sample != id || header->payload_bytes != payload_bytes)) {
+        header.reset();
+    }
+    return header;
+}
+
 }  // namespace
 
 NodeReader::NodeReader(NodeReaderOptions options, std::shared_ptr<const Catalog> catalog)
@@ -38,7 +53,8 @@ NodeReader::NodeReader(NodeReaderOptions options, std::shared_ptr<const Catalog>
 
 Result<std::unique_ptr<NodeReader>> NodeReader::open(NodeReaderOptions options) {
     const std::string path = file_of(options, "manifest");
-    STOKER_TRY(auto catalog, Catalog::open(path));
+    install_bus_guard();
+    STOKER_TRY(auto catalog, options.guest ? Catalog::open_copy(path) : Catalog::open(path));
     if (catalog->manifest().revision() != options.revision) {
         return fail(ErrorCode::kCorruption, fmt::format("{} holds another revision", path));
     }
@@ -51,11 +67,18 @@ Result<std::unique_ptr<NodeReader>> NodeReader::open(NodeReaderOptions options) 
 
 Status NodeReader::refresh() {
     const std::string path = file_of(options_, "residency");
-    if (!residency_file_.bytes().empty() && residency_file_.is_same_file_as(path)) {
+    install_bus_guard();
+    if (!residency_file_.bytes().empty() && !residency_lost_ &&
+        residency_file_.is_same_file_as(path)) {
         return {};
     }
     STOKER_TRY(MappedFile file, MappedFile::open(path));
-    const auto header = domain::decode_residency_header(file.bytes());
+    std::array<std::byte, domain::kResidencyHeaderBytes> raw{};
+    if (file.bytes().size() < raw.size() ||
+        !read_guarded(file.bytes().first(raw.size()), raw.data())) {
+        return fail(ErrorCode::kCorruption, fmt::format("{} was cut", path));
+    }
+    const auto header = domain::decode_residency_header(raw);
     if (!header) {
         return fail(Error{header.error()}.prefixed(path));
     }
@@ -73,17 +96,20 @@ Status NodeReader::refresh() {
         segments_fd_ = std::move(fd);
     }
     residency_file_ = std::move(file);
+    residency_lost_ = false;
     return {};
 }
 
 std::uint64_t NodeReader::residency_word(domain::SampleId id) const {
     const auto bytes = residency_file_.bytes();
-    if (bytes.empty()) {
+    if (bytes.empty() || residency_lost_) {
         return 0;
     }
     const auto* words =
         reinterpret_cast<const std::uint64_t*>(bytes.data() + domain::kResidencyHeaderBytes);
-    return __atomic_load_n(words + id.value(), __ATOMIC_ACQUIRE);
+    const auto word = load_guarded(words + id.value());
+    residency_lost_ = !word.has_value();
+    return word.value_or(0);
 }
 
 std::optional<SampleView> NodeReader::read(domain::SampleId id) {
@@ -160,11 +186,14 @@ void NodeReader::retire_unlinked(std::size_t checks) {
 }
 
 bool NodeReader::is_checked(domain::SampleId id, const Location& where) const {
-    return options_.verify != Verify::kAlways &&
+    return options_.verify != Verify::kAlways && !options_.guest &&
            verified_[id.value()].load(std::memory_order_relaxed) == fingerprint(where.word);
 }
 
 std::optional<SampleView> NodeReader::check(domain::SampleId id, Location where) {
+    if (options_.guest) {
+        return copy(id, where);
+    }
     if (!is_checked(id, where)) {
         if (!is_intact(id, where)) {
             corrupt_.fetch_add(1, std::memory_order_relaxed);
@@ -175,19 +204,41 @@ std::optional<SampleView> NodeReader::check(domain::SampleId id, Location where)
     const auto payload = where.record.subspan(domain::kRecordHeaderBytes);
     hits_.fetch_add(1, std::memory_order_relaxed);
     hit_bytes_.fetch_add(payload.size(), std::memory_order_relaxed);
-    return SampleView{payload, std::move(where.pin)};
+    const domain::SegmentSeq seq = where.pin->seq();
+    return SampleView{payload, std::move(where.pin), seq};
 }
 
 bool NodeReader::is_intact(domain::SampleId id, const Location& where) const {
-    if (!MappedFile::is_readable(where.record)) {
+    std::array<std::byte, domain::kRecordHeaderBytes> raw{};
+    if (!MappedFile::is_readable(where.record) ||
+        !read_guarded(where.record.first(raw.size()), raw.data())) {
         return false;
     }
-    const auto header = domain::decode_record_header(where.record, where.pin->seq());
-    const auto payload = where.record.subspan(domain::kRecordHeaderBytes);
-    if (!header || header->sample != id || header->payload_bytes != payload.size()) {
-        return false;
+    const auto payload = where.record.subspan(raw.size());
+    const auto header = header_of(raw, id, payload.size(), where);
+    return header &&
+           (options_.verify == Verify::kNever || crc32c_guarded(payload) == header->payload_crc32c);
+}
+
+// What is verified is what is handed out: nobody else can reach the copy.
+std::optional<SampleView> NodeReader::copy(domain::SampleId id, const Location& where) {
+    const auto size = where.record.size();
+    const auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
+    const std::span<const std::byte> record{bytes.get(), size};
+    const auto payload = record.subspan(domain::kRecordHeaderBytes);
+    bool intact = MappedFile::is_readable(where.record) && read_guarded(where.record, bytes.get());
+    if (intact) {
+        const auto header = header_of(record, id, payload.size(), where);
+        intact = header &&
+                 (options_.verify == Verify::kNever || crc32c(payload) == header->payload_crc32c);
     }
-    return options_.verify == Verify::kNever || crc32c(payload) == header->payload_crc32c;
+    if (!intact) {
+        corrupt_.fetch_add(1, std::memory_order_relaxed);
+        return std::nullopt;
+    }
+    hits_.fetch_add(1, std::memory_order_relaxed);
+    hit_bytes_.fetch_add(payload.size(), std::memory_order_relaxed);
+    return SampleView{payload, bytes, where.pin->seq()};
 }
 
 NodeReaderCounts NodeReader::counts() const {

@@ -30,6 +30,11 @@ struct NodeReaderOptions {
     domain::RevisionId revision{};  // which manifest and residency table in it
     Verify verify = Verify::kFirst;
     std::size_t segment_maps_max = 16384;  // kernels allow a process 65530 maps in all
+    // The directory belongs to another namespace, whose files may be cut or rewritten at any time:
+    // samples are copied, and verified in the copy at each read (unless `verify` is kNever); the
+    // manifest is copied, too. false: views in place, of files that are trusted once they were
+    // verified.
+    bool guest = false;
 };
 
 // Counted since open, in this process.
@@ -44,11 +49,13 @@ struct NodeReaderCounts {
         0;  // maps given back: unlinked files and the least recently used
 };
 
-// The payload of one sample in place. Valid for as long as `pin` is held, whatever happens to the
-// file.
+// The payload of one sample, behind its record header. Stays mapped for as long as `pin` is held,
+// also when the file is unlinked. Of a guest's reader: a copy, which nobody changes. Else in place:
+// touching it raises SIGBUS when somebody has cut the file since, or the disk fails.
 struct SampleView {
     std::span<const std::byte> bytes;
-    std::shared_ptr<const SegmentMap> pin;
+    std::shared_ptr<const void> pin;
+    domain::SegmentSeq seq{};
 };
 
 // Where the residency table says a sample is; not yet checked.
@@ -59,7 +66,8 @@ struct Location {
 };
 
 // Reads a node directory without asking anybody: residency word, segment map, view; no system call
-// for a sample in a segment that is mapped. Owns the maps; never writes.
+// for a sample in a segment that is mapped. Owns the maps; never writes. A file that was cut under
+// its map is a miss here and never SIGBUS (bus_guard.h).
 //
 // Threads: one at a time (Python: under the GIL), except check() and manifest(), which any thread
 // may call.
@@ -117,10 +125,12 @@ private:
     SegmentMap* segment(domain::SegmentSeq seq, std::shared_ptr<const SegmentMap>& pin);
     void retire_least_recently_used();
     [[nodiscard]] bool is_intact(domain::SampleId id, const Location& where) const;
+    [[nodiscard]] std::optional<SampleView> copy(domain::SampleId id, const Location& where);
 
     NodeReaderOptions options_;
     std::shared_ptr<const Catalog> catalog_;
     MappedFile residency_file_;
+    mutable bool residency_lost_ = false;  // the file was cut: everything is a miss until refresh()
     UniqueFd segments_fd_;
     std::unordered_map<std::uint32_t, Entry> segments_;
     std::vector<std::uint32_t> retire_order_;  // sequence numbers still to look at in this round

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import random
 import threading
 import time
-from typing import Any, Callable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -30,6 +31,7 @@ PLAN_TIMEOUT_S = 30.0
 DRAW_TIMEOUT_S = 30.0
 FIRST_DELAY_S = 0.05
 DELAY_S_MAX = 3.0
+LANES_AT_MOST = 15  # connections for misses of several threads, beside the first one; a sidecar takes 1024 in all
 
 
 class Welcome(NamedTuple):
@@ -100,7 +102,8 @@ class Outcome(NamedTuple):
 class Link:
     """A connection that may be there or not. Every method returns quickly without it; none raises because of it.
 
-    Any thread may call; after a fork the child calls forget().
+    Any thread may call; after a fork the child calls forget(). consumed(), report(), losses(), similarity() and
+    probed() never wait for another thread: where one has the connection they say that nothing was sent.
     """
 
     def __init__(self, socket_path: str, place: Place, on_lost: Callable[[str], None]) -> None:
@@ -114,14 +117,18 @@ class Link:
         self._not_before = 0.0
         self._is_away = False  # and that was said
         self._is_new = True  # this process has not tried yet: worth waiting for the answer
+        self._is_closed = False
         self._features = 0
         self._plan: Optional[Tuple[int, Sequence[int], int, Sequence[int]]] = None
+        self._revision = 0  # of the last Welcome
+        self._start_lanes()
         self.accepts: Callable[[Welcome], bool] = lambda welcome: True
         self.attached_count = 0
 
     def forget(self) -> None:
-        """In a forked child: the parent's connection is not ours, nor is its plan."""
+        """In a forked child: the parent's connections are not ours, nor is its plan."""
         self._lock = threading.RLock()
+        self._start_lanes()
         self._client = self._pending = self._plan = None
         self._delay, self._not_before = FIRST_DELAY_S, 0.0
         self._is_away, self._is_new = False, True
@@ -157,17 +164,56 @@ class Link:
 
     def is_attached(self) -> bool:
         """Whether there is a connection now; makes one when its time has come, without waiting for an answer."""
-        with self._lock:
-            if self._client is not None and self._client.is_usable:
+        if not self._lock.acquire(blocking=False):
+            return self._client is not None  # another thread has it, or makes it
+        try:
+            if self._client is not None and self._client.is_usable and not self._is_closed:
                 return True
             self._client = None
             if self._pending is None and time.monotonic() < self._not_before:
                 return False
+            return self._go_on_attaching()
+        except _core.CoreError as error:
+            self._lost(error)
+            return False
+        finally:
+            self._lock.release()
+
+    @contextlib.contextmanager
+    def lane(self) -> Iterator["Link"]:
+        """A connection for one batch, from the first fetch() until its samples were read: this one, or another one of
+        the same stream where another thread has it. The sidecar keeps what a fetch made ready until the next fetch of
+        the same connection, or until consumed() on it: whoever gets another Link than this one says consumed() there.
+        """
+        if self._lock.acquire(blocking=False):
             try:
-                return self._go_on_attaching()
-            except _core.CoreError as error:
-                self._lost(error)
-                return False
+                yield self
+            finally:
+                self._lock.release()
+            return
+        with self._lane_slots:
+            lane = self._take_lane()
+            if lane is None:  # the sidecar takes no more connections
+                with self._lock:
+                    yield self
+                return
+            try:
+                yield lane
+            finally:
+                if not self._is_closed:
+                    self._lanes.append(lane)
+
+    def _start_lanes(self) -> None:
+        self._lanes: List[Link] = []
+        self._lane_slots = threading.BoundedSemaphore(LANES_AT_MOST)
+
+    def _take_lane(self) -> Optional["Link"]:
+        try:
+            lane = self._lanes.pop()
+        except IndexError:
+            lane = Link(self._socket_path, self._place, lambda why: None)  # the first connection tells
+            lane.accepts = lambda welcome: welcome.revision == self._revision
+        return lane if lane.is_attached() else None
 
     def fetch(self, ids: Sequence[int]) -> Optional[Outcome]:
         """Asks for samples; None without a sidecar."""
@@ -190,8 +236,8 @@ class Link:
             self._plan = (*self._plan[:2], position, self._plan[3])
 
     def consumed(self, epoch: int, ids: Sequence[int]) -> Optional[bool]:
-        """Says that samples were read. False: the sidecar is behind, say it again; None: there is no sidecar."""
-        return self._call(lambda client: client.send_consumed(epoch, ids))
+        """Says that samples were read. False: not sent now, say it again; None: there is no sidecar."""
+        return self._send(lambda client: client.send_consumed(epoch, ids))
 
     def begin(self, **fields: Any) -> Optional[int]:
         """Begins an epoch under a contract; the fields are those of SidecarClient.begin().
@@ -218,11 +264,11 @@ class Link:
 
     def losses(self, epoch: int, ids: np.ndarray, losses: np.ndarray) -> bool:
         """Sends losses (int64 and float32, equally long) without waiting; False: they were not sent."""
-        return bool(self._call(lambda client: client.send_losses(epoch, ids, losses)))
+        return bool(self._send(lambda client: client.send_losses(epoch, ids, losses)))
 
     def similarity(self, ids: np.ndarray, hashes: np.ndarray) -> bool:
         """Sends fingerprints (int64 and uint64, equally long) without waiting; False: they were not sent."""
-        return bool(self._call(lambda client: client.send_similarity(ids, hashes)))
+        return bool(self._send(lambda client: client.send_similarity(ids, hashes)))
 
     def tally(self, epoch: int) -> Optional[Tuple[int, ...]]:
         """The sampler's books of the epoch, as SidecarClient.tally(); None: nobody knows."""
@@ -248,23 +294,34 @@ class Link:
 
     def report(self, report: Report) -> bool:
         """Sends a report; False: not sent, keep the numbers."""
-        return bool(self._call(lambda client: client.send_report(list(dataclasses.astuple(report)))))
+        return bool(self._send(lambda client: client.send_report(list(dataclasses.astuple(report)))))
 
     def ask_probe(self) -> Tuple[int, int]:
         """What is to be measured: its id and how many batches; (0, 0) for nothing."""
         if not self._features & FEATURE_PROBE:
             return 0, 0
-        return self._call(lambda client: client.ask_probe(DRAW_TIMEOUT_S)) or (0, 0)
+        return self._send(lambda client: client.ask_probe(DRAW_TIMEOUT_S)) or (0, 0)
 
-    def probed(self, id: int, bypassing: bool, numbers: List[int]) -> None:
-        """What was measured so far; see Probe.progress()."""
-        self._call(lambda client: client.send_probed(id, bypassing, numbers))
+    def probed(self, id: int, bypassing: bool, numbers: List[int]) -> bool:
+        """What was measured so far, see Probe.progress(); False: not sent, say it again."""
+        return bool(self._send(lambda client: client.send_probed(id, bypassing, numbers)))
 
     def close(self) -> None:
-        """Hangs up."""
-        with self._lock:
+        """Hangs up; waits for no other thread, whose requests end by themselves."""
+        self._is_closed, self._not_before = True, float("inf")
+        self._lanes.clear()
+        if self._lock.acquire(blocking=False):
             self._client = self._pending = None
-            self._not_before = float("inf")
+            self._lock.release()
+
+    def _send(self, ask: Callable) -> Any:
+        """As _call(), for what is not waited for; False where another thread has the connection."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return self._call(ask)
+        finally:
+            self._lock.release()
 
     def _call(self, ask: Callable) -> Any:
         try:
@@ -320,7 +377,7 @@ class Link:
             self._not_before = float("inf")
             return False
         self._client = client
-        self._features = welcome.features
+        self._features, self._revision = welcome.features, welcome.revision
         self._is_away = False
         self._delay = FIRST_DELAY_S
         self.attached_count += 1

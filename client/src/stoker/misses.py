@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any, Callable, List, Optional, Sequence
+from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from . import _core
 from ._core import Sample
@@ -40,12 +40,28 @@ class Misses:
 
     # --- misses --------------------------------------------------------------------------------------------------
 
-    def _fill(self, ids: Sequence[int], samples: List[Any], missing: List[int]) -> None:
+    def _fill(self, ids: Sequence[int], samples: List[Any], missing: List[int]) -> List[int]:
+        """Gets the samples at these positions; returns those of them that the sidecar was told of as read."""
+        refusal, told = "", []
+        if self._reader is not None and self._link is not None:
+            with self._link.lane() as lane:
+                wanted = missing
+                missing, refusal = self._fetch(lane, ids, samples, wanted)
+                if lane is not self._link and len(missing) < len(wanted):
+                    told = [at for at in wanted if samples[at] is not None]
+                    if not lane.consumed(self.epoch, [int(ids[at]) for at in told]):
+                        told = []
+        if missing:
+            self._read_at_origin(ids, samples, missing, refusal)
+        return told
+
+    def _fetch(
+        self, lane: Link, ids: Sequence[int], samples: List[Any], missing: List[int]
+    ) -> Tuple[List[int], str]:
+        """What is missing still, and why the origin does not give it."""
         refusal = ""
         for _ in range(FETCH_ROUNDS):
-            outcome = None
-            if missing and self._reader is not None and self._link is not None:
-                outcome = self._link.fetch([int(ids[at]) for at in missing])
+            outcome = lane.fetch([int(ids[at]) for at in missing]) if missing else None
             if outcome is None:
                 break
             ready = positions(outcome.statuses, READY)
@@ -55,8 +71,7 @@ class Misses:
             missing = [at for at in missing if samples[at] is None]
             if not damaged:
                 break
-        if missing:
-            self._read_at_origin(ids, samples, missing, refusal)
+        return missing, refusal
 
     def _take(self, ids: Sequence[int], samples: List[Any], ready: List[int]) -> bool:
         """Reads what the sidecar says is there; True when some of it is not, or not intact."""
@@ -102,10 +117,12 @@ class Misses:
                     f"dataset '{self._settings.describe()}': sample {int(ids[missing[0]])} is not on this node, "
                     "there is no sidecar, and STOKER_DATASETS does not say where the origin is"
                 )
-            outcome = self._link.fetch([int(ids[at]) for at in missing])
-            if outcome is not None and ORIGIN_ERROR in outcome.statuses:
-                raise OriginError(outcome.message)
-            if outcome is None or self._take(ids, samples, missing):
+            with self._link.lane() as lane:
+                outcome = lane.fetch([int(ids[at]) for at in missing])
+                if outcome is not None and ORIGIN_ERROR in outcome.statuses:
+                    raise OriginError(outcome.message)
+                is_away = outcome is None or self._take(ids, samples, missing)
+            if is_away:
                 time.sleep(0.1)  # until it is asked again: nobody says when it is back
             missing = [at for at in missing if samples[at] is None]
 
@@ -117,7 +134,7 @@ class Misses:
     # --- measuring what the cache is worth -----------------------------------------------------------------------
 
     def _ask_probe(self) -> None:
-        if self._probe.is_running:
+        if self._probe.is_running or self._probe.is_untold:
             self._tell_probe()
         self._probe.begin(*self._link.ask_probe())
 
@@ -128,7 +145,8 @@ class Misses:
 
     def _tell_probe(self) -> None:
         if self._link is not None:
-            self._link.probed(self._probe.id, self._probe.bypassing, self._probe.progress())
+            sent = self._link.probed(self._probe.id, self._probe.bypassing, self._probe.progress())
+            self._probe.is_untold = not sent and self._link.is_attached()
 
     def _read_past(self, ids: Sequence[int], samples: List[Any], missing: List[int]) -> bool:
         """Reads a batch at the origin though it may be on the node; False: it cannot be had there."""

@@ -19,11 +19,13 @@ class Probe:
     Attributes:
         id: of the measurement, 0 before the first.
         bypassing: the batch that is being read now goes past the cache.
+        is_untold: progress() has to be said to the sidecar, which was busy.
     """
 
     def __init__(self) -> None:
         self.id = 0
         self.bypassing = False
+        self.is_untold = False
         self._batches = 0
         self._plan: List[str] = []  # of the batches to come, the next one last
         self._running: Optional[Tuple[str, int, int, int]] = None  # kind, when asked, bytes, epoch

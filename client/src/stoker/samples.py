@@ -7,7 +7,7 @@ import logging
 import os
 import warnings
 import weakref
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Set
 
 from . import _core
 from ._core import Sample
@@ -78,8 +78,9 @@ class Samples(Misses):
     """The samples of one dataset revision; ids are 0..len-1 in bytewise order of the keys.
 
     `samples[id]` and `samples.fetch(ids)` give `Sample` objects: read-only buffers whose bytes stay valid for as long
-    as they are held. Any thread may call. It survives fork, and pickling for spawned processes; each process has its
-    own connection. Use `stoker.open` to make one.
+    as they are held. Any thread may call: misses of several threads are fetched together, and a thread whose samples
+    are on the node waits for nobody. It survives fork, and pickling for spawned processes; each process has its own
+    connections. Use `stoker.open` to make one.
 
     Attributes:
         classes: names of the parent folders, sorted; a sample's label is an index into them.
@@ -127,10 +128,11 @@ class Samples(Misses):
         self._meter.samples += len(samples)
         if self._probe.bypassing and self._read_past(ids, samples, missing):
             missing = []
+        told: Set[int] = set()
         for at in range(0, len(missing), FETCH_AT_MOST):
-            self._fill(ids, samples, missing[at : at + FETCH_AT_MOST])
+            told.update(self._fill(ids, samples, missing[at : at + FETCH_AT_MOST]))
         if self._link is not None:
-            self._unsaid.fetched(self.epoch, ids)
+            self._unsaid.fetched(self.epoch, [id for at, id in enumerate(ids) if at not in told] if told else ids)
             self.heartbeat()
         return samples
 
@@ -207,7 +209,7 @@ class Samples(Misses):
             self._link.advance(position)
 
     def flush(self) -> None:
-        """Tells the sidecar that the samples of the last fetch() were used and may leave its window."""
+        """Tells the sidecar that the samples of this thread's last fetch() were used and may leave its window."""
         self._unsaid.flush()
 
     def note_used(self, id: int) -> None:
@@ -277,13 +279,16 @@ class Samples(Misses):
         revision = welcome.revision if welcome else current_revision(directory)
         if directory is not None and revision is not None:
             try:
-                self._reader = _core.NodeReader(directory, revision, self._verify)
+                self._reader = self._new_reader(directory, revision)
                 self._directory = directory
                 return self._reader.catalog
             except _core.CoreError as error:
                 self._warn(f"the node directory cannot be read ({error.args[-1]}); reading past the cache")
         self._directory = directory
         return self._list_origin(welcome)
+
+    def _new_reader(self, directory: str, revision: int) -> "_core.NodeReader":
+        return _core.NodeReader(directory, revision, self._verify, guest=self._settings.guest)
 
     def _list_origin(self, welcome: Optional[Welcome]) -> "_core.Catalog":
         self._origin = self._open_origin() or open_origin(self._settings)
@@ -305,7 +310,7 @@ class Samples(Misses):
         if self._reader is None:
             try:
                 directory = self._settings.directory or welcome.directory
-                self._reader = _core.NodeReader(directory, welcome.revision, self._verify)
+                self._reader = self._new_reader(directory, welcome.revision)
                 self._directory = directory
             except _core.CoreError as error:
                 log.warning("stoker: the node directory cannot be read: %s", error.args[-1])
@@ -362,7 +367,7 @@ class Samples(Misses):
         if state["catalog"] is not None:
             self._catalog = _core.Catalog.from_bytes(state["catalog"])
         else:
-            self._reader = _core.NodeReader(self._directory, state["revision"], self._verify)
+            self._reader = self._new_reader(self._directory, state["revision"])
             self._catalog = self._reader.catalog
         self.epoch = state["epoch"]
         self._finish()

@@ -1,9 +1,10 @@
 """Where a dataset is: from the environment that the operator injects, or from what the caller says.
 
 STOKER_SOCKET    path of the sidecar's unix socket (default /stoker/run/stoker.sock)
-STOKER_DATASETS  JSON object {name: {"uri", "endpoint", "region", "pathStyle", "directory", "contract", "sampling"}}:
-                 the origin of each dataset for reading without a sidecar, the node directory as mounted here, and
-                 the sampling contract that the job allows with its parameters
+STOKER_DATASETS  JSON object {name: {"uri", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "directory",
+                 "guest", "contract", "sampling"}}: the origin of each dataset for reading without a sidecar, the node
+                 directory as mounted here and whether another namespace owns it, and the sampling contract that the job
+                 allows with its parameters
 STOKER_JOB       names the job to the sidecar; ranks that say the same share what they learn
 STOKER_EPOCHS    how many epochs the training has, so that a sampler may have the sidecar fetch for the next one while
                  the last samples of this one are read; unset: unknown, and nothing is fetched that may not be read
@@ -22,7 +23,9 @@ from .errors import SettingsError
 __all__ = ["DEFAULT_SOCKET", "DatasetSettings", "epoch_count", "job_name", "resolve", "socket_path", "world"]
 
 DEFAULT_SOCKET = "/stoker/run/stoker.sock"
-_KEYS = {"uri", "endpoint", "region", "pathStyle", "directory", "contract", "sampling"}
+_KEYS = {
+    "uri", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "directory", "guest", "contract", "sampling"
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,8 +37,11 @@ class DatasetSettings:
         uri: `s3://bucket/prefix` or `file:///folder`; None: unknown, so there is nothing to fall back to.
         endpoint: URL of the S3 API; None: AWS's own of the region.
         region: region to sign for.
-        path_style: bucket in the path (`endpoint/bucket/key`) and not in the host name.
+        path_style: bucket in the path (`endpoint/bucket/key`) and not in the host name; None: what fits the endpoint.
+        ca_file: certificates to trust instead of the system's; None: AWS_CA_BUNDLE, SSL_CERT_FILE, the system's.
+        credentials_file: JSON with keys that another program keeps fresh; None: the environment's.
         directory: node directory as mounted in this process; None: the sidecar tells.
+        guest: another namespace owns the node directory, so samples are copied out of it and verified at each read.
         terms: the sampling contract that the job allows; None: the job does not say.
     """
 
@@ -43,8 +49,11 @@ class DatasetSettings:
     uri: Optional[str] = None
     endpoint: Optional[str] = None
     region: str = "us-east-1"
-    path_style: bool = True
+    path_style: Optional[bool] = None
+    ca_file: Optional[str] = None
+    credentials_file: Optional[str] = None
     directory: Optional[str] = None
+    guest: bool = False
     terms: Optional[Terms] = None
 
     def describe(self) -> str:
@@ -80,7 +89,7 @@ def resolve(
         base,
         endpoint=endpoint,
         region=region,
-        path_style=path_style and endpoint is not None,
+        path_style=path_style,
         directory=directory or base.directory,
     )
 
@@ -93,8 +102,11 @@ def _from_environment(name: str, env: Mapping[str, str]) -> DatasetSettings:
         uri=entry.get("uri"),
         endpoint=entry.get("endpoint"),
         region=entry.get("region") or "us-east-1",
-        path_style=bool(entry.get("pathStyle", True)),
+        path_style=None if entry.get("pathStyle") is None else bool(entry["pathStyle"]),
+        ca_file=entry.get("caFile"),
+        credentials_file=entry.get("credentialsFile"),
         directory=entry.get("directory"),
+        guest=entry.get("guest") is True,
         terms=_terms_of(name, entry),
     )
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from typing import List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from .link import Link
 
@@ -16,54 +17,67 @@ END_PATIENCE_S = 1.0  # at the end of a process, for a sidecar that is behind
 
 
 class Unsaid:
-    """Reads that are in use, gathered or refused by a busy sidecar; each belongs to the epoch in which it was made."""
+    """Reads that are in use, gathered or refused by a busy sidecar; each belongs to the epoch in which it was made.
+
+    Any thread may call; each has a last fetch of its own. No call waits for another thread's request to the sidecar.
+    """
 
     def __init__(self, link: Optional[Link]) -> None:
         self._link = link
-        self._in_use: Tuple[int, Sequence[int]] = (0, ())  # of the last fetch
+        self._lock = threading.Lock()  # never held while something is sent
+        self._in_use: Dict[int, Tuple[int, Sequence[int]]] = {}  # of the last fetch, by thread
         self._gathered: Tuple[int, List[int]] = (0, [])
         self._gathered_since = 0.0
         self._backlog: Tuple[int, List[int]] = (0, [])
 
     def fetched(self, epoch: int, ids: Sequence[int]) -> None:
-        """The caller has these in use until it fetches others, which begins with a flush()."""
+        """The calling thread has these in use until it fetches others, which begins with a flush()."""
         if self._link is not None:
-            self._in_use = (epoch, ids)
+            self._in_use[threading.get_ident()] = (epoch, ids)
 
     def flush(self) -> None:
-        """The samples of the last fetch were used."""
-        (epoch, ids), self._in_use = self._in_use, (0, ())
+        """The samples of the calling thread's last fetch were used."""
+        self._flush(threading.get_ident())
+
+    def _flush(self, thread: int) -> None:
+        epoch, ids = self._in_use.pop(thread, (0, ()))
         if len(ids) > 0:
             self.tell(epoch, ids)
 
     def gather(self, epoch: int, id: int) -> None:
         """One sample, which was fetched alone, was used: the sidecar hears of such some at a time."""
-        self._in_use = (0, ())
-        if self._gathered[0] != epoch:
-            self._tell_gathered()
-        if not self._gathered[1]:
-            self._gathered, self._gathered_since = (epoch, []), time.monotonic()
-        ids = self._gathered[1]
-        ids.append(id)
-        if len(ids) >= GATHER_AT_MOST or time.monotonic() - self._gathered_since > GATHER_S:
+        _, ids = self._in_use.pop(threading.get_ident(), (0, ()))
+        if id not in ids:
+            return  # it was told already
+        with self._lock:
+            due = self._gathered if self._gathered[0] != epoch else (0, [])
+            if self._gathered[0] != epoch or not self._gathered[1]:
+                self._gathered, self._gathered_since = (epoch, []), time.monotonic()
+            self._gathered[1].append(id)
+            is_due = len(self._gathered[1]) >= GATHER_AT_MOST or time.monotonic() - self._gathered_since > GATHER_S
+        self._tell_some(*due)
+        if is_due:
             self._tell_gathered()
 
     def tell(self, epoch: int, ids: Sequence[int]) -> None:
         """These were used; what a busy sidecar does not take is told the next time."""
         if self._link is None:
             return
-        late, backlog = self._backlog
-        if backlog and late != epoch and self._link.consumed(late, backlog) is not False:
-            backlog = []
+        with self._lock:
+            (late, backlog), self._backlog = self._backlog, (0, [])
         if backlog and late != epoch:
-            return  # it is behind for a whole epoch: the newest reads are left out
+            if self._link.consumed(late, backlog) is False:
+                self._keep(late, backlog)
+                return  # it is behind for a whole epoch: the newest reads are left out
+            backlog = []
         told = [*backlog, *ids] if backlog else ids
-        is_behind = self._link.consumed(epoch, told) is False
-        self._backlog = (epoch, list(told)[-BACKLOG_AT_MOST:] if is_behind else [])
+        if len(told) > 0 and self._link.consumed(epoch, told) is False:
+            self._keep(epoch, told)
 
     def tell_all(self) -> None:
-        """Tells what there is, and waits a little for a sidecar that is behind."""
-        self.flush()
+        """Tells what there is, of every thread, and waits a little for a sidecar that is behind."""
+        for thread in list(self._in_use):
+            self._flush(thread)
         self._tell_gathered()
         give_up = time.monotonic() + END_PATIENCE_S
         while self._backlog[1] and time.monotonic() < give_up:
@@ -71,7 +85,18 @@ class Unsaid:
             if self._backlog[1]:
                 time.sleep(0.01)  # the sidecar was busy: nobody says when it is not
 
+    def _keep(self, epoch: int, ids: Sequence[int]) -> None:
+        with self._lock:
+            other, kept = self._backlog
+            if kept and other < epoch:
+                return
+            self._backlog = (epoch, [*(kept if other == epoch else []), *ids][-BACKLOG_AT_MOST:])
+
     def _tell_gathered(self) -> None:
-        (epoch, ids), self._gathered = self._gathered, (0, [])
+        with self._lock:
+            (epoch, ids), self._gathered = self._gathered, (0, [])
+        self._tell_some(epoch, ids)
+
+    def _tell_some(self, epoch: int, ids: List[int]) -> None:
         if ids:
             self.tell(epoch, ids)

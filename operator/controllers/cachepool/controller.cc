@@ -1,6 +1,10 @@
 #include "operator/controllers/cachepool/controller.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "operator/controllers/gather.h"
+#include "operator/core/node_fitness.h"
 #include "operator/core/summarize_pool.h"
 
 namespace stoker::control {
@@ -8,12 +12,33 @@ namespace stoker::control {
 namespace {
 
 constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
+constexpr Duration kLookEvery = std::chrono::seconds{20};  // a silent node program wakes nobody
+constexpr Duration kFirstReports = std::chrono::seconds{2};
+
+// A new leader has not heard of all nodes for a few seconds. What the leader before it has written
+// stays meanwhile.
+bool is_too_early(const CachePoolView& view, TimePoint now) {
+    const Condition* told = find_condition(view.pool.status.conditions, "Ready");
+    if (told == nullptr || told->observed_generation != view.pool.meta.generation) {
+        return false;
+    }
+    const TimePoint since = view.programs.listening_since.value_or(now);
+    const std::vector<NodeVerdict> verdicts =
+        judge_nodes(view.pool, view.nodes, view.programs, now);
+    return now - since <= kNodeSilenceMax &&
+           std::ranges::count(verdicts, NodeFitness::kWaiting, &NodeVerdict::fitness) > 0;
+}
 
 }  // namespace
 
 CachePoolController::CachePoolController(
-    ClusterCache& cache, AllocationBoard& board, ApiClient& client, const Clock& clock)
+    ClusterCache& cache,
+    NodeRegistry& nodes,
+    AllocationBoard& board,
+    ApiClient& client,
+    const Clock& clock)
     : cache_(cache),
+      nodes_(nodes),
       board_(board),
       clock_(clock),
       status_(client, kinds::kCachePools, clock) {}
@@ -35,10 +60,14 @@ Result<Reconciled> CachePoolController::reconcile(
     view.holdings = allocation->view.holdings;
     view.granted = allocation->granted_in(key.name);
     view.sampled_at = allocation->sampled_at;
+    view.programs = gather_node_programs(cache_, nodes_);
+    if (is_too_early(view, clock_.now())) {
+        return Reconciled{kFirstReports};
+    }
     CachePool after = view.pool;
     after.status = summarize_cache_pool(view, {clock_.now(), clock_.wall_now()});
     STOKER_TRY(const StatusWrite write, status_.write(view.pool, after, false));
-    return Reconciled{write.again_after};
+    return Reconciled{write.again_after.value_or(kLookEvery)};
 }
 
 }  // namespace stoker::control

@@ -2,6 +2,7 @@
 
 #include <stop_token>
 
+#include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/allocation_board.h"
 #include "operator/controllers/status_writer.h"
@@ -15,12 +16,17 @@ class CachePoolController {
 public:
     // All must outlive it.
     CachePoolController(
-        ClusterCache& cache, AllocationBoard& board, ApiClient& client, const Clock& clock);
+        ClusterCache& cache,
+        NodeRegistry& nodes,
+        AllocationBoard& board,
+        ApiClient& client,
+        const Clock& clock);
 
     Result<Reconciled> reconcile(const ObjectKey& key, const std::stop_token& stop);
 
 private:
     ClusterCache& cache_;
+    NodeRegistry& nodes_;
     AllocationBoard& board_;
     const Clock& clock_;
     StatusWriter status_;

@@ -4,11 +4,15 @@
 #include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "common/base/saturating.h"
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
 #include "operator/core/build_job.h"
 #include "operator/core/cluster_view.h"
 #include "operator/core/find_places.h"
+#include "operator/core/node_fitness.h"
 #include "operator/core/resolve.h"
 
 namespace stoker::control {
@@ -51,6 +55,20 @@ bool may_keep(const Pod& pod, const SweepGuard& guard, ClusterCache& cache) {
     return job && has_dataset(readable_datasets(job->value, cache), guard.uid);
 }
 
+void add_guard(
+    SweepView& view, const std::string& node, const std::string& ns, const std::string& uid) {
+    if (auto guard = guard_of(node, ns + "/" + uid)) {
+        view.guards.insert(*std::move(guard));
+    }
+}
+
+// Differs from the ids of an operator before us, whose results may still come.
+std::uint64_t first_id(WallTime now) {
+    const auto since = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch());
+    constexpr unsigned kIdsPerSecondBits = 20;
+    return static_cast<std::uint64_t>(since.count()) << kIdsPerSecondBits;
+}
+
 SweepDataset read_dataset(const Dataset& dataset, const SweepLedger& ledger) {
     SweepDataset result;
     result.ns = dataset.meta.ns;
@@ -59,10 +77,7 @@ SweepDataset read_dataset(const Dataset& dataset, const SweepLedger& ledger) {
     result.retention_seconds = dataset.spec.retention_after_last_use_seconds;
     for (const DatasetPlacement& placement : dataset.status.placements) {
         if (!ledger.is_gone(placement.pool, placement.node, result.uid, result.last_use)) {
-            result.holdings.push_back(
-                {placement.pool,
-                 placement.node,
-                 Bytes{static_cast<std::uint64_t>(placement.bytes)}});
+            result.holdings.push_back({placement.pool, placement.node, bytes_of(placement.bytes)});
         }
     }
     return result;
@@ -70,11 +85,11 @@ SweepDataset read_dataset(const Dataset& dataset, const SweepLedger& ledger) {
 
 }  // namespace
 
-NodeSweeper::NodeSweeper(Parts parts, NodePodSettings settings, std::function<void()> on_swept)
+NodeSweeper::NodeSweeper(Parts parts, std::function<void()> on_swept)
     : parts_(parts),
-      settings_(std::move(settings)),
       on_swept_(std::move(on_swept)),
-      watching_since_(parts.clock.wall_now()) {}
+      watching_since_(parts.clock.wall_now()),
+      next_id_(first_id(watching_since_)) {}
 
 void NodeSweeper::note_deleted(const Dataset& dataset) {
     auto deleted = deleted_.lock();
@@ -85,47 +100,48 @@ void NodeSweeper::note_deleted(const Dataset& dataset) {
 }
 
 Result<Reconciled> NodeSweeper::reconcile() {
+    parts_.nodes.forget_silent(parts_.clock.now());
+    take_results();
     const SweepPlan plan = plan_sweeps(gather(), parts_.clock.wall_now(), {});
     settle(plan);
-    if (std::any_of(plan.finished.begin(), plan.finished.end(), [](const SweepPod& pod) {
-            return !pod.expired.empty();
-        })) {
+    if (std::ranges::any_of(
+            plan.finished, [](const SweepRun& run) { return !run.expired.empty(); })) {
         on_swept_();
     }
-    STOKER_TRY_VOID(apply(plan));
+    for (const NodeSweep& sweep : plan.start) {
+        start(sweep);
+    }
     return Reconciled{kLookEvery};
 }
 
 SweepView NodeSweeper::gather() {
     SweepView view;
     const auto deleted = *deleted_.lock();
-    const auto nodes = parts_.cache.nodes().store().list();
+    const std::vector<Node> nodes = values_of(parts_.cache.nodes().store().list());
+    const NodeProgramView programs = gather_node_programs(parts_.cache, parts_.nodes);
     for (const auto& pool : parts_.cache.pools().store().list()) {
         const CachePool& value = pool->value;
         if (value.meta.deleting_since || value.spec.host_path.empty()) {
             continue;
         }
-        for (const auto& node : nodes) {
-            const ObjectMeta& meta = node->value.meta;
-            if (!node->value.ready || !matches(value.spec.node_selector, meta.labels)) {
+        for (const NodeVerdict& it : judge_nodes(value, nodes, programs, parts_.clock.now())) {
+            if (it.fitness != NodeFitness::kReady) {
                 continue;
             }
-            const SweepPlace place{value.meta.name, meta.name, meta.uid, value.spec.host_path};
+            const SweepPlace place{value.meta.name, it.node, value.spec.host_path};
             view.places.push_back(place);
             if (const auto uids = deleted.find({place.pool, place.node}); uids != deleted.end()) {
                 view.deleted[place] = uids->second;
             }
         }
     }
-    for (const auto& pod : parts_.cache.node_pods().store().list()) {
-        if (is_node_pod(pod->value, kSweepComponent)) {
-            view.pods.push_back(read_sweep_pod(pod->value));
-        }
+    for (const auto& [place, run] : runs_) {
+        view.runs.push_back(run);
     }
     gather_datasets(view);
     gather_inline_datasets(view);
     gather_needs(view);
-    gather_guards(view);
+    gather_guards(view, programs.reports);
     view.swept = swept_;
     view.watching_since = watching_since_;
     return view;
@@ -151,7 +167,7 @@ void NodeSweeper::gather_inline_datasets(SweepView& view) const {
             if (dataset.storage_uri) {
                 SweepDataset result;
                 result.ns = job->value.meta.ns;
-                result.uid = inline_dataset_uid(result.ns, *dataset.storage_uri);
+                result.uid = inline_dataset_uid(result.ns, dataset);
                 result.in_use = !has_ended(job->value);
                 view.datasets.push_back(std::move(result));
             }
@@ -166,16 +182,13 @@ void NodeSweeper::gather_needs(SweepView& view) const {
 }
 
 // Sidecars say what they hold; but they may be silent, restarting, or waiting for a leader's lock.
-// What a pod that has not ended mounts stays in any case.
-void NodeSweeper::gather_guards(SweepView& view) const {
+// What a pod that has not ended mounts stays in any case, and what the node program has mounted.
+void NodeSweeper::gather_guards(SweepView& view, const NodeReports& reports) const {
     for (const auto& stored : parts_.cache.pods().store().list()) {
         const Pod& pod = stored->value;
-        if (has_ended(pod)) {
-            continue;
-        }
         for (const std::string& directory : pod.node_directories) {
             const auto guard = guard_of(pod.node_name, directory);
-            if (guard && may_keep(pod, *guard, parts_.cache)) {
+            if (guard && !has_ended(pod) && may_keep(pod, *guard, parts_.cache)) {
                 view.guards.insert(*guard);
             }
         }
@@ -183,11 +196,41 @@ void NodeSweeper::gather_guards(SweepView& view) const {
     for (const AgentReport& report : parts_.registry.all()) {
         for (const DatasetReport& dataset : report.datasets) {
             if (report.attached) {
-                view.guards.insert(
-                    {report.node,
-                     directory_namespace(report, dataset, parts_.cache),
-                     dataset.dataset_uid});
+                const std::string ns = directory_namespace(report, dataset, parts_.cache);
+                add_guard(view, report.node, ns, dataset.dataset_uid);
             }
+        }
+    }
+    for (const auto& [node, report] : reports) {
+        for (const PoolState& pool : report->pools) {
+            for (const DirectoryUse& use : pool.directories) {
+                if (use.mounted) {
+                    add_guard(view, node, use.ns, use.dataset_uid);
+                }
+            }
+        }
+    }
+}
+
+void NodeSweeper::take_results() {
+    for (const SweepResult& result : parts_.nodes.take_results()) {
+        const auto entry = std::ranges::find_if(
+            runs_, [&](const auto& run) { return run.second.id == result.id; });
+        if (entry == runs_.end()) {
+            continue;
+        }
+        const SweepPlace& place = entry->first;
+        if (result.succeeded) {
+            entry->second.phase = SweepPhase::kSucceeded;
+            log::info(
+                "node swept",
+                {{"node", place.node}, {"pool", place.pool}, {"removed", result.removed}});
+        } else {
+            entry->second.phase = SweepPhase::kFailed;
+            ++counts_.lock()->failed;
+            log::warning(
+                "node is not swept",
+                {{"node", place.node}, {"pool", place.pool}, {"error", result.message}});
         }
     }
 }
@@ -198,41 +241,41 @@ void NodeSweeper::settle(const SweepPlan& plan) {
     }
     auto counts = counts_.lock();
     auto deleted = deleted_.lock();
-    for (const SweepPod& pod : plan.finished) {
+    for (const SweepRun& run : plan.finished) {
         ++counts->succeeded;
-        swept_[pod.place] = pod.created_at;
-        auto& of_deleted = (*deleted)[{pod.place.pool, pod.place.node}];
-        for (const std::string& uid : pod.expired) {
+        swept_[run.place] = run.began_at;
+        auto& of_deleted = (*deleted)[{run.place.pool, run.place.node}];
+        for (const std::string& uid : run.expired) {
             if (of_deleted.erase(uid) == 0) {
-                parts_.ledger.note(pod.place.pool, pod.place.node, uid, pod.created_at);
+                parts_.ledger.note(run.place.pool, run.place.node, uid, run.began_at);
             }
         }
-        log::info("node swept", {{"node", pod.place.node}, {"pool", pod.place.pool}});
+        runs_.erase(run.place);
     }
-    for (const SweepPlace& place : plan.failed) {
+    for (const SweepRun& run : plan.given_up) {
         ++counts->failed;
         log::warning(
             "node is not swept",
-            {{"node", place.node}, {"pool", place.pool}, {"pod", sweep_pod_name(place)}});
+            {{"node", run.place.node},
+             {"pool", run.place.pool},
+             {"error", "its node program did not say that it has"}});
+        parts_.nodes.withdraw_sweep(run.place.node, run.id);
+        runs_.erase(run.place);
+    }
+    for (const SweepRun& run : plan.forgotten) {
+        runs_.erase(run.place);
     }
 }
 
-Status NodeSweeper::apply(const SweepPlan& plan) {
-    for (const ObjectKey& key : plan.remove) {
-        STOKER_TRY_VOID(parts_.client.remove(kinds::kPods, key, {}));
-    }
-    if (!plan.create.empty()) {
-        STOKER_TRY_VOID(owner_.learn(parts_.client, {settings_.ns, settings_.own_pod}));
-    }
-    for (const NodeSweep& sweep : plan.create) {
-        const Result<Object> made = parts_.client.create(
-            kinds::kPods, settings_.ns, build_sweep_pod(sweep, settings_, owner_.get()));
-        // It is there from a try whose answer was lost.
-        if (!made && made.error().code != ErrorCode::kAlreadyExists) {
-            return fail(made.error());
-        }
-    }
-    return {};
+void NodeSweeper::start(const NodeSweep& sweep) {
+    SweepRun run;
+    run.place = sweep.place;
+    run.id = fmt::format("{:016x}", next_id_++);
+    run.expired = sweep.expired;
+    run.began_at = parts_.clock.wall_now();
+    parts_.nodes.order_sweep(
+        sweep.place.node, {run.id, sweep.place.pool, sweep.place.path, sweep.kept, sweep.expired});
+    runs_.insert_or_assign(sweep.place, std::move(run));
 }
 
 }  // namespace stoker::control

@@ -13,20 +13,19 @@
 #include "common/base/guarded.h"
 #include "common/base/result.h"
 #include "operator/agents/agent_registry.h"
-#include "operator/controllers/cachepool/pod_owner.h"
+#include "operator/agents/node_registry.h"
 #include "operator/controllers/cachepool/sweep_ledger.h"
-#include "operator/controllers/cachepool/sweep_pod.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/allocation_board.h"
 #include "operator/core/plan_sweeps.h"
-#include "operator/kube/client.h"
 #include "operator/runtime/reconciler.h"
 
 namespace stoker::control {
 
 // Keeps the nodes free of what no dataset keeps there: gathers what lives, plans
-// (operator/core/plan_sweeps.h), makes and removes pods. What was swept when is known to this
-// process only; a new leader sweeps again after a while, which changes nothing on a swept node.
+// (operator/core/plan_sweeps.h), orders sweeps from node programs and takes their results. What
+// runs and what was swept when is known to this process only; a new leader sweeps again after a
+// while, which changes nothing on a swept node.
 // Thread-safe; reconcile() one at a time.
 class NodeSweeper {
 public:
@@ -35,15 +34,15 @@ public:
     struct Parts {
         ClusterCache& cache;
         AgentRegistry& registry;
+        NodeRegistry& nodes;
         AllocationBoard& board;
         SweepLedger& ledger;
-        ApiClient& client;
         const Clock& clock;
     };
 
     // All parts must outlive it. `on_swept` is called after sweeps that removed bytes of datasets
     // that exist: their statuses are to be looked at.
-    NodeSweeper(Parts parts, NodePodSettings settings, std::function<void()> on_swept);
+    NodeSweeper(Parts parts, std::function<void()> on_swept);
 
     // One look at everything.
     Result<Reconciled> reconcile();
@@ -51,7 +50,7 @@ public:
     // A Dataset was deleted: what it has on nodes is to go soon.
     void note_deleted(const Dataset& dataset);
 
-    // Nodes on which a sweep succeeded, and on which one failed, since the start.
+    // Sweeps that succeeded, and that failed or were given up, since the start.
     struct Counts {
         std::uint64_t succeeded = 0;
         std::uint64_t failed = 0;
@@ -67,15 +66,16 @@ private:
     void gather_datasets(SweepView& view) const;
     void gather_inline_datasets(SweepView& view) const;
     void gather_needs(SweepView& view) const;
-    void gather_guards(SweepView& view) const;
+    void gather_guards(SweepView& view, const NodeReports& reports) const;
+    void take_results();
     void settle(const SweepPlan& plan);
-    Status apply(const SweepPlan& plan);
+    void start(const NodeSweep& sweep);
 
     Parts parts_;
-    NodePodSettings settings_;
     std::function<void()> on_swept_;
-    PodOwner owner_;
     WallTime watching_since_;
+    std::uint64_t next_id_;
+    std::map<SweepPlace, SweepRun> runs_;
     std::map<SweepPlace, WallTime> swept_;
     Guarded<Counts> counts_;
     Guarded<std::map<std::pair<std::string, std::string>, std::set<std::string>>>

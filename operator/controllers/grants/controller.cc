@@ -79,12 +79,14 @@ std::uint64_t first_probe_id(WallTime now) {
 GrantsController::GrantsController(
     ClusterCache& cache,
     AgentRegistry& registry,
+    NodeRegistry& nodes,
     AllocationBoard& board,
     const Clock& clock,
     std::uint32_t grant_seconds,
     OnChange on_change)
     : cache_(cache),
       registry_(registry),
+      nodes_(nodes),
       board_(board),
       clock_(clock),
       grant_seconds_(grant_seconds),
@@ -102,7 +104,7 @@ Result<Reconciled> GrantsController::reconcile() {
     registry_.forget_silent(now);
     const AllocationBoard::Snapshot before = board_.get();
     const Moment moment{now, clock_.wall_now()};
-    ClusterView cluster = gather_cluster(cache_, registry_, grant_seconds_);
+    ClusterView cluster = gather_cluster(cache_, registry_, nodes_, grant_seconds_);
     profiles_.update(cluster, before->plan, moment);
     registry_.ask(profiles_.probes());
     cluster.profiles = profiles_.profiles();

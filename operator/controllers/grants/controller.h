@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "operator/agents/agent_registry.h"
+#include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/allocation_board.h"
 #include "operator/core/allocation/grant_book.h"
@@ -41,6 +42,7 @@ public:
     GrantsController(
         ClusterCache& cache,
         AgentRegistry& registry,
+        NodeRegistry& nodes,
         AllocationBoard& board,
         const Clock& clock,
         std::uint32_t grant_seconds,
@@ -60,6 +62,7 @@ private:
 
     ClusterCache& cache_;
     AgentRegistry& registry_;
+    NodeRegistry& nodes_;
     AllocationBoard& board_;
     const Clock& clock_;
     std::uint32_t grant_seconds_;

@@ -48,6 +48,17 @@ std::optional<Duration> earliest(std::optional<Duration> a, std::optional<Durati
     return a && b ? std::min(*a, *b) : (a ? a : b);
 }
 
+// When to look for trouble that wakes nobody.
+std::optional<Duration> wonders_in(const TrainingJobView& view, WallTime now) {
+    if (TroubleFinder::find_barren(view.jobs, view.pods, now + TroubleFinder::kPatience) !=
+        nullptr) {
+        return TroubleFinder::kPatience;
+    }
+    return TroubleFinder::find_unmounted(view.pods, now + TroubleFinder::kMountPatience) != nullptr
+               ? std::optional(TroubleFinder::kMountPatience)
+               : std::nullopt;
+}
+
 }  // namespace
 
 TrainingJobController::TrainingJobController(Parts parts, JobSettings settings)
@@ -96,14 +107,10 @@ Result<Reconciled> TrainingJobController::reconcile(
         const bool news = trouble_.note_refusal(key, acted.error());
         next = earliest(next, news ? milliseconds{1} : kLookForStrangers);
     }
-    if (!view.trouble.empty() || clashes_.lock()->contains(key)) {
+    if (!view.trouble.words.empty() || clashes_.lock()->contains(key)) {
         next = earliest(next, kLookForStrangers);
     }
-    const WallTime soon = parts_.clock.wall_now() + TroubleFinder::kPatience;
-    if (TroubleFinder::find_barren(view.jobs, view.pods, soon) != nullptr) {
-        next = earliest(next, TroubleFinder::kPatience);
-    }
-    return Reconciled{next};
+    return Reconciled{earliest(next, wonders_in(view, parts_.clock.wall_now()))};
 }
 
 TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
@@ -140,7 +147,12 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
         view.profile = found->second;
     }
     view.settings = settings_;
-    view.trouble = trouble_.find(key, view.jobs, view.pods);
+    if (parts_.control_ca) {
+        view.settings.control_ca_pem = parts_.control_ca();
+    }
+    view.trouble.words = trouble_.find(key, view.jobs, view.pods);
+    view.trouble.is_invalid = trouble_.is_invalid(key);
+    view.pool_paths = pool_paths(parts_.cache);
     add_strangers(view);
     return view;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -29,6 +30,7 @@ public:
         ApiClient& client;
         EventRecorder& events;
         const Clock& clock;
+        std::function<std::string()> control_ca{};  // settings.control_ca_pem as of now
     };
 
     // The parts must outlive it.

@@ -1,12 +1,14 @@
 #include "operator/controllers/trainingjob/trouble.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <cpprest/json.h>
 #include <fmt/format.h>
 
 #include "common/log/log.h"
+#include "operator/core/refusal_words.h"
 
 namespace stoker::control {
 
@@ -20,6 +22,10 @@ const ResourceKind kCoreEvents{"", "v1", "events", "Event", true};
 std::string last_seen(const Object& event) {
     const std::string last = string_at(event.raw.value(), {"lastTimestamp"});
     return last.empty() ? string_at(event.raw.value(), {"eventTime"}) : last;
+}
+
+bool is_older(const Object& a, const Object& b) {
+    return last_seen(a) < last_seen(b);
 }
 
 }  // namespace
@@ -39,34 +45,64 @@ const Job* TroubleFinder::find_barren(
     return nullptr;
 }
 
-std::string TroubleFinder::find(
-    const ObjectKey& training_job, const std::vector<Job>& jobs, const std::vector<Pod>& pods) {
-    const Job* barren = find_barren(jobs, pods, clock_.wall_now());
-    {
-        auto known = known_.lock();
-        const auto entry = known->find(training_job);
-        if (entry != known->end()) {
-            const bool fresh = clock_.now() - entry->second.looked_at < kLookEvery;
-            if (entry->second.refused ? jobs.empty() : (barren != nullptr && fresh)) {
-                return entry->second.words;
-            }
-            if (barren == nullptr) {
-                known->erase(entry);
-            }
+const Pod* TroubleFinder::find_unmounted(const std::vector<Pod>& pods, WallTime now) {
+    // The kubelet says so of a container until the volumes are there.
+    const auto is_silent = [](const ContainerState& container) {
+        return !container.started && !container.exit_code && container.restart_count == 0 &&
+               (container.waiting_reason.empty() ||
+                container.waiting_reason == "ContainerCreating" ||
+                container.waiting_reason == "PodInitializing");
+    };
+    for (const Pod& pod : pods) {
+        const bool waits = pod.phase == PodPhase::kPending && !pod.node_name.empty() &&
+                           !pod.meta.deleting_since && is_silent(pod.sidecar) &&
+                           is_silent(pod.trainer);
+        if (waits && now - pod.meta.created_at > kMountPatience) {
+            return &pod;
         }
     }
-    if (barren == nullptr) {
-        return {};
+    return nullptr;
+}
+
+std::string TroubleFinder::find(
+    const ObjectKey& training_job, const std::vector<Job>& jobs, const std::vector<Pod>& pods) {
+    const WallTime now = clock_.wall_now();
+    const Job* barren = find_barren(jobs, pods, now);
+    const Pod* unmounted = barren == nullptr ? find_unmounted(pods, now) : nullptr;
+    std::string subject;
+    if (barren != nullptr || unmounted != nullptr) {
+        subject = barren != nullptr ? barren->meta.uid : unmounted->meta.uid;
     }
-    const Result<std::string> words = ask(*barren);
+    if (auto words = recall(training_job, subject, !jobs.empty())) {
+        return *std::move(words);
+    }
+    const Result<std::string> words = barren != nullptr ? ask(*barren) : ask(*unmounted);
     if (!words) {
         log::warning(
-            "cannot look for the reason why there are no pods",
+            "cannot look for the reason why pods do not begin",
             {{"object", to_string(training_job)}, {"error", words.error().message}});
     }
     auto known = known_.lock();
-    (*known)[training_job] = {words.value_or(std::string{}), false, clock_.now()};
+    (*known)[training_job] = {words.value_or(std::string{}), false, clock_.now(), subject, false};
     return (*known)[training_job].words;
+}
+
+// What is known, as long as it need not be asked anew; nothing is known of an empty subject.
+std::optional<std::string> TroubleFinder::recall(
+    const ObjectKey& training_job, const std::string& subject, bool has_jobs) {
+    auto known = known_.lock();
+    const auto entry = known->find(training_job);
+    if (entry != known->end()) {
+        const bool fresh =
+            entry->second.subject == subject && clock_.now() - entry->second.looked_at < kLookEvery;
+        if (entry->second.refused ? !has_jobs : (!subject.empty() && fresh)) {
+            return entry->second.words;
+        }
+        if (subject.empty()) {
+            known->erase(entry);
+        }
+    }
+    return subject.empty() ? std::optional<std::string>{std::in_place} : std::nullopt;
 }
 
 Result<std::string> TroubleFinder::ask(const Job& job) {
@@ -74,10 +110,7 @@ Result<std::string> TroubleFinder::ask(const Job& job) {
     scope.ns = job.meta.ns;
     scope.field_selector = fmt::format("involvedObject.uid={},reason=FailedCreate", job.meta.uid);
     STOKER_TRY(const std::vector<Object> events, client_.list(kCoreEvents, scope));
-    const auto newest =
-        std::max_element(events.begin(), events.end(), [](const Object& a, const Object& b) {
-            return last_seen(a) < last_seen(b);
-        });
+    const auto newest = std::max_element(events.begin(), events.end(), is_older);
     if (newest == events.end()) {
         return std::string{};
     }
@@ -87,12 +120,59 @@ Result<std::string> TroubleFinder::ask(const Job& job) {
         kWordsMax);
 }
 
+Result<std::string> TroubleFinder::ask(const Pod& pod) {
+    Scope scope;
+    scope.ns = pod.meta.ns;
+    scope.field_selector = fmt::format("involvedObject.uid={}", pod.meta.uid);
+    STOKER_TRY(std::vector<Object> events, client_.list(kCoreEvents, scope));
+    std::erase_if(events, [](const Object& event) {
+        const std::string reason = string_at(event.raw.value(), {"reason"});
+        return reason != "FailedMount" && reason != "FailedAttachVolume";
+    });
+    // "Unable to attach or mount volumes: ..." sums up after minutes what others say better.
+    const auto sums_up = [](const Object& event) {
+        return string_at(event.raw.value(), {"message"}).starts_with("Unable to attach or mount");
+    };
+    if (!std::ranges::all_of(events, sums_up)) {
+        std::erase_if(events, sums_up);
+    }
+    const auto newest = std::max_element(events.begin(), events.end(), is_older);
+    return newest == events.end() ? std::string{}
+                                  : say_unmounted(pod, string_at(newest->raw.value(), {"message"}));
+}
+
+std::string say_unmounted(const Pod& pod, const std::string& message) {
+    constexpr std::string_view kOfDriver = " desc = ";
+    std::string words = message;
+    if (message.find(kNodeDriver) != std::string::npos &&
+        message.find("not found in the list of registered CSI drivers") != std::string::npos) {
+        words =
+            "the node program (stoker-node) does not run there, or has not registered with the "
+            "kubelet yet; check the pods of its DaemonSet";
+    } else if (const std::size_t at = message.find(kOfDriver); at != std::string::npos) {
+        words = message.substr(at + kOfDriver.size());
+    }
+    return fmt::format(
+        "Pod {} waits on node {} for its volumes: {:.{}}",
+        pod.meta.name,
+        pod.node_name,
+        words,
+        kWordsMax);
+}
+
+bool TroubleFinder::is_invalid(const ObjectKey& training_job) {
+    auto known = known_.lock();
+    const auto entry = known->find(training_job);
+    return entry != known->end() && entry->second.refused && entry->second.invalid;
+}
+
 bool TroubleFinder::note_refusal(const ObjectKey& training_job, const Error& error) {
     auto known = known_.lock();
     Known& entry = (*known)[training_job];
-    std::string words = fmt::format("The API server refuses it: {:.{}}", error.message, kWordsMax);
+    std::string words = refusal_words(error.message);
     const bool news = !entry.refused || entry.words != words;
-    entry = {std::move(words), true, clock_.now()};
+    const bool invalid = error.code == ErrorCode::kInvalidArgument;
+    entry = {std::move(words), true, clock_.now(), "", invalid};
     return news;
 }
 

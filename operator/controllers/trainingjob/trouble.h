@@ -13,22 +13,31 @@
 
 namespace stoker::control {
 
-// What stands in the way of a job's pods that no object says: the API server refused the Job, or
-// its Job controller may not make the pods (Pod Security, a ResourceQuota, a webhook), which it
-// tells in Events only. Thread-safe.
+// The kubelet's words about a volume of that pod, for people: the driver's own words without gRPC's
+// frame around them, and what to check where there is no driver. Pure.
+std::string say_unmounted(const Pod& pod, const std::string& message);
+
+// What stands in the way of a job's pods that no object says: the API server refused the Job, its
+// Job controller may not make the pods (Pod Security, a ResourceQuota, a webhook), or the kubelet
+// cannot mount a volume of a pod. The last two tell it in Events only. Thread-safe.
 class TroubleFinder {
 public:
     static constexpr Duration kLookEvery = std::chrono::seconds{10};
     static constexpr Duration kPatience = std::chrono::seconds{3};  // a new Job has no pods yet
+    static constexpr Duration kMountPatience = std::chrono::seconds{10};  // since a pod's creation
 
     TroubleFinder(ApiClient& client, const Clock& clock)
         : client_(client),
           clock_(clock) {}
 
-    // One sentence, or nothing. Asks for Events only while a Job that should run has no pod, at
-    // most every kLookEvery.
+    // One sentence, or nothing. Asks for Events only while a Job that should run has no pod, or a
+    // pod on a node does not begin, at most every kLookEvery.
     std::string find(
         const ObjectKey& training_job, const std::vector<Job>& jobs, const std::vector<Pod>& pods);
+
+    // Whether what find() tells is that the API server does not understand the Job: the spec must
+    // change.
+    bool is_invalid(const ObjectKey& training_job);
 
     // The API server refused to make an object. True when that is news.
     bool note_refusal(const ObjectKey& training_job, const Error& error);
@@ -40,14 +49,23 @@ public:
     static const Job* find_barren(
         const std::vector<Job>& jobs, const std::vector<Pod>& pods, WallTime now);
 
+    // The first pod of these that is on a node while none of its containers has begun or said why
+    // not, long enough to wonder. Its volumes are being mounted.
+    static const Pod* find_unmounted(const std::vector<Pod>& pods, WallTime now);
+
 private:
     struct Known {
         std::string words;
         bool refused = false;  // by the API server, not found in Events
         TimePoint looked_at{};
+        std::string subject;   // uid of the Job or pod that was asked about
+        bool invalid = false;  // refused, and repeating does not help
     };
 
+    std::optional<std::string> recall(
+        const ObjectKey& training_job, const std::string& subject, bool has_jobs);
     Result<std::string> ask(const Job& job);
+    Result<std::string> ask(const Pod& pod);
 
     ApiClient& client_;
     const Clock& clock_;

@@ -64,14 +64,16 @@ struct JobAllocation {
     std::string message;          // one sentence for people
     std::vector<Bytes> datasets;  // granted, in the order of the demand's datasets
     Bytes borrowed{};             // of the granted bytes
+    Bytes minimum{};              // asked for as a minimum, as far as the datasets have bytes
+    Bytes guaranteed{};           // of the minimum, what nominal quotas and nodes cover
     Bytes target{};               // granted once others have given back what they must
     AllocationNumbers numbers{};
 
     bool operator==(const JobAllocation&) const = default;
 };
 
-// Bytes charged to a job: those it shares are divided evenly between the namespaces that use them,
-// and in a namespace between its users.
+// Bytes of its own namespace's datasets that a job uses; several jobs of the namespace on one node
+// count even parts. Bytes of another namespace's dataset are charged to that namespace alone.
 struct QuotaCharge {
     ObjectKey job;
     std::string pool;
@@ -81,13 +83,12 @@ struct QuotaCharge {
     bool operator==(const QuotaCharge&) const = default;
 };
 
-// A quota's account under the plan. used <= nominal + borrowed; the sum of borrowed is the sum of
-// lent in each pool.
+// A quota's account under the plan. used <= nominal + borrowed. In each pool the sum of borrowed,
+// namespaces without a quota included, is the sum of lent and of what no quota names of the pool.
 struct QuotaUse {
     std::string ns;
     std::string pool;
-    Bytes used{};  // granted to its jobs, idle bytes of its datasets, and its part of what its
-                   // jobs no longer read and others cannot pay for yet
+    Bytes used{};  // of its datasets: granted to the jobs that read them, whoever's, and idle
     Bytes borrowed{};
     Bytes lent{};
 
@@ -102,6 +103,7 @@ struct Reclaim {
     Bytes resident{};
     Bytes granted{};
     std::uint32_t grace_seconds = 0;
+    std::string ns{};  // that the bytes are charged to
 
     bool operator==(const Reclaim&) const = default;
 };
@@ -117,28 +119,15 @@ struct Sweep {
     bool operator==(const Sweep&) const = default;
 };
 
-// Whom the bytes of a dataset on a node are charged to from now on, evenly: the namespaces whose
-// jobs read it there, or its own where nobody does. When they change, those of before go on paying
-// until the new ones can: who leaves, until the bytes have shrunk to what the others can pay for.
-struct PlacePayers {
-    std::string pool;
-    std::string node;
-    std::string dataset_uid;
-    std::vector<std::string> payers;  // ascending; empty: not known yet (Holding::payers)
-
-    bool operator==(const PlacePayers&) const = default;
-};
-
 // Every list is sorted.
 struct AllocationPlan {
     std::vector<AgentGrant> grants;    // by node, dataset; one for each that a job uses
     std::vector<JobAllocation> jobs;   // by job
     std::vector<QuotaCharge> charges;  // by job
     std::map<std::string, Bytes> granted_in_pool;
-    std::vector<QuotaUse> quotas;     // by namespace, pool
-    std::vector<Reclaim> reclaims;    // by node, dataset
-    std::vector<Sweep> sweeps;        // by node, dataset
-    std::vector<PlacePayers> payers;  // by pool, node, dataset; of all that is used or resident
+    std::vector<QuotaUse> quotas;   // by namespace, pool
+    std::vector<Reclaim> reclaims;  // by node, dataset
+    std::vector<Sweep> sweeps;      // by node, dataset
 
     bool operator==(const AllocationPlan&) const = default;
 };

@@ -24,6 +24,16 @@ struct PoolNode {
     bool operator==(const PoolNode&) const = default;
 };
 
+// What a namespace without a quota in a pool has, each for itself: by default no byte is guaranteed
+// to it, and it may borrow all that is idle.
+struct DefaultQuota {
+    Bytes nominal{};
+    Bytes borrowing = Bytes::unlimited();
+    Bytes lending = Bytes::unlimited();
+
+    bool operator==(const DefaultQuota&) const = default;
+};
+
 // How a pool gives out its bytes. A pool that is not listed has the defaults.
 struct PoolView {
     std::string pool;
@@ -32,18 +42,19 @@ struct PoolView {
     double origin_bytes_per_second = 0;  // what the origins give to all jobs together; 0: not known
     double price_per_gib = 0;            // money, for Objective::kCost
     double price_per_request = 0;        // money, for Objective::kCost
+    DefaultQuota default_quota{};
 
     bool operator==(const PoolView&) const = default;
 };
 
-// The quota of a namespace in a pool; at most one for each pair. A pair without one is limited by
-// the pool alone and neither borrows nor lends. The words are Kueue's.
+// The quota of a namespace in a pool; at most one for each pair. A pair without one has the pool's
+// DefaultQuota. The words are Kueue's.
 struct QuotaView {
     std::string ns;
     std::string pool;
     Bytes nominal{};
     StopPolicy stop = StopPolicy::kNone;
-    Bytes borrowing{};                 // bytes beyond nominal while others do not use theirs
+    Bytes borrowing{};                 // bytes beyond nominal that nobody else needs
     Bytes lending{};                   // bytes of nominal that others may use meanwhile
     double weight = 1;                 // of the namespace's jobs where borrowed bytes are divided
     std::uint32_t grace_seconds = 30;  // that a borrower has to give bytes back
@@ -74,6 +85,7 @@ struct DemandDataset {
     std::optional<Bytes> total;  // none until the origin is listed
     AccessPattern access{};
     double sample_bytes = 0;  // mean; 0: not known
+    std::string ns{};         // of the Dataset: it pays for the bytes; empty: the job's own
 
     bool operator==(const DemandDataset&) const = default;
 };
@@ -120,14 +132,11 @@ struct Holding {
     // grants on their way could be told apart by nobody.
     bool in_flight = false;
     WallTime last_used{};  // of datasets in each other's way the longest unused goes first
-    // The namespaces that the bytes are charged to, evenly, as the last plan left it
-    // (AllocationPlan::payers). Empty: not known, an operator before us decided it.
-    std::vector<std::string> payers{};
 
     bool operator==(const Holding&) const = default;
 };
 
-// A namespace that gets nothing more in a pool until one of its sidecars has given back what it
+// A namespace whose account gets nothing more in a pool until a sidecar has given back what it
 // must: `why` is the sentence that says which.
 struct HeldBack {
     std::string pool;

@@ -52,6 +52,11 @@ std::vector<Bytes> wishes(const Demand& demand, Bytes node_budget) {
     return result;
 }
 
+// The namespace that pays for the bytes.
+const std::string& owner_of(const Demand& demand, const DemandDataset& dataset) {
+    return dataset.ns.empty() ? demand.job.ns : dataset.ns;
+}
+
 MissCurve make_curve(const DemandDataset& dataset) {
     const Bytes size = dataset.total.value_or(Bytes::zero());
     switch (dataset.access.kind) {
@@ -94,9 +99,8 @@ private:
     void add_user(std::size_t node, const DemandDataset& dataset, ClaimUser user);
     [[nodiscard]] Bytes wanted_of(const Claim& claim, const ClaimUser& user) const;
     void add_holdings();
-    void charge_claims();
+    void share_fetches();
     void limit_claims();
-    [[nodiscard]] StopPolicy stop_policy(const std::string& ns) const;
 
     const AllocationView& view_;
     ClaimTable table_;
@@ -134,17 +138,44 @@ void Builder::add_nodes() {
     }
 }
 
+// One for each quota, and one with the pool's default quota for each other namespace that has
+// datasets here. By namespace.
 void Builder::add_accounts() {
-    std::map<std::string, QuotaView> quotas;
+    std::map<std::string, Account> accounts;
+    const auto add_default = [&](const std::string& ns) {
+        const DefaultQuota& its = table_.pool.default_quota;
+        Account account{{ns, table_.pool.pool, its.nominal}, true};
+        account.quota.borrowing = its.borrowing;
+        account.quota.lending = its.lending;
+        accounts.try_emplace(ns, account);
+    };
     for (const QuotaView& quota : view_.quotas) {
         if (quota.pool == table_.pool.pool) {
-            quotas[quota.ns] = quota;
+            accounts[quota.ns] = {quota};
         }
     }
-    for (auto& [ns, quota] : quotas) {
+    for (const Demand& demand : view_.demands) {
+        for (const DemandDataset& dataset : demand.datasets) {
+            if (demand.pool == table_.pool.pool) {
+                add_default(owner_of(demand, dataset));
+            }
+        }
+    }
+    for (const Holding& holding : view_.holdings) {
+        if (holding.pool == table_.pool.pool && !holding.ns.empty()) {
+            add_default(holding.ns);
+        }
+    }
+    for (auto& [ns, account] : accounts) {
         account_index_[ns] = static_cast<std::uint32_t>(table_.accounts.size());
-        quota.weight = clean_weight(quota.weight);
-        table_.accounts.push_back({quota, Bytes::zero()});
+        account.quota.weight = clean_weight(account.quota.weight);
+        table_.accounts.push_back(account);
+    }
+    for (const HeldBack& held : view_.held_back) {
+        const auto account = account_index_.find(held.ns);
+        if (held.pool == table_.pool.pool && account != account_index_.end()) {
+            table_.accounts[account->second].held_back = &held;
+        }
     }
 }
 
@@ -165,15 +196,7 @@ PlannedJob Builder::make_job(const Demand& demand) {
     PlannedJob job;
     job.demand = &demand;
     job.weight = clean_weight(demand.weight);
-    if (const auto account = account_index_.find(demand.job.ns); account != account_index_.end()) {
-        job.fair_weight = table_.accounts[account->second].quota.weight;
-    }
     set_rates(job);
-    for (const HeldBack& held : view_.held_back) {
-        if (held.pool == table_.pool.pool && held.ns == demand.job.ns) {
-            job.held_back = &held;
-        }
-    }
     std::set<std::size_t> nodes;
     for (const std::string& node : demand.nodes) {
         if (const auto found = node_index_.find(node); found != node_index_.end()) {
@@ -277,6 +300,7 @@ void Builder::add_claims(std::size_t job_index) {
 // Two names of one dataset in one job are one use.
 void Builder::add_user(std::size_t node, const DemandDataset& dataset, ClaimUser user) {
     Claim& claim = claims_[{node, dataset.uid}];
+    claim.account = account_index_.at(owner_of(*table_.jobs[user.job].demand, dataset));
     claim.size = std::max(claim.size, dataset.total.value_or(Bytes::zero()));
     if (!claim.users.empty() && claim.users.back().job == user.job) {
         ClaimUser& same = claim.users.back();
@@ -288,14 +312,6 @@ void Builder::add_user(std::size_t node, const DemandDataset& dataset, ClaimUser
         return;
     }
     claim.users.push_back(user);
-}
-
-StopPolicy Builder::stop_policy(const std::string& ns) const {
-    const auto account = account_index_.find(ns);
-    const StopPolicy quota = account == account_index_.end()
-                                 ? StopPolicy::kNone
-                                 : table_.accounts[account->second].quota.stop;
-    return std::max(table_.pool.stop, quota);
 }
 
 void Builder::add_holdings() {
@@ -312,63 +328,55 @@ void Builder::add_holdings() {
             it.outstanding = std::max(it.outstanding, holding.outstanding);
             it.held = std::max(it.held, holding.granted);
             it.in_flight |= holding.in_flight;
-            it.payers.add(holding.payers);
             it.outstanding = std::max(it.outstanding, it.in_flight ? it.held : Bytes::zero());
             continue;
         }
         IdleHolding& it = idle[{node->second, holding.dataset_uid}];
-        it.payers.add(holding.payers);
         it = {
             holding.dataset_uid,
             node->second,
-            holding.ns,
+            std::nullopt,
             it.resident + holding.resident,
-            std::max(it.last_used, holding.last_used),
-            it.payers};
+            std::max(it.last_used, holding.last_used)};
+        if (const auto owner = account_index_.find(holding.ns); owner != account_index_.end()) {
+            it.account = owner->second;
+        }
     }
     for (const auto& entry : idle) {
         const IdleHolding& holding = entry.second;
         table_.nodes[holding.node].idle += holding.resident;
-        if (const auto it = account_index_.find(holding.ns); it != account_index_.end()) {
-            table_.accounts[it->second].idle += holding.resident;
+        if (holding.account) {
+            table_.accounts[*holding.account].idle += holding.resident;
         }
         table_.idle.push_back(holding);
     }
 }
 
-void Builder::charge_claims() {
+// Windowed jobs of one dataset and node are served by one fetch.
+void Builder::share_fetches() {
     for (auto& entry : claims_) {
-        Claim& claim = entry.second;
-        std::set<std::string> namespaces;
-        std::uint64_t windowed = 0;
-        for (const ClaimUser& user : claim.users) {
-            const Demand& demand = *table_.jobs[user.job].demand;
-            namespaces.insert(demand.job.ns);
-            windowed += demand.datasets[user.dataset].access.kind == AccessKind::kWindowed ? 1 : 0;
-        }
-        claim.parts = namespaces.size();
-        for (const std::string& ns : namespaces) {
-            if (const auto it = account_index_.find(ns); it != account_index_.end()) {
-                claim.accounts.push_back(it->second);
-            }
-        }
-        for (ClaimUser& user : claim.users) {
+        std::vector<ClaimUser*> windowed;
+        for (ClaimUser& user : entry.second.users) {
             const Demand& demand = *table_.jobs[user.job].demand;
             if (demand.datasets[user.dataset].access.kind == AccessKind::kWindowed) {
-                user.fetched = 1 / static_cast<double>(windowed);
+                windowed.push_back(&user);
             }
+        }
+        for (ClaimUser* user : windowed) {
+            user->fetched = 1 / static_cast<double>(windowed.size());
         }
     }
 }
 
-// A stopped user keeps what there is, or nothing.
+// A stopped claim keeps what there is, or nothing.
 void Builder::limit_claims() {
     for (auto& entry : claims_) {
         Claim& claim = entry.second;
+        const StopPolicy stop =
+            std::max(table_.pool.stop, table_.accounts[claim.account].quota.stop);
         for (ClaimUser& user : claim.users) {
             PlannedJob& job = table_.jobs[user.job];
             user.wanted = wanted_of(claim, user);
-            const StopPolicy stop = stop_policy(job.demand->job.ns);
             if (stop != StopPolicy::kNone) {
                 const Bytes most = stop == StopPolicy::kHold ? claim.held : Bytes::zero();
                 job.stopped |= user.wanted > most;
@@ -386,7 +394,7 @@ ClaimTable Builder::build() {
     add_accounts();
     add_jobs();
     add_holdings();
-    charge_claims();
+    share_fetches();
     limit_claims();
     for (auto& [key, claim] : claims_) {
         claim.node = key.first;
@@ -404,7 +412,6 @@ ClaimTable Builder::build() {
             node.free -= table_.claims[index].held;
         }
     }
-    settle_payers(table_);
     return std::move(table_);
 }
 

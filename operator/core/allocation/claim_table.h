@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,12 @@ struct PlannedJob {
     double doubt = 1;   // what its bytes count in comparisons, a profile that is not sure of itself
                         // being drawn towards the typical job's; predictions know no doubt
     double weight = 1;
-    double fair_weight = 1;           // of its namespace, for borrowed bytes
     std::vector<std::size_t> nodes;   // ascending
     std::vector<MissCurve> curves;    // one a dataset of the demand
     std::vector<double> shares;       // of the job's bytes that each dataset has
     std::vector<std::size_t> claims;  // ascending, each once
     bool size_unknown = false;
     bool stopped = false;
-    const HeldBack* held_back = nullptr;  // its namespace is, of the view
 
     // Share of its bytes that may come from the origin without the job waiting; 0: not known.
     [[nodiscard]] double origin_share() const;
@@ -51,31 +50,14 @@ struct ClaimUser {
     double fetched = 1;  // share of its misses that are its own: 1/J where J jobs share a fetch
 };
 
-// The namespaces that bytes are charged to, evenly.
-struct Payers {
-    std::vector<std::string> names;       // ascending; none: nobody, or not known
-    std::vector<std::uint32_t> accounts;  // of those that have a quota, ascending
-
-    void add(const std::vector<std::string>& more);  // names
-
-    // What each of them pays of so many bytes.
-    [[nodiscard]] Bytes part_of(Bytes bytes) const;
-};
-
 // One dataset on one node. Several jobs may share it; it is granted and charged once.
 struct Claim {
     std::string uid;
     std::size_t node = 0;
     std::vector<ClaimUser> users;  // by job
-    // Of those that read it, whom targets are charged to:
-    std::vector<std::uint32_t> accounts;  // the quotas, ascending
-    std::uint64_t parts = 1;              // namespaces that share the charge
-    // Whom what is there is charged to: of before, and with settle_payers() from now on.
-    Payers payers{};
-    bool handed_over = true;  // to those that read it: only then it may grow
-    bool payers_known = true;
-    Bytes limit{};  // the most that any user wants
-    Bytes size{};   // of the dataset; zero: not known
+    std::uint32_t account = 0;     // of the dataset's namespace: it pays, whoever reads
+    Bytes limit{};                 // the most that any user wants
+    Bytes size{};                  // of the dataset; zero: not known
     Bytes resident{};
     Bytes outstanding{};  // what the sidecar may believe to be granted
     Bytes held{};         // the last grant
@@ -89,11 +71,9 @@ struct Claim {
 struct IdleHolding {
     std::string uid;
     std::size_t node = 0;
-    std::string ns;
+    std::optional<std::uint32_t> account;  // none: the dataset's namespace is not known
     Bytes resident{};
     WallTime last_used{};
-    Payers payers{};  // as of a claim; handed over to its own namespace
-    bool handed_over = true;
 };
 
 struct PlannedNode {
@@ -104,9 +84,12 @@ struct PlannedNode {
     std::vector<std::size_t> claims;
 };
 
+// Of a namespace whose datasets are in the pool, or that has a quota there.
 struct Account {
     QuotaView quota;
-    Bytes idle{};  // of the namespace's datasets that no job uses
+    bool by_default = false;              // the quota is the pool's DefaultQuota
+    Bytes idle{};                         // of the namespace's datasets that no job uses
+    const HeldBack* held_back = nullptr;  // of the view
 
     // Kueue's words: the most that it may be charged, and of its nominal quota, what it does not
     // lend.
@@ -133,27 +116,22 @@ struct ClaimTable {
 // them.
 std::map<std::string, ClaimTable> make_claim_tables(const AllocationView& view);
 
-// Hands over what is there to those that read it (idle bytes: to the dataset's namespace) as far as
-// they can pay for it, all at once or else one after the other; for the rest, who paid before goes
-// on. So who leaves a dataset pays for its part until it has shrunk to what the others can pay for,
-// and who joins does not pay what it cannot. Changes no more than who is charged: no account is
-// over its limit by it that was not.
-//
-// Where it is not known who paid before, and the readers cannot, somebody may pay who is gone: in a
-// pool with such bytes nobody grows until they have shrunk, or somebody's grace is over.
-void settle_payers(ClaimTable& table);
-
 // The bytes with which the user would no longer wait for this dataset on its node.
 Bytes enough_for(const ClaimTable& table, const ClaimUser& user);
+
+// The bytes that make a user of the claim faster: what a nominal quota guarantees. Beyond them only
+// what nobody else wants is granted.
+Bytes useful_end(const ClaimTable& table, const Claim& claim);
 
 // What the claim would get if its node were divided evenly: more is hardly worth anything to a job
 // that nothing is known of.
 Bytes even_share(const ClaimTable& table, const Claim& claim);
 
 // What one more byte of the claim saves at the origin, as a never rising sequence of pieces up to
-// its limit: bytes/s per byte, or money/s per byte with Objective::kCost, weighted. `fair`: with
-// the weights of the namespaces too. `sticky`: bytes of the last grant count a little more, so that
-// nothing moves for less.
+// its limit: bytes/s per byte, or money/s per byte with Objective::kCost, weighted; with
+// Objective::kEven every dataset's n-th byte of a node is worth the same. `fair`: with the weight
+// of the account too. `sticky`: bytes of the last grant count a little more, so that nothing moves
+// for less.
 struct ClaimPiece {
     Bytes end{};  // from the claim's zero
     double value = 0;

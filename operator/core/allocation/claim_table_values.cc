@@ -12,9 +12,10 @@ constexpr double kHair = 1e-7;  // relative, between the first and the last part
 // takes another's, and the next plan moves them all back.
 constexpr double kFreeRoom = 1e-4;
 // Of the value: beyond its even share for a job that nothing is known of, of what the last epoch
-// has read, and of what a job has and can do without. Nobody else's bytes go for it, but what
-// nobody else wants stays.
+// has read, of what a job has and can do without, and of minimums that no quota covers. Nobody
+// else's bytes go for it, but what nobody else wants stays.
 constexpr double kHardlyAnything = 1e-6;
+constexpr std::uint64_t kEvenParts = 64;  // of a node, with Objective::kEven
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 double to_double(Bytes bytes) {
@@ -47,21 +48,20 @@ public:
     }
 
     std::vector<ClaimPiece> pieces() {
-        std::vector<Bytes> ends = breaks();
+        const bool even = table_.pool.objective == Objective::kEven;
         std::vector<ClaimPiece> result;
         Bytes begin{};
-        for (const Bytes end : ends) {
-            double value = 0;
-            for (std::size_t i = 0; i < claim_.users.size(); ++i) {
-                const ClaimUser& user = claim_.users[i];
-                value += end <= ends_of_value_[i] ? value_of(user, begin, end)
-                                                  : value_of_keeping(user, begin, end);
-            }
+        for (const Bytes end : even ? even_breaks() : breaks()) {
+            double value = even ? 1 / (1 + to_double(begin) / to_double(even_part()))
+                                : value_of_users(begin, end);
             value *= 1 - kHair * to_double(begin) / to_double(claim_.limit);
-            if (options_.sticky && end < claim_.held + table_.step) {
+            if (options_.sticky && !even && end < claim_.held + table_.step) {
                 value *= table_.hysteresis;
             }
-            if (end > free_end()) {
+            if (options_.fair) {
+                value *= table_.accounts[claim_.account].quota.weight;
+            }
+            if (!even && end > free_end()) {
                 value *= 1 - kFreeRoom;
             }
             if (!result.empty()) {
@@ -88,6 +88,34 @@ private:
                    : enough_for(table_, user);
     }
 
+    [[nodiscard]] Bytes even_part() const {
+        const std::uint64_t capacity = table_.nodes[claim_.node].capacity.count();
+        return Bytes{std::max<std::uint64_t>(capacity / kEvenParts, 1)};
+    }
+
+    // Every part of the node's capacity is worth the same to each of its datasets.
+    [[nodiscard]] std::vector<Bytes> even_breaks() const {
+        const Bytes part = even_part();
+        std::vector<Bytes> ends;
+        for (Bytes end = part; end < claim_.limit && ends.size() < kEvenParts; end += part) {
+            ends.push_back(end);
+        }
+        ends.push_back(claim_.limit);
+        std::erase(ends, Bytes::zero());
+        return ends;
+    }
+
+    [[nodiscard]] double value_of_users(Bytes begin, Bytes end) const {
+        double value = 0;
+        for (std::size_t i = 0; i < claim_.users.size(); ++i) {
+            const ClaimUser& user = claim_.users[i];
+            value += end <= ends_of_value_[i] ? value_of(user, begin, end)
+                                              : value_of_keeping(user, begin, end);
+            value += value_of_asked(user, end);
+        }
+        return value;
+    }
+
     std::vector<Bytes> breaks() const {
         std::vector<Bytes> ends = ends_of_value_;
         for (const Bytes end : ends_of_value_) {
@@ -104,6 +132,8 @@ private:
             }
             ends.push_back(user.ahead);
             ends.push_back(user.wanted);
+            ends.push_back(user.minimum);
+            ends.push_back(user.fixed);
         }
         ends.push_back(claim_.held);
         ends.push_back(free_end());
@@ -135,9 +165,6 @@ private:
         const double saved = curve.miss_mass(begin) - missed;
         double value =
             job.weight * job.doubt * user.rate * user.fetched * saved / to_double(end - begin);
-        if (options_.fair) {
-            value *= job.fair_weight;
-        }
         if (table_.pool.objective == Objective::kCost) {
             value *= price_of(table_.pool, job.demand->datasets[user.dataset]);
         }
@@ -162,6 +189,14 @@ private:
                to_double(end - begin);
     }
 
+    // Of a minimum, or of what mode Fixed asks for, where no quota covers it.
+    [[nodiscard]] double value_of_asked(const ClaimUser& user, Bytes end) const {
+        const Bytes asked = std::max(user.minimum, user.fixed);
+        return end > asked ? 0
+                           : kHardlyAnything * table_.jobs[user.job].weight *
+                                 table_.jobs[user.job].ingest / to_double(asked);
+    }
+
     const ClaimTable& table_;
     const Claim& claim_;
     const PieceOptions& options_;
@@ -170,6 +205,24 @@ private:
 };
 
 }  // namespace
+
+Bytes useful_end(const ClaimTable& table, const Claim& claim) {
+    const Objective objective = table.pool.objective;
+    Bytes result{};
+    for (const ClaimUser& user : claim.users) {
+        const PlannedJob& job = table.jobs[user.job];
+        Bytes end = std::min({user.wanted, user.most, user.ahead});
+        if (objective != Objective::kCost && objective != Objective::kEven) {
+            const bool waits = job.knowledge != JobKnowledge::kComputeBound;
+            end = waits ? std::min(end, enough_for(table, user)) : Bytes::zero();
+        }
+        if (objective != Objective::kEven && job.knowledge == JobKnowledge::kProfiling) {
+            end = std::min(end, even_share(table, claim));
+        }
+        result = std::max(result, end);
+    }
+    return result;
+}
 
 Bytes even_share(const ClaimTable& table, const Claim& claim) {
     const PlannedNode& node = table.nodes[claim.node];

@@ -158,6 +158,14 @@ private:
     std::size_t job_;
 };
 
+// Whether the namespace has one of the job's datasets.
+bool pays_for(const AllocationView& view, const ObjectKey& job, const std::string& ns) {
+    const auto demand = std::ranges::find(view.demands, job, &Demand::job);
+    return std::ranges::any_of(demand->datasets, [&](const DemandDataset& dataset) {
+        return (dataset.ns.empty() ? job.ns : dataset.ns) == ns;
+    });
+}
+
 // What might help a job that is short of bytes; whether it does, the planner says.
 std::vector<Change> candidates(const AllocationView& view, const JobExplanation& explanation) {
     const JobAllocation& job = explanation.allocation;
@@ -167,7 +175,7 @@ std::vector<Change> candidates(const AllocationView& view, const JobExplanation&
         return result;
     }
     for (const QuotaView& quota : view.quotas) {
-        if (quota.ns == job.job.ns && quota.pool == job.pool) {
+        if (quota.pool == job.pool && pays_for(view, job.job, quota.ns)) {
             result.emplace_back(SetNominal{quota.ns, quota.pool, quota.nominal + missing});
         }
     }

@@ -43,7 +43,7 @@ void GrantBook::note(const PlaceWord& word, Entry& entry) {
         // Silent for now: what it has said last is there, or what it was granted since.
         entry.resident = std::max(entry.resident, word.resident);
     } else {
-        entry = {word, std::nullopt, Bytes::zero(), word.resident, std::move(entry.payers)};
+        entry = {word, std::nullopt, Bytes::zero(), word.resident};
     }
 }
 
@@ -54,7 +54,6 @@ std::vector<Holding> GrantBook::holdings() const {
         Holding holding{word.pool, word.node, word.dataset_uid, entry.resident, entry.resident};
         holding.ns = word.ns;
         holding.last_used = word.last_used;
-        holding.payers = entry.payers;
         holding.outstanding = std::max(entry.believed, word.granted.value_or(Bytes::zero()));
         if (unheard_.contains(place)) {
             // What an operator before us granted stays as it is until we know what that was.
@@ -77,12 +76,6 @@ bool GrantBook::is_settled(TimePoint now) const {
 }
 
 std::vector<AgentGrant> GrantBook::take(const AllocationPlan& plan) {
-    for (const PlacePayers& place : plan.payers) {
-        const auto entry = entries_.find({place.node, place.dataset_uid, place.pool});
-        if (entry != entries_.end()) {
-            entry->second.payers = place.payers;
-        }
-    }
     std::vector<AgentGrant> sent;
     for (const AgentGrant& grant : plan.grants) {
         bool may = true;

@@ -40,7 +40,6 @@ struct PlaceWord {
 //    has spoken, or until the last grant of an operator before it must have run out, nobody grows
 //    beyond what is there; and a sidecar that has not spoken is granted nothing, because less than
 //    it has would throw its bytes away.
-// And it remembers whom the last plan charged what is there to, beyond the jobs that read it.
 // Pure: time comes in. One owner, not thread-safe.
 class GrantBook {
 public:
@@ -63,8 +62,7 @@ public:
     // Sidecars that were there before us and have not spoken.
     [[nodiscard]] std::size_t unheard() const { return unheard_.size(); }
 
-    // Notes a plan that was made from holdings(), its grants and who pays for what; returns the
-    // grants that may be sent.
+    // Notes the grants of a plan that was made from holdings(); returns those that may be sent.
     std::vector<AgentGrant> take(const AllocationPlan& plan);
 
 private:
@@ -81,7 +79,6 @@ private:
         std::optional<Bytes> sent;
         Bytes believed{};  // the most that the sidecar may hold for granted
         Bytes resident{};  // last told, while it is there
-        std::vector<std::string> payers;
     };
 
     static Place place_of(const PlaceWord& word);

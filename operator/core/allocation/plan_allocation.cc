@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "operator/core/allocation/guarantee.h"
 #include "operator/core/allocation/level_fill.h"
 #include "operator/core/allocation/plan_allocation_state.h"
 #include "operator/core/allocation/water_fill.h"
@@ -17,141 +18,99 @@ namespace {
 constexpr std::size_t kChordCount = 16;
 constexpr std::size_t kPieceCountMax = 400'000;  // more claims than that many are cut more coarsely
 
-// The same for each of the job's claims, as far as they need it and `budget`, what its namespace
-// can be charged, suffices: for a dataset that others share, it is charged a part.
-std::vector<Bytes> level_within(
-    const ClaimTable& table, const PlannedJob& job, const std::vector<Bytes>& needs, Bytes budget) {
-    Bytes all{};
-    for (const Bytes need : needs) {
-        all += need;
-    }
-    std::uint64_t enough = budget.count();
-    std::uint64_t too_much = all.is_unlimited() ? all.count() : all.count() + 1;
-    while (enough < too_much && too_much - enough > 1) {
-        const std::uint64_t middle = enough + (too_much - enough) / 2;
-        const std::vector<Bytes> amounts = level_fill(needs, Bytes{middle});
-        Bytes charged{};
-        for (std::size_t i = 0; i < amounts.size(); ++i) {
-            charged += charge(table.claims[job.claims[i]], amounts[i]);
-        }
-        (charged <= budget ? enough : too_much) = middle;
-    }
-    return level_fill(needs, Bytes{enough});
-}
-
-// Raises the job's claims to what `part` says of each user, as far as nodes and nominal quotas
-// allow, in equal parts where the quota does not suffice.
+// Raises the job's claims to what `part` says of each user, as far as nodes and the nominal quotas
+// of those who pay allow, in equal parts where a quota does not suffice. `guest`: claims of other
+// namespaces' datasets, or of its own.
 void reserve(
     const ClaimTable& table,
-    const PlannedJob& job,
     std::size_t job_index,
+    bool guest,
     Bytes ClaimUser::*part,
     Ledger& ledger,
     ClaimBytes& lower) {
-    std::vector<Bytes> needs;
-    Bytes budget = Bytes::unlimited();
+    const PlannedJob& job = table.jobs[job_index];
+    std::map<std::uint32_t, std::vector<std::size_t>> by_account;
     for (const std::size_t index : job.claims) {
-        const Claim& claim = table.claims[index];
-        Bytes goal{};
-        for (const ClaimUser& user : claim.users) {
-            goal = user.job == job_index ? user.*part : goal;
+        const std::uint32_t account = table.claims[index].account;
+        if ((table.accounts[account].quota.ns != job.demand->job.ns) == guest) {
+            by_account[account].push_back(index);
         }
-        Bytes need = std::min(goal - lower[index], ledger.node_room(claim.node));
-        for (const std::uint32_t account : claim.accounts) {
-            const Bytes room = ledger.account_room(account);
-            if (table.accounts[account].quota.ns == job.demand->job.ns) {
-                budget = room;
-            } else {
-                need = std::min(need, room * claim.parts);
-            }
-        }
-        needs.push_back(need);
     }
-    const std::vector<Bytes> amounts = level_within(table, job, needs, budget);
-    for (std::size_t i = 0; i < amounts.size(); ++i) {
-        const std::size_t index = job.claims[i];
-        const Bytes more = ledger.growth(table.claims[index], amounts[i]);
-        lower[index] += more;
-        ledger.add(table.claims[index], more);
+    for (const auto& [account, claims] : by_account) {
+        std::vector<Bytes> needs;
+        for (const std::size_t index : claims) {
+            const Claim& claim = table.claims[index];
+            const auto user = std::ranges::find(claim.users, job_index, &ClaimUser::job);
+            needs.push_back(std::min((*user).*part - lower[index], ledger.node_room(claim.node)));
+        }
+        const std::vector<Bytes> amounts = level_fill(needs, ledger.account_room(account));
+        for (std::size_t i = 0; i < amounts.size(); ++i) {
+            const Claim& claim = table.claims[claims[i]];
+            const Bytes more = ledger.growth(claim, amounts[i]);
+            lower[claims[i]] += more;
+            ledger.add(claim, more);
+        }
     }
 }
 
+// What a namespace's own jobs need comes before what guests of its datasets ask for.
 ClaimBytes reserve_minimums(const ClaimTable& table) {
     ClaimBytes lower(table.claims.size());
     Ledger ledger{table, lower, Ledger::Borrowing::kNo};
-    for (const auto part : {&ClaimUser::minimum, &ClaimUser::fixed}) {
-        for (std::size_t job = 0; job < table.jobs.size(); ++job) {
-            reserve(table, table.jobs[job], job, part, ledger, lower);
+    for (const bool guest : {false, true}) {
+        for (const auto part : {&ClaimUser::minimum, &ClaimUser::fixed}) {
+            for (std::size_t job = 0; job < table.jobs.size(); ++job) {
+                reserve(table, job, guest, part, ledger, lower);
+            }
         }
     }
     return lower;
 }
 
-FillItem make_item(const Claim& claim, const std::vector<ClaimPiece>& pieces, Bytes lower) {
+FillItem make_item(
+    const Claim& claim, const std::vector<ClaimPiece>& pieces, Bytes lower, Bytes end_max) {
     FillItem item;
     item.node = claim.node;
-    item.accounts = claim.accounts;
-    item.parts = claim.accounts.empty() ? 1 : claim.parts;
+    item.account = claim.account;
     item.lower = lower.count();
     item.start = std::max(claim.held, lower).count();
     Bytes begin{};
     for (const ClaimPiece& piece : pieces) {
-        item.pieces.push_back({(piece.end - begin).count(), piece.value});
-        begin = piece.end;
+        const Bytes end = std::min(piece.end, end_max);
+        if (end > begin) {
+            item.pieces.push_back({(end - begin).count(), piece.value});
+            begin = end;
+        }
     }
     return item;
 }
 
-ClaimBytes fill(const ClaimTable& table, Rooms rooms, const ClaimBytes& lower, bool fair) {
+// `guarantee`: given, what it owes is given out, and nothing else.
+ClaimBytes fill(
+    const ClaimTable& table, Rooms rooms, const ClaimBytes& lower, const Guarantee* guarantee) {
     FillProblem problem;
     problem.node_room = std::move(rooms.nodes);
     problem.account_room = std::move(rooms.accounts);
+    problem.account_own = std::move(rooms.own);
     problem.common_room = rooms.common;
+    problem.fill_accounts = guarantee != nullptr;
     PieceOptions options;
-    options.fair = fair;
+    options.fair = guarantee == nullptr;
     options.chord_count = std::clamp<std::size_t>(
         kPieceCountMax / std::max<std::size_t>(table.claims.size(), 1), 1, kChordCount);
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
-        problem.items.push_back(make_item(claim, value_pieces(table, claim, options), lower[i]));
+        const Bytes end = guarantee != nullptr ? useful_end(table, claim) : Bytes::unlimited();
+        problem.items.push_back(
+            make_item(claim, value_pieces(table, claim, options), lower[i], end));
+        // The baseline is the same whatever was granted before.
+        if (table.pool.objective == Objective::kEven) {
+            problem.items.back().start = lower[i].count();
+        }
     }
     ClaimBytes result;
     for (const std::uint64_t bytes : water_fill(problem)) {
         result.emplace_back(bytes);
-    }
-    return result;
-}
-
-// The baseline: on each node everybody the same, then the same again within each quota.
-ClaimBytes split_evenly(const ClaimTable& table, const Rooms& rooms, const ClaimBytes& lower) {
-    ClaimBytes result = lower;
-    for (std::size_t node = 0; node < table.nodes.size(); ++node) {
-        const std::vector<std::size_t>& claims = table.nodes[node].claims;
-        std::vector<Bytes> needs;
-        for (const std::size_t index : claims) {
-            needs.push_back(table.claims[index].limit - lower[index]);
-        }
-        const std::vector<Bytes> amounts = level_fill(needs, Bytes{rooms.nodes[node]});
-        for (std::size_t i = 0; i < claims.size(); ++i) {
-            result[claims[i]] += amounts[i];
-        }
-    }
-    for (std::uint32_t account = 0; account < table.accounts.size(); ++account) {
-        std::vector<std::size_t> claims;
-        std::vector<Bytes> needs;
-        for (std::size_t i = 0; i < table.claims.size(); ++i) {
-            const std::vector<std::uint32_t>& accounts = table.claims[i].accounts;
-            if (std::find(accounts.begin(), accounts.end(), account) != accounts.end()) {
-                claims.push_back(i);
-                needs.push_back(charge(table.claims[i], result[i] - lower[i]));
-            }
-        }
-        const std::vector<Bytes> amounts = level_fill(needs, Bytes{rooms.accounts[account]});
-        for (std::size_t i = 0; i < claims.size(); ++i) {
-            const std::size_t at = claims[i];
-            const Bytes most = lower[at] + amounts[i] * table.claims[at].parts;
-            result[at] = std::min(result[at], most);
-        }
     }
     return result;
 }
@@ -196,67 +155,79 @@ void balance(const ClaimTable& table, ClaimBytes& amounts) {
             }
             all += amounts[i];
         }
-        // In whole parts of those who share the charge, so that rounding charges nobody more.
-        const std::uint64_t parts = table.claims[group.front()].parts;
-        for (Bytes& bytes : most) {
-            bytes = Bytes{bytes.count() / parts};
-        }
-        const std::vector<Bytes> levelled = level_fill(most, Bytes{all.count() / parts});
+        const std::vector<Bytes> levelled = level_fill(most, all);
         for (std::size_t i = 0; i < group.size(); ++i) {
             Bytes& free = room[table.claims[group[i]].node];
-            const Bytes bytes = levelled[i] * parts;
-            free = free + amounts[group[i]] - bytes;
-            amounts[group[i]] = bytes;
+            free = free + amounts[group[i]] - levelled[i];
+            amounts[group[i]] = levelled[i];
         }
     }
 }
 
 // raise_the_slowest(), and the rooms that it leaves.
-ClaimBytes raise(const ClaimTable& table, Rooms& rooms, const ClaimBytes& given) {
-    ClaimBytes raised = raise_the_slowest(table, rooms, given);
+ClaimBytes raise(
+    const ClaimTable& table, Rooms& rooms, const ClaimBytes& given, const Guarantee* guarantee) {
+    ClaimBytes raised = raise_the_slowest(table, rooms, given, guarantee);
     for (std::size_t i = 0; i < raised.size(); ++i) {
         const Claim& claim = table.claims[i];
-        rooms.nodes[claim.node] -= (raised[i] - given[i]).count();
-        for (const std::uint32_t account : claim.accounts) {
-            rooms.accounts[account] -= (charge(claim, raised[i]) - charge(claim, given[i])).count();
-        }
-        if (!claim.accounts.empty() && rooms.common != FillProblem::kNoLimit) {
-            rooms.common -= (raised[i] - given[i]).count();
-        }
+        const std::uint64_t more = (raised[i] - given[i]).count();
+        const std::uint64_t own = std::min(rooms.own[claim.account], more);
+        rooms.nodes[claim.node] -= more;
+        rooms.accounts[claim.account] -= more;
+        rooms.own[claim.account] -= own;
+        rooms.common -= rooms.common == FillProblem::kNoLimit ? 0 : more - own;
     }
     return raised;
 }
 
-// What an owner has won back from borrowers is within its quota, not borrowed.
-void count_won_back(
-    const ClaimTable& table, const std::vector<Bytes>& kept, PoolDecision& decision) {
+// What is not borrowed of the targets: all that the nominal quotas cover, and even parts of what no
+// quota names.
+void count_own(const ClaimTable& table, PoolDecision& decision) {
+    decision.within.clear();
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
-        const std::vector<std::uint32_t>& accounts = table.claims[i].accounts;
-        const bool by_owners = std::ranges::all_of(
-            accounts, [&](std::uint32_t account) { return kept[account] > Bytes::zero(); });
-        if (!accounts.empty() && by_owners) {
-            decision.within[i] = decision.target[i];
-        }
+        decision.within.push_back(std::min(decision.guaranteed[i], decision.target[i]));
+    }
+    const std::vector<Bytes> used = account_uses(table, decision.target);
+    const std::vector<Bytes> firm = account_uses(table, decision.within);
+    std::vector<Bytes> beyond;
+    Bytes unnamed = cohort_bytes(table);
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        beyond.push_back(used[i] - table.accounts[i].quota.nominal);
+        unnamed -= table.accounts[i].quota.nominal;
+    }
+    std::vector<Bytes> spare = level_fill(beyond, unnamed);
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        spare[i] += table.accounts[i].quota.nominal - firm[i];
+    }
+    for (std::size_t i = 0; i < table.claims.size(); ++i) {
+        Bytes& left = spare[table.claims[i].account];
+        const Bytes own = std::min(decision.target[i] - decision.within[i], left);
+        decision.within[i] += own;
+        left -= own;
     }
 }
 
 // From the minimums to the targets. `kept`: kept_lent().
 void find_targets(const ClaimTable& table, const std::vector<Bytes>& kept, PoolDecision& decision) {
     const bool max_min = table.pool.objective == Objective::kMaxMin;
+    const Guarantee guarantee{table, decision.lower, kept};
+    decision.owed = guarantee.owed();
     Rooms rooms = nominal_rooms(table, decision.lower, kept);
+    rooms.accounts = decision.owed;
+    rooms.own = decision.owed;
     ClaimBytes base = decision.lower;
     if (max_min) {
-        base = raise(table, rooms, base);
+        base = raise(table, rooms, base, &guarantee);
     }
-    decision.within = fill(table, std::move(rooms), base, false);
-    base = decision.within;
-    rooms = borrowing_rooms(table, base);
+    decision.guaranteed = fill(table, std::move(rooms), base, &guarantee);
+    base = decision.guaranteed;
+    rooms = borrowing_rooms(table, base, kept);
     if (max_min) {
-        base = raise(table, rooms, base);
+        base = raise(table, rooms, base, nullptr);
     }
-    decision.target = fill(table, std::move(rooms), base, true);
+    decision.target = fill(table, std::move(rooms), base, nullptr);
     balance(table, decision.target);
-    count_won_back(table, kept, decision);
+    count_own(table, decision);
 }
 
 // `kept` down to what the borrowers still have use for; whether that is less.
@@ -277,25 +248,19 @@ PoolDecision decide_pool(const ClaimTable& table) {
     constexpr int kRoundsMax = 4;
     PoolDecision decision;
     decision.lower = reserve_minimums(table);
-    if (table.pool.objective == Objective::kEven) {
-        decision.within = split_evenly(table, nominal_rooms(table, decision.lower), decision.lower);
-        decision.target = decision.within;
-    } else {
-        std::vector<Bytes> kept = kept_lent(table);
+    std::vector<Bytes> kept = kept_lent(table);
+    find_targets(table, kept, decision);
+    for (int i = 1; i < kRoundsMax && give_up_unused(table, decision, kept); ++i) {
         find_targets(table, kept, decision);
-        for (int i = 1; i < kRoundsMax && give_up_unused(table, decision, kept); ++i) {
-            find_targets(table, kept, decision);
-        }
     }
     decision.granted = grow_safely(table, decision);
-    rest_where_only_rounding_moves(table, decision);
     share_bandwidth(table, decision);
     return decision;
 }
 
 ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     const ClaimBytes reserves = reserves_of(table);
-    Ledger ledger{table, reserves, Ledger::Borrowing::kYes, ChargedTo::kPayers};
+    Ledger ledger{table, reserves, Ledger::Borrowing::kYes};
 
     struct Growth {
         bool minimum = false;
@@ -312,15 +277,11 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
         }
         // What it may have by now is no growth, unless somebody has to give back first: it may have
         // less already than was heard of it.
-        const bool shrinks = !table.claims[i].handed_over || ledger.is_overdrawn(table.claims[i]);
+        const bool shrinks = ledger.is_overdrawn(table.claims[i]);
         const Bytes now = shrinks ? std::min(table.claims[i].held, reserves[i]) : reserves[i];
         granted.push_back(std::min(decision.target[i], now));
-        const bool held_back = std::any_of(
-            table.claims[i].users.begin(), table.claims[i].users.end(), [&](const ClaimUser& user) {
-                return table.jobs[user.job].held_back != nullptr;
-            });
-        if (decision.target[i] > reserves[i] && table.settled && table.claims[i].handed_over &&
-            !held_back) {
+        const bool held_back = table.accounts[table.claims[i].account].held_back != nullptr;
+        if (decision.target[i] > reserves[i] && table.settled && !held_back) {
             double value = 0;
             for (const ClaimUser& user : table.claims[i].users) {
                 const PlannedJob& job = table.jobs[user.job];
@@ -333,11 +294,12 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     std::stable_sort(growths.begin(), growths.end(), [](const Growth& a, const Growth& b) {
         return std::tie(b.minimum, b.value) < std::tie(a.minimum, a.value);
     });
-    // First to the minimums, then to the targets.
-    for (const ClaimBytes* goal : {&decision.lower, &decision.target}) {
+    // First to the minimums, then to what nominal quotas guarantee, then to the targets.
+    for (const ClaimBytes* goal : {&decision.lower, &decision.guaranteed, &decision.target}) {
         for (const Growth& growth : growths) {
             const std::size_t i = growth.claim;
-            const Bytes more = ledger.growth(table.claims[i], (*goal)[i] - granted[i]);
+            const Bytes goal_now = std::min((*goal)[i], decision.target[i]);
+            const Bytes more = ledger.growth(table.claims[i], goal_now - granted[i]);
             ledger.add(table.claims[i], more);
             granted[i] += more;
         }
@@ -367,20 +329,6 @@ void add_grants(
     }
 }
 
-void add_payers(const ClaimTable& table, AllocationPlan& plan) {
-    for (const Claim& claim : table.claims) {
-        plan.payers.push_back(
-            {table.pool.pool,
-             table.nodes[claim.node].name,
-             claim.uid,
-             claim.payers_known ? claim.payers.names : std::vector<std::string>{}});
-    }
-    for (const IdleHolding& idle : table.idle) {
-        plan.payers.push_back(
-            {table.pool.pool, table.nodes[idle.node].name, idle.uid, idle.payers.names});
-    }
-}
-
 }  // namespace
 
 AllocationPlan plan_allocation(const AllocationView& view) {
@@ -393,7 +341,6 @@ AllocationPlan plan_allocation(const AllocationView& view) {
         }
         explain_pool(table, decision, plan);
         add_grants(table, decision, view.valid_seconds, grants);
-        add_payers(table, plan);
     }
     for (auto& entry : grants) {
         plan.grants.push_back(std::move(entry.second));
@@ -406,9 +353,6 @@ AllocationPlan plan_allocation(const AllocationView& view) {
     };
     std::sort(plan.reclaims.begin(), plan.reclaims.end(), by_place);
     std::sort(plan.sweeps.begin(), plan.sweeps.end(), by_place);
-    std::sort(plan.payers.begin(), plan.payers.end(), [](const auto& a, const auto& b) {
-        return std::tie(a.pool, a.node, a.dataset_uid) < std::tie(b.pool, b.node, b.dataset_uid);
-    });
     std::sort(plan.quotas.begin(), plan.quotas.end(), [](const auto& a, const auto& b) {
         return std::tie(a.ns, a.pool) < std::tie(b.ns, b.pool);
     });

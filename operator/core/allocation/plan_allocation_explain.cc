@@ -15,7 +15,8 @@ constexpr std::uint64_t kHairs = 20;  // parts so small that a reason does not c
 struct Shortage {
     bool by_account = false;
     bool by_node = false;
-    bool by_others = false;    // on a node where others have bytes beyond their minimums
+    bool by_others = false;    // on a node where others have bytes that nothing guarantees
+    bool by_owners = false;    // on a node where others have what their quotas guarantee
     bool giving_back = false;  // borrowed bytes of it, to their owner
 };
 
@@ -25,7 +26,7 @@ public:
         : table_(table),
           decision_(decision),
           ledger_(table, decision.target, Ledger::Borrowing::kYes),
-          reserves_(table, reserves_of(table), Ledger::Borrowing::kYes),
+          reserves_(account_uses(table, reserves_of(table))),
           lent_(lent_of(table, decision.target)) {}
 
     void run(AllocationPlan& plan) {
@@ -53,36 +54,46 @@ private:
     [[nodiscard]] JobAllocation allocation_of(std::size_t job) const;
     [[nodiscard]] QuotaCharge charge_of(std::size_t job, const JobAllocation& result) const;
     [[nodiscard]] bool is_account_full(const Claim& claim) const;
+    [[nodiscard]] bool is_contested(std::size_t index, std::size_t other) const;
     [[nodiscard]] bool gives_back(const Claim& claim) const;
     void add_quotas(AllocationPlan& plan) const;
 
-    // None: the job's namespace has no quota in the pool.
-    [[nodiscard]] const Account* account_of(std::size_t index) const;
+    [[nodiscard]] const Account& account_of(std::size_t index) const;
+    [[nodiscard]] const HeldBack* held_back(std::size_t index) const;
     [[nodiscard]] std::size_t number_of(const Account& account) const;
-    [[nodiscard]] Bytes lent_by_owner(std::size_t index) const;
     [[nodiscard]] bool lost_to_borrowers(std::size_t index) const;
 
     const ClaimTable& table_;
     PoolDecision& decision_;
-    Ledger ledger_;            // under the targets
-    Ledger reserves_;          // while nobody has shrunk
-    std::vector<Bytes> lent_;  // by account, under the targets
+    Ledger ledger_;                // under the targets
+    std::vector<Bytes> reserves_;  // of accounts, while nobody has shrunk
+    std::vector<Bytes> lent_;      // by account, under the targets
 };
 
 bool Explainer::is_account_full(const Claim& claim) const {
-    return std::any_of(claim.accounts.begin(), claim.accounts.end(), [&](std::uint32_t account) {
-        return ledger_.account_room(account) < Bytes{claim.parts};
-    });
+    const bool lends_for_good =
+        table_.accounts[claim.account].quota.reclaim == ReclaimPolicy::kNever &&
+        lent_[claim.account] > Bytes::zero();
+    return lends_for_good || ledger_.is_at_limit(claim.account) ||
+           (ledger_.account_room(claim.account) == Bytes::zero() &&
+            ledger_.node_room(claim.node) > Bytes::zero());
+}
+
+// Bytes on the claim's node that another claim has beyond what its minimum and its own quota
+// guarantee; where both have one account, beyond its minimum.
+bool Explainer::is_contested(std::size_t index, std::size_t other) const {
+    const bool one_account = table_.claims[index].account == table_.claims[other].account;
+    const ClaimBytes& firm = one_account ? decision_.lower : decision_.guaranteed;
+    return other != index && decision_.target[other] > firm[other];
 }
 
 // More than a hair of what its namespace has beyond nominal goes. What goes from one job of a
 // namespace to another is no reclaim.
 bool Explainer::gives_back(const Claim& claim) const {
-    return std::any_of(claim.accounts.begin(), claim.accounts.end(), [&](std::uint32_t account) {
-        const Bytes now = reserves_.used(account);
-        const Bytes most = std::max(table_.accounts[account].quota.nominal, ledger_.used(account));
-        return now > most && (now - most).count() > now.count() / kHairs;
-    });
+    const Bytes now = reserves_[claim.account];
+    const Bytes most =
+        std::max(table_.accounts[claim.account].quota.nominal, ledger_.used(claim.account));
+    return now > most && (now - most).count() > now.count() / kHairs;
 }
 
 Shortage Explainer::shortage_of(std::size_t job) const {
@@ -100,7 +111,11 @@ Shortage Explainer::shortage_of(std::size_t job) const {
         }
         result.by_node = true;
         for (const std::size_t other : table_.nodes[claim.node].claims) {
-            result.by_others |= other != i && decision_.target[other] > decision_.lower[other];
+            result.by_others |= is_contested(i, other);
+            result.by_owners |=
+                table_.claims[other].account != claim.account &&
+                decision_.guaranteed[other] > Bytes::zero() &&
+                ledger_.used(claim.account) >= table_.accounts[claim.account].quota.nominal;
         }
     }
     return result;
@@ -124,18 +139,21 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
         (result.wanted - result.granted).count() <= result.wanted.count() / kHairs;
     if (result.granted < result.wanted && !is_coming) {
         const Shortage shortage = shortage_of(index);
-        if (job.held_back != nullptr && result.granted < result.target) {
+        if (held_back(index) != nullptr && result.granted < result.target) {
             return AllocationReason::kReclaimed;
         }
         if (shortage.by_account && !shortage.giving_back && lost_to_borrowers(index)) {
             return AllocationReason::kLowerMarginalBenefit;
         }
+        if (shortage.giving_back && (shortage.by_account || shortage.by_owners)) {
+            return AllocationReason::kReclaimed;
+        }
         if (shortage.by_account) {
-            return shortage.giving_back ? AllocationReason::kReclaimed
-                                        : AllocationReason::kQuotaExhausted;
+            return AllocationReason::kQuotaExhausted;
         }
         if (!shortage.by_node || !shortage.by_others) {
-            return AllocationReason::kPoolFull;
+            return shortage.by_owners ? AllocationReason::kQuotaExhausted
+                                      : AllocationReason::kPoolFull;
         }
         return job.knowledge == JobKnowledge::kProfiling ? AllocationReason::kProfiling
                                                          : AllocationReason::kLowerMarginalBenefit;
@@ -147,60 +165,77 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
                                            : AllocationReason::kGranted;
 }
 
-const Account* Explainer::account_of(std::size_t index) const {
-    const auto found = std::ranges::find_if(table_.accounts, [&](const Account& account) {
-        return account.quota.ns == table_.jobs[index].demand->job.ns;
+// Of the claims that are short of bytes by it the first one's, else of the first claim.
+const Account& Explainer::account_of(std::size_t index) const {
+    const std::vector<std::size_t>& claims = table_.jobs[index].claims;
+    const auto short_of = std::ranges::find_if(claims, [&](std::size_t i) {
+        const Claim& claim = table_.claims[i];
+        return decision_.target[i] < user_of(claim, index).wanted && is_account_full(claim);
     });
-    return found == table_.accounts.end() ? nullptr : &*found;
+    const std::size_t claim = short_of == claims.end() ? claims.front() : *short_of;
+    return table_.accounts[table_.claims[claim].account];
 }
 
 std::size_t Explainer::number_of(const Account& account) const {
     return static_cast<std::size_t>(&account - table_.accounts.data());
 }
 
-// Of the quota of the job's namespace, what others are to have.
-Bytes Explainer::lent_by_owner(std::size_t index) const {
-    const Account* account = account_of(index);
-    return account == nullptr ? Bytes::zero() : lent_[number_of(*account)];
+const HeldBack* Explainer::held_back(std::size_t index) const {
+    for (const std::size_t claim : table_.jobs[index].claims) {
+        const HeldBack* held = table_.accounts[table_.claims[claim].account].held_back;
+        if (held != nullptr) {
+            return held;
+        }
+    }
+    return nullptr;
 }
 
 bool Explainer::lost_to_borrowers(std::size_t index) const {
-    const Account* account = account_of(index);
-    return account != nullptr && account->quota.reclaim == ReclaimPolicy::kLowerMarginalBenefit &&
-           lent_by_owner(index) > Bytes::zero();
+    const Account& account = account_of(index);
+    return account.quota.reclaim == ReclaimPolicy::kLowerMarginalBenefit &&
+           lent_[number_of(account)] > Bytes::zero();
 }
 
 std::string Explainer::quota_words(std::size_t index, const JobAllocation& result) const {
-    if (const HeldBack* held = table_.jobs[index].held_back; held != nullptr) {
+    if (const HeldBack* held = held_back(index); held != nullptr) {
         return held->why;
     }
-    const Account* account = account_of(index);
-    const Bytes most = account == nullptr ? Bytes::zero() : account->quota.nominal;
-    const Bytes borrowed =
-        account == nullptr ? Bytes::zero() : ledger_.used(number_of(*account)) - most;
+    const Account& account = account_of(index);
+    const std::string& ns = account.quota.ns;
+    const Bytes most = account.quota.nominal;
+    const Bytes borrowed = ledger_.used(number_of(account)) - most;
+    if (ns != result.job.ns) {
+        return fmt::format(
+            "namespace {}, whose dataset it is, may hold no more in pool {}.", ns, result.pool);
+    }
     if (result.reason == AllocationReason::kReclaimed) {
         return fmt::format(
-            "bytes beyond what namespace {} may hold ({} and what others lend) go back.",
-            result.job.ns,
+            "bytes beyond what namespace {} may hold ({} and what others leave) go back.",
+            ns,
             to_string(most));
     }
-    const Bytes lent = lent_by_owner(index);
-    if (account != nullptr && account->quota.reclaim == ReclaimPolicy::kNever &&
-        lent > Bytes::zero()) {
+    const Bytes lent = lent_[number_of(account)];
+    if (account.quota.reclaim == ReclaimPolicy::kNever && lent > Bytes::zero()) {
         return fmt::format(
             "of the {} of namespace {} in pool {}, {} is lent, and policy Never of its CacheQuota "
             "leaves it to the borrowers.",
             to_string(most),
-            result.job.ns,
+            ns,
             result.pool,
             to_string(lent));
     }
+    if (account.by_default && most == Bytes::zero()) {
+        return fmt::format(
+            "namespace {} has no CacheQuota in pool {}, and the quotas of others leave no more.",
+            ns,
+            result.pool);
+    }
     return fmt::format(
-        "the jobs of namespace {} may hold {}{} in pool {}, and all of it is given out.",
-        result.job.ns,
+        "the datasets of namespace {} may hold {}{} in pool {}, and all of it is given out.",
+        ns,
         to_string(most),
         borrowed == Bytes::zero() ? ""
-                                  : fmt::format(" and {} that others lend", to_string(borrowed)),
+                                  : fmt::format(" and {} that others leave", to_string(borrowed)),
         result.pool);
 }
 
@@ -210,7 +245,7 @@ std::string Explainer::room_words(const JobAllocation& result) const {
     }
     if (!table_.settled) {
         return "more follows when the operator, which has just begun to lead, knows what every "
-               "sidecar holds and who pays for it.";
+               "sidecar holds.";
     }
     return fmt::format(
         "{} more follow when others have given them back.",
@@ -248,8 +283,8 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
                     "{} granted: namespace {} lends {}, which saves the borrowers more than it "
                     "would save here ({} at the origin with the next GiB).",
                     share,
-                    result.job.ns,
-                    to_string(lent_by_owner(index)),
+                    account_of(index).quota.ns,
+                    to_string(lent_[number_of(account_of(index))]),
                     rate(numbers.marginal_per_gib));
             }
             return fmt::format(
@@ -304,7 +339,7 @@ AllocationNumbers Explainer::numbers_of(std::size_t index) const {
             result.marginal_per_gib = std::max(result.marginal_per_gib, marginal);
         }
         for (const std::size_t other : table_.nodes[claim.node].claims) {
-            if (other == i || decision_.target[other] <= decision_.lower[other]) {
+            if (!is_contested(i, other)) {
                 continue;
             }
             double last = 0;
@@ -348,6 +383,8 @@ JobAllocation Explainer::allocation_of(std::size_t index) const {
         result.target += std::min(decision_.target[i], user.wanted);
         result.datasets[user.dataset] += granted;
         own += std::min(decision_.within[i], user.wanted);
+        result.minimum += user.minimum;
+        result.guaranteed += std::min(decision_.lower[i], user.minimum);
     }
     result.borrowed = result.granted - own;
     result.numbers = numbers_of(index);
@@ -361,29 +398,27 @@ QuotaCharge Explainer::charge_of(std::size_t index, const JobAllocation& allocat
     result.marginal_per_gib = allocation.numbers.marginal_per_gib;
     for (const std::size_t i : table_.jobs[index].claims) {
         const Claim& claim = table_.claims[i];
+        if (table_.accounts[claim.account].quota.ns != allocation.job.ns) {
+            continue;
+        }
         const auto users = static_cast<std::uint64_t>(
             std::count_if(claim.users.begin(), claim.users.end(), [&](const ClaimUser& user) {
                 return table_.jobs[user.job].demand->job.ns == allocation.job.ns;
             }));
-        const bool pays = std::ranges::binary_search(claim.payers.names, allocation.job.ns);
-        const std::uint64_t parts = claim.payers.names.size() * users;
-        result.charged += pays ? Bytes{decision_.granted[i].count() / parts} : Bytes::zero();
+        result.charged += Bytes{decision_.granted[i].count() / users};
     }
     return result;
 }
 
 void Explainer::add_quotas(AllocationPlan& plan) const {
-    // Who has left pays for what is there, not for what is granted to those that stay.
-    ClaimBytes paid = decision_.granted;
-    for (std::size_t i = 0; i < paid.size(); ++i) {
-        const Claim& claim = table_.claims[i];
-        paid[i] = claim.handed_over ? paid[i] : claim.reserve();
-    }
-    const std::vector<Bytes> used = account_uses(table_, paid, ChargedTo::kPayers);
-    const std::vector<Bytes> lent = lent_of(table_, paid, ChargedTo::kPayers);
+    const std::vector<Bytes> used = account_uses(table_, decision_.granted);
+    const std::vector<Bytes> lent = lent_of(table_, decision_.granted);
     for (std::size_t i = 0; i < table_.accounts.size(); ++i) {
         const QuotaView& quota = table_.accounts[i].quota;
-        plan.quotas.push_back({quota.ns, quota.pool, used[i], used[i] - quota.nominal, lent[i]});
+        if (!table_.accounts[i].by_default) {
+            plan.quotas.push_back(
+                {quota.ns, quota.pool, used[i], used[i] - quota.nominal, lent[i]});
+        }
     }
 }
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <tuple>
 
 #include "operator/core/allocation/plan_allocation_state.h"
@@ -12,25 +11,24 @@ namespace {
 struct Shortages {
     std::map<std::size_t, Bytes> nodes;
     std::map<std::size_t, Bytes> accounts;
+    Bytes common{};  // of what accounts may borrow
 };
 
-// What jobs are short of: on nodes, or where the node would have room, in their namespaces.
-Shortages find_shortages(const ClaimTable& table, const PoolDecision& decision) {
-    // Under the targets.
-    const Ledger ledger{table, decision.target, Ledger::Borrowing::kYes};
+// What jobs are short of: on nodes, or where the node would have room, in their accounts. `ledger`:
+// under the targets.
+Shortages find_shortages(
+    const ClaimTable& table, const PoolDecision& decision, const Ledger& ledger) {
     Shortages result;
+    result.common = ledger.overdraft();
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
         const Bytes missing = claim.limit - decision.target[i];
-        bool by_account = false;
-        for (const std::uint32_t account : claim.accounts) {
-            if (ledger.account_room(account) < Bytes{claim.parts}) {
-                by_account = true;
-                result.accounts[account] += charge(claim, missing);
-            }
-        }
-        if (!by_account) {
+        if (ledger.is_at_limit(claim.account)) {
+            result.accounts[claim.account] += missing;
+        } else if (ledger.node_room(claim.node) == Bytes::zero()) {
             result.nodes[claim.node] += missing;
+        } else {
+            result.common += missing;
         }
     }
     return result;
@@ -44,18 +42,15 @@ void name_reclaims(const ClaimTable& table, const PoolDecision& decision, Alloca
         if (claim.resident <= decision.granted[i]) {
             continue;
         }
-        std::optional<std::uint32_t> grace;
-        for (const std::uint32_t account : claim.accounts) {
-            const std::uint32_t own = table.accounts[account].quota.grace_seconds;
-            grace = grace ? std::min(*grace, own) : own;
-        }
+        const QuotaView& quota = table.accounts[claim.account].quota;
         plan.reclaims.push_back(
             {table.pool.pool,
              table.nodes[claim.node].name,
              claim.uid,
              claim.resident,
              decision.granted[i],
-             grace.value_or(QuotaView{}.grace_seconds)});
+             quota.grace_seconds,
+             quota.ns});
     }
 }
 
@@ -69,22 +64,20 @@ void name_sweeps(const ClaimTable& table, const PoolDecision& decision, Allocati
     std::sort(idle.begin(), idle.end(), [](const IdleHolding* a, const IdleHolding* b) {
         return std::tie(a->last_used, a->node, a->uid) < std::tie(b->last_used, b->node, b->uid);
     });
-    Shortages missing = find_shortages(table, decision);
+    const Ledger ledger{table, decision.target, Ledger::Borrowing::kYes};
+    Shortages missing = find_shortages(table, decision, ledger);
     for (const IdleHolding* holding : idle) {
+        Bytes nobody{};
         Bytes& on_node = missing.nodes[holding->node];
-        Bytes* in_quota = nullptr;
-        for (std::size_t i = 0; i < table.accounts.size(); ++i) {
-            in_quota = table.accounts[i].quota.ns == holding->ns ? &missing.accounts[i] : in_quota;
-        }
-        // Nor stays what others pay for because its namespace cannot.
-        if (holding->handed_over && on_node == Bytes::zero() &&
-            (in_quota == nullptr || *in_quota == Bytes::zero())) {
+        Bytes& in_quota = holding->account ? missing.accounts[*holding->account] : nobody;
+        const bool borrows = holding->account && ledger.borrows(*holding->account);
+        Bytes& in_common = borrows ? missing.common : nobody;
+        if (on_node + in_quota + in_common == Bytes::zero()) {
             continue;
         }
+        in_common -= holding->resident;
         on_node -= holding->resident;
-        if (in_quota != nullptr) {
-            *in_quota -= holding->resident;
-        }
+        in_quota -= holding->resident;
         plan.sweeps.push_back(
             {table.pool.pool, table.nodes[holding->node].name, holding->uid, holding->resident});
     }

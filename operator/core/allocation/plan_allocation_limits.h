@@ -9,24 +9,19 @@ namespace stoker::control {
 
 using ClaimBytes = std::vector<Bytes>;  // one for each claim of the table
 
-// What a claim of so many bytes costs each of its accounts.
-Bytes charge(const Claim& claim, Bytes bytes);
-
 // What may be there of each claim at any moment until it shrinks.
 ClaimBytes reserves_of(const ClaimTable& table);
 
-// Whom bytes are charged to: those that read them, as targets are, or who pays for what is there
-// (settle_payers()).
-enum class ChargedTo : std::uint8_t { kReaders, kPayers };
+// What each account is charged if the claims have so much: those, and its idle bytes.
+std::vector<Bytes> account_uses(const ClaimTable& table, const ClaimBytes& given);
 
-// What each account is charged if the claims have so much.
-std::vector<Bytes> account_uses(
-    const ClaimTable& table, const ClaimBytes& given, ChargedTo charged);
+// What all accounts together may use: the pool's nodes, or the nominal quotas where those are more.
+// What no nominal quota names is lent to everybody.
+Bytes cohort_bytes(const ClaimTable& table);
 
-// Of each account, what others have borrowed of it if the claims have so much; even parts of what
-// each lends and does not use.
-std::vector<Bytes> lent_of(
-    const ClaimTable& table, const ClaimBytes& amounts, ChargedTo charged = ChargedTo::kReaders);
+// Of each account, what others have borrowed of it if the claims have so much: first goes what no
+// nominal quota names, then even parts of what each lends and does not use.
+std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts);
 
 // Of each account, bytes of its nominal quota that are lent now and stay where they are: a
 // reclaim policy other than Any keeps them from the account's own jobs, the guaranteed minimums
@@ -37,6 +32,7 @@ std::vector<Bytes> kept_lent(const ClaimTable& table);
 struct Rooms {
     std::vector<std::uint64_t> nodes;
     std::vector<std::uint64_t> accounts;
+    std::vector<std::uint64_t> own;  // of the account's room, what does not need the common room
     std::uint64_t common = 0;
 };
 
@@ -44,37 +40,42 @@ struct Rooms {
 Rooms nominal_rooms(
     const ClaimTable& table, const ClaimBytes& given, const std::vector<Bytes>& kept = {});
 
-// With what the namespaces lend that do not need their nominal quota. `within`: what everybody has
-// within theirs; an account that has room left in its own lends and does not borrow.
-Rooms borrowing_rooms(const ClaimTable& table, const ClaimBytes& within);
+// With all that may be borrowed. `kept`: accounts that may not use it again lend it for good.
+Rooms borrowing_rooms(
+    const ClaimTable& table, const ClaimBytes& given, const std::vector<Bytes>& kept = {});
 
 // The accounts and nodes while bytes are being moved. Kueue's rule for a cohort, for bytes: the sum
-// of max(used, nominal - lendingLimit) never grows beyond the sum of nominal quotas.
+// of max(used, nominal - lendingLimit) never grows beyond cohort_bytes().
 class Ledger {
 public:
     enum class Borrowing : std::uint8_t { kNo, kYes };
 
     // `given`: what counts as taken from the start.
-    Ledger(
-        const ClaimTable& table,
-        const ClaimBytes& given,
-        Borrowing borrowing,
-        ChargedTo charged = ChargedTo::kReaders);
+    Ledger(const ClaimTable& table, const ClaimBytes& given, Borrowing borrowing);
 
-    // The most that the claim can grow by, at most `wanted`, if its readers are charged.
+    // The most that the claim can grow by, at most `wanted`.
     [[nodiscard]] Bytes growth(const Claim& claim, Bytes wanted) const;
     void add(const Claim& claim, Bytes bytes);
 
     [[nodiscard]] Bytes node_room(std::size_t node) const { return node_room_[node]; }
 
-    // Whether an account of the claim, or all accounts together, have more than they may: who
-    // shares a dataset with others pays more as soon as one of them leaves, and quotas get smaller.
+    // Whether the claim's account, or all accounts together, have more than they may: quotas get
+    // smaller.
     [[nodiscard]] bool is_overdrawn(const Claim& claim) const;
 
     // What the account can still grow by.
     [[nodiscard]] Bytes account_room(std::size_t account) const;
 
+    // Whether it has all that its own limits allow, whatever others leave.
+    [[nodiscard]] bool is_at_limit(std::size_t account) const;
+
     [[nodiscard]] Bytes used(std::size_t account) const { return used_[account]; }
+
+    // Whether it has more than its nominal quota.
+    [[nodiscard]] bool borrows(std::size_t account) const;
+
+    // What all accounts together have more than they may.
+    [[nodiscard]] Bytes overdraft() const { return overdraft_; }
 
 private:
     // Of its nominal quota, what the account keeps for itself.
@@ -88,14 +89,7 @@ private:
     std::vector<Bytes> node_room_;
     std::vector<Bytes> used_;
     Bytes common_{};
-    bool is_lent_out_ = false;  // more is taken than there is
+    Bytes overdraft_{};
 };
-
-// Raises `given` until the slowest job is as fast as can be, then the next slowest, for a few
-// rounds; returns the new amounts. Speed is the share of f* that a job can read on its worst node.
-ClaimBytes raise_the_slowest(const ClaimTable& table, const Rooms& rooms, const ClaimBytes& given);
-
-// Speed of the user with so many bytes of the claim cached, 0..1.
-double speed_of(const ClaimTable& table, const ClaimUser& user, Bytes cached);
 
 }  // namespace stoker::control

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <optional>
 
-#include "operator/core/allocation/plan_allocation_limits.h"
+#include "operator/core/allocation/plan_allocation_state.h"
 
 namespace stoker::control {
 
@@ -21,16 +21,22 @@ double origin_share(const PlannedJob& job) {
 struct Overfull {
     std::vector<bool> nodes;
     std::vector<bool> accounts;
+    std::vector<bool> in_the_way;  // nodes, of what is owed to others; or empty
     bool common = false;
     bool any = false;
 };
 
 class Raiser {
 public:
-    Raiser(const ClaimTable& table, const Rooms& rooms, const ClaimBytes& given)
+    Raiser(
+        const ClaimTable& table,
+        const Rooms& rooms,
+        const ClaimBytes& given,
+        const Guarantee* guarantee)
         : table_(table),
           rooms_(rooms),
           given_(given),
+          guarantee_(guarantee),
           frozen_(table.jobs.size(), 0),
           is_frozen_(table.jobs.size(), false) {
         for (std::size_t i = 0; i < table.jobs.size(); ++i) {
@@ -87,14 +93,10 @@ private:
         const ClaimBytes bytes = needs(level);
         std::vector<Bytes> nodes(table_.nodes.size());
         std::vector<Bytes> accounts(table_.accounts.size());
-        Bytes all{};
+        Bytes all{};  // out of the common room
         for (std::size_t i = 0; i < bytes.size(); ++i) {
-            const Claim& claim = table_.claims[i];
-            nodes[claim.node] += bytes[i] - given_[i];
-            for (const std::uint32_t account : claim.accounts) {
-                accounts[account] += charge(claim, bytes[i]) - charge(claim, given_[i]);
-            }
-            all += claim.accounts.empty() ? Bytes::zero() : bytes[i] - given_[i];
+            nodes[table_.claims[i].node] += bytes[i] - given_[i];
+            accounts[table_.claims[i].account] += bytes[i] - given_[i];
         }
         Overfull result;
         for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -104,19 +106,23 @@ private:
         for (std::size_t i = 0; i < accounts.size(); ++i) {
             result.accounts.push_back(accounts[i].count() > rooms_.accounts[i]);
             result.any |= result.accounts.back();
+            all += accounts[i] - Bytes{rooms_.own[i]};
         }
         result.common = all.count() > rooms_.common;
         result.any |= result.common;
+        if (guarantee_ != nullptr && !result.any) {
+            result.in_the_way = guarantee_->nodes_in_the_way(bytes);
+            result.any = !result.in_the_way.empty();
+        }
         return result;
     }
 
     // Those with a claim where there is no more room stay at `level`.
     void freeze(const Overfull& where, double level) {
         for (const Claim& claim : table_.claims) {
-            bool stuck = where.nodes[claim.node] || (where.common && !claim.accounts.empty());
-            for (const std::uint32_t account : claim.accounts) {
-                stuck = stuck || where.accounts[account];
-            }
+            const bool stuck = where.nodes[claim.node] || where.common ||
+                               where.accounts[claim.account] ||
+                               (!where.in_the_way.empty() && where.in_the_way[claim.node]);
             for (const ClaimUser& user : claim.users) {
                 if (stuck && !is_frozen_[user.job]) {
                     is_frozen_[user.job] = true;
@@ -129,21 +135,19 @@ private:
     const ClaimTable& table_;
     const Rooms& rooms_;
     const ClaimBytes& given_;
+    const Guarantee* guarantee_;
     std::vector<double> frozen_;  // level of those that are frozen; 0: what they have
     std::vector<bool> is_frozen_;
 };
 
 }  // namespace
 
-ClaimBytes raise_the_slowest(const ClaimTable& table, const Rooms& rooms, const ClaimBytes& given) {
-    return Raiser{table, rooms, given}.run();
-}
-
-double speed_of(const ClaimTable& table, const ClaimUser& user, Bytes cached) {
-    const PlannedJob& job = table.jobs[user.job];
-    const double missed = job.curves[user.dataset].miss_mass(cached) * user.fetched;
-    const double share = origin_share(job);
-    return missed <= share ? 1 : share / missed;
+ClaimBytes raise_the_slowest(
+    const ClaimTable& table,
+    const Rooms& rooms,
+    const ClaimBytes& given,
+    const Guarantee* guarantee) {
+    return Raiser{table, rooms, given, guarantee}.run();
 }
 
 }  // namespace stoker::control

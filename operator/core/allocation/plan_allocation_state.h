@@ -5,6 +5,7 @@
 
 #include "operator/core/allocation/allocation_plan.h"
 #include "operator/core/allocation/claim_table.h"
+#include "operator/core/allocation/guarantee.h"
 #include "operator/core/allocation/plan_allocation_limits.h"
 
 // Private to plan_allocation.
@@ -12,9 +13,11 @@ namespace stoker::control {
 
 // The decision about one pool, step by step; one entry for each claim of the table.
 struct PoolDecision {
-    ClaimBytes lower;    // minimums and what mode Fixed asks for
-    ClaimBytes within;   // within the nominal quotas
-    ClaimBytes target;   // with borrowed bytes
+    ClaimBytes lower;                 // minimums and what mode Fixed asks for
+    std::vector<std::uint64_t> owed;  // to each account beyond its minimums; Guarantee::owed()
+    ClaimBytes guaranteed;            // the minimums, and where the owed bytes are
+    ClaimBytes target;                // with all else
+    ClaimBytes within;                // of the targets, what is not borrowed
     ClaimBytes granted;  // now: nobody has grown into bytes that may still be somewhere else
     std::vector<std::uint64_t> origin_limit;  // bytes/s; 0: none
     std::vector<AllocationReason> reasons;    // one a job
@@ -26,11 +29,14 @@ PoolDecision decide_pool(const ClaimTable& table);
 // Shrink first: what each claim is granted now on its way to the targets.
 ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision);
 
-// Grants stay as they are where a plan changes them by no more than rounding moves. Bytes of a
-// dataset that several namespaces pay for are charged in whole parts, so where a quota binds to the
-// last byte two plans of one worth would take turns for ever. Growth that nobody gives way for goes
-// on, so it ends; and what a promise or a limit asks for is done to the byte.
-void rest_where_only_rounding_moves(const ClaimTable& table, PoolDecision& decision);
+// Raises `given` until the slowest job is as fast as can be, then the next slowest, for a few
+// rounds; returns the new amounts. Speed is the share of f* that a job can read on its worst node.
+// `guarantee`: given, what it owes can still be given.
+ClaimBytes raise_the_slowest(
+    const ClaimTable& table,
+    const Rooms& rooms,
+    const ClaimBytes& given,
+    const Guarantee* guarantee);
 
 // Shares the origin's bandwidth: max-min over the jobs, only where it does not suffice for all.
 void share_bandwidth(const ClaimTable& table, PoolDecision& decision);

@@ -35,13 +35,21 @@ inline constexpr auto kFields<PoolNode> = std::tuple{
 static_assert(kIsWhole<PoolNode>);
 
 template <>
+inline constexpr auto kFields<DefaultQuota> = std::tuple{
+    field("nominal", &DefaultQuota::nominal),
+    field("borrowing", &DefaultQuota::borrowing),
+    field("lending", &DefaultQuota::lending)};
+static_assert(kIsWhole<DefaultQuota>);
+
+template <>
 inline constexpr auto kFields<PoolView> = std::tuple{
     field("pool", &PoolView::pool),
     field("stopPolicy", &PoolView::stop),
     field("objective", &PoolView::objective),
     field("originBytesPerSecond", &PoolView::origin_bytes_per_second),
     field("pricePerGib", &PoolView::price_per_gib),
-    field("pricePerRequest", &PoolView::price_per_request)};
+    field("pricePerRequest", &PoolView::price_per_request),
+    field("defaultQuota", &PoolView::default_quota)};
 static_assert(kIsWhole<PoolView>);
 
 template <>
@@ -70,7 +78,8 @@ inline constexpr auto kFields<DemandDataset> = std::tuple{
     field("uid", &DemandDataset::uid),
     field("total", &DemandDataset::total),
     field("access", &DemandDataset::access),
-    field("sampleBytes", &DemandDataset::sample_bytes)};
+    field("sampleBytes", &DemandDataset::sample_bytes),
+    field("namespace", &DemandDataset::ns)};
 static_assert(kIsWhole<DemandDataset>);
 
 template <>
@@ -107,8 +116,7 @@ inline constexpr auto kFields<Holding> = std::tuple{
     field("outstanding", &Holding::outstanding),
     field("namespace", &Holding::ns),
     field("inFlight", &Holding::in_flight),
-    field("lastUsed", &Holding::last_used),
-    field("payers", &Holding::payers)};
+    field("lastUsed", &Holding::last_used)};
 static_assert(kIsWhole<Holding>);
 
 template <>
@@ -168,6 +176,8 @@ inline constexpr auto kFields<JobAllocation> = std::tuple{
     field("message", &JobAllocation::message),
     field("datasets", &JobAllocation::datasets),
     field("borrowed", &JobAllocation::borrowed),
+    field("minimum", &JobAllocation::minimum),
+    field("guaranteed", &JobAllocation::guaranteed),
     field("target", &JobAllocation::target),
     field("numbers", &JobAllocation::numbers)};
 static_assert(kIsWhole<JobAllocation>);
@@ -196,7 +206,8 @@ inline constexpr auto kFields<Reclaim> = std::tuple{
     field("dataset", &Reclaim::dataset_uid),
     field("resident", &Reclaim::resident),
     field("granted", &Reclaim::granted),
-    field("graceSeconds", &Reclaim::grace_seconds)};
+    field("graceSeconds", &Reclaim::grace_seconds),
+    field("namespace", &Reclaim::ns)};
 static_assert(kIsWhole<Reclaim>);
 
 template <>
@@ -208,14 +219,6 @@ inline constexpr auto kFields<Sweep> = std::tuple{
 static_assert(kIsWhole<Sweep>);
 
 template <>
-inline constexpr auto kFields<PlacePayers> = std::tuple{
-    field("pool", &PlacePayers::pool),
-    field("node", &PlacePayers::node),
-    field("dataset", &PlacePayers::dataset_uid),
-    field("payers", &PlacePayers::payers)};
-static_assert(kIsWhole<PlacePayers>);
-
-template <>
 inline constexpr auto kFields<AllocationPlan> = std::tuple{
     field("grants", &AllocationPlan::grants),
     field("jobs", &AllocationPlan::jobs),
@@ -223,8 +226,7 @@ inline constexpr auto kFields<AllocationPlan> = std::tuple{
     field("grantedInPool", &AllocationPlan::granted_in_pool),
     field("quotas", &AllocationPlan::quotas),
     field("reclaims", &AllocationPlan::reclaims),
-    field("sweeps", &AllocationPlan::sweeps),
-    field("payers", &AllocationPlan::payers)};
+    field("sweeps", &AllocationPlan::sweeps)};
 static_assert(kIsWhole<AllocationPlan>);
 
 }  // namespace stoker::control

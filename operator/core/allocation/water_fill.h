@@ -6,7 +6,7 @@
 #include <vector>
 
 // Divides bytes by marginal value under two kinds of limit at once: each item lies on one node and
-// is charged to accounts. Pure arithmetic without names; plan_allocation() makes the problem.
+// is charged to one account. Pure arithmetic without names; plan_allocation() makes the problem.
 namespace stoker::control {
 
 struct FillPiece {
@@ -16,8 +16,7 @@ struct FillPiece {
 
 struct FillItem {
     std::size_t node = 0;
-    std::vector<std::uint32_t> accounts;  // charged; none: limited by the node alone
-    std::uint64_t parts = 1;              // each account is charged bytes/parts; >= accounts.size()
+    std::uint32_t account = 0;
     std::vector<FillPiece> pieces;
     std::uint64_t lower = 0;  // given in any case, the rooms below are beyond it
     std::uint64_t start = 0;  // where to start from; the result never depends on it but for ties
@@ -28,15 +27,19 @@ struct FillProblem {
 
     std::vector<std::uint64_t> node_room;
     std::vector<std::uint64_t> account_room;
-    std::uint64_t common_room = kNoLimit;  // for all items with an account together
+    // Of an account's room, what does not come out of the common room. As many as accounts.
+    std::vector<std::uint64_t> account_own;
+    std::uint64_t common_room = kNoLimit;
+    // As many bytes as can be, whatever they are worth, and then the most valuable: no account
+    // gives bytes up for another one. The rooms of accounts are those of a Guarantee.
+    bool fill_accounts = false;
     std::vector<FillItem> items;
-    std::size_t work_max = 40'000'000;  // bound on the steps of the exchange
+    std::size_t work_max = 200'000'000;  // bound on the steps of the exchange
 };
 
 // The amount of each item that makes the sum of values largest. First greedily in the order of
 // value, then by exchanges along positive cycles of the residual network (Klein 1967), which is
-// optimal where every item has at most one account; items with several accounts are exchanged one
-// by one. Deterministic; the order of the items only breaks ties.
+// optimal unless work_max ends it. Deterministic; the order of the items only breaks ties.
 std::vector<std::uint64_t> water_fill(const FillProblem& problem);
 
 }  // namespace stoker::control

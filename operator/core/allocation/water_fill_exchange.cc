@@ -1,19 +1,23 @@
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <limits>
 
 #include "operator/core/allocation/water_fill_state.h"
 
-// Bytes flow from a source through the common room and the accounts to the items, and through their
-// nodes back to the source. An item that grows is an edge from its account to its node that gains
-// its value, one that shrinks an edge back that loses it; room is an edge that costs nothing. A
-// cycle with a positive sum is an exchange that pays.
+// Bytes flow from a source, some of them through the common room, to the accounts, their items, and
+// through the items' nodes back to the source. An item that grows is an edge from its account to
+// its node that gains its value, one that shrinks an edge back that loses it; room is an edge that
+// costs nothing. A cycle with a positive sum is an exchange that pays.
 namespace stoker::control {
 
 namespace {
 
-// Of the most valuable byte: less is not worth an exchange, nor is the hair between equals.
+// Of the value of the bytes that move: less is not worth an exchange, nor is the hair between
+// equals. What a move costs like that counts in the sums, so that every cycle among them pays.
 constexpr double kLeastGain = 1e-6;
+constexpr double kNoise = 1e-13;  // of the most valuable byte
+constexpr double kSumMax = 64;    // likewise: greater sums would round by more than the noise
 constexpr std::size_t kSource = 0;
 constexpr std::size_t kCommon = 1;
 constexpr std::size_t kFirstAccount = 2;
@@ -34,11 +38,10 @@ public:
           gain_(first_node_ + problem_.node_room.size()),
           parent_(gain_.size()),
           work_(work) {
-        double most = 0;
         for (const FillItem& item : problem_.items) {
-            most = item.pieces.empty() ? most : std::max(most, item.pieces.front().value);
+            most_ = item.pieces.empty() ? most_ : std::max(most_, item.pieces.front().value);
         }
-        least_gain_ = most * kLeastGain;
+        noise_ = most_ * kNoise;
     }
 
     std::size_t run() {
@@ -59,16 +62,18 @@ private:
     FillState& state_;
     const FillProblem& problem_;
     std::size_t first_node_;
-    std::vector<double> gain_;  // best sum on a path that ends here
+    std::vector<double> gain_;  // best sum on a path that ends here, or did before an exchange
     std::vector<Edge> parent_;
     std::size_t work_;
-    double least_gain_ = 0;
+    double most_ = 0;  // the most valuable byte
+    double noise_ = 0;
     bool changed_ = false;
 };
 
 void Exchanger::relax(std::size_t from, std::size_t to, double gain, std::size_t item, bool grows) {
-    if (gain_[from] + gain > gain_[to] + least_gain_) {
-        gain_[to] = gain_[from] + gain;
+    const double sum = gain_[from] + gain - std::abs(gain) * kLeastGain - noise_;
+    if (sum > gain_[to]) {
+        gain_[to] = sum;
         parent_[to] = {from, item, grows};
         changed_ = true;
     }
@@ -79,11 +84,17 @@ void Exchanger::relax_rooms() {
         relax(kSource, kCommon, 0, kNobody, true);
     }
     relax(kCommon, kSource, 0, kNobody, false);
-    for (std::size_t i = 0; i < problem_.account_room.size(); ++i) {
-        if (state_.account_room(i) > 0) {
-            relax(kCommon, kFirstAccount + i, 0, kNobody, true);
+    for (std::size_t i = 0; i < problem_.account_room.size() && !problem_.fill_accounts; ++i) {
+        const std::size_t account = kFirstAccount + i;
+        if (state_.own_taken(i) > 0) {
+            relax(account, kSource, 0, kNobody, false);
         }
-        relax(kFirstAccount + i, kCommon, 0, kNobody, false);
+        if (state_.common_taken(i) > 0) {
+            relax(account, kCommon, 0, kNobody, false);
+        }
+        if (state_.account_room(i) > 0) {
+            relax(state_.own_room(i) > 0 ? kSource : kCommon, account, 0, kNobody, true);
+        }
     }
     for (std::size_t i = 0; i < problem_.node_room.size(); ++i) {
         if (state_.node_room(i) > 0) {
@@ -98,12 +109,8 @@ bool Exchanger::relax_all() {
     changed_ = false;
     relax_rooms();
     for (std::size_t i = 0; i < problem_.items.size(); ++i) {
-        if (!state_.is_simple(i)) {
-            continue;
-        }
         const FillItem& item = problem_.items[i];
-        const std::size_t account =
-            item.accounts.empty() ? kSource : kFirstAccount + item.accounts.front();
+        const std::size_t account = kFirstAccount + item.account;
         const std::size_t node = first_node_ + item.node;
         if (const FillPiece& next = state_.next_piece(i); next.bytes > 0) {
             relax(account, node, next.value, i, true);
@@ -116,8 +123,12 @@ bool Exchanger::relax_all() {
     return changed_;
 }
 
+// The sums stay from one exchange to the next: whatever they start from, no cycle stays hidden, and
+// an exchange changes few of them.
 bool Exchanger::find_and_apply() {
-    std::fill(gain_.begin(), gain_.end(), 0.0);
+    if (std::ranges::any_of(gain_, [&](double sum) { return sum > kSumMax * most_; })) {
+        std::fill(gain_.begin(), gain_.end(), 0.0);
+    }
     std::fill(parent_.begin(), parent_.end(), Edge{});
     while (work_ > 0 && relax_all()) {
         if (apply_cycles()) {
@@ -148,19 +159,29 @@ std::uint64_t Exchanger::capacity(std::size_t to, const Edge& edge) const {
     if (edge.item != kNobody) {
         return edge.grows ? state_.next_piece(edge.item).bytes : state_.last_piece(edge.item).bytes;
     }
+    const bool from_account = edge.from >= kFirstAccount && edge.from < first_node_;
+    if (!edge.grows && from_account) {
+        const std::size_t account = edge.from - kFirstAccount;
+        return to == kCommon ? state_.common_taken(account) : state_.own_taken(account);
+    }
     if (!edge.grows) {
         return FillProblem::kNoLimit;  // as much as the items of the cycle free
     }
     if (to == kCommon) {
         return state_.common_room();
     }
-    return to == kSource ? state_.node_room(edge.from - first_node_)
-                         : state_.account_room(to - kFirstAccount);
+    if (to == kSource) {
+        return state_.node_room(edge.from - first_node_);
+    }
+    const std::size_t account = to - kFirstAccount;
+    return edge.from == kCommon ? state_.account_room(account)
+                                : std::min(state_.account_room(account), state_.own_room(account));
 }
 
 bool Exchanger::apply_cycle(std::size_t at) {
     std::uint64_t most = FillProblem::kNoLimit;
     double gain = 0;
+    double least_gain = noise_;
     std::vector<Edge> items;
     std::size_t to = at;
     do {
@@ -168,12 +189,14 @@ bool Exchanger::apply_cycle(std::size_t at) {
         most = std::min(most, capacity(to, edge));
         if (edge.item != kNobody) {
             items.push_back(edge);
-            gain += edge.grows ? state_.next_piece(edge.item).value
-                               : -state_.last_piece(edge.item).value;
+            const double value = edge.grows ? state_.next_piece(edge.item).value
+                                            : -state_.last_piece(edge.item).value;
+            gain += value;
+            least_gain = std::max(least_gain, std::abs(value) * kLeastGain);
         }
         to = edge.from;
     } while (to != at);
-    if (most == 0 || most == FillProblem::kNoLimit || gain <= least_gain_) {
+    if (most == 0 || most == FillProblem::kNoLimit || gain <= least_gain) {
         return false;
     }
     for (const Edge& edge : items) {

@@ -23,6 +23,8 @@ FillState::FillState(const FillProblem& problem)
       last_(problem.items.size()),
       node_room_(problem.node_room),
       account_room_(problem.account_room),
+      own_room_(problem.account_own),
+      common_taken_(problem.account_room.size(), 0),
       common_room_(problem.common_room) {
     for (std::size_t item = 0; item < problem.items.size(); ++item) {
         amounts_.push_back(problem.items[item].lower);
@@ -32,27 +34,20 @@ FillState::FillState(const FillProblem& problem)
 
 std::uint64_t FillState::growth(std::size_t item, std::uint64_t wanted) const {
     const FillItem& it = problem_->items[item];
-    std::uint64_t most = std::min(wanted, node_room_[it.node]);
-    for (const std::uint32_t account : it.accounts) {
-        const std::uint64_t room = account_room_[account];
-        most = std::min(most, room > kNoLimit / it.parts ? kNoLimit : room * it.parts);
-    }
-    if (!it.accounts.empty()) {
-        most = std::min(most, common_room_);
-    }
-    return most - most % it.parts;
+    const std::uint64_t own = own_room_[it.account];
+    const std::uint64_t paid = common_room_ > kNoLimit - own ? kNoLimit : own + common_room_;
+    return std::min({wanted, node_room_[it.node], account_room_[it.account], paid});
 }
 
 void FillState::add(std::size_t item, std::uint64_t bytes) {
     const FillItem& it = problem_->items[item];
     amounts_[item] += bytes;
     take(node_room_[it.node], bytes);
-    for (const std::uint32_t account : it.accounts) {
-        take(account_room_[account], bytes / it.parts);
-    }
-    if (!it.accounts.empty()) {
-        take(common_room_, bytes);
-    }
+    take(account_room_[it.account], bytes);
+    const std::uint64_t own = std::min(own_room_[it.account], bytes);
+    own_room_[it.account] -= own;
+    common_taken_[it.account] += bytes - own;
+    take(common_room_, bytes - own);
     find_pieces(item);
 }
 
@@ -60,12 +55,11 @@ void FillState::remove(std::size_t item, std::uint64_t bytes) {
     const FillItem& it = problem_->items[item];
     amounts_[item] -= bytes;
     give_back(node_room_[it.node], bytes);
-    for (const std::uint32_t account : it.accounts) {
-        give_back(account_room_[account], bytes / it.parts);
-    }
-    if (!it.accounts.empty()) {
-        give_back(common_room_, bytes);
-    }
+    give_back(account_room_[it.account], bytes);
+    const std::uint64_t common = std::min(common_taken_[it.account], bytes);
+    common_taken_[it.account] -= common;
+    give_back(common_room_, common);
+    own_room_[it.account] += bytes - common;
     find_pieces(item);
 }
 

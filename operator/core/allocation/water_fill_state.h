@@ -26,11 +26,6 @@ public:
     // Bytes that were given of the last piece beyond `lower`, and their value; 0 bytes at `lower`.
     [[nodiscard]] const FillPiece& last_piece(std::size_t item) const { return last_[item]; }
 
-    // Whether an exchange of it is a flow from its account to its node.
-    [[nodiscard]] bool is_simple(std::size_t item) const {
-        return problem_->items[item].accounts.size() <= 1 && problem_->items[item].parts == 1;
-    }
-
     [[nodiscard]] std::uint64_t amount(std::size_t item) const { return amounts_[item]; }
 
     [[nodiscard]] const std::vector<std::uint64_t>& amounts() const { return amounts_; }
@@ -39,6 +34,18 @@ public:
 
     [[nodiscard]] std::uint64_t account_room(std::size_t account) const {
         return account_room_[account];
+    }
+
+    // Of it, what does not come out of the common room.
+    [[nodiscard]] std::uint64_t own_room(std::size_t account) const { return own_room_[account]; }
+
+    // What the account has taken of its own, and out of the common room.
+    [[nodiscard]] std::uint64_t own_taken(std::size_t account) const {
+        return problem_->account_own[account] - own_room_[account];
+    }
+
+    [[nodiscard]] std::uint64_t common_taken(std::size_t account) const {
+        return common_taken_[account];
     }
 
     [[nodiscard]] std::uint64_t common_room() const { return common_room_; }
@@ -54,11 +61,13 @@ private:
     std::vector<FillPiece> last_;
     std::vector<std::uint64_t> node_room_;
     std::vector<std::uint64_t> account_room_;
+    std::vector<std::uint64_t> own_room_;
+    std::vector<std::uint64_t> common_taken_;
     std::uint64_t common_room_;
 };
 
 // Improves the division by positive cycles until there is none, or `work` is used up; returns the
-// work that is left. Items with several accounts stay as they are.
+// work that is left.
 std::size_t exchange(FillState& state, std::size_t work);
 
 }  // namespace stoker::control

@@ -84,13 +84,19 @@ Status apply(const SetNominal& change, AllocationView& view) {
 
 using Place = std::pair<std::string, std::string>;  // node, dataset uid
 
-// The pool in which a dataset is used on a node.
-std::map<Place, std::string> pools_of(const AllocationView& view) {
-    std::map<Place, std::string> result;
+struct Use {
+    std::string pool;
+    std::string ns;  // of the dataset
+};
+
+// The datasets that are used on a node.
+std::map<Place, Use> uses_of(const AllocationView& view) {
+    std::map<Place, Use> result;
     for (const Demand& demand : view.demands) {
         for (const std::string& node : demand.nodes) {
             for (const DemandDataset& dataset : demand.datasets) {
-                result.emplace(Place{node, dataset.uid}, demand.pool);
+                const std::string& owner = dataset.ns.empty() ? demand.job.ns : dataset.ns;
+                result.emplace(Place{node, dataset.uid}, Use{demand.pool, owner});
             }
         }
     }
@@ -99,37 +105,23 @@ std::map<Place, std::string> pools_of(const AllocationView& view) {
 
 // Every dataset in use holds what it is granted, and what is to be swept is gone.
 void carry_out(const AllocationPlan& plan, AllocationView& view) {
-    const std::map<Place, std::string> pools = pools_of(view);
-    std::map<std::tuple<std::string, std::string, std::string>, std::string> owners;
-    for (const Holding& holding : view.holdings) {
-        owners[{holding.pool, holding.node, holding.dataset_uid}] = holding.ns;
-    }
-    std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> payers;
-    for (const PlacePayers& place : plan.payers) {
-        payers[{place.pool, place.node, place.dataset_uid}] = place.payers;
-    }
+    const std::map<Place, Use> uses = uses_of(view);
     std::erase_if(view.holdings, [&](const Holding& holding) {
         const bool swept = std::ranges::any_of(plan.sweeps, [&](const Sweep& sweep) {
             return std::tie(sweep.pool, sweep.node, sweep.dataset_uid) ==
                    std::tie(holding.pool, holding.node, holding.dataset_uid);
         });
-        return swept || pools.contains({holding.node, holding.dataset_uid});
+        return swept || uses.contains({holding.node, holding.dataset_uid});
     });
     for (const AgentGrant& grant : plan.grants) {
-        const auto pool = pools.find({grant.node, grant.dataset_uid});
-        if (pool == pools.end() || grant.resident_bytes == Bytes::zero()) {
+        const auto use = uses.find({grant.node, grant.dataset_uid});
+        if (use == uses.end() || grant.resident_bytes == Bytes::zero()) {
             continue;
         }
         const Bytes bytes = grant.resident_bytes;
-        Holding holding{pool->second, grant.node, grant.dataset_uid, bytes, bytes, bytes};
-        if (const auto owner = owners.find({holding.pool, holding.node, holding.dataset_uid});
-            owner != owners.end()) {
-            holding.ns = owner->second;
-        }
+        Holding holding{use->second.pool, grant.node, grant.dataset_uid, bytes, bytes, bytes};
+        holding.ns = use->second.ns;
         view.holdings.push_back(std::move(holding));
-    }
-    for (Holding& holding : view.holdings) {
-        holding.payers = payers[{holding.pool, holding.node, holding.dataset_uid}];
     }
 }
 

@@ -73,7 +73,8 @@ ApiServerModel::ApiServerModel() {
           &kinds::kCacheQuotas}) {
         serve(*kind, true);
     }
-    for (const ResourceKind* kind : {&kinds::kConfigMaps, &kinds::kLeases, &kinds::kEvents}) {
+    for (const ResourceKind* kind :
+         {&kinds::kConfigMaps, &kinds::kSecrets, &kinds::kLeases, &kinds::kEvents}) {
         serve(*kind, false);
     }
 }
@@ -103,6 +104,12 @@ ModelAnswer ApiServerModel::handle(const ModelRequest& request, WallTime now) {
     call.now = now;
     if (target.plural == "tokenreviews") {
         return review_token(call);
+    }
+    if (target.plural == "subjectaccessreviews") {
+        return review_access(call);
+    }
+    if (target.plural == "serviceaccounts" && target.subresource == "token") {
+        return request_token(call);
     }
     if (target.plural.empty()) {
         return discover(target.path);

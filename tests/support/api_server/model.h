@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,8 @@ public:
     void set_event_capacity(const ResourceKind& kind, std::size_t capacity);
     void compact(const ResourceKind& kind);
     void add_token(const std::string& token, const Json& user, std::vector<std::string> audiences);
+    // What RBAC says of a path that is no resource; nothing is allowed before.
+    void allow(const std::string& user, const std::string& verb, const std::string& path);
 
     [[nodiscard]] std::uint64_t version() const { return version_; }
 
@@ -120,6 +123,8 @@ private:
     ModelAnswer apply(Call& call);
     ModelAnswer remove(Call& call);
     ModelAnswer review_token(const Call& call) const;
+    ModelAnswer review_access(const Call& call) const;
+    ModelAnswer request_token(const Call& call);
     ModelAnswer discover(const std::string& path) const;
     ModelAnswer update(Call& call, Entry& entry, web::json::value next, const std::string& owner);
     ModelAnswer insert(Call& call, web::json::value object, const std::string& owner);
@@ -134,6 +139,7 @@ private:
 
     std::map<std::string, Table> tables_;  // by "group/plural"
     std::map<std::string, TokenOwner> tokens_;
+    std::set<std::string> allowed_;  // "user verb path"
     std::uint64_t version_ = 100;
     std::uint64_t uids_ = 0;
     std::uint64_t writes_ = 0;

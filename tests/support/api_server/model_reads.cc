@@ -208,4 +208,45 @@ ModelAnswer ApiServerModel::review_token(const Call& call) const {
     return {201, answer.serialize(), std::nullopt};
 }
 
+void ApiServerModel::allow(
+    const std::string& user, const std::string& verb, const std::string& path) {
+    allowed_.insert(fmt::format("{} {} {}", user, verb, path));
+}
+
+ModelAnswer ApiServerModel::review_access(const Call& call) const {
+    auto review = Json::parse(call.request->body);
+    if (!review || call.request->method != "POST") {
+        return status_answer(400, "BadRequest", "not a SubjectAccessReview");
+    }
+    auto answer = review->value();
+    const std::string asked = fmt::format(
+        "{} {} {}",
+        string_at(answer, {"spec", "user"}),
+        string_at(answer, {"spec", "nonResourceAttributes", "verb"}),
+        string_at(answer, {"spec", "nonResourceAttributes", "path"}));
+    answer["status"]["allowed"] = value::boolean(allowed_.contains(asked));
+    return {201, answer.serialize(), std::nullopt};
+}
+
+// Makes a token for one audience that a review will know.
+ModelAnswer ApiServerModel::request_token(const Call& call) {
+    auto request = Json::parse(call.request->body);
+    const auto* audiences = request ? find_at(request->value(), {"spec", "audiences"}) : nullptr;
+    const auto seconds = request
+                             ? control::integer_at(request->value(), {"spec", "expirationSeconds"})
+                             : std::nullopt;
+    if (audiences == nullptr || audiences->size() != 1 || seconds.value_or(600) < 600) {
+        return status_answer(
+            422, "Invalid", "spec.expirationSeconds: may not be less than 10 minutes");
+    }
+    auto user = value::object();
+    user["username"] =
+        value(fmt::format("system:serviceaccount:{}:{}", call.key.ns, call.key.name));
+    const std::string token = fmt::format("token.of.{}-{}", call.key.name, ++uids_);
+    add_token(token, Json(std::move(user)), {audiences->at(0).as_string()});
+    auto answer = request->value();
+    answer["status"]["token"] = value(token);
+    return {201, answer.serialize(), std::nullopt};
+}
+
 }  // namespace stoker::test

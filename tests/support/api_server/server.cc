@@ -161,8 +161,12 @@ std::optional<ModelAnswer> ApiServer::proxied(const ScriptRequest& request) {
         return std::nullopt;
     }
     const std::size_t name = pods + kPods.size();
+    PodHeaders headers = request.headers;
+    headers.erase("authorization");
     return answer(
-        request.target.substr(name, proxy - name), request.target.substr(proxy + kProxy.size()));
+        request.target.substr(name, proxy - name),
+        request.target.substr(proxy + kProxy.size()),
+        headers);
 }
 
 std::vector<SeenRequest> ApiServer::seen() const {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,9 +62,12 @@ public:
     // From now on only this bearer token is let in; "" lets everybody in.
     void require_token(std::string token);
 
-    // Answers GET .../pods/<pod>/proxy/<path> as that pod would; `pod` may end in ":<port>". Until
-    // then such requests are the model's, who knows no such subresource.
-    using PodProxy = std::function<ModelAnswer(const std::string& pod, const std::string& path)>;
+    // Answers GET .../pods/<pod>/proxy/<path> as that pod would; `pod` is as it was written,
+    // "https:<name>:<port>". As a real one it passes on all headers but "Authorization". Until then
+    // such requests are the model's, who knows no such subresource.
+    using PodHeaders = std::map<std::string, std::string>;  // names in lower case
+    using PodProxy = std::function<ModelAnswer(
+        const std::string& pod, const std::string& path, const PodHeaders& headers)>;
     void set_pod_proxy(PodProxy proxy);
 
     [[nodiscard]] std::vector<SeenRequest> seen() const;

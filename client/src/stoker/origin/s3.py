@@ -11,6 +11,7 @@ import ssl
 import threading
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
+from email.message import Message
 from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..errors import ChangedError, ForbiddenError, NotFoundError, OriginError
@@ -18,12 +19,13 @@ from ..settings import DatasetSettings
 from . import ListedObject, Payload, Request
 from .large import PART_BYTES, parts, place_for
 from .retry import Again, Parallel, with_retries
-from .sigv4 import CredentialChain, encode_query, sign_get
+from .connect import Connector
+from .credentials import CredentialChain
+from .sigv4 import encode_query, sign_get
 
 __all__ = ["S3Origin"]
 
 THREADS = 16
-TIMEOUT_S = 30.0
 _AGAIN = {408, 429, 500, 502, 503, 504}
 _BROKEN = (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError, OSError)
 
@@ -56,11 +58,15 @@ class S3Origin:
         prefix = parts.path[1:]
         self._prefix = prefix if not prefix or prefix.endswith("/") else prefix + "/"
         self._region = settings.region
-        endpoint = settings.endpoint or f"https://s3.{settings.region}.amazonaws.com"
-        self._endpoint = urllib.parse.urlsplit(endpoint)
-        self._path_style = settings.path_style
+        china = ".cn" if settings.region.startswith("cn-") else ""
+        endpoint = settings.endpoint or f"https://s3.{settings.region}.amazonaws.com{china}"
         self._name = f"{settings.uri} at {endpoint}"
-        self._credentials = CredentialChain()
+        self._host, self._base = _place(urllib.parse.urlsplit(endpoint), self._bucket, settings.path_style)
+        scheme = urllib.parse.urlsplit(endpoint).scheme
+        self._connector = Connector(scheme, self._host, settings.ca_file)
+        self._credentials = CredentialChain(
+            file=settings.credentials_file, region=settings.region, ca_file=settings.ca_file
+        )
         self._parallel = Parallel(THREADS)
         self._local = threading.local()
 
@@ -85,12 +91,12 @@ class S3Origin:
             return self._read_in_parts(request, path, key)
 
         def attempt() -> bytes:
-            answer = self._get(path, [], {"if-match": f'"{request.etag}"'}, f"'{key}'", key)
+            answer = self._get_object(request, path, {}, key)
             if len(answer.body) != request.size:
                 raise ChangedError(
                     f"'{key}' of {self._name} has {len(answer.body)} bytes, it was listed with {request.size}", key
                 )
-            if not _matches_md5(answer.body, request.etag):
+            if _is_md5(request.etag, answer.headers) and _md5(answer.body) != request.etag:
                 raise Again(f"the bytes do not match their ETag {request.etag}")
             return answer.body
 
@@ -102,24 +108,33 @@ class S3Origin:
     def _read_in_parts(self, request: Request, path: str, key: str) -> memoryview:
         """A cut connection costs one part, not gigabytes."""
         place = place_for(request.size, f"'{key}' of {self._name}", key)
+        is_md5 = True
         for start, end in parts(request.size):
-            place[start:end] = with_retries(
+            answer = with_retries(
                 lambda start=start, end=end: self._read_part(request, path, key, start, end),
                 lambda why: OriginError(f"GET '{key}' of {self._name}: {why}", key),
             )
-        if not _matches_md5(place, request.etag):
+            place[start:end] = answer.body
+            is_md5 = is_md5 and _is_md5(request.etag, answer.headers)
+        if is_md5 and _md5(place) != request.etag:
             raise OriginError(f"the bytes of '{key}' of {self._name} do not match their ETag {request.etag}", key)
         return place
 
-    def _read_part(self, request: Request, path: str, key: str, start: int, end: int) -> bytes:
-        headers = {"if-match": f'"{request.etag}"', "range": f"bytes={start}-{end - 1}"}
-        answer = self._get(path, [], headers, f"'{key}'", key)
+    def _read_part(self, request: Request, path: str, key: str, start: int, end: int) -> Answer:
+        answer = self._get_object(request, path, {"range": f"bytes={start}-{end - 1}"}, key)
         told = answer.headers.get("Content-Range", "")
         if not told.endswith(f"/{request.size}"):
             raise ChangedError(f"'{key}' of {self._name} was listed with {request.size} bytes, it is '{told}' now", key)
         if told != f"bytes {start}-{end - 1}/{request.size}" or len(answer.body) != end - start:
             raise Again(f"asked for bytes {start}-{end - 1}, got {len(answer.body)} bytes as '{told}'")
-        return answer.body
+        return answer
+
+    def _get_object(self, request: Request, path: str, headers: Dict[str, str], key: str) -> Answer:
+        answer = self._get(path, [], {"if-match": f'"{request.etag}"', **headers}, f"'{key}'", key)
+        told = re.sub('^(W/)?"(.*)"$', r"\2", answer.headers.get("ETag", request.etag))
+        if told != request.etag:  # a server that does not know If-Match
+            raise ChangedError(f"'{key}' of {self._name} has ETag {told}, it was listed with {request.etag}", key)
+        return answer
 
     def close(self) -> None:
         self._parallel.close()
@@ -171,15 +186,15 @@ class S3Origin:
 
     def _exchange(self, path: str, query: List[Tuple[str, str]], headers: Dict[str, str]) -> Answer:
         now = datetime.datetime.now(datetime.timezone.utc)
-        host = self._endpoint.netloc if self._path_style else f"{self._bucket}.{self._endpoint.netloc}"
-        base = self._endpoint.path.rstrip("/") + (f"/{self._bucket}" if self._path_style else "")
-        path = base + path or "/"
+        path = self._base + path or "/"
         credentials = self._credentials.get(now)
-        signed = sign_get(credentials, self._region, host, path, query, now) if credentials else {"host": host}
-        target = path + ("?" + encode_query(sorted(query)) if query else "")
-        connection = self._connection(host)
+        signed = {"host": self._host}
+        if credentials:
+            signed = sign_get(credentials, self._region, self._host, path, query, now)
+        target = self._connector.base + path + ("?" + encode_query(sorted(query)) if query else "")
+        connection = self._connection()
         try:
-            connection.request("GET", target, headers={**signed, **headers})
+            connection.request("GET", target, headers={**signed, **headers, **self._connector.headers})
             response = connection.getresponse()
             if response.status == 200 and "range" in headers:
                 raise http.client.HTTPException("asked for a range, it sends the whole object")
@@ -189,24 +204,39 @@ class S3Origin:
             self._local.connection = None
             raise
 
-    def _connection(self, host: str) -> http.client.HTTPConnection:
+    def _connection(self) -> http.client.HTTPConnection:
         """One kept-alive connection a thread and process."""
         held = getattr(self._local, "connection", None)
-        if held is not None and self._local.pid == os.getpid():
-            return held
-        if self._endpoint.scheme == "https":
-            held = http.client.HTTPSConnection(host, timeout=TIMEOUT_S, context=_tls())
-        else:
-            held = http.client.HTTPConnection(host, timeout=TIMEOUT_S)
-        self._local.connection, self._local.pid = held, os.getpid()
+        if held is None or self._local.pid != os.getpid():
+            held = self._connector.connect()
+            self._local.connection, self._local.pid = held, os.getpid()
         return held
 
 
-def _matches_md5(body: Payload, etag: str) -> bool:
-    """False only for an ETag that has the form of an MD5 and is not that of the bytes."""
-    if re.fullmatch("[0-9a-f]{32}", etag) is None:
-        return True
-    return hashlib.new("md5", body, usedforsecurity=False).hexdigest() == etag
+def _place(endpoint: urllib.parse.SplitResult, bucket: str, path_style: Optional[bool]) -> Tuple[str, str]:
+    """Host, and what stands before the keys. Unless told otherwise Amazon's own get the bucket in the host name, where
+    its name has no dot (which their certificate would not cover), others in the path."""
+    if path_style is None:
+        is_amazon = (endpoint.hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
+        path_style = not is_amazon or "." in bucket
+    base = endpoint.path.rstrip("/")
+    if path_style:
+        return endpoint.netloc, f"{base}/{bucket}"
+    return f"{bucket}.{endpoint.netloc}", base
+
+
+def _is_md5(etag: str, headers: Message) -> bool:
+    """Whether an ETag is the MD5 of the object's bytes: of its form, and not of an object that the server encrypts with a
+    key of KMS or of the customer, whose ETag is any number. The sidecar's md5_etag.h has the same rule."""
+    return (
+        re.fullmatch("[0-9a-f]{32}", etag) is not None
+        and headers.get("x-amz-server-side-encryption", "AES256") == "AES256"
+        and headers.get("x-amz-server-side-encryption-customer-algorithm") is None
+    )
+
+
+def _md5(body: Payload) -> str:
+    return hashlib.new("md5", body, usedforsecurity=False).hexdigest()
 
 
 def _retry_after(answer: Answer) -> Optional[float]:
@@ -214,11 +244,3 @@ def _retry_after(answer: Answer) -> Optional[float]:
         return max(0.0, float(answer.headers.get("Retry-After", "")))
     except ValueError:
         return None
-
-
-def _tls() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    extra = os.environ.get("AWS_CA_BUNDLE")
-    if extra and os.path.exists(extra):
-        context.load_verify_locations(extra)
-    return context

@@ -6,6 +6,8 @@ namespace stoker::domain {
 namespace {
 
 TEST(NodeDirectory, SegmentNamesReadBack) {
+    EXPECT_EQ(control_folder("/n"), "/n/control");
+    EXPECT_EQ(data_folder("/n"), "/n/data");
     EXPECT_EQ(segment_file(SegmentSeq{17}), "segments/17.seg");
     EXPECT_EQ(parse_segment_name("17.seg"), SegmentSeq{17});
     EXPECT_EQ(parse_segment_name("4294967295.seg"), SegmentSeq{4294967295U});

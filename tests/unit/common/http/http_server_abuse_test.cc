@@ -1,11 +1,16 @@
+#include <cstdlib>
 #include <list>
 #include <string>
 #include <thread>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "common/base/accept_backoff.h"
 #include "common/base/prng.h"
+#include "common/base/unique_fd.h"
 #include "common/http/http_server.h"
 #include "tests/support/http_certificate.h"
 #include "tests/support/http_raw_client.h"
@@ -171,6 +176,34 @@ TEST(HttpServerAbuse, AReaderThatDoesNotReadIsCut) {
     client.send(kGoodRequest);
     EXPECT_TRUE(wait_for_open(**server, 1));
     EXPECT_TRUE(wait_for_open(**server, 0)) << "without the client reading a byte";
+}
+
+// In a process of its own, which runs out of descriptors. 0: all is as it should be.
+int accept_without_descriptors() {
+    const auto server = serve({.address = "127.0.0.1"});
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const rlim_t before = limit.rlim_cur;
+    limit.rlim_cur = static_cast<rlim_t>(UniqueFd{::dup(0)}.get()) + 1;  // one: the client's
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    HttpRawClient client{server->port()};
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (AcceptBackoff::failures() < 3 && std::chrono::steady_clock::now() < end) {
+        std::this_thread::yield();
+    }
+    const bool backed_off = AcceptBackoff::failures() >= 3 && server->stats().accepted == 0;
+    limit.rlim_cur = before;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+    client.send(kGoodRequest);
+    const std::string answer = client.read_until_closed(kPatience);
+    return backed_off && answer.starts_with("HTTP/1.1 200") ? 0 : 1;
+}
+
+TEST(HttpServerAbuseDeathTest, WithoutDescriptorsItWaitsForThem) {
+    EXPECT_EXIT(
+        std::exit(accept_without_descriptors()),
+        testing::ExitedWithCode(0),
+        "cannot accept connections for now.*Too many open files");
 }
 
 }  // namespace

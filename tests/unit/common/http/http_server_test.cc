@@ -2,6 +2,8 @@
 
 #include <future>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -54,6 +56,42 @@ TEST(HttpServer, HandsRequestsToItsHandler) {
     EXPECT_EQ(response->body, "POST /a?b=c payload");
     EXPECT_EQ(*find_header(response->headers, "Content-Type"), "text/plain");
     EXPECT_EQ(server->stats().requests, 1U);
+}
+
+TEST(HttpServer, AHandlerMayAnswerLaterFromAnotherThread) {
+    std::vector<std::jthread> threads;
+    auto server =
+        HttpServer::start({}, LaterHandler{[&](const ServerRequest& request, Reply reply) {
+                              threads.emplace_back([target = request.target, reply] {
+                                  std::this_thread::sleep_for(50ms);
+                                  reply({200, "text/plain", target, {}});
+                                  reply({500, "text/plain", "too late", {}});
+                              });
+                          }});
+    ASSERT_TRUE(server.has_value()) << server.error().message;
+    const auto slow = std::async(std::launch::async, [&] { return fetch(url_of(**server, "/a")); });
+    EXPECT_EQ(fetch(url_of(**server, "/b"))->body, "/b");
+    slow.wait();
+    EXPECT_EQ((*server)->stats().requests, 2U);
+    threads.clear();
+}
+
+TEST(HttpServer, AHandlerThatIsToAnswerLaterMayAlsoThrow) {
+    const auto throws = [](const ServerRequest&, const Reply&) { throw std::runtime_error("no"); };
+    auto server = HttpServer::start({}, LaterHandler{throws});
+    ASSERT_TRUE(server.has_value());
+    EXPECT_EQ(fetch(url_of(**server))->status, 500);
+}
+
+TEST(HttpServer, ARequestThatIsNeverAnsweredHoldsUpNobodysEnd) {
+    ServerOptions options;
+    options.answer_timeout = 200ms;
+    options.drain_timeout = 200ms;
+    auto server = HttpServer::start(
+        std::move(options), LaterHandler{[](const ServerRequest&, const Reply&) {}});
+    ASSERT_TRUE(server.has_value());
+    EXPECT_FALSE(fetch(url_of(**server)).has_value());
+    server->reset();
 }
 
 TEST(HttpServer, GivesTheHandlerPathHeadersAndPeer) {

@@ -1,7 +1,6 @@
 #include "operator/agents/control_service.h"
 
 #include <condition_variable>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -11,9 +10,12 @@
 #include <gtest/gtest.h>
 
 #include "common/base/check.h"
+#include "common/base/guarded.h"
+#include "operator/certificates/authority.h"
 #include "tests/support/certificates.h"
 #include "tests/support/manual_clock.h"
 #include "tests/support/sidecar_client.h"
+#include "tests/unit/operator/agents/fake_authenticator.h"
 
 namespace stoker::control {
 namespace {
@@ -24,47 +26,6 @@ using testing::make_report;
 using testing::SidecarClient;
 
 const GrantReaders kReaders{{{"ml", "mnist"}, {"d1"}}};
-
-// Knows some tokens. With `hold` it answers nobody until release().
-class FakeAuthenticator final : public Authenticator {
-public:
-    void know(const std::string& token, PodIdentity identity) {
-        tokens_[token] = std::move(identity);
-    }
-
-    void authenticate(std::string token, Done done) override {
-        {
-            const std::lock_guard lock(mutex_);
-            if (hold) {
-                held_.push_back(std::move(done));
-                changed_.notify_all();
-                return;
-            }
-        }
-        const auto found = tokens_.find(token);
-        if (token == "later") {
-            done(fail(ErrorCode::kUnavailable, "the API server is away"));
-        } else if (found == tokens_.end()) {
-            done(fail(ErrorCode::kForbidden, "unknown token"));
-        } else {
-            done(found->second);
-        }
-    }
-
-    std::vector<Done> take_held() {
-        std::unique_lock lock(mutex_);
-        changed_.wait_for(lock, seconds{30}, [&] { return !held_.empty(); });
-        return std::move(held_);
-    }
-
-    bool hold = false;
-
-private:
-    std::map<std::string, PodIdentity> tokens_;
-    std::mutex mutex_;
-    std::condition_variable changed_;
-    std::vector<Done> held_;
-};
 
 // Polls until `done` or half a minute has passed.
 template <class Done>
@@ -81,30 +42,35 @@ bool eventually(Done done) {
 struct ControlServiceTest : ::testing::Test {
     ControlServiceTest()
         : certificates(testing::make_certificates()) {
-        directory = std::filesystem::temp_directory_path() /
-                    ("stoker-control-" + std::to_string(::getpid()));
-        std::filesystem::create_directories(directory);
-        testing::write_certificates(certificates, directory);
+        use(certificates);
         authenticator.know("good", {"ml", "default", "a", "node-1"});
         authenticator.know("other", {"ml", "default", "b", ""});
         service = start();
     }
 
-    ~ControlServiceTest() override {
-        service.reset();
-        std::filesystem::remove_all(directory);
+    // What new connections are shown from now on.
+    void use(const testing::TestCertificates& made) {
+        const KeyPair leaf{made.certificate, made.key};
+        *served.lock() = std::make_shared<ServedCertificate>(ServedCertificate{leaf, made.ca});
+    }
+
+    ControlServiceOptions options_on(const std::string& listen) {
+        ControlServiceOptions options;
+        options.listen = listen;
+        options.certificate = [this] { return *served.lock(); };
+        return options;
     }
 
     std::unique_ptr<ControlService> start() {
-        ControlServiceOptions options;
-        options.listen = "127.0.0.1:0";
-        options.certificate_directory = directory;
+        ControlServiceOptions options = options_on("127.0.0.1:0");
         options.session_count_max = 8;
-        options.certificate_refresh = seconds{1};
-        auto started = ControlService::start(std::move(options), registry, authenticator, clock);
+        auto started = ControlService::start(
+            std::move(options), registry, node_programs(), authenticator, clock);
         STOKER_CHECK(started.has_value(), started.error().message.c_str());
         return *std::move(started);
     }
+
+    NodePrograms node_programs() { return {nodes, {"stoker-system", "stoker-node"}, nullptr}; }
 
     std::string address() const { return "localhost:" + std::to_string(service->port()); }
 
@@ -118,11 +84,12 @@ struct ControlServiceTest : ::testing::Test {
         return client->finish().error_code();
     }
 
-    std::filesystem::path directory;
     testing::TestCertificates certificates;
+    Guarded<ServedCertificatePtr> served;
     testing::ManualClock clock;
     FakeAuthenticator authenticator;
     AgentRegistry registry{{}, nullptr};
+    NodeRegistry nodes{{}, nullptr, nullptr};
     std::unique_ptr<ControlService> service;
 };
 
@@ -349,34 +316,64 @@ TEST_F(ControlServiceTest, StopsWhileSidecarsAreAttachedAndTokensAreBeingChecked
     EXPECT_EQ(end_after_hello("good", make_hello("ml", "a")), grpc::StatusCode::OK);
 }
 
-TEST_F(ControlServiceTest, TakesANewCertificateWithoutARestart) {
-    ASSERT_EQ(end_after_hello("good", make_hello("ml", "a")), grpc::StatusCode::OK);
-    const testing::TestCertificates renewed = testing::make_certificates();
-    testing::write_certificates(renewed, directory);
-    certificates = renewed;
-    EXPECT_TRUE(eventually(
-        [&] { return end_after_hello("good", make_hello("ml", "a")) == grpc::StatusCode::OK; }));
+TEST_F(ControlServiceTest, ANewLeafServesNewConnectionsAndEndsNoStream) {
+    const auto living = dial("good");
+    ASSERT_TRUE(living->hello(make_hello("ml", "a")));
+    v1::OperatorMessage answer;
+    ASSERT_TRUE(living->receive(answer));
+    const testing::TestCertificates before = certificates;
+    certificates = testing::make_certificates();
+    use(certificates);
+
+    EXPECT_EQ(end_after_hello("other", make_hello("ml", "b")), grpc::StatusCode::OK);
+    SidecarClient distrusts(address(), before.ca, "other");
+    distrusts.hello(make_hello("ml", "b"));
+    EXPECT_EQ(distrusts.finish().error_code(), grpc::StatusCode::UNAVAILABLE);
+
+    ASSERT_TRUE(living->report(make_report(1, 500)));
+    EXPECT_TRUE(eventually([&] { return registry.counts().reports == 1; }));
+    EXPECT_EQ(registry.counts().attached, 1U);
+    EXPECT_TRUE(living->finish().ok());
+}
+
+// gRPC's own verifier, with the chain that the authority makes while a CA is replaced.
+TEST_F(ControlServiceTest, SidecarsOfBeforeAndAfterARotationTrustIt) {
+    const WallTime now = SystemClock{}.wall_now();
+    const AuthorityTerms terms;
+    const Authority old_one =
+        advance_authority({}, "ca", terms, now - terms.ca_renewal * 2 - terms.overlap).value();
+    const Authority both = advance_authority(old_one, "ca", terms, now - terms.overlap).value();
+    const Authority new_one = advance_authority(both, "ca", terms, now).value();
+    ASSERT_EQ(new_one.signing, both.next);
+    const KeyPair leaf = issue_leaf(new_one, {"localhost"}, terms, now).value();
+    use({trust_bundle(new_one), leaf.certificate, leaf.key});
+    for (const Authority& trusted : {old_one, both, new_one}) {
+        certificates.ca = trust_bundle(trusted);
+        EXPECT_EQ(end_after_hello("good", make_hello("ml", "a")), grpc::StatusCode::OK);
+    }
 }
 
 TEST_F(ControlServiceTest, DoesNotStartWithoutAUsableCertificate) {
-    const auto attempt = [&](const std::string& where) {
-        ControlServiceOptions options;
-        options.listen = "127.0.0.1:0";
-        options.certificate_directory = where;
-        return ControlService::start(options, registry, authenticator, clock);
+    const auto attempt = [&] {
+        return ControlService::start(
+            options_on("127.0.0.1:0"), registry, node_programs(), authenticator, clock);
     };
-    EXPECT_EQ(attempt(directory / "nowhere").error().code, ErrorCode::kNotFound);
+    *served.lock() = nullptr;
+    EXPECT_EQ(attempt().error().code, ErrorCode::kNotFound);
     testing::TestCertificates mixed = certificates;
     mixed.key = testing::make_certificates().key;
-    testing::write_certificates(mixed, directory);
-    EXPECT_EQ(attempt(directory).error().code, ErrorCode::kCorruption);
+    use(mixed);
+    EXPECT_EQ(attempt().error().code, ErrorCode::kCorruption);
+    use(certificates);
 }
 
 TEST_F(ControlServiceTest, SaysWhenItsPortIsTaken) {
-    ControlServiceOptions options;
-    options.listen = "127.0.0.1:" + std::to_string(service->port());
-    options.certificate_directory = directory;
-    const auto second = ControlService::start(options, registry, authenticator, clock);
+    const auto second = ControlService::start(
+        options_on("127.0.0.1:" + std::to_string(service->port())),
+        registry,
+        node_programs(),
+        authenticator,
+        clock);
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().code, ErrorCode::kUnavailable);
 }

@@ -97,21 +97,19 @@ TEST(JobManifest, LeavesAffinityOutWhenNobodyWantsAny) {
     EXPECT_FALSE(pod_spec(manifest()).has_field("affinity"));
 }
 
-TEST(JobManifest, AddsItsGroupToTheUsersSecurityContext) {
+TEST(JobManifest, LeavesTheUsersSecurityContextAsItIs) {
     JobManifest job = manifest();
-    job.pod.supplemental_group = 65532;
     job.pod.security_context = RawJson{R"({"runAsUser": 1000, "supplementalGroups": [5]})"};
     const value context = pod_spec(job).at("securityContext");
     EXPECT_EQ(context.at("runAsUser").as_integer(), 1000);
-    EXPECT_EQ(context.at("supplementalGroups").at(0).as_integer(), 5);
-    EXPECT_EQ(context.at("supplementalGroups").at(1).as_integer(), 65532);
+    EXPECT_EQ(context.at("supplementalGroups").size(), 1U);
 }
 
 TEST(JobManifest, WritesEveryKindOfVolume) {
     JobManifest job = manifest();
     job.pod.volumes = {
-        {"host", HostPathVolume{"/mnt", false}},
-        {"must", HostPathVolume{"/nfs", true}},
+        {"view", CsiVolume{"csi.stoker.dev", true, {{"view", "data"}}}},
+        {"must", HostPathVolume{"/nfs"}},
         {"run", EmptyDirVolume{}},
         {"shm", EmptyDirVolume{true, "8Gi"}},
         {"token", TokenVolume{"stoker.dev", 3600}},
@@ -120,7 +118,9 @@ TEST(JobManifest, WritesEveryKindOfVolume) {
     job.pod.user_volumes = {RawJson{R"({"name": "mine", "emptyDir": {}})"}};
     const value volumes = pod_spec(job).at("volumes");
     ASSERT_EQ(volumes.size(), 8U);
-    EXPECT_EQ(volumes.at(0).at("hostPath").at("type").as_string(), "DirectoryOrCreate");
+    EXPECT_EQ(volumes.at(0).at("csi").at("driver").as_string(), "csi.stoker.dev");
+    EXPECT_TRUE(volumes.at(0).at("csi").at("readOnly").as_bool());
+    EXPECT_EQ(volumes.at(0).at("csi").at("volumeAttributes").at("view").as_string(), "data");
     EXPECT_EQ(volumes.at(1).at("hostPath").at("type").as_string(), "Directory");
     EXPECT_EQ(volumes.at(2).at("emptyDir").size(), 0U);
     EXPECT_EQ(volumes.at(3).at("emptyDir").at("medium").as_string(), "Memory");
@@ -147,6 +147,22 @@ TEST(ServiceManifest, IsHeadlessAndFindsPodsThatAreNotReady) {
     EXPECT_EQ(spec.at("clusterIP").as_string(), "None");
     EXPECT_TRUE(spec.at("publishNotReadyAddresses").as_bool());
     EXPECT_EQ(spec.at("selector").at("stoker.dev/training-job").as_string(), "resnet");
+}
+
+TEST(JobManifest, MountsOneKeyOfACertificateBundle) {
+    JobManifest job = manifest();
+    job.pod.volumes = {
+        {"a", BundleVolume{CaBundle{BundleKind::kConfigMap, "ca", "root.pem"}, false}},
+        {"b", BundleVolume{CaBundle{BundleKind::kSecret, "ca", "tls.crt"}, true}}};
+    const value volumes = pod_spec(job).at("volumes");
+    const value map = volumes.at(0).at("configMap");
+    EXPECT_EQ(map.at("name").as_string(), "ca");
+    EXPECT_EQ(map.at("items").at(0).at("key").as_string(), "root.pem");
+    EXPECT_FALSE(map.has_field("optional"));
+    const value secret = volumes.at(1).at("secret");
+    EXPECT_EQ(secret.at("secretName").as_string(), "ca");
+    EXPECT_EQ(secret.at("items").at(0).at("path").as_string(), "tls.crt");
+    EXPECT_TRUE(secret.at("optional").as_bool());
 }
 
 }  // namespace

@@ -66,15 +66,21 @@ TEST(ParsePod, SaysWhyAPodWaits) {
     EXPECT_FALSE(rank_of(*pod));
 }
 
-TEST(ParsePod, ReadsWhichDirectoriesOfTheNodeItsSidecarMounts) {
-    const Result<Pod> pod = parse_pod(R"({"spec": {
-        "containers": [{"name": "trainer", "volumeMounts": [{"name": "stoker-node", "subPath": "ml/x"}]}],
-        "initContainers": [{"name": "other", "volumeMounts": [{"name": "stoker-node", "subPath": "ml/y"}]},
-                           {"name": "stoker-sidecar", "volumeMounts": [
-                            {"name": "stoker-run"}, {"name": "stoker-node", "subPath": "ml/d1"},
-                            {"name": "stoker-node", "subPath": "data/d2"}]}]}})");
+TEST(ParsePod, ReadsWhichDirectoriesOfTheNodeItMounts) {
+    const Result<Pod> pod = parse_pod(R"({"spec": {"volumes": [
+        {"name": "run", "emptyDir": {}},
+        {"name": "disk", "hostPath": {"path": "/mnt/nvme"}},
+        {"name": "foreign", "csi": {"driver": "csi.example.com",
+                                    "volumeAttributes": {"namespace": "ml", "uid": "no"}}},
+        {"name": "train-data", "csi": {"driver": "csi.stoker.dev", "volumeAttributes":
+            {"pool": "nvme", "namespace": "ml", "uid": "d1", "view": "data"}}},
+        {"name": "train-owner", "csi": {"driver": "csi.stoker.dev", "volumeAttributes":
+            {"pool": "nvme", "namespace": "ml", "uid": "d1", "view": "owner"}}},
+        {"name": "eval", "csi": {"driver": "csi.stoker.dev", "volumeAttributes":
+            {"pool": "nvme", "namespace": "data", "uid": "d2", "view": "shared"}}},
+        {"name": "bare", "csi": {"driver": "csi.stoker.dev"}}]}})");
     ASSERT_TRUE(pod) << pod.error().message;
-    EXPECT_EQ(pod->node_directories, (std::vector<std::string>{"ml/d1", "data/d2"}));
+    EXPECT_EQ(pod->node_directories, (std::vector<std::string>{"/", "data/d2", "ml/d1"}));
 }
 
 TEST(ParseJob, ReadsCountsAndItsEnd) {

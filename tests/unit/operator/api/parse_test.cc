@@ -35,12 +35,13 @@ TEST(ParseTrainingJob, ReadsNumbersAndTextsWhereBothAreAllowed) {
     const Result<TrainingJob> job = parse_training_job(R"({"spec": {
         "trainer": {"image": "a", "numProcPerNode": 8,
                     "resourcesPerNode": {"limits": {"nvidia.com/gpu": 8, "cpu": "500m"}}},
-        "cache": {"mode": "Fixed", "maxBytes": 1073741824, "minBytes": "1.5Mi"}}})");
+        "cache": {"mode": "Fixed", "maxBytes": 1073741824, "minBytes": "1.5Mi", "weight": 5}}})");
     ASSERT_TRUE(job) << job.error().message;
     EXPECT_EQ(job->spec.trainer.processes_per_node, "8");
     EXPECT_EQ(
         job->spec.trainer.resources.limits, (TextMap{{"cpu", "500m"}, {"nvidia.com/gpu", "8"}}));
     EXPECT_EQ(job->spec.cache.max_bytes, gib(1));
+    EXPECT_EQ(job->spec.cache.weight, 5);
     EXPECT_EQ(job->spec.cache.min_bytes, Bytes{1536 * 1024});
 }
 
@@ -210,6 +211,11 @@ TEST(ParseCachePool, ReadsWhatItsBytesAreGivenOutForAndWhatTheOriginGives) {
     ASSERT_TRUE(dear) << dear.error().message;
     EXPECT_EQ(dear->spec.price_per_gib, "0.09");
     EXPECT_EQ(dear->spec.price_per_thousand_requests, "2");
+    EXPECT_EQ(dear->spec.default_quota, DefaultQuotaSpec{});
+    const auto open = parse_cache_pool(
+        R"({"spec": {"defaultQuota": {"nominalQuota": "1Gi", "borrowingLimit": 0}}})");
+    ASSERT_TRUE(open) << open.error().message;
+    EXPECT_EQ(open->spec.default_quota, (DefaultQuotaSpec{gib(1), Bytes::zero(), std::nullopt}));
     EXPECT_FALSE(parse_cache_pool(R"({"spec": {"originBandwidth": "-1"}})"));
 }
 

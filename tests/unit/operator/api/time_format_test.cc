@@ -44,6 +44,12 @@ TEST(ParseTime, RefusesEverythingElse) {
     }
 }
 
+TEST(ParseTime, KeepsEveryTimeWithinTheRangeOfDurations) {
+    EXPECT_EQ(format_time(*parse_time("9999-12-31T23:59:59Z")), "2200-01-01T00:00:00Z");
+    EXPECT_EQ(format_time(*parse_time("2199-12-31T23:59:59Z")), "2199-12-31T23:59:59Z");
+    EXPECT_EQ(*parse_time("0001-01-01T00:00:00Z"), at(0));
+}
+
 TEST(FormatTime, CutsFractions) {
     EXPECT_EQ(format_time(at(1769862896) + milliseconds{999}), "2026-01-31T12:34:56Z");
 }

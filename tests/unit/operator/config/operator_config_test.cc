@@ -24,8 +24,13 @@ control:
   address: "stoker-control.stoker-system.svc:9443"
   certificateDirectory: /etc/stoker/tls
   grantSeconds: 90
+node:
+  serviceAccount: cache-node
 http:
-  listen: "[::]:8080"
+  metrics: ""
+  probes: "[::]:8081"
+  debug: "[::]:8443"
+watchNamespaces: [ml, "vision"]
 leaderElection:
   enabled: true
   leaseName: stoker-operator
@@ -39,7 +44,10 @@ TEST(OperatorConfig, ReadsWhatTheChartWrites) {
     EXPECT_EQ(config->sidecar.requests, (TextMap{{"cpu", "100m"}, {"memory", "256Mi"}}));
     EXPECT_EQ(config->control.address, "stoker-control.stoker-system.svc:9443");
     EXPECT_EQ(config->control.grant_seconds, 90U);
+    EXPECT_EQ(config->node.service_account, "cache-node");
+    EXPECT_EQ(config->http, (HttpSettings{"", "[::]:8081", "[::]:8443"}));
     EXPECT_EQ(config->leader_election.lease_duration, seconds{15});
+    EXPECT_EQ(config->watch_namespaces, (std::vector<std::string>{"ml", "vision"}));
 }
 
 TEST(OperatorConfig, WhatIsInForceParsesToTheSame) {
@@ -60,9 +68,12 @@ control:
   listen: 9443
   address: "::1:9443"
   grantSeconds: 5
+  caRenewal: 24h
+http: {probes: "", debug: 8443}
 leaderElection: {leaseDuration: 5s}
 htpp: {listen: "[::]:8080"}
 workers: 0
+watchNamespaces: [a, a]
 )");
     ASSERT_FALSE(refused);
     EXPECT_EQ(
@@ -74,10 +85,17 @@ workers: 0
         "control.listen: \"9443\" must be host:port, such as [::]:8080\n"
         "control.address: \"::1:9443\" must be host:port, such as [::]:8080\n"
         "control.grantSeconds: must be 10 to 3600\n"
+        "control.caLifetime: must be longer than caRenewal, and that at least caOverlap and "
+        "leafLifetime together\n"
+        "http.debug: \"8443\" must be host:port, such as [::]:8080\n"
+        "http.probes: is required\n"
         "leaderElection.leaseDuration: must be longer than renewDeadline, and that longer than "
         "1.2 times retryPeriod\n"
+        "watchNamespaces: must be different names\n"
         "workers: must be 1 to 64\n"
-        "htpp: unknown key; known here: control, http, leaderElection, sidecar, workers");
+        "htpp: unknown key; known here: control, http, leaderElection, node, sidecar, "
+        "watchNamespaces, "
+        "workers");
 }
 
 TEST(OperatorConfig, AnEmptyFileLacksTwoSections) {

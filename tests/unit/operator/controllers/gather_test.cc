@@ -107,14 +107,16 @@ TEST_F(GatherSharedTest, BelievesAnAttemptThatGoesOnAfterAWithdrawal) {
 
 TEST_F(GatherTest, TheClusterHasEveryJobWithItsPodsAndReports) {
     bench.put(bench.cache.nodes(), make_ready_node("node-1"));
+    bench.report_node("node-1");
     const SessionId session = bench.attach(make_agent_hello());
     ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
-    const ClusterView view = gather_cluster(bench.cache, bench.registry, 60);
+    const ClusterView view = gather_cluster(bench.cache, bench.registry, bench.nodes, 60);
     ASSERT_EQ(view.jobs.size(), 1U);
     EXPECT_EQ(view.jobs[0].pool.name, "nvme");
     EXPECT_EQ(view.jobs[0].pods.size(), 1U);
     EXPECT_EQ(view.reports.size(), 1U);
     EXPECT_EQ(view.nodes.size(), 1U);
+    EXPECT_TRUE(view.programs.reports.contains("node-1"));
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ struct GrantsControllerTest : ::testing::Test {
     GrantsController controller{
         bench.cache,
         bench.registry,
+        bench.nodes,
         board,
         bench.clock,
         60,

@@ -10,15 +10,13 @@ namespace stoker::control {
 namespace {
 
 using std::chrono::hours;
+using std::chrono::minutes;
 using std::chrono::seconds;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
-
-NodePodSettings settings() {
-    return {"stoker-system", "operator-0", "stoker-sidecar:test", "IfNotPresent"};
-}
 
 // One dataset with bytes on one node; no job uses it.
 struct NodeSweeperTest : ::testing::Test {
@@ -32,21 +30,26 @@ struct NodeSweeperTest : ::testing::Test {
         bench.put(bench.cache.datasets(), dataset);
     }
 
-    std::vector<std::string> made() {
-        std::vector<std::string> bodies;
-        for (const auto& call : bench.client.calls) {
-            if (call.verb == "create") {
-                bodies.push_back(call.body);
-            }
-        }
-        return bodies;
+    void look() {
+        bench.report_node("node-1");
+        ASSERT_TRUE(sweeper.reconcile());
     }
 
-    void finish_pod() {
-        Pod pod = parse_pod(made().back()).value();
-        pod.phase = PodPhase::kSucceeded;
-        pod.meta.created_at = bench.clock.wall_now();
-        bench.put(bench.cache.node_pods(), pod);
+    // What the node's program is told next.
+    std::optional<SweepOrder> order() { return bench.report_node("node-1").sweep; }
+
+    // It says what has become of it.
+    void finish(bool succeeded = true) {
+        const std::string id = order().value().id;
+        bench.report_node("node-1", [&](NodeReport& report) {
+            report.sweeps = {{id, succeeded, succeeded ? "" : "disk on fire", 1}};
+        });
+        ASSERT_TRUE(sweeper.reconcile());
+    }
+
+    void delete_dataset() {
+        bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
+        sweeper.note_deleted(dataset);
     }
 
     // The job is complete, and a sidecar of it still attached.
@@ -75,91 +78,125 @@ struct NodeSweeperTest : ::testing::Test {
     Dataset dataset;
     int swept = 0;
     NodeSweeper sweeper{
-        {bench.cache, bench.registry, board, ledger, bench.client, bench.clock},
-        settings(),
+        {bench.cache, bench.registry, bench.nodes, board, ledger, bench.clock},
         [this] { ++swept; }};
 };
 
 TEST_F(NodeSweeperTest, LeavesADatasetAloneThatNobodyUsesNow) {
     bench.clock.advance(hours{1});
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_TRUE(made().empty());
+    look();
+    EXPECT_FALSE(order());
 }
 
 TEST_F(NodeSweeperTest, RemovesItAfterItsRetentionAndTellsThatItIsGone) {
     dataset.spec.retention_after_last_use_seconds = 600;
     bench.put(bench.cache.datasets(), dataset);
     bench.clock.advance(seconds{601});
-    ASSERT_TRUE(sweeper.reconcile());
-    ASSERT_EQ(made().size(), 1U);
-    EXPECT_THAT(made()[0], HasSubstr(R"("-o","-name","d1")"));
-    EXPECT_THAT(made()[0], Not(HasSubstr("/pool/ml/d1")));
-    finish_pod();
-    ASSERT_TRUE(sweeper.reconcile());
+    look();
+    ASSERT_TRUE(order());
+    EXPECT_EQ(order()->pool, "nvme");
+    EXPECT_EQ(order()->path, "/var/lib/stoker");
+    EXPECT_THAT(order()->expired, ElementsAre("d1"));
+    EXPECT_THAT(order()->kept, IsEmpty());
+    finish();
     EXPECT_EQ(swept, 1);
     EXPECT_EQ(sweeper.counts().succeeded, 1U);
     EXPECT_TRUE(ledger.is_gone("nvme", "node-1", "d1", *dataset.status.sampled_at));
-    EXPECT_EQ(bench.client.count("remove"), 1U);
-    bench.cache.node_pods().store().remove(
-        {"stoker-system", parse_pod(made()[0])->meta.name}, "900", nullptr);
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_EQ(made().size(), 1U) << "not swept again while the status is not written yet";
+    look();
+    EXPECT_FALSE(order()) << "not swept again while the status is not written yet";
 }
 
 TEST_F(NodeSweeperTest, LeavesWhatAJobUsesOrASidecarHolds) {
     dataset.spec.retention_after_last_use_seconds = 0;
     bench.put(bench.cache.datasets(), dataset);
     bench.put(bench.cache.training_jobs(), make_running_job());
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_TRUE(made().empty());
+    look();
+    EXPECT_FALSE(order());
     const SessionId session = end_before_its_sidecar(make_running_job());
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_TRUE(made().empty()) << "its sidecar is still there";
+    look();
+    EXPECT_FALSE(order()) << "its sidecar is still there";
     bench.registry.detach(session, bench.now());
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_EQ(made().size(), 1U);
+    look();
+    EXPECT_TRUE(order());
 }
 
 TEST_F(NodeSweeperTest, AJobOfAnotherNamespaceKeepsOnlyWhatIsSharedWithIt) {
     share_with_a_reading_job();
     bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_TRUE(made().empty()) << "a job uses it";
+    look();
+    EXPECT_FALSE(order()) << "a job uses it";
     end_before_its_sidecar(make_reading_job());
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_TRUE(made().empty()) << "its sidecar is still there";
+    look();
+    EXPECT_FALSE(order()) << "its sidecar is still there";
     bench.put(bench.cache.training_jobs(), make_reading_job());
     bench.put(bench.cache.namespaces(), make_namespace("ml"));
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_EQ(made().size(), 1U) << "whoever may not use it cannot keep it either";
+    look();
+    EXPECT_TRUE(order()) << "whoever may not use it cannot keep it either";
 }
 
 TEST_F(NodeSweeperTest, SweepsTheNodesOfADeletedDataset) {
-    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
-    sweeper.note_deleted(dataset);
+    delete_dataset();
+    look();
+    ASSERT_TRUE(order());
+    EXPECT_THAT(order()->kept, IsEmpty());
+    EXPECT_THAT(order()->expired, ElementsAre("d1")) << "young bytes go, too";
+    finish();
+    look();
+    EXPECT_FALSE(order());
+}
+
+TEST_F(NodeSweeperTest, SweepsOnlyNodesWhoseProgramCallsThePoolReady) {
+    delete_dataset();
     ASSERT_TRUE(sweeper.reconcile());
-    ASSERT_EQ(made().size(), 1U);
-    EXPECT_THAT(made()[0], Not(HasSubstr("/pool/ml/d1")));
-    EXPECT_THAT(made()[0], HasSubstr(R"("-o","-name","d1")")) << "young bytes go, too";
-    EXPECT_THAT(made()[0], HasSubstr(R"("nodeName":"node-1")"));
-    finish_pod();
+    EXPECT_FALSE(order()) << "no word of it yet";
+    bench.report_node(
+        "node-1", [](NodeReport& report) { report.pools[0].verdict = PoolVerdict::kNotEmpty; });
     ASSERT_TRUE(sweeper.reconcile());
-    bench.cache.node_pods().store().remove(
-        {"stoker-system", parse_pod(made()[0])->meta.name}, "901", nullptr);
+    EXPECT_FALSE(order());
+    bench.clock.advance(seconds{61});
     ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_EQ(made().size(), 1U);
+    EXPECT_FALSE(order()) << "its word is old";
+    look();
+    EXPECT_TRUE(order());
+}
+
+TEST_F(NodeSweeperTest, AFailedSweepIsCountedAndTriedAgainLater) {
+    delete_dataset();
+    look();
+    finish(false);
+    EXPECT_EQ(sweeper.counts().failed, 1U);
+    look();
+    EXPECT_FALSE(order());
+    EXPECT_EQ(sweeper.counts().failed, 1U) << "once";
+    bench.clock.advance(minutes{6});
+    look();
+    look();
+    EXPECT_TRUE(order());
+    finish();
+    EXPECT_EQ(sweeper.counts().succeeded, 1U);
+}
+
+TEST_F(NodeSweeperTest, ASweepThatNobodyEndsIsWithdrawnAndOrderedAnew) {
+    delete_dataset();
+    look();
+    const std::string first = order().value().id;
+    bench.clock.advance(minutes{11});
+    look();
+    EXPECT_FALSE(order());
+    EXPECT_EQ(sweeper.counts().failed, 1U);
+    look();
+    EXPECT_NE(order().value().id, first);
 }
 
 TEST_F(NodeSweeperTest, ADatasetThatIsDeletedUnderASidecarGoesAfterIt) {
     const SessionId session = bench.attach(make_agent_hello());
     ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
-    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
-    sweeper.note_deleted(dataset);
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_TRUE(made().empty());
+    delete_dataset();
+    look();
+    EXPECT_FALSE(order());
     bench.registry.detach(session, bench.now());
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_EQ(made().size(), 1U);
+    look();
+    EXPECT_TRUE(order());
 }
 
 // Its sidecar restarts, waits for a lock that is free for a moment, or cannot reach us: the lock
@@ -168,14 +205,26 @@ TEST_F(NodeSweeperTest, ADatasetThatIsDeletedUnderAPodStaysUntilThePodHasEnded) 
     Pod pod = make_running_pod();
     pod.node_directories = {"ml/d1"};
     bench.put(bench.cache.pods(), pod);
-    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
-    sweeper.note_deleted(dataset);
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_TRUE(made().empty());
+    delete_dataset();
+    look();
+    EXPECT_FALSE(order());
     pod.phase = PodPhase::kFailed;
     bench.put(bench.cache.pods(), pod);
+    look();
+    EXPECT_TRUE(order());
+}
+
+// A pod that the operator does not watch, or one that it takes for ended.
+TEST_F(NodeSweeperTest, WhatTheNodeProgramHasMountedStays) {
+    delete_dataset();
+    const auto mounted = [](NodeReport& report) {
+        report.pools[0].directories = {{"ml", "d1", Bytes{60'000}, true}};
+    };
+    bench.report_node("node-1", mounted);
     ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_EQ(made().size(), 1U);
+    EXPECT_FALSE(bench.report_node("node-1", mounted).sweep);
+    look();
+    EXPECT_TRUE(order());
 }
 
 TEST_F(NodeSweeperTest, WhatAPodOfAnotherNamespaceReadsStaysWhenItsDatasetIsDeleted) {
@@ -186,10 +235,21 @@ TEST_F(NodeSweeperTest, WhatAPodOfAnotherNamespaceReadsStaysWhenItsDatasetIsDele
     bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
     bench.attach(make_agent_hello());
     bench.clock.advance(hours{7});
-    ASSERT_TRUE(sweeper.reconcile());
-    ASSERT_EQ(made().size(), 1U) << "the sweep of every six hours";
-    EXPECT_THAT(made()[0], HasSubstr("/pool/data/d1"));
-    EXPECT_THAT(made()[0], Not(HasSubstr("..")));
+    look();
+    ASSERT_TRUE(order()) << "the sweep of every six hours";
+    EXPECT_THAT(order()->kept, Contains("data/d1"));
+    EXPECT_THAT(order()->kept, Not(Contains(HasSubstr(".."))));
+}
+
+TEST_F(NodeSweeperTest, ASidecarCannotStopSweepsByAnOddName) {
+    AgentHello hello = make_agent_hello();
+    hello.datasets[0].dataset_uid = "../*";
+    ReportBody report = make_agent_report(1);
+    report.datasets[0].dataset_uid = "../*";
+    ASSERT_TRUE(bench.registry.report(bench.attach(hello), report, bench.now()));
+    delete_dataset();
+    look();
+    EXPECT_TRUE(order());
 }
 
 TEST_F(NodeSweeperTest, APodKeepsNoDatasetThatItsJobMayNotRead) {
@@ -198,35 +258,17 @@ TEST_F(NodeSweeperTest, APodKeepsNoDatasetThatItsJobMayNotRead) {
     pod.node_directories = {"data/d1"};
     bench.put(bench.cache.pods(), pod);
     bench.put(bench.cache.namespaces(), make_namespace("ml"));
-    ASSERT_TRUE(sweeper.reconcile());
-    EXPECT_EQ(made().size(), 1U);
+    look();
+    EXPECT_TRUE(order());
 }
 
 TEST_F(NodeSweeperTest, MakesRoomForAGrantThatIsHeldBack) {
     Allocation allocation;
     allocation.plan.sweeps = {{"nvme", "node-1", "d1", Bytes{60'000}}};
     board.put(allocation);
-    ASSERT_TRUE(sweeper.reconcile());
-    ASSERT_EQ(made().size(), 1U);
-    EXPECT_THAT(made()[0], HasSubstr(R"("stoker.dev/expired":"d1")"));
-}
-
-TEST(SweepPod, HasNoRightsThatItDoesNotNeed) {
-    const NodeSweep sweep{{"nvme", "node-1", "n1", "/mnt/nvme"}, {"ml/kept"}, {"x", "y"}};
-    const std::string text = build_sweep_pod(sweep, settings(), std::nullopt).text();
-    for (const char* part :
-         {R"("capabilities":{"drop":["ALL"]})",
-          R"("runAsNonRoot":true)",
-          R"("runAsUser":65532)",
-          R"("readOnlyRootFilesystem":true)",
-          R"("automountServiceAccountToken":false)",
-          R"("hostPath":{"path":"/mnt/nvme","type":"Directory"})"}) {
-        EXPECT_THAT(text, HasSubstr(part));
-    }
-    const SweepPod pod = read_sweep_pod(parse_pod(text).value());
-    EXPECT_EQ(pod.place, sweep.place);
-    EXPECT_THAT(pod.expired, ElementsAre("x", "y"));
-    EXPECT_EQ(pod.key, (ObjectKey{"stoker-system", sweep_pod_name(sweep.place)}));
+    look();
+    ASSERT_TRUE(order());
+    EXPECT_THAT(order()->expired, ElementsAre("d1"));
 }
 
 }  // namespace

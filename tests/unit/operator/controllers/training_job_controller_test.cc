@@ -171,5 +171,23 @@ TEST_F(TrainingJobControllerTest, TellsWhatTheApiServerRefusesInTheNextRound) {
         find_condition(after.status.conditions, "Finished")->message, HasSubstr("no such volume"));
 }
 
+TEST_F(TrainingJobControllerTest, NamesTheFieldThatTheApiServerDoesNotKnow) {
+    TrainingJob fresh = make_running_job();
+    fresh.status = {};
+    bench.put(bench.cache.training_jobs(), fresh);
+    bench.client.refused = {
+        "jobs",
+        Error{
+            ErrorCode::kInvalidArgument,
+            R"(strict decoding error: unknown field "spec.template.spec.affinity.nodeAffinty")"}};
+    reconcile();
+    const TrainingJob after = reconcile();
+    EXPECT_EQ(condition(after, "Finished"), "False Invalid");
+    EXPECT_EQ(
+        find_condition(after.status.conditions, "Finished")->message,
+        "spec.podTemplate.spec.affinity.nodeAffinty: unknown field");
+    EXPECT_GT(bench.client.count("create"), 0U) << "the spec may have been mended";
+}
+
 }  // namespace
 }  // namespace stoker::control

@@ -17,11 +17,26 @@ struct TroubleFinderTest : ::testing::Test {
 
     std::string find() { return finder.find({"ml", "mnist"}, {job}, pods); }
 
-    void tell(const std::string& message, const std::string& when) {
+    void tell(
+        const std::string& message,
+        const std::string& when,
+        const std::string& reason = "FailedCreate") {
         Object event;
-        event.raw =
-            *Json::parse(R"({"message":")" + message + R"(","lastTimestamp":")" + when + R"("})");
+        event.raw = *Json::parse(
+            R"({"message":")" + message + R"(","reason":")" + reason + R"(","lastTimestamp":")" +
+            when + R"("})");
         bench.client.listed.push_back(event);
+    }
+
+    // The job's pod is on its node for so long, and its volumes are not mounted.
+    void wait_for_volumes(Duration since) {
+        Pod pod = make_running_pod();
+        pod.phase = PodPhase::kPending;
+        pod.ready = false;
+        pod.meta.created_at = bench.clock.wall_now() - since;
+        pod.sidecar.waiting_reason = "PodInitializing";
+        pod.trainer.waiting_reason = "PodInitializing";
+        pods = {pod};
     }
 
     test::ControllerBench bench;
@@ -73,6 +88,80 @@ TEST_F(TroubleFinderTest, DoesNotWonderAboutSuspendedAndFinishedJobs) {
     job.end = JobEnd{};
     EXPECT_EQ(find(), "");
     EXPECT_EQ(bench.client.count("list"), 0U);
+}
+
+TEST_F(TroubleFinderTest, QuotesWhyAPodsVolumesAreNotMounted) {
+    wait_for_volumes(seconds{11});
+    tell("Successfully assigned", "2026-01-31T12:00:09Z", "Scheduled");
+    tell(
+        "MountVolume.SetUp failed for volume \\\"train\\\" : rpc error: code = FailedPrecondition "
+        "desc = pool nvme: /mnt/nvme on node node-1 is not empty",
+        "2026-01-31T12:00:04Z",
+        "FailedMount");
+    tell(
+        "Unable to attach or mount volumes: unmounted volumes=[train]",
+        "2026-01-31T12:00:08Z",
+        "FailedMount");
+    EXPECT_EQ(
+        find(),
+        "Pod mnist-a1-0-x waits on node node-1 for its volumes: pool nvme: /mnt/nvme on node "
+        "node-1 is not empty");
+    EXPECT_EQ(bench.client.calls.back().body, "involvedObject.uid=pod-uid");
+    find();
+    EXPECT_EQ(bench.client.count("list"), 1U) << "not more often than every few seconds";
+}
+
+TEST_F(TroubleFinderTest, QuotesASummaryWhereThereIsNothingBetter) {
+    wait_for_volumes(seconds{11});
+    tell("Unable to attach or mount volumes: x", "2026-01-31T12:00:08Z", "FailedMount");
+    EXPECT_THAT(find(), HasSubstr("Unable to attach"));
+}
+
+TEST_F(TroubleFinderTest, DoesNotWonderAboutPodsThatBeginOrSayWhyNot) {
+    tell("x", "2026-01-31T12:00:08Z", "FailedMount");
+    wait_for_volumes(seconds{10});
+    EXPECT_EQ(find(), "") << "it is young";
+    wait_for_volumes(seconds{11});
+    pods[0].node_name = "";
+    EXPECT_EQ(find(), "") << "it is not scheduled";
+    wait_for_volumes(seconds{11});
+    pods[0].sidecar.waiting_reason = "ImagePullBackOff";
+    EXPECT_EQ(find(), "");
+    wait_for_volumes(seconds{11});
+    pods[0].sidecar.started = true;
+    EXPECT_EQ(find(), "");
+    wait_for_volumes(seconds{11});
+    pods[0].phase = PodPhase::kRunning;
+    EXPECT_EQ(find(), "");
+    EXPECT_EQ(bench.client.count("list"), 0U);
+}
+
+TEST_F(TroubleFinderTest, ForgetsWhenThePodBegins) {
+    wait_for_volumes(seconds{11});
+    tell("x", "2026-01-31T12:00:08Z", "FailedMount");
+    EXPECT_THAT(find(), HasSubstr(": x"));
+    pods = {make_running_pod()};
+    EXPECT_EQ(find(), "");
+}
+
+TEST(SayUnmounted, TellsWhatToCheckWhereTheDriverIsMissing) {
+    EXPECT_EQ(
+        say_unmounted(
+            make_running_pod(),
+            "MountVolume.SetUp failed for volume \"train\" : kubernetes.io/csi: mounter.SetUpAt "
+            "failed to get CSI client: driver name csi.stoker.dev not found in the list of "
+            "registered CSI drivers"),
+        "Pod mnist-a1-0-x waits on node node-1 for its volumes: the node program (stoker-node) "
+        "does "
+        "not run there, or has not registered with the kubelet yet; check the pods of its "
+        "DaemonSet");
+}
+
+TEST(SayUnmounted, LeavesOtherWordsAsTheyAre) {
+    EXPECT_THAT(
+        say_unmounted(make_running_pod(), "driver name csi.other not found in the list of ..."),
+        HasSubstr("csi.other not found"));
+    EXPECT_LT(say_unmounted(make_running_pod(), std::string(5000, 'x')).size(), 1200U);
 }
 
 TEST_F(TroubleFinderTest, ARefusalOfTheJobItselfStandsUntilThereIsOne) {

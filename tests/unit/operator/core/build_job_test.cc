@@ -36,13 +36,22 @@ TEST(BuildJob, HandsTheQueueToKueueAndWaitsForIt) {
     queued.meta.labels = {
         {"kueue.x-k8s.io/queue-name", "vision"},
         {"kueue.x-k8s.io/priority-class", "high"},
+        {"notkueue.x-k8s.io/x", "label"},
         {"other", "label"}};
+    queued.meta.annotations = {
+        {"kueue.x-k8s.io/elastic-job", "true"},
+        {"provreq.kueue.x-k8s.io/ValidUntilSeconds", "60"},
+        {"other", "annotation"}};
     const TrainingJobView view = make_view(queued);
     const JobManifest job = build_job(input_of(view));
     EXPECT_TRUE(job.suspend);
     EXPECT_EQ(job.meta.labels.at("kueue.x-k8s.io/queue-name"), "vision");
     EXPECT_EQ(job.meta.labels.at("kueue.x-k8s.io/priority-class"), "high");
     EXPECT_FALSE(job.meta.labels.contains("other"));
+    EXPECT_FALSE(job.meta.labels.contains("notkueue.x-k8s.io/x"));
+    EXPECT_EQ(job.meta.annotations.at("kueue.x-k8s.io/elastic-job"), "true");
+    EXPECT_EQ(job.meta.annotations.at("provreq.kueue.x-k8s.io/ValidUntilSeconds"), "60");
+    EXPECT_FALSE(job.meta.annotations.contains("other"));
 }
 
 TEST(TemplateDigest, ChangesWithThePodsAndWithNothingElse) {

@@ -59,22 +59,42 @@ TEST(BuildPod, PutsTheSidecarFirstAndRestrictsIt) {
     EXPECT_EQ(sidecar.startup_probe->port, sidecar.http_port);
     EXPECT_EQ(pod.user_init_containers.size(), 1U);
     EXPECT_EQ(pod.trainer.name, "trainer");
-    EXPECT_EQ(pod.supplemental_group, 65532);
     EXPECT_FALSE(pod.automount_service_account_token);
     EXPECT_EQ(pod.subdomain, "resnet-ranks");
 }
 
-TEST(BuildPod, MountsTheNodeDirectoryWritableForTheSidecarOnly) {
+// The node directory that a container sees at `path`: what its volume asks the node program for.
+CsiVolume view_at(
+    const PodManifest& pod, const ContainerManifest& container, const std::string& path) {
+    const MountManifest* mount = find_mount(container, path);
+    for (const VolumeManifest& volume : pod.volumes) {
+        const auto* view = std::get_if<CsiVolume>(&volume.source);
+        if (mount != nullptr && view != nullptr && volume.name == mount->volume) {
+            EXPECT_EQ(mount->read_only, view->read_only);
+            return *view;
+        }
+    }
+    ADD_FAILURE() << "no view at " << path;
+    return {};
+}
+
+TEST(BuildPod, ShowsTheWholeNodeDirectoryToTheSidecarOnly) {
     const PodManifest pod = pod_of(make_view());
-    const MountManifest* writer = find_mount(pod.init_containers.at(0), "/stoker/node/train");
-    const MountManifest* reader = find_mount(pod.trainer, "/stoker/node/train");
-    ASSERT_TRUE(writer != nullptr && reader != nullptr);
-    EXPECT_FALSE(writer->read_only);
-    EXPECT_TRUE(reader->read_only);
-    EXPECT_EQ(writer->sub_path, "team/uid-imagenet");
-    EXPECT_EQ(reader->sub_path, writer->sub_path);
-    const VolumeManifest& volume = pod.volumes.at(0);
-    EXPECT_EQ(std::get<HostPathVolume>(volume.source).path, "/mnt/nvme");
+    const CsiVolume owner = view_at(pod, pod.init_containers.at(0), "/stoker/node/train");
+    const CsiVolume data = view_at(pod, pod.trainer, "/stoker/node/train/data");
+    EXPECT_EQ(owner.driver, "csi.stoker.dev");
+    EXPECT_FALSE(owner.read_only);
+    EXPECT_TRUE(data.read_only);
+    TextMap attributes = {
+        {"pool", "nvme"},
+        {"namespace", "team"},
+        {"uid", "uid-imagenet"},
+        {"dataset", "imagenet"},
+        {"view", "owner"}};
+    EXPECT_EQ(owner.attributes, attributes);
+    attributes["view"] = "data";
+    EXPECT_EQ(data.attributes, attributes);
+    EXPECT_EQ(find_mount(pod.trainer, "/stoker/node/train"), nullptr);
     EXPECT_FALSE(find_mount(pod.init_containers[0], "/stoker/run")->read_only);
     EXPECT_EQ(find_mount(pod.trainer, "/stoker/token"), nullptr);
 }
@@ -122,9 +142,13 @@ TEST(BuildPod, MountsTheDirectoryOfAnotherNamespacesDatasetAndTakesTheSecretOfIt
     view.datasets.datasets[0].ns = "data";
     view.datasets.datasets[0].source.secret_ref = "keys";
     const PodManifest pod = pod_of(view);
-    for (const ContainerManifest* container : {&pod.init_containers[0], &pod.trainer}) {
-        EXPECT_EQ(find_mount(*container, "/stoker/node/train")->sub_path, "data/uid-imagenet");
-    }
+    const CsiVolume shared = view_at(pod, pod.trainer, "/stoker/node/train/data");
+    EXPECT_EQ(shared.attributes.at("namespace"), "data");
+    EXPECT_EQ(shared.attributes.at("view"), "shared");
+    EXPECT_NE(env(pod.trainer, "STOKER_DATASETS").find(R"("guest":true)"), std::string::npos)
+        << "the client copies what another namespace's files hold";
+    EXPECT_EQ(env(pod_of(make_view()).trainer, "STOKER_DATASETS").find("guest"), std::string::npos);
+    EXPECT_TRUE(shared.read_only);
     EXPECT_EQ(
         env(pod.trainer, "AWS_ACCESS_KEY_ID"),
         R"({"secretKeyRef":{"key":"AWS_ACCESS_KEY_ID","name":"keys","optional":true}})")
@@ -177,19 +201,19 @@ TEST(BuildPod, TellsSidecarAndTrainerOfTheDatasets) {
         env(sidecar, "STOKER_SIDECAR_CONFIG"),
         R"({"control":{"endpoint":"stoker.system.svc:9443","tokenFile":"/stoker/token/token"},)"
         R"("datasets":[{"contract":"exact","directory":"/stoker/node/train","name":"train",)"
-        R"("origin":{"endpoint":"http://h:9","pathStyle":true,"region":"r1","uri":"s3://b/p"},)"
+        R"("origin":{"endpoint":"http://h:9","region":"r1","uri":"s3://b/p"},)"
         R"("reservedFree":"0.15","uid":"uid-imagenet","window":268435456}],)"
         R"("http":{"listen":"[::]:9455"},)"
         R"("job":{"trainingJob":"resnet","trainingJobUid":"uid-resnet"},)"
-        R"("socket":"/stoker/run/stoker.sock"})");
+        R"("socket":"/stoker/run/stoker.sock","socketMode":"0666"})");
     EXPECT_EQ(env(sidecar, "STOKER_CONTROL_CA"), "PEM");
     EXPECT_EQ(env(sidecar, "POD_NAME"), R"({"fieldRef":{"fieldPath":"metadata.name"}})");
     EXPECT_EQ(env(sidecar, "NODE_NAME"), R"({"fieldRef":{"fieldPath":"spec.nodeName"}})");
     EXPECT_EQ(env(pod.trainer, "STOKER_SOCKET"), "/stoker/run/stoker.sock");
     EXPECT_EQ(
         env(pod.trainer, "STOKER_DATASETS"),
-        R"({"train":{"contract":"exact","directory":"/stoker/node/train","endpoint":"http://h:9",)"
-        R"("pathStyle":true,"region":"r1","uri":"s3://b/p"}})");
+        R"({"train":{"contract":"exact","directory":"/stoker/node/train/data","endpoint":"http://h:9",)"
+        R"("region":"r1","uri":"s3://b/p"}})");
     EXPECT_EQ(env(pod.trainer, "STOKER_ATTEMPT"), "1");
     EXPECT_EQ(env(pod.trainer, "STOKER_JOB"), "uid-resnet");
 }
@@ -235,8 +259,7 @@ TEST(BuildPod, LeavesSidecarAndNodeDirectoryOutWithoutAPool) {
     EXPECT_EQ(env(pod.trainer, "STOKER_SOCKET"), "(absent)");
     EXPECT_EQ(
         env(pod.trainer, "STOKER_DATASETS"),
-        R"({"train":{"contract":"exact","pathStyle":false,"uri":"s3://imagenet"}})");
-    EXPECT_FALSE(pod.supplemental_group);
+        R"({"train":{"contract":"exact","uri":"s3://imagenet"}})");
 }
 
 TEST(BuildPod, KeepsTheServiceAccountsTokenFromTheSidecar) {
@@ -323,6 +346,37 @@ TEST(RendezvousEnv, LetsTheUsersVariablesStand) {
     for (const EnvVar& variable : trainer.env) {
         EXPECT_TRUE(names.insert(variable.name).second) << variable.name << " stands twice";
     }
+}
+
+TEST(BuildPod, MountsTheCertificatesOfAnOriginIntoBothContainers) {
+    TrainingJobView view = make_view();
+    view.datasets.datasets[0].source.ca_bundle = CaBundle{BundleKind::kConfigMap, "ca", "root.pem"};
+    const PodManifest pod = pod_of(view);
+    for (const ContainerManifest* container : {&pod.init_containers[0], &pod.trainer}) {
+        const MountManifest* mount = find_mount(*container, "/stoker/ca/train");
+        ASSERT_NE(mount, nullptr) << container->name;
+        EXPECT_EQ(mount->volume, "stoker-ca-0");
+        EXPECT_TRUE(mount->read_only);
+    }
+    EXPECT_TRUE(volume_names(pod).contains("stoker-ca-0"));
+    const std::string file = R"("caFile":"/stoker/ca/train/root.pem")";
+    EXPECT_NE(env(pod.init_containers[0], "STOKER_SIDECAR_CONFIG").find(file), std::string::npos);
+    EXPECT_NE(env(pod.trainer, "STOKER_DATASETS").find(file), std::string::npos);
+}
+
+TEST(BuildPod, GivesTheSidecarTheProxiesOfTheTrainerAndNothingElse) {
+    TrainingJob job = make_training_job();
+    job.spec.trainer.env = {
+        {"HTTPS_PROXY", "http://proxy:3128", {}},
+        {"NO_PROXY", ".svc", {}},
+        {"https_proxy", "http://proxy:3128", {}},
+        {"TOKEN", "secret", {}}};
+    const PodManifest pod = pod_of(make_view(job));
+    const ContainerManifest& sidecar = pod.init_containers[0];
+    EXPECT_EQ(env(sidecar, "HTTPS_PROXY"), "http://proxy:3128");
+    EXPECT_EQ(env(sidecar, "NO_PROXY"), ".svc");
+    EXPECT_EQ(env(sidecar, "https_proxy"), "(absent)") << "gRPC would take it";
+    EXPECT_EQ(env(sidecar, "TOKEN"), "(absent)");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "common/domain/segment_format.h"
+#include "tests/unit/operator/core/make_node_report.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {
@@ -25,6 +26,62 @@ TEST(PoolNodes, AreAllThatTheSelectorMatches) {
         nodes,
         (std::vector<PoolNode>{
             {"nvme", "n1", gib(100)}, {"nvme", "n2", gib(100)}, {"picky", "n2", gib(100)}}));
+}
+
+// Long after the operator began to listen.
+std::vector<std::string> planned(ClusterView cluster, std::int64_t second = 1000) {
+    cluster.programs.listening_since = moment(0).steady;
+    std::vector<std::string> names;
+    for (const PoolNode& place : planned_nodes(cluster, moment(second).steady)) {
+        names.push_back(place.node);
+    }
+    return names;
+}
+
+TEST(PlannedNodes, AreThoseWhoseProgramCalledTheDirectoryReady) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs.clear();
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{});
+    cluster.programs.reports = {make_known(make_node_report("n2", make_pool_state("/mnt/nvme")))};
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{"n2"})
+        << "however long ago: a silent program takes nothing away";
+    cluster.pools[0].spec.host_path = "/mnt/other";
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{});
+}
+
+TEST(PlannedNodes, ANewOperatorGivesProgramsTimeToSpeak) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs.clear();
+    cluster.programs.reports = {
+        make_known(make_node_report("n2", make_pool_state("/mnt/nvme", PoolVerdict::kFailed)))};
+    EXPECT_EQ(planned(cluster, 60), std::vector<std::string>{"n1"});
+    EXPECT_EQ(planned(cluster, 61), std::vector<std::string>{});
+}
+
+TEST(PlannedNodes, ARunningPodIsProofWhereNoProgramHasSpoken) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(planned(cluster), (std::vector<std::string>{"n1", "n2"}));
+    cluster.jobs[0].pods[0].phase = PodPhase::kPending;
+    cluster.jobs[0].pods[1].phase = PodPhase::kFailed;
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{});
+    cluster.jobs[0].pods[0].sidecar.started = true;
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{"n1"});
+    cluster.jobs[0].pool.name = "another";
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{});
+}
+
+TEST(PlannedNodes, ARunningPodOutweighsAFailureButNoRefusal) {
+    ClusterView cluster = make_cluster();
+    const std::pair<PoolVerdict, std::size_t> cases[] = {
+        {PoolVerdict::kFailed, 2},
+        {PoolVerdict::kNotEmpty, 1},
+        {PoolVerdict::kOtherPool, 1},
+        {PoolVerdict::kRefused, 1}};
+    for (const auto& [verdict, count] : cases) {
+        cluster.programs.reports = {
+            make_known(make_node_report("n1", make_pool_state("/mnt/nvme", verdict)))};
+        EXPECT_EQ(planned(cluster).size(), count) << to_string(verdict);
+    }
 }
 
 TEST(QuotasInForce, AreTheOldestOnes) {
@@ -88,15 +145,15 @@ TEST(ViewAllocation, TakesTheProfileOnceItHasAVerdict) {
     EXPECT_TRUE(view_allocation(cluster, moment(1)).demands.at(0).rates->compute_bound);
 }
 
-TEST(QuotasInForce, LendAndBorrowOnlyWhatIsWritten) {
+TEST(QuotasInForce, ALimitThatIsLeftOutIsNone) {
     CacheQuota quota;
     quota.meta.ns = "team";
     quota.meta.name = "q";
     quota.spec.pool_ref = "nvme";
     quota.spec.nominal_quota = gib(4);
     QuotaView view = quotas_in_force({quota}).at(0);
-    EXPECT_EQ(view.borrowing, Bytes::zero());
-    EXPECT_EQ(view.lending, Bytes::zero());
+    EXPECT_EQ(view.borrowing, Bytes::unlimited());
+    EXPECT_EQ(view.lending, Bytes::unlimited());
     EXPECT_EQ(view.weight, 1);
     quota.spec.borrowing_limit = gib(3);
     quota.spec.lending_limit = gib(2);
@@ -108,6 +165,25 @@ TEST(QuotasInForce, LendAndBorrowOnlyWhatIsWritten) {
     EXPECT_EQ(view.weight, 2.5);
     EXPECT_EQ(view.grace_seconds, 5U);
     EXPECT_EQ(view.reclaim, ReclaimPolicy::kNever);
+}
+
+TEST(ViewAllocation, TellsWhatNamespacesWithoutAQuotaHave) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).default_quota, DefaultQuota{});
+    cluster.pools[0].spec.default_quota = {gib(2), gib(3), std::nullopt};
+    EXPECT_EQ(
+        view_allocation(cluster, moment(1)).pools.at(0).default_quota,
+        (DefaultQuota{gib(2), gib(3), Bytes::unlimited()}));
+}
+
+TEST(ViewAllocation, TellsWhatAJobWeighsAndWhoPaysForItsDatasets) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(view_allocation(cluster, moment(1)).demands.at(0).weight, 1);
+    cluster.jobs[0].job.spec.cache.weight = 7;
+    cluster.jobs[0].datasets.datasets[0].ns = "data";
+    const Demand demand = view_allocation(cluster, moment(1)).demands.at(0);
+    EXPECT_EQ(demand.weight, 7);
+    EXPECT_EQ(demand.datasets.at(0).ns, "data");
 }
 
 TEST(QuotasInForce, HoldANamespaceWhoseQuotaIsNotValid) {

@@ -23,6 +23,8 @@ void write_down(const Lifecycle& lifecycle, TrainingJobView& view) {
     status.start_time = lifecycle.start_time;
     status.completion_time = lifecycle.completion_time;
     status.last_restart_time = lifecycle.last_restart_time;
+    status.active_seconds = lifecycle.active_time.seconds;
+    status.active_since = lifecycle.active_time.since;
     if (is_final(lifecycle.state)) {
         const bool complete = lifecycle.state == JobState::kComplete;
         set_condition(
@@ -285,6 +287,7 @@ TEST(Lifecycle, KeepsTheDeadlineOverAllAttempts) {
     view.jobs.clear();
     view.pods.clear();
     view.job.status.attempt = 2;
+    view.job.status.active_since = wall(0);
     const Lifecycle second = decide_lifecycle(view, moment(70));
     EXPECT_EQ(only<CreateJob>(second)->job.active_deadline_seconds, 30);
 }
@@ -392,6 +395,30 @@ TEST(Lifecycle, EndsWhenTheNamesOfAttemptsAreUsedUp) {
     view.job.status.restarts = 0;
     view.jobs[0].end = failure();
     EXPECT_EQ(decide_lifecycle(view, moment(10)).failure, "AttemptsExhausted");
+}
+
+TEST(Lifecycle, CallsWhatTheApiServerDoesNotKnowInvalidAndTriesAgain) {
+    TrainingJobView view = make_view();
+    view.trouble = {"spec.podTemplate.spec.affinity.x: unknown field", true};
+    const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
+    EXPECT_EQ(lifecycle.state, JobState::kInvalid);
+    EXPECT_EQ(lifecycle.message, "spec.podTemplate.spec.affinity.x: unknown field");
+    EXPECT_TRUE(lifecycle.blocked);
+    EXPECT_EQ(lifecycle.actions.size(), 2U) << "the spec may have been mended";
+}
+
+TEST(Lifecycle, RefusesAVolumeInTheDirectoryOfAPool) {
+    TrainingJobView view = make_view();
+    view.pool_paths = {"/mnt/nvme"};
+    view.job.spec.pod_template.host_paths = {{"peek", "/mnt/nvme/other"}};
+    const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
+    EXPECT_EQ(lifecycle.state, JobState::kInvalid);
+    EXPECT_NE(lifecycle.message.find("spec.podTemplate.spec.volumes[peek]"), std::string::npos);
+    TrainingJobView running = make_running_view();
+    running.pool_paths = view.pool_paths;
+    running.job.spec.pod_template.host_paths = view.job.spec.pod_template.host_paths;
+    EXPECT_EQ(decide_lifecycle(running, moment(10)).state, JobState::kRunning)
+        << "a pool that is made later stops nothing";
 }
 
 }  // namespace

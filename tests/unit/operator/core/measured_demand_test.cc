@@ -138,6 +138,10 @@ TEST(WeighJobs, SaysWhatTheCacheIsWorthToEachReader) {
     const std::string uid = cluster.jobs[0].job.meta.uid;
     EXPECT_EQ(grants[0].weights, (std::vector<JobWeight>{{uid, 300}})) << "half on each node";
     EXPECT_TRUE(grants[1].weights.empty());
+    cluster.jobs[0].job.spec.cache.weight = 5;
+    weigh_jobs(cluster, grants);
+    EXPECT_EQ(grants[0].weights, (std::vector<JobWeight>{{uid, 1500}})) << "five times as much";
+    cluster.jobs[0].job.spec.cache.weight = 1;
     profile.verdict = ProfileVerdict::kComputeBound;
     cluster.profiles[{resnet.ns, "vit"}] = profile;
     weigh_jobs(cluster, grants);

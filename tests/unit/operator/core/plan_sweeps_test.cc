@@ -22,7 +22,7 @@ using ::testing::SizeIs;
 constexpr WallTime kNow{hours{10'000}};
 
 SweepPlace place(const std::string& node) {
-    return {"nvme", node, "uid-" + node, "/mnt/nvme"};
+    return {"nvme", node, "/mnt/nvme"};
 }
 
 SweepDataset dataset(const std::string& uid, Bytes on_n1, Duration unused = hours{1}) {
@@ -34,14 +34,8 @@ SweepDataset dataset(const std::string& uid, Bytes on_n1, Duration unused = hour
     return result;
 }
 
-SweepPod pod_of(const NodeSweep& sweep, PodPhase phase, Duration age = minutes{1}) {
-    return {
-        {"stoker-system", sweep_pod_name(sweep.place)},
-        sweep.place,
-        sweep.expired,
-        phase,
-        false,
-        kNow - age};
+SweepRun run_of(const NodeSweep& sweep, SweepPhase phase, Duration age = minutes{1}) {
+    return {sweep.place, "id-" + sweep.place.node, sweep.expired, phase, kNow - age};
 }
 
 SweepView make_view() {
@@ -63,30 +57,30 @@ TEST(PlanSweeps, DoesNothingWhereNothingIsDue) {
 TEST(PlanSweeps, SweepsWhereADatasetWasDeletedAndSaysWhatStays) {
     SweepView view = make_view();
     view.deleted[place("n1")] = {"gone"};
-    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/a", "ml/b"}, {"gone"}}));
+    EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n1"), {"ml/a", "ml/b"}, {"gone"}}));
 }
 
 TEST(PlanSweeps, WhatExistsIsNotTakenForDeleted) {
     SweepView view = make_view();
     view.deleted[place("n1")] = {"a", "*"};
-    EXPECT_THAT(plan(view).create, IsEmpty());
+    EXPECT_THAT(plan(view).start, IsEmpty());
     view.deleted[place("n1")].insert("gone");
-    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/a", "ml/b"}, {"gone"}}));
+    EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n1"), {"ml/a", "ml/b"}, {"gone"}}));
 }
 
 TEST(PlanSweeps, SweepsEverythingFromTimeToTime) {
     SweepView view = make_view();
     view.watching_since = kNow - hours{6};
-    EXPECT_THAT(plan(view).create, SizeIs(2));
+    EXPECT_THAT(plan(view).start, SizeIs(2));
     view.swept[place("n1")] = kNow - hours{5};
-    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n2"), {"ml/a", "ml/b"}, {}}));
+    EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n2"), {"ml/a", "ml/b"}, {}}));
 }
 
 TEST(PlanSweeps, TakesBytesWhoseRetentionIsOver) {
     SweepView view = make_view();
     view.datasets[0].retention_seconds = 3600;
     view.datasets[1].retention_seconds = 3601;
-    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/b"}, {"a"}}));
+    EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n1"), {"ml/b"}, {"a"}}));
 }
 
 TEST(PlanSweeps, NeverTakesADatasetInUse) {
@@ -96,7 +90,7 @@ TEST(PlanSweeps, NeverTakesADatasetInUse) {
         each.in_use = true;
     }
     view.needs = {{"nvme", "n1", "a"}, {"nvme", "n1", "b"}};
-    EXPECT_THAT(plan(view).create, IsEmpty());
+    EXPECT_THAT(plan(view).start, IsEmpty());
 }
 
 TEST(PlanSweeps, NeverTakesADirectoryWithASidecar) {
@@ -104,78 +98,132 @@ TEST(PlanSweeps, NeverTakesADirectoryWithASidecar) {
     view.datasets.resize(1);
     view.datasets[0].retention_seconds = 0;
     view.guards = {{"n1", "ml", "a"}, {"n1", "ml", "deleted"}, {"n2", "ml", "elsewhere"}};
-    EXPECT_THAT(plan(view).create, IsEmpty());
+    EXPECT_THAT(plan(view).start, IsEmpty());
     view.deleted[place("n1")] = {"deleted"};
-    EXPECT_THAT(plan(view).create, IsEmpty()) << "its turn comes when the sidecar has ended";
+    EXPECT_THAT(plan(view).start, IsEmpty()) << "its turn comes when the sidecar has ended";
     view.watching_since = kNow - hours{6};
-    EXPECT_THAT(plan(view).create, Contains(NodeSweep{place("n1"), {"ml/a", "ml/deleted"}, {}}));
+    EXPECT_THAT(plan(view).start, Contains(NodeSweep{place("n1"), {"ml/a", "ml/deleted"}, {}}));
     view.guards.erase({"n1", "ml", "deleted"});
     view.watching_since = kNow;
-    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/a"}, {"deleted"}}));
+    EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n1"), {"ml/a"}, {"deleted"}}));
 }
 
 TEST(PlanSweeps, MakesRoomWithWhatThePlanOfGrantsNames) {
     SweepView view = make_view();
     view.datasets = {dataset("young", gib(4), minutes{5}), dataset("old", gib(2), hours{50})};
     view.needs = {{"nvme", "n1", "old"}, {"nvme", "n2", "young"}, {"other", "n1", "young"}};
-    EXPECT_THAT(plan(view).create, ElementsAre(NodeSweep{place("n1"), {"ml/young"}, {"old"}}));
+    EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n1"), {"ml/young"}, {"old"}}));
     view.needs = {{"nvme", "n1", "unknown"}};
-    EXPECT_THAT(plan(view).create, IsEmpty()) << "not there";
+    EXPECT_THAT(plan(view).start, IsEmpty()) << "not there";
 }
 
-TEST(PlanSweeps, OnePodForEachPlaceAndAFewAtATime) {
+TEST(PlanSweeps, OneRunForEachPlaceAndSomeAtATime) {
+    SweepLimits limits;
+    limits.runs_at_once = 4;
     SweepView view = make_view();
     view.places.clear();
     for (int i = 0; i < 9; ++i) {
         view.places.push_back(place("n" + std::to_string(i)));
         view.deleted[view.places.back()] = {"gone"};
     }
-    SweepPlan first = plan(view);
-    EXPECT_THAT(first.create, SizeIs(4));
-    for (const NodeSweep& sweep : first.create) {
-        view.pods.push_back(pod_of(sweep, PodPhase::kRunning));
+    const SweepPlan first = plan_sweeps(view, kNow, limits);
+    EXPECT_THAT(first.start, SizeIs(4));
+    for (const NodeSweep& sweep : first.start) {
+        view.runs.push_back(run_of(sweep, SweepPhase::kRunning));
     }
-    EXPECT_THAT(plan(view).create, IsEmpty());
-    view.pods[0].phase = PodPhase::kSucceeded;
-    const SweepPlan next = plan(view);
-    EXPECT_THAT(next.create, SizeIs(1));
-    EXPECT_THAT(next.finished, ElementsAre(view.pods[0]));
-    EXPECT_THAT(next.remove, ElementsAre(view.pods[0].key));
+    EXPECT_THAT(plan_sweeps(view, kNow, limits).start, IsEmpty());
+    view.runs[0].phase = SweepPhase::kSucceeded;
+    const SweepPlan next = plan_sweeps(view, kNow, limits);
+    EXPECT_THAT(next.start, SizeIs(1));
+    EXPECT_THAT(next.finished, ElementsAre(view.runs[0]));
 }
 
-TEST(PlanSweeps, APodThatFailsIsLeftToBeReadAndThenTriedAgain) {
+TEST(PlanSweeps, NeverTwoRunsOnOneNode) {
+    SweepView view = make_view();
+    const SweepPlace other{"ssd", "n1", "/mnt/ssd"};
+    view.places = {place("n1"), other};
+    view.deleted = {{place("n1"), {"gone"}}, {other, {"gone"}}};
+    const SweepPlan first = plan(view);
+    ASSERT_THAT(first.start, SizeIs(1));
+    view.runs = {run_of(first.start[0], SweepPhase::kRunning)};
+    EXPECT_THAT(plan(view).start, IsEmpty());
+    view.runs[0].phase = SweepPhase::kFailed;
+    ASSERT_THAT(plan(view).start, SizeIs(1));
+    EXPECT_EQ(plan(view).start[0].place, other) << "a failed run holds up its own place only";
+}
+
+TEST(PlanSweeps, ARunThatFailsIsTriedAgainAfterAWhile) {
     SweepView view = make_view();
     view.deleted[place("n1")] = {"gone"};
-    const NodeSweep sweep = plan(view).create.at(0);
-    view.pods = {pod_of(sweep, PodPhase::kFailed)};
-    SweepPlan next = plan(view);
-    EXPECT_THAT(next.failed, ElementsAre(place("n1")));
-    EXPECT_THAT(next.remove, IsEmpty());
-    EXPECT_THAT(next.create, IsEmpty());
-    view.pods = {pod_of(sweep, PodPhase::kFailed, minutes{6})};
-    EXPECT_THAT(plan(view).remove, SizeIs(1));
-    view.pods = {pod_of(sweep, PodPhase::kPending, minutes{11})};
-    next = plan(view);
-    EXPECT_THAT(next.failed, SizeIs(1));
-    EXPECT_THAT(next.remove, SizeIs(1));
-    view.pods.clear();
-    EXPECT_THAT(plan(view).create, SizeIs(1));
+    const NodeSweep sweep = plan(view).start.at(0);
+    view.runs = {run_of(sweep, SweepPhase::kFailed)};
+    EXPECT_EQ(plan(view), SweepPlan{});
+    view.runs = {run_of(sweep, SweepPhase::kFailed, minutes{6})};
+    EXPECT_THAT(plan(view).forgotten, ElementsAre(view.runs[0]));
+    view.runs.clear();
+    EXPECT_THAT(plan(view).start, SizeIs(1));
+}
+
+TEST(PlanSweeps, ARunThatNobodyEndsIsGivenUp) {
+    SweepView view = make_view();
+    view.deleted[place("n1")] = {"gone"};
+    const NodeSweep sweep = plan(view).start.at(0);
+    view.runs = {run_of(sweep, SweepPhase::kRunning, minutes{9})};
+    EXPECT_EQ(plan(view), SweepPlan{});
+    view.runs = {run_of(sweep, SweepPhase::kRunning, minutes{11})};
+    EXPECT_THAT(plan(view).given_up, ElementsAre(view.runs[0]));
+    view.runs.clear();
+    EXPECT_THAT(plan(view).start, SizeIs(1));
 }
 
 TEST(PlanSweeps, SweepsNothingRatherThanTheWrongThing) {
     SweepView view = make_view();
     view.deleted[place("n1")] = {"gone"};
     view.datasets[0].uid = "*";
-    EXPECT_THAT(plan(view).create, IsEmpty());
+    EXPECT_THAT(plan(view).start, IsEmpty());
     EXPECT_FALSE(plan(view).refused.empty());
     view.datasets[0].uid = "..";
-    EXPECT_THAT(plan(view).create, IsEmpty());
+    EXPECT_THAT(plan(view).start, IsEmpty());
     view.datasets[0].uid = "";
-    EXPECT_THAT(plan(view).create, IsEmpty());
+    EXPECT_THAT(plan(view).start, IsEmpty());
+    view.datasets[0].uid = std::string(64, 'a');
+    EXPECT_THAT(plan(view).start, IsEmpty());
     view.datasets[0].uid = "a";
+    view.guards = {{"n1", "ml", "a/b"}};
+    EXPECT_THAT(plan(view).start, IsEmpty());
+    view.guards.clear();
     SweepLimits limits;
-    limits.kept_max = 1;
-    EXPECT_THAT(plan_sweeps(view, kNow, limits).create, IsEmpty());
+    limits.kept_max = 2;
+    EXPECT_THAT(plan_sweeps(view, kNow, limits).start, IsEmpty());
+    EXPECT_FALSE(plan_sweeps(view, kNow, limits).refused.empty());
+    limits.kept_max = 3;
+    EXPECT_THAT(plan_sweeps(view, kNow, limits).start, SizeIs(1));
+}
+
+TEST(PlanSweeps, GuardsOfOneNodeDoNotFillTheOrdersOfAnother) {
+    SweepView view = make_view();
+    view.deleted = {{place("n1"), {"gone"}}, {place("n2"), {"gone"}}};
+    view.guards = {{"n1", "ml", "x"}, {"n1", "ml", "y"}};
+    SweepLimits limits;
+    limits.kept_max = 3;
+    const SweepPlan made = plan_sweeps(view, kNow, limits);
+    ASSERT_THAT(made.start, SizeIs(1));
+    EXPECT_EQ(made.start[0].place, place("n2"));
+}
+
+TEST(SweepGuard, IsReadFromPathsOfNodeDirectoriesOnly) {
+    EXPECT_EQ(guard_of("n1", "ml/d1"), (SweepGuard{"n1", "ml", "d1"}));
+    for (const char* text :
+         {"", "/", "ml", "ml/", "/d1", "ml/..", "../d1", "ml/a/b", "ml/*", "ml/A"}) {
+        EXPECT_FALSE(guard_of("n1", text)) << text;
+    }
+    EXPECT_FALSE(guard_of("n1", "ml/" + std::string(64, 'd')));
+}
+
+// A node program takes orders of at most 16 MiB.
+TEST(SweepLimits, LetAnOrderFitIntoAMessage) {
+    constexpr std::size_t kEntryBytesMax = 63 + 1 + 63 + 3;
+    EXPECT_LT(SweepLimits{}.kept_max * kEntryBytesMax, mib(16).count());
 }
 
 // Whatever the view: what is in use, has a sidecar or is not due is on the list of what stays.
@@ -211,7 +259,7 @@ TEST(PlanSweepsProperty, WhatMayBeWantedStays) {
                 "d" + std::to_string(prng.below(8))};
         }
         const SweepPlan made = plan(view);
-        for (const NodeSweep& sweep : made.create) {
+        for (const NodeSweep& sweep : made.start) {
             for (const SweepDataset& each : view.datasets) {
                 const bool kept = std::binary_search(
                     sweep.kept.begin(), sweep.kept.end(), each.ns + "/" + each.uid);
@@ -227,6 +275,14 @@ TEST(PlanSweepsProperty, WhatMayBeWantedStays) {
         std::reverse(view.datasets.begin(), view.datasets.end());
         std::reverse(view.places.begin(), view.places.end());
         EXPECT_EQ(plan(view), made) << "the order does not matter";
+    }
+}
+
+TEST(PlanSweeps, KeepsWhatIsRetainedForLongerThanADuration) {
+    for (const std::int64_t limit : {9'999'999'999, std::int64_t{1} << 53U, INT64_MAX}) {
+        SweepView view = make_view();
+        view.datasets[0].retention_seconds = limit;
+        EXPECT_EQ(plan(view), SweepPlan{}) << limit;
     }
 }
 

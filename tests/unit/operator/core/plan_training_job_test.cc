@@ -30,6 +30,28 @@ TEST(PlanTrainingJob, WarnsOfARestartAndOfWaiting) {
     EXPECT_TRUE(plan_training_job(waiting, moment(1)).events.at(0).warning);
 }
 
+TEST(PlanTrainingJob, WarnsWhenPodsAreRefusedAndOnceForEachReason) {
+    TrainingJobView view = make_running_view();
+    view.pods.clear();
+    view.jobs[0].ready = 0;
+    view.job.status = plan_training_job(view, moment(10)).status;
+    view.trouble.words = "The pods cannot be created: forbidden.";
+    const TrainingJobPlan plan = plan_training_job(view, moment(11));
+    ASSERT_EQ(plan.events.size(), 1U);
+    EXPECT_EQ(plan.events[0], (JobEvent{true, "Starting", view.trouble.words}));
+    view.job.status = plan.status;
+    EXPECT_TRUE(plan_training_job(view, moment(12)).events.empty());
+}
+
+TEST(PlanTrainingJob, TellsASuspensionOnce) {
+    TrainingJobView view = make_running_view();
+    view.job.status = plan_training_job(view, moment(10)).status;
+    view.job.spec.suspend = true;
+    const TrainingJobPlan plan = plan_training_job(view, moment(11));
+    ASSERT_EQ(plan.events.size(), 1U);
+    EXPECT_EQ(plan.events[0].reason, "Suspended");
+}
+
 TEST(PlanTrainingJob, TellsEachNewAnswerAboutTheCache) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 10)};

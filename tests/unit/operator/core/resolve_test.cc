@@ -41,11 +41,31 @@ TEST(ResolveDatasets, GivesInlineOriginsOneDirectoryInANamespace) {
     job.spec.datasets[0].secret_ref = "keys";
     const ResolvedDatasets resolved = resolve_datasets(job, {});
     ASSERT_TRUE(resolved.obstacle.empty());
-    EXPECT_EQ(resolved.datasets[0].uid, inline_dataset_uid("team", "s3://bucket/a"));
+    EXPECT_EQ(resolved.datasets[0].uid, inline_dataset_uid("team", job.spec.datasets[0]));
     EXPECT_EQ(resolved.datasets[0].source.secret_ref, "keys");
-    EXPECT_NE(inline_dataset_uid("team", "s3://a"), inline_dataset_uid("team", "s3://b"));
-    EXPECT_NE(inline_dataset_uid("one", "s3://a"), inline_dataset_uid("two", "s3://a"));
-    EXPECT_EQ(inline_dataset_uid("team", "s3://a").size(), 23U);
+}
+
+TEST(InlineDatasetUid, DependsOnNamespaceOriginEndpointAndSecret) {
+    JobDataset dataset;
+    dataset.storage_uri = "s3://a";
+    dataset.secret_ref = "keys";
+    const std::string uid = inline_dataset_uid("team", dataset);
+    EXPECT_EQ(uid.size(), 23U);
+    EXPECT_NE(inline_dataset_uid("other", dataset), uid);
+    JobDataset another = dataset;
+    another.storage_uri = "s3://b";
+    EXPECT_NE(inline_dataset_uid("team", another), uid);
+    another = dataset;
+    another.endpoint = "http://minio:9000";
+    EXPECT_NE(inline_dataset_uid("team", another), uid);
+    another = dataset;
+    another.secret_ref = "others";
+    EXPECT_NE(inline_dataset_uid("team", another), uid);
+    another.secret_ref.reset();
+    EXPECT_NE(inline_dataset_uid("team", another), uid);
+    another = dataset;
+    another.name = "val";
+    EXPECT_EQ(inline_dataset_uid("team", another), uid);
 }
 
 TEST(ResolveDatasets, AsksForOneSecretForAll) {
@@ -199,7 +219,6 @@ TEST(ResolvePool, TakesPathAndReserveFromThePool) {
     CachePool pool = make_pool();
     pool.spec.reserved_free_percent = 20;
     const ResolvedPool resolved = resolve_pool(make_training_job(), {pool}, {});
-    EXPECT_EQ(resolved.host_path, "/mnt/nvme");
     EXPECT_EQ(resolved.reserved_free_percent, 20);
 }
 
@@ -207,6 +226,78 @@ TEST(ResolvePool, GivesNoneToAJobThatWantsNone) {
     TrainingJob job = make_training_job();
     job.spec.cache.mode = CacheMode::kOff;
     EXPECT_EQ(resolve_pool(job, {make_pool()}, {}).obstacle.reason, "Off");
+}
+
+TEST(ResolveDatasets, TakesEndpointAndCertificatesOfAnInlineOrigin) {
+    TrainingJob job = make_training_job();
+    JobDataset& dataset = job.spec.datasets[0];
+    dataset.dataset_ref.reset();
+    dataset.storage_uri = "s3://bucket/a";
+    dataset.endpoint = "https://minio.data.svc";
+    dataset.region = "eu";
+    dataset.path_style = false;
+    dataset.ca_bundle = CaBundle{BundleKind::kSecret, "ca", "tls.crt"};
+    const DatasetSource source = resolve_datasets(job, {}).datasets.at(0).source;
+    EXPECT_EQ(source.endpoint, "https://minio.data.svc");
+    EXPECT_EQ(source.region, "eu");
+    EXPECT_EQ(source.path_style, false);
+    EXPECT_EQ(source.ca_bundle, dataset.ca_bundle);
+}
+
+// A job whose second attempt runs and was given `pool`; empty: none.
+TrainingJob given(const std::string& pool) {
+    TrainingJob job = make_training_job();
+    job.status.attempt = 2;
+    job.status.attempt_pool = AttemptPool{2, pool};
+    set_condition(
+        job.status.conditions,
+        {"Finished", ConditionStatus::kFalse, 1, wall(0), "Running", "It runs."});
+    return job;
+}
+
+TEST(ResolvePool, AnAttemptKeepsItsPoolWhateverElseComes) {
+    const TrainingJob job = given("a");
+    EXPECT_EQ(resolve_pool(job, {make_pool("a"), make_pool("b")}, {}).name, "a");
+    EXPECT_EQ(resolve_pool(job, {make_pool("a"), make_pool("default")}, {}).name, "a");
+    const CacheQuota for_b = make_quota("q", "b", gib(1));
+    EXPECT_EQ(resolve_pool(job, {make_pool("a"), make_pool("b")}, {for_b}).name, "a");
+    TrainingJob changed = job;
+    changed.spec.cache.pool_ref = "b";
+    EXPECT_EQ(resolve_pool(changed, {make_pool("a"), make_pool("b")}, {}).name, "a");
+}
+
+TEST(ResolvePool, AnAttemptKeepsItsPoolUnderNewerRules) {
+    CachePool pool = make_pool("a");
+    pool.spec.host_path = "/usr/stoker";
+    EXPECT_EQ(resolve_pool(given("a"), {pool}, {}).name, "a");
+    EXPECT_EQ(resolve_pool(make_training_job(), {pool}, {}).obstacle.reason, "PoolInvalid");
+}
+
+TEST(ResolvePool, AnAttemptWithoutItsPoolGetsNoOther) {
+    const ResolvedPool pool = resolve_pool(given("a"), {make_pool("b")}, {});
+    EXPECT_EQ(pool.name, "");
+    EXPECT_EQ(pool.obstacle.reason, "PoolNotFound");
+    EXPECT_FALSE(pool.waits);
+}
+
+TEST(ResolvePool, AnAttemptThatBeganWithoutAPoolGoesOnWithout) {
+    const ResolvedPool pool = resolve_pool(given(""), {make_pool("b")}, {});
+    EXPECT_EQ(pool.name, "");
+    EXPECT_EQ(pool.obstacle.reason, "NoPool");
+    EXPECT_NE(pool.obstacle.message.find("the next one gets CachePool b"), std::string::npos);
+}
+
+TEST(ResolvePool, TheNextAttemptAndASuspendedOneChooseAgain) {
+    const std::vector<CachePool> pools = {make_pool("a"), make_pool("b")};
+    TrainingJob next = given("a");
+    next.status.attempt = 3;
+    EXPECT_EQ(resolve_pool(next, pools, {}).obstacle.reason, "PoolAmbiguous");
+    TrainingJob suspended = given("a");
+    suspended.spec.suspend = true;
+    EXPECT_EQ(resolve_pool(suspended, pools, {}).obstacle.reason, "PoolAmbiguous");
+    TrainingJob resumed = given("a");
+    resumed.status.conditions[0].reason = "Suspended";
+    EXPECT_EQ(resolve_pool(resumed, pools, {}).obstacle.reason, "PoolAmbiguous");
 }
 
 }  // namespace

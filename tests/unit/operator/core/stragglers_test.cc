@@ -7,7 +7,7 @@
 namespace stoker::control {
 namespace {
 
-const Reclaim kReclaim{"nvme", "n1", "uid-imagenet", gib(5), gib(2), 30};
+const Reclaim kReclaim{"nvme", "n1", "uid-imagenet", gib(5), gib(2), 30, "data"};
 
 TEST(FindGivers, NameThePodWhoseSidecarLeads) {
     ClusterView cluster = make_cluster();
@@ -31,16 +31,16 @@ TEST(FindGivers, AreNobodyWhereNoPodIsLeft) {
     EXPECT_TRUE(find_givers(make_cluster(), {{"ssd", "n1", "uid-imagenet", {}, {}, 0}}).empty());
 }
 
-TEST(HoldBack, TheNamespaceOfAPodThatDoesNotGiveBack) {
+TEST(HoldBack, TheNamespaceThatPaysForBytesThatAreNotGivenBack) {
     const std::vector<Giver> late = find_givers(make_cluster(), {kReclaim, kReclaim});
     const std::vector<HeldBack> held = hold_back(late);
     ASSERT_EQ(held.size(), 1U);
     EXPECT_EQ(held[0].pool, "nvme");
-    EXPECT_EQ(held[0].ns, "team");
+    EXPECT_EQ(held[0].ns, "data");
     EXPECT_EQ(
         held[0].why,
         "Pod resnet-a1-0-xyzab on node n1 keeps 5Gi of dataset train and may keep 2Gi; until it "
-        "has given the rest back, namespace team gets no more bytes.");
+        "has given the rest back, namespace data gets no more bytes.");
     EXPECT_EQ(
         say_reclaimed(late[0]), "3Gi of dataset train go back on node n1 within 30 s; 2Gi stay.");
 }

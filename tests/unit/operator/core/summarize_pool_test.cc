@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/core/tally.h"
+#include "tests/unit/operator/core/make_node_report.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {
@@ -23,13 +24,37 @@ CachePoolView make_pool_view() {
     }
     view.nodes[1].ready = false;
     view.nodes[2].meta.labels = {{"gpu", "no"}};
+    view.programs.listening_since = moment(0).steady;
+    view.programs.reports = {make_known(make_node_report("n1", make_pool_state("/mnt/nvme")))};
     return view;
+}
+
+// Nodes n1 to n4, all of the pool, each with that word of its program.
+CachePoolView make_pool_view(const std::vector<PoolState>& states) {
+    CachePoolView view;
+    view.pool = make_pool();
+    view.programs.listening_since = moment(0).steady;
+    for (std::size_t i = 0; i < states.size(); ++i) {
+        const std::string name = fmt::format("n{}", i + 1);
+        view.nodes.push_back(make_node(name));
+        view.programs.reports.insert(make_known(make_node_report(name, states[i])));
+    }
+    return view;
+}
+
+Condition ready_of(const CachePoolView& view, std::int64_t second = 1) {
+    return *find_condition(summarize_cache_pool(view, moment(second)).conditions, "Ready");
 }
 
 TEST(SummarizeCachePool, CountsItsNodesAndBytes) {
     CachePoolView view = make_pool_view();
+    PoolState state = make_pool_state("/mnt/nvme");
+    state.directories = {{"ml", "a", gib(2), true}, {"ml", "b", gib(1), false}};
+    NodeReport report = make_node_report("n1", state);
+    report.received_wall = wall(6);
+    view.programs.reports = {make_known(std::move(report))};
     view.holdings = {
-        {"nvme", "n1", "a", gib(3), {}},
+        {"nvme", "n1", "a", gib(50), {}},  // a sidecar's word where the disk was measured
         {"nvme", "n2", "b", gib(4), {}},
         {"ssd", "n1", "c", gib(99), {}}};
     view.granted = gib(10);
@@ -45,6 +70,83 @@ TEST(SummarizeCachePool, CountsItsNodesAndBytes) {
     EXPECT_EQ(status.sampled_at, wall(7));
     view.pool.status = status;
     EXPECT_EQ(summarize_cache_pool(view, moment(9)), status);
+}
+
+TEST(SummarizeCachePool, TakesTheSidecarsWordsWhereTheDiskCannotBeMeasured) {
+    CachePoolView view =
+        make_pool_view({make_pool_state("/mnt/nvme", PoolVerdict::kFailed, "I/O error")});
+    view.holdings = {{"nvme", "n1", "a", gib(3), {}}};
+    EXPECT_EQ(summarize_cache_pool(view, moment(1)).used_bytes, count_of(gib(3)));
+}
+
+TEST(SummarizeCachePool, IsSampledByTheNewestReport) {
+    CachePoolView view = make_pool_view();
+    view.sampled_at = wall(7);
+    NodeReport report = make_node_report("n1", make_pool_state("/mnt/nvme"));
+    report.received_wall = wall(9);
+    view.programs.reports = {make_known(std::move(report))};
+    EXPECT_EQ(summarize_cache_pool(view, moment(10)).sampled_at, wall(9));
+}
+
+TEST(SummarizeCachePool, SaysWhichDirectoryIsNotEmptyAndWhatToDo) {
+    const Condition ready = ready_of(make_pool_view(
+        {make_pool_state("/mnt/nvme", PoolVerdict::kFailed, "I/O error"),
+         make_pool_state("/mnt/nvme", PoolVerdict::kNotEmpty, "/mnt/nvme is not empty: photos"),
+         make_pool_state("/mnt/nvme", PoolVerdict::kNotEmpty, "/mnt/nvme is not empty: videos")}));
+    EXPECT_EQ(ready.status, ConditionStatus::kFalse);
+    EXPECT_EQ(ready.reason, "NotEmpty");
+    EXPECT_EQ(
+        ready.message,
+        "Node n2: /mnt/nvme is not empty: photos. Nothing there was touched. Choose an empty "
+        "directory for spec.volume.hostPath.path, or move the files away. The same on 1 more.");
+}
+
+TEST(SummarizeCachePool, SaysWhatElseIsWrongWithADirectory) {
+    const std::pair<PoolVerdict, const char*> cases[] = {
+        {PoolVerdict::kOtherPool, "OtherPool"},
+        {PoolVerdict::kRefused, "PathRefused"},
+        {PoolVerdict::kFailed, "NodeFailing"}};
+    for (const auto& [verdict, reason] : cases) {
+        const Condition ready =
+            ready_of(make_pool_view({make_pool_state("/mnt/nvme", verdict, "words")}));
+        EXPECT_EQ(ready.status, ConditionStatus::kFalse) << reason;
+        EXPECT_EQ(ready.reason, reason);
+        EXPECT_TRUE(ready.message.starts_with("Node n1: words.")) << ready.message;
+    }
+}
+
+TEST(SummarizeCachePool, NamesThreeNodesWithoutAProgram) {
+    const PoolState silent = make_pool_state("/mnt/nvme");
+    CachePoolView view = make_pool_view({silent, silent, silent, silent, silent});
+    view.programs.nodes_with_pod = {"n2"};
+    const Condition ready = ready_of(view, 61);
+    EXPECT_EQ(ready.status, ConditionStatus::kFalse);
+    EXPECT_EQ(ready.reason, "NodeProgramMissing");
+    EXPECT_TRUE(ready.message.starts_with(
+        "No word from the node program on n1 (no pod), n2 (its pod is silent), n3 (no pod) and 2 "
+        "more. Check the pods of its DaemonSet"))
+        << ready.message;
+    EXPECT_EQ(summarize_cache_pool(view, moment(61)).columns.nodes, "0/5");
+}
+
+TEST(SummarizeCachePool, IsReadyWithSomeNodesAndNamesTheWorst) {
+    CachePoolView view = make_pool_view(
+        {make_pool_state("/mnt/nvme"),
+         make_pool_state("/mnt/nvme"),
+         make_pool_state("/mnt/nvme", PoolVerdict::kFailed, "I/O error")});
+    const Condition ready = ready_of(view);
+    EXPECT_EQ(ready.status, ConditionStatus::kTrue);
+    EXPECT_EQ(ready.reason, "Ready");
+    EXPECT_EQ(ready.message, "2 of 3 nodes are ready. Node n3: I/O error.");
+    view.nodes[2].ready = false;
+    EXPECT_EQ(ready_of(view).message, "2 of 3 nodes are ready.");
+}
+
+TEST(SummarizeCachePool, IsUnknownUntilNodesHaveReported) {
+    CachePoolView view = make_pool_view({make_pool_state("/mnt/before")});
+    const Condition ready = ready_of(view);
+    EXPECT_EQ(ready.status, ConditionStatus::kUnknown);
+    EXPECT_EQ(ready.reason, "NodesNotHeard");
 }
 
 TEST(SummarizeCachePool, SaysWhyNoBytesAreGiven) {

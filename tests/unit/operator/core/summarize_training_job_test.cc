@@ -357,14 +357,14 @@ TEST(SummarizeTrainingJob, EveryConditionSpeaksForItself) {
     const TrainingJobStatus running = status_at(view, 5);
     EXPECT_EQ(condition(running, "Running").message, "All 2 ranks run.");
     EXPECT_EQ(condition(running, "Failed").message, "The job has not ended.");
-    EXPECT_EQ(condition(running, "Suspended").message, "Nothing holds the job back.");
+    EXPECT_EQ(condition(running, "Suspended").message, "The job is not suspended.");
     view.jobs[0].end = JobEnd{true, "", "", wall(105)};
     const TrainingJobStatus complete = status_at(view, 106);
     expect(complete, "Failed", ConditionStatus::kFalse, "Succeeded");
     expect(complete, "Running", ConditionStatus::kFalse, "Finished");
     EXPECT_EQ(condition(complete, "Failed").message, "All ranks succeeded in attempt 1.");
     EXPECT_EQ(condition(complete, "Running").message, "The job has ended.");
-    EXPECT_EQ(condition(complete, "Suspended").message, "Nothing holds the job back.");
+    EXPECT_EQ(condition(complete, "Suspended").message, "The job is not suspended.");
     for (const TrainingJobStatus& status : {running, complete}) {
         for (const Condition& c : status.conditions) {
             ASSERT_FALSE(c.message.empty()) << c.type;

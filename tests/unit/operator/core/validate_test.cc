@@ -159,11 +159,15 @@ TEST(ValidateCachePool, RefusesWhatDoesNotWork) {
 
     const std::vector<Case> cases = {
         {[](CachePool& p) { p.spec.host_path = ""; }, "spec.volume", "hostPath is missing"},
-        {[](CachePool& p) { p.spec.host_path = "mnt"; }, "spec.volume.hostPath.path", "below /"},
-        {[](CachePool& p) { p.spec.host_path = "//"; }, "spec.volume.hostPath.path", "below /"},
+        {[](CachePool& p) { p.spec.host_path = "mnt"; }, "spec.volume.hostPath.path", "absolute"},
+        {[](CachePool& p) { p.spec.host_path = "//"; }, "spec.volume.hostPath.path", "absolute"},
         {[](CachePool& p) { p.spec.host_path = "/a/../b"; },
          "spec.volume.hostPath.path",
-         "below /"},
+         "absolute"},
+        {[](CachePool& p) { p.spec.host_path = "/mnt/"; }, "spec.volume.hostPath.path", "absolute"},
+        {[](CachePool& p) { p.spec.host_path = "/var/lib/kubelet"; },
+         "spec.volume.hostPath.path",
+         "directory of the system"},
         {[](CachePool& p) { p.spec.has_csi = true; }, "spec.volume.csi", "does not work yet"},
         {[](CachePool& p) { p.spec.has_claim_template = true; },
          "spec.volume.persistentVolumeClaimTemplate",
@@ -181,6 +185,9 @@ TEST(ValidateCachePool, RefusesWhatDoesNotWork) {
         {[](CachePool& p) { p.spec.price_per_thousand_requests = "nan"; },
          "spec.originPrice.perThousandRequests",
          "must be a number"},
+        {[](CachePool& p) { p.spec.default_quota.lending_limit = gib(1); },
+         "spec.defaultQuota.lendingLimit",
+         "must not be more than nominalQuota"},
     };
     EXPECT_TRUE(validate(make_pool()).empty());
     for (const Case& c : cases) {

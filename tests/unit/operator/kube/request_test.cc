@@ -70,6 +70,17 @@ TEST(ApplyRequest, ForcesAsItsFieldManager) {
     EXPECT_EQ(request.what, "applying status of trainingjobs demo/mnist");
 }
 
+TEST(CreateRequest, LetsTheServerRefuseFieldsThatItDoesNotKnow) {
+    const Json body = parse(R"({"kind":"Job","metadata":{"name":"a"}})");
+    EXPECT_EQ(
+        create_request(kinds::kJobs, "demo", body).target,
+        "/apis/batch/v1/namespaces/demo/jobs?fieldValidation=Strict");
+    EXPECT_EQ(
+        apply_request(kinds::kJobs, {"demo", "a"}, body, {"stoker"}).target,
+        "/apis/batch/v1/namespaces/demo/jobs/a"
+        "?fieldManager=stoker&force=true&fieldValidation=Strict");
+}
+
 TEST(PatchRequest, NamesItsKindOfPatch) {
     const Json body = parse("[]");
     EXPECT_EQ(
@@ -99,11 +110,32 @@ TEST(DeleteRequest, CarriesPreconditionsAndPropagation) {
 
 TEST(TokenReviewRequest, PutsTokenAndAudiencesIntoTheBody) {
     const ApiRequest request = token_review_request("tok\"en", {"stoker.dev"});
-    EXPECT_EQ(request.target, "/apis/authentication.k8s.io/v1/tokenreviews");
+    EXPECT_EQ(request.target, "/apis/authentication.k8s.io/v1/tokenreviews?fieldValidation=Strict");
     EXPECT_EQ(
         parse(request.body), parse(R"({"apiVersion":"authentication.k8s.io/v1","kind":"TokenReview",
                   "spec":{"token":"tok\"en","audiences":["stoker.dev"]}})"));
     EXPECT_EQ(request.what.find("tok"), request.what.find("token")) << "no secrets in log lines";
+}
+
+TEST(AccessReviewRequest, AsksForAPathThatIsNoResource) {
+    const ApiRequest request = access_review_request("ann", {"ml", "all"}, "get", "/debug/x");
+    EXPECT_EQ(
+        request.target,
+        "/apis/authorization.k8s.io/v1/subjectaccessreviews?fieldValidation=Strict");
+    EXPECT_EQ(
+        parse(request.body),
+        parse(R"({"apiVersion":"authorization.k8s.io/v1","kind":"SubjectAccessReview",
+                  "spec":{"user":"ann","groups":["ml","all"],
+                          "nonResourceAttributes":{"verb":"get","path":"/debug/x"}}})"));
+}
+
+TEST(TokenRequest, IsForOneAudienceOfOneAccount) {
+    const ApiRequest request = token_request({"stoker-system", "a/b"}, "debug.stoker.dev", 600);
+    EXPECT_EQ(request.target, "/api/v1/namespaces/stoker-system/serviceaccounts/a%2Fb/token");
+    EXPECT_EQ(
+        parse(request.body),
+        parse(R"({"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest",
+                  "spec":{"audiences":["debug.stoker.dev"],"expirationSeconds":600}})"));
 }
 
 TEST(ValidateKey, RefusesWhatWouldBecomeAnotherPath) {

@@ -105,6 +105,30 @@ TEST_F(StoreTest, KnowsWhetherItHasSeenAWrite) {
     EXPECT_TRUE(store.has_seen("not-a-number"));
 }
 
+TEST_F(StoreTest, AListOfOneNamespaceRemovesNothingOfAnother) {
+    const auto in = [](const std::string& ns, const std::string& version) {
+        return std::make_shared<const Stored<Thing>>(
+            Stored<Thing>{{ns, "a"}, "u-" + ns, version, {""}});
+    };
+    store.replace({in("one", "1")}, "1", "one");
+    store.replace({in("two", "2")}, "2", "two");
+    EXPECT_EQ(store.size(), 2U);
+    const auto changes = store.replace({}, "9", "one");
+    ASSERT_EQ(changes.size(), 1U);
+    EXPECT_EQ(changes[0].object().key.ns, "one");
+    EXPECT_NE(store.get({"two", "a"}), nullptr);
+}
+
+TEST_F(StoreTest, EachNamespaceHasSeenItsOwnWritesOnly) {
+    store.advance("100", "one");
+    store.advance("50", "two");
+    EXPECT_TRUE(store.has_seen("90", "one"));
+    EXPECT_FALSE(store.has_seen("90", "two"));
+    Store<Thing> whole;
+    whole.advance("100");
+    EXPECT_TRUE(whole.has_seen("90", "two"));
+}
+
 TEST_F(StoreTest, SnapshotsOutliveTheirDeletion) {
     store.upsert(thing("a", "1", "x"));
     const auto held = store.get({"d", "a"});

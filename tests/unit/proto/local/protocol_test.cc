@@ -1,5 +1,7 @@
 #include "proto/local/protocol.h"
 
+#include <set>
+
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
@@ -49,7 +51,34 @@ std::vector<Message> one_of_each() {
         Probe{7, 200},
         Probed{7, true, 1, 2, 3, 4, 5, 6},
         Counted{60, 6000, 4, 5'000'000'000},
+        Peer{{std::byte{1}, std::byte{2}}, UINT64_MAX},
+        Ping{},
+        Pong{},
     };
+}
+
+TEST(LocalProtocol, EveryMessageIsTriedHere) {
+    EXPECT_EQ(one_of_each().size(), std::variant_size_v<Message>);
+}
+
+TEST(LocalProtocol, ClientsSendNoAnswersAndNothingOfSidecars) {
+    const std::set<FrameType> clients = {
+        FrameType::kFetch,
+        FrameType::kPlan,
+        FrameType::kConsumed,
+        FrameType::kReport,
+        FrameType::kBegin,
+        FrameType::kDraw,
+        FrameType::kLosses,
+        FrameType::kAskEpoch,
+        FrameType::kAskSnapshot,
+        FrameType::kAskProbe,
+        FrameType::kProbed,
+        FrameType::kSimilarity};
+    for (const Message& message : one_of_each()) {
+        const auto type = static_cast<FrameType>(message.index() + 1);
+        EXPECT_EQ(is_client_frame(type), clients.contains(type)) << message.index() + 1;
+    }
 }
 
 TEST(LocalProtocol, EveryMessageReadsBack) {

@@ -23,7 +23,7 @@ TEST(SidecarConfig, ALaptopNeedsFiveLines) {
     ASSERT_EQ(config.datasets.size(), 1U);
     const DatasetConfig& dataset = config.datasets[0];
     EXPECT_EQ(dataset.uid, "train");
-    EXPECT_EQ(dataset.client_directory, "/nvme/mnist");
+    EXPECT_EQ(dataset.client_directory, "/nvme/mnist/data");
     EXPECT_TRUE(dataset.grant_bytes.is_unlimited());
     EXPECT_EQ(dataset.source.region, "us-east-1");
     EXPECT_EQ(config.control.endpoint, "");
@@ -69,7 +69,7 @@ TEST(SidecarConfig, EveryMistakeIsToldAtOnce) {
         "datasets[1].name: \"a\" stands twice\n"
         "datasets[1].window: must be at least 1Mi\n"
         "sokcet: unknown key; known here: control, datasets, http, ioThreads, job, "
-        "maxConnections, socket");
+        "maxConnections, socket, socketMode");
 }
 
 TEST(SidecarConfig, NothingIsEvictedUnlessSettingsSaySo) {
@@ -103,6 +103,24 @@ TEST(SidecarConfig, ASocketPathThatTheKernelCannotHoldIsRefused) {
     const auto config = parse_sidecar_config(text, no_env());
     ASSERT_FALSE(config);
     EXPECT_EQ(config.error().message, "socket: is longer than 107 bytes");
+}
+
+TEST(SidecarConfig, AnOriginLeavesOutWhatFollowsFromItsEndpoint) {
+    const auto parsed = [](const std::string& more) {
+        const std::string origin = "{uri: 's3://b'" + more + "}";
+        return parse_sidecar_config(
+            "datasets:\n- {name: a, directory: /d, origin: " + origin + "}\n", no_env());
+    };
+    const auto source = [&parsed](const std::string& more) {
+        return parsed(more).value().datasets.at(0).source;
+    };
+    EXPECT_EQ(source("").path_style, std::nullopt);
+    EXPECT_EQ(source(", pathStyle: true").path_style, true);
+    EXPECT_EQ(source(", pathStyle: false").path_style, false);
+    EXPECT_EQ(source(", credentialsFile: /k").credentials_file, "/k");
+    EXPECT_EQ(
+        parsed(", credentialsFile: /k, credentialsDirectory: /c").error().message,
+        "datasets[0].origin.credentialsFile: stands beside credentialsDirectory: say one of them");
 }
 
 }  // namespace

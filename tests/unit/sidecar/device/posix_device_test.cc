@@ -71,6 +71,20 @@ TEST_F(PosixDeviceTest, FilesAreWorldReadableWhateverTheUmask) {
     EXPECT_EQ(about.st_mode & 0777U, 0755U);
 }
 
+TEST_F(PosixDeviceTest, AFolderForTheOwnerIsClosedToOthersAlsoWhereItWasOpen) {
+    const auto mode_of = [](const std::string& path) {
+        struct stat about {};
+
+        return ::stat(path.c_str(), &about) == 0 ? about.st_mode & 0777U : 0U;
+    };
+    ASSERT_TRUE(device_->make_folder(path("n/control"), Access::kOwner).has_value());
+    EXPECT_EQ(mode_of(path("n")), 0755U);
+    EXPECT_EQ(mode_of(path("n/control")), 0700U);
+    ASSERT_TRUE(device_->make_folder(path("open")).has_value());
+    ASSERT_TRUE(device_->make_folder(path("open"), Access::kOwner).has_value());
+    EXPECT_EQ(mode_of(path("open")), 0700U);
+}
+
 TEST_F(PosixDeviceTest, CreateRefusesATakenName) {
     ASSERT_TRUE(device_->create(path("a")).has_value());
     EXPECT_EQ(device_->create(path("a")).error().code, ErrorCode::kAlreadyExists);

@@ -17,11 +17,21 @@ TEST(Md5Etag, RefusesOtherBytes) {
     EXPECT_TRUE(matches_md5_etag({}, "d41d8cd98f00b204e9800998ecf8427e"));
 }
 
-TEST(Md5Etag, SaysNothingAboutOtherEtags) {
-    EXPECT_TRUE(matches_md5_etag(bytes("x"), "b1946ac92492d2347c6235b4d2611184-3"));
-    EXPECT_TRUE(matches_md5_etag(bytes("x"), "12-1700000000-7"));
-    EXPECT_TRUE(matches_md5_etag(bytes("x"), "B1946AC92492D2347C6235B4D2611184"));
-    EXPECT_TRUE(matches_md5_etag(bytes("x"), ""));
+TEST(Md5Etag, OtherEtagsAreNone) {
+    EXPECT_TRUE(is_md5_etag("b1946ac92492d2347c6235b4d2611184", {}));
+    EXPECT_FALSE(is_md5_etag("b1946ac92492d2347c6235b4d2611184-3", {}));
+    EXPECT_FALSE(is_md5_etag("12-1700000000-7", {}));
+    EXPECT_FALSE(is_md5_etag("B1946AC92492D2347C6235B4D2611184", {}));
+    EXPECT_FALSE(is_md5_etag("", {}));
+}
+
+TEST(Md5Etag, EncryptedObjectsHaveNone) {
+    const std::string etag = "b1946ac92492d2347c6235b4d2611184";
+    EXPECT_TRUE(is_md5_etag(etag, {{"x-amz-server-side-encryption", "AES256"}}));
+    EXPECT_FALSE(is_md5_etag(etag, {{"X-Amz-Server-Side-Encryption", "aws:kms"}}));
+    EXPECT_FALSE(is_md5_etag(etag, {{"x-amz-server-side-encryption", "aws:kms:dsse"}}));
+    EXPECT_FALSE(
+        is_md5_etag(etag, {{"x-amz-server-side-encryption-customer-algorithm", "AES256"}}));
 }
 
 }  // namespace

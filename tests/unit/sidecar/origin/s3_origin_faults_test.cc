@@ -157,6 +157,19 @@ TEST_F(S3OriginFaults, WrongBytesOfTheRightLengthAreFoundByTheirMd5) {
         HasSubstr("do not match the MD5"));
 }
 
+class S3OriginEncrypted : public S3OriginFaults {
+protected:
+    S3OriginEncrypted()
+        : S3OriginFaults({.encryption = "aws:kms"}) {}
+};
+
+TEST_F(S3OriginEncrypted, EtagsAreNotComparedAsMd5) {
+    options_.verify_md5 = true;
+    expect_recovers({}, 1);
+    wanted_.etag = "0123456789abcdef0123456789abcdef";
+    expect_fails({}, ErrorCode::kConflict, 1);
+}
+
 class S3OriginChecksums : public S3OriginFaults {
 protected:
     S3OriginChecksums()

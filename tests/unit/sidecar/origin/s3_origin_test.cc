@@ -52,7 +52,8 @@ protected:
             }
             return wanted == "AWS_ACCESS_KEY_ID"       ? keys->access_key_id.c_str()
                    : wanted == "AWS_SECRET_ACCESS_KEY" ? keys->secret_access_key.c_str()
-                                                       : keys->session_token.c_str();
+                   : wanted == "AWS_SESSION_TOKEN"     ? keys->session_token.c_str()
+                                                       : nullptr;
         };
         auto origin = make_origin(uri, options_, environment, kClock, 1);
         EXPECT_TRUE(origin.has_value()) << origin.error().message;

@@ -57,6 +57,12 @@ TEST(S3Request, RefusesWhatIsNoLocation) {
     }
 }
 
+TEST(S3Request, KnowsAmazonsHostsInChina) {
+    const auto parsed = parse_s3_location("s3://b", "", "cn-north-1", S3Addressing::kAuto);
+    ASSERT_TRUE(parsed.has_value());
+    EXPECT_EQ(url_of_key(*parsed, "k"), "https://b.s3.cn-north-1.amazonaws.com.cn/k");
+}
+
 TEST(S3Request, ChoosesTheAddressingStyle) {
     EXPECT_EQ(url_of_key(location("s3://b/p"), "k"), "http://e:7070/b/p/k");
     EXPECT_EQ(

@@ -23,7 +23,7 @@ TEST(SegmentSizes, ShrinkWithTheDiskAndTheWindow) {
 class PrepareDataset : public testing::Test {
 protected:
     Result<Preparation> prepare() {
-        options.directory = options.store.directory = folder.path();
+        options.directory = options.control_directory = folder.path();
         options.store.boot_id = "boot-1";
         options.store.reserved_free = 0;
         options.window_bytes = mib(16);
@@ -82,6 +82,15 @@ TEST_F(PrepareDataset, AnOriginThatIsDownDoesNotStopWhatWasListedBefore) {
     const auto before = revision();
     origin.fail_with(Error{ErrorCode::kUnavailable, "503"});
     EXPECT_EQ(revision(), before);
+}
+
+TEST_F(PrepareDataset, AnotherJobsListingShowsNoPermissionWhileTheOriginIsDown) {
+    options.job_uid = "job-1";
+    const auto before = revision();
+    origin.fail_with(Error{ErrorCode::kUnavailable, "503"});
+    EXPECT_EQ(revision(), before) << "its own";
+    options.job_uid = "job-2";
+    EXPECT_EQ(prepare().error().code, ErrorCode::kUnavailable);
 }
 
 TEST_F(PrepareDataset, ARefusalOfTheOriginStands) {

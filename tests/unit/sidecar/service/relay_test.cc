@@ -1,7 +1,9 @@
 // A relay between one session and leaders of different ages.
 #include "sidecar/service/relay.h"
 
+#include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -26,10 +28,16 @@ std::uint64_t ids_in(const UniqueFd& memfd) {
     return ::fstat(memfd.get(), &info) == 0 ? static_cast<std::uint64_t>(info.st_size) / 8 : 0;
 }
 
-// Answers each hello with these features, and keeps the plans that it is told.
+// Answers each hello with these features, and keeps the plans that it is told. May read nothing
+// after the hello until it is let.
 class Leader {
 public:
-    Leader(EventLoop& loop, const std::string& path, std::uint32_t features)
+    Leader(
+        EventLoop& loop,
+        const std::string& path,
+        std::uint32_t features,
+        std::uint64_t samples = 10,
+        bool reads = true)
         : listener_(UnixListener::listen(
                         loop,
                         path,
@@ -42,24 +50,35 @@ public:
                                 [](const std::string&) {});
                         })
                         .value()),
-          features_(features) {}
+          features_(features),
+          samples_(samples),
+          reads_(reads) {}
+
+    void read_on() { socket_->set_paused(false); }
 
     std::vector<Frame> plans;
+    std::uint64_t consumed = 0;
 
 private:
     void on_frame(Frame frame) {
         if (frame.header.type == local::FrameType::kHello) {
             socket_->send(
-                local::Welcome{local::kProtocolVersion, 1, 10, "/n", features_},
+                local::Welcome{local::kProtocolVersion, 1, samples_, "/n", features_},
                 frame.header.request_id);
+            socket_->set_paused(!reads_);
         } else if (frame.header.type == local::FrameType::kPlan) {
             plans.push_back(std::move(frame));
+        } else if (frame.header.type == local::FrameType::kConsumed) {
+            const auto message = local::decode_payload(frame.header.type, frame.payload);
+            consumed += std::get<local::Consumed>(message.value()).samples.size();
         }
     }
 
     std::unique_ptr<UnixListener> listener_;
     std::unique_ptr<FrameSocket> socket_;
     std::uint32_t features_;
+    std::uint64_t samples_;
+    bool reads_;
 };
 
 class Silence final : public ReadingListener {
@@ -79,22 +98,47 @@ protected:
             loop_,
             ConnectionId{1},
             UniqueFd{ends[1]},
-            [](const Frame&) {},
+            [this](Frame frame) { relay_->on_request(std::move(frame)); },
             [](const std::string&) {});
-        relay_.emplace(loop_, *session_, "/mine", silence_, [this] { lost_ = true; });
+        relay_.emplace(
+            loop_,
+            *session_,
+            "/mine",
+            silence_,
+            Relay::Callbacks{[this] { lost_ = true; }, [this] { relay_->admit(); }});
     }
 
     // A leader takes the place of the one before.
-    Leader& lead(std::uint32_t features) {
+    Leader& lead(std::uint32_t features, std::uint64_t samples = 10, bool reads = true) {
         leader_.reset();
-        leader_.emplace(loop_, path_, features);
-        EXPECT_TRUE(relay_->connect(path_).has_value());
+        leader_.emplace(loop_, path_, features, samples, reads);
+        relay_->connect({connect_unix(path_).value(), {}});
         return *leader_;
     }
 
     void end_of_leader() {
         leader_.reset();
         until([this] { return lost_; });
+    }
+
+    // The types of the frames that the client was sent since it looked last.
+    std::vector<local::FrameType> received() {
+        std::vector<std::byte> bytes(1U << 16U);
+        const auto count = ::recv(client_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+        bytes.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+        std::vector<local::FrameType> types;
+        for (std::span rest{bytes}; rest.size() >= local::kFrameHeaderBytes;) {
+            const auto header =
+                local::decode_frame_header(rest.first(local::kFrameHeaderBytes)).value();
+            types.push_back(header.type);
+            rest = rest.subspan(local::kFrameHeaderBytes + header.payload_bytes);
+        }
+        return types;
+    }
+
+    void consume(std::vector<std::uint64_t> samples) {
+        const auto bytes = local::encode_frame(local::Consumed{3, std::move(samples)}, 0);
+        relay_->on_request(split_frame(bytes, {}));
     }
 
     void plan(std::uint64_t own, const std::vector<std::uint64_t>& ids) {
@@ -150,6 +194,75 @@ TEST_F(RelayTest, CutsItOffForALeaderThatIsOlderThanWhatItsClientWasTold) {
     Leader& next = lead(kOld | local::kFeatureAhead);
     until([&] { return next.plans.size() == 1; });
     EXPECT_EQ(ids_in(next.plans[0].fd), 4U) << "it is still known";
+}
+
+TEST_F(RelayTest, MillionsOfReadsAreSaidAgainToALeaderThatIsSlow) {
+    constexpr std::uint64_t kSamples = 5'000'000;
+    constexpr std::uint64_t kInOneFrame = 100'000;
+    lead(kOld | local::kFeatureAhead, kSamples);
+    until([this] { return relay_->is_welcomed(); });
+    std::vector<std::uint64_t> order(kSamples);
+    std::iota(order.begin(), order.end(), 0U);
+    plan(kSamples, order);
+    // All but the first: a gap, so that the plan's start cannot say it.
+    for (std::uint64_t at = 1; at < kSamples; at += kInOneFrame) {
+        const auto end = std::min(at + kInOneFrame, kSamples);
+        consume(
+            {order.begin() + static_cast<std::ptrdiff_t>(at),
+             order.begin() + static_cast<std::ptrdiff_t>(end)});
+        until([&] { return leader_->consumed == end - 1; });
+    }
+    end_of_leader();
+    lost_ = false;
+    Leader& next = lead(kOld | local::kFeatureAhead, kSamples, false);
+    for (int step = 0; step < 50; ++step) {
+        loop_.step(std::chrono::milliseconds{1});
+    }
+    EXPECT_FALSE(lost_) << "it gave up on a leader that is busy";
+    EXPECT_TRUE(relay_->is_connected());
+    next.read_on();
+    until([&] { return next.consumed == kSamples - 1; });
+    EXPECT_FALSE(lost_);
+}
+
+TEST_F(RelayTest, AClientWaitsForALeaderThatReadsNothing) {
+    Leader& leader = lead(kOld | local::kFeatureAhead, 10, false);
+    until([this] { return relay_->is_welcomed(); });
+    const auto frame =
+        local::encode_frame(local::Consumed{3, std::vector<std::uint64_t>(100'000, 1)}, 0);
+    constexpr std::uint64_t kFrames = 64;  // 51 MB: more than a backlog may have
+    std::uint64_t sent = 0;
+    std::size_t taken = 0;
+    int idle = 0;
+    while (sent < kFrames && idle < 100) {
+        const auto wrote = ::send(
+            client_.get(), frame.data() + taken, frame.size() - taken, MSG_DONTWAIT | MSG_NOSIGNAL);
+        idle = wrote > 0 ? 0 : idle + 1;
+        taken += wrote > 0 ? static_cast<std::size_t>(wrote) : 0;
+        sent += taken / frame.size();
+        taken %= frame.size();
+        loop_.step(std::chrono::milliseconds{1});
+    }
+    EXPECT_LT(sent, kFrames / 2) << "nobody stops the client";
+    EXPECT_FALSE(lost_);
+    leader.read_on();
+    until([&] { return leader.consumed >= sent * 100'000; });
+}
+
+TEST_F(RelayTest, AnswersAloneWhileNobodyLeads) {
+    lead(kOld | local::kFeatureAhead);
+    until([this] { return relay_->is_welcomed(); });
+    end_of_leader();
+    relay_->stand_in({ErrorCode::kUnavailable, "nobody leads"});
+    relay_->on_request(split_frame(local::encode_frame(local::Fetch{{1, 2}}, 8), {}));
+    plan(3, {4, 5, 6});
+    using local::FrameType;
+    EXPECT_THAT(
+        received(),
+        testing::ElementsAre(FrameType::kWelcome, FrameType::kFetched, FrameType::kPlanned));
+    Leader& next = lead(kOld | local::kFeatureAhead);
+    until([&] { return next.plans.size() == 1; });
+    EXPECT_EQ(ids_in(next.plans[0].fd), 3U) << "a plan that was taken alone is said later";
 }
 
 }  // namespace

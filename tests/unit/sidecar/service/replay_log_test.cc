@@ -1,9 +1,10 @@
+#include "sidecar/service/replay_log.h"
+
 #include <numeric>
 #include <variant>
 
 #include <gmock/gmock.h>
 
-#include "sidecar/service/relay.h"
 #include "sidecar/service/sealed_plan.h"
 #include "sidecar/service/sealed_state.h"
 #include "tests/support/sample_client.h"
@@ -24,9 +25,18 @@ Frame frame_of(const local::Message& message, std::uint64_t request_id, UniqueFd
         std::move(fd)};
 }
 
+std::vector<Replay::Recorded> frames_of(const ReplayLog& log, bool ahead = true) {
+    std::vector<Replay::Recorded> frames;
+    Replay replay = log.replay(ahead);
+    while (auto recorded = replay.next()) {
+        frames.push_back(*std::move(recorded));
+    }
+    return frames;
+}
+
 std::vector<local::Message> messages_of(const ReplayLog& log) {
     std::vector<local::Message> messages;
-    for (const auto& recorded : log.frames()) {
+    for (const auto& recorded : frames_of(log)) {
         const std::span all{recorded.bytes};
         const auto header = local::decode_frame_header(all.first(local::kFrameHeaderBytes)).value();
         messages.push_back(
@@ -40,11 +50,12 @@ Frame plan_frame(const std::vector<std::uint64_t>& samples, std::uint64_t start 
 }
 
 TEST(ReplayLog, SaysNothingOfASessionThatSaidNothing) {
-    EXPECT_THAT(ReplayLog{}.frames(), SizeIs(0));
+    EXPECT_THAT(frames_of(ReplayLog{}), SizeIs(0));
 }
 
 TEST(ReplayLog, StartsThePlanBehindWhatWasReadWithoutAGap) {
     ReplayLog log;
+    log.set_sample_count(1000);
     log.on_request(plan_frame({10, 11, 12, 13, 14}));
     log.on_request(frame_of(local::Consumed{3, {11, 10}}, 0));
     log.on_request(frame_of(local::Consumed{3, {14}}, 0));
@@ -52,11 +63,12 @@ TEST(ReplayLog, StartsThePlanBehindWhatWasReadWithoutAGap) {
     ASSERT_THAT(messages, SizeIs(2));
     EXPECT_EQ(std::get<local::Plan>(messages[0]), (local::Plan{3, 5, 2}));
     EXPECT_THAT(std::get<local::Consumed>(messages[1]).samples, ElementsAre(14));
-    EXPECT_TRUE(log.frames()[0].fd.valid());
+    EXPECT_TRUE(frames_of(log)[0].fd.valid());
 }
 
 TEST(ReplayLog, CountsARepeatedSampleOnceForEachReading) {
     ReplayLog log;
+    log.set_sample_count(1000);
     log.on_request(plan_frame({7, 7, 8}));
     log.on_request(frame_of(local::Consumed{3, {7}}, 0));
     EXPECT_EQ(std::get<local::Plan>(messages_of(log)[0]).start, 1U);
@@ -64,22 +76,24 @@ TEST(ReplayLog, CountsARepeatedSampleOnceForEachReading) {
 
 TEST(ReplayLog, KeepsWhatLiesBehindTheEpochAndCountsNoneOfItAsRead) {
     ReplayLog log;
+    log.set_sample_count(1000);
     log.on_request(frame_of(local::Plan{3, 2, 0}, 5, test::sealed_ids({1, 2, 2, 1})));
     log.on_request(frame_of(local::Consumed{3, {1, 2, 2}}, 0));
     const auto messages = messages_of(log);
     ASSERT_THAT(messages, SizeIs(2));
     EXPECT_EQ(std::get<local::Plan>(messages[0]), (local::Plan{3, 2, 2}));
     EXPECT_THAT(std::get<local::Consumed>(messages[1]).samples, ElementsAre(2)) << "read again";
-    const auto plan = read_plan(log.frames()[0].fd, {3, 2, 2}, 10);
+    const auto plan = read_plan(frames_of(log)[0].fd, {3, 2, 2}, 10);
     ASSERT_TRUE(plan.has_value()) << plan.error().message;
     EXPECT_EQ(plan->horizon(), 4U);
-    const auto old = read_plan(log.frames(false)[0].fd, {3, 2, 2}, 10);
+    const auto old = read_plan(frames_of(log, false)[0].fd, {3, 2, 2}, 10);
     ASSERT_TRUE(old.has_value()) << old.error().message;
     EXPECT_EQ(old->horizon(), 2U) << "for a leader that does not know of it";
 }
 
 TEST(ReplayLog, GoesOnFromThePlansOwnStart) {
     ReplayLog log;
+    log.set_sample_count(1000);
     log.on_request(plan_frame({1, 2, 3, 4}, 2));
     log.on_request(frame_of(local::Consumed{3, {3}}, 0));
     EXPECT_EQ(std::get<local::Plan>(messages_of(log)[0]).start, 3U);
@@ -89,6 +103,7 @@ TEST(ReplayLog, FollowsALongPlan) {
     std::vector<std::uint64_t> samples(200000);
     std::iota(samples.begin(), samples.end(), 0U);
     ReplayLog log;
+    log.set_sample_count(samples.size());
     log.on_request(plan_frame(samples));
     samples.resize(150000);
     log.on_request(frame_of(local::Consumed{3, samples}, 0));
@@ -97,8 +112,54 @@ TEST(ReplayLog, FollowsALongPlan) {
     EXPECT_EQ(std::get<local::Plan>(messages[0]).start, 150000U);
 }
 
+TEST(ReplayLog, SaysReadsBehindAGapInPieces) {
+    std::vector<std::uint64_t> samples(250'001);
+    std::iota(samples.begin(), samples.end(), 0U);
+    ReplayLog log;
+    log.set_sample_count(samples.size());
+    log.on_request(plan_frame(samples));
+    samples.erase(samples.begin());
+    log.on_request(frame_of(local::Consumed{3, samples}, 0));
+    const auto frames = frames_of(log);
+    ASSERT_THAT(frames, SizeIs(4));
+    for (const auto& frame : frames) {
+        EXPECT_LT(frame.bytes.size(), FrameSocket::Limits{}.payload_bytes_max);
+    }
+    EXPECT_EQ(std::get<local::Consumed>(messages_of(log)[3]).samples.back(), 250'000U);
+}
+
+TEST(ReplayLog, RemembersNoMoreReadsThanThePlanHasAndNoneThatCannotBe) {
+    ReplayLog log;
+    log.set_sample_count(10);
+    log.on_request(plan_frame({1, 2, 3}));
+    log.on_request(frame_of(local::Consumed{3, {UINT64_MAX, 10, 2}}, 0));
+    const auto messages = messages_of(log);
+    ASSERT_THAT(messages, SizeIs(2));
+    EXPECT_THAT(std::get<local::Consumed>(messages[1]).samples, ElementsAre(2));
+    log.on_request(frame_of(local::Consumed{3, std::vector<std::uint64_t>(90'000, 2)}, 0));
+    EXPECT_THAT(
+        std::get<local::Consumed>(messages_of(log)[1]).samples,
+        SizeIs(3 + local::kAheadSamplesMax));
+}
+
+TEST(ReplayLog, IsFullWhenRequestsPileUp) {
+    ReplayLog log;
+    log.set_sample_count(10);
+    const std::vector<std::uint64_t> many(100'000);
+    std::uint64_t request = 1;
+    while (!log.is_full()) {
+        log.on_request(frame_of(local::Fetch{many}, request++));
+    }
+    EXPECT_LE(request, 8U);
+    log.on_answer(frame_of(local::Fetched{}, 1));
+    EXPECT_FALSE(log.is_full());
+    log.on_request(frame_of(local::Fetch{many}, 2));
+    EXPECT_FALSE(log.is_full()) << "the same request counts once";
+}
+
 TEST(ReplayLog, ForgetsTheProgressOfAReplacedPlanAndOfOtherEpochs) {
     ReplayLog log;
+    log.set_sample_count(1000);
     log.on_request(plan_frame({1, 2}));
     log.on_request(frame_of(local::Consumed{3, {1}}, 0));
     log.on_request(plan_frame({1, 2}));
@@ -108,6 +169,7 @@ TEST(ReplayLog, ForgetsTheProgressOfAReplacedPlanAndOfOtherEpochs) {
 
 TEST(ReplayLog, AsksAgainForWhatWasNotAnswered) {
     ReplayLog log;
+    log.set_sample_count(1000);
     log.on_request(frame_of(local::Fetch{{1}}, 8));
     log.on_request(frame_of(local::Fetch{{2}}, 9));
     log.on_answer(frame_of(local::Fetched{}, 8));
@@ -118,6 +180,7 @@ TEST(ReplayLog, AsksAgainForWhatWasNotAnswered) {
 
 TEST(ReplayLog, TellsARepeatedPlanFromOneThatIsStillOwedItsAnswer) {
     ReplayLog log;
+    log.set_sample_count(1000);
     log.on_request(plan_frame({1}));
     EXPECT_FALSE(log.is_repeated(5));
     log.on_answer(frame_of(local::Planned{}, 5));
@@ -127,8 +190,9 @@ TEST(ReplayLog, TellsARepeatedPlanFromOneThatIsStillOwedItsAnswer) {
 
 TEST(ReplayLog, APlanWithoutItsMemfdIsTheLeadersToRefuse) {
     ReplayLog log;
+    log.set_sample_count(1000);
     log.on_request(frame_of(local::Plan{3, 2, 0}, 5));
-    const auto frames = log.frames();
+    const auto frames = frames_of(log);
     ASSERT_THAT(frames, SizeIs(1));
     EXPECT_FALSE(frames[0].fd.valid());
 }
@@ -156,7 +220,7 @@ protected:
 
     // What a new leader reads of the begin that is said again.
     std::pair<local::Begin, BeginState> again() {
-        const auto frames = log.frames();
+        const auto frames = frames_of(log);
         const auto said = std::get<local::Begin>(messages_of(log).at(0));
         return {said, read_begin_state(frames.at(0).fd, said, 20).value()};
     }

@@ -154,6 +154,17 @@ TEST_F(SamplingDeskTest, AnEpochThatWasNotBegunGivesNothing) {
     EXPECT_EQ(desk.snapshot(kTwo).error().code, ErrorCode::kConflict);
 }
 
+TEST_F(SamplingDeskTest, AnotherPodCannotTakeARankThatIsDrawnFor) {
+    constexpr std::uint64_t kPod = 7;
+    constexpr std::uint64_t kOther = 8;
+    ASSERT_TRUE(desk.begin(kOne, begin(), {}, kPod).has_value());
+    EXPECT_EQ(desk.begin(kTwo, begin(), {}, kOther).error().code, ErrorCode::kConflict);
+    EXPECT_TRUE(desk.draw(kOne, {0, 1}).has_value());
+    EXPECT_FALSE(desk.draw(kTwo, {0, 1}).has_value());
+    desk.leave(kOne);
+    EXPECT_TRUE(desk.begin(kTwo, begin(), {}, kOther).has_value());
+}
+
 TEST_F(SamplingDeskTest, RanksOfAJobShareItsSampler) {
     auto first = begin("j", 0);
     first.world_size = 2;

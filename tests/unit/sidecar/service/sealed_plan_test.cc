@@ -72,15 +72,35 @@ TEST(SealedPlan, IsRefusedWithoutItsSeals) {
 
 TEST(SealedPlan, GoesToALeaderThatSeesNothingAheadWithoutThat) {
     const local::Plan plan{3, 2, 1};
-    const UniqueFd own = without_ahead(test::sealed_ids({4, 2, 9}), plan);
+    const UniqueFd own = without_ahead(test::sealed_ids({4, 2, 9}), plan, kSamples);
     EXPECT_THAT(ids_of(own), testing::ElementsAre(4, 2));
     EXPECT_TRUE(read_plan(own, plan, kSamples).has_value()) << "it is sealed";
-    EXPECT_THAT(ids_of(without_ahead(test::sealed_ids({4, 2}), plan)), testing::ElementsAre(4, 2));
+    EXPECT_THAT(
+        ids_of(without_ahead(test::sealed_ids({4, 2}), plan, kSamples)),
+        testing::ElementsAre(4, 2));
 }
 
 TEST(SealedPlan, WhatIsNoPlanIsTheLeadersToRefuse) {
-    EXPECT_FALSE(without_ahead({}, {3, 2, 0}).valid());
-    EXPECT_THAT(ids_of(without_ahead(test::sealed_ids({4}), {3, 2, 0})), testing::ElementsAre(4));
+    EXPECT_FALSE(without_ahead({}, {3, 2, 0}, kSamples).valid());
+    EXPECT_THAT(
+        ids_of(without_ahead(test::sealed_ids({4}), {3, 2, 0}, kSamples)), testing::ElementsAre(4));
+}
+
+TEST(SealedPlan, ASparseMemfdIsRefusedByItsLength) {
+    constexpr std::uint64_t kMany = std::uint64_t{1} << 27U;
+    const UniqueFd memfd{::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
+    ASSERT_EQ(::ftruncate(memfd.get(), kMany * sizeof(std::uint64_t)), 0);
+    ASSERT_EQ(::fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_GROW), 0);
+    EXPECT_EQ(check_plan(memfd, {3, kMany, 0}, kSamples).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_FALSE(read_plan(memfd, {3, kMany, 0}, kSamples).has_value());
+    EXPECT_FALSE(check_plan(memfd, {3, 10, 0}, kSamples).has_value()) << "longer than it says";
+    EXPECT_EQ(check_plan(memfd, {3, kMany, 0}, kMany).value(), kMany);
+}
+
+TEST(SealedPlan, ALongerDatasetMayHaveLongerPlans) {
+    EXPECT_EQ(plan_positions_max(1), 65536U);
+    EXPECT_EQ(plan_positions_max(1'000'000), 8'000'000U);
+    EXPECT_EQ(plan_positions_max(UINT64_MAX), std::uint64_t{1} << 28U);
 }
 
 }  // namespace

@@ -1,13 +1,18 @@
 #include "sidecar/service/unix_listener.h"
 
 #include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include "common/base/accept_backoff.h"
 #include "common/base/clock.h"
+#include "tests/support/manual_clock.h"
 #include "tests/support/temp_folder.h"
 
 namespace stoker::sidecar {
@@ -56,6 +61,56 @@ TEST(UnixListener, ReplacesWhatADeadOneHasLeft) {
     const auto next = UnixListener::listen(loop, path, 0600, ignore);
     ASSERT_TRUE(next.has_value()) << next.error().message;
     EXPECT_TRUE(connect_unix(path).has_value());
+}
+
+// The lowest descriptor number that is free.
+int next_descriptor() {
+    const UniqueFd probe{::dup(0)};
+    return probe.get();
+}
+
+void allow_descriptors(rlim_t count) {
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = count;
+    ::setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// In a process of its own, which runs out of descriptors. 0: all is as it should be.
+int accept_without_descriptors(const std::string& path) {
+    stoker::testing::ManualClock clock;
+    EventLoop loop{clock};
+    int accepted = 0;
+    const auto listener =
+        UnixListener::listen(loop, path, 0600, [&](UniqueFd, const auto&) { ++accepted; });
+    const auto client = connect_unix(path);
+    const auto wait = [&loop](int steps) {
+        while (steps-- > 0) {
+            loop.step(Duration::zero());
+        }
+    };
+    allow_descriptors(static_cast<rlim_t>(next_descriptor()));
+    wait(100);
+    if (AcceptBackoff::failures() != 1) {
+        return 1;  // it spins
+    }
+    clock.advance(std::chrono::milliseconds{10});
+    wait(100);
+    if (AcceptBackoff::failures() != 2 || accepted != 0) {
+        return 2;
+    }
+    allow_descriptors(256);
+    clock.advance(std::chrono::seconds{1});
+    wait(100);
+    return accepted == 1 && AcceptBackoff::failures() == 2 ? 0 : 3;
+}
+
+TEST(UnixListenerDeathTest, PausesWithoutDescriptorsAndGoesOnWithThem) {
+    const test::TempFolder folder;
+    EXPECT_EXIT(
+        std::exit(accept_without_descriptors(folder.path() + "/s.sock")),
+        ::testing::ExitedWithCode(0),
+        "connections cannot be accepted for now.*Too many open files");
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ protected:
     std::unique_ptr<NodeStore> open(double reserved_free = 0) {
         StoreOptions options;
         options.directory = "/node";
+        options.control_directory = "/control";
         options.segment_bytes = kib(32);
         options.window_segment_bytes = kib(8);
         options.reserved_free = reserved_free;
@@ -145,7 +146,7 @@ TEST_F(NodeStoreFaultTest, ASegmentWhoseSyncFailedIsNotTrusted) {
         ASSERT_TRUE(store->close().has_value());
     }
     const auto state =
-        device_.content("/node/" + domain::state_file(dataset_.manifest().revision()));
+        device_.content("/control/" + domain::state_file(dataset_.manifest().revision()));
     const std::string text{reinterpret_cast<const char*>(state->data()), state->size()};
     EXPECT_NE(text.find(R"("synced":[2,)"), std::string::npos) << text;
 }

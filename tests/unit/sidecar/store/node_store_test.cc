@@ -22,7 +22,7 @@ class NodeStoreTest : public ::testing::Test {
 protected:
     StoreOptions options() {
         StoreOptions out;
-        out.directory = folder_.path();
+        out.directory = out.control_directory = folder_.path();
         out.segment_bytes = kib(64);
         out.window_segment_bytes = kib(16);
         out.reserved_free = 0;

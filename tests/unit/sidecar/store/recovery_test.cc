@@ -27,7 +27,7 @@ protected:
 
     StoreOptions options() {
         StoreOptions out;
-        out.directory = "/node";
+        out.directory = out.control_directory = "/node";
         out.segment_bytes = kib(16);
         out.window_segment_bytes = kib(16);
         out.reserved_free = 0;

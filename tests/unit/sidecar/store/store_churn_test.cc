@@ -43,7 +43,7 @@ protected:
 
     void SetUp() override {
         StoreOptions options;
-        options.directory = folder_.path();
+        options.directory = options.control_directory = folder_.path();
         options.segment_bytes = kSegment;
         options.window_segment_bytes = kib(16);
         options.reserved_free = 0;

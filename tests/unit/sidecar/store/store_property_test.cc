@@ -129,7 +129,7 @@ public:
 private:
     void open() {
         StoreOptions options;
-        options.directory = "/node";
+        options.directory = options.control_directory = "/node";
         options.segment_bytes = kib(16);
         options.window_segment_bytes = kib(5);
         options.reserved_free = 0;

@@ -186,6 +186,61 @@ TEST_F(NodeReaderTest, ASegmentThatWasCutShortIsAMiss) {
     EXPECT_FALSE(reader->read(SampleId{38}).has_value());
 }
 
+TEST_F(NodeReaderTest, ATableThatWasCutUnderItsMapIsMisses) {
+    const auto path = folder_.path() + "/residency." + domain::to_string(node_.revision());
+    store(3);
+    const auto reader = open();
+    ASSERT_TRUE(serves(*reader, 3));
+    std::filesystem::resize_file(path, 0);
+    for (std::uint64_t id = 0; id < kSamples; ++id) {
+        EXPECT_FALSE(reader->read(SampleId{id}).has_value());
+        EXPECT_FALSE(reader->is_resident(SampleId{id}));
+    }
+    EXPECT_EQ(reader->refresh().error().code, ErrorCode::kCorruption);
+    std::filesystem::remove(path);
+    node_.replace_residency_table();
+    store(4);
+    ASSERT_TRUE(reader->refresh().has_value());
+    EXPECT_TRUE(serves(*reader, 4));
+}
+
+TEST_F(NodeReaderTest, ATableThatIsWholeAgainIsReadAgain) {
+    const auto path = folder_.path() + "/residency." + domain::to_string(node_.revision());
+    store(3);
+    const auto reader = open();
+    std::filesystem::copy_file(path, path + ".copy");
+    std::filesystem::resize_file(path, 0);
+    EXPECT_FALSE(reader->read(SampleId{3}).has_value());
+    std::filesystem::copy_file(
+        path + ".copy", path, std::filesystem::copy_options::overwrite_existing);
+    ASSERT_TRUE(reader->refresh().has_value());
+    EXPECT_TRUE(serves(*reader, 3));
+}
+
+TEST_F(NodeReaderTest, AGuestsSamplesAreItsOwnWhateverTheOwnerDoes) {
+    store(3);
+    store(38);
+    const auto reader = open({.guest = true});
+    const auto view = reader->read(SampleId{38});
+    ASSERT_TRUE(view.has_value());
+    std::filesystem::resize_file(node_.segment_path(places_.at(38).segment), 100);
+    EXPECT_TRUE(std::ranges::equal(view->bytes, payload_of(38)));
+    EXPECT_FALSE(reader->read(SampleId{38}).has_value()) << "cut after it was verified once";
+    EXPECT_EQ(reader->counts().corrupt, 1U);
+    ASSERT_TRUE(serves(*reader, 3));
+    damage(3, domain::kRecordHeaderBytes + 5);
+    EXPECT_FALSE(reader->read(SampleId{3}).has_value()) << "changed after it was verified once";
+}
+
+TEST_F(NodeReaderTest, AGuestsManifestIsACopy) {
+    const auto path = folder_.path() + "/manifest." + domain::to_string(node_.revision());
+    store(3);
+    const auto reader = open({.guest = true});
+    std::filesystem::resize_file(path, 0);
+    EXPECT_EQ(reader->manifest().sample(SampleId{7}).key, "c/007");
+    EXPECT_TRUE(serves(*reader, 3));
+}
+
 TEST_F(NodeReaderTest, KeepsAtMostSoManyMapsAndTheViewsOfOthersStayValid) {
     store_all();
     const auto reader = open({.segment_maps_max = 4});

@@ -122,6 +122,17 @@ TEST(ExplainJob, AQuotaThatBindsIsWhatWouldHelp) {
     EXPECT_TRUE(std::holds_alternative<SetNominal>(explained->remedies[0].change));
 }
 
+TEST(ExplainJob, OffersAGuestTheQuotaOfTheNamespaceThatPays) {
+    AllocationView view = crowded();
+    view.nodes[0].capacity = gib(400);
+    view.quotas = {{"data", "nvme", gib(10)}, {"b", "nvme", gib(10)}};
+    view.demands[2].datasets[0].ns = "data";
+    const auto explained = explain_job(view, {"b", "fast"});
+    ASSERT_TRUE(explained);
+    ASSERT_EQ(explained->remedies.size(), 1U);
+    EXPECT_EQ(std::get<SetNominal>(explained->remedies[0].change).ns, "data");
+}
+
 TEST(ExplainJob, HasNoCurveOfAJobThatNothingIsKnownOf) {
     AllocationView view = crowded();
     view.demands[1].rates.reset();

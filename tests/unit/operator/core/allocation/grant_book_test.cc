@@ -132,25 +132,5 @@ TEST(GrantBook, AGrantToAPodThatIsGoneIsForgotten) {
     EXPECT_FALSE(holding.in_flight);
 }
 
-TEST(GrantBook, RemembersWhoPaysForWhatIsThereEvenWhenNobodyReadsIt) {
-    GrantBook book{kValid};
-    book.observe({told("n1", gib(4), gib(4))}, at(0));
-    EXPECT_TRUE(book.holdings().at(0).payers.empty()) << "an operator before us decided it";
-    AllocationPlan plan;
-    plan.payers = {{"nvme", "n1", "d", {"team", "visitor"}}, {"nvme", "n2", "d", {"team"}}};
-    book.take(plan);
-    const std::vector<std::string> both{"team", "visitor"};
-    book.observe({told("n1", gib(4), gib(4))}, at(1));
-    EXPECT_EQ(book.holdings().at(0).payers, both);
-    PlaceWord left_alone = silent("n1");
-    left_alone.live = false;
-    left_alone.resident = gib(4);
-    book.observe({left_alone}, at(2));
-    EXPECT_EQ(book.holdings().at(0).payers, both);
-    book.observe({}, at(3));
-    book.observe({told("n1", gib(4), gib(4))}, at(4));
-    EXPECT_TRUE(book.holdings().at(0).payers.empty()) << "the bytes were gone meanwhile";
-}
-
 }  // namespace
 }  // namespace stoker::control

@@ -1,6 +1,7 @@
 // plan_allocation() against every possible division of small clusters: at most 4 jobs, 3 nodes, 3
-// namespaces. What a division is worth is written down here once more, from the formulas, and where
-// divisions begin (the guaranteed minimums) comes from tests/support/promised_minimums.h.
+// namespaces. What a division is worth is written down here once more, from the formulas, where
+// divisions begin (the guaranteed minimums) comes from tests/support/promised_minimums.h, and what
+// each namespace must have at least from tests/support/owed_bytes.h.
 
 #include <algorithm>
 #include <cmath>
@@ -14,90 +15,16 @@
 #include "common/base/prng.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/allocation/plan_allocation_state.h"
+#include "tests/support/owed_bytes.h"
 #include "tests/support/promised_minimums.h"
+#include "tests/unit/operator/core/allocation/brute_force_clusters.h"
 #include "tests/unit/operator/core/test_seed.h"
 
 namespace stoker::control {
 namespace {
 
 constexpr int kRounds = 10'000;
-constexpr const char* kPool = "p";
-constexpr double kGib = 1024.0 * 1024 * 1024;
-
-struct Shape {
-    bool borrowing = false;
-    bool sharing_across_namespaces = false;
-    std::uint64_t unit = 1;  // all sizes are multiples of it
-    Objective objective = Objective::kThroughput;
-};
-
-Demand random_job(Prng& prng, std::uint64_t number, std::uint64_t nodes, const Shape& shape) {
-    Demand job;
-    const std::string ns = "ns" + std::to_string(prng.below(3));
-    job.job = {ns, "job" + std::to_string(number)};
-    job.pool = kPool;
-    const std::uint64_t file = prng.below(6);
-    // Sizes follow from names, so that sharers agree.
-    DemandDataset dataset;
-    dataset.name = "train";
-    dataset.uid = (shape.sharing_across_namespaces ? "" : ns + "-") + std::to_string(file);
-    dataset.total = Bytes{1 + file} * shape.unit;
-    if (prng.below(3) == 0) {
-        dataset.access.kind = AccessKind::kImportance;
-        dataset.access.beta = 2 * prng.unit();
-    }
-    dataset.sample_bytes = static_cast<double>(file);
-    job.datasets = {dataset};
-    for (std::uint64_t node = 0; node < nodes; ++node) {
-        if (prng.below(3) != 0) {
-            job.nodes.push_back("n" + std::to_string(node));
-        }
-    }
-    JobRates rates;
-    rates.ingest = 1 + 99 * prng.unit();
-    rates.origin = prng.below(2) == 0 ? rates.ingest * prng.unit() : 0;
-    rates.compute_bound = prng.below(8) == 0;
-    job.rates = rates;
-    job.weight = prng.below(4) == 0 ? 3 : 1;
-    job.min_bytes = Bytes{prng.below(6) == 0 ? prng.below(4) : 0} * shape.unit * job.nodes.size();
-    if (prng.below(5) == 0) {
-        job.max_bytes = Bytes{1 + prng.below(4)} * shape.unit * job.nodes.size();
-    }
-    return job;
-}
-
-AllocationView random_view(std::uint64_t seed, const Shape& shape) {
-    Prng prng{seed};
-    AllocationView view;
-    const std::uint64_t nodes = 1 + prng.below(3);
-    for (std::uint64_t node = 0; node < nodes; ++node) {
-        view.nodes.push_back(
-            {kPool, "n" + std::to_string(node), Bytes{prng.below(6)} * shape.unit});
-    }
-    for (std::uint64_t ns = 0; ns < 3; ++ns) {
-        if (prng.below(3) != 0) {
-            QuotaView quota{"ns" + std::to_string(ns), kPool, Bytes{prng.below(9)} * shape.unit};
-            if (shape.borrowing) {
-                quota.borrowing = Bytes{prng.below(6)} * shape.unit;
-                quota.lending = Bytes{prng.below(9)} * shape.unit;
-                quota.weight = prng.below(3) == 0 ? 2 : 1;
-            }
-            view.quotas.push_back(quota);
-        }
-    }
-    const std::uint64_t jobs = 1 + prng.below(4);
-    for (std::uint64_t job = 0; job < jobs; ++job) {
-        view.demands.push_back(random_job(prng, job, nodes, shape));
-    }
-    PoolView pool;
-    pool.pool = kPool;
-    pool.objective = shape.objective;
-    pool.origin_bytes_per_second = prng.below(2) == 0 ? static_cast<double>(prng.below(300)) : 0;
-    pool.price_per_gib = kGib * static_cast<double>(1 + prng.below(3));
-    pool.price_per_request = prng.below(2) == 0 ? 4 * prng.unit() : 0;
-    view.pools = {pool};
-    return view;
-}
+constexpr double kGib = kBytesOfGib;
 
 double miss(const DemandDataset& dataset, std::uint64_t cached) {
     const double left =
@@ -133,17 +60,24 @@ double speed(const Demand& job, std::uint64_t cached) {
     return missed <= share ? 1 : share / missed;
 }
 
-// Every division with lower <= amounts <= limits within nodes and quotas.
+// Every division with lower <= amounts <= upper within nodes and quotas in which each account has
+// at least what it is owed.
 class BruteForce {
 public:
     using Judge = std::function<double(const ClaimBytes&)>;
 
-    BruteForce(const ClaimTable& table, ClaimBytes lower, Rooms rooms, std::uint64_t unit = 1)
+    BruteForce(
+        const ClaimTable& table,
+        ClaimBytes lower,
+        ClaimBytes upper,
+        Rooms rooms,
+        std::vector<std::uint64_t> owed)
         : table_(table),
-          unit_(unit),
           amounts_(lower),
           lower_(std::move(lower)),
-          rooms_(std::move(rooms)) {}
+          upper_(std::move(upper)),
+          rooms_(std::move(rooms)),
+          owed_(std::move(owed)) {}
 
     double best(const Judge& judge) {
         best_ = -1;
@@ -154,15 +88,19 @@ public:
 private:
     void visit(std::size_t index, const Judge& judge) {
         if (index == table_.claims.size()) {
-            best_ = std::max(best_, judge(amounts_));
+            const bool pays_all =
+                std::ranges::all_of(owed_, [](std::uint64_t left) { return left == 0; });
+            best_ = pays_all ? std::max(best_, judge(amounts_)) : best_;
             return;
         }
         const Claim& claim = table_.claims[index];
         const Rooms before = rooms_;
-        for (Bytes more{}; lower_[index] + more <= std::max(claim.limit, lower_[index]);
-             more += Bytes{unit_}) {
+        const std::vector<std::uint64_t> owed = owed_;
+        for (Bytes more{}; lower_[index] + more <= std::max(upper_[index], lower_[index]);
+             more += Bytes{1}) {
             rooms_ = before;
-            if (!take(claim, more, lower_[index])) {
+            owed_ = owed;
+            if (!take(claim, more)) {
                 break;
             }
             amounts_[index] = lower_[index] + more;
@@ -170,53 +108,58 @@ private:
         }
         amounts_[index] = lower_[index];
         rooms_ = before;
+        owed_ = owed;
     }
 
-    bool take(const Claim& claim, Bytes more, Bytes lower) {
+    bool take(const Claim& claim, Bytes more) {
         const auto fits = [](std::uint64_t& room, std::uint64_t bytes) {
             const bool fit = bytes <= room;
             room -= fit ? bytes : 0;
             return fit;
         };
-        bool fit = fits(rooms_.nodes[claim.node], more.count());
-        for (const std::uint32_t account : claim.accounts) {
-            const Bytes cost = charge(claim, lower + more) - charge(claim, lower);
-            fit = fit && fits(rooms_.accounts[account], cost.count());
-        }
-        return fit && (claim.accounts.empty() || fits(rooms_.common, more.count()));
+        const std::uint64_t own = std::min(rooms_.own[claim.account], more.count());
+        rooms_.own[claim.account] -= own;
+        owed_[claim.account] -= std::min(owed_[claim.account], more.count());
+        return fits(rooms_.nodes[claim.node], more.count()) &&
+               fits(rooms_.accounts[claim.account], more.count()) &&
+               fits(rooms_.common, more.count() - own);
     }
 
     const ClaimTable& table_;
-    std::uint64_t unit_;
     ClaimBytes amounts_;
     ClaimBytes lower_;
+    ClaimBytes upper_;
     Rooms rooms_;
+    std::vector<std::uint64_t> owed_;
     double best_ = -1;
 };
 
 double total_worth(const ClaimTable& table, const ClaimBytes& amounts, bool fair) {
     double sum = 0;
     for (std::size_t i = 0; i < amounts.size(); ++i) {
+        const double weight = table.accounts[table.claims[i].account].quota.weight;
         for (const ClaimUser& user : table.claims[i].users) {
             const PlannedJob& job = table.jobs[user.job];
-            sum += worth(*job.demand, amounts[i].count(), fair ? job.fair_weight : 1);
+            sum += worth(*job.demand, amounts[i].count(), fair ? weight : 1);
         }
     }
     return sum;
 }
 
-double total_saved_money(const ClaimTable& table, const ClaimBytes& amounts) {
+double total_saved_money(const ClaimTable& table, const ClaimBytes& amounts, bool fair) {
     double sum = 0;
     for (std::size_t i = 0; i < amounts.size(); ++i) {
         for (const ClaimUser& user : table.claims[i].users) {
-            sum += saved_money(*table.jobs[user.job].demand, table.pool, amounts[i].count());
+            const double weight = table.accounts[table.claims[i].account].quota.weight;
+            sum += (fair ? weight : 1) *
+                   saved_money(*table.jobs[user.job].demand, table.pool, amounts[i].count());
         }
     }
     return sum;
 }
 
 // Bytes beyond a job's own maxBytes, there because of another job, do not count for it.
-double slowest(const ClaimTable& table, const ClaimBytes& amounts) {
+double slowest(const ClaimTable& table, const ClaimBytes& amounts, bool /*fair*/) {
     double least = 1;
     for (std::size_t i = 0; i < amounts.size(); ++i) {
         for (const ClaimUser& user : table.claims[i].users) {
@@ -236,20 +179,19 @@ void expect_feasible(const ClaimTable& table, const PoolDecision& decision) {
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
         nodes[claim.node] += decision.target[i].count();
-        for (const std::uint32_t account : claim.accounts) {
-            accounts[account] += (decision.target[i].count() + claim.parts - 1) / claim.parts;
-        }
+        accounts[claim.account] += decision.target[i].count();
     }
     for (std::size_t i = 0; i < nodes.size(); ++i) {
         EXPECT_LE(nodes[i], table.nodes[i].capacity.count());
     }
     std::uint64_t borrowed = 0;
-    std::uint64_t lendable = 0;
+    std::uint64_t lendable = cohort_bytes(table).count();
     for (std::size_t i = 0; i < accounts.size(); ++i) {
         const QuotaView& quota = table.accounts[i].quota;
         const std::uint64_t nominal = quota.nominal.count();
         EXPECT_LE(accounts[i], nominal + quota.borrowing.count()) << quota.ns;
         borrowed += accounts[i] > nominal ? accounts[i] - nominal : 0;
+        lendable -= nominal;
         lendable +=
             accounts[i] < nominal ? std::min(quota.lending.count(), nominal - accounts[i]) : 0;
     }
@@ -295,16 +237,9 @@ void expect_fair_bandwidth(const ClaimTable& table, const PoolDecision& decision
     }
 }
 
-// The promised minimums, in the planner's order of claims. It must have found the same, but where
-// namespaces share datasets: there its own count.
+// The promised minimums, in the planner's order of claims. It must have found the same.
 ClaimBytes expect_minimums(
-    const AllocationView& view,
-    const ClaimTable& table,
-    const PoolDecision& decision,
-    const Shape& shape) {
-    if (shape.sharing_across_namespaces) {
-        return decision.lower;
-    }
+    const AllocationView& view, const ClaimTable& table, const PoolDecision& decision) {
     const PromisedMinimums promised = promised_minimums(view);
     ClaimBytes lower;
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
@@ -313,6 +248,52 @@ ClaimBytes expect_minimums(
         EXPECT_EQ(decision.lower[i].count(), lower[i].count()) << claim.uid;
     }
     return lower;
+}
+
+// What makes a job faster; with prices, all that it reads.
+ClaimBytes useful_bytes(const ClaimTable& table) {
+    ClaimBytes result;
+    for (const Claim& claim : table.claims) {
+        Bytes useful{};
+        for (const ClaimUser& user : claim.users) {
+            const Demand& job = *table.jobs[user.job].demand;
+            const bool counts =
+                !job.rates->compute_bound || table.pool.objective == Objective::kCost;
+            useful = std::max(useful, counts ? user.wanted : Bytes::zero());
+        }
+        result.push_back(useful);
+    }
+    return result;
+}
+
+// Nobody has less than the promise says: to the byte where nodes can hold it, else but for a part
+// of its quota.
+void expect_owed(const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
+    OwedWorld world;
+    for (const std::uint64_t room : nominal_rooms(table, lower).nodes) {
+        world.rooms.push_back(static_cast<double>(room));
+    }
+    const std::vector<Bytes> taken = account_uses(table, lower);
+    for (std::size_t i = 0; i < table.accounts.size(); ++i) {
+        world.namespaces.push_back(
+            {static_cast<double>(table.accounts[i].quota.nominal.count()),
+             static_cast<double>(taken[i].count()),
+             std::vector<double>(table.nodes.size(), 0)});
+    }
+    const ClaimBytes useful = useful_bytes(table);
+    for (std::size_t i = 0; i < useful.size(); ++i) {
+        const Claim& claim = table.claims[i];
+        world.namespaces[claim.account].wants[claim.node] +=
+            static_cast<double>((useful[i] - lower[i]).count());
+    }
+    const OwedOracle oracle{world};
+    const std::vector<Bytes> has = account_uses(table, decision.guaranteed);
+    for (std::size_t i = 0; i < oracle.owed().size(); ++i) {
+        const double part = static_cast<double>(table.accounts[i].quota.nominal.count()) / 64;
+        const double slack = oracle.is_contended() ? 1 + part : 1e-3;
+        EXPECT_GE(static_cast<double>((has[i] - taken[i]).count()), oracle.owed()[i] - slack)
+            << table.accounts[i].quota.ns;
+    }
 }
 
 void for_random_clusters(const Shape& shape, const Check& check) {
@@ -324,7 +305,9 @@ void for_random_clusters(const Shape& shape, const Check& check) {
             const PoolDecision decision = decide_pool(table);
             expect_feasible(table, decision);
             expect_fair_bandwidth(table, decision);
-            check(table, decision, expect_minimums(view, table, decision, shape));
+            const ClaimBytes lower = expect_minimums(view, table, decision);
+            expect_owed(table, decision, lower);
+            check(table, decision, lower);
         }
     }
 }
@@ -335,115 +318,68 @@ void expect_best(double planned, double best) {
     EXPECT_GE(planned, 0.99 * best - 1e-9);
 }
 
-// Both steps: what is best within the nominal quotas, and then with borrowed bytes.
-Check borrows_best() {
-    return [](const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
-        BruteForce own{table, lower, nominal_rooms(table, lower)};
+using Worth = std::function<double(const ClaimTable&, const ClaimBytes&, bool fair)>;
+
+// Both steps: what is best of the guaranteed bytes, and then of all that is left.
+Check is_best(Worth worth) {
+    return [=](const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
+        Rooms rooms = nominal_rooms(table, lower);
+        rooms.accounts = decision.owed;
+        BruteForce own{table, lower, useful_bytes(table), rooms, decision.owed};
         expect_best(
-            total_worth(table, decision.within, false), own.best([&](const ClaimBytes& amounts) {
-                return total_worth(table, amounts, false);
-            }));
-        BruteForce with_borrowed{table, decision.within, borrowing_rooms(table, decision.within)};
-        expect_best(
-            total_worth(table, decision.target, true),
-            with_borrowed.best(
-                [&](const ClaimBytes& amounts) { return total_worth(table, amounts, true); }));
+            worth(table, decision.guaranteed, false),
+            own.best([&](const ClaimBytes& amounts) { return worth(table, amounts, false); }));
+        ClaimBytes limits;
+        for (const Claim& claim : table.claims) {
+            limits.push_back(claim.limit);
+        }
+        BruteForce all{
+            table,
+            decision.guaranteed,
+            limits,
+            borrowing_rooms(table, decision.guaranteed),
+            std::vector<std::uint64_t>(table.accounts.size(), 0)};
+        expect_best(worth(table, decision.target, true), all.best([&](const ClaimBytes& amounts) {
+            return worth(table, amounts, true);
+        }));
     };
 }
 
-// Divides into the parts of 2 or 3 namespaces; a byte more or less is nothing.
-constexpr std::uint64_t kSharedUnit = 6'000;
-
 TEST(PlanAllocationBruteForce, SavesTheMostWithinTheQuotas) {
-    for_random_clusters(
-        {}, [](const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
-            BruteForce all{table, lower, nominal_rooms(table, lower)};
-            const double best = all.best(
-                [&](const ClaimBytes& amounts) { return total_worth(table, amounts, false); });
-            expect_best(total_worth(table, decision.target, false), best);
-        });
+    for_random_clusters({}, is_best(total_worth));
 }
 
 TEST(PlanAllocationBruteForce, BorrowsWhatSavesTheMost) {
     Shape shape;
     shape.borrowing = true;
-    for_random_clusters(shape, borrows_best());
+    for_random_clusters(shape, is_best(total_worth));
 }
 
-// A dataset that several namespaces pay for is no flow: here a linear program finds what the search
-// misses.
 TEST(PlanAllocationBruteForce, SavesTheMostWhereNamespacesShareDatasets) {
-    Shape shape;
-    shape.sharing_across_namespaces = true;
-    shape.unit = kSharedUnit;
-    for_random_clusters(
-        shape, [&](const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
-            BruteForce all{table, lower, nominal_rooms(table, lower), shape.unit};
-            const double best = all.best(
-                [&](const ClaimBytes& amounts) { return total_worth(table, amounts, false); });
-            // The planner may divide a unit, and so be better.
-            expect_best(total_worth(table, decision.target, false), best);
-        });
-}
-
-// Borrowed bytes of datasets that several namespaces pay for: no better than a search finds them,
-// but never worse than without, and everything in its limits.
-TEST(PlanAllocationBruteForce, LosesNothingByBorrowingWhereNamespacesShareDatasets) {
     Shape shape;
     shape.borrowing = true;
     shape.sharing_across_namespaces = true;
-    shape.unit = kSharedUnit;
-    for_random_clusters(
-        shape, [&](const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
-            BruteForce own{table, lower, nominal_rooms(table, lower), shape.unit};
-            const double best = own.best(
-                [&](const ClaimBytes& amounts) { return total_worth(table, amounts, false); });
-            expect_best(total_worth(table, decision.within, false), best);
-            expect_best(
-                total_worth(table, decision.target, true),
-                total_worth(table, decision.within, true));
-        });
+    for_random_clusters(shape, is_best(total_worth));
 }
 
 TEST(PlanAllocationBruteForce, SavesTheMostMoney) {
     Shape shape;
+    shape.borrowing = true;
     shape.objective = Objective::kCost;
-    for_random_clusters(
-        shape, [](const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
-            BruteForce all{table, lower, nominal_rooms(table, lower)};
-            const double best = all.best(
-                [&](const ClaimBytes& amounts) { return total_saved_money(table, amounts); });
-            expect_best(total_saved_money(table, decision.target), best);
-        });
+    for_random_clusters(shape, is_best(total_saved_money));
 }
 
 TEST(PlanAllocationBruteForce, MakesTheSlowestJobAsFastAsCanBe) {
     Shape shape;
     shape.objective = Objective::kMaxMin;
-    for_random_clusters(
-        shape, [](const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
-            BruteForce all{table, lower, nominal_rooms(table, lower)};
-            const double best =
-                all.best([&](const ClaimBytes& amounts) { return slowest(table, amounts); });
-            EXPECT_GE(slowest(table, decision.target), best - 1e-9);
-        });
+    for_random_clusters(shape, is_best(slowest));
 }
 
 TEST(PlanAllocationBruteForce, MakesTheSlowestJobAsFastAsCanBeWithBorrowedBytes) {
     Shape shape;
     shape.objective = Objective::kMaxMin;
     shape.borrowing = true;
-    for_random_clusters(
-        shape, [](const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
-            BruteForce own{table, lower, nominal_rooms(table, lower)};
-            EXPECT_GE(slowest(table, decision.within), own.best([&](const ClaimBytes& amounts) {
-                return slowest(table, amounts);
-            }) - 1e-9);
-            BruteForce all{table, decision.within, borrowing_rooms(table, decision.within)};
-            const double best =
-                all.best([&](const ClaimBytes& amounts) { return slowest(table, amounts); });
-            EXPECT_GE(slowest(table, decision.target), best - 1e-9);
-        });
+    for_random_clusters(shape, is_best(slowest));
 }
 
 }  // namespace

@@ -135,7 +135,8 @@ TEST(PlanAllocation, CapsAtTheQuotaInEqualPartsAndNamesIt) {
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kQuotaExhausted);
     EXPECT_EQ(
         allocation(plan, "job1").message,
-        "4Gi of 6Gi granted: the jobs of namespace a may hold 4Gi in pool nvme, and all of it is "
+        "4Gi of 6Gi granted: the datasets of namespace a may hold 4Gi in pool nvme, and all of it "
+        "is "
         "given out.");
 }
 
@@ -163,23 +164,27 @@ TEST(PlanAllocation, ServesTheOlderJobsMinimumFirstWhenANodeIsFull) {
     Demand old = demand(1, {"n1"}, {dataset("old", gib(3))});
     young.min_bytes = gib(3);
     old.min_bytes = gib(3);
-    AllocationPlan plan = plan_allocation(view(gib(4), {young, old}));
+    AllocationView v = view(gib(4), {young, old});
+    v.quotas = {{"a", kPool, gib(8)}};
+    AllocationPlan plan = plan_allocation(v);
     EXPECT_EQ(granted(plan, "n1", "old"), gib(3));
     EXPECT_EQ(granted(plan, "n1", "young"), gib(1));
     EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kPoolFull);
     EXPECT_EQ(
         allocation(plan, "job2").message,
         "1Gi of 3Gi granted: the job's nodes have no more room in pool nvme.");
-    young.priority = 1;
-    plan = plan_allocation(view(gib(4), {young, old}));
+    v.demands[0].priority = 1;
+    plan = plan_allocation(v);
     EXPECT_EQ(granted(plan, "n1", "young"), gib(3));
 }
 
 TEST(PlanAllocation, GivesMinimumsBeforeWishes) {
     Demand young = demand(2, {"n1"}, {dataset("young", gib(3))});
     young.min_bytes = gib(2);
-    const AllocationPlan plan =
-        plan_allocation(view(gib(4), {demand(1, {"n1"}, {dataset("old", gib(3))}), young}));
+    AllocationView v = view(gib(4), {demand(1, {"n1"}, {dataset("old", gib(3))}), young});
+    v.quotas = {{"a", kPool, gib(8)}};
+    v.demands[0].rates = JobRates{1e9, 0, 1, false};
+    const AllocationPlan plan = plan_allocation(v);
     EXPECT_EQ(granted(plan, "n1", "young"), gib(2));
     EXPECT_EQ(granted(plan, "n1", "old"), gib(2));
 }
@@ -313,7 +318,8 @@ TEST(PlanAllocation, SaysReclaimedOnlyWhereBorrowedBytesGoBack) {
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kQuotaExhausted);
     EXPECT_EQ(
         allocation(plan, "job1").message,
-        "2Gi of 4Gi granted: the jobs of namespace a may hold 4Gi and 2Gi that others lend in pool "
+        "2Gi of 4Gi granted: the datasets of namespace a may hold 4Gi and 2Gi that others leave in "
+        "pool "
         "nvme, and all of it is given out.");
     cluster.holdings = {holding("d", gib(2)), holding("e", gib(4))};
     cluster.demands.push_back(other);

@@ -19,7 +19,8 @@ inline std::string name(const char* prefix, std::uint64_t number) {
 
 // Small numbers, so that limits bind often and everything collides.
 struct World {
-    // `shared`: every namespace may use every dataset, and quotas borrow and lend.
+    // `shared`: every namespace may use every dataset, and quotas borrow and lend. A dataset's uid
+    // begins with its namespace.
     explicit World(std::uint64_t seed, bool shared = false)
         : prng(seed),
           is_shared(shared) {
@@ -73,6 +74,7 @@ struct World {
             const std::string uid = name("ns", owner) + name("d", prng.below(3));
             demand.datasets.push_back(
                 {name("s", i), uid, known ? std::optional(size_of(uid)) : std::nullopt});
+            demand.datasets.back().ns = name("ns", owner);
         }
         for (std::uint64_t node = 0; node < 5; ++node) {
             if (prng.below(2) == 0) {

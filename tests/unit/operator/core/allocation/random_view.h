@@ -34,7 +34,8 @@ public:
                      choice<Objective>(4),
                      number(50),
                      number(2),
-                     number(2)});
+                     number(2),
+                     {bytes(50), bytes(100), bytes(100)}});
             }
         }
         for (std::uint64_t ns = 0; ns < 3; ++ns) {
@@ -128,6 +129,9 @@ private:
             const std::uint64_t uid = (job + i) % 4;
             result.datasets.push_back(
                 {name("s", i), name("d", uid), Bytes{60 + 10 * uid}, access(), number(4)});
+            if (chance(3)) {
+                result.datasets.back().ns = name("ns", uid % 3);
+            }
             if (chance(6)) {
                 result.datasets.back().total.reset();
             }

@@ -1,0 +1,92 @@
+#include "node/core/view_request.h"
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace stoker::node {
+
+namespace {
+
+using Context = std::map<std::string, std::string>;
+
+constexpr std::size_t kNameSizeMax = 253;
+
+std::string value_of(const Context& context, const std::string& key) {
+    const auto found = context.find(key);
+    return found == context.end() ? std::string{} : found->second;
+}
+
+// A mandatory name among the attributes.
+Result<std::string> name_of(const Context& context, const std::string& key) {
+    std::string name = value_of(context, key);
+    if (!is_path_component(name)) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("volume attribute {} is missing or is not a name", key));
+    }
+    return name;
+}
+
+std::optional<View> parse_view(const std::string& text) {
+    if (text == "data") {
+        return View::kData;
+    }
+    if (text == "owner") {
+        return View::kOwner;
+    }
+    if (text == "shared") {
+        return View::kShared;
+    }
+    return std::nullopt;
+}
+
+Status check_mode(View view, bool read_only) {
+    if (view == View::kOwner && read_only) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "the owner view is for the sidecar, which writes: remove csi.readOnly");
+    }
+    if (view != View::kOwner && !read_only) {
+        return fail(ErrorCode::kInvalidArgument, "this view is read-only: set csi.readOnly: true");
+    }
+    return {};
+}
+
+}  // namespace
+
+bool is_path_component(const std::string& name) {
+    return !name.empty() && name.size() <= kNameSizeMax && name != "." && name != ".." &&
+           std::ranges::all_of(name, [](char c) {
+               return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+           });
+}
+
+Result<ViewRequest> parse_view_request(const Context& context, bool read_only) {
+    if (value_of(context, "csi.storage.k8s.io/ephemeral") != "true") {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "this driver serves inline volumes of pods only, no PersistentVolumes");
+    }
+    ViewRequest request;
+    STOKER_TRY(request.pod.ns, name_of(context, "csi.storage.k8s.io/pod.namespace"));
+    request.pod.name = value_of(context, "csi.storage.k8s.io/pod.name");
+    request.pod.uid = value_of(context, "csi.storage.k8s.io/pod.uid");
+    STOKER_TRY(request.pool, name_of(context, "pool"));
+    STOKER_TRY(request.directory.ns, name_of(context, "namespace"));
+    STOKER_TRY(request.directory.uid, name_of(context, "uid"));
+    if (context.contains("dataset")) {
+        STOKER_TRY(request.dataset, name_of(context, "dataset"));
+    }
+    const std::optional<View> view = parse_view(value_of(context, "view"));
+    if (!view) {
+        return fail(
+            ErrorCode::kInvalidArgument, "volume attribute view must be data, owner or shared");
+    }
+    request.view = *view;
+    STOKER_TRY_VOID(check_mode(request.view, read_only));
+    return request;
+}
+
+}  // namespace stoker::node

@@ -1,0 +1,142 @@
+#include "node/mount/mounts.h"
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/disk/posix.h"
+
+namespace stoker::node {
+
+namespace {
+
+constexpr unsigned kTargetMode = 0750;
+constexpr const char* kVolumeFile = "vol_data.json";  // the kubelet's note beside each CSI target
+
+// mountinfo writes blanks and backslashes in octal.
+std::string unescape(const std::string& text) {
+    std::string result;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        if (text[i] == '\\' && i + 3 < text.size()) {
+            result += static_cast<char>(std::stoi(text.substr(i + 1, 3), nullptr, 8));
+            i += 3;
+        } else {
+            result += text[i];
+        }
+    }
+    return result;
+}
+
+bool is_mount_point(const std::string& path) {
+    std::ifstream table{"/proc/self/mountinfo"};
+    for (std::string line; std::getline(table, line);) {
+        std::istringstream words{line};
+        std::string word;
+        for (int field = 0; field < 5; ++field) {
+            words >> word;
+        }
+        if (unescape(word) == path) {
+            return true;
+        }
+    }
+    return false;
+}
+
+class KernelMounts final : public Mounts {
+public:
+    KernelMounts(std::string kubelet_directory, std::string driver)
+        : kubelet_directory_(std::move(kubelet_directory)),
+          driver_(std::move(driver)) {}
+
+    Status mount(int source, const std::string& target, Access access) override {
+        const std::lock_guard lock(mutex_);
+        if (is_mount_point(target)) {
+            return {};
+        }
+        if (::mkdir(target.c_str(), kTargetMode) != 0 && errno != EEXIST) {
+            return fail(posix_error(errno, "making", target));
+        }
+        // Not a bind and a remount: the remount does not reach the host from a DaemonSet, and the
+        // pod could write.
+        const UniqueFd tree{
+            ::open_tree(source, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)};
+        if (!tree.valid()) {
+            return fail(posix_error(errno, "cloning the mount for", target));
+        }
+        mount_attr attributes{};
+        attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC |
+                              (access == Access::kReadOnly ? MOUNT_ATTR_RDONLY : 0U);
+        if (::mount_setattr(tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) != 0) {
+            return fail(posix_error(errno, "setting the mount's attributes for", target));
+        }
+        if (::move_mount(tree.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+            return fail(posix_error(errno, "mounting", target));
+        }
+        return {};
+    }
+
+    Status unmount(const std::string& target) override {
+        const std::lock_guard lock(mutex_);
+        while (is_mount_point(target)) {
+            if (::umount2(target.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) != 0) {
+                return fail(posix_error(errno, "unmounting", target));
+            }
+        }
+        if (::rmdir(target.c_str()) != 0 && errno != ENOENT) {
+            return fail(posix_error(errno, "removing", target));
+        }
+        return {};
+    }
+
+    // <kubelet>/pods/<uid>/volumes/kubernetes.io~csi/<volume>/{vol_data.json, mount}
+    Result<std::set<FileId>> mounted() override {
+        std::set<FileId> result;
+        std::error_code error;
+        const std::filesystem::path pods = std::filesystem::path{kubelet_directory_} / "pods";
+        for (const auto& pod : std::filesystem::directory_iterator{pods, error}) {
+            std::error_code no_volumes;
+            for (const auto& volume : std::filesystem::directory_iterator{
+                     pod.path() / "volumes" / "kubernetes.io~csi", no_volumes}) {
+                add_if_ours(volume.path(), result);
+            }
+        }
+        if (error) {
+            return fail(posix_error(error.value(), "listing", pods.string()));
+        }
+        return result;
+    }
+
+private:
+    void add_if_ours(const std::filesystem::path& volume, std::set<FileId>& result) const {
+        std::ifstream file{volume / kVolumeFile};
+        std::ostringstream text;
+        text << file.rdbuf();
+        if (text.str().find(fmt::format("\"driverName\":\"{}\"", driver_)) == std::string::npos) {
+            return;
+        }
+        const UniqueFd target{
+            ::open((volume / "mount").c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)};
+        const auto id = target.valid() ? file_id(target.get()) : Result<FileId>{FileId{}};
+        result.insert(id.value_or(FileId{}));
+    }
+
+    std::string kubelet_directory_;
+    std::string driver_;
+    std::mutex mutex_;  // looking and mounting are one step
+};
+
+}  // namespace
+
+std::unique_ptr<Mounts> make_mounts(std::string kubelet_directory, std::string driver) {
+    return std::make_unique<KernelMounts>(std::move(kubelet_directory), std::move(driver));
+}
+
+}  // namespace stoker::node

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/base/clock.h"
+#include "common/base/guarded.h"
+#include "common/base/result.h"
+#include "node/core/view_request.h"
+#include "operator/kube/client.h"
+
+namespace stoker::node {
+
+// What the API server says that a mount depends on. Thread-safe; every call may block until the API
+// server answers or its time limit is over.
+class ClusterFacts {
+public:
+    virtual ~ClusterFacts() = default;
+
+    // The directory of a CachePool on its nodes. kNotFound: there is no such pool.
+    virtual Result<std::string> pool_path(const std::string& pool) = 0;
+
+    // Whether Dataset.spec.sharing admits the pod's namespace to this very dataset. kForbidden: it
+    // does not, or there is no such Dataset; which of the two is not told.
+    virtual Status check_shared(const ViewRequest& request) = 0;
+
+    // Whether our own DaemonSet is gone or going: nobody will start this program here again.
+    virtual bool is_uninstalled() = 0;
+};
+
+struct OwnDaemonSet {
+    std::string ns;
+    std::string name;
+};
+
+// Facts from the API server. A pool's directory is remembered for `kRemember`; sharing is asked
+// every time. `client` and `clock` must outlive it.
+class ApiFacts final : public ClusterFacts {
+public:
+    static constexpr Duration kRemember = std::chrono::seconds{30};
+
+    ApiFacts(control::ApiClient& client, const Clock& clock, OwnDaemonSet own)
+        : client_(client),
+          clock_(clock),
+          own_(std::move(own)) {}
+
+    Result<std::string> pool_path(const std::string& pool) override;
+    Status check_shared(const ViewRequest& request) override;
+    bool is_uninstalled() override;
+
+private:
+    struct KnownPool {
+        std::string path;
+        TimePoint asked_at{};
+    };
+
+    control::ApiClient& client_;
+    const Clock& clock_;
+    OwnDaemonSet own_;
+    Guarded<std::map<std::string, KnownPool>> pools_;
+};
+
+}  // namespace stoker::node

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "common/base/result.h"
+#include "node/service/publisher.h"
+
+namespace stoker::node {
+
+struct CsiServerOptions {
+    std::string node;               // metadata.name
+    std::string driver;             // the driver's name
+    std::string kubelet_directory;  // "/var/lib/kubelet", the same path on the host and here
+};
+
+// CSI's Identity and Node services, and the kubelet's plugin registration, on two unix sockets that
+// only root can reach: <kubelet>/plugins/<driver>/csi.sock and
+// <kubelet>/plugins_registry/<driver>-reg.sock. Serves from start() to its destruction, which
+// removes the sockets.
+class CsiServer {
+public:
+    // `publisher` must outlive it. kUnavailable: the kubelet's folder is not there, or a socket
+    // cannot be made.
+    static Result<std::unique_ptr<CsiServer>> start(
+        const CsiServerOptions& options, Publisher& publisher);
+
+    virtual ~CsiServer() = default;
+};
+
+}  // namespace stoker::node

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstdint>
+#include <stop_token>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/prng.h"
+#include "node/service/operator_link.h"
+#include "node/service/pool_keeper.h"
+
+namespace stoker::node {
+
+// Reports to the operator and does what it orders, for ever. The operator sets the pace; while it
+// does not answer, a try every few seconds. Not thread-safe: one thread calls step().
+class OperatorLoop {
+public:
+    static constexpr Duration kPaceMin = std::chrono::seconds{1};
+    static constexpr Duration kPaceMax = std::chrono::minutes{5};
+    static constexpr Duration kRetry = std::chrono::seconds{5};
+    static constexpr Duration kCallLimit = std::chrono::seconds{10};
+
+    struct Identity {
+        std::string node;
+        std::string boot_id;
+    };
+
+    // Both must outlive it.
+    OperatorLoop(PoolKeeper& keeper, OperatorClient& client, Identity identity, std::uint64_t seed);
+
+    // One report, and what follows from it. Returns how long to wait before the next.
+    Duration step();
+
+private:
+    PoolKeeper& keeper_;
+    OperatorClient& client_;
+    Identity identity_;
+    Prng prng_;
+    std::string told_;  // the last trouble, told once
+};
+
+}  // namespace stoker::node

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "operator/api/node_report.h"
+
+namespace stoker::node::v1 {
+class NodeOrders;
+class NodeReport;
+}  // namespace stoker::node::v1
+
+// Between proto/node/v1 and plain values. Nothing is judged here; node_rules.h does that. Pure,
+// thread-safe.
+namespace stoker::control {
+
+NodeReport decode(const node::v1::NodeReport& report);
+node::v1::NodeOrders encode(const NodeOrders& orders);
+
+}  // namespace stoker::control

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/base/wire.h"
+
+// The frames by which one sidecar knows another: only over leader.sock, never from a trainer.
+// docs/design/local-protocol.md, "Leader and followers".
+namespace stoker::local {
+
+inline constexpr std::size_t kSecretBytes = 32;
+
+// First frame of a connection to leader.sock; a wrong secret ends it.
+struct Peer {
+    std::array<std::byte, kSecretBytes> secret{};  // control/secret
+    std::uint64_t sidecar = 0;                     // the process that speaks, a random number
+
+    bool operator==(const Peer&) const = default;
+};
+
+// Is the leader's loop turning? Between Peer and Hello, any number of times.
+struct Ping {
+    bool operator==(const Ping&) const = default;
+};
+
+struct Pong {
+    bool operator==(const Pong&) const = default;
+};
+
+void put_fields(WireWriter& out, const Peer& peer);
+void put_fields(WireWriter& out, const Ping& ping);
+void put_fields(WireWriter& out, const Pong& pong);
+
+// A frame that is cut short leaves the reader not ok.
+void get_fields(WireReader& in, Peer& peer);
+void get_fields(WireReader& in, Ping& ping);
+void get_fields(WireReader& in, Pong& pong);
+
+}  // namespace stoker::local

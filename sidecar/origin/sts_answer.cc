@@ -1,0 +1,94 @@
+#include "sidecar/origin/sts_answer.h"
+
+#include <algorithm>
+#include <ctime>
+#include <string>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "sidecar/origin/retry.h"
+#include "sidecar/origin/xml_walker.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr std::string_view kCredentials =
+    "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/";
+constexpr std::string_view kError = "ErrorResponse/Error/";
+
+// Codes that STS sends with a 4xx status although another try helps.
+bool may_pass(int status, std::string_view code) {
+    return is_transient_status(status) || code == "IDPCommunicationError" || code == "Throttling";
+}
+
+bool is_walked(std::string_view xml, const XmlWalker::OnLeaf& leaf) {
+    XmlWalker walker{xml, leaf, [](std::string_view) { return true; }};
+    return walker.walk();
+}
+
+}  // namespace
+
+std::optional<WallTime> parse_iso_time(std::string_view text) {
+    std::tm date{};
+    const std::string owned{text};
+    const char* rest = ::strptime(owned.c_str(), "%Y-%m-%dT%H:%M:%S", &date);
+    if (rest == nullptr) {
+        return std::nullopt;
+    }
+    std::string_view zone{rest};
+    if (zone.starts_with('.')) {
+        zone.remove_prefix(1);
+        zone.remove_prefix(std::min(zone.find_first_not_of("0123456789"), zone.size()));
+    }
+    if (zone != "Z" && zone != "+00:00") {
+        return std::nullopt;
+    }
+    return WallTime{std::chrono::seconds{::timegm(&date)}};
+}
+
+Result<TemporaryCredentials> parse_sts_credentials(std::string_view xml) {
+    TemporaryCredentials found;
+    const bool walked = is_walked(xml, [&found](std::string_view path, std::string text) {
+        const std::string_view name =
+            path.starts_with(kCredentials) ? path.substr(kCredentials.size()) : std::string_view{};
+        if (name == "AccessKeyId") {
+            found.credentials.access_key_id = std::move(text);
+        } else if (name == "SecretAccessKey") {
+            found.credentials.secret_access_key = std::move(text);
+        } else if (name == "SessionToken") {
+            found.credentials.session_token = std::move(text);
+        } else if (name == "Expiration") {
+            found.expires = parse_iso_time(text);
+        }
+        return true;
+    });
+    const Credentials& keys = found.credentials;
+    if (!walked || keys.access_key_id.empty() || keys.secret_access_key.empty() ||
+        keys.session_token.empty() || !found.expires) {
+        return fail(
+            ErrorCode::kUnavailable, "its answer does not hold credentials with an expiration");
+    }
+    return found;
+}
+
+Error sts_refusal(int status, std::string_view xml) {
+    std::string code;
+    std::string message;
+    static_cast<void>(is_walked(xml, [&](std::string_view path, std::string text) {
+        const bool is_error = path.starts_with(kError);
+        if (is_error && path.substr(kError.size()) == "Code") {
+            code = std::move(text);
+        } else if (is_error && path.substr(kError.size()) == "Message") {
+            message = std::move(text);
+        }
+        return true;
+    }));
+    return {
+        may_pass(status, code) ? ErrorCode::kUnavailable : ErrorCode::kForbidden,
+        code.empty() ? fmt::format("{} without an explanation", status)
+                     : fmt::format("{} {}: {}", status, code, message)};
+}
+
+}  // namespace stoker::sidecar

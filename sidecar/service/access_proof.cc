@@ -1,0 +1,156 @@
+#include "sidecar/service/access_proof.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <variant>
+
+#include <fmt/core.h>
+
+#include "common/domain/node_directory.h"
+#include "common/log/log.h"
+#include "sidecar/service/current_revision.h"
+#include "sidecar/store/manifest_file.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr Duration kAskAgain = std::chrono::seconds{5};
+constexpr std::uint64_t kLooked = 4096;  // samples
+
+// The job that listed is ours, so its key is.
+struct SameJob {};
+
+using Finding = Result<std::variant<SameJob, OriginFetch>>;
+
+Finding find_smallest(
+    Device& device,
+    const std::string& data,
+    domain::RevisionId revision,
+    const std::string& source,
+    const std::string& job_uid) {
+    const auto current = load_current(device, data);
+    if (current && current->revision == revision && current->source == source && !job_uid.empty() &&
+        current->job_uid == job_uid) {
+        return SameJob{};
+    }
+    STOKER_TRY(const auto manifest, MappedManifest::open(device, data, revision));
+    const auto& view = manifest.view();
+    std::uint64_t smallest = 0;
+    const std::uint64_t step = view.sample_count() / kLooked + 1;
+    for (std::uint64_t id = 0; id < view.sample_count(); id += step) {
+        if (view.size_bytes(domain::SampleId{id}) < view.size_bytes(domain::SampleId{smallest})) {
+            smallest = id;
+        }
+    }
+    const auto info = view.sample(domain::SampleId{smallest});
+    return OriginFetch{std::string{info.key}, std::string{info.etag}, info.size_bytes};
+}
+
+// An object that has changed, or whose bytes are wrong, was read all the same. One that is too
+// large for a fetch was not asked for, but then nobody fetches anything of this dataset.
+bool proves(ErrorCode code) {
+    return code == ErrorCode::kConflict || code == ErrorCode::kCorruption ||
+           code == ErrorCode::kResourceExhausted;
+}
+
+}  // namespace
+
+AccessProof::AccessProof(
+    const SidecarParts& parts,
+    const DatasetConfig& config,
+    Origin& origin,
+    std::function<void()> on_change)
+    : parts_(parts),
+      config_(config),
+      origin_(origin),
+      on_change_(std::move(on_change)) {}
+
+AccessProof::State AccessProof::ask(domain::RevisionId revision) {
+    if (config_.admitted) {
+        revision_ = revision;
+        state_ = State::kProven;
+    } else if (
+        revision_ != revision || (state_ != State::kProven && state_ != State::kAsking &&
+                                  parts_.loop.now() >= asked_again_at_)) {
+        revision_ = revision;
+        state_ = State::kAsking;
+        find_object();
+    }
+    return state_;
+}
+
+void AccessProof::find_object() {
+    const auto finding = std::make_shared<std::optional<Finding>>();
+    parts_.io.post([this,
+                    alive = std::weak_ptr<int>{alive_},
+                    &loop = parts_.loop,
+                    &device = parts_.device,
+                    data = domain::data_folder(config_.directory),
+                    source = origin_.describe(),
+                    job_uid = parts_.job_uid,
+                    revision = *revision_,
+                    finding] {
+        *finding = find_smallest(device, data, revision, source, job_uid);
+        loop.post([this, alive, revision, finding] {
+            if (alive.expired() || revision_ != revision) {
+                return;
+            }
+            const Finding& found = **finding;
+            if (!found) {
+                settle(revision, State::kFailed, found.error());
+            } else if (const auto* request = std::get_if<OriginFetch>(&*found)) {
+                fetch(*request);
+            } else {
+                settle(revision, State::kProven, {});
+            }
+        });
+    });
+}
+
+void AccessProof::fetch(const OriginFetch& request) {
+    origin_.fetch(
+        request,
+        [this, alive = std::weak_ptr<int>{alive_}, &loop = parts_.loop, revision = *revision_](
+            const Result<OriginBytes>& bytes) {
+            const Error error = bytes ? Error{} : bytes.error();
+            const bool proven = bytes.has_value() || proves(error.code);
+            loop.post([this, alive, revision, proven, error] {
+                if (alive.expired() || revision_ != revision) {
+                    return;
+                }
+                const bool refused = error.code == ErrorCode::kForbidden;
+                settle(
+                    revision,
+                    proven    ? State::kProven
+                    : refused ? State::kRefused
+                              : State::kFailed,
+                    proven ? Error{} : error);
+            });
+        });
+}
+
+void AccessProof::settle(domain::RevisionId revision, State state, Error error) {
+    state_ = state;
+    asked_again_at_ = parts_.loop.now() + kAskAgain;
+    error_ = std::move(error);
+    if (state == State::kProven) {
+        log::info(
+            "our own key reads the dataset",
+            {{"dataset", config_.name}, {"revision", domain::to_string(revision)}});
+    } else {
+        error_.message = fmt::format(
+            "not shown yet that this pod may read the dataset, so nothing of the node's cache is "
+            "used: {}",
+            error_.message);
+        log::warning(
+            "our own key has not read the dataset",
+            {{"dataset", config_.name},
+             {"code", to_string(error_.code)},
+             {"error", error_.message}});
+    }
+    on_change_();
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "common/base/unique_fd.h"
+#include "sidecar/service/frame_socket.h"
+
+namespace stoker::sidecar {
+
+// The frames that tell a new leader what a ReplayLog holds, made one at a time: millions of reads
+// are not put into memory twice, and whoever sends them waits between two while the peer is behind.
+class Replay {
+public:
+    struct Recorded {
+        std::vector<std::byte> bytes;
+        UniqueFd fd;
+    };
+
+    // In the order in which to send them, after the hello; nullopt: that was all.
+    std::optional<Recorded> next();
+
+private:
+    friend class ReplayLog;
+
+    std::deque<Recorded> first_;         // a plan or a begin
+    std::uint64_t epoch_ = 0;            // of the plan
+    std::vector<std::uint64_t> beyond_;  // read of it behind a gap
+    std::size_t said_ = 0;               // of those
+    std::deque<Recorded> last_;          // requests without an answer
+};
+
+// What a new leader has to be told so that it knows what the old one knew about one client: its
+// plan, what it has read of it, or the epoch that it draws under a contract and what it was given
+// of that; and what it waits for. Bounded whatever the client says: 8 bytes a position of the plan,
+// kPendingBytesMax of requests without an answer.
+class ReplayLog {
+public:
+    static constexpr std::size_t kPendingBytesMax = std::size_t{4} << 20U;
+
+    // Of the dataset; before that nothing is remembered as read.
+    void set_sample_count(std::uint64_t count) { sample_count_ = count; }
+
+    [[nodiscard]] std::uint64_t sample_count() const { return sample_count_; }
+
+    // Remembers what matters of a client's frame; anything else passes.
+    void on_request(const Frame& frame);
+
+    // The answer to a request has come.
+    void on_answer(const Frame& frame);
+
+    // The plan starts behind the positions that were read without a gap, so that nobody prefetches
+    // them again; what was read beyond follows as kConsumed. `ahead`: the leader takes a plan with
+    // the beginning of the next epoch. Reads the plan's memfd.
+    [[nodiscard]] Replay replay(bool ahead = true) const;
+
+    // Does the client read under a contract?
+    [[nodiscard]] bool has_begun() const { return begin_.has_value(); }
+
+    // Are there more requests without an answer than a client needs?
+    [[nodiscard]] bool is_full() const { return pending_bytes_ > kPendingBytesMax; }
+
+    // The requests without an answer, which are forgotten; a plan or a begin stays.
+    std::vector<Frame> take_pending();
+
+    // Is this the answer to a plan or a begin that was answered before and is only being repeated?
+    [[nodiscard]] bool is_repeated(std::uint64_t request_id) const;
+
+private:
+    struct RecordedPlan {
+        local::Plan plan;
+        std::uint64_t request_id = 0;
+        UniqueFd memfd;
+        bool answered = false;
+    };
+
+    struct RecordedBegin {
+        local::Begin begin;
+        std::uint64_t request_id = 0;
+        UniqueFd memfd;
+        bool answered = false;
+        std::vector<std::byte> drawn{};  // as local::Begin's served
+        std::uint64_t draws = 0;
+    };
+
+    void note_consumed(const local::Consumed& consumed);
+    void note_drawn(const local::Drawn& drawn);
+    [[nodiscard]] Replay::Recorded begin_again() const;
+    std::vector<std::uint64_t> skip_read(local::Plan& plan) const;
+
+    std::uint64_t sample_count_ = 0;
+    std::optional<RecordedPlan> plan_;
+    std::optional<RecordedBegin> begin_;
+    std::vector<std::uint64_t> consumed_;  // of the plan's epoch, ids that exist
+    std::map<std::uint64_t, std::vector<std::byte>> pending_;  // by request id
+    std::size_t pending_bytes_ = 0;
+};
+
+}  // namespace stoker::sidecar

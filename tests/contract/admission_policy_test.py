@@ -1,0 +1,120 @@
+"""The chart's ValidatingAdmissionPolicies in front of a real API server: what they refuse, and what they let through."""
+
+import copy
+import json
+import time
+
+import pytest
+import yaml
+
+import crd_server
+from chart_test import HELM, render
+
+OPERATOR = "system:serviceaccount:stoker-system:stoker-operator"
+JOB_CONTROLLER = "system:serviceaccount:kube-system:job-controller"
+PODS = "/api/v1/namespaces/default/pods"
+POLICY_KINDS = ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
+
+VIEW = {"name": "stoker-data-0", "csi": {"driver": "csi.stoker.dev", "readOnly": True}}
+POD_SPEC = {
+    "restartPolicy": "Never",
+    "initContainers": [{"name": "stoker-sidecar", "image": "sidecar:1", "restartPolicy": "Always"}],
+    "containers": [{"name": "trainer", "image": "train:1"}],
+    "volumes": [VIEW],
+}
+POD = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "rank", "namespace": "default"}, "spec": POD_SPEC}
+JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job", "namespace": "default"},
+       "spec": {"template": {"spec": POD_SPEC}}}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    missing = crd_server.missing_programs() + ([] if HELM else ["helm"])
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}; `make cluster-build` brings them")
+    running = crd_server.ApiServer(tmp_path_factory.mktemp("api-server"))
+    try:
+        policies = [item for item in render() if item["kind"] in POLICY_KINDS]
+        applied = running.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all(policies))
+        assert applied.returncode == 0, applied.stderr
+        for _ in range(300):
+            if create(running, POD, "stranger").returncode != 0:
+                break
+            time.sleep(0.1)
+        yield running
+    finally:
+        running.close()
+
+
+def create(server, document, user):
+    return server.kubectl("create", f"--as={user}", "--as-group=system:masters", "--dry-run=server", "-f", "-",
+                          stdin=json.dumps(document))
+
+
+@pytest.mark.parametrize("user", [JOB_CONTROLLER, "system:kube-controller-manager", OPERATOR])
+def test_pods_with_views_are_made_by_the_job_controller_and_the_operator(server, user):
+    assert create(server, POD, user).returncode == 0
+
+
+def test_pods_with_views_are_made_by_nobody_else(server):
+    refused = create(server, POD, "stranger")
+    assert refused.returncode != 0
+    assert "not by stranger" in refused.stderr and "admissionPolicy.podCreators" in refused.stderr
+
+
+def test_jobs_with_views_are_made_by_the_operator_only(server):
+    assert create(server, JOB, OPERATOR).returncode == 0
+    for user in ("stranger", "system:serviceaccount:kube-system:cronjob-controller"):
+        assert "only Stoker's operator may create" in create(server, JOB, user).stderr
+
+
+def test_other_pods_and_jobs_are_let_through(server):
+    for document in (POD, JOB):
+        plain = copy.deepcopy(document)
+        spec = plain["spec"] if plain["kind"] == "Pod" else plain["spec"]["template"]["spec"]
+        spec["volumes"] = [{"name": "data", "csi": {"driver": "other.example.com"}}]
+        assert create(server, plain, "stranger").returncode == 0
+        del spec["volumes"]
+        assert create(server, plain, "stranger").returncode == 0
+
+
+@pytest.fixture
+def pod(server):
+    made = server.kubectl("create", f"--as={OPERATOR}", "--as-group=system:masters", "-f", "-", stdin=json.dumps(POD))
+    assert made.returncode == 0, made.stderr
+    yield f"{PODS}/rank"
+    server.request("DELETE", f"{PODS}/rank?gracePeriodSeconds=0")
+
+
+def patch(server, path, body):
+    status, answer = server.request("PATCH", path, body, content_type="application/strategic-merge-patch+json")
+    return status, answer.get("message", "") if isinstance(answer, dict) else answer
+
+
+def test_the_sidecars_image_stays(server, pod):
+    other = {"spec": {"initContainers": [{"name": "stoker-sidecar", "image": "evil:1"}]}}
+    status, message = patch(server, pod, other)
+    assert status == 422 and "image of stoker-sidecar cannot change" in message
+    trainer = {"spec": {"containers": [{"name": "trainer", "image": "train:2"}]}}
+    assert patch(server, pod, trainer)[0] == 200
+
+
+@pytest.mark.parametrize("part, refused", [
+    ({}, False),
+    ({"targetContainerName": "trainer"}, False),
+    ({"targetContainerName": "stoker-sidecar"}, True),
+    ({"volumeMounts": [{"name": "stoker-data-0", "mountPath": "/x"}]}, True),
+])
+def test_ephemeral_containers_reach_nothing_of_the_sidecar(server, pod, part, refused):
+    body = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox:1", **part}]}}
+    status, message = patch(server, pod + "/ephemeralcontainers", body)
+    assert (status == 422) == refused, message
+    assert ("an ephemeral container may neither" in message) == refused
+
+
+@pytest.mark.parametrize("way", ["exec", "attach"])
+def test_nobody_gets_into_the_sidecar(server, pod, way):
+    status, answer = server.request("POST", f"{pod}/{way}?command=id&container=stoker-sidecar&stdout=true")
+    assert status == 422 and "stoker-sidecar" in answer["message"]
+    status, answer = server.request("POST", f"{pod}/{way}?command=id&container=trainer&stdout=true")
+    assert status != 422, answer

@@ -1,0 +1,94 @@
+"""docs/reference/rbac.md says exactly which rights the chart gives, with and without watchNamespaces."""
+
+import re
+
+import pytest
+
+from chart_test import ROOT, needs_helm, one, render
+
+PAGE = ROOT / "docs" / "reference" / "rbac.md"
+WATCHED = ("team-a", "team-b")
+
+
+def documented(title):
+    """{scope: {(group, resource, name): verbs}} of the table under that heading."""
+    section = PAGE.read_text().split(f"## {title}", 1)[1].split("\n## ", 1)[0]
+    found = {"users": {}, "cluster": {}, "own": {}}
+    for line in section.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != 5 or cells[0] not in found:
+            continue
+        scope, group, resources, verbs, reason = cells
+        assert reason, line
+        for resource in resources.split(", "):
+            kind, _, name = resource.partition(" ")
+            key = ("" if group == "core" else group, kind, name.strip("`"))
+            assert key not in found[scope], f"{key} is there twice"
+            found[scope][key] = set(verbs.split(", "))
+    return found
+
+
+def rights(role):
+    found = {}
+    for rule in role["rules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                for name in rule.get("resourceNames", [""]):
+                    found.setdefault((group, resource, name), set()).update(rule["verbs"])
+    return found
+
+
+def roles_of(items, account):
+    """The rights of every role that is bound to this account, by kind and namespace."""
+    found = {}
+    for binding in items:
+        subjects = [subject["name"] for subject in binding.get("subjects", [])]
+        if binding["kind"] not in ("RoleBinding", "ClusterRoleBinding") or account not in subjects:
+            continue
+        reference = binding["roleRef"]
+        role = [item for item in items if item["kind"] == reference["kind"] and
+                item["metadata"]["name"] == reference["name"] and
+                item["metadata"].get("namespace") == binding["metadata"].get("namespace")]
+        assert len(role) == 1, binding["metadata"]
+        found[binding["metadata"].get("namespace", "")] = rights(role[0])
+    return found
+
+
+ACCOUNTS = [("The operator", "stoker-operator"), ("The node program", "stoker-node")]
+
+
+@needs_helm
+@pytest.mark.parametrize("title, account", ACCOUNTS)
+def test_the_page_says_what_the_chart_gives(title, account):
+    page = documented(title)
+    found = roles_of(render(), account)
+    assert found == {"": {**page["users"], **page["cluster"]}, "stoker-system": page["own"]}
+
+
+@needs_helm
+@pytest.mark.parametrize("title, account", ACCOUNTS)
+def test_with_watched_namespaces_there_are_no_rights_in_others(title, account):
+    page = documented(title)
+    found = roles_of(render("--set", f"watchNamespaces={{{','.join(WATCHED)}}}"), account)
+    assert found == {"": page["cluster"], "stoker-system": page["own"], **{name: page["users"] for name in WATCHED}}
+
+
+@needs_helm
+def test_with_a_secret_of_somebody_else_the_operator_reads_none():
+    rules = rights(one(render("--set", "control.tlsSecretName=mine"), "Role", "stoker-operator"))
+    assert not [resource for _, resource, _ in rules if resource == "secrets"]
+
+
+@needs_helm
+def test_nobody_may_read_secrets_by_kind():
+    for item in render():
+        for rule in item.get("rules", []) if item["kind"] in ("Role", "ClusterRole") else []:
+            if "secrets" in rule.get("resources", []):
+                assert item["kind"] == "Role" and item["metadata"]["namespace"] == "stoker-system"
+                assert rule["verbs"] == ["create"] or rule["resourceNames"] == ["stoker-control-ca"]
+
+
+def test_the_page_names_no_verb_twice():
+    for line in PAGE.read_text().splitlines():
+        verbs = re.findall(r"\b(get|list|watch|create|update|patch|delete)\b", line.split("|")[4]) if line.count("|") == 6 else []
+        assert len(verbs) == len(set(verbs)), line

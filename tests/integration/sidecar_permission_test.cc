@@ -1,0 +1,105 @@
+// Keys that the origin refuses: of a leader, which lets the lock go, and of a follower, which gets
+// nothing that the leader fetched.
+#include "tests/integration/sidecar_pair_fixture.h"
+
+namespace stoker::test {
+namespace {
+
+const Error kRefusal{ErrorCode::kForbidden, "403 AccessDenied"};
+
+class SidecarPermission : public SidecarPairTest {
+protected:
+    SidecarPermission() { second_config.job.training_job_uid = "job-2"; }
+
+    [[nodiscard]] sidecar::Role first_role() const {
+        return running->ask([](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->role(); });
+    }
+
+    [[nodiscard]] std::optional<sidecar::AccessProof::State> second_permission() const {
+        return second->ask(
+            [](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->permission(); });
+    }
+
+    [[nodiscard]] Result<local::Welcome> hello_second() const {
+        SampleClient client{second_config.socket_path};
+        return client.hello("train", 9);
+    }
+
+    void refuse_second() {
+        second->ask([this](sidecar::Sidecar&) {
+            second_origin->fail_with(kRefusal);
+            return true;
+        });
+    }
+};
+
+TEST_F(SidecarPermission, AnotherJobReadsOneObjectItselfBeforeItUsesTheCache) {
+    start_both();
+    SampleClient client = connect_second(9);
+    EXPECT_EQ(second_permission(), sidecar::AccessProof::State::kProven);
+    EXPECT_EQ(second_origin->fetches(), 1U);
+    read_all(client, all(), 0);
+    connect_second(10).close();
+    EXPECT_EQ(second_origin->fetches(), 1U) << "once for all its clients";
+}
+
+TEST_F(SidecarPermission, APodOfTheSameJobHasTheSameKey) {
+    second_config.job = config.job;
+    start_both();
+    connect_second(9).close();
+    EXPECT_EQ(second_origin->fetches(), 0U);
+}
+
+TEST_F(SidecarPermission, AFollowerThatIsRefusedGetsNothingUntilItIsAllowed) {
+    start_both();
+    refuse_second();
+    const auto refused = hello_second();
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, ErrorCode::kForbidden);
+    EXPECT_NE(refused.error().message.find("403"), std::string::npos);
+    EXPECT_EQ(second_permission(), sidecar::AccessProof::State::kRefused);
+    EXPECT_EQ(origin->fetches(), 0U) << "fetched with the leader's key";
+    second_origin->fail_with(std::nullopt);
+    EXPECT_TRUE(eventually([&] { return hello_second().has_value(); }));
+}
+
+TEST_F(SidecarPermission, AnAdmittedPodNeedsNoKeyOfItsOwn) {
+    second_config.datasets[0].admitted = true;
+    start_both();
+    refuse_second();
+    SampleClient client = connect_second(9);
+    read_all(client, {1, 2, 3}, 0);
+}
+
+TEST_F(SidecarPermission, ALeaderThatMayNotListLetsAnotherLead) {
+    origin_error = kRefusal;
+    start();
+    ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kFailed; }));
+    EXPECT_EQ(first_role(), sidecar::Role::kLeading) << "nobody else is there";
+    origin_error.reset();
+    second = run(second_config, second_origin);
+    ASSERT_TRUE(eventually([&] { return second_role() == sidecar::Role::kLeading; }));
+    SampleClient client = connect_second(9);
+    read_all(client, {1, 2, 3}, 0);
+    ASSERT_TRUE(eventually([&] { return first_role() == sidecar::Role::kFollowing; }));
+    SampleClient own{config.socket_path};
+    EXPECT_FALSE(own.hello("train", 1).has_value()) << "its own key reads nothing";
+}
+
+TEST_F(SidecarPermission, ALeaderWhoseKeyIsTakenAwayLetsAnotherLead) {
+    start_both();
+    SampleClient client = connect_second(9);
+    SampleClient own = connect(1);
+    read_all(client, {1, 2, 3}, 0);
+    origin->fail_with(kRefusal);
+    ASSERT_TRUE(eventually([&] {
+        const auto fetched = client.fetch({50, 51, 52, 53, 54, 55, 56, 57, 58, 59});
+        return fetched && second_role() == sidecar::Role::kLeading;
+    }));
+    read_all(client, {60, 61, 62}, 0);
+    EXPECT_TRUE(client.read(1)->has_value()) << "what was stored stays";
+    EXPECT_EQ(first_role(), sidecar::Role::kFollowing);
+}
+
+}  // namespace
+}  // namespace stoker::test

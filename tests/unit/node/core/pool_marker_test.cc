@@ -1,0 +1,35 @@
+#include "node/core/pool_marker.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::node {
+namespace {
+
+TEST(PoolMarker, IsReadAsItWasWritten) {
+    EXPECT_EQ(parse_marker(format_marker("nvme")), "nvme");
+    EXPECT_EQ(format_marker("nvme"), "{\"schema\":1,\"pool\":\"nvme\"}\n");
+}
+
+TEST(PoolMarker, RefusesWhateverItWouldNotWrite) {
+    for (const char* text :
+         {"",
+          "nvme",
+          "{}",
+          "{\"schema\":2,\"pool\":\"nvme\"}\n",
+          "{\"schema\":1,\"pool\":\"nvme\"}",
+          "{\"schema\":1,\"pool\":\"\"}\n",
+          "{\"schema\":1,\"pool\":\"a\",\"b\":\"c\"}\n"}) {
+        EXPECT_EQ(parse_marker(text), std::nullopt) << text;
+    }
+}
+
+TEST(ForeignEntries, AreAllButLostAndFoundAndOldNodeDirectories) {
+    EXPECT_TRUE(foreign_entries({}).empty());
+    EXPECT_TRUE(foreign_entries({{"lost+found", false}, {"team", true}}).empty());
+    EXPECT_EQ(
+        foreign_entries({{"team", true}, {"home", false}, {"x", false}}),
+        (std::vector<std::string>{"home", "x"}));
+}
+
+}  // namespace
+}  // namespace stoker::node

@@ -1,0 +1,88 @@
+#include "node/core/view_request.h"
+
+#include <gtest/gtest.h>
+
+namespace stoker::node {
+namespace {
+
+std::map<std::string, std::string> context(const std::string& view) {
+    return {
+        {"csi.storage.k8s.io/ephemeral", "true"},
+        {"csi.storage.k8s.io/pod.namespace", "team"},
+        {"csi.storage.k8s.io/pod.name", "resnet-0"},
+        {"csi.storage.k8s.io/pod.uid", "pod-uid"},
+        {"pool", "nvme"},
+        {"namespace", "team"},
+        {"uid", "d1"},
+        {"dataset", "imagenet"},
+        {"view", view}};
+}
+
+TEST(ViewRequest, ReadsWhatTheKubeletPasses) {
+    const auto request = parse_view_request(context("data"), true);
+    ASSERT_TRUE(request);
+    EXPECT_EQ(
+        *request,
+        (ViewRequest{
+            View::kData, "nvme", {"team", "d1"}, "imagenet", {"team", "resnet-0", "pod-uid"}}));
+    EXPECT_FALSE(request->is_foreign());
+}
+
+TEST(ViewRequest, IsForeignWhereThePodIsInAnotherNamespaceThanTheDataset) {
+    auto given = context("shared");
+    given["namespace"] = "data";
+    EXPECT_TRUE(parse_view_request(given, true)->is_foreign());
+}
+
+TEST(ViewRequest, DemandsReadOnlyVolumesForReadOnlyViews) {
+    for (const char* view : {"data", "shared"}) {
+        EXPECT_TRUE(parse_view_request(context(view), true)) << view;
+        const auto writable = parse_view_request(context(view), false);
+        ASSERT_FALSE(writable) << view;
+        EXPECT_NE(writable.error().message.find("csi.readOnly: true"), std::string::npos);
+    }
+    EXPECT_TRUE(parse_view_request(context("owner"), false));
+    EXPECT_FALSE(parse_view_request(context("owner"), true));
+}
+
+TEST(ViewRequest, RefusesPersistentVolumes) {
+    auto given = context("data");
+    given["csi.storage.k8s.io/ephemeral"] = "false";
+    EXPECT_FALSE(parse_view_request(given, true));
+    given.erase("csi.storage.k8s.io/ephemeral");
+    EXPECT_FALSE(parse_view_request(given, true));
+}
+
+TEST(ViewRequest, RefusesNamesThatLeaveTheirFolder) {
+    for (const char* key : {"pool", "namespace", "uid", "dataset"}) {
+        for (const std::string& value :
+             {std::string{"../x"},
+              std::string{".."},
+              std::string{"."},
+              std::string{"a/b"},
+              std::string{},
+              std::string{"A"},
+              std::string{"a\0b", 3},
+              std::string(254, 'a')}) {
+            auto given = context("data");
+            given[key] = value;
+            EXPECT_FALSE(parse_view_request(given, true)) << key << "=" << value;
+        }
+    }
+}
+
+TEST(ViewRequest, NeedsEverythingButTheDatasetsName) {
+    for (const char* key :
+         {"pool", "namespace", "uid", "view", "csi.storage.k8s.io/pod.namespace"}) {
+        auto given = context("data");
+        given.erase(key);
+        EXPECT_FALSE(parse_view_request(given, true)) << key;
+    }
+    auto inline_dataset = context("data");
+    inline_dataset.erase("dataset");
+    EXPECT_EQ(parse_view_request(inline_dataset, true)->dataset, "");
+    EXPECT_FALSE(parse_view_request(context("all"), true));
+}
+
+}  // namespace
+}  // namespace stoker::node

@@ -1,0 +1,84 @@
+#include "operator/certificates/x509.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/certificates/verify.h"
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::hours;
+using test::verify;
+
+constexpr WallTime kNow{std::chrono::seconds{1'790'000'000}};
+constexpr Validity kYear{kNow, kNow + hours{24 * 365}};
+constexpr Validity kDay{kNow, kNow + hours{24}};
+const std::vector<std::string> kNames{"stoker-control", "stoker-control.stoker-system.svc"};
+
+TEST(X509, LeafVerifiesUnderItsCaForEachNameWhileItIsValid) {
+    const KeyPair ca = make_ca("ca", kYear).value();
+    const KeyPair leaf = make_leaf(ca, kNames, kDay).value();
+    EXPECT_EQ(verify(leaf.certificate, ca.certificate, kNames[0], kNow), "ok");
+    EXPECT_EQ(verify(leaf.certificate, ca.certificate, kNames[1], kNow + hours{23}), "ok");
+    EXPECT_EQ(
+        verify(leaf.certificate, ca.certificate, "stoker-control.evil.svc", kNow),
+        "hostname mismatch");
+    EXPECT_EQ(
+        verify(leaf.certificate, ca.certificate, kNames[0], kNow + hours{25}),
+        "certificate has expired");
+    EXPECT_EQ(
+        verify(leaf.certificate, ca.certificate, kNames[0], kNow - hours{1}),
+        "certificate is not yet valid");
+}
+
+TEST(X509, LeafOfAnotherCaOfTheSameNameDoesNotVerify) {
+    const KeyPair ca = make_ca("ca", kYear).value();
+    const KeyPair twin = make_ca("ca", kYear).value();
+    const KeyPair leaf = make_leaf(twin, kNames, kDay).value();
+    EXPECT_NE(verify(leaf.certificate, ca.certificate, kNames[0], kNow), "ok");
+}
+
+TEST(X509, LeafCannotSignOthers) {
+    const KeyPair ca = make_ca("ca", kYear).value();
+    const KeyPair leaf = make_leaf(ca, kNames, kDay).value();
+    const KeyPair forged = make_leaf(leaf, {"other"}, kDay).value();
+    EXPECT_NE(verify(forged.certificate + leaf.certificate, ca.certificate, "other", kNow), "ok");
+}
+
+TEST(X509, CrossSignedCaLeadsFromTheOldTrustToTheNewKey) {
+    const KeyPair old_ca = make_ca("old", kYear).value();
+    const KeyPair new_ca = make_ca("new", kYear).value();
+    const std::string bridge = cross_sign(new_ca.certificate, old_ca, kYear).value();
+    const KeyPair leaf = make_leaf(new_ca, kNames, kDay).value();
+    const std::string chain = leaf.certificate + bridge;
+    EXPECT_EQ(verify(chain, old_ca.certificate, kNames[0], kNow), "ok");
+    EXPECT_EQ(verify(chain, new_ca.certificate, kNames[0], kNow), "ok");
+    EXPECT_EQ(verify(chain, old_ca.certificate + new_ca.certificate, kNames[0], kNow), "ok");
+    EXPECT_NE(verify(leaf.certificate, old_ca.certificate, kNames[0], kNow), "ok");
+}
+
+TEST(X509, ReadsWhatACertificateSays) {
+    const KeyPair ca = make_ca("ca of tests", kYear).value();
+    const CertificateFacts facts = read_certificate(ca.certificate).value();
+    EXPECT_TRUE(facts.is_ca);
+    EXPECT_EQ(facts.common_name, "ca of tests");
+    EXPECT_EQ(facts.validity.not_before, kYear.not_before);
+    EXPECT_EQ(facts.validity.not_after, kYear.not_after);
+    EXPECT_FALSE(read_certificate(make_leaf(ca, kNames, kDay).value().certificate).value().is_ca);
+}
+
+TEST(X509, RefusesGarbageAndForeignKeys) {
+    const KeyPair ca = make_ca("ca", kYear).value();
+    EXPECT_TRUE(check_pair(ca));
+    EXPECT_EQ(
+        check_pair({ca.certificate, make_ca("ca", kYear).value().key}).error().code,
+        ErrorCode::kCorruption);
+    EXPECT_EQ(check_pair({ca.certificate, "garbage"}).error().code, ErrorCode::kCorruption);
+    EXPECT_EQ(read_certificate("").error().code, ErrorCode::kCorruption);
+    EXPECT_EQ(make_leaf({"", ""}, kNames, kDay).error().code, ErrorCode::kCorruption);
+    EXPECT_EQ(make_leaf(ca, {}, kDay).error().code, ErrorCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace stoker::control

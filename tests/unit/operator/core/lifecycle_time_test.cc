@@ -1,0 +1,127 @@
+// Deadlines and times after the end of a TrainingJob.
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "operator/core/lifecycle.h"
+#include "tests/unit/operator/core/make_training_job.h"
+
+namespace stoker::control {
+namespace {
+
+using std::chrono::seconds;
+
+// As if the status that the lifecycle asks for had been written.
+void write_down(const Lifecycle& lifecycle, TrainingJobView& view) {
+    TrainingJobStatus& status = view.job.status;
+    status.attempt = lifecycle.attempt;
+    status.restarts = lifecycle.restarts;
+    status.start_time = lifecycle.start_time;
+    status.completion_time = lifecycle.completion_time;
+    status.last_restart_time = lifecycle.last_restart_time;
+    status.active_seconds = lifecycle.active_time.seconds;
+    status.active_since = lifecycle.active_time.since;
+    if (is_final(lifecycle.state)) {
+        const bool complete = lifecycle.state == JobState::kComplete;
+        set_condition(
+            status.conditions,
+            {complete ? "Complete" : "Failed",
+             ConditionStatus::kTrue,
+             1,
+             wall(0),
+             complete ? "Complete" : lifecycle.failure,
+             lifecycle.message});
+    }
+}
+
+TEST(LifecycleTime, TimesBeyondADurationAreForEver) {
+    for (const std::int64_t limit : {9'999'999'999, std::int64_t{1} << 53U, INT64_MAX}) {
+        TrainingJobView view = make_running_view();
+        view.job.spec.run_policy.active_deadline_seconds = limit;
+        view.job.spec.run_policy.ttl_seconds_after_finished = limit;
+        const Lifecycle running = decide_lifecycle(view, moment(1'800'000'000));
+        EXPECT_EQ(running.state, JobState::kRunning) << limit << ": " << running.message;
+        EXPECT_LE(*running.wake_after, std::chrono::hours{24});
+        view.jobs[0].end = JobEnd{true, "", "", wall(1'800'000'000)};
+        write_down(decide_lifecycle(view, moment(1'800'000'000)), view);
+        const Lifecycle finished = decide_lifecycle(view, moment(1'800'000'100));
+        EXPECT_EQ(finished.state, JobState::kComplete);
+        EXPECT_TRUE(finished.actions.empty()) << "it was deleted";
+    }
+}
+
+TEST(LifecycleTime, GivesTheJobADeadlineThatItsControllerCanCount) {
+    TrainingJobView view = make_view();
+    view.job.spec.run_policy.active_deadline_seconds = INT64_MAX;
+    const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
+    ASSERT_EQ(lifecycle.actions.size(), 2U);
+    EXPECT_EQ(
+        std::get<CreateJob>(lifecycle.actions[1]).job.active_deadline_seconds,
+        std::numeric_limits<std::int32_t>::max());
+}
+
+// A running job with a deadline of 100 s.
+TrainingJobView view_with_deadline() {
+    TrainingJobView view = make_running_view();
+    view.job.spec.run_policy.active_deadline_seconds = 100;
+    return view;
+}
+
+TEST(LifecycleTime, TimeInAQueueDoesNotCountAgainstTheDeadline) {
+    TrainingJobView view = view_with_deadline();
+    view.job.meta.labels[std::string{kQueueLabel}] = "q";
+    write_down(decide_lifecycle(view, moment(60)), view);
+    view.jobs[0].suspend = true;  // preempted
+    view.jobs[0].suspended_since = wall(70);
+    view.pods.clear();
+    const Lifecycle queued = decide_lifecycle(view, moment(5000));
+    EXPECT_EQ(queued.state, JobState::kQueued);
+    EXPECT_EQ(queued.active_time, (ActiveTime{70, std::nullopt}));
+    write_down(queued, view);
+    view.jobs[0].suspend = false;
+    view.jobs[0].start_time = wall(6000);
+    view.pods = {make_pod(view, 1, 0), make_pod(view, 1, 1)};
+    const Lifecycle running = decide_lifecycle(view, moment(6029));
+    EXPECT_EQ(running.state, JobState::kRunning);
+    EXPECT_EQ(running.wake_after, seconds{1});
+    write_down(running, view);
+    EXPECT_EQ(decide_lifecycle(view, moment(6030)).state, JobState::kFailed);
+}
+
+TEST(LifecycleTime, TimeInWhichAJobIsSuspendedDoesNotCount) {
+    TrainingJobView view = view_with_deadline();
+    write_down(decide_lifecycle(view, moment(50)), view);
+    view.job.spec.suspend = true;
+    write_down(decide_lifecycle(view, moment(50)), view);
+    view.jobs[0].suspend = true;
+    view.pods.clear();
+    write_down(decide_lifecycle(view, moment(51)), view);
+    EXPECT_EQ(decide_lifecycle(view, moment(9999)).state, JobState::kSuspended);
+    EXPECT_EQ(decide_lifecycle(view, moment(9999)).active_time, (ActiveTime{51, std::nullopt}));
+}
+
+TEST(LifecycleTime, TimeOfAllAttemptsCountsTogether) {
+    TrainingJobView view = view_with_deadline();
+    view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 1", wall(50)};
+    write_down(decide_lifecycle(view, moment(60)), view);
+    EXPECT_EQ(view.job.status.active_since, wall(0)) << "between attempts the time runs on";
+    view.jobs.clear();
+    view.pods.clear();
+    const Lifecycle second = decide_lifecycle(view, moment(80));
+    ASSERT_EQ(second.actions.size(), 1U);
+    EXPECT_EQ(std::get<CreateJob>(second.actions[0]).job.active_deadline_seconds, 20);
+    write_down(second, view);
+    EXPECT_EQ(decide_lifecycle(view, moment(100)).failure, "DeadlineExceeded");
+}
+
+TEST(LifecycleTime, TheTimeOfAJobThatFailedStandsStill) {
+    TrainingJobView view = view_with_deadline();
+    write_down(decide_lifecycle(view, moment(100)), view);
+    EXPECT_EQ(view.job.status.active_seconds, 100);
+    const Lifecycle later = decide_lifecycle(view, moment(500));
+    EXPECT_EQ(later.active_time, (ActiveTime{100, std::nullopt})) << "its Job is still ending";
+}
+
+}  // namespace
+}  // namespace stoker::control
