@@ -125,7 +125,7 @@ def measured(build, row, samples, epochs, out, seed, window=WINDOW_BYTES):
                     raise SystemExit(f"traffic: {row}: {alone} bytes were read past the sidecar")
                 if epoch + 1 in (DISCARD, epochs):
                     before, total = total, origin_bytes()
-        manifest = shutil.copy(next(node.glob("manifest.*")), out / f"manifest-{samples}-{sum(sizes)}")
+        manifest = shutil.copy(next((node / "data").glob("manifest.*")), out / f"manifest-{samples}-{sum(sizes)}")
     return (total - before) / (sum(sizes) * (epochs - DISCARD)), manifest
 
 

@@ -34,7 +34,7 @@ class Api:
         found = re.search(r"127\.0\.0\.1:(\d+)", line)
         if not found:
             raise ApiError(f"kubectl proxy: {line.strip()}")
-        self._port = int(found[1])
+        self.port = int(found[1])
 
     def close(self):
         self._process.kill()
@@ -61,7 +61,7 @@ class Api:
             except (OSError, http.client.HTTPException):
                 connection.close()
         self._local.connection = None
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=SECONDS)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=SECONDS)
         answer = self._ask_on(connection, target)
         self._local.connection = connection
         return answer

@@ -12,10 +12,10 @@ def image(name):
     return f"localhost/stoker-{name}:{TAG}"
 
 
-SMALL_IMAGES = [image(name) for name in ("operator", "sidecar", "e2e-s3")]
+SMALL_IMAGES = [image(name) for name in ("operator", "sidecar", "node", "e2e-s3")]
 IMAGES = [*SMALL_IMAGES, image("trainer")]
-VALUES = {"image.registry": "localhost", "image.tag": TAG, "sidecar.image.registry": "localhost",
-          "sidecar.image.tag": TAG}
+VALUES = {f"{part}image.{key}": value for part in ("", "sidecar.", "node.")
+          for key, value in (("registry", "localhost"), ("tag", TAG))}
 
 
 def load_images(images=tuple(IMAGES)):

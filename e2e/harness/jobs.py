@@ -66,9 +66,10 @@ def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_poli
 class Namespace:
     """A namespace of one test, with the trainers and the origin's credentials in it."""
 
-    def __init__(self, kube, name):
+    def __init__(self, kube, name, security="baseline"):
         self.kube = kube
         self.name = name
+        self.security = security  # the level of Pod Security that it enforces
         self.home = kube.nodes()[0]  # where start() puts jobs, so that they share a node directory
 
     def create(self, trainers=TRAINERS):
@@ -76,7 +77,7 @@ class Namespace:
         scripts = {path.name: path.read_text() for path in trainers.glob("*.py")}
         self.kube.apply(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {
-                "name": self.name, "labels": {"pod-security.kubernetes.io/enforce": "privileged"}}},
+                "name": self.name, "labels": {"pod-security.kubernetes.io/enforce": self.security}}},
             self.here({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "trainers"}, "data": scripts}),
             self.here({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"},
                        "stringData": origin.CREDENTIALS}))

@@ -108,7 +108,7 @@ def test_the_stream_is_the_same_with_and_without_the_cache(namespace, expected):
 
 def test_a_namespace_over_its_quota_gets_its_share_and_a_reason(namespace):
     quota = 1024 * 1024
-    namespace.apply(jobs.quota("1Mi"), jobs.dataset())
+    namespace.apply(jobs.quota("1Mi", borrowingLimit="0"), jobs.dataset())
     pod, = namespace.start("greedy", ["--epochs", 2, "--hold", "2:0"], cache=FULL, granted=lambda size: size <= quota)
     found = namespace.wait_condition("trainingjob", "greedy", "CacheAllocated", "True", "QuotaExhausted")
     assert "1Mi" in found["message"]

@@ -21,7 +21,8 @@ def small_disk(kube, namespace):
     """A pool on a small disk of its own, on the node where the namespace's jobs are."""
     number = namespace.home.rsplit("-", 1)[-1]
     subprocess.run([CLUSTER, "disk", number, str(DISK), PLACE], check=True, timeout=300)
-    kube.apply(jobs.pool("1Gi", name="small", path=PLACE))
+    # Beside what else is on that disk: a pool's own directory must be empty.
+    kube.apply(jobs.pool("1Gi", name="small", path=f"{PLACE}/pool"))
     yield SmallDisk(kube, namespace.home)
     kube.delete("cachepool", "small")
     subprocess.run([CLUSTER, "heal"], check=True, timeout=300)

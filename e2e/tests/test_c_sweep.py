@@ -3,7 +3,6 @@
 import pytest
 
 from harness import jobs, origin as origins
-from harness.installation import SYSTEM
 from harness.kube import wait_until
 from test_c_faults import on_node
 
@@ -43,10 +42,6 @@ class Disk:
         self.shell(f"touch -d '2 hours ago' {' '.join(uids)}")
 
 
-def sweep_pods(kube):
-    return kube.list("pods", SYSTEM, "stoker.dev/component=sweep")
-
-
 def fill(namespace, disk):
     """Each dataset by a job of its own, all of it. The uids of the datasets."""
     for name in NAMES:
@@ -75,7 +70,6 @@ def test_deleted_and_long_unused_datasets_leave_the_node(namespace, kube, origin
     kube.delete("dataset", DELETED, namespace.name)
     wait_until("the bytes of both to go", lambda: disk.directories() == {uids[KEPT]}, 600)
     wait_until("their statuses to say so", lambda: namespace.dataset_status(UNUSED).get("cachedBytes", 0) == 0, 600)
-    wait_until("the pods that swept to go", lambda: not sweep_pods(kube), 600)
     assert disk.files(uids[KEPT]) == before
     mark = origin.mark()
     namespace.start("again", ["--epochs", 1], dataset_name=KEPT, cache=CACHE)

@@ -43,7 +43,8 @@ def test_a_windowed_and_an_importance_job_share_one_fetch_of_a_dataset(namespace
     assert last["losses_used"] > 0 and last["requested"] < 0.75 * origins.SAMPLES, "half of the samples at beta 1"
     assert last["high"] > 0.6 * last["requested"], "what has the higher loss is read more often"
     assert all(epoch["wrong"] == 0 for epoch in windowed + important), "data, label and id are one sample's"
-    assert origin.since(mark).gets == origins.SAMPLES, "each sample is fetched once for both"
+    gets = origin.since(mark).gets
+    assert origins.SAMPLES <= gets <= origins.SAMPLES + 1, "once for both; the follower shows once that it may read"
     wait_until("the status to tell what is kept",
                lambda: namespace.job("windowed")["status"].get("cache", {}).get("usedBytes", 0) > 0, 120)
 

@@ -1,12 +1,14 @@
 """Deleting in any order leaves nothing and hangs nothing. Runs last: it takes the installation away and puts it back."""
 
 import itertools
+import os
 
 import pytest
 
 from harness import jobs
 from harness.installation import RELEASE, SYSTEM, helm_install
 from harness.kube import KubeError, wait_until
+from test_c_faults import on_node
 
 KINDS = ["trainingjob", "dataset", "cachequota", "cachepool"]
 DEFINITIONS = {f"{kind}s.stoker.dev" for kind in KINDS}
@@ -23,11 +25,12 @@ ORDERS = [
 IN_NAMESPACE = ("jobs", "pods", "services", "trainingjobs", "datasets", "cachequotas")
 OF_OUR_NAMESPACE = ("deployments", "replicasets", "pods", "services", "endpointslices", "configmaps", "secrets",
                     "serviceaccounts", "roles", "rolebindings", "leases", "poddisruptionbudgets", "networkpolicies")
-OF_THE_CLUSTER = ("clusterroles", "clusterrolebindings", "mutatingwebhookconfigurations",
+OF_THE_CLUSTER = ("clusterroles", "clusterrolebindings", "csidrivers", "mutatingwebhookconfigurations",
                   "validatingwebhookconfigurations")
-# What Kubernetes puts into every namespace; and the record of who led, which the replicas make for themselves: no chart
-# can take it away, it goes with the namespace.
-STAYS = {"configmaps/kube-root-ca.crt", "serviceaccounts/default", "leases/stoker-operator"}
+# What Kubernetes puts into every namespace; and what the replicas make for themselves, the record of who led and their
+# CA: no chart can take it away, it goes with the namespace.
+STAYS = {"configmaps/kube-root-ca.crt", "serviceaccounts/default", "leases/stoker-operator",
+         "secrets/stoker-control-ca", "configmaps/stoker-control-trust"}
 
 
 def busy(namespace):
@@ -44,8 +47,7 @@ def names(kube, kinds, namespace=None):
 
 def leftovers(kube, namespace):
     """Of the kinds and what they became, in their namespace and in ours."""
-    return names(kube, IN_NAMESPACE, namespace) | names(kube, ["cachepools"]) | {
-        f"pods/{pod['metadata']['name']}" for pod in kube.list("pods", SYSTEM, "stoker.dev/component in (prepare,sweep)")}
+    return names(kube, IN_NAMESPACE, namespace) | names(kube, ["cachepools"])
 
 
 def wait_gone(kube, namespace):
@@ -58,15 +60,30 @@ def delete_all(kube, kind, namespace):
 
 
 def uninstall(kube):
-    kube.helm("uninstall", RELEASE, "--namespace", SYSTEM, "--wait", "--timeout", "600s")
+    kube.helm("uninstall", RELEASE, "--namespace", SYSTEM)
 
 
-def wait_uninstalled(kube):
-    """Until nothing of the installation is left in its namespace; in the cluster there is nothing at once."""
+def node_programs(kube):
+    return {f"pods/{pod['metadata']['name']}" for pod in kube.list("pods", SYSTEM, "stoker.dev/component=node")}
+
+
+def wait_uninstalled(kube, jobs_run=False):
+    """Until nothing of the installation is left in its namespace; in the cluster there is nothing at once. While jobs
+    run, the node programs stay for them, or nobody could unmount what their pods have mounted."""
     def rest():
-        return names(kube, OF_OUR_NAMESPACE, SYSTEM) - STAYS
+        staying = node_programs(kube) if jobs_run else set()
+        return names(kube, OF_OUR_NAMESPACE, SYSTEM) - STAYS - staying
     wait_until("the installation to go", lambda: not rest(), 300)
     assert not {name for name in names(kube, OF_THE_CLUSTER) if "stoker" in name}
+    assert not jobs_run or node_programs(kube)
+
+
+def wait_unmounted(kube):
+    """Until the last node program has gone and no view is mounted on any node of our own cluster."""
+    wait_until("the node programs to go", lambda: not node_programs(kube), 300)
+    if "KUBECONFIG" not in os.environ:
+        for node in kube.nodes():
+            assert on_node(kube, node, "grep -c kubernetes.io~csi /proc/self/mountinfo; true").strip() == "0"
 
 
 def forget_who_led(kube):
@@ -105,11 +122,12 @@ def test_every_kind_can_be_deleted_in_any_order(namespace, kube, order):
 def test_helm_uninstall_before_the_jobs_hangs_nothing(namespace, kube, installed):
     busy(namespace)
     uninstall(kube)
-    wait_uninstalled(kube)
+    wait_uninstalled(kube, jobs_run=True)
     assert definitions(kube) == DEFINITIONS and namespace.job("busy"), "what users wrote is kept"
     delete_all(kube, "trainingjob", namespace.name)
     wait_until("the job's objects to go by garbage collection", lambda: not kube.list("pods", namespace.name), 600)
     kube.delete("namespace", namespace.name, seconds=600)
+    wait_unmounted(kube)
 
 
 def test_a_namespace_goes_with_everything_in_it_and_helm_uninstall_with_the_rest(namespace, kube, installed):
@@ -128,11 +146,12 @@ def test_helm_uninstall_with_the_definitions_takes_every_object(namespace, kube,
     helm_install(kube, "crds.keep=false")
     busy(namespace)
     uninstall(kube)
-    wait_uninstalled(kube)
     wait_until("the definitions to go", lambda: not definitions(kube), 600)
     wait_until("the job's objects to go by garbage collection",
                lambda: not names(kube, ["jobs", "pods", "services"], namespace.name), 600)
     kube.delete("namespace", namespace.name, seconds=600)
+    wait_uninstalled(kube)
+    wait_unmounted(kube)
     forget_who_led(kube)
 
 
@@ -140,12 +159,15 @@ def test_the_operators_namespace_may_go_first(namespace, kube, installed):
     """As people do who know no helm. What is not in a namespace stays, hangs nothing, and is taken over by the next
     installation."""
     busy(namespace)
-    kube.delete("namespace", SYSTEM, seconds=600)
-    with pytest.raises(KubeError, match="not found"):
-        uninstall(kube)
+    kube.delete("namespace", SYSTEM, wait=False)  # it waits for the node programs, and they for the job
+    wait_until("the operator to go", lambda: not kube.list("deployments", SYSTEM), 300)
     delete_all(kube, "trainingjob", namespace.name)
     wait_until("the job's objects to go by garbage collection", lambda: not kube.list("pods", namespace.name), 600)
     kube.delete("namespace", namespace.name, seconds=600)
+    kube.delete("namespace", SYSTEM, seconds=600)
+    with pytest.raises(KubeError, match="not found"):
+        uninstall(kube)
+    wait_unmounted(kube)
 
 
 def test_the_chart_can_test_itself(kube):

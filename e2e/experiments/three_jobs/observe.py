@@ -111,7 +111,7 @@ def seconds_to_reclaim(points):
     began = None
     for point in points:
         told, name = point["jobs"], scenario.LATE.name
-        if name not in told or told[name]["reason"] in (None, "WaitingForPods"):
+        if name not in told or told[name]["reason"] in (None, "Waiting", "WaitingForPods"):
             continue
         began = point["seconds"] if began is None else began
         held = sum(job["used"] for other, job in told.items() if other in (scenario.IO_BOUND.name, scenario.HALF.name))

@@ -66,7 +66,8 @@ def pool(allocation="Throughput"):
 
 
 def quota(namespace):
-    limits = {"borrowingLimit": str(POOL_BYTES)} if namespace == BORROWER else {"lendingLimit": str(NOMINAL[LENDER])}
+    limits = ({"borrowingLimit": str(POOL_BYTES), "lendingLimit": "0"} if namespace == BORROWER
+              else {"borrowingLimit": "0", "lendingLimit": str(NOMINAL[LENDER])})
     return jobs.quota(NOMINAL[namespace], pool_name=POOL, reclaim={"gracePeriodSeconds": GRACE_SECONDS}, **limits)
 
 

@@ -1,0 +1,249 @@
+"""What a hostile neighbour, a user with `edit` and a careless administrator get: nothing of anybody else's."""
+
+import json
+import re
+import subprocess
+
+import pytest
+
+from harness import jobs, views
+from harness.installation import SYSTEM, helm_install
+from harness.jobs import FULL
+from harness.kube import CLUSTER, KubeError, condition, wait_until
+from test_c_faults import on_node
+
+NODE_PODS = "stoker.dev/component=node"
+
+
+@pytest.fixture(scope="module")
+def no_policy(kube):
+    """Without the admission policies, which refuse most of these pods before any node sees them: the walls behind."""
+    helm_install(kube, "admissionPolicy.enabled=false")
+    wait_until("the policies to go", lambda: not policies(kube), 120)
+    yield
+    helm_install(kube)
+
+
+def policies(kube):
+    return [item["metadata"]["name"] for item in kube.list("validatingadmissionpolicies")
+            if item["metadata"]["name"].startswith("stoker-")]
+
+
+@pytest.fixture
+def stranger(kube, namespace):
+    """A namespace with which nothing is shared."""
+    place = jobs.Namespace(kube, f"{namespace.name[:50]}-s").create()
+    yield place
+    place.delete()
+
+
+@pytest.fixture
+def victim(namespace):
+    """A job that holds its dataset on the node, between two epochs; its pod, and the dataset's uid."""
+    namespace.apply(jobs.dataset())
+    pod, = namespace.start("victim", ["--epochs", 3, "--hold", "1:0"], cache=FULL)
+    namespace.wait_hold(pod, "1:0")
+    return pod, namespace.get("dataset", "mnist")["metadata"]["uid"]
+
+
+def finish(namespace, pod, expected):
+    """The victim reads on and got every byte right."""
+    namespace.go(pod, "1:0")
+    namespace.wait_complete("victim")
+    assert namespace.digests(pod) == expected
+
+
+@pytest.mark.usefixtures("no_policy")
+@pytest.mark.parametrize("kind", ["data", "owner", "shared"])
+def test_a_pod_of_another_namespace_gets_no_view(namespace, stranger, victim, expected, kind):
+    pod, uid = victim
+    stranger.apply(views.pod("thief", views.view(namespace.name, uid, kind, dataset="mnist"), namespace.home))
+    assert f"is not shared with namespace {stranger.name}" in views.refusal(stranger, "thief")
+    finish(namespace, pod, expected)
+
+
+def test_a_trainer_can_neither_write_nor_lock_what_it_reads(namespace, victim, expected):
+    pod, _ = victim
+    data = "/stoker/node/train/data"
+    assert "manifest." in views.attempt(namespace, pod, f"ls {data}", "trainer")
+    for script in (f"touch {data}/x", f"mkdir {data}/segments/x", f"rm {data}/residency.*",
+                   f"truncate -s 0 {data}/segments/*", f"chmod 777 {data}"):
+        said = views.attempt(namespace, pod, script, "trainer")
+        assert "Read-only file system" in said, said
+    above = views.attempt(namespace, pod, "ls -a /stoker/node/train", "trainer").split()
+    assert set(above) == {".", "..", "data"}, "neither lock nor sockets"
+    finish(namespace, pod, expected)
+
+
+@pytest.mark.usefixtures("no_policy")
+def test_an_ephemeral_container_cannot_make_the_data_view_writable(namespace, victim, expected):
+    pod, _ = victim
+    mount = {"name": "stoker-data-0", "mountPath": "/loot", "readOnly": False}
+    # As the sidecar's user, so that nothing but the mount is in the way.
+    views.add_ephemeral(namespace, pod, volumeMounts=[mount], securityContext={**views.RESTRICTED, "runAsUser": 65532})
+    assert "manifest." in views.attempt(namespace, pod, "ls /loot", "intruder")
+    for script in ("touch /loot/x", "rm /loot/residency.*", "truncate -s 0 /loot/segments/*"):
+        assert "Read-only file system" in views.attempt(namespace, pod, script, "intruder")
+    finish(namespace, pod, expected)
+
+
+@pytest.mark.usefixtures("no_policy")
+def test_a_volume_that_is_not_read_only_gets_no_read_only_view(namespace, victim, expected):
+    pod, uid = victim
+    source = views.view(namespace.name, uid, read_only=False)
+    namespace.apply(views.pod("sly", source, namespace.home))
+    assert "csi.readOnly: true" in views.refusal(namespace, "sly")
+    finish(namespace, pod, expected)
+
+
+@pytest.mark.usefixtures("no_policy")
+@pytest.mark.parametrize("attributes", [
+    {"uid": ".."}, {"uid": "../../other/uid"}, {"namespace": ".."}, {"namespace": "a/b"}, {"pool": "../e2e"},
+    {"view": "everything"}], ids=lambda it: "-".join(it.values()).replace("/", "_"))
+def test_names_that_lead_elsewhere_are_refused(namespace, attributes):
+    source = views.view(namespace.name, "d1")
+    source["volumeAttributes"].update(attributes)
+    namespace.apply(views.pod("sly", source, namespace.home))
+    assert "volume attribute" in views.refusal(namespace, "sly")
+
+
+@pytest.mark.usefixtures("no_policy")
+def test_links_in_an_own_directory_lead_nowhere(namespace, kube):
+    """The owner view shows an own directory; what is planted there leads neither the driver nor its sweep out of it."""
+    owner = views.view(namespace.name, "mine", "owner")
+    namespace.apply(views.pod("planter", owner, namespace.home, securityContext={**views.RESTRICTED, "runAsUser": 65532}))
+    views.running(namespace, "planter")
+    said = views.attempt(namespace, "planter", "ls -ld /view/data /view/control; rm -rf /view/data; mv /view/data /view/x; "
+                         "ln -s / /view/data/up; ln /view/control /view/data/hard; mknod /view/data/null c 1 3")
+    assert "Permission denied" in said and "Operation not permitted" in said
+    namespace.apply(views.pod("reader", views.view(namespace.name, "mine"), namespace.home))
+    views.running(namespace, "reader")
+    # A link is followed in the reader's own file system, where / is the container's.
+    assert views.attempt(namespace, "reader", "cat /view/up/etc/hostname").strip() == "reader"
+    assert "No such file" in views.attempt(namespace, "reader", "ls /view/null /view/hard")
+    path = f"{jobs.POOL_PATH}/{namespace.name}/mine"
+    modes = on_node(kube, namespace.home, f"stat -c '%U %a' {path} {path}/..").split()
+    assert modes == ["root", "755", "root", "755"]
+
+
+@pytest.mark.usefixtures("no_policy")
+def test_a_pool_on_a_populated_directory_touches_nothing(kube, namespace):
+    """Row 1 of the threat model: a typo in a CachePool."""
+    path = "/srv/precious"
+    look = f"stat -c '%n %U %G %a' {path} {path}/a {path}/a/b; ls -A {path}"
+    fill = f"mkdir -p {path}/a && echo diary > {path}/a/b && chmod 700 {path}/a && chmod 604 {path}/a/b; {look}"
+    before = {node: on_node(kube, node, fill) for node in kube.nodes()}
+    try:
+        kube.apply(jobs.pool(name="typo", path=path))
+
+        def told():
+            found = condition(kube.get("cachepool", "typo"), "Ready")
+            return found if found.get("reason") == "NotEmpty" else None
+        message = wait_until("the pool to say NotEmpty", told, 120)["message"]
+        assert path in message and any(node in message for node in kube.nodes())
+        namespace.apply(views.pod("user", views.view(namespace.name, "d1", pool="typo"), namespace.home))
+        assert "not Stoker's" in views.refusal(namespace, "user")
+        assert {node: on_node(kube, node, look) for node in kube.nodes()} == before
+    finally:
+        kube.delete("cachepool", "typo")
+        for node in kube.nodes():
+            on_node(kube, node, f"rm -rf {path}")
+
+
+def test_users_make_no_pods_with_views_and_reach_no_sidecar(namespace, kube, victim, expected):
+    """The admission policies: what the walls behind would stop, or harm only to the user's own namespace."""
+    helm_install(kube)
+    wait_until("the policies", lambda: len(policies(kube)) >= 4, 120)
+    pod, uid = victim
+
+    def refused(attempt, words):
+        def stopped():
+            try:
+                attempt()
+            except (KubeError, AssertionError) as error:
+                return words in str(error)
+            return False
+        wait_until(f"a refusal with '{words}'", stopped, 60, 1)  # a policy takes a moment to be in force
+
+    by_hand = views.pod("by-hand", views.view(namespace.name, uid, "owner"), namespace.home)
+    refused(lambda: namespace.kube.run("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(namespace.here(by_hand))),
+            "may be created by the Job controller and by Stoker only")
+    refused(lambda: kube.exec(pod, namespace.name, "stoker-sidecar", "true"), "nobody may run commands in stoker-sidecar")
+    mount = {"name": "stoker-node-0", "mountPath": "/loot"}
+    refused(lambda: views.add_ephemeral(namespace, pod, volumeMounts=[mount]), "an ephemeral container may neither mount")
+    finish(namespace, pod, expected)
+
+
+def node_pods(kube):
+    return [pod for pod in kube.list("pods", SYSTEM, NODE_PODS) if pod["status"].get("phase") == "Running"]
+
+
+@pytest.mark.own_cluster
+def test_jobs_go_on_while_the_node_program_is_away(namespace, kube, victim, expected):
+    pod, _ = victim
+    patch = '{"spec":{"template":{"spec":{"nodeSelector":{"stoker-e2e/nowhere":"%s"}}}}}'
+    away = "yes"
+    try:
+        kube.run("patch", "daemonset", "stoker-node", "-n", SYSTEM, "-p", patch % away)
+        wait_until("the node programs to go", lambda: not node_pods(kube), 300)
+        namespace.apply(jobs.training_job("waits", ["--epochs", 1], on=namespace.home, cache=FULL))
+        finish(namespace, pod, expected)
+
+        def told():
+            return "for its volumes: the node program" in condition(namespace.job("waits"), "Running").get("message", "")
+        wait_until("the waiting job to say why", told, 300)
+        assert not any(state["status"].get("phase") == "Running" for state in namespace.pods("waits"))
+    finally:
+        kube.run("patch", "daemonset", "stoker-node", "-n", SYSTEM, "--type=json", "-p",
+                 '[{"op":"remove","path":"/spec/template/spec/nodeSelector"}]')
+    namespace.wait_complete("waits")
+
+
+@pytest.mark.own_cluster
+def test_a_killed_node_program_comes_back_and_unmounts(namespace, kube, victim, expected):
+    pod, _ = victim
+    kube_pod = kube.get("pod", pod, namespace.name)
+    before = {item["metadata"]["name"]: item["status"]["containerStatuses"][0]["restartCount"] for item in node_pods(kube)}
+    on_node(kube, namespace.home, "pkill -9 -x stoker-node; true")
+    finish(namespace, pod, expected)
+    namespace.delete_job("victim")
+
+    def back():
+        now = {item["metadata"]["name"]: item["status"]["containerStatuses"][0]["restartCount"] for item in node_pods(kube)}
+        return any(now.get(name, 0) > count for name, count in before.items())
+    wait_until("the node program to be back", back, 300)
+    uid = kube_pod["metadata"]["uid"]
+    assert on_node(kube, namespace.home, f"grep -c '{uid}/volumes/kubernetes.io~csi' /proc/self/mountinfo; true").strip() == "0"
+
+
+def test_a_restricted_namespace_trains_from_its_cache(kube, origin, expected):
+    place = jobs.Namespace(kube, "attacks-restricted", security="restricted").create()
+    try:
+        place.apply(jobs.dataset())
+        wanted = jobs.training_job("locked-in", ["--epochs", 3], cache=FULL)
+        template = wanted["spec"]["podTemplate"]["spec"]
+        template["securityContext"] = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+        template["containers"][0]["securityContext"] = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+        place.apply(wanted)
+        pod = place.pod("locked-in")["metadata"]["name"]
+        place.wait_complete("locked-in")
+        assert place.digests(pod) == expected
+        assert condition(place.job("locked-in"), "Complete")["status"] == "True"
+        assert not [volume for volume in kube.get("pod", pod, place.name)["spec"]["volumes"] if "hostPath" in volume]
+    finally:
+        place.delete()
+        kube.wait_left([place.name])
+
+
+@pytest.mark.own_cluster
+def test_the_driver_passes_the_test_suite_of_csi(kube):
+    """Written by others, for every driver. Left out: what makes volumes by a controller, which an inline driver lacks."""
+    script = f". {CLUSTER.parent}/lib/programs.sh; program_dir {CLUSTER.parent}/sanity"
+    folder = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.strip()
+    socket = f"/var/lib/kubelet/plugins/{views.DRIVER}/csi.sock"
+    said = on_node(kube, kube.nodes()[0],
+                   f"{folder}/csi-sanity -ginkgo.no-color -ginkgo.skip 'Controller Server|should remove target path' "
+                   f"-csi.endpoint {socket} -csi.mountdir /tmp/sanity -csi.stagingdir /tmp/sanity-stage 2>&1; true")
+    assert "SUCCESS!" in said and " 0 Failed" in said, said[-4000:]
+    passed = int(re.search(r"(\d+) Passed", said)[1])
+    assert passed >= 10, said[-4000:]
