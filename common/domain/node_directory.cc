@@ -67,6 +67,10 @@ std::string data_folder(std::string_view node_directory) {
     return fmt::format("{}/{}", node_directory, kDataFolder);
 }
 
+std::string guests_folder(std::string_view node_directory) {
+    return fmt::format("{}/{}", node_directory, kGuestsFolder);
+}
+
 std::string segment_file(SegmentSeq seq) {
     return fmt::format("{}/{}{}", kSegmentFolder, seq.value(), kSegmentSuffix);
 }

@@ -11,11 +11,15 @@
 // writes the files, and the client library, which opens them. Pure.
 namespace stoker::domain {
 
-// The two folders of a node directory.
-inline constexpr std::string_view kControlFolder = "control";  // sidecars only
-inline constexpr std::string_view kDataFolder = "data";        // read-only for trainers
+// The folders of a node directory.
+inline constexpr std::string_view kControlFolder = "control";  // the owner's sidecars only
+inline constexpr std::string_view kDataFolder = "data";        // read-only for trainers and guests
+// guests/<namespace>/leader.sock: the door that the leader opens to each namespace that the Dataset
+// is shared with. The node program makes the folders, and mounts into a guest's sidecar only its
+// own, as <node directory>/guests.
+inline constexpr std::string_view kGuestsFolder = "guests";
 
-// In control/.
+// In control/; the socket also in each folder of guests/.
 inline constexpr std::string_view kLockFile = "lock";
 inline constexpr std::string_view kLeaderSocket = "leader.sock";
 inline constexpr std::string_view kSecretFile = "secret";
@@ -26,6 +30,7 @@ inline constexpr std::string_view kCurrentFile = "current.json";
 
 std::string control_folder(std::string_view node_directory);
 std::string data_folder(std::string_view node_directory);
+std::string guests_folder(std::string_view node_directory);
 
 // "segments/17.seg": decimal, no leading zeroes.
 std::string segment_file(SegmentSeq seq);

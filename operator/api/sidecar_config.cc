@@ -63,8 +63,8 @@ JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& conf
         .number("window", static_cast<std::int64_t>(config.window_bytes.count()))
         .text("reservedFree", fmt::format("0.{:02}", config.reserved_free_percent))
         .text("eviction", eviction_text(dataset.eviction));
-    if (dataset.admitted) {
-        writer.flag("admitted", true);
+    if (dataset.guest) {
+        writer.flag("guest", true);
     }
     writer.text("contract", lower(choice_text(dataset.contract)))
         .object("sampling", write_sampling(dataset.parameters));
@@ -100,7 +100,7 @@ std::string to_json(const std::vector<DatasetConfig>& datasets) {
         place.text("directory", dataset.directory.empty() ? "" : dataset.directory + "/data")
             .text("contract", lower(choice_text(dataset.contract)))
             .object("sampling", write_sampling(dataset.parameters));
-        if (dataset.admitted) {
+        if (dataset.guest) {
             place.flag("guest", true);
         }
         writer.object(dataset.name, place);

@@ -34,7 +34,7 @@ struct DatasetConfig {
     Contract contract = Contract::kExact;
     ContractParameters parameters;
     EvictionPolicy eviction = EvictionPolicy::kAuto;
-    bool admitted = false;  // of another namespace, shared with the job's
+    bool guest = false;  // of another namespace, shared with the job's
 
     bool operator==(const DatasetConfig&) const = default;
 };

@@ -86,7 +86,7 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     in.read("pageCache", out.page_cache_bytes);
     in.read("maxInFlight", out.max_in_flight);
     in.read("reservedFree", out.reserved_free);
-    in.read("admitted", out.admitted);
+    in.read("guest", out.guest);
     read_eviction(in, out.eviction);
     in.read("stepAsideWindow", out.step_aside_window);
     out.contract = read_contract(in);

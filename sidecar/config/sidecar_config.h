@@ -47,7 +47,7 @@ struct DatasetConfig {
     Bytes page_cache_bytes = Bytes::unlimited();
     std::uint32_t max_in_flight = 64;
     double reserved_free = 0.15;  // share of the file system that stays free
-    bool admitted = false;        // another namespace's, shared with ours: our key proves nothing
+    bool guest = false;           // another namespace's, shared with ours: our key proves nothing
     EvictionKind eviction = EvictionKind::kAuto;
     Duration step_aside_window = std::chrono::seconds{5};  // core/step_aside.h; zero: never
     std::optional<ContractTerms> contract;  // what the job's trainers may ask for; none: anything

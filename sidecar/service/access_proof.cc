@@ -68,7 +68,7 @@ AccessProof::AccessProof(
       on_change_(std::move(on_change)) {}
 
 AccessProof::State AccessProof::ask(domain::RevisionId revision) {
-    if (config_.admitted) {
+    if (config_.guest) {
         revision_ = revision;
         state_ = State::kProven;
     } else if (

@@ -64,7 +64,7 @@ TEST_F(SidecarPermission, AFollowerThatIsRefusedGetsNothingUntilItIsAllowed) {
 }
 
 TEST_F(SidecarPermission, AnAdmittedPodNeedsNoKeyOfItsOwn) {
-    second_config.datasets[0].admitted = true;
+    second_config.datasets[0].guest = true;
     start_both();
     refuse_second();
     SampleClient client = connect_second(9);
