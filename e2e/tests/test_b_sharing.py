@@ -1,23 +1,26 @@
-"""One Dataset for several namespaces: who may read it, where its bytes are, and who pays for them."""
+"""One Dataset for several namespaces: its owner fills and pays, guests read, and the key stays where it is."""
 
 import pytest
 
 from harness import jobs, origin as origins
 from harness.jobs import FULL, SETTLED_SECONDS
-from harness.kube import wait_until
+from harness.kube import condition, wait_until
+from test_c_faults import kill
 
-GIB = 1 << 30
 LABEL = "stoker-e2e/reader"
+FILLER = "stoker.dev/filler"
+GRACE_SECONDS = 60  # that a filler stays after the last guest
 
 
 @pytest.fixture
 def others(kube, namespace):
-    """Makes namespaces beside the test's own one, which is the owner's."""
+    """Makes namespaces beside the test's own one, which is the owner's. They have no Secret."""
     made = []
 
-    def make(role, readers_label):
+    def make(role, readers_label="yes"):
         place = jobs.Namespace(kube, f"{namespace.name[:40]}-{role}").create()
         made.append(place)
+        kube.delete("secret", "s3", place.name)
         label(place, readers_label)
         return place
     yield make
@@ -33,62 +36,129 @@ def shared_dataset():
     return jobs.dataset(sharing={"namespaceSelector": {"matchLabels": {LABEL: "yes"}}})
 
 
-def reading(owner):
-    """spec.datasets of a job that reads the owner's Dataset."""
-    return [{"name": "train", "datasetRef": {"name": "mnist", "namespace": owner.name}}]
-
-
 def used(place):
-    return place.get("cachequota", "quota").get("status", {}).get("usedBytes")
+    return (place.get("cachequota", "quota") or {}).get("status", {}).get("usedBytes")
 
 
-def start_beside(place, name, owner):
-    """A job whose sidecar follows the one that leads on the node; returns its pod, which waits after its epoch."""
-    place.apply(jobs.training_job(name, ["--epochs", 1, "--hold", "0:0", "--hold", "1:0"], on=place.home, cache=FULL,
-                                  datasets=reading(owner)))
+def begin_reading(place, name, owner, *args, **spec):
+    """A guest's job that waits before its first batch; its pod's name."""
+    place.apply(jobs.training_job(name, [*args, "--hold", "0:0"], on=place.home, cache=FULL,
+                                  datasets=[{"name": "train", "datasetRef": {"name": "mnist", "namespace": owner.name}}],
+                                  **spec))
     pod = place.pod(name)["metadata"]["name"]
     place.wait_hold(pod, "0:0")
-    wait_until(f"the sidecar of {pod} to follow", lambda: place.sidecar(pod).get("role") == "following", SETTLED_SECONDS)
-    place.go(pod, "0:0")
-    place.wait_hold(pod, "1:0")
     return pod
 
 
-def test_a_job_of_another_namespace_starts_warm_and_the_owner_pays(namespace, others, origin):
-    reader, stranger = others("reader", "yes"), others("stranger", "no")
+def filler_pods(owner):
+    """Those that have not ended."""
+    return [pod for pod in owner.kube.list("pods", owner.name, FILLER)
+            if pod["status"].get("phase") in ("Pending", "Running") and "deletionTimestamp" not in pod["metadata"]]
+
+
+def filling(owner):
+    """The only filler's pod once its sidecar leads with a grant; waited for."""
+    def leads():
+        pods = filler_pods(owner)
+        told = owner.sidecar(pods[0]["metadata"]["name"]) if len(pods) == 1 else {}
+        leader = told.get("leader", {})
+        granted = leader.get("grantedBytes", "unlimited")
+        return pods[0] if leader.get("state") == "serving" and granted != "unlimited" and int(granted) > 0 else None
+    return wait_until("a filler to lead with a grant", leads, SETTLED_SECONDS)
+
+
+def test_one_fetch_serves_two_guests_and_the_owner_pays(namespace, others, origin, expected):
+    first, second, stranger = others("first"), others("second"), others("stranger", "no")
     namespace.apply(jobs.quota("1Gi"), shared_dataset())
-    reader.apply(jobs.quota("1Gi"))
-    first, = namespace.start("first", ["--epochs", 1, "--hold", "1:0"], cache=FULL)
-    namespace.wait_hold(first, "1:0")
-    wait_until("the owner to pay", lambda: (used(namespace), used(reader)) == (GIB, 0), SETTLED_SECONDS)
+    assert not filler_pods(namespace), "a filler comes with the first guest"
+    mark = origin.mark()
+    one = begin_reading(first, "one", namespace, "--epochs", 1, "--hold", "1:0")
+    filler = filling(namespace)
+    assert filler["spec"]["nodeName"] == first.home
+    first.go(one, "0:0")
+    first.wait_hold(one, "1:0")
+    assert first.digests(one) == expected[:1]
+    assert origin.since(mark).gets == origins.SAMPLES
 
     mark = origin.mark()
-    second = start_beside(reader, "second", namespace)
-    assert reader.epochs(second)[0]["distinct"] == origins.SAMPLES
-    assert origin.since(mark).gets == 0, "the directory on the node is one and the same"
-    wait_until("the Dataset to count both", lambda: namespace.dataset_status().get("jobs") == 2, SETTLED_SECONDS)
-    assert (used(namespace), used(reader)) == (GIB, 0)
+    two = begin_reading(second, "two", namespace, "--epochs", 1)
+    second.go(two, "0:0")
+    second.wait_complete("two")
+    assert second.digests(two) == expected[:1]
+    assert origin.since(mark).gets == 0, "one fetch serves both"
+    assert [pod["metadata"]["uid"] for pod in filler_pods(namespace)] == [filler["metadata"]["uid"]]
+    wait_until("the owner to pay", lambda: (used(namespace) or 0) > 0, SETTLED_SECONDS)
+    wait_until("the Dataset to tell its bytes",
+               lambda: namespace.dataset_status().get("cachedSamples") == origins.SAMPLES, SETTLED_SECONDS)
+    for guest in (first, second):
+        assert guest.get("secret", "s3") is None
+        for pod in guest.pods("one") + guest.pods("two"):
+            views = {volume["csi"]["volumeAttributes"]["view"] for volume in pod["spec"]["volumes"] if "csi" in volume}
+            assert views == {"shared", "guest"}
 
-    stranger.apply(jobs.training_job("refused", ["--epochs", 1], datasets=reading(namespace)))
+    stranger.apply(jobs.training_job("refused", ["--epochs", 1], datasets=[
+        {"name": "train", "datasetRef": {"name": "mnist", "namespace": namespace.name}}]))
     told = stranger.wait_condition("trainingjob", "refused", "DataReady", "False", "NotShared")["message"]
     assert f"Dataset {namespace.name}/mnist is not shared with namespace {stranger.name}" in told
     assert not stranger.pods("refused")
 
-    label(reader, "no")
-    reader.apply(jobs.training_job("too-late", ["--epochs", 1], datasets=reading(namespace)))
-    reader.wait_condition("trainingjob", "too-late", "DataReady", "False", "NotShared")
-    reader.go(second, "1:0")
-    reader.wait_complete("second")
-    namespace.go(first, "1:0")
-    namespace.wait_complete("first")
+    # What is withdrawn stops nobody who reads, and lets nobody begin.
+    label(first, "no")
+    first.apply(jobs.training_job("too-late", ["--epochs", 1], datasets=[
+        {"name": "train", "datasetRef": {"name": "mnist", "namespace": namespace.name}}]))
+    first.wait_condition("trainingjob", "too-late", "DataReady", "False", "NotShared")
+    first.go(one, "1:0")
+    first.wait_complete("one")
+    assert filler_pods(namespace), "it stays for a grace"
+    wait_until("the filler to go after the last guest", lambda: not filler_pods(namespace), GRACE_SECONDS + 240)
+    wait_until("its Job to go", lambda: not namespace.kube.list("jobs", namespace.name, FILLER), SETTLED_SECONDS)
 
 
-def test_a_reader_needs_a_secret_of_its_own_and_is_told_which(namespace, others):
-    reader = others("reader", "yes")
+@pytest.mark.own_cluster
+def test_a_killed_filler_costs_its_guest_a_pause(namespace, others, kube, expected):
+    guest = others("guest")
     namespace.apply(shared_dataset())
-    reader.kube.delete("secret", "s3", reader.name)
-    reader.apply(jobs.training_job("locked-out", ["--epochs", 1], datasets=reading(namespace)))
-    told = reader.wait_condition("trainingjob", "locked-out", "DataReady", "False", "OriginFailed")["message"]
-    assert f"use Secret s3 of namespace {reader.name}" in told
-    assert not (namespace.get("secret", "s3") or {})["metadata"].get("ownerReferences"), "it stays where it is"
-    assert reader.get("secret", "s3") is None
+    pod = begin_reading(guest, "reader", namespace, "--epochs", 3, "--step-ms", 20, "--hold", "1:50")
+    filler = filling(namespace)
+    guest.go(pod, "0:0")
+    guest.wait_epoch(pod, 0)
+    assert kill(kube, filler, "stoker-sidecar")
+    guest.wait_hold(pod, "1:50")
+    kube.delete("pod", filling(namespace)["metadata"]["name"], namespace.name)
+    guest.go(pod, "1:50")
+    guest.wait_complete("reader")
+    assert guest.digests(pod) == expected
+
+
+def test_a_guest_reads_on_when_the_owners_job_ends_and_the_quota_shrinks(namespace, others, expected):
+    guest = others("guest")
+    namespace.apply(jobs.quota("1Gi", borrowingLimit="0"), shared_dataset())
+    own, = namespace.start("own", ["--epochs", 1, "--hold", "1:0"], cache=FULL)
+    namespace.wait_hold(own, "1:0")
+    pod = begin_reading(guest, "reader", namespace, "--epochs", 3, "--hold", "1:0", "--hold", "2:0")
+    wait_until("a filler to stand by", lambda: filler_pods(namespace), SETTLED_SECONDS)
+    guest.go(pod, "0:0")
+    guest.wait_hold(pod, "1:0")
+    namespace.delete_job("own")
+    filling(namespace)
+    guest.go(pod, "1:0")
+    guest.wait_hold(pod, "2:0")
+    namespace.apply(jobs.quota("256Ki", borrowingLimit="0"))
+    wait_until("the bytes to go back to the quota",
+               lambda: 0 < namespace.dataset_status().get("cachedBytes", 0) <= 256 * 1024, SETTLED_SECONDS)
+    guest.go(pod, "2:0")
+    guest.wait_complete("reader")
+    assert guest.digests(pod) == expected
+
+
+def test_a_guest_whose_dataset_is_deleted_is_told_and_leaves_nothing(namespace, others, kube):
+    guest = others("guest")
+    namespace.apply(shared_dataset())
+    pod = begin_reading(guest, "reader", namespace, "--epochs", 1)
+    filling(namespace)
+    kube.delete("dataset", "mnist", namespace.name)
+    wait_until("the filler to go with its Dataset", lambda: not filler_pods(namespace), SETTLED_SECONDS)
+    guest.wait_condition("trainingjob", "reader", "DataReady", "False")
+    assert "mnist" in condition(guest.job("reader"), "DataReady")["message"]
+    assert kube.get("pod", pod, guest.name)["status"]["phase"] == "Running", "its pods are its own affair"
+    guest.delete_job("reader")

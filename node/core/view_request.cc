@@ -39,7 +39,26 @@ std::optional<View> parse_view(const std::string& text) {
     if (text == "shared") {
         return View::kShared;
     }
+    if (text == "guest") {
+        return View::kGuest;
+    }
     return std::nullopt;
+}
+
+// What a namespace can never have, whatever the API server says.
+Status check_side(const ViewRequest& request) {
+    if (request.view == View::kOwner && request.is_foreign()) {
+        return fail(
+            ErrorCode::kForbidden,
+            "the owner view is for pods of the dataset's own namespace; other namespaces have the "
+            "views shared and guest");
+    }
+    if (request.view == View::kGuest && !request.is_foreign()) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            "the guest view is for other namespaces than the dataset's; use the owner view");
+    }
+    return {};
 }
 
 Status check_mode(View view, bool read_only) {
@@ -82,10 +101,12 @@ Result<ViewRequest> parse_view_request(const Context& context, bool read_only) {
     const std::optional<View> view = parse_view(value_of(context, "view"));
     if (!view) {
         return fail(
-            ErrorCode::kInvalidArgument, "volume attribute view must be data, owner or shared");
+            ErrorCode::kInvalidArgument,
+            "volume attribute view must be data, owner, shared or guest");
     }
     request.view = *view;
     STOKER_TRY_VOID(check_mode(request.view, read_only));
+    STOKER_TRY_VOID(check_side(request));
     return request;
 }
 

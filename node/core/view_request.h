@@ -16,6 +16,7 @@ enum class View : std::uint8_t {
     kData,    // the samples, read-only
     kOwner,   // the whole node directory, for the sidecar that writes it
     kShared,  // the samples, read-only, for a namespace that the Dataset is shared with
+    kGuest,   // that namespace's door to the leader, for its sidecars
 };
 
 // The pod that mounts the volume, in the kubelet's words.

@@ -27,6 +27,7 @@ constexpr unsigned kFolderMode = 0755;
 constexpr unsigned kControlMode = 0700;
 constexpr const char* kControl = "control";
 constexpr const char* kData = "data";
+constexpr const char* kGuests = "guests";
 constexpr const char* kLock = "lock";
 constexpr const char* kSegments = "segments";
 constexpr std::uint64_t kMeasuredEntriesMax = 1'000'000;  // of one node directory
@@ -166,14 +167,25 @@ Result<std::optional<UniqueFd>> take_directory_lock(int directory) {
     return take_lock(control ? control->get() : directory);
 }
 
-// Whether a folder that shows `directory` or its data is mounted.
+// Whether any view of `directory` is mounted.
 bool is_mounted(int directory, const std::set<FileId>& mounted) {
     const auto contains = [&](int fd) {
         const auto id = file_id(fd);
         return id && mounted.contains(*id);
     };
     const auto data = open_folder(directory, kData);
-    return contains(directory) || (data && contains(data->get()));
+    if (contains(directory) || (data && contains(data->get()))) {
+        return true;
+    }
+    const auto guests = open_folder(directory, kGuests);
+    bool found = false;
+    const auto look = [&](const std::string& name, EntryKind /*kind*/) {
+        const auto door = open_folder(guests->get(), name);
+        found = door && contains(door->get());
+        return !found;
+    };
+    // A list that cannot be read may hide a mount.
+    return guests && (!each_entry(guests->get(), look) || found);
 }
 
 }  // namespace
@@ -235,14 +247,20 @@ Status PoolDirectory::clear_old_layout(int directory) const {
     return {};
 }
 
-Result<UniqueFd> PoolDirectory::view_source(const NodeDirectoryName& name, View view) const {
+Result<UniqueFd> PoolDirectory::view_source(const ViewRequest& request) const {
+    const NodeDirectoryName& name = request.directory;
     STOKER_TRY(const UniqueFd ns, make_folder(folder_.get(), name.ns, kFolderMode));
     STOKER_TRY(UniqueFd directory, make_folder(ns.get(), name.uid, kFolderMode));
     STOKER_TRY_VOID(clear_old_layout(directory.get()));
     STOKER_TRY_VOID(make_ours(directory.get(), kControl, kControlMode));
     STOKER_TRY_VOID(make_ours(directory.get(), kData, kFolderMode));
-    if (view == View::kOwner) {
+    STOKER_TRY(const UniqueFd guests, make_folder(directory.get(), kGuests, kFolderMode));
+    if (request.view == View::kOwner) {
         return directory;
+    }
+    if (request.view == View::kGuest) {
+        STOKER_TRY_VOID(make_ours(guests.get(), request.pod.ns, kFolderMode));
+        return open_folder(guests.get(), request.pod.ns);
     }
     return open_folder(directory.get(), kData);
 }

@@ -23,6 +23,8 @@
 //     it
 //       control/                 the sidecars', 0700: lock, sockets, state
 //       data/                    the sidecars', 0755: manifest, residency table, segments
+//       guests/                  root's, 0755
+//         <namespace>/           the sidecars', 0755: the leader's door to that namespace
 namespace stoker::node {
 
 // What sidecars run as.
@@ -75,9 +77,9 @@ public:
     static Result<PoolDirectory> open(
         int host_root, const std::string& path, const std::string& pool, SidecarUser user);
 
-    // The folder that a view shows, made where it is missing. What Stoker 0.1 left in it is
-    // removed. kUnavailable: a sidecar of Stoker 0.1 still uses it.
-    [[nodiscard]] Result<UniqueFd> view_source(const NodeDirectoryName& name, View view) const;
+    // The folder that the view shows, made where it is missing. What Stoker 0.1 left in the node
+    // directory is removed. kUnavailable: a sidecar of Stoker 0.1 still uses it.
+    [[nodiscard]] Result<UniqueFd> view_source(const ViewRequest& request) const;
 
     // Every node directory. `mounted`: what is mounted into pods now.
     [[nodiscard]] Result<std::vector<DirectoryUse>> measure(const std::set<FileId>& mounted) const;

@@ -32,7 +32,7 @@ Status Publisher::publish(
     if (!pool) {
         return fail(pool.error().prefixed(fmt::format("CachePool {}", request.pool)));
     }
-    STOKER_TRY(const UniqueFd source, pool->view_source(request.directory, request.view));
+    STOKER_TRY(const UniqueFd source, pool->view_source(request));
     const Access access = request.view == View::kOwner ? Access::kReadWrite : Access::kReadOnly;
     STOKER_TRY_VOID(parts_.mounts.mount(source.get(), target, access));
     log::info(

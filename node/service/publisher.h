@@ -14,11 +14,12 @@ namespace stoker::node {
 
 // Puts views into pods. Who gets what:
 //
-//   pod's namespace                          data   owner   shared
-//   the dataset's own                        yes    yes     yes
-//   one that Dataset.spec.sharing admits     yes    yes     yes     (asked of the API server each
-//   time) any other                                no     no      no
+//   pod's namespace                  data   owner   shared   guest
+//   the dataset's own                yes    yes     yes      no
+//   admitted by Dataset.spec.sharing yes    no      yes      yes
+//   any other                        no     no      no       no
 //
+// The API server is asked about the sharing each time.
 // So an ephemeral container, an init container or an exec gets no more than what its namespace has.
 // Thread-safe; calls block on the API server and the disk. All parts must outlive it.
 class Publisher {

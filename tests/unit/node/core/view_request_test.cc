@@ -35,14 +35,23 @@ TEST(ViewRequest, IsForeignWhereThePodIsInAnotherNamespaceThanTheDataset) {
 }
 
 TEST(ViewRequest, DemandsReadOnlyVolumesForReadOnlyViews) {
-    for (const char* view : {"data", "shared"}) {
-        EXPECT_TRUE(parse_view_request(context(view), true)) << view;
-        const auto writable = parse_view_request(context(view), false);
+    for (const char* view : {"data", "shared", "guest"}) {
+        auto given = context(view);
+        given["namespace"] = std::string{view} == "guest" ? "data" : "team";
+        EXPECT_TRUE(parse_view_request(given, true)) << view;
+        const auto writable = parse_view_request(given, false);
         ASSERT_FALSE(writable) << view;
         EXPECT_NE(writable.error().message.find("csi.readOnly: true"), std::string::npos);
     }
     EXPECT_TRUE(parse_view_request(context("owner"), false));
     EXPECT_FALSE(parse_view_request(context("owner"), true));
+}
+
+TEST(ViewRequest, GivesTheOwnerViewToTheOwnNamespaceAndTheGuestViewToOthers) {
+    auto given = context("owner");
+    given["namespace"] = "data";
+    EXPECT_EQ(parse_view_request(given, false).error().code, ErrorCode::kForbidden);
+    EXPECT_FALSE(parse_view_request(context("guest"), true));
 }
 
 TEST(ViewRequest, RefusesPersistentVolumes) {

@@ -42,6 +42,15 @@ protected:
         std::ofstream{path} << text;
     }
 
+    static ViewRequest request(View view, const NodeDirectoryName& name = kName) {
+        ViewRequest result;
+        result.view = view;
+        result.pool = "nvme";
+        result.directory = name;
+        result.pod.ns = view == View::kGuest ? "guest" : name.ns;
+        return result;
+    }
+
     void make_old_directory(const std::string& ns, const std::string& uid) {
         write(on_host("/mnt/nvme") / ns / uid / "lock", "");
         write(on_host("/mnt/nvme") / ns / uid / "segments" / "1.seg", "old");
@@ -49,7 +58,7 @@ protected:
 
     // A node directory as the driver makes it, with a sample in it.
     void fill(const NodeDirectoryName& name) {
-        ASSERT_TRUE(open()->view_source(name, View::kOwner));
+        ASSERT_TRUE(open()->view_source(request(View::kOwner, name)));
         write(directory(name) / "control" / "lock", "");
         write(directory(name) / "data" / "segments" / "1.seg", std::string(100'000, 'x'));
     }
@@ -129,7 +138,7 @@ TEST_F(Pool, IsNotTakenFromAnotherPool) {
 TEST_F(Pool, TakesOverADirectoryOfVersion01) {
     make_old_directory("team", "d1");
     ASSERT_TRUE(open());
-    const auto source = open()->view_source(kName, View::kData);
+    const auto source = open()->view_source(request(View::kData));
     ASSERT_TRUE(source) << source.error().message;
     EXPECT_FALSE(fs::exists(directory(kName) / "segments"));
     EXPECT_TRUE(fs::is_empty(directory(kName) / "data"));
@@ -139,14 +148,14 @@ TEST_F(Pool, WaitsWhileASidecarOfVersion01LeadsADirectory) {
     make_old_directory("team", "d1");
     const UniqueFd held{::open((directory(kName) / "lock").c_str(), O_RDWR)};
     ASSERT_EQ(::flock(held.get(), LOCK_EX), 0);
-    EXPECT_EQ(open()->view_source(kName, View::kOwner).error().code, ErrorCode::kUnavailable);
+    EXPECT_EQ(open()->view_source(request(View::kOwner)).error().code, ErrorCode::kUnavailable);
     EXPECT_TRUE(fs::exists(directory(kName) / "segments" / "1.seg"));
 }
 
 TEST_F(Pool, ShowsTheOwnerEverythingAndOthersTheData) {
-    const auto owner = open()->view_source(kName, View::kOwner);
-    const auto data = open()->view_source(kName, View::kData);
-    const auto shared = open()->view_source(kName, View::kShared);
+    const auto owner = open()->view_source(request(View::kOwner));
+    const auto data = open()->view_source(request(View::kData));
+    const auto shared = open()->view_source(request(View::kShared));
     ASSERT_TRUE(owner && data && shared);
     EXPECT_EQ(*file_id(data->get()), *file_id(shared->get()));
     EXPECT_NE(*file_id(owner->get()), *file_id(data->get()));
@@ -158,6 +167,18 @@ TEST_F(Pool, ShowsTheOwnerEverythingAndOthersTheData) {
     EXPECT_EQ(mode("."), 0755U);
     EXPECT_EQ(mode("control"), 0700U);
     EXPECT_EQ(mode("data"), 0755U);
+    EXPECT_EQ(mode("guests"), 0755U);
+}
+
+TEST_F(Pool, ShowsAGuestItsOwnDoorOnly) {
+    auto other = request(View::kGuest);
+    other.pod.ns = "other";
+    const auto door = open()->view_source(request(View::kGuest));
+    const auto others = open()->view_source(other);
+    ASSERT_TRUE(door && others);
+    const UniqueFd folder{::open((directory(kName) / "guests" / "guest").c_str(), O_DIRECTORY)};
+    EXPECT_EQ(*file_id(door->get()), *file_id(folder.get()));
+    EXPECT_NE(*file_id(door->get()), *file_id(others->get()));
 }
 
 TEST_F(Pool, FollowsNoLinkThatATenantPutInThePlaceOfData) {
@@ -165,16 +186,20 @@ TEST_F(Pool, FollowsNoLinkThatATenantPutInThePlaceOfData) {
     fs::create_directories(on_host("/secret"));
     fs::remove_all(directory(kName) / "data");
     fs::create_directory_symlink(on_host("/secret"), directory(kName) / "data");
-    EXPECT_FALSE(open()->view_source(kName, View::kData));
+    EXPECT_FALSE(open()->view_source(request(View::kData)));
+    fs::remove_all(directory(kName));
+    fs::create_directories(directory(kName) / "guests");
+    fs::create_directory_symlink(on_host("/secret"), directory(kName) / "guests" / "guest");
+    EXPECT_FALSE(open()->view_source(request(View::kGuest)));
     fs::remove_all(directory(kName));
     fs::create_directory_symlink(on_host("/secret"), directory(kName));
-    EXPECT_FALSE(open()->view_source(kName, View::kOwner));
+    EXPECT_FALSE(open()->view_source(request(View::kOwner)));
 }
 
 TEST_F(Pool, MeasuresNodeDirectoriesAndWhetherTheyAreMounted) {
     fill(kName);
     fill({"team", "d2"});
-    const auto data = open()->view_source(kName, View::kData);
+    const auto data = open()->view_source(request(View::kData));
     const auto use = open()->measure({*file_id(data->get())});
     ASSERT_TRUE(use);
     ASSERT_EQ(use->size(), 2U);
@@ -202,8 +227,8 @@ TEST_F(Pool, SweepsYoungDirectoriesOnlyByName) {
 
 TEST_F(Pool, SweepsNothingThatIsMounted) {
     fill(kName);
-    for (const View view : {View::kData, View::kOwner}) {
-        const auto source = open()->view_source(kName, view);
+    for (const View view : {View::kData, View::kOwner, View::kGuest}) {
+        const auto source = open()->view_source(request(view));
         EXPECT_EQ(sweep({{}, {kName.uid}}, {*file_id(source->get())}).removed, 0U);
     }
     EXPECT_EQ(sweep({}).removed, 1U);

@@ -35,7 +35,10 @@ TEST_F(PublisherTest, MountsWritableForTheOwnerViewOnly) {
 
 TEST_F(PublisherTest, GivesAnotherNamespaceNothingUnlessTheDatasetIsShared) {
     for (const auto& [view, read_only] :
-         {std::pair{"data", true}, std::pair{"shared", true}, std::pair{"owner", false}}) {
+         {std::pair{"data", true},
+          std::pair{"shared", true},
+          std::pair{"guest", true},
+          std::pair{"owner", false}}) {
         const Status refused = publish(view, read_only, "stranger");
         ASSERT_FALSE(refused) << view;
         EXPECT_EQ(refused.error().code, ErrorCode::kForbidden) << view;
@@ -44,6 +47,14 @@ TEST_F(PublisherTest, GivesAnotherNamespaceNothingUnlessTheDatasetIsShared) {
     EXPECT_TRUE(std::filesystem::is_empty(folder_.path())) << "nothing was made for a stranger";
     facts_.shared_with = {"guest"};
     EXPECT_TRUE(publish("shared", true, "guest"));
+    EXPECT_TRUE(publish("guest", true, "guest"));
+    EXPECT_EQ(mounts_.table.at("/target").access, Access::kReadOnly);
+}
+
+TEST_F(PublisherTest, GivesTheOwnerViewToNoGuest) {
+    facts_.shared_with = {"guest"};
+    EXPECT_EQ(publish("owner", false, "guest").error().code, ErrorCode::kForbidden);
+    EXPECT_TRUE(mounts_.table.empty());
 }
 
 TEST_F(PublisherTest, AsksNobodyForAVolumeThatIsWrong) {
