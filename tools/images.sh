@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds Stoker's images without a container engine: buildah on bases made by debootstrap. Skips what has not changed.
 #
-# usage: tools/images.sh [NAME...]     NAME: operator, sidecar, node, trainer, s3; all of them unless told
+# usage: tools/images.sh [NAME...]     NAME: operator, sidecar, node, trainer, s3, kueue; the first five unless told
 #   STOKER_PRESET  whose binaries go into operator, sidecar and node: build/PRESET/bin (release)
 #   STOKER_TAG     tag of the images: localhost/stoker-NAME:TAG (dev); s3 is stoker-e2e-s3
 # With a container engine, `docker build -f docker/NAME.Dockerfile .` does the same from public bases.
@@ -115,6 +115,14 @@ image_s3() {
   build_image e2e-s3 "$root/e2e/origin/Dockerfile" bookworm "$work/s3"
 }
 
+image_kueue() {
+  local programs
+  programs=$("$root/e2e/kueue/build.sh")
+  mkdir -p "$work/kueue"
+  cp "$programs/kueue" "$work/kueue/manager"
+  build_image kueue "$root/e2e/kueue/Dockerfile" bookworm "$work/kueue"
+}
+
 image_trainer() {
   local part
   mkdir -p "$work/trainer/docs"
@@ -138,7 +146,8 @@ build_one() { # NAME
     sidecar) image_of_program sidecar stoker ;;
     trainer) image_trainer ;;
     s3) image_s3 ;;
-    *) die "unknown image '$1' (operator, sidecar, node, trainer, s3)" ;;
+    kueue) image_kueue ;;
+    *) die "unknown image '$1' (operator, sidecar, node, trainer, s3, kueue)" ;;
   esac
 }
 
