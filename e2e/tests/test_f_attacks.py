@@ -199,6 +199,18 @@ def test_jobs_go_on_while_the_node_program_is_away(namespace, kube, victim, expe
     namespace.wait_complete("waits")
 
 
+def test_jobs_go_on_while_the_node_program_is_upgraded(namespace, kube, victim, expected):
+    pod, _ = victim
+    before = {item["metadata"]["uid"] for item in node_pods(kube)}
+    helm_install(kube, "node.podAnnotations.upgraded=yes")
+    wait_until("new node programs everywhere",
+               lambda: len(node_pods(kube)) == len(before) and not before & {item["metadata"]["uid"] for item in node_pods(kube)},
+               300)
+    namespace.apply(jobs.training_job("next", ["--epochs", 1], on=namespace.home, cache=FULL))
+    namespace.wait_complete("next")
+    finish(namespace, pod, expected)
+
+
 @pytest.mark.own_cluster
 def test_a_killed_node_program_comes_back_and_unmounts(namespace, kube, victim, expected):
     pod, _ = victim
