@@ -184,7 +184,9 @@ private:
         ++host_.counters.accepted;
         if (host_.counters.open >= host_.options.connections_max) {
             ++host_.counters.refused;
-            return;  // closes it
+            if (!end_a_waiting_one(host_)) {
+                return;  // closes it
+            }
         }
         ++host_.counters.open;
         error_code ignored;

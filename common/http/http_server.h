@@ -56,12 +56,15 @@ struct ServerOptions {
 
     Bytes header_bytes_max = kib(16);  // more: 431
     Bytes body_bytes_max = mib(7);     // more: 413; two objects of 3 MiB and a review around them
-    std::uint32_t connections_max = 256;  // further ones are closed at once
+    // Above: the one that has waited longest without a whole request is closed, of the address that
+    // has most of them, so that a flood from one address leaves the others alone. Where none waits,
+    // the newcomer is closed.
+    std::uint32_t connections_max = 256;
 
     // Limits of each phase of a connection; a peer that overstays is disconnected.
     Duration handshake_timeout = std::chrono::seconds{5};
-    Duration idle_timeout = std::chrono::seconds{90};  // between two requests
-    Duration header_timeout = std::chrono::seconds{5};
+    Duration idle_timeout = std::chrono::seconds{90};   // between two requests
+    Duration header_timeout = std::chrono::seconds{5};  // also until the first byte of the first
     Duration body_timeout = std::chrono::seconds{10};
     Duration answer_timeout = std::chrono::seconds{30};  // for a LaterHandler
     Duration write_timeout = std::chrono::seconds{10};
@@ -71,7 +74,7 @@ struct ServerOptions {
 
 struct ServerStats {
     std::uint64_t accepted = 0;
-    std::uint64_t refused = 0;  // over connections_max
+    std::uint64_t refused = 0;  // over connections_max: they, or those that they replaced
     std::uint64_t open = 0;
     std::uint64_t requests = 0;  // handed to the handler
 };

@@ -54,6 +54,30 @@ private:
     HttpConnection& connection_;
 };
 
+// Tells that the connection waits, for as long as it lives.
+class WaitMark {
+public:
+    WaitMark(SessionHost& host, HttpConnection& connection)
+        : host_(host),
+          number_(host.waits++) {
+        host_.waiting.emplace(number_, &connection);
+    }
+
+    ~WaitMark() { host_.waiting.erase(number_); }
+
+    WaitMark(const WaitMark&) = delete;
+    WaitMark& operator=(const WaitMark&) = delete;
+
+private:
+    SessionHost& host_;
+    std::uint64_t number_;
+};
+
+std::string_view address_of(const HttpConnection& connection) {
+    const std::string_view peer = connection.peer();
+    return peer.substr(0, peer.rfind(':'));
+}
+
 ServerRequest to_request(wire::request<wire::string_body> message, const std::string& peer) {
     ServerRequest request;
     const bool head = message.method() == wire::verb::head;
@@ -165,6 +189,7 @@ public:
     asio::awaitable<void> run() {
         bool open = true;
         while (open && !host_.draining) {
+            waiting_.emplace(host_, connection_);
             open = co_await wait_for_request();
             if (open) {
                 open = co_await serve_one();
@@ -178,7 +203,8 @@ private:
             co_return true;  // pipelined behind the last one
         }
         const IdleMark idle{host_, connection_};
-        connection_.set_deadline(host_.options.idle_timeout);
+        const ServerOptions& options = host_.options;
+        connection_.set_deadline(is_new_ ? options.header_timeout : options.idle_timeout);
         AsioError error;
         co_await read_more(error);
         co_return !error;
@@ -242,6 +268,8 @@ private:
 
     asio::awaitable<bool> answer(wire::request<wire::string_body> request) {
         ++host_.counters.requests;
+        waiting_.reset();
+        is_new_ = false;
         const bool keep = request.keep_alive() && !host_.draining;
         const bool head_only = request.method() == wire::verb::head;
         const auto executor = co_await asio::this_coro::executor;
@@ -288,6 +316,8 @@ private:
     SessionHost& host_;
     HttpConnection& connection_;
     beast::flat_buffer buffer_;
+    std::optional<WaitMark> waiting_;
+    bool is_new_ = true;  // no request has come yet
 };
 
 }  // namespace
@@ -296,11 +326,33 @@ std::string_view ServerRequest::path() const {
     return std::string_view{target}.substr(0, target.find('?'));
 }
 
+bool end_a_waiting_one(SessionHost& host) {
+    std::map<std::string_view, std::size_t> counts;
+    for (const auto& [number, connection] : host.waiting) {
+        ++counts[address_of(*connection)];
+    }
+    auto worst = host.waiting.begin();
+    for (auto at = host.waiting.begin(); at != host.waiting.end(); ++at) {
+        if (counts[address_of(*at->second)] > counts[address_of(*worst->second)]) {
+            worst = at;
+        }
+    }
+    if (worst == host.waiting.end()) {
+        return false;
+    }
+    worst->second->close();
+    host.waiting.erase(worst);
+    return true;
+}
+
 asio::awaitable<void> serve_connection(
     SessionHost& host, std::shared_ptr<HttpConnection> connection) {
     AsioError error;
     connection->set_deadline(host.options.handshake_timeout);
-    co_await connection->open(error);
+    {
+        const WaitMark waiting{host, *connection};
+        co_await connection->open(error);
+    }
     if (!error) {
         Session session{host, *connection};
         co_await session.run();

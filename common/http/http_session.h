@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 
@@ -26,7 +27,14 @@ struct SessionHost {
     ServerCounters counters;
     bool draining = false;
     std::set<HttpConnection*> idle;  // between two requests; closed when draining starts
+    // Those that have not sent a whole request, idle ones too, in the order in which they began to
+    // wait. Where there are too many connections, one of them goes.
+    std::map<std::uint64_t, HttpConnection*> waiting;
+    std::uint64_t waits = 0;  // a running number
 };
+
+// Ends the oldest waiting connection of the address that has the most. False: none waits.
+bool end_a_waiting_one(SessionHost& host);
 
 // Serves one connection until either side ends it.
 boost::asio::awaitable<void> serve_connection(

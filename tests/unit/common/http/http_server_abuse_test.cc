@@ -150,19 +150,60 @@ TEST(HttpServerAbuse, SurvivesRandomBytes) {
     EXPECT_TRUE(wait_for_open(*server, 0));
 }
 
-TEST(HttpServerAbuse, ConnectionsOverTheLimitAreClosedAtOnce) {
-    const auto server = serve({.connections_max = 3});
+TEST(HttpServerAbuse, ANewcomerTakesThePlaceOfWhoHasWaitedLongest) {
+    const auto server = serve({.connections_max = 3, .header_timeout = 60s});
     std::list<HttpRawClient> holders;
     for (int i = 0; i < 3; ++i) {
         holders.emplace_back(server->port());
+        ASSERT_TRUE(wait_for_open(*server, holders.size()));
     }
-    ASSERT_TRUE(wait_for_open(*server, 3));
-    HttpRawClient one_too_many{server->port()};
-    EXPECT_TRUE(one_too_many.wait_until_closed(kPatience));
-    EXPECT_EQ(server->stats().refused, 1U);
-    holders.pop_back();
-    ASSERT_TRUE(wait_for_open(*server, 2));
     expect_alive(*server);
+    EXPECT_TRUE(holders.front().wait_until_closed(kPatience));
+    EXPECT_EQ(server->stats().refused, 1U);
+    holders.back().send(kGoodRequest);
+    EXPECT_TRUE(holders.back().read_until_closed(kPatience).starts_with("HTTP/1.1 200"));
+}
+
+TEST(HttpServerAbuse, AFloodOfSilentConnectionsKeepsNobodyOut) {
+    const auto server = serve({.connections_max = 16, .header_timeout = 60s});
+    std::list<HttpRawClient> flood;
+    for (int i = 0; i < 300; ++i) {
+        flood.emplace_back(server->port());
+        if (i % 20 == 19) {
+            expect_alive(*server);
+        }
+    }
+}
+
+TEST(HttpServerAbuse, WhoHasSaidNothingIsCutWhenAHeaderWouldBeLate) {
+    const auto server = serve({.idle_timeout = 60s, .header_timeout = 200ms});
+    HttpRawClient silent{server->port()};
+    EXPECT_TRUE(silent.wait_until_closed(kPatience));
+}
+
+TEST(HttpServerAbuse, ARequestThatIsAnsweredIsNotCutForANewcomer) {
+    std::vector<Reply> replies;
+    std::mutex mutex;
+    const auto server = HttpServer::start(
+        {.connections_max = 1}, LaterHandler{[&](const ServerRequest&, Reply reply) {
+            const std::lock_guard lock(mutex);
+            replies.push_back(std::move(reply));
+        }});
+    ASSERT_TRUE(server.has_value());
+    HttpRawClient asking{(*server)->port()};
+    asking.send(kGoodRequest);
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while ((*server)->stats().requests == 0 && std::chrono::steady_clock::now() < end) {
+        std::this_thread::yield();
+    }
+    HttpRawClient newcomer{(*server)->port()};
+    EXPECT_TRUE(newcomer.wait_until_closed(kPatience));
+    {
+        const std::lock_guard lock(mutex);
+        ASSERT_EQ(replies.size(), 1U);
+        replies.front()({});
+    }
+    EXPECT_TRUE(asking.read_until_closed(kPatience).starts_with("HTTP/1.1 200"));
 }
 
 TEST(HttpServerAbuse, AReaderThatDoesNotReadIsCut) {
