@@ -163,6 +163,9 @@ Result<std::unique_ptr<ControlLink>> open_link(
     callbacks.probe = [&loop, &sidecar](const LinkProbe& probe) {
         loop.post([&sidecar, probe] { sidecar.set_probe({probe.id, probe.batches}); });
     };
+    callbacks.pin = [&loop, &sidecar](const LinkPin& pin) {
+        loop.post([&sidecar, pin] { sidecar.set_pin(pin.dataset_uid, {pin.revision, pin.marks}); });
+    };
     LinkOptions options;
     options.seed = std::random_device{}();
     return ControlLink::start(

@@ -87,6 +87,7 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     in.read("maxInFlight", out.max_in_flight);
     in.read("reservedFree", out.reserved_free);
     in.read("guest", out.guest);
+    in.read("pinned", out.pinned);
     read_eviction(in, out.eviction);
     in.read("stepAsideWindow", out.step_aside_window);
     out.contract = read_contract(in);
@@ -122,6 +123,7 @@ void read_job(ConfigReader& in, JobConfig& out) {
     in.read("node", out.node);
     in.read("trainingJob", out.training_job);
     in.read("trainingJobUid", out.training_job_uid);
+    in.read("attempt", out.attempt);
     in.read("rank", out.rank);
 }
 

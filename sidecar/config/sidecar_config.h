@@ -48,6 +48,7 @@ struct DatasetConfig {
     std::uint32_t max_in_flight = 64;
     double reserved_free = 0.15;  // share of the file system that stays free
     bool guest = false;           // another namespace's, shared with ours: our key proves nothing
+    bool pinned = false;  // ranks on other nodes read it, too: the operator pins its revision
     EvictionKind eviction = EvictionKind::kAuto;
     Duration step_aside_window = std::chrono::seconds{5};  // core/step_aside.h; zero: never
     std::optional<ContractTerms> contract;  // what the job's trainers may ask for; none: anything
@@ -76,6 +77,7 @@ struct JobConfig {
     std::string training_job;
     std::string training_job_uid;
     std::uint32_t rank = 0;
+    std::uint32_t attempt = 0;  // from 1; 0: not known
 
     bool operator==(const JobConfig&) const = default;
 };

@@ -207,13 +207,25 @@ void GrpcLink::read_grants(Stream& stream) {
         if (message.has_probe() && callbacks_.probe) {
             callbacks_.probe({message.probe().id(), message.probe().batches()});
         }
+        for (const LinkPin& pin : plain_pins(message)) {
+            if (callbacks_.pin) {
+                callbacks_.pin(pin);
+            }
+        }
     }
 }
 
 void GrpcLink::send_reports(Stream& stream, const std::stop_token& stop) {
     ToldSketches told;
-    while (stream.Write(report_message(callbacks_.report(), ++sequence_, told))) {
-        if (!pause(options_.report_interval, stop)) {
+    for (;;) {
+        const LinkReport report = callbacks_.report();
+        if (!stream.Write(report_message(report, ++sequence_, told))) {
+            return;
+        }
+        const Duration interval =
+            report.awaits_pin ? std::min(options_.waiting_interval, options_.report_interval)
+                              : options_.report_interval;
+        if (!pause(interval, stop)) {
             // A stop ends the pause early: what was counted until then is told, too.
             stream.Write(report_message(callbacks_.report(), ++sequence_, told));
             return;

@@ -10,6 +10,8 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/domain/ids.h"
+#include "common/domain/manifest_marks.h"
 #include "sidecar/config/sidecar_config.h"
 
 // The sidecar's end of proto/control/v1/control.proto, with plain values on our side of it.
@@ -29,6 +31,13 @@ struct LinkSketch {
 struct LinkDiskLimit {
     Bytes resident{};   // that may be here
     Bytes kept_free{};  // of the disk: reservedFree, and room for the window
+};
+
+// Where our listing begins to differ from the pinned one: at `key`, or among `keys` keys from there
+// on. Empty and 0: not known.
+struct LinkOriginChange {
+    std::string key;
+    std::uint64_t keys = 0;
 };
 
 // One dataset as this sidecar sees it. Counters are totals since its start.
@@ -57,6 +66,10 @@ struct LinkDataset {
     Duration origin_request_time{};      // of origin_requests, summed; zero: not measured
     std::vector<LinkSketch> sketches{};  // a leader's, one a job
     std::optional<LinkDiskLimit> disk_limit;
+    std::string read_revision{};    // what our trainers read, or will when it is pinned
+    domain::ManifestMarks marks{};  // of it, told by leaders; empty: not pinned
+    std::optional<LinkOriginChange> origin_change{};  // our trainers cannot read the pinned one
+    std::string changed_key{};  // the first object that was not as listed when it was fetched
 };
 
 // Batches of one side of a measurement, and how long they took from asking to asking.
@@ -91,6 +104,7 @@ struct LinkTrainer {
 struct LinkReport {
     std::vector<LinkDataset> datasets;
     LinkTrainer trainer;
+    bool awaits_pin = false;  // trainers wait for the operator: the next report is due soon
 };
 
 // What the cache is worth to one job, in any unit.
@@ -114,15 +128,24 @@ struct LinkProbe {
     std::uint32_t batches = 0;
 };
 
+// The revision that all ranks of the attempt read.
+struct LinkPin {
+    std::string dataset_uid;
+    domain::RevisionId revision{};
+    domain::ManifestMarks marks;  // of it; empty: not known
+};
+
 // They are called on the link's threads, one call of each at a time, and should return soon.
 struct LinkCallbacks {
     std::function<LinkReport()> report;
     std::function<void(const LinkGrant&)> grant;
     std::function<void(const LinkProbe&)> probe{};  // may be empty: nothing is measured here
+    std::function<void(const LinkPin&)> pin{};      // may be empty: nothing is pinned here
 };
 
 struct LinkOptions {
     Duration report_interval = std::chrono::seconds{2};
+    Duration waiting_interval = std::chrono::milliseconds{500};  // while a pin is awaited
     Duration retry_min =
         std::chrono::milliseconds{200};  // a quarter more each time, up to retry_max, with jitter
     Duration retry_max = std::chrono::seconds{15};

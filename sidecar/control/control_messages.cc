@@ -1,7 +1,11 @@
 #include "sidecar/control/control_messages.h"
 
+#include <charconv>
 #include <cmath>
+#include <optional>
+#include <string_view>
 
+#include "common/base/utf8.h"
 #include "proto/control/v1/control.pb.h"
 
 namespace stoker::sidecar {
@@ -46,6 +50,27 @@ void add_sketches(
     }
 }
 
+// Of a key, which may have any bytes.
+constexpr std::size_t kKeyBytesMax = 1024;
+
+std::string key_text(const std::string& key) {
+    return std::string{utf8_prefix(printable_utf8(key), kKeyBytesMax)};
+}
+
+void fill_revision(wire::DatasetReport& out, const LinkDataset& in) {
+    out.set_read_revision(in.read_revision);
+    if (!in.marks.digests.empty()) {
+        out.mutable_marks()->set_samples(in.marks.samples);
+        out.mutable_marks()->mutable_digests()->Add(
+            in.marks.digests.begin(), in.marks.digests.end());
+    }
+    if (in.origin_change) {
+        out.mutable_origin_change()->set_key(key_text(in.origin_change->key));
+        out.mutable_origin_change()->set_keys(in.origin_change->keys);
+    }
+    out.set_changed_key(key_text(in.changed_key));
+}
+
 void fill(wire::DatasetReport& out, const LinkDataset& in) {
     out.set_name(in.name);
     out.set_dataset_uid(in.uid);
@@ -74,6 +99,7 @@ void fill(wire::DatasetReport& out, const LinkDataset& in) {
         limit.set_resident_bytes(in.disk_limit->resident.count());
         limit.set_kept_free_bytes(in.disk_limit->kept_free.count());
     }
+    fill_revision(out, in);
 }
 
 void fill(wire::ProbeResult& out, const LinkProbeResult& in) {
@@ -100,6 +126,14 @@ void fill(wire::JobReport& out, const LinkTrainer& in) {
     if (in.probe.id != 0) {
         fill(*out.mutable_probe(), in.probe);
     }
+}
+
+std::optional<domain::RevisionId> parse_revision(std::string_view digits) {
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    const bool is_whole = digits.size() == 16 && parsed.ec == std::errc{} &&
+                          parsed.ptr == digits.data() + digits.size();
+    return is_whole ? std::optional{domain::RevisionId{value}} : std::nullopt;
 }
 
 }  // namespace
@@ -148,6 +182,24 @@ LinkGrant plain_grant(const wire::Grant& grant) {
     for (const wire::JobWeight& weight : grant.weights()) {
         if (std::isfinite(weight.weight()) && weight.weight() >= 0) {
             out.weights.push_back({weight.training_job_uid(), weight.weight()});
+        }
+    }
+    return out;
+}
+
+std::vector<LinkPin> plain_pins(const wire::OperatorMessage& message) {
+    std::vector<LinkPin> out;
+    for (const wire::RevisionPin& pin : message.pins()) {
+        const auto revision = parse_revision(pin.revision());
+        if (!revision) {
+            continue;
+        }
+        LinkPin& plain = out.emplace_back();
+        plain.dataset_uid = pin.dataset_uid();
+        plain.revision = *revision;
+        const auto& digests = pin.marks().digests();
+        if (digests.size() <= static_cast<int>(domain::kManifestMarksMax)) {
+            plain.marks = {pin.marks().samples(), {digests.begin(), digests.end()}};
         }
     }
     return out;

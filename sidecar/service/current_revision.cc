@@ -17,6 +17,12 @@ std::string text_field(const web::json::value& json, const char* name) {
     return json.has_string_field(name) ? json.at(name).as_string() : std::string{};
 }
 
+// 0 for anything that is not such a number.
+std::uint32_t number_field(const web::json::value& json, const char* name) {
+    const bool is_number = json.has_integer_field(name) && json.at(name).as_number().is_uint32();
+    return is_number ? json.at(name).as_number().to_uint32() : 0;
+}
+
 }  // namespace
 
 std::string encode_current(const CurrentRevision& current) {
@@ -24,6 +30,7 @@ std::string encode_current(const CurrentRevision& current) {
     json["revision"] = web::json::value::string(domain::to_string(current.revision));
     json["source"] = web::json::value::string(current.source);
     json["jobUid"] = web::json::value::string(current.job_uid);
+    json["attempt"] = web::json::value::number(current.attempt);
     return json.serialize() + "\n";
 }
 
@@ -40,7 +47,10 @@ std::optional<CurrentRevision> decode_current(const std::string& text) {
         return std::nullopt;
     }
     return CurrentRevision{
-        domain::RevisionId{revision}, text_field(json, "source"), text_field(json, "jobUid")};
+        domain::RevisionId{revision},
+        text_field(json, "source"),
+        text_field(json, "jobUid"),
+        number_field(json, "attempt")};
 }
 
 std::optional<CurrentRevision> load_current(Device& device, const std::string& directory) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -13,8 +14,9 @@ namespace stoker::sidecar {
 // it. It may be deleted at any time; then the origin is listed again.
 struct CurrentRevision {
     domain::RevisionId revision{};
-    std::string source;   // Origin::describe() at the time
-    std::string job_uid;  // of the job whose sidecar listed it
+    std::string source;         // Origin::describe() at the time
+    std::string job_uid;        // of the job whose sidecar listed it
+    std::uint32_t attempt = 0;  // of that job; 0: not known
 
     bool operator==(const CurrentRevision&) const = default;
 };

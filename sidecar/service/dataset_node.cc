@@ -36,6 +36,7 @@ DatasetNode::DatasetNode(const SidecarParts& parts, const DatasetConfig& config,
       origin_(origin),
       grant_{first_grant(parts, config)},
       weights_(config.weights),
+      gate_(config.pinned && parts.operator_grants),
       watch_(
           parts.loop, [this] { return leader_door(); }, [this] { on_watch(); }),
       proof_(parts, config, origin, [this] { admit_relays(); }),
@@ -44,6 +45,7 @@ DatasetNode::DatasetNode(const SidecarParts& parts, const DatasetConfig& config,
 }
 
 DatasetNode::~DatasetNode() {
+    parts_.loop.cancel(gate_timer_);
     parts_.loop.cancel(seek_timer_);
 }
 
@@ -207,6 +209,7 @@ bool DatasetNode::is_serving() const {
 }
 
 void DatasetNode::stop() {
+    parts_.loop.cancel(gate_timer_);
     parts_.loop.cancel(seek_timer_);
     watch_.stop();
     leader_server_.reset();

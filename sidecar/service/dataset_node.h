@@ -33,6 +33,24 @@ struct JobTotals {
     bool operator==(const JobTotals&) const = default;
 };
 
+// The operator's word: the revision that all ranks of the attempt read, and marks of it where they
+// are known.
+struct RevisionPin {
+    domain::RevisionId revision{};
+    domain::ManifestMarks marks;
+
+    bool operator==(const RevisionPin&) const = default;
+};
+
+// Where our listing begins to differ from the pinned one: at `key`, or among `keys` keys from there
+// on. Empty and 0: not known.
+struct OriginChange {
+    std::string key;
+    std::uint64_t keys = 0;
+
+    bool operator==(const OriginChange&) const = default;
+};
+
 enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
 
 // One dataset of this sidecar on this node, whoever leads its directory: we, when we get its lock,
@@ -54,6 +72,22 @@ public:
 
     void set_grant(EngineGrant grant);
     void set_weights(JobWeights weights);
+
+    // All ranks of our attempt read this revision.
+    void set_pin(const RevisionPin& pin);
+
+    // What our trainers read, or will once it is pinned. nullopt: not known yet.
+    [[nodiscard]] std::optional<domain::RevisionId> read_revision() const;
+
+    // The operator has pinned nothing yet, and trainers may have to wait for it.
+    [[nodiscard]] bool awaits_pin() const {
+        return config_.pinned && !pin_ && parts_.operator_grants;
+    }
+
+    // Set while our trainers cannot read the pinned revision: the attempt cannot go on.
+    [[nodiscard]] const std::optional<OriginChange>& origin_change() const {
+        return origin_change_;
+    }
 
     // The operator asks our trainers to measure; another id than before is another measurement.
     void set_probe(const local::Probe& probe);
@@ -109,6 +143,9 @@ private:
     void stand_in();
     void admit_relays();
     void admit_relays_soon();
+    void admit(Relay& relay, domain::RevisionId revision);
+    void judge_pin();
+    [[nodiscard]] OriginChange find_change() const;
     void on_forbidden(const Error& error);
     void on_retired();
     [[nodiscard]] Result<std::optional<DirectoryLock>> try_lock();
@@ -130,6 +167,10 @@ private:
     JobProgress progress_;
     local::Probe probe_;
     std::map<ConnectionId, local::Probed> probed_;  // of the present probe; also of those who left
+    RevisionGate gate_;
+    std::optional<RevisionPin> pin_;
+    std::optional<OriginChange> origin_change_;
+    TimerId gate_timer_{};
     TimerId seek_timer_{};
     std::optional<TimePoint> lost_at_;  // when a leader's connection ended last
     std::optional<DirectoryLock> lock_;

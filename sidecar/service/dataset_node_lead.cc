@@ -118,8 +118,10 @@ void DatasetNode::lead(DirectoryLock lock) {
         parts_,
         config_,
         origin_,
+        gate_,
         *this,
-        [this](const Error& error) { on_forbidden(error); },
+        Leader::Callbacks{
+            [this](const Error& error) { on_forbidden(error); }, [this] { judge_pin(); }},
         keep_revision);
     leader_->set_grant(grant_);
     leader_->set_weights(weights_);
@@ -241,7 +243,7 @@ void DatasetNode::admit_relays() {
         const auto state =
             role_ == Role::kLeading ? AccessProof::State::kProven : proof_.ask(*revision);
         if (state == AccessProof::State::kProven) {
-            relay->admit();
+            admit(*relay, *revision);
         } else if (state != AccessProof::State::kAsking) {
             relay->session().refuse(proof_.error());
         }

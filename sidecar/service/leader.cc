@@ -46,13 +46,14 @@ EngineLimits limits_of(const DatasetConfig& config) {
 }
 
 PreparationOptions preparation_options(
-    const SidecarParts& parts, const DatasetConfig& config, const Origin& origin, bool keep) {
+    const SidecarParts& parts, const DatasetConfig& config, const Origin& origin) {
     PreparationOptions options;
     options.directory = domain::data_folder(config.directory);
     options.control_directory = domain::control_folder(config.directory);
     options.source = origin.describe();
     options.job_uid = parts.job_uid;
-    options.keep_revision = keep;
+    options.attempt = parts.attempt;
+    options.marks = config.pinned;
     options.window_bytes = config.window_bytes;
     options.store.reserved_free = config.reserved_free;
     options.store.boot_id = parts.boot_id;
@@ -98,14 +99,16 @@ Leader::Leader(
     const SidecarParts& parts,
     const DatasetConfig& config,
     Origin& origin,
+    RevisionGate& gate,
     ReadingListener& listener,
-    OnForbidden on_forbidden,
+    Callbacks callbacks,
     bool keep_revision)
     : parts_(parts),
       config_(config),
       origin_(origin),
+      gate_(gate),
       listener_(listener),
-      on_forbidden_(std::move(on_forbidden)),
+      callbacks_(std::move(callbacks)),
       keep_revision_(keep_revision),
       grant_{first_grant(parts, config)},
       plan_room_(0, 0),
@@ -118,7 +121,8 @@ Leader::Leader(
 }
 
 Leader::~Leader() {
-    for (const TimerId timer : {prepare_timer_, listing_timer_, tick_timer_, upkeep_timer_}) {
+    for (const TimerId timer :
+         {prepare_timer_, gate_timer_, listing_timer_, tick_timer_, upkeep_timer_}) {
         parts_.loop.cancel(timer);
     }
 }
@@ -127,12 +131,16 @@ void Leader::prepare() {
     state_ = LeaderState::kPreparing;
     *objects_listed_ = 0;
     listing_watch_.begin(parts_.loop.now());
+    parts_.loop.cancel(listing_timer_);
     tell_listing();
-    preparing_ = start_thread("prepare", [this](const std::stop_token& stop) {
+    PreparationOptions options = preparation_options(parts_, config_, origin_);
+    options.keep_revision = keep_revision_;
+    options.list_again = list_again_;
+    preparing_ = start_thread("prepare", [this, options](const std::stop_token& stop) {
         auto prepared = std::make_shared<Result<Preparation>>(prepare_dataset(
             parts_.device,
             origin_,
-            preparation_options(parts_, config_, origin_, keep_revision_),
+            options,
             [count = objects_listed_](std::uint64_t objects) { *count = objects; },
             stop));
         parts_.loop.post([this, alive = std::weak_ptr<int>{alive_}, prepared] {
@@ -144,11 +152,13 @@ void Leader::prepare() {
 }
 
 void Leader::on_prepared(Result<Preparation> prepared) {
-    parts_.loop.cancel(listing_timer_);
     if (prepared) {
-        begin_serving(*std::move(prepared));
+        prepared_ = *std::move(prepared);
+        marks_ = std::exchange(prepared_->marks, {});
+        settle_revision();
         return;
     }
+    parts_.loop.cancel(listing_timer_);
     state_ = LeaderState::kFailed;
     last_error_ = prepared.error();
     log::warning(
@@ -164,15 +174,82 @@ void Leader::on_prepared(Result<Preparation> prepared) {
     prepare_timer_ = parts_.loop.run_at(parts_.loop.now() + retry_delay_, [this] { prepare(); });
     retry_delay_ = std::min(retry_delay_ * 2, kRetryMax);
     if (last_error_.code == ErrorCode::kForbidden) {
-        on_forbidden_(last_error_);
+        callbacks_.forbidden(last_error_);
     }
+}
+
+// What was prepared is served, or thrown away for another listing, or waits for the pin.
+void Leader::settle_revision() {
+    parts_.loop.cancel(gate_timer_);
+    const domain::RevisionId revision = prepared_->manifest->view().revision();
+    const TimePoint now = parts_.loop.now();
+    switch (gate_.judge(revision, !keep_revision_, now)) {
+        case RevisionGate::Verdict::kWait:
+            gate_timer_ = parts_.loop.run_at(gate_.waits_until(), [this] { settle_revision(); });
+            return;
+        case RevisionGate::Verdict::kListAgain:
+            list_again();
+            return;
+        case RevisionGate::Verdict::kGo:
+        case RevisionGate::Verdict::kChanged:
+            begin_serving(std::move(*std::exchange(prepared_, std::nullopt)));
+            if (gate_.has_changed()) {
+                callbacks_.changed();
+            }
+            return;
+    }
+}
+
+void Leader::list_again() {
+    log::warning(
+        "another rank listed another revision; listing again",
+        {{"dataset", config_.name},
+         {"revision", domain::to_string(prepared_->manifest->view().revision())}});
+    // Nothing was stored yet: what cannot be sealed now is read again when it is opened.
+    [[maybe_unused]] const auto closed = prepared_->store->close();
+    prepared_.reset();
+    list_again_ = true;
+    prepare();
+}
+
+void Leader::on_pin() {
+    if (prepared_) {
+        settle_revision();
+        return;
+    }
+    if (state_ == LeaderState::kServing) {
+        for (const ConnectionId id : std::exchange(waiting_, {})) {
+            admit(*sessions_.at(id));
+        }
+    }
+}
+
+const domain::ManifestView* Leader::manifest() const {
+    const MappedManifest* manifest = prepared_ ? prepared_->manifest.get() : manifest_.get();
+    return manifest == nullptr ? nullptr : &manifest->view();
+}
+
+// Other pods' sidecars ask gates of their own.
+void Leader::admit(Session& session) {
+    const bool may_read = session.hello().relay ||
+                          gate_.judge(manifest_->view().revision(), false, parts_.loop.now()) ==
+                              RevisionGate::Verdict::kGo;
+    if (may_read) {
+        welcome(session);
+        return;
+    }
+    waiting_.insert(session.id());
+    parts_.loop.cancel(listing_timer_);
+    tell_listing();
 }
 
 void Leader::tell_listing() {
     for (const ConnectionId id : waiting_) {
         sessions_.at(id)->send_listing(*objects_listed_);
     }
-    watch_listing();
+    if (state_ == LeaderState::kPreparing && !prepared_) {
+        watch_listing();
+    }
     listing_timer_ =
         parts_.loop.run_at(parts_.loop.now() + kListingInterval, [this] { tell_listing(); });
 }
@@ -232,8 +309,9 @@ void Leader::begin_serving(Preparation prepared) {
          {"samples_dropped", recovery.samples_dropped}});
     apply(engine_->open(parts_.loop.now()));
     upkeep();
+    parts_.loop.cancel(listing_timer_);
     for (const ConnectionId id : std::exchange(waiting_, {})) {
-        welcome(*sessions_.at(id));
+        admit(*sessions_.at(id));
     }
 }
 
@@ -241,7 +319,7 @@ void Leader::attach(Session& session) {
     sessions_[session.id()] = &session;
     switch (state_) {
         case LeaderState::kServing:
-            welcome(session);
+            admit(session);
             return;
         case LeaderState::kPreparing:
             waiting_.insert(session.id());
@@ -359,6 +437,7 @@ LeaderStatus Leader::status() const {
     status.origin_requests = origin_requests_;
     status.origin_bytes = origin_bytes_;
     status.origin_request_time = origin_request_time_;
+    status.changed_key = changed_key_;
     if (engine_ == nullptr) {
         return status;
     }
@@ -389,7 +468,8 @@ void Leader::retire(std::function<void()> on_idle) {
     retiring_ = true;
     on_idle_ = std::move(on_idle);
     preparing_ = {};
-    for (const TimerId timer : {prepare_timer_, listing_timer_, tick_timer_, upkeep_timer_}) {
+    for (const TimerId timer :
+         {prepare_timer_, gate_timer_, listing_timer_, tick_timer_, upkeep_timer_}) {
         parts_.loop.cancel(timer);
     }
     for (const auto& [id, session] : sessions_) {
@@ -421,6 +501,9 @@ void Leader::end_work() {
 }
 
 Status Leader::close_store() {
+    if (prepared_) {
+        return prepared_->store->close();
+    }
     return store_ == nullptr ? Status{} : store_->close();
 }
 

@@ -17,6 +17,7 @@
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/core/fetch_engine.h"
 #include "sidecar/core/holdings.h"
+#include "sidecar/core/revision_gate.h"
 #include "sidecar/core/silence_watch.h"
 #include "sidecar/core/step_aside.h"
 #include "sidecar/device/device.h"
@@ -37,6 +38,7 @@ struct SidecarParts {
     ConnectionIds& connection_ids;
     std::string boot_id;
     std::string job_uid;           // empty: none
+    std::uint32_t attempt = 0;     // of it
     std::uint64_t sidecar_id = 0;  // of this process, random
     bool operator_grants = false;
 };
@@ -69,6 +71,7 @@ struct LeaderStatus {
     bool aside = false;               // our disk is slower than the origin; `error` says it
     std::optional<Bytes> disk_limit;  // that may be resident by the disk; not known before serving
     Bytes kept_free{};                // of the disk: reservedFree, and room for the window
+    std::string changed_key;          // the first object that was not as listed when it was fetched
 };
 
 // Leads one node directory: makes or finds the manifest, opens the store, runs the engine and
@@ -76,20 +79,26 @@ struct LeaderStatus {
 // to the loop's thread; the origin's threads and the pool only post to it.
 //
 // Failures to prepare are answered to the sessions that wait, and tried again with back-off for
-// ever.
+// ever. Our own trainers' sessions wait as long as the gate says so; those of other pods wait only
+// while we may still list again.
 class Leader final : public SessionHandler {
 public:
-    using OnForbidden = std::function<void(const Error&)>;
+    struct Callbacks {
+        // The origin refuses our credentials for the listing, or for one read after the other; may
+        // be told again.
+        std::function<void(const Error&)> forbidden;
+        std::function<void()> changed;  // the gate does not let our trainers read what we listed
+    };
 
     // `keep_revision`: clients are at work on the manifest that is there, so that it stays current.
-    // `listener` outlives us and hears of our own pod's sessions. `on_forbidden`: the origin
-    // refuses our credentials for the listing, or for one read after the other; may be told again.
+    // `gate` and `listener` outlive us; the latter hears of our own pod's sessions.
     Leader(
         const SidecarParts& parts,
         const DatasetConfig& config,
         Origin& origin,
+        RevisionGate& gate,
         ReadingListener& listener,
-        OnForbidden on_forbidden,
+        Callbacks callbacks,
         bool keep_revision);
     Leader(const Leader&) = delete;
     Leader& operator=(const Leader&) = delete;
@@ -105,6 +114,15 @@ public:
     // The operator's word; without one the configuration's.
     void set_grant(EngineGrant grant);
     void set_weights(JobWeights weights);
+
+    // The gate knows another pin.
+    void on_pin();
+
+    // What is served, or will be once the gate lets it. nullptr: nothing is listed yet.
+    [[nodiscard]] const domain::ManifestView* manifest() const;
+
+    // Of manifest(), where its revision is pinned; else empty.
+    [[nodiscard]] const domain::ManifestMarks& marks() const { return marks_; }
 
     [[nodiscard]] LeaderState state() const { return state_; }
 
@@ -128,6 +146,9 @@ public:
 private:
     void prepare();
     void on_prepared(Result<Preparation> prepared);
+    void settle_revision();
+    void list_again();
+    void admit(Session& session);
     void tell_listing();
     void watch_listing();
     void begin_serving(Preparation prepared);
@@ -167,6 +188,7 @@ private:
     void on_pool(std::function<void()> work, std::function<void()> then);
     void end_work();
     void note_forbidden(const Error& error);
+    void note_changed(SampleIndex sample, const Error& error);
     [[nodiscard]] bool take_plan_room(const Session& session, std::uint64_t positions);
     void give_plan_room(StreamId stream);
     [[nodiscard]] bool is_last_of_stream(const Session& session) const;
@@ -176,13 +198,14 @@ private:
     SidecarParts parts_;
     const DatasetConfig& config_;
     Origin& origin_;
+    RevisionGate& gate_;
     ReadingListener& listener_;
-    OnForbidden on_forbidden_;
+    Callbacks callbacks_;
     bool keep_revision_;
     EngineGrant grant_;
     JobWeights weights_;
     std::map<ConnectionId, Session*> sessions_;  // attached, in whatever state
-    std::set<ConnectionId> waiting_;             // for the manifest
+    std::set<ConnectionId> waiting_;             // for the manifest, or for the gate
     std::set<ConnectionId> welcomed_;            // known to the engine
     std::map<ConnectionId, StreamId> draws_by_;  // those that draw under a contract
 
@@ -200,6 +223,10 @@ private:
     LeaderState state_ = LeaderState::kPreparing;
     Error last_error_;
     Duration retry_delay_;
+    std::optional<Preparation> prepared_;  // waits for the gate
+    bool list_again_ = false;
+    domain::ManifestMarks marks_;
+    std::string changed_key_;
     std::unique_ptr<MappedManifest> manifest_;
     std::unique_ptr<NodeStore> store_;
     std::unique_ptr<Contracts> contracts_;
@@ -216,6 +243,7 @@ private:
     std::function<void()> on_idle_;
     std::uint32_t forbidden_in_row_ = 0;
     TimerId prepare_timer_{};
+    TimerId gate_timer_{};
     TimerId listing_timer_{};
     TimerId tick_timer_{};
     TimerId upkeep_timer_{};

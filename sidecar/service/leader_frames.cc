@@ -264,6 +264,7 @@ void Leader::on_origin_bytes(
             desk_->on_failed(fetch.sample);
             apply(engine_->on_fetch_failed(fetch.sample, error, parts_.loop.now()));
             note_forbidden(error);
+            note_changed(fetch.sample, error);
             end_work();
         });
         return;
@@ -290,8 +291,19 @@ void Leader::on_origin_bytes(
 void Leader::note_forbidden(const Error& error) {
     forbidden_in_row_ = error.code == ErrorCode::kForbidden ? forbidden_in_row_ + 1 : 0;
     if (forbidden_in_row_ >= kForbiddenMax && !retiring_) {
-        on_forbidden_(error);
+        callbacks_.forbidden(error);
     }
+}
+
+// The attempt goes on: who reads the sample gets the error. The operator tells the key.
+void Leader::note_changed(SampleIndex sample, const Error& error) {
+    if (error.code != ErrorCode::kConflict || !changed_key_.empty()) {
+        return;
+    }
+    changed_key_ = manifest_->view().sample(SampleId{sample}).key;
+    log::warning(
+        "an object is not as it was listed",
+        {{"dataset", config_.name}, {"key", changed_key_}, {"error", error.message}});
 }
 
 void Leader::on_append_done(

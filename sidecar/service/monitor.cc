@@ -13,6 +13,7 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr Duration kLookInterval = std::chrono::seconds{1};
+constexpr Duration kLookWhileWaiting = std::chrono::milliseconds{250};  // for a pin
 constexpr Duration kStuckAfter = std::chrono::seconds{15};
 
 const char* to_text(Role role) {
@@ -125,6 +126,18 @@ ManifestStage stage_of(const DatasetNode& node) {
     return ManifestStage::kListing;
 }
 
+void add_revision(const DatasetNode& node, LinkDataset& out) {
+    const auto revision = node.read_revision();
+    out.read_revision = revision ? domain::to_string(*revision) : "";
+    if (const auto& change = node.origin_change()) {
+        out.origin_change = LinkOriginChange{change->key, change->keys};
+    }
+    if (node.leader() != nullptr) {
+        out.marks = node.leader()->marks();
+        out.changed_key = node.leader()->status().changed_key;
+    }
+}
+
 LinkDataset link_dataset(const DatasetNode& node) {
     LinkDataset out;
     out.name = node.config().name;
@@ -138,6 +151,7 @@ LinkDataset link_dataset(const DatasetNode& node) {
     out.hit_samples = job.counted.hit_samples;
     out.miss_bytes_read = Bytes{job.counted.fetched_bytes + job.origin_bytes};
     out.miss_samples = job.counted.fetched_samples + job.origin_samples;
+    add_revision(node, out);
     if (!out.leader) {
         return out;
     }
@@ -213,7 +227,8 @@ void Monitor::look() {
 
 void Monitor::look_again() {
     look();
-    timer_ = loop_.run_at(loop_.now() + kLookInterval, [this] { look_again(); });
+    const Duration interval = seen_.lock()->report.awaits_pin ? kLookWhileWaiting : kLookInterval;
+    timer_ = loop_.run_at(loop_.now() + interval, [this] { look_again(); });
 }
 
 http::ServerResponse Monitor::answer(const http::ServerRequest& request) const {
@@ -293,6 +308,7 @@ LinkReport link_report(const Sidecar& sidecar) {
         trainer.fallback_samples += job.origin_samples;
         add_progress(job, trainer);
         add_probe(trainer.probe, node->probed());
+        report.awaits_pin = report.awaits_pin || node->awaits_pin();
     }
     return report;
 }

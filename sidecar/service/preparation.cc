@@ -23,8 +23,8 @@ Result<MappedManifest> list_anew(
         return fail(encoded.error().prefixed(origin.describe()));
     }
     STOKER_TRY(const auto revision, store_manifest(device, options.directory, *encoded));
-    STOKER_TRY_VOID(
-        save_current(device, options.directory, {revision, options.source, options.job_uid}));
+    STOKER_TRY_VOID(save_current(
+        device, options.directory, {revision, options.source, options.job_uid, options.attempt}));
     return MappedManifest::open(device, options.directory, revision);
 }
 
@@ -52,8 +52,10 @@ Result<MappedManifest> find_manifest(
     const std::stop_token& stop) {
     const auto current = load_current(device, options.directory);
     const bool usable = current && current->source == options.source;
-    const bool same_job = usable && !options.job_uid.empty() && current->job_uid == options.job_uid;
-    if (usable && (options.keep_revision || same_job)) {
+    const bool same_attempt = usable && !options.job_uid.empty() &&
+                              current->job_uid == options.job_uid &&
+                              current->attempt == options.attempt;
+    if (usable && (options.keep_revision || (same_attempt && !options.list_again))) {
         if (auto manifest = MappedManifest::open(device, options.directory, current->revision)) {
             return manifest;
         }
@@ -120,6 +122,9 @@ Result<Preparation> prepare_dataset(
     store.window_segment_bytes = sizes.window;
     STOKER_TRY(prepared.store, NodeStore::open(device, view, store));
     prepared.stored = find_stored(*prepared.store, view.sample_count());
+    if (options.marks) {
+        prepared.marks = domain::mark_manifest(view);
+    }
     return prepared;
 }
 

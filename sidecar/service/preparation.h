@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "common/domain/manifest_marks.h"
 #include "common/domain/residency_word.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/core/stream_plan.h"
@@ -24,14 +25,19 @@ struct Preparation {
     std::unique_ptr<MappedManifest> manifest;
     std::unique_ptr<NodeStore> store;
     std::vector<std::pair<SampleIndex, domain::SegmentClass>> stored;  // by id
+    domain::ManifestMarks marks;                                       // where they are wanted
 };
 
 struct PreparationOptions {
     std::string directory;          // data/ of the node directory
     std::string control_directory;  // control/ of it
     std::string source;             // Origin::describe(): another source is another dataset
-    std::string job_uid;  // a job keeps its revision over restarts of its sidecars; empty: no job
+    // An attempt of a job keeps its revision over restarts of its sidecars; empty: no job.
+    std::string job_uid;
+    std::uint32_t attempt = 0;
     bool keep_revision = false;  // clients are at work on what is there: do not list again
+    bool list_again = false;     // the attempt's own listing is not good enough
+    bool marks = false;          // make them
     Bytes window_bytes{};
     StoreOptions store;  // its folders and segment sizes are chosen here
 };
@@ -50,8 +56,8 @@ SegmentSizes segment_sizes(Bytes total, Bytes window);
 
 // Blocking: finds the manifest that is current in the directory, or lists the origin and makes a
 // new one, then opens the store. The current manifest is used again when clients are at work on it,
-// when it was listed for the same job, or, where there are no jobs, when the origin cannot be
-// reached now.
+// when it was listed for the same attempt of the same job (unless that is to list again), or, where
+// there are no jobs, when the origin cannot be reached now.
 //
 // Errors: what the listing says (bucket missing, forbidden, unreachable), kInvalidArgument for an
 // empty dataset or a key that cannot be one, and the store's and the disk's.

@@ -58,6 +58,11 @@ public:
     // The client may use it.
     void admit();
 
+    // What the client reads, or waits for; nullopt: no leader has told it yet.
+    [[nodiscard]] std::optional<domain::RevisionId> revision() const {
+        return revision_ ? std::optional{domain::RevisionId{*revision_}} : waits_for();
+    }
+
     // The client has hung up: its session is not used any more. `on_parted` is called once, when
     // the leader has counted what the client had said to be read, or is gone.
     void part(std::function<void()> on_parted);

@@ -30,6 +30,7 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
         sidecar->connection_ids_,
         std::move(boot_id),
         config.job.training_job_uid,
+        config.job.attempt,
         sidecar->id_,
         !config.control.endpoint.empty()};
     for (std::size_t i = 0; i < config.datasets.size(); ++i) {
@@ -89,6 +90,14 @@ void Sidecar::set_weights(const std::string& dataset_uid, const JobWeights& weig
     for (const auto& node : nodes_) {
         if (node->config().uid == dataset_uid) {
             node->set_weights(weights);
+        }
+    }
+}
+
+void Sidecar::set_pin(const std::string& dataset_uid, const RevisionPin& pin) {
+    for (const auto& node : nodes_) {
+        if (node->config().uid == dataset_uid) {
+            node->set_pin(pin);
         }
     }
 }

@@ -41,6 +41,7 @@ public:
     void set_grant(const std::string& dataset_uid, const EngineGrant& grant);
     void set_probe(const local::Probe& probe);
     void set_weights(const std::string& dataset_uid, const JobWeights& weights);
+    void set_pin(const std::string& dataset_uid, const RevisionPin& pin);
 
     [[nodiscard]] const SidecarConfig& config() const { return config_; }
 
