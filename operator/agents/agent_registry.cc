@@ -69,6 +69,7 @@ Result<SessionId> AgentRegistry::attach(const AgentHello& hello, AgentLink link,
         Agent& agent = state->agents[pod] = std::move(next);
         send_due(*state, agent, at.steady);
         send_probe(*state, agent);
+        send_pins(*state, agent);
     }
     changed(job_of(hello));
     return session;
@@ -151,6 +152,42 @@ void AgentRegistry::send_probe(const State& state, Agent& agent) {
         agent.probe_sent = probe->second.id;
         agent.link.probe(probe->second);
     }
+}
+
+void AgentRegistry::pin(const ObjectKey& job, AttemptPins pins) {
+    auto state = state_.lock();
+    if (pins.pins.empty()) {
+        state->pins.erase(job);
+        return;
+    }
+    AttemptPins& known = state->pins[job];
+    if (known == pins) {
+        return;
+    }
+    known = std::move(pins);
+    // Pods of one namespace stand together.
+    for (auto it = state->agents.lower_bound({job.ns, ""});
+         it != state->agents.end() && it->first.ns == job.ns;
+         ++it) {
+        if (it->second.last.attached && job_of(it->second.hello) == job) {
+            send_pins(*state, it->second);
+        }
+    }
+}
+
+// An attempt's pods only: the pods of the one before are on their way out.
+void AgentRegistry::send_pins(const State& state, Agent& agent) {
+    const auto found = state.pins.find(job_of(agent.hello));
+    if (found == state.pins.end() || !agent.link.pin) {
+        return;
+    }
+    const AttemptPins& known = found->second;
+    if (known.job_uid != agent.hello.training_job_uid ||
+        !agent.hello.pod.starts_with(known.pod_prefix) || agent.pins_sent == known.pins) {
+        return;
+    }
+    agent.pins_sent = known.pins;
+    agent.link.pin(known.pins);
 }
 
 void AgentRegistry::send_due(const State& state, Agent& agent, TimePoint now) {

@@ -25,13 +25,15 @@ using GrantReaders = std::map<ObjectKey, std::set<std::string>>;
 
 using SessionId = Strong<std::uint64_t, struct SessionIdTag>;
 
-// How the registry reaches one attached sidecar. Both are called with the registry's lock held:
+// How the registry reaches one attached sidecar. All are called with the registry's lock held:
 // they must neither block nor call the registry. They may be called after detach() was entered on
 // another thread, never after it returned.
 struct AgentLink {
     std::function<void(const std::vector<AgentGrant>& grants)> send;
     std::function<void(const AgentProbe& probe)> probe;
     std::function<void()> close;  // another stream speaks for this pod now
+    std::function<void(const std::vector<AgentPin>& pins)>
+        pin{};  // may be empty: nobody hears them
 };
 
 struct RegistryCounts {
@@ -80,6 +82,10 @@ public:
     // later are asked, too. A job that is not in the list is asked no more.
     void ask(const std::map<ObjectKey, AgentProbe>& probes);
 
+    // The revisions that this job's attempt reads, instead of what was pinned before; each of its
+    // pods' sidecars is told once, and again when they change. Nothing to pin: forgets them.
+    void pin(const ObjectKey& job, AttemptPins pins);
+
     // Forgets detached sidecars that were last heard of longer ago than forget_after.
     void forget_silent(TimePoint now);
 
@@ -105,7 +111,8 @@ private:
         bool reported = false;                  // `body` is set
         std::map<std::string, SentGrant> sent;  // by dataset uid
         std::uint64_t probe_sent = 0;           // its id
-        TimePoint detached_at{};                // once last.attached is false
+        std::vector<AgentPin> pins_sent;
+        TimePoint detached_at{};  // once last.attached is false
     };
 
     struct State {
@@ -115,12 +122,14 @@ private:
             grants;  // by node and dataset uid
         GrantReaders readers;
         std::map<ObjectKey, AgentProbe> probes;  // by job
+        std::map<ObjectKey, AttemptPins> pins;   // by job
         std::uint64_t next_session = 1;
         RegistryCounts counts;
     };
 
     static void send_due(const State& state, Agent& agent, TimePoint now);
     static void send_probe(const State& state, Agent& agent);
+    static void send_pins(const State& state, Agent& agent);
     static ObjectKey job_of(const AgentHello& hello);
     void changed(const ObjectKey& job) const;
 

@@ -116,6 +116,11 @@ Status AttachSession::take_hello(const v1::Hello& message) {
             session->finish({grpc::StatusCode::ABORTED, "another stream speaks for this pod"});
         }
     };
+    link.pin = [weak = weak_from_this()](const std::vector<AgentPin>& pins) {
+        if (const auto session = weak.lock()) {
+            session->pin(pins);
+        }
+    };
     STOKER_TRY(attached_, context_->registry.attach(hello, std::move(link), moment()));
     log::info(
         "sidecar attached",
@@ -202,6 +207,17 @@ void AttachSession::ask(const AgentProbe& probe) {
     }
 }
 
+void AttachSession::pin(const std::vector<AgentPin>& pins) {
+    const std::lock_guard lock(mutex_);
+    if (end_) {
+        return;
+    }
+    pending_pins_ = pins;
+    if (!writing_) {
+        start_write_locked();
+    }
+}
+
 void AttachSession::start_write_locked() {
     std::vector<AgentGrant> grants;
     grants.reserve(pending_.size());
@@ -209,7 +225,8 @@ void AttachSession::start_write_locked() {
         grants.push_back(std::move(grant));
     }
     pending_.clear();
-    out_ = to_wire(encode(grants, std::exchange(pending_probe_, std::nullopt)));
+    out_ = to_wire(encode(
+        grants, std::exchange(pending_probe_, std::nullopt), std::exchange(pending_pins_, {})));
     writing_ = true;
     answered_ = true;
     StartWrite(&out_);
@@ -220,7 +237,7 @@ void AttachSession::OnWriteDone(bool ok) {
     writing_ = false;
     if (end_) {
         Finish(*end_);
-    } else if (ok && (!pending_.empty() || pending_probe_)) {
+    } else if (ok && (!pending_.empty() || pending_probe_ || !pending_pins_.empty())) {
         start_write_locked();
     }
     // A failed write means that the call is gone; OnCancel says so.

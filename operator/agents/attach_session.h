@@ -52,6 +52,7 @@ public:
 
     void send(const std::vector<AgentGrant>& grants);
     void ask(const AgentProbe& probe);
+    void pin(const std::vector<AgentPin>& pins);
 
     // The first status counts.
     void finish(grpc::Status status);
@@ -84,6 +85,7 @@ private:
     std::mutex mutex_;
     std::map<std::string, AgentGrant> pending_;  // by dataset uid
     std::optional<AgentProbe> pending_probe_;
+    std::vector<AgentPin> pending_pins_;  // the last ones
     std::optional<grpc::Status> end_;
     bool writing_ = false;
     bool greeted_ = false;

@@ -26,6 +26,16 @@ Duration decode_nanoseconds(std::uint64_t count) {
     return Duration{static_cast<Duration::rep>(count)};
 }
 
+void decode_revision(const v1::DatasetReport& in, DatasetReport& out) {
+    out.read_revision = in.read_revision();
+    out.marks.samples = in.marks().samples();
+    out.marks.digests = {in.marks().digests().begin(), in.marks().digests().end()};
+    if (in.has_origin_change()) {
+        out.origin_change = OriginChange{in.origin_change().key(), in.origin_change().keys()};
+    }
+    out.changed_key = in.changed_key();
+}
+
 DatasetReport decode(const v1::DatasetReport& in) {
     DatasetReport out;
     out.name = in.name();
@@ -61,6 +71,7 @@ DatasetReport decode(const v1::DatasetReport& in) {
         const v1::DiskLimit& limit = in.disk_limit();
         out.disk_limit = DiskLimit{Bytes{limit.resident_bytes()}, Bytes{limit.kept_free_bytes()}};
     }
+    decode_revision(in, out);
     return out;
 }
 
@@ -88,6 +99,16 @@ TrainerReport decode(const v1::JobReport& in) {
     out.probe = decode(in.probe());
     out.epochs = in.epochs();
     return out;
+}
+
+void encode(const AgentPin& pin, v1::RevisionPin& out) {
+    out.set_dataset_uid(pin.dataset_uid);
+    out.set_revision(pin.revision);
+    if (!pin.marks.digests.empty()) {
+        out.mutable_marks()->set_samples(pin.marks.samples);
+        out.mutable_marks()->mutable_digests()->Add(
+            pin.marks.digests.begin(), pin.marks.digests.end());
+    }
 }
 
 }  // namespace
@@ -118,8 +139,13 @@ ReportBody decode(const v1::Report& report) {
 }
 
 v1::OperatorMessage encode(
-    const std::vector<AgentGrant>& grants, const std::optional<AgentProbe>& probe) {
+    const std::vector<AgentGrant>& grants,
+    const std::optional<AgentProbe>& probe,
+    const std::vector<AgentPin>& pins) {
     v1::OperatorMessage message;
+    for (const AgentPin& pin : pins) {
+        encode(pin, *message.add_pins());
+    }
     if (probe) {
         message.mutable_probe()->set_id(probe->id);
         message.mutable_probe()->set_batches(probe->batches);

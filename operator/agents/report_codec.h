@@ -20,6 +20,8 @@ namespace stoker::control {
 AgentHello decode(const v1::Hello& hello);
 ReportBody decode(const v1::Report& report);
 v1::OperatorMessage encode(
-    const std::vector<AgentGrant>& grants, const std::optional<AgentProbe>& probe);
+    const std::vector<AgentGrant>& grants,
+    const std::optional<AgentProbe>& probe,
+    const std::vector<AgentPin>& pins = {});
 
 }  // namespace stoker::control

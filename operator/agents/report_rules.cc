@@ -144,6 +144,17 @@ const RankSketch* find_sketch(const DatasetReport* dataset, const RankSketch& li
     return found == dataset->sketches.end() ? nullptr : &*found;
 }
 
+// A revision, or none; marks of it.
+bool is_possible_revision(const DatasetReport& report) {
+    constexpr std::size_t kDigits = 16;
+    const std::string& digits = report.read_revision;
+    const bool is_hex = digits.find_first_not_of("0123456789abcdef") == std::string::npos;
+    const std::uint64_t keys = report.origin_change ? report.origin_change->keys : 0;
+    return is_hex && (digits.empty() || digits.size() == kDigits) && keys <= kAgentCountMax &&
+           report.marks.samples <= kAgentCountMax &&
+           report.marks.digests.size() <= domain::kManifestMarksMax;
+}
+
 Status validate_dataset(
     const AgentHello& hello, const DatasetReport* before, const DatasetReport& next) {
     const bool mounted = std::find(
@@ -157,7 +168,8 @@ Status validate_dataset(
     }
     const auto request_time = static_cast<std::uint64_t>(next.origin_request_time.count());
     if (next.revision.size() > kAgentNameBytesMax || request_time > kAgentTimeMax ||
-        !all_possible(plain_numbers(next)) || !all_possible(rising_totals(next))) {
+        !all_possible(plain_numbers(next)) || !all_possible(rising_totals(next)) ||
+        !is_possible_revision(next)) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("impossible numbers of dataset '{}'", next.name));
@@ -256,6 +268,11 @@ void complete_sketches(const ReportBody* before, ReportBody& next) {
 void trim_texts(ReportBody& report) {
     for (DatasetReport& dataset : report.datasets) {
         dataset.error.resize(utf8_prefix(dataset.error, kAgentErrorBytesMax).size());
+        dataset.changed_key.resize(utf8_prefix(dataset.changed_key, kAgentKeyBytesMax).size());
+        if (dataset.origin_change) {
+            std::string& key = dataset.origin_change->key;
+            key.resize(utf8_prefix(key, kAgentKeyBytesMax).size());
+        }
     }
 }
 

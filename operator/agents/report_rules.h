@@ -49,6 +49,7 @@ inline constexpr std::size_t kAgentDatasetCountMax = 16;  // as spec.datasets in
 inline constexpr std::size_t kAgentSketchCountMax = 128;  // jobs that read one node directory
 inline constexpr std::size_t kAgentNameBytesMax = 253;    // of a Kubernetes name
 inline constexpr std::size_t kAgentErrorBytesMax = 1024;  // longer ones are cut
+inline constexpr std::size_t kAgentKeyBytesMax = 1024;    // longer ones are cut
 inline constexpr std::int32_t kAgentRankMax = 65535;
 inline constexpr std::uint64_t kAgentCountMax =
     1ULL << 56U;  // of anything; the sum over 100 pods fits into an int64
@@ -67,7 +68,7 @@ Status validate_report(const AgentHello& hello, const ReportBody* before, const 
 // the session (null: none), and takes its masses over; where there is none, it goes.
 void complete_sketches(const ReportBody* before, ReportBody& next);
 
-// Cuts error texts to kAgentErrorBytesMax, at a character's border.
+// Cuts error texts to kAgentErrorBytesMax and keys to kAgentKeyBytesMax, at a character's border.
 void trim_texts(ReportBody& report);
 
 }  // namespace stoker::control

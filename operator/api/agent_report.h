@@ -8,6 +8,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
+#include "common/domain/manifest_marks.h"
 
 // What sidecars tell the operator, as plain values: proto/control/v1/control.proto without gRPC.
 // Made by operator/agents, judged by operator/core. Counters are totals since the sidecar's start.
@@ -35,6 +36,15 @@ struct DiskLimit {
     bool operator==(const DiskLimit&) const = default;
 };
 
+// Where the listing of a rank begins to differ from the pinned one: at `key` of its own listing, or
+// among `keys` keys from there on. Empty and 0: not known.
+struct OriginChange {
+    std::string key;
+    std::uint64_t keys = 0;
+
+    bool operator==(const OriginChange&) const = default;
+};
+
 struct DatasetReport {
     std::string name;         // under spec.datasets of the TrainingJob
     std::string dataset_uid;  // names the node directory
@@ -60,6 +70,11 @@ struct DatasetReport {
     std::vector<RankSketch> sketches{};  // of jobs that read by importance, one each; leaders only
     Bytes miss_bytes_read{};  // by this pod's trainers, from the origin for this very read
     std::optional<DiskLimit> disk_limit{};  // told by leaders
+    std::string
+        read_revision{};  // what its trainers read, or will when it is pinned: 16 hex digits
+    domain::ManifestMarks marks{};                // of it; told by leaders whose revision is pinned
+    std::optional<OriginChange> origin_change{};  // its trainers cannot read the pinned revision
+    std::string changed_key{};  // the first object that was not as listed when it was fetched
 
     bool operator==(const DatasetReport&) const = default;
 };
@@ -144,6 +159,24 @@ struct AgentProbe {
     std::uint32_t batches = 0;
 
     bool operator==(const AgentProbe&) const = default;
+};
+
+// The revision of a dataset that all ranks of an attempt read.
+struct AgentPin {
+    std::string dataset_uid;
+    std::string revision;
+    domain::ManifestMarks marks{};  // of it; empty: not known
+
+    bool operator==(const AgentPin&) const = default;
+};
+
+// Those of one attempt of a TrainingJob.
+struct AttemptPins {
+    std::string job_uid;
+    std::string pod_prefix;  // of the attempt's pods: "resnet-a2-"
+    std::vector<AgentPin> pins;
+
+    bool operator==(const AttemptPins&) const = default;
 };
 
 }  // namespace stoker::control

@@ -66,6 +66,9 @@ JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& conf
     if (dataset.guest) {
         writer.flag("guest", true);
     }
+    if (dataset.pinned) {
+        writer.flag("pinned", true);
+    }
     writer.text("contract", lower(choice_text(dataset.contract)))
         .object("sampling", write_sampling(dataset.parameters));
     return writer;
@@ -76,6 +79,9 @@ JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& conf
 std::string to_json(const SidecarConfig& config) {
     JsonWriter job;
     job.text("trainingJob", config.training_job).text("trainingJobUid", config.training_job_uid);
+    if (config.attempt > 0) {
+        job.number("attempt", config.attempt);
+    }
     JsonWriter control;
     control.text("endpoint", config.control_endpoint).text("tokenFile", config.control_token_file);
     JsonWriter http;

@@ -34,7 +34,8 @@ struct DatasetConfig {
     Contract contract = Contract::kExact;
     ContractParameters parameters;
     EvictionPolicy eviction = EvictionPolicy::kAuto;
-    bool guest = false;  // of another namespace, shared with the job's
+    bool guest = false;   // of another namespace, shared with the job's
+    bool pinned = false;  // ranks on several nodes read it: its revision is pinned
 
     bool operator==(const DatasetConfig&) const = default;
 };
@@ -50,6 +51,7 @@ struct SidecarConfig {
     std::string control_token_file;
     std::string training_job;
     std::string training_job_uid;
+    std::int64_t attempt = 0;  // of the job
 
     bool operator==(const SidecarConfig&) const = default;
 };

@@ -262,7 +262,10 @@ void read_measured(const JsonReader& status, TrainingJobStatus& result) {
              item.integer("totalBytes"),
              item.integer("samples"),
              item.integer("allocatedBytes"),
-             item.integer("usedBytes")});
+             item.integer("usedBytes"),
+             item.text("revision"),
+             item.integer("revisionAttempt"),
+             item.text("changedKey")});
     });
 }
 

@@ -80,7 +80,12 @@ JsonWriter write_dataset(const JobDatasetStatus& dataset) {
         .number("totalBytes", dataset.total_bytes)
         .number("samples", dataset.samples)
         .number("allocatedBytes", dataset.allocated_bytes)
-        .number("usedBytes", dataset.used_bytes);
+        .number("usedBytes", dataset.used_bytes)
+        .text("revision", dataset.revision)
+        .text("changedKey", dataset.changed_key);
+    if (dataset.revision_attempt > 0) {
+        writer.number("revisionAttempt", dataset.revision_attempt);
+    }
     return writer;
 }
 

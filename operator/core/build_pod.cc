@@ -9,6 +9,7 @@
 
 #include "operator/api/pod.h"
 #include "operator/api/sidecar_config.h"
+#include "operator/core/pin_revisions.h"
 
 namespace stoker::control {
 
@@ -91,7 +92,8 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
              dataset.contract,
              dataset.parameters,
              input.job.spec.cache.eviction_policy,
-             is_foreign(input, dataset)});
+             is_foreign(input, dataset),
+             is_pinned(input.job, dataset)});
     }
     return result;
 }
@@ -402,6 +404,7 @@ SidecarConfig sidecar_config(const JobInput& input) {
     result.control_token_file = fmt::format("{}/token", kTokenDirectory);
     result.training_job = input.job.meta.name;
     result.training_job_uid = input.job.meta.uid;
+    result.attempt = input.attempt;
     return result;
 }
 

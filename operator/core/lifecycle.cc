@@ -9,6 +9,7 @@
 
 #include "common/base/saturating.h"
 #include "operator/core/attempts.h"
+#include "operator/core/pin_revisions.h"
 #include "operator/core/validate.h"
 #include "operator/core/validate_host_paths.h"
 
@@ -207,6 +208,22 @@ Lifecycle restart(const Facts& facts, std::string message, bool counts) {
     return result;
 }
 
+// The attempt failed: another one, while one is left.
+Lifecycle answer(const Facts& facts, const std::string& failure, bool counts) {
+    const std::string cause = fmt::format("Attempt {} failed: {}", facts.attempts.number, failure);
+    if (facts.attempts.number >= kAttemptMax) {
+        return fail_now(facts, "AttemptsExhausted", cause);
+    }
+    const std::int64_t limit = spec_of(facts).run_policy.backoff_limit;
+    if (counts && facts.view.job.status.restarts >= limit) {
+        return fail_now(
+            facts,
+            "BackoffLimitExceeded",
+            fmt::format("{} No restart is left (backoffLimit {}).", cause, limit));
+    }
+    return restart(facts, cause + " All ranks start again.", counts);
+}
+
 Verdict answer_failure(const Facts& facts) {
     const Job* current = facts.attempts.current;
     if (current == nullptr || !current->end) {
@@ -216,19 +233,18 @@ Verdict answer_failure(const Facts& facts) {
         return fail_for_deadline(facts);
     }
     const bool disrupted = was_disrupted(*current, facts.view.pods);
-    const std::string cause = fmt::format(
-        "Attempt {} failed: {}", facts.attempts.number, failure_of(*current, facts.view.pods));
-    if (facts.attempts.number >= kAttemptMax) {
-        return fail_now(facts, "AttemptsExhausted", cause);
+    return answer(facts, failure_of(*current, facts.view.pods), !disrupted);
+}
+
+// A rank lists another revision than the others read: it would train on other samples.
+Verdict leave_changed_origin(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    if (current == nullptr || current->end || current->meta.deleting_since) {
+        return std::nullopt;
     }
-    const std::int64_t limit = spec_of(facts).run_policy.backoff_limit;
-    if (!disrupted && facts.view.job.status.restarts >= limit) {
-        return fail_now(
-            facts,
-            "BackoffLimitExceeded",
-            fmt::format("{} No restart is left (backoffLimit {}).", cause, limit));
-    }
-    return restart(facts, cause + " All ranks start again.", !disrupted);
+    const auto change = find_origin_change(
+        facts.view, reports_of_attempt(facts.view, facts.attempts.number), facts.now);
+    return change ? Verdict{answer(facts, *change, true)} : std::nullopt;
 }
 
 Verdict leave_lost_nodes(const Facts& facts) {
@@ -393,7 +409,7 @@ Verdict watch(const Facts& facts) {
     return result;
 }
 
-constexpr std::array<Rule, 14> kRules = {
+constexpr std::array<Rule, 15> kRules = {
     stay_finished,
     refuse_invalid,
     respect_foreign_names,
@@ -402,6 +418,7 @@ constexpr std::array<Rule, 14> kRules = {
     answer_failure,
     stand_still,
     leave_lost_nodes,
+    leave_changed_origin,
     wait_for_older_attempts,
     wait_for_what_is_missing,
     wait_before_restarting,

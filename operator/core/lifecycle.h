@@ -74,7 +74,7 @@ struct Lifecycle {
 
 // The first of these that applies decides: an end that status already tells (it is final), an
 // invalid spec (what only the API server refuses, too), a name that is taken, the deadline,
-// success, failure, suspension, a lost node, then starting what is missing.
+// success, failure, suspension, a lost node, an origin that changed, then starting what is missing.
 //
 // The status must be written before the actions are done: attempt and restarts live only there.
 Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "operator/core/pin_revisions.h"
 #include "operator/core/summarize_training_job.h"
 
 namespace stoker::control {
@@ -14,7 +15,8 @@ bool is_worrying(JobState state) {
            state == JobState::kFailed;
 }
 
-// One Event for each change of state, and one for each new answer about the cache.
+// One Event for each change of state, one for each new answer about the cache, and one for each
+// change of the origin.
 std::vector<JobEvent> events_between(
     const TrainingJobStatus& before, const TrainingJobStatus& after, const Lifecycle& lifecycle) {
     std::vector<JobEvent> result;
@@ -38,6 +40,12 @@ std::vector<JobEvent> events_between(
         (cache_before == nullptr || cache_before->reason != cache_after->reason)) {
         result.push_back({false, cache_after->reason, cache_after->message});
     }
+    const Condition* origin_before = find_condition(before.conditions, "OriginUnchanged");
+    const Condition* origin_after = find_condition(after.conditions, "OriginUnchanged");
+    if (origin_after != nullptr && origin_after->status == ConditionStatus::kFalse &&
+        (origin_before == nullptr || origin_before->message != origin_after->message)) {
+        result.push_back({true, origin_after->reason, origin_after->message});
+    }
     return result;
 }
 
@@ -52,6 +60,9 @@ TrainingJobPlan plan_training_job(const TrainingJobView& view, const Moment& now
     Lifecycle lifecycle = decide_lifecycle(view, now);
     result.status = summarize_training_job(view, lifecycle, now);
     result.events = events_between(view.job.status, result.status, lifecycle);
+    if (reads_now(lifecycle.state)) {
+        result.pins = pins_of(view, result.status);
+    }
     result.requeue_after = lifecycle.wake_after;
     if (lifecycle.state == JobState::kRunning) {
         // Silence makes no event of its own.

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "operator/api/agent_report.h"
 #include "operator/api/training_job.h"
 #include "operator/core/lifecycle.h"
 #include "operator/core/moment.h"
@@ -24,6 +25,7 @@ struct TrainingJobPlan {
     TrainingJobStatus status;      // written first, where it differs from the one that is there
     std::vector<Action> actions;   // done next, in this order
     std::vector<JobEvent> events;  // told last, once the status is written
+    AttemptPins pins;              // told to the sidecars, once the status is written
     std::optional<Duration> requeue_after;  // plan again then, even if nothing changes
 
     bool operator==(const TrainingJobPlan&) const = default;

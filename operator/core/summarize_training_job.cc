@@ -10,6 +10,7 @@
 #include "operator/core/judge_cache.h"
 #include "operator/core/judge_minimum.h"
 #include "operator/core/judgement.h"
+#include "operator/core/pin_revisions.h"
 #include "operator/core/summarize_profile.h"
 #include "operator/core/tally.h"
 
@@ -21,18 +22,6 @@ using std::chrono::seconds;
 
 // The reason of what no longer matters because the job has ended.
 constexpr std::string_view kFinished = "Finished";
-
-// Reports of the present attempt: the numbers of an attempt before it are history.
-std::vector<AgentReport> reports_of_attempt(const TrainingJobView& view, std::int64_t attempt) {
-    const std::string prefix = job_name(view.job, attempt) + "-";
-    std::vector<AgentReport> result;
-    for (const AgentReport& report : view.reports) {
-        if (report.pod.starts_with(prefix)) {
-            result.push_back(report);
-        }
-    }
-    return result;
-}
 
 // What the sidecars say about one dataset; a reason that is not True wins over one that is. `hint`
 // goes behind the words of an origin that refuses.
@@ -201,9 +190,11 @@ ProgressStatus measure_progress(
     return result;
 }
 
-// `reads`: an attempt does. Its uids are how resolve_datasets() knows later what it began with.
+// The uids of an attempt that reads are how resolve_datasets() knows later what it began with.
 std::vector<JobDatasetStatus> measure_datasets(
-    const TrainingJobView& view, const Tally& sum, bool reads) {
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    const std::vector<AgentReport> reports = reports_of_attempt(view, lifecycle.attempt);
+    const bool reads = reads_now(lifecycle.state);
     std::vector<JobDatasetStatus> result;
     for (std::size_t i = 0; i < view.datasets.datasets.size(); ++i) {
         const ResolvedDataset& dataset = view.datasets.datasets[i];
@@ -227,6 +218,7 @@ std::vector<JobDatasetStatus> measure_datasets(
             status.samples = count_of(found->second.samples);
             status.used_bytes = count_of(found->second.resident_bytes());
         }
+        note_revision(dataset.uid, lifecycle.attempt, reports, now, status);
         result.push_back(std::move(status));
     }
     return result;
@@ -259,6 +251,7 @@ void measure(
     const TrainingJobView& view,
     const Lifecycle& lifecycle,
     const Tally& sum,
+    const Moment& now,
     TrainingJobStatus& status) {
     if (!view.pool.name.empty()) {
         status.cache = measure_cache(view, lifecycle, sum);
@@ -272,7 +265,7 @@ void measure(
     if (status.progress && is_final(lifecycle.state)) {
         status.progress->estimated_remaining_seconds.reset();
     }
-    status.datasets = measure_datasets(view, sum, reads_now(lifecycle.state));
+    status.datasets = measure_datasets(view, lifecycle, sum, now);
     if (status.cache && !is_final(lifecycle.state)) {
         summarize_profile(view, bytes_of(status.cache->used_bytes), status);
     }
@@ -408,7 +401,10 @@ TrainingJobStatus summarize_training_job(
     };
     set_state(lifecycle, set);
     const Tally sum = tally(reports_of_attempt(view, lifecycle.attempt), now);
-    measure(view, lifecycle, sum, status);
+    measure(view, lifecycle, sum, now, status);
+    if (!view.pool.name.empty()) {
+        set("OriginUnchanged", judge_origin(view, lifecycle, status.datasets, now));
+    }
     if (is_final(lifecycle.state)) {
         settle(view, lifecycle, sum, now, view.job.status, set);
         return status;

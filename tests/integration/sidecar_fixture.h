@@ -44,6 +44,9 @@ protected:
              &made](const sidecar::DatasetConfig&) -> Result<std::unique_ptr<sidecar::Origin>> {
                 auto fresh = std::make_unique<FakeOrigin>(data);
                 fresh->fail_with(origin_error);
+                if (listed) {
+                    fresh->list_instead(*listed);
+                }
                 made = fresh.get();
                 return fresh;
             },
@@ -105,7 +108,8 @@ protected:
     sidecar::SidecarConfig config;
     std::string boot_id = "boot-1";
     std::optional<Error> origin_error;
-    FakeOrigin* origin = nullptr;  // of the running sidecar
+    std::optional<std::vector<domain::ListedObject>> listed;  // by new origins, instead of `data`
+    FakeOrigin* origin = nullptr;                             // of the running sidecar
     std::unique_ptr<RunningSidecar> running;
 };
 

@@ -59,6 +59,16 @@ std::optional<Duration> wonders_in(const TrainingJobView& view, WallTime now) {
                : std::nullopt;
 }
 
+// A pin is written before it is told: the next operator must tell the same.
+bool has_new_pin(const TrainingJobStatus& before, const TrainingJobStatus& after) {
+    return std::ranges::any_of(after.datasets, [&](const JobDatasetStatus& dataset) {
+        return std::ranges::none_of(before.datasets, [&](const JobDatasetStatus& other) {
+            return other.name == dataset.name && other.revision == dataset.revision &&
+                   other.revision_attempt == dataset.revision_attempt;
+        });
+    });
+}
+
 }  // namespace
 
 TrainingJobController::TrainingJobController(Parts parts, JobSettings settings)
@@ -75,6 +85,7 @@ Result<Reconciled> TrainingJobController::reconcile(
         status_.forget(key);
         jobs_made_.forget(key);
         trouble_.clear(key);
+        parts_.registry.pin(key, {});
         clashes_.lock()->erase(key);
         return Reconciled{};
     }
@@ -89,13 +100,15 @@ Result<Reconciled> TrainingJobController::reconcile(
     TrainingJobPlan plan = plan_training_job(view, {parts_.clock.now(), parts_.clock.wall_now()});
     TrainingJob after = view.job;
     after.status = plan.status;
-    STOKER_TRY(const StatusWrite write, status_.write(view.job, after, !plan.actions.empty()));
+    const bool urgent = !plan.actions.empty() || has_new_pin(view.job.status, plan.status);
+    STOKER_TRY(const StatusWrite write, status_.write(view.job, after, urgent));
     if (write.outcome == StatusOutcome::kGone) {
         return Reconciled{};
     }
     if (write.outcome == StatusOutcome::kWritten) {
         tell(view, plan.events);
     }
+    parts_.registry.pin(key, std::move(plan.pins));
     const Status acted = act(view, plan.actions);
     if (!acted && acted.error().code != ErrorCode::kInvalidArgument &&
         acted.error().code != ErrorCode::kForbidden) {

@@ -19,8 +19,8 @@ namespace stoker::control {
 
 // Brings one TrainingJob to where it should be: gathers a view, lets
 // operator/core/plan_training_job.h decide, writes the status, then acts, then tells. In that
-// order, because attempt and restarts live in the status only: a crash between the two repeats an
-// action, never a decision. Thread-safe; different keys side by side.
+// order, because attempt, restarts and pinned revisions live in the status only: a crash between
+// the two repeats an action, never a decision. Thread-safe; different keys side by side.
 class TrainingJobController {
 public:
     struct Parts {

@@ -57,7 +57,8 @@ TEST(StatusPatch, OfATrainingJobIsReadBackEqual) {
         BenefitStatus{"1", "2", "3", "Measured", "900", "1.5"}};
     status.profile = ProfileStatus{1, 2, 3, 4, "DataBound", "0.35", "0.8"};
     status.progress = ProgressStatus{3, 21, 400, 9120};
-    status.datasets = {{"train", "d1", 1, 2, 3, 4}, {"val", "", 5, 6, 7, 8}};
+    status.datasets = {
+        {"train", "d1", 1, 2, 3, 4, "000000000000beef", 2, "a/b.png"}, {"val", "", 5, 6, 7, 8}};
     const Result<TrainingJob> read = parse_training_job(status_patch(job));
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->status, status);

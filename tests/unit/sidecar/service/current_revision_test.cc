@@ -1,5 +1,6 @@
 #include "sidecar/service/current_revision.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "sidecar/device/posix_device.h"
@@ -8,7 +9,7 @@
 namespace stoker::sidecar {
 namespace {
 
-const CurrentRevision kCurrent{domain::RevisionId{0xBEEF}, "s3://b/ü at \"x\"", "job-1"};
+const CurrentRevision kCurrent{domain::RevisionId{0xBEEF}, "s3://b/ü at \"x\"", "job-1", 3};
 
 TEST(CurrentRevision, ComesBackFromTheDirectory) {
     const test::TempFolder folder;
@@ -31,6 +32,15 @@ TEST(CurrentRevision, AnythingElseIsNoRevision) {
         EXPECT_EQ(decode_current(text), std::nullopt) << text;
     }
     EXPECT_TRUE(decode_current(R"({"revision": "000000000000beef"})").has_value());
+}
+
+TEST(CurrentRevision, AnOlderFileHasNoAttempt) {
+    for (const char* more : {"", R"(,"attempt":-1)", R"(,"attempt":1.5)", R"(,"attempt":"2")"}) {
+        const auto current =
+            decode_current(fmt::format(R"({{"revision":"000000000000beef"{}}})", more));
+        ASSERT_TRUE(current.has_value()) << more;
+        EXPECT_EQ(current->attempt, 0U) << more;
+    }
 }
 
 }  // namespace

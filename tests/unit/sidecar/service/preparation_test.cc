@@ -61,14 +61,50 @@ TEST_F(PrepareDataset, WithoutAJobEveryStartSeesTheDatasetOfToday) {
     EXPECT_NE(revision(), before);
 }
 
-TEST_F(PrepareDataset, AJobKeepsItsRevision) {
+TEST_F(PrepareDataset, AnAttemptKeepsItsRevision) {
     options.job_uid = "job-1";
+    options.attempt = 1;
     const auto before = revision();
     change_dataset();
     EXPECT_EQ(revision(), before);
     EXPECT_EQ(origin.listings(), 1U);
     options.job_uid = "job-2";
     EXPECT_NE(revision(), before);
+}
+
+TEST_F(PrepareDataset, TheNextAttemptListsAnew) {
+    options.job_uid = "job-1";
+    options.attempt = 1;
+    const auto before = revision();
+    change_dataset();
+    options.attempt = 2;
+    EXPECT_NE(revision(), before);
+}
+
+TEST_F(PrepareDataset, TheNextAttemptOfAnotherJobsRevisionKeepsItWhileClientsWork) {
+    options.job_uid = "job-1";
+    options.attempt = 1;
+    const auto before = revision();
+    change_dataset();
+    options.attempt = 2;
+    options.keep_revision = true;
+    EXPECT_EQ(revision(), before);
+}
+
+TEST_F(PrepareDataset, AnAttemptListsAgainWhenItIsTold) {
+    options.job_uid = "job-1";
+    options.attempt = 1;
+    const auto before = revision();
+    change_dataset();
+    options.list_again = true;
+    EXPECT_NE(revision(), before);
+    EXPECT_EQ(origin.listings(), 2U);
+}
+
+TEST_F(PrepareDataset, MarksItsManifestWhereThatIsWanted) {
+    EXPECT_TRUE(prepare()->marks.digests.empty());
+    options.marks = true;
+    EXPECT_EQ(prepare()->marks, domain::mark_manifest(dataset.manifest()));
 }
 
 TEST_F(PrepareDataset, ClientsAtWorkKeepTheirRevision) {

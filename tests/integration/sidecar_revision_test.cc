@@ -1,0 +1,200 @@
+// All ranks of an attempt read one revision: what a sidecar does with the operator's pin.
+#include <future>
+
+#include "common/domain/manifest_marks.h"
+#include "tests/integration/sidecar_pair_fixture.h"
+
+namespace stoker::test {
+namespace {
+
+constexpr std::uint64_t kChanged = 41;  // differs between the two revisions
+
+class SidecarRevision : public SidecarPairTest {
+protected:
+    SidecarRevision() {
+        config.job.training_job_uid = second_config.job.training_job_uid = "job-1";
+        config.job.attempt = second_config.job.attempt = 1;
+        config.control.endpoint = second_config.control.endpoint = "localhost:1";  // never dialled
+        config.datasets[0].pinned = second_config.datasets[0].pinned = true;
+    }
+
+    [[nodiscard]] std::vector<domain::ListedObject> objects_of_data() const {
+        std::vector<domain::ListedObject> objects;
+        for (const std::uint64_t id : all()) {
+            const auto info = data.manifest().sample(domain::SampleId{id});
+            objects.push_back({std::string{info.key}, info.size_bytes, std::string{info.etag}});
+        }
+        return objects;
+    }
+
+    // What the origin lists after one object was overwritten.
+    [[nodiscard]] std::vector<domain::ListedObject> overwritten() const {
+        auto objects = objects_of_data();
+        objects[kChanged].etag = "new";
+        return objects;
+    }
+
+    [[nodiscard]] std::string changed_key() const {
+        return std::string{data.manifest().sample(domain::SampleId{kChanged}).key};
+    }
+
+    // What another rank listed.
+    [[nodiscard]] sidecar::RevisionPin pin_of(std::vector<domain::ListedObject> objects) const {
+        const auto bytes = domain::encode_manifest(std::move(objects)).value();
+        const auto view = domain::ManifestView::open(bytes).value();
+        return {view.revision(), domain::mark_manifest(view)};
+    }
+
+    [[nodiscard]] sidecar::RevisionPin pin_of_data() const {
+        return {data.manifest().revision(), domain::mark_manifest(data.manifest())};
+    }
+
+    static void pin(RunningSidecar& on, const sidecar::RevisionPin& pin) {
+        on.ask([&pin](sidecar::Sidecar& sidecar) {
+            sidecar.set_pin("train", pin);
+            return true;
+        });
+    }
+
+    static std::optional<domain::RevisionId> read_revision(RunningSidecar& on) {
+        return on.ask(
+            [](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->read_revision(); });
+    }
+
+    static std::optional<sidecar::OriginChange> change(RunningSidecar& on) {
+        return on.ask(
+            [](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->origin_change(); });
+    }
+
+    // A trainer that says hello: it is welcomed with this revision.
+    [[nodiscard]] std::future<std::uint64_t> begin(
+        const std::string& socket, std::uint64_t stream) const {
+        return std::async(std::launch::async, [socket, stream] {
+            SampleClient client{socket};
+            const auto welcome = client.hello("train", stream);
+            return welcome ? welcome->revision : 0;
+        });
+    }
+
+    static bool waits(const std::future<std::uint64_t>& trainer) {
+        return trainer.wait_for(std::chrono::milliseconds{300}) == std::future_status::timeout;
+    }
+};
+
+TEST_F(SidecarRevision, TrainersWaitForThePin) {
+    start();
+    auto trainer = begin(config.socket_path, 1);
+    ASSERT_TRUE(eventually([&] { return read_revision(*running).has_value(); }));
+    EXPECT_TRUE(waits(trainer));
+    pin(*running, pin_of_data());
+    EXPECT_EQ(trainer.get(), data.manifest().revision().value());
+    EXPECT_EQ(origin->listings(), 1U);
+    SampleClient client = connect(2);
+    read_all(client, {1, 2, 3}, 0);
+}
+
+TEST_F(SidecarRevision, APinThatIsKnownEarlyIsNotWaitedFor) {
+    start();
+    pin(*running, pin_of_data());
+    EXPECT_EQ(begin(config.socket_path, 1).get(), data.manifest().revision().value());
+}
+
+TEST_F(SidecarRevision, AnotherListingIsListedAgain) {
+    listed = overwritten();
+    start();
+    ASSERT_TRUE(eventually([&] { return read_revision(*running).has_value(); }));
+    origin->list_instead(objects_of_data());
+    auto trainer = begin(config.socket_path, 1);
+    pin(*running, pin_of_data());
+    EXPECT_EQ(trainer.get(), data.manifest().revision().value());
+    EXPECT_EQ(origin->listings(), 2U);
+    EXPECT_EQ(change(*running), std::nullopt);
+}
+
+TEST_F(SidecarRevision, AnOriginThatChangedIsToldWithTheKeyAndNobodyReadsIt) {
+    listed = overwritten();
+    start();
+    ASSERT_TRUE(eventually([&] { return read_revision(*running).has_value(); }));
+    auto trainer = begin(config.socket_path, 1);
+    pin(*running, pin_of_data());
+    ASSERT_TRUE(eventually([&] { return change(*running).has_value(); }));
+    EXPECT_EQ(change(*running), (sidecar::OriginChange{changed_key(), 1}));
+    EXPECT_EQ(origin->listings(), 2U);
+    EXPECT_TRUE(waits(trainer));
+    pin(*running, pin_of(overwritten()));
+    EXPECT_NE(trainer.get(), data.manifest().revision().value());
+    EXPECT_EQ(change(*running), std::nullopt);
+}
+
+TEST_F(SidecarRevision, ADeadOperatorStopsNobodyAndALatePinCounts) {
+    start();
+    SampleClient client = connect(1);  // after RevisionGate::kPatience
+    read_all(client, {1, 2, 3}, 0);
+    pin(*running, pin_of(overwritten()));
+    ASSERT_TRUE(change(*running).has_value());
+    EXPECT_EQ(change(*running)->key, changed_key());
+    EXPECT_EQ(origin->listings(), 1U) << "trainers are at work on it";
+    read_all(client, {4, 5, 6}, 0);
+}
+
+TEST_F(SidecarRevision, AnUnpinnedDatasetIsReadAtOnce) {
+    config.datasets[0].pinned = false;
+    start();
+    SampleClient client = connect(1);
+    read_all(client, {1, 2, 3}, 0);
+}
+
+// The leader's revision stays while its trainers are at work on it.
+TEST_F(SidecarRevision, ALeaderOfAnotherJobKeepsItsRevision) {
+    config.datasets[0].pinned = false;
+    second_config.job.training_job_uid = "job-2";
+    start_both();
+    SampleClient own = connect(1);
+    auto trainer = begin(second_config.socket_path, 9);
+    ASSERT_TRUE(eventually([&] { return read_revision(*second).has_value(); }));
+    EXPECT_TRUE(waits(trainer));
+    pin(*second, pin_of(overwritten()));
+    ASSERT_TRUE(eventually([&] { return change(*second).has_value(); }));
+    EXPECT_EQ(change(*second)->key, changed_key());
+    EXPECT_TRUE(waits(trainer));
+    read_all(own, {1, 2, 3}, 0);
+    pin(*second, pin_of_data());
+    EXPECT_EQ(trainer.get(), data.manifest().revision().value());
+}
+
+TEST_F(SidecarRevision, AnotherPodsTrainersDoNotWaitForOurPin) {
+    second_config.datasets[0].pinned = false;
+    listed = overwritten();
+    start();
+    pin(*running, pin_of_data());
+    ASSERT_TRUE(eventually([&] { return change(*running).has_value(); }));
+    second = run(second_config, second_origin);
+    EXPECT_EQ(begin(second_config.socket_path, 9).get(), pin_of(overwritten()).revision.value());
+}
+
+TEST_F(SidecarRevision, AFollowerThatTakesTheLeadDoesNotWaitAgain) {
+    start();
+    pin(*running, pin_of_data());
+    ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+    second = run(second_config, second_origin);
+    pin(*second, pin_of_data());
+    SampleClient client = connect_second(9);
+    stop();
+    ASSERT_TRUE(eventually([&] { return second_role() == sidecar::Role::kLeading; }));
+    read_all(client, {1, 2, 3}, 0);
+    EXPECT_EQ(second_origin->listings(), 0U);
+}
+
+TEST_F(SidecarRevision, AnObjectThatChangedInMidRunIsTold) {
+    start();
+    pin(*running, pin_of_data());
+    SampleClient client = connect(1);
+    origin->fail_key(changed_key(), {ErrorCode::kConflict, "412 Precondition Failed"});
+    EXPECT_EQ(status().changed_key, "");
+    EXPECT_FALSE(client.get(kChanged).has_value());
+    EXPECT_EQ(status().changed_key, changed_key());
+    read_all(client, {1, 2, 3}, 0);
+}
+
+}  // namespace
+}  // namespace stoker::test
