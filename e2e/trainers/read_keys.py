@@ -13,10 +13,12 @@ def hold_before(options, round_number):
     hold(place, [place] if options.hold_each else options.hold)
 
 
-def read(samples, number):
+def read(samples, number, fail=False):
     try:
         sample = samples[number]
     except stoker.OriginError as error:
+        if fail:
+            raise
         return {"error": type(error).__name__, "key": error.key, "words": str(error)}
     return {"key": sample.key, "size": len(sample.view), "sha256": hashlib.sha256(sample.view).hexdigest()}
 
@@ -28,6 +30,7 @@ def main():
     parser.add_argument("--hold-each", action="store_true", help="before every round, and after the last one")
     parser.add_argument("--skip", metavar="ID", type=int, action="append", default=[], help="do not read this one")
     parser.add_argument("--plan", action="store_true", help="hand each round over as a plan, so that it is prefetched")
+    parser.add_argument("--fail", action="store_true", help="end at the first sample that cannot be read")
     options = parser.parse_args()
     with stoker.open("train") as samples:
         emit("start", samples=len(samples))
@@ -39,7 +42,7 @@ def main():
             for number in order:
                 if number in options.skip:
                     continue
-                emit("sample", round=round_number, id=number, **read(samples, number))
+                emit("sample", round=round_number, id=number, **read(samples, number, options.fail))
         hold_before(options, options.rounds)
         emit("end", stats=samples.stats())
 

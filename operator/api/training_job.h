@@ -242,7 +242,7 @@ struct JobDatasetStatus {
     std::int64_t samples = 0;
     std::int64_t allocated_bytes = 0;
     std::int64_t used_bytes = 0;
-    std::string revision;               // that all ranks of an attempt read; empty: none told yet
+    std::string revision{};             // that all ranks of an attempt read; empty: none told yet
     std::int64_t revision_attempt = 0;  // that attempt; 0: none
     std::string changed_key{};  // the first object that it found changed at the origin; empty: none
 

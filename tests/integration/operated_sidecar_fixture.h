@@ -40,8 +40,8 @@ protected:
 
     static std::string bytes_of(std::uint64_t id) { return fmt::format("{:0>2000}", id); }
 
-    // `source`: more about the origin.
-    void run(const std::string& source = "") {
+    // `source`: more about the origin. `more`: lines about the dataset.
+    void run(const std::string& source = "", const std::string& more = "") {
         const std::string path = folder.path() + "/sidecar.yaml";
         std::ofstream{path} << fmt::format(
             "socket: {0}/s.sock\n"
@@ -51,11 +51,12 @@ protected:
             "  origin: {{uri: 's3://mnist/train', endpoint: '{2}'{3}}}\n"
             "  directory: {0}/node\n"
             "  stepAsideWindow: 0s\n"
-            "  reservedFree: 0\n",
+            "  reservedFree: 0\n{4}",
             folder.path(),
             control.endpoint(),
             s3.endpoint(),
-            source);
+            source,
+            more);
         sidecar =
             std::make_unique<SidecarProcess>(STOKER_SIDECAR_BINARY, path, folder.path() + "/log");
     }

@@ -27,6 +27,17 @@ protected:
         return 0;
     }
 
+    // The revision that is pinned next; "" when the stream ends.
+    static std::string next_pin(testing::SidecarClient& sidecar) {
+        control::v1::OperatorMessage message;
+        while (sidecar.receive(message)) {
+            if (message.pins_size() > 0) {
+                return message.pins(0).revision();
+            }
+        }
+        return "";
+    }
+
     control::Dataset dataset() {
         return control::parse_dataset(cluster.find(kinds::kDatasets, "digits")->text()).value();
     }
@@ -220,6 +231,53 @@ TEST_F(OperatorSidecars, TokensOfOthersAreRefused) {
         EXPECT_EQ(thief.finish().error_code(), c.want) << c.token;
     }
     EXPECT_THAT(operator_->http_body("/metrics"), HasSubstr("stoker_control_attached 0"));
+}
+
+// Two nodes that listed a changing origin at different times.
+TEST_F(OperatorSidecars, AllRanksAreToldOneRevisionAndADifferentOneEndsTheAttempt) {
+    run_job("mnist", 2);
+    const auto first = attach("mnist", 0);
+    const auto second = attach("mnist", 1);
+    control::v1::Report told = report_of(1, 0);
+    told.mutable_datasets(0)->set_read_revision("00000000000000aa");
+    ASSERT_TRUE(first->report(told));
+    EXPECT_EQ(next_pin(*first), "00000000000000aa");
+    EXPECT_EQ(next_pin(*second), "00000000000000aa");
+    const control::TrainingJob job = cluster.training_job("mnist");
+    ASSERT_EQ(job.status.datasets.size(), 1U);
+    EXPECT_EQ(job.status.datasets[0].revision, "00000000000000aa") << "written before it is told";
+    EXPECT_EQ(job.status.datasets[0].revision_attempt, 1);
+    EXPECT_EQ(
+        wait_condition(kinds::kTrainingJobs, "mnist", "OriginUnchanged", "True Unchanged"),
+        "True Unchanged");
+    control::v1::Report changed = report_of(1, 0);
+    changed.mutable_datasets(0)->set_read_revision("00000000000000bb");
+    changed.mutable_datasets(0)->mutable_origin_change()->set_key("cat/7.png");
+    changed.mutable_datasets(0)->mutable_origin_change()->set_keys(1);
+    ASSERT_TRUE(second->report(changed));
+    EXPECT_EQ(
+        wait_condition(kinds::kTrainingJobs, "mnist", "OriginUnchanged", "False OriginChanged"),
+        "False OriginChanged");
+    EXPECT_THAT(
+        cluster.message(kinds::kTrainingJobs, "mnist", "OriginUnchanged"), HasSubstr("cat/7.png"));
+    EXPECT_TRUE(eventually([&] { return cluster.training_job("mnist").status.attempt == 2; }));
+    EXPECT_TRUE(
+        eventually([&] { return cluster.operator_events("mnist").contains("OriginChanged"); }));
+}
+
+TEST_F(OperatorSidecars, AnotherOperatorTellsTheSameRevision) {
+    run_job("mnist", 2);
+    control::v1::Report told = report_of(1, 0);
+    told.mutable_datasets(0)->set_read_revision("00000000000000aa");
+    const auto first = attach("mnist", 0);
+    ASSERT_TRUE(first->report(told));
+    EXPECT_EQ(next_pin(*first), "00000000000000aa");
+    operator_.reset();
+    start("operator-1");
+    const auto second = attach("mnist", 1);
+    told.mutable_datasets(0)->set_read_revision("00000000000000bb");
+    ASSERT_TRUE(second->report(told));
+    EXPECT_EQ(next_pin(*second), "00000000000000aa");
 }
 
 // The sidecar's own end of the link, not a test's.

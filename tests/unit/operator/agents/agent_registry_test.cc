@@ -57,6 +57,7 @@ AgentGrant grant_of(const std::string& node, const std::string& uid, Bytes bytes
 struct Peer {
     std::vector<AgentGrant> grants;
     std::vector<std::uint64_t> probes;
+    std::vector<std::string> pins;  // "<dataset uid> <revision>"
     int closed = 0;
 
     AgentLink link() {
@@ -65,7 +66,12 @@ struct Peer {
                 grants.insert(grants.end(), sent.begin(), sent.end());
             },
             [this](const AgentProbe& probe) { probes.push_back(probe.id); },
-            [this] { ++closed; }};
+            [this] { ++closed; },
+            [this](const std::vector<AgentPin>& sent) {
+                for (const AgentPin& pin : sent) {
+                    pins.push_back(pin.dataset_uid + " " + pin.revision);
+                }
+            }};
     }
 };
 
@@ -252,6 +258,50 @@ TEST_F(AgentRegistryTest, RepeatsAGrantBeforeItRunsOutAndAChangedOneAtOnce) {
     registry.publish({grant_of("node-1", "d1", mib(6))}, kReaders, at(seconds{21}).steady);
     ASSERT_EQ(peer.grants.size(), 3U);
     EXPECT_EQ(peer.grants[2].resident_bytes, mib(6));
+}
+
+AttemptPins pins_of(const std::string& revision, const std::string& prefix = "mnist-a1-") {
+    return {"j1", prefix, {{"d1", revision, {}}}};
+}
+
+TEST_F(AgentRegistryTest, PinsAreToldOnceToThoseWhoAreThereAndThoseWhoCome) {
+    const ObjectKey job{"ml", "mnist"};
+    ASSERT_TRUE(registry.attach(hello_of("mnist-a1-0-x", 0, "n1"), peer.link(), at(seconds{0})));
+    registry.pin(job, pins_of("aa"));
+    registry.pin(job, pins_of("aa"));
+    EXPECT_THAT(peer.pins, ElementsAre("d1 aa"));
+    Peer second;
+    ASSERT_TRUE(registry.attach(hello_of("mnist-a1-1-x", 1, "n2"), second.link(), at(seconds{1})));
+    EXPECT_THAT(second.pins, ElementsAre("d1 aa"));
+    registry.pin(job, pins_of("bb"));
+    EXPECT_THAT(peer.pins, ElementsAre("d1 aa", "d1 bb"));
+    registry.pin(job, {});
+    Peer third;
+    ASSERT_TRUE(registry.attach(hello_of("mnist-a1-2-x", 2, "n3"), third.link(), at(seconds{2})));
+    EXPECT_THAT(third.pins, IsEmpty());
+}
+
+TEST_F(AgentRegistryTest, PinsAreForTheirOwnAttemptAndJob) {
+    const ObjectKey job{"ml", "mnist"};
+    registry.pin(job, pins_of("aa", "mnist-a2-"));
+    ASSERT_TRUE(registry.attach(hello_of("mnist-a1-0-x", 0, "n1"), peer.link(), at(seconds{0})));
+    Peer reborn;
+    AgentHello hello = hello_of("mnist-a2-0-x", 0, "n1");
+    hello.training_job_uid = "j0";
+    ASSERT_TRUE(registry.attach(hello, reborn.link(), at(seconds{0})));
+    EXPECT_THAT(peer.pins, IsEmpty());
+    EXPECT_THAT(reborn.pins, IsEmpty());
+}
+
+TEST_F(AgentRegistryTest, ADetachedSidecarHearsItsPinsWhenItComesBack) {
+    const ObjectKey job{"ml", "mnist"};
+    const AgentHello hello = hello_of("mnist-a1-0-x", 0, "n1");
+    const SessionId session = *registry.attach(hello, peer.link(), at(seconds{0}));
+    registry.detach(session, at(seconds{1}));
+    registry.pin(job, pins_of("aa"));
+    EXPECT_THAT(peer.pins, IsEmpty());
+    ASSERT_TRUE(registry.attach(hello, peer.link(), at(seconds{2})));
+    EXPECT_THAT(peer.pins, ElementsAre("d1 aa"));
 }
 
 }  // namespace

@@ -193,5 +193,39 @@ TEST(TrimTexts, CutsAtTheBorderOfACharacter) {
     EXPECT_EQ(report.datasets[0].error, std::string(kAgentErrorBytesMax - 1, 'x'));
 }
 
+TEST(ValidateReport, TakesRevisionsThatAreOne) {
+    ReportBody report = good_report(1);
+    DatasetReport& dataset = report.datasets[0];
+    dataset.read_revision = "0123456789abcdef";
+    dataset.marks = {1U << 20U, std::vector<std::uint64_t>(domain::kManifestMarksMax, 7)};
+    dataset.origin_change = OriginChange{"key", 4096};
+    EXPECT_TRUE(validate_report(good_hello(), nullptr, report));
+    for (const char* revision : {"0123456789abcde", "0123456789abcdef0", "0123456789ABCDEF", "x"}) {
+        ReportBody spoilt = report;
+        spoilt.datasets[0].read_revision = revision;
+        EXPECT_EQ(
+            code_of(validate_report(good_hello(), nullptr, spoilt)), ErrorCode::kInvalidArgument)
+            << revision;
+    }
+    ReportBody many = report;
+    many.datasets[0].marks.digests.push_back(7);
+    EXPECT_FALSE(validate_report(good_hello(), nullptr, many));
+    ReportBody huge = report;
+    huge.datasets[0].marks.samples = std::numeric_limits<std::uint64_t>::max();
+    EXPECT_FALSE(validate_report(good_hello(), nullptr, huge));
+    huge = report;
+    huge.datasets[0].origin_change->keys = std::numeric_limits<std::uint64_t>::max();
+    EXPECT_FALSE(validate_report(good_hello(), nullptr, huge));
+}
+
+TEST(TrimTexts, CutsKeys) {
+    ReportBody report = good_report(1);
+    report.datasets[0].changed_key.assign(5000, 'k');
+    report.datasets[0].origin_change = OriginChange{std::string(5000, 'k'), 1};
+    trim_texts(report);
+    EXPECT_EQ(report.datasets[0].changed_key.size(), kAgentKeyBytesMax);
+    EXPECT_EQ(report.datasets[0].origin_change->key.size(), kAgentKeyBytesMax);
+}
+
 }  // namespace
 }  // namespace stoker::control

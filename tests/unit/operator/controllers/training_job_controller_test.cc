@@ -189,5 +189,30 @@ TEST_F(TrainingJobControllerTest, NamesTheFieldThatTheApiServerDoesNotKnow) {
     EXPECT_GT(bench.client.count("create"), 0U) << "the spec may have been mended";
 }
 
+// The next operator must tell the same.
+TEST_F(TrainingJobControllerTest, APinIsWrittenBeforeItIsTold) {
+    TrainingJob job = make_running_job();
+    job.spec.trainer.node_count = 2;
+    bench.put(bench.cache.training_jobs(), job);
+    run_its_pods();
+    std::vector<std::string> told;
+    AgentLink link{[](const auto&) {}, [](const auto&) {}, [] {}};
+    link.pin = [&](const std::vector<AgentPin>& pins) {
+        told.push_back(pins.at(0).revision);
+        EXPECT_THAT(verbs(), ::testing::ElementsAre("apply_status trainingjobs"));
+        EXPECT_THAT(bench.client.calls.back().body, HasSubstr("00000000000000aa"));
+    };
+    const SessionId session = *bench.registry.attach(make_agent_hello(), link, bench.now());
+    ReportBody report = make_agent_report(1);
+    ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
+    reconcile();
+    report.sequence = 2;
+    report.datasets[0].read_revision = "00000000000000aa";
+    ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
+    const TrainingJob after = reconcile();
+    EXPECT_EQ(after.status.datasets.at(0).revision, "00000000000000aa");
+    EXPECT_THAT(told, ::testing::ElementsAre("00000000000000aa"));
+}
+
 }  // namespace
 }  // namespace stoker::control

@@ -37,7 +37,7 @@ JobAllocation allocation(Bytes granted, Bytes wanted, AllocationReason reason) {
 TEST(SummarizeTrainingJob, SetsEveryConditionForThisGeneration) {
     const TrainingJobStatus status = status_at(make_view(), 10);
     EXPECT_EQ(status.observed_generation, 3);
-    ASSERT_EQ(status.conditions.size(), 8U);
+    ASSERT_EQ(status.conditions.size(), 9U);
     for (const Condition& c : status.conditions) {
         EXPECT_EQ(c.observed_generation, 3) << c.type;
         EXPECT_EQ(c.last_transition, wall(10)) << c.type;

@@ -1,0 +1,95 @@
+"""One revision an attempt: ranks on two nodes never read different listings, and a change in mid-run is told."""
+
+import random
+
+import pytest
+
+from harness import jobs
+from harness.jobs import FULL
+from harness.kube import wait_until
+
+COUNT = 50
+
+
+def text(seed, size=3000):
+    return random.Random(seed).randbytes(size)
+
+
+def fill(namespace, bucket):
+    bucket.put({f"0/{number:02}.bin": text(number) for number in range(COUNT)})
+    namespace.apply(jobs.dataset("changing", f"s3://{bucket.name}"))
+
+
+def read(name, args, **spec):
+    return jobs.training_job(name, args, script="read_keys.py", dataset_name="changing", cache=FULL, **spec)
+
+
+@pytest.mark.two_nodes
+def test_ranks_that_list_different_revisions_end_their_attempt_and_the_next_one_takes_the_new(namespace, bucket):
+    fill(namespace, bucket)
+    # One node's directory is held to the old listing by a job that is at work on it.
+    namespace.apply(read("keeper", ["--hold", "0:0"], on=namespace.home))
+    keeper = namespace.pod("keeper")["metadata"]["name"]
+    namespace.wait_hold(keeper, "0:0")
+    bucket.put({"0/07.bin": text("changed")})
+    namespace.apply(read("wide", [], nodes=2, spread=True, run_policy={"backoffLimit": 8}))
+    found = namespace.wait_condition("trainingjob", "wide", "OriginUnchanged", "False", "OriginChanged")
+    assert "'0/07.bin'" in found["message"]
+    namespace.delete_job("keeper")
+    status = namespace.wait_complete("wide")["status"]
+    assert status["attempt"] > 1
+    data, = status["datasets"]
+    assert data["revisionAttempt"] == status["attempt"]
+    names = [pod["metadata"]["name"] for pod in namespace.pods("wide")]
+    pods = [name for name in names if f"-a{status['attempt']}-" in name]
+    both = [{line["id"]: (line["key"], line["sha256"]) for line in namespace.lines(pod) if line["event"] == "sample"}
+            for pod in pods]
+    assert len(both) == 2 and len(both[0]) == COUNT
+    assert both[0] == both[1]
+
+
+@pytest.mark.two_nodes
+def test_ranks_on_two_nodes_are_told_one_revision(namespace, bucket):
+    fill(namespace, bucket)
+    namespace.apply(read("wide", ["--hold", "0:0"], nodes=2, spread=True))
+    pods = [namespace.pod("wide", rank)["metadata"]["name"] for rank in range(2)]
+    for pod in pods:
+        namespace.wait_hold(pod, "0:0")
+    data, = namespace.job("wide")["status"]["datasets"]
+    assert {namespace.sidecar(pod)["leader"]["revision"] for pod in pods} == {data["revision"]}
+    for pod in pods:
+        namespace.go(pod, "0:0")
+    namespace.wait_complete("wide")
+
+
+def test_an_object_that_changes_in_mid_run_is_a_condition_with_its_key_and_the_attempt_goes_on(namespace, bucket):
+    fill(namespace, bucket)
+    namespace.apply(read("late", ["--hold", "0:0", "--hold", "1:0"]))
+    pod = namespace.pod("late")["metadata"]["name"]
+    namespace.wait_hold(pod, "0:0")
+    namespace.wait_granted([pod], lambda size: size > 0)
+    bucket.put({"0/07.bin": text("changed")})
+    namespace.go(pod, "0:0")
+    found = namespace.wait_condition("trainingjob", "late", "OriginUnchanged", "False", "SampleChanged")
+    assert "'0/07.bin'" in found["message"]
+    namespace.go(pod, "1:0")
+    status = namespace.wait_complete("late")["status"]
+    assert status["attempt"] == 1
+    assert status["datasets"][0]["changedKey"] == "0/07.bin"
+
+
+def test_an_overwritten_object_does_not_fail_the_next_attempt(namespace, bucket):
+    """The trainer gives up at an object that cannot be read; its next attempt lists anew."""
+    fill(namespace, bucket)
+    namespace.apply(read("again", ["--hold", "0:0", "--fail"], run_policy={"backoffLimit": 2}))
+    pod = namespace.pod("again")["metadata"]["name"]
+    namespace.wait_hold(pod, "0:0")
+    namespace.wait_granted([pod], lambda size: size > 0)
+    bucket.put({"0/07.bin": text("changed")})
+    namespace.go(pod, "0:0")
+    wait_until("attempt 2", lambda: namespace.job("again")["status"].get("attempt") == 2, jobs.SETTLED_SECONDS)
+    second = namespace.pod("again")["metadata"]["name"]
+    namespace.wait_hold(second, "0:0")
+    namespace.go(second, "0:0")
+    status = namespace.wait_complete("again")["status"]
+    assert status["attempt"] == 2

@@ -1,0 +1,69 @@
+// The real program between an operator that pins revisions and an S3 server.
+#include "tests/integration/operated_sidecar_fixture.h"
+
+namespace stoker::test {
+namespace {
+
+namespace wire = stoker::control::v1;
+
+class SidecarPin : public OperatedSidecarTest {
+protected:
+    static constexpr const char* kPinned = "  pinned: true\n";
+
+    // What the sidecar says of itself once it has listed.
+    wire::DatasetReport listed() {
+        wire::DatasetReport found;
+        EXPECT_TRUE(reports([&found](const wire::DatasetReport& report) {
+            found = report;
+            return !report.read_revision().empty();
+        }));
+        return found;
+    }
+
+    void pin(const std::string& revision, const wire::ManifestMarks& marks) {
+        wire::OperatorMessage message;
+        wire::RevisionPin& pin = *message.add_pins();
+        pin.set_dataset_uid("train");
+        pin.set_revision(revision);
+        *pin.mutable_marks() = marks;
+        control.tell(message);
+    }
+};
+
+TEST_F(SidecarPin, TrainersReadThePinnedRevision) {
+    run("", kPinned);
+    const wire::DatasetReport told = listed();
+    EXPECT_EQ(told.marks().samples(), kObjects);
+    EXPECT_EQ(told.marks().digests_size(), 256);
+    pin(told.read_revision(), told.marks());
+    SampleClient client = connect(1);
+    expect_sample(client, 7);
+}
+
+TEST_F(SidecarPin, TheFirstKeyThatDiffersIsReported) {
+    run("", kPinned);
+    const wire::DatasetReport told = listed();
+    wire::ManifestMarks marks = told.marks();
+    marks.set_digests(7, ~marks.digests(7));  // of the samples 13 and 14
+    pin("00000000000000aa", marks);
+    EXPECT_TRUE(reports([](const wire::DatasetReport& report) {
+        return report.has_origin_change() && report.origin_change().key() == "0013" &&
+               report.origin_change().keys() == 2;
+    }));
+    pin(told.read_revision(), told.marks());
+    SampleClient client = connect(1);
+    expect_sample(client, 7);
+}
+
+TEST_F(SidecarPin, AnObjectThatWasOverwrittenIsReported) {
+    run();
+    SampleClient client = connect(1);
+    s3.put("mnist", "train/0041", "another one");
+    EXPECT_FALSE(client.get(41).has_value());
+    EXPECT_TRUE(
+        reports([](const wire::DatasetReport& report) { return report.changed_key() == "0041"; }));
+    expect_sample(client, 7);
+}
+
+}  // namespace
+}  // namespace stoker::test
