@@ -9,6 +9,7 @@
 
 #include "common/base/saturating.h"
 #include "operator/core/attempts.h"
+#include "operator/core/lifecycle_edits.h"
 #include "operator/core/pin_revisions.h"
 #include "operator/core/validate.h"
 #include "operator/core/validate_host_paths.h"
@@ -74,24 +75,8 @@ Lifecycle still_restarting(const Facts& facts, std::string message) {
     return as_before(facts, JobState::kRestarting, std::move(message));
 }
 
-void wake_at(Lifecycle& lifecycle, WallTime due, WallTime now) {
-    const Duration wait =
-        std::clamp<Duration>(elapsed_between(now, due), Duration::zero(), std::chrono::hours{24});
-    lifecycle.wake_after = std::min(lifecycle.wake_after.value_or(wait), wait);
-}
-
 std::optional<std::int64_t> time_limit(const Facts& facts) {
     return spec_of(facts).run_policy.active_deadline_seconds;
-}
-
-DeleteJob deletion_of(const Job& job) {
-    return {job.meta.name, job.meta.uid};
-}
-
-void delete_unless_deleting(const Job& job, Lifecycle& lifecycle) {
-    if (!job.meta.deleting_since) {
-        lifecycle.actions.emplace_back(deletion_of(job));
-    }
 }
 
 Verdict stay_finished(const Facts& facts) {
@@ -434,19 +419,6 @@ void keep_time(const Facts& facts, Lifecycle& lifecycle) {
                       state == JobState::kRestarting;
     if (!runs || is_final(state)) {
         lifecycle.active_time = stop(lifecycle.active_time, facts.now.wall);
-    }
-}
-
-// The Job or its pods cannot be made: says why. What the API server does not understand is an
-// invalid spec.
-void tell_trouble(const TrainingJobView& view, Lifecycle& lifecycle) {
-    if (lifecycle.state != JobState::kStarting || view.trouble.words.empty()) {
-        return;
-    }
-    lifecycle.message = view.trouble.words;
-    lifecycle.blocked = true;
-    if (view.trouble.is_invalid) {
-        lifecycle.state = JobState::kInvalid;
     }
 }
 

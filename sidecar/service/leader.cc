@@ -178,71 +178,6 @@ void Leader::on_prepared(Result<Preparation> prepared) {
     }
 }
 
-// What was prepared is served, or thrown away for another listing, or waits for the pin.
-void Leader::settle_revision() {
-    parts_.loop.cancel(gate_timer_);
-    const domain::RevisionId revision = prepared_->manifest->view().revision();
-    const TimePoint now = parts_.loop.now();
-    switch (gate_.judge(revision, !keep_revision_, now)) {
-        case RevisionGate::Verdict::kWait:
-            gate_timer_ = parts_.loop.run_at(gate_.waits_until(), [this] { settle_revision(); });
-            return;
-        case RevisionGate::Verdict::kListAgain:
-            list_again();
-            return;
-        case RevisionGate::Verdict::kGo:
-        case RevisionGate::Verdict::kChanged:
-            begin_serving(std::move(*std::exchange(prepared_, std::nullopt)));
-            if (gate_.has_changed()) {
-                callbacks_.changed();
-            }
-            return;
-    }
-}
-
-void Leader::list_again() {
-    log::warning(
-        "another rank listed another revision; listing again",
-        {{"dataset", config_.name},
-         {"revision", domain::to_string(prepared_->manifest->view().revision())}});
-    // Nothing was stored yet: what cannot be sealed now is read again when it is opened.
-    [[maybe_unused]] const auto closed = prepared_->store->close();
-    prepared_.reset();
-    list_again_ = true;
-    prepare();
-}
-
-void Leader::on_pin() {
-    if (prepared_) {
-        settle_revision();
-        return;
-    }
-    if (state_ == LeaderState::kServing) {
-        for (const ConnectionId id : std::exchange(waiting_, {})) {
-            admit(*sessions_.at(id));
-        }
-    }
-}
-
-const domain::ManifestView* Leader::manifest() const {
-    const MappedManifest* manifest = prepared_ ? prepared_->manifest.get() : manifest_.get();
-    return manifest == nullptr ? nullptr : &manifest->view();
-}
-
-// Other pods' sidecars ask gates of their own.
-void Leader::admit(Session& session) {
-    const bool may_read = session.hello().relay ||
-                          gate_.judge(manifest_->view().revision(), false, parts_.loop.now()) ==
-                              RevisionGate::Verdict::kGo;
-    if (may_read) {
-        welcome(session);
-        return;
-    }
-    waiting_.insert(session.id());
-    parts_.loop.cancel(listing_timer_);
-    tell_listing();
-}
-
 void Leader::tell_listing() {
     for (const ConnectionId id : waiting_) {
         sessions_.at(id)->send_listing(*objects_listed_);
@@ -329,19 +264,6 @@ void Leader::attach(Session& session) {
             session.refuse(last_error_);
             return;
     }
-}
-
-void Leader::welcome(Session& session) {
-    const auto& view = manifest_->view();
-    engine_->on_connect(session.id(), session.stream());
-    welcomed_.insert(session.id());
-    local::Welcome welcome;
-    welcome.revision = view.revision().value();
-    welcome.sample_count = view.sample_count();
-    welcome.directory = config_.client_directory;
-    welcome.features = local::kFeatureContracts | local::kFeatureProbe | local::kFeatureCounts |
-                       local::kFeatureAhead;
-    session.send_welcome(welcome);
 }
 
 void Leader::detach(Session& session) {

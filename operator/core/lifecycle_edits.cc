@@ -1,0 +1,36 @@
+#include "operator/core/lifecycle_edits.h"
+
+#include <algorithm>
+
+#include "common/base/saturating.h"
+
+namespace stoker::control {
+
+DeleteJob deletion_of(const Job& job) {
+    return {job.meta.name, job.meta.uid};
+}
+
+void delete_unless_deleting(const Job& job, Lifecycle& lifecycle) {
+    if (!job.meta.deleting_since) {
+        lifecycle.actions.emplace_back(deletion_of(job));
+    }
+}
+
+void wake_at(Lifecycle& lifecycle, WallTime due, WallTime now) {
+    const Duration wait =
+        std::clamp<Duration>(elapsed_between(now, due), Duration::zero(), std::chrono::hours{24});
+    lifecycle.wake_after = std::min(lifecycle.wake_after.value_or(wait), wait);
+}
+
+void tell_trouble(const TrainingJobView& view, Lifecycle& lifecycle) {
+    if (lifecycle.state != JobState::kStarting || view.trouble.words.empty()) {
+        return;
+    }
+    lifecycle.message = view.trouble.words;
+    lifecycle.blocked = true;
+    if (view.trouble.is_invalid) {
+        lifecycle.state = JobState::kInvalid;
+    }
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "operator/api/job.h"
+#include "operator/core/lifecycle.h"
+#include "operator/core/training_job_view.h"
+
+// Changes that several rules of the lifecycle make to their verdict. Pure.
+namespace stoker::control {
+
+DeleteJob deletion_of(const Job& job);
+
+// Adds the action, unless the Job is on its way out.
+void delete_unless_deleting(const Job& job, Lifecycle& lifecycle);
+
+// Looks again at `due`, or earlier where that was asked for already; within a day.
+void wake_at(Lifecycle& lifecycle, WallTime due, WallTime now);
+
+// Of a job that starts: why its Job or its pods cannot be made. What the API server does not
+// understand is an invalid spec.
+void tell_trouble(const TrainingJobView& view, Lifecycle& lifecycle);
+
+}  // namespace stoker::control
