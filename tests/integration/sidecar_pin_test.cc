@@ -57,6 +57,7 @@ TEST_F(SidecarPin, TheFirstKeyThatDiffersIsReported) {
 
 TEST_F(SidecarPin, AnObjectThatWasOverwrittenIsReported) {
     run();
+    listed();
     SampleClient client = connect(1);
     s3.put("mnist", "train/0041", "another one");
     EXPECT_FALSE(client.get(41).has_value());
