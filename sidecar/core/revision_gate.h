@@ -39,6 +39,9 @@ public:
     // Of the last kWait.
     [[nodiscard]] TimePoint waits_until() const { return waits_until_.value_or(TimePoint{}); }
 
+    // Trainers read something.
+    [[nodiscard]] bool has_given() const { return given_.has_value(); }
+
     // The last verdict was kChanged.
     [[nodiscard]] bool has_changed() const { return has_changed_; }
 

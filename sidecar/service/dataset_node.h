@@ -79,9 +79,9 @@ public:
     // What our trainers read, or will once it is pinned. nullopt: not known yet.
     [[nodiscard]] std::optional<domain::RevisionId> read_revision() const;
 
-    // The operator has pinned nothing yet, and trainers may have to wait for it.
+    // Our trainers wait for the operator's pin, or will.
     [[nodiscard]] bool awaits_pin() const {
-        return config_.pinned && !pin_ && parts_.operator_grants;
+        return config_.pinned && parts_.operator_grants && !pin_ && !gate_.has_given();
     }
 
     // Set while our trainers cannot read the pinned revision: the attempt cannot go on.

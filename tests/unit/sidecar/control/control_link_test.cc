@@ -135,6 +135,10 @@ protected:
             for (std::size_t job = 0; job < sketches_; ++job) {
                 dataset.sketches.push_back({"job-" + std::to_string(job), 3, {0.75F, 0.25F}, 1.5});
             }
+            report.awaits_pin = awaits_pin_;
+            dataset.read_revision = "00000000000000aa";
+            dataset.changed_key = "a\xff.png";
+            dataset.origin_change = LinkOriginChange{std::string(2000, 'k'), 3};
             report.trainer.wait = 5ns;
             report.trainer.samples = samples_;
             if (probe_asked_ != 0) {
@@ -148,8 +152,14 @@ protected:
             operator_.changed_.notify_all();
         };
         callbacks.probe = [this](const LinkProbe& probe) { probe_asked_ = probe.id; };
+        callbacks.pin = [this](const LinkPin& pin) {
+            const std::scoped_lock lock{operator_.mutex_};
+            pinned_.push_back(pin);
+            operator_.changed_.notify_all();
+        };
         LinkOptions options;
         options.report_interval = report_interval;
+        options.waiting_interval = 10ms;
         options.retry_min = retry_min;
         options.retry_max = std::max<Duration>(retry_min, 50ms);
         options.unreached_max = 50ms;
@@ -162,6 +172,8 @@ protected:
     std::unique_ptr<grpc::Server> server_;
     int port_ = 0;
     std::vector<LinkGrant> granted_;
+    std::vector<LinkPin> pinned_;
+    std::atomic<bool> awaits_pin_{false};
     std::atomic<std::uint64_t> samples_{0};
     std::atomic<std::size_t> sketches_{0};
     std::atomic<std::uint64_t> probe_asked_{0};
@@ -209,6 +221,47 @@ TEST_F(ControlLinkTest, HandsOnWeightsThatAreNumbers) {
     ASSERT_EQ(granted_[0].weights.size(), 1U);
     EXPECT_EQ(granted_[0].weights[0].job_uid, "job-uid");
     EXPECT_EQ(granted_[0].weights[0].weight, 0.25);
+}
+
+TEST_F(ControlLinkTest, HandsOnPinsThatAreRevisions) {
+    for (const char* revision : {"00000000000000aa", "aa", "", "00000000000000ag"}) {
+        wire::RevisionPin& pin = *operator_.grants_.add_pins();
+        pin.set_dataset_uid("uid-1");
+        pin.set_revision(revision);
+        pin.mutable_marks()->set_samples(3);
+        pin.mutable_marks()->add_digests(7);
+    }
+    wire::RevisionPin& marked = *operator_.grants_.add_pins();
+    marked.set_revision("00000000000000bb");
+    for (std::size_t i = 0; i <= domain::kManifestMarksMax; ++i) {
+        marked.mutable_marks()->add_digests(i);
+    }
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return pinned_.size() >= 2; }));
+    const std::scoped_lock lock{operator_.mutex_};
+    EXPECT_EQ(pinned_[0].dataset_uid, "uid-1");
+    EXPECT_EQ(pinned_[0].revision, domain::RevisionId{0xAA});
+    EXPECT_EQ(pinned_[0].marks, (domain::ManifestMarks{3, {7}}));
+    EXPECT_EQ(pinned_[1].revision, domain::RevisionId{0xBB});
+    EXPECT_TRUE(pinned_[1].marks.digests.empty()) << "too many";
+}
+
+TEST_F(ControlLinkTest, TellsWhatIsReadAndWhatChanged) {
+    link_ = start(settings()).value();
+    ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
+    const std::scoped_lock lock{operator_.mutex_};
+    const wire::DatasetReport& told = operator_.heard_[1].report().datasets(0);
+    EXPECT_EQ(told.read_revision(), "00000000000000aa");
+    EXPECT_FALSE(told.has_marks());
+    EXPECT_EQ(told.changed_key(), "a?.png");
+    EXPECT_EQ(told.origin_change().key(), std::string(1024, 'k'));
+    EXPECT_EQ(told.origin_change().keys(), 3U);
+}
+
+TEST_F(ControlLinkTest, ReportsSoonWhileAPinIsAwaited) {
+    awaits_pin_ = true;
+    link_ = start(settings(), 1h).value();
+    EXPECT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 4; }));
 }
 
 TEST_F(ControlLinkTest, TellsTheMassesOfASketchOnceAStream) {

@@ -23,8 +23,10 @@ TEST(RevisionGate, WaitsForThePin) {
     RevisionGate gate{true};
     EXPECT_EQ(gate.judge(kOurs, true, kStart), Verdict::kWait);
     EXPECT_EQ(gate.waits_until(), kStart + RevisionGate::kPatience);
+    EXPECT_FALSE(gate.has_given());
     gate.pin(kOurs);
     EXPECT_EQ(gate.judge(kOurs, true, kStart + seconds{1}), Verdict::kGo);
+    EXPECT_TRUE(gate.has_given());
 }
 
 TEST(RevisionGate, ADeadOperatorIsNotWaitedForLonger) {
