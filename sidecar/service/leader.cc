@@ -16,7 +16,6 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr Duration kListingInterval = std::chrono::seconds{1};
 constexpr Duration kListingPatience = std::chrono::seconds{30};
 constexpr Duration kRetryMin = std::chrono::seconds{1};
 constexpr Duration kRetryMax = std::chrono::seconds{30};
@@ -178,38 +177,6 @@ void Leader::on_prepared(Result<Preparation> prepared) {
     }
 }
 
-void Leader::tell_listing() {
-    for (const ConnectionId id : waiting_) {
-        sessions_.at(id)->send_listing(*objects_listed_);
-    }
-    if (state_ == LeaderState::kPreparing && !prepared_) {
-        watch_listing();
-    }
-    listing_timer_ =
-        parts_.loop.run_at(parts_.loop.now() + kListingInterval, [this] { tell_listing(); });
-}
-
-// An origin that accepts a request and never answers must not look like a long listing.
-void Leader::watch_listing() {
-    const Duration silence = listing_watch_.look(parts_.loop.now(), *objects_listed_);
-    if (silence == Duration{}) {
-        return;
-    }
-    const bool is_news = last_error_.code != ErrorCode::kDeadlineExceeded;
-    last_error_ = {
-        ErrorCode::kDeadlineExceeded,
-        fmt::format(
-            "{} has said nothing for {} s while it is listed, after {} objects",
-            origin_.describe(),
-            std::chrono::duration_cast<std::chrono::seconds>(silence).count(),
-            objects_listed_->load())};
-    if (is_news) {
-        log::warning(
-            "the listing stands still",
-            {{"dataset", config_.name}, {"error", last_error_.message}});
-    }
-}
-
 void Leader::begin_serving(Preparation prepared) {
     manifest_ = std::move(prepared.manifest);
     store_ = std::move(prepared.store);
@@ -264,6 +231,19 @@ void Leader::attach(Session& session) {
             session.refuse(last_error_);
             return;
     }
+}
+
+void Leader::welcome(Session& session) {
+    const auto& view = manifest_->view();
+    engine_->on_connect(session.id(), session.stream());
+    welcomed_.insert(session.id());
+    local::Welcome welcome;
+    welcome.revision = view.revision().value();
+    welcome.sample_count = view.sample_count();
+    welcome.directory = config_.client_directory;
+    welcome.features = local::kFeatureContracts | local::kFeatureProbe | local::kFeatureCounts |
+                       local::kFeatureAhead;
+    session.send_welcome(welcome);
 }
 
 void Leader::detach(Session& session) {
