@@ -21,7 +21,7 @@ struct ManifestMarks {
     bool operator==(const ManifestMarks&) const = default;
 };
 
-// Of the k-th piece, 0 <= k < digests.size(): the first sample behind it.
+// The first sample behind the k-th piece, 0 <= k < digests.size().
 std::uint64_t piece_end(const ManifestMarks& marks, std::size_t k);
 
 // One mark a sample, or kManifestMarksMax of them at even distances. O(samples).

@@ -170,7 +170,7 @@ struct AgentPin {
     bool operator==(const AgentPin&) const = default;
 };
 
-// Those of one attempt of a TrainingJob.
+// The pins of one attempt of a TrainingJob.
 struct AttemptPins {
     std::string job_uid;
     std::string pod_prefix;  // of the attempt's pods: "resnet-a2-"

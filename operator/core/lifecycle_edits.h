@@ -15,8 +15,8 @@ void delete_unless_deleting(const Job& job, Lifecycle& lifecycle);
 // Looks again at `due`, or earlier where that was asked for already; within a day.
 void wake_at(Lifecycle& lifecycle, WallTime due, WallTime now);
 
-// Of a job that starts: why its Job or its pods cannot be made. What the API server does not
-// understand is an invalid spec.
+// Tells of a starting job why its Job or its pods cannot be made. A Job that the API server does
+// not understand is an invalid spec.
 void tell_trouble(const TrainingJobView& view, Lifecycle& lifecycle);
 
 }  // namespace stoker::control

@@ -22,7 +22,7 @@ struct Word {
     const DatasetReport* dataset = nullptr;
 };
 
-// Of the lowest rank for which `holds`; the order of the reports does not matter.
+// The fresh word of the lowest rank for which `holds`; the order of the reports does not matter.
 template <class Predicate>
 Word find_word(const std::vector<AgentReport>& reports, const Moment& now, Predicate holds) {
     Word result;

@@ -29,8 +29,8 @@ void note_revision(
     const Moment& now,
     JobDatasetStatus& status);
 
-// What the attempt's sidecars are to be told once `status` is written. `view` is what `status` was
-// made from.
+// The pins that the attempt's sidecars are told once `status` is written. `status` was made from
+// `view`.
 AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status);
 
 // Why the attempt cannot go on: a rank lists another revision than the pinned one. A sentence, for
@@ -38,8 +38,8 @@ AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status
 std::optional<std::string> find_origin_change(
     const TrainingJobView& view, const std::vector<AgentReport>& reports, const Moment& now);
 
-// The condition OriginUnchanged. `datasets`: of the status to be, after note_revision(). What ended
-// an attempt stands until the next one's revisions are known.
+// The condition OriginUnchanged. `datasets`: of the status to be, after note_revision(). A
+// change that ended an attempt stands until the next attempt's revisions are known.
 Judgement judge_origin(
     const TrainingJobView& view,
     const Lifecycle& lifecycle,

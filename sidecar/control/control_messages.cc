@@ -50,7 +50,7 @@ void add_sketches(
     }
 }
 
-// Of a key, which may have any bytes.
+// A key may have any bytes.
 constexpr std::size_t kKeyBytesMax = 1024;
 
 std::string key_text(const std::string& key) {

@@ -31,7 +31,7 @@ stoker::control::v1::SidecarMessage report_message(
 // Weights that are not numbers of 0 or more are left out.
 LinkGrant plain_grant(const stoker::control::v1::Grant& grant);
 
-// Those whose revision is one; marks that are too many are left out.
+// Pins without a revision, and marks that are too many, are left out.
 std::vector<LinkPin> plain_pins(const stoker::control::v1::OperatorMessage& message);
 
 }  // namespace stoker::sidecar

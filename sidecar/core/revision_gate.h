@@ -36,7 +36,7 @@ public:
     // remembered: what trainers were given stays theirs while no pin says otherwise.
     Verdict judge(domain::RevisionId revision, bool can_list, TimePoint now);
 
-    // Of the last kWait.
+    // The end of the wait that the last kWait told.
     [[nodiscard]] TimePoint waits_until() const { return waits_until_.value_or(TimePoint{}); }
 
     // Trainers read something.

@@ -76,7 +76,7 @@ public:
     // All ranks of our attempt read this revision.
     void set_pin(const RevisionPin& pin);
 
-    // What our trainers read, or will once it is pinned. nullopt: not known yet.
+    // The revision that our trainers read, or will once it is pinned. nullopt: not known yet.
     [[nodiscard]] std::optional<domain::RevisionId> read_revision() const;
 
     // Our trainers wait for the operator's pin, or will.

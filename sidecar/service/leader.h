@@ -118,10 +118,10 @@ public:
     // The gate knows another pin.
     void on_pin();
 
-    // What is served, or will be once the gate lets it. nullptr: nothing is listed yet.
+    // The listing that is served, or will be once the gate lets it. nullptr: nothing is listed yet.
     [[nodiscard]] const domain::ManifestView* manifest() const;
 
-    // Of manifest(), where its revision is pinned; else empty.
+    // Marks of manifest(), where its revision is pinned; else empty.
     [[nodiscard]] const domain::ManifestMarks& marks() const { return marks_; }
 
     [[nodiscard]] LeaderState state() const { return state_; }

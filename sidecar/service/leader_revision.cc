@@ -15,7 +15,7 @@ constexpr Duration kListingInterval = std::chrono::seconds{1};
 
 }  // namespace
 
-// What was prepared is served, or thrown away for another listing, or waits for the pin.
+// The listing is served, or thrown away for another one, or waits for the pin.
 void Leader::settle_revision() {
     parts_.loop.cancel(gate_timer_);
     const domain::RevisionId revision = prepared_->manifest->view().revision();

@@ -58,7 +58,7 @@ public:
     // The client may use it.
     void admit();
 
-    // What the client reads, or waits for; nullopt: no leader has told it yet.
+    // The revision that the client reads, or waits for; nullopt: no leader has told it yet.
     [[nodiscard]] std::optional<domain::RevisionId> revision() const {
         return revision_ ? std::optional{domain::RevisionId{*revision_}} : waits_for();
     }

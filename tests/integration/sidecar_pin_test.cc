@@ -10,7 +10,7 @@ class SidecarPin : public OperatedSidecarTest {
 protected:
     static constexpr const char* kPinned = "  pinned: true\n";
 
-    // What the sidecar says of itself once it has listed.
+    // The sidecar's report once it has listed.
     wire::DatasetReport listed() {
         wire::DatasetReport found;
         EXPECT_TRUE(reports([&found](const wire::DatasetReport& report) {

@@ -27,7 +27,7 @@ protected:
         return objects;
     }
 
-    // What the origin lists after one object was overwritten.
+    // The origin's listing after one object was overwritten.
     [[nodiscard]] std::vector<domain::ListedObject> overwritten() const {
         auto objects = objects_of_data();
         objects[kChanged].etag = "new";
@@ -38,7 +38,7 @@ protected:
         return std::string{data.manifest().sample(domain::SampleId{kChanged}).key};
     }
 
-    // What another rank listed.
+    // The listing of another rank.
     [[nodiscard]] sidecar::RevisionPin pin_of(std::vector<domain::ListedObject> objects) const {
         const auto bytes = domain::encode_manifest(std::move(objects)).value();
         const auto view = domain::ManifestView::open(bytes).value();
