@@ -17,7 +17,9 @@ JobEnd read_end(const JsonReader& condition, bool succeeded) {
 Job read_job(const JsonReader& root) {
     Job result;
     result.meta = read_meta(root);
-    result.suspend = root.object("spec").flag("suspend");
+    const JsonReader spec = root.object("spec");
+    result.suspend = spec.flag("suspend");
+    result.active_deadline_seconds = spec.maybe_integer("activeDeadlineSeconds");
     const JsonReader status = root.object("status");
     result.active = status.integer("active");
     result.ready = status.integer("ready");

@@ -33,6 +33,7 @@ struct Job {
     std::optional<WallTime> start_time;
     std::optional<WallTime> suspended_since;  // since its controller has seen `suspend`
     std::optional<JobEnd> end;
+    std::optional<std::int64_t> active_deadline_seconds{};
 
     bool operator==(const Job&) const = default;
 };

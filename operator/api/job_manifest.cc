@@ -1,5 +1,6 @@
 #include "operator/api/job_manifest.h"
 
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,7 +21,7 @@ JsonWriter write_owner(const OwnerReference& owner) {
         .text("name", owner.name)
         .text("uid", owner.uid)
         .flag("controller", owner.controller)
-        .flag("blockOwnerDeletion", true);
+        .flag("blockOwnerDeletion", owner.blocks_deletion);
     return writer;
 }
 
@@ -207,8 +208,22 @@ JsonWriter write_preference(const PreferredNode& preferred) {
     return writer;
 }
 
+JsonWriter write_requirement(const std::string& node) {
+    JsonWriter field;
+    field.text("key", "metadata.name").text("operator", "In").append_text("values", node);
+    JsonWriter term;
+    term.append("matchFields", field);
+    JsonWriter writer;
+    writer.append("nodeSelectorTerms", term);
+    return writer;
+}
+
 JsonWriter write_affinity(const PodManifest& pod) {
     JsonWriter node_affinity;
+    if (!pod.required_node.empty()) {
+        node_affinity.object(
+            "requiredDuringSchedulingIgnoredDuringExecution", write_requirement(pod.required_node));
+    }
     node_affinity.list(
         "preferredDuringSchedulingIgnoredDuringExecution", pod.preferred_nodes, write_preference);
     JsonWriter writer;
@@ -241,12 +256,12 @@ void write_scheduling(const PodManifest& pod, JsonWriter& writer) {
     }
 }
 
-JsonWriter write_pod_spec(const PodManifest& pod) {
+JsonWriter write_pod_spec(const PodManifest& pod, bool restarts) {
     JsonWriter writer;
     writer.list("initContainers", pod.init_containers, write_container)
         .append("containers", write_container(pod.trainer))
         .list("volumes", pod.volumes, write_volume)
-        .text("restartPolicy", "Never")
+        .text("restartPolicy", restarts ? "OnFailure" : "Never")
         .text("serviceAccountName", pod.service_account_name)
         .flag("automountServiceAccountToken", pod.automount_service_account_token)
         .flag("enableServiceLinks", false)
@@ -288,16 +303,21 @@ JsonWriter write_job_spec(const JobManifest& job) {
     JsonWriter pod_meta;
     pod_meta.text_map("labels", job.pod.labels).text_map("annotations", job.pod.annotations);
     JsonWriter pod_template;
-    pod_template.object("metadata", pod_meta).object("spec", write_pod_spec(job.pod));
+    pod_template.object("metadata", pod_meta).object("spec", write_pod_spec(job.pod, job.restarts));
     JsonWriter writer;
-    writer.text("completionMode", "Indexed")
+    writer.text("completionMode", job.restarts ? "NonIndexed" : "Indexed")
         .number("completions", job.node_count)
         .number("parallelism", job.node_count)
-        .number("backoffLimit", 0)
+        .number("backoffLimit", job.restarts ? std::numeric_limits<std::int32_t>::max() : 0)
         .text("podReplacementPolicy", "Failed")
-        .object("podFailurePolicy", write_pod_failure_policy())
         .flag("suspend", job.suspend)
         .object("template", pod_template);
+    if (!job.restarts) {
+        writer.object("podFailurePolicy", write_pod_failure_policy());
+    }
+    if (job.ttl_seconds_after_finished) {
+        writer.number("ttlSecondsAfterFinished", *job.ttl_seconds_after_finished);
+    }
     if (job.active_deadline_seconds) {
         writer.number("activeDeadlineSeconds", *job.active_deadline_seconds);
     }
@@ -333,6 +353,28 @@ std::string suspend_patch(bool suspend) {
     spec.flag("suspend", suspend);
     JsonWriter writer;
     writer.object("spec", spec);
+    return writer.serialize();
+}
+
+std::string deadline_patch(std::int64_t seconds) {
+    JsonWriter spec;
+    spec.number("activeDeadlineSeconds", seconds);
+    JsonWriter writer;
+    writer.object("spec", spec);
+    return writer.serialize();
+}
+
+std::string annotation_patch(const std::string& key, const std::string& text) {
+    JsonWriter annotations;
+    if (text.empty()) {
+        annotations.raw(key, RawJson{"null"});
+    } else {
+        annotations.text(key, text);
+    }
+    JsonWriter meta;
+    meta.object("annotations", annotations);
+    JsonWriter writer;
+    writer.object("metadata", meta);
     return writer.serialize();
 }
 

@@ -10,7 +10,8 @@
 #include "operator/api/meta.h"
 #include "operator/api/training_job.h"
 
-// What the operator makes for a TrainingJob, as values: one Indexed Job and one headless Service.
+// What the operator makes, as values: for a TrainingJob one Indexed Job and one headless Service,
+// for a Dataset the Jobs of its fillers.
 // Only what differs from job to job or is a decision stands here; what is the same for all is in
 // job_manifest.cc.
 namespace stoker::control {
@@ -137,7 +138,7 @@ struct PodManifest {
     TextMap annotations;
     std::vector<ContainerManifest> init_containers;
     std::vector<RawJson> user_init_containers;  // after ours
-    ContainerManifest trainer;
+    ContainerManifest trainer;  // the main container: a filler's is the sidecar itself
     std::vector<VolumeManifest> volumes;
     std::vector<RawJson> user_volumes;
     std::string service_account_name;
@@ -145,6 +146,7 @@ struct PodManifest {
     TextMap node_selector;
     RawJson affinity;  // the user's; `preferred_nodes` are added to it
     std::vector<PreferredNode> preferred_nodes;
+    std::string required_node;  // the pods run there or nowhere; empty: the scheduler chooses
     std::vector<RawJson> tolerations;
     std::vector<RawJson> topology_spread_constraints;
     std::string priority_class_name;
@@ -163,6 +165,11 @@ struct JobManifest {
     ObjectMeta meta;  // name, ns, labels, annotations, owners
     std::int32_t node_count = 1;
     bool suspend = false;
+    // One pod without a rank, whose container is restarted for ever (a filler); else Indexed, and
+    // the first failure ends it.
+    bool restarts = false;
+    // Seconds after its end until the cluster deletes it; none: never.
+    std::optional<std::int64_t> ttl_seconds_after_finished{};
     std::optional<std::int64_t> active_deadline_seconds;
     PodManifest pod;
 
@@ -184,6 +191,12 @@ std::string to_json(const ServiceManifest& service);
 
 // The body of a merge patch that suspends a Job, or lets it go on.
 std::string suspend_patch(bool suspend);
+
+// The body of a merge patch that lets a Job run until so many seconds after its start.
+std::string deadline_patch(std::int64_t seconds);
+
+// The body of a merge patch that sets one annotation; an empty text removes it.
+std::string annotation_patch(const std::string& key, const std::string& text);
 
 // Sixteen hex digits over everything in the manifest (FNV-1a of its JSON). Equal manifests, equal
 // digests.

@@ -37,6 +37,9 @@ struct OwnerReference {
     std::string name;
     std::string uid;
     bool controller = true;
+    // A deletion of the owner in the foreground waits for the child. Needs a right to the owner's
+    // finalizers.
+    bool blocks_deletion = true;
 
     bool operator==(const OwnerReference&) const = default;
 };

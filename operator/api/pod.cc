@@ -75,8 +75,11 @@ Pod read_pod(const JsonReader& root) {
     result.phase = parse_phase(status.text("phase"));
     read_pod_conditions(status, result);
     status.each("containerStatuses", [&](const JsonReader& container) {
-        if (container.text("name") == kTrainerContainer) {
+        const std::string name = container.text("name");
+        if (name == kTrainerContainer) {
             result.trainer = read_container(container);
+        } else if (name == kSidecarContainer) {
+            result.sidecar = read_container(container);  // of a filler
         }
     });
     status.each("initContainerStatuses", [&](const JsonReader& container) {

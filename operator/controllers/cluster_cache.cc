@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "operator/core/build_filler.h"
 #include "operator/core/build_job.h"
 #include "operator/kube/resource_kind.h"
 
@@ -20,6 +21,12 @@ WatchOptions all_of(const ResourceKind& kind) {
 WatchOptions of_training_jobs(const ResourceKind& kind) {
     WatchOptions options = all_of(kind);
     options.scope.label_selector = kJobLabel;
+    return options;
+}
+
+WatchOptions of_fillers(const ResourceKind& kind) {
+    WatchOptions options = all_of(kind);
+    options.scope.label_selector = kFillerLabel;
     return options;
 }
 
@@ -44,6 +51,12 @@ Keys namespace_of(const Stored<T>& object) {
 Keys training_job_of(const ObjectMeta& meta) {
     const std::string& name = value_or_empty(meta.labels, std::string{kJobLabel});
     return name.empty() ? Keys{} : Keys{to_string(ObjectKey{meta.ns, name})};
+}
+
+// Of a filler's Job or pod: the Dataset in its label.
+Keys filled_by(const ObjectMeta& meta) {
+    const std::string& uid = value_or_empty(meta.labels, std::string{kFillerLabel});
+    return uid.empty() ? Keys{} : Keys{to_string(ObjectKey{meta.ns, uid})};
 }
 
 Keys datasets_of(const Stored<TrainingJob>& job) {
@@ -122,6 +135,16 @@ ClusterCache::ClusterCache(
           reads(parse_pod),
           clock,
           seed + 6),
+      filler_jobs_(
+          sources<Job>(make_transport, watched, of_fillers(kinds::kJobs)),
+          reads(parse_job),
+          clock,
+          seed + 10),
+      filler_pods_(
+          sources<Pod>(make_transport, watched, of_fillers(kinds::kPods)),
+          reads(parse_pod),
+          clock,
+          seed + 11),
       node_pods_(
           transport(make_transport, "nodepods"),
           own_pods(own_namespace),
@@ -157,6 +180,10 @@ void ClusterCache::add_indexes() {
     pods_.store().add_index(index::kTrainingJob, [](const Stored<Pod>& pod) {
         return training_job_of(pod.value.meta);
     });
+    filler_jobs_.store().add_index(
+        index::kFiller, [](const Stored<Job>& job) { return filled_by(job.value.meta); });
+    filler_pods_.store().add_index(
+        index::kFiller, [](const Stored<Pod>& pod) { return filled_by(pod.value.meta); });
 }
 
 template <class Visit>
@@ -168,6 +195,8 @@ void ClusterCache::for_each(Visit visit) {
     visit("jobs", jobs_);
     visit("services", services_);
     visit("pods", pods_);
+    visit("fillerjobs", filler_jobs_);
+    visit("fillerpods", filler_pods_);
     visit("nodepods", node_pods_);
     visit("nodes", nodes_);
     visit("namespaces", namespaces_);

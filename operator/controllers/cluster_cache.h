@@ -32,6 +32,7 @@ inline constexpr const char* kNamespace = "namespace";  // TrainingJob, Dataset,
 inline constexpr const char* kTrainingJob =
     "trainingJob";                                  // Job, Pod, Service: "ns/name" of theirs
 inline constexpr const char* kDataset = "dataset";  // TrainingJob: "ns/name" of those it refers to
+inline constexpr const char* kFiller = "filler";  // filler Job, filler Pod: "ns/uid of its Dataset"
 
 }  // namespace index
 
@@ -91,6 +92,11 @@ public:
 
     Informer<Pod>& pods() { return pods_; }
 
+    // Of Datasets' fillers (operator/core/build_filler.h).
+    Informer<Job>& filler_jobs() { return filler_jobs_; }
+
+    Informer<Pod>& filler_pods() { return filler_pods_; }
+
     // The pods of the node programs.
     Informer<Pod>& node_pods() { return node_pods_; }
 
@@ -121,6 +127,8 @@ private:
     Informer<Job> jobs_;
     Informer<ObjectMeta> services_;
     Informer<Pod> pods_;
+    Informer<Job> filler_jobs_;
+    Informer<Pod> filler_pods_;
     Informer<Pod> node_pods_;
     Informer<Node> nodes_;
     Informer<ObjectMeta> namespaces_;

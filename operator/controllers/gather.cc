@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "operator/core/build_filler.h"
+#include "operator/core/guests.h"
+
 namespace stoker::control {
 
 namespace {
@@ -59,6 +62,28 @@ JobUse gather_use(const TrainingJob& job, ClusterCache& cache) {
     return use;
 }
 
+std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache) {
+    std::map<std::string, JobUse> by_pool;
+    const std::string key = to_string(ObjectKey{dataset.meta.ns, dataset.meta.uid});
+    for (const auto& pod : cache.filler_pods().store().by_index(index::kFiller, key)) {
+        const std::string pool = place_of(pod->value.meta).pool;
+        if (cache.pools().store().get({"", pool}) && !dataset.spec.sources.empty()) {
+            by_pool[pool].pods.push_back(pod->value);
+        }
+    }
+    std::vector<JobUse> result;
+    for (auto& [pool, use] : by_pool) {
+        use.job.meta.ns = dataset.meta.ns;
+        use.job.meta.name = filler_training_job(dataset, pool);
+        use.job.meta.uid = dataset.meta.uid;
+        use.datasets.datasets = {resolve_for_filler(dataset)};
+        use.pool.name = pool;
+        use.filler = true;
+        result.push_back(std::move(use));
+    }
+    return result;
+}
+
 std::vector<std::string> pool_paths(ClusterCache& cache) {
     std::vector<std::string> result;
     for (const auto& pool : cache.pools().store().list()) {
@@ -75,6 +100,15 @@ std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& re
     for (AgentReport& report : reports) {
         std::erase_if(
             report.datasets, [&](const DatasetReport& dataset) { return !uses(use, dataset); });
+        drop_directory_claims(use, report);
+    }
+    return reports;
+}
+
+std::vector<AgentReport> reports_on_datasets(const JobUse& use, AgentRegistry& registry) {
+    std::vector<AgentReport> reports = believable_reports(use, registry);
+    for (AgentReport& report : reports) {
+        drop_listing_claims(use, report);
     }
     return reports;
 }
@@ -99,11 +133,16 @@ ClusterView gather_cluster(
     view.quotas = values_of(cache.quotas().store().list());
     view.nodes = values_of(cache.nodes().store().list());
     view.datasets = values_of(cache.datasets().store().list());
-    for (const auto& job : cache.training_jobs().store().list()) {
-        JobUse use = gather_use(job->value, cache);
-        std::vector<AgentReport> reports = believable_reports(use, registry);
+    const auto add = [&](JobUse use) {
+        std::vector<AgentReport> reports = reports_on_datasets(use, registry);
         view.reports.insert(view.reports.end(), reports.begin(), reports.end());
         view.jobs.push_back(std::move(use));
+    };
+    for (const auto& job : cache.training_jobs().store().list()) {
+        add(gather_use(job->value, cache));
+    }
+    for (const Dataset& dataset : view.datasets) {
+        std::ranges::for_each(gather_fillers(dataset, cache), add);
     }
     view.grant_seconds = grant_seconds;
     view.programs = gather_node_programs(cache, nodes);

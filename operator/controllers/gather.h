@@ -35,12 +35,21 @@ JobUse gather_use(const TrainingJob& job, ClusterCache& cache);
 // The directories of all CachePools.
 std::vector<std::string> pool_paths(ClusterCache& cache);
 
+// The fillers of a Dataset, one JobUse for each pool where it has pods. Their pods carry the
+// Dataset's kFillerLabel and are in its namespace.
+std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache);
+
 // The job's reports, as far as they can be believed. A sidecar proved that it is the pod that it
 // claims to be; the rest is its word. So a report counts only if it is about this very job (uid),
 // and its pod carries the job's label and runs on the node that it names; and of a report only what
 // it says about datasets that the job uses: those of its own namespace, and those of another that
-// are shared with it, or were when its attempt began.
+// are shared with it, or were when its attempt began. Of these last it is believed nothing about
+// the directory (drop_directory_claims()).
 std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& registry);
+
+// The same, for those who ask about datasets and not about the job: what a guest says of an origin
+// is left out, too (drop_listing_claims()).
+std::vector<AgentReport> reports_on_datasets(const JobUse& use, AgentRegistry& registry);
 
 // What is known of the node programs.
 NodeProgramView gather_node_programs(ClusterCache& cache, NodeRegistry& nodes);

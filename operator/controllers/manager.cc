@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/log/log.h"
+#include "operator/core/build_filler.h"
 #include "operator/core/cluster_view.h"
 #include "operator/core/validate.h"
 
@@ -76,7 +77,15 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
            parts.clock,
            settings.control_ca},
           settings.job),
-      dataset_({parts.cache, registry_, sweep_ledger_, parts.client, parts.clock}),
+      dataset_(
+          {parts.cache,
+           registry_,
+           sweep_ledger_,
+           parts.client,
+           parts.events,
+           parts.clock,
+           settings.control_ca},
+          settings.job),
       pool_(parts.cache, nodes_, board_, parts.client, parts.clock),
       quota_(parts.cache, board_, parts.client, parts.clock),
       grants_(
@@ -127,7 +136,17 @@ void Manager::connect_children() {
         training_job_queue_.add(owner_key(change.object().value));
     });
     parts_.cache.pods().add_handler([this](const Change<Pod>& change) {
-        training_job_queue_.add(owner_key(change.object().value.meta));
+        const ObjectKey owner = owner_key(change.object().value.meta);
+        training_job_queue_.add(owner);
+        if (const auto job = parts_.cache.training_jobs().store().get(owner)) {
+            wake_shared_datasets_of(job->value);
+        }
+        wake_grants();
+    });
+    parts_.cache.filler_jobs().add_handler(
+        [this](const Change<Job>& change) { wake_dataset_of_filler(change.object().value.meta); });
+    parts_.cache.filler_pods().add_handler([this](const Change<Pod>& change) {
+        wake_dataset_of_filler(change.object().value.meta);
         wake_grants();
     });
 }
@@ -207,6 +226,11 @@ void Manager::connect_unreadable() {
 }
 
 void Manager::on_report(const ObjectKey& job) {
+    if (const std::string dataset = dataset_of_filler(job.name); !dataset.empty()) {
+        dataset_queue_.add({job.ns, dataset});
+        wake_grants();
+        return;
+    }
     training_job_queue_.add(job);
     if (const auto stored = parts_.cache.training_jobs().store().get(job)) {
         wake_datasets_of(stored->value);
@@ -254,6 +278,23 @@ void Manager::wake_datasets_of(const TrainingJob& job) {
         if (dataset.dataset_ref) {
             dataset_queue_.add(dataset_key(job.meta.ns, dataset));
         }
+    }
+}
+
+// Where their pods are, fillers have to be.
+void Manager::wake_shared_datasets_of(const TrainingJob& job) {
+    for (const JobDataset& dataset : job.spec.datasets) {
+        if (dataset.dataset_ref && dataset_key(job.meta.ns, dataset).ns != job.meta.ns) {
+            dataset_queue_.add(dataset_key(job.meta.ns, dataset));
+        }
+    }
+}
+
+void Manager::wake_dataset_of_filler(const ObjectMeta& child) {
+    const std::string& name =
+        value_or_empty(child.annotations, std::string{kFillerDatasetAnnotation});
+    if (!name.empty()) {
+        dataset_queue_.add({child.ns, name});
     }
 }
 

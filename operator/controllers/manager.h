@@ -41,8 +41,9 @@ struct ManagerSettings {
 //                (changed) └─▶ grants             CachePool, CacheQuota ─▶ all that may │
 //                cachequota, cachepool
 //   Job, Pod, Service ─▶ trainingjob          depend on them
-//   Namespace (labels) ─▶ trainingjob (its own), dataset (theirs), grants
-//   word of a node program ─▶ cachepool (all), grants, sweep
+//   Pod of a job ─▶ dataset (its own, of other namespaces)   Job, Pod of a filler ─▶ dataset,
+//   grants Namespace (labels) ─▶ trainingjob (its own), dataset (theirs), grants word of a node
+//   program ─▶ cachepool (all), grants, sweep
 //
 // Waking too often costs a look; waking too rarely would be a bug. Thread-safe.
 class Manager {
@@ -91,6 +92,8 @@ private:
     void on_node_news(const NodeNews& news);
     std::vector<PoolOrder> pools_of(const std::string& node);
     void wake_datasets_of(const TrainingJob& job);
+    void wake_shared_datasets_of(const TrainingJob& job);
+    void wake_dataset_of_filler(const ObjectMeta& child);
     void wake_datasets();
     void wake_pools();
     void wake_jobs(const std::vector<StoredPtr<TrainingJob>>& jobs);

@@ -17,8 +17,9 @@ namespace {
 
 // Trainers run as any user; the socket's folder is the pod's own.
 constexpr std::string_view kSocketMode = "0666";
-constexpr std::string_view kNodeVolume = "stoker-node";  // the whole node directory
-constexpr std::string_view kDataVolume = "stoker-data";  // its samples
+constexpr std::string_view kNodeVolume = "stoker-node";    // the whole node directory
+constexpr std::string_view kDataVolume = "stoker-data";    // its samples
+constexpr std::string_view kGuestVolume = "stoker-guest";  // where its leader listens for guests
 constexpr std::string_view kRunVolume = "stoker-run";
 constexpr std::string_view kTokenVolume = "stoker-token";
 constexpr std::string_view kOriginVolume = "stoker-origin";
@@ -98,26 +99,33 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
     return result;
 }
 
-// Whether nobody of the job's own namespace asks for the Secret.
-bool may_lack_credentials(const JobInput& input) {
-    return std::ranges::all_of(input.datasets, [&](const ResolvedDataset& dataset) {
-        return !dataset.source.secret_ref || is_foreign(input, dataset);
-    });
+// The Secrets that the job's own datasets name, or those of other namespaces.
+std::set<std::string> secrets_of(const JobInput& input, bool foreign) {
+    std::set<std::string> secrets;
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (dataset.source.secret_ref && is_foreign(input, dataset) == foreign) {
+            secrets.insert(*dataset.source.secret_ref);
+        }
+    }
+    return secrets;
 }
 
+// resolve_datasets() lets only one Secret of own datasets through. Those of others serve reads past
+// the cache, and only where it is clear which one is meant.
 void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
-    for (const ResolvedDataset& dataset : input.datasets) {
-        if (!dataset.source.secret_ref) {
-            continue;
-        }
-        const std::string& secret = *dataset.source.secret_ref;
-        const bool optional = may_lack_credentials(input);
-        for (const std::string key : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}) {
-            env.push_back({key, "", from_secret(secret, key, optional)});
-        }
-        env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret, "AWS_SESSION_TOKEN", true)});
-        return;  // resolve_datasets() lets only one Secret through
+    std::set<std::string> secrets = secrets_of(input, false);
+    const bool optional = secrets.empty();
+    if (optional) {
+        secrets = secrets_of(input, true);
     }
+    if (secrets.size() != 1) {
+        return;
+    }
+    const std::string& secret = *secrets.begin();
+    for (const std::string key : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}) {
+        env.push_back({key, "", from_secret(secret, key, optional)});
+    }
+    env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret, "AWS_SESSION_TOKEN", true)});
 }
 
 // The kubelet reads $(NAME) and $$ in values; a key at the origin may have both.
@@ -164,18 +172,22 @@ void add_origin_mounts(const JobInput& input, ContainerManifest& container) {
 }
 
 // The sidecar sees the whole node directory of a dataset, the trainer only its samples, at the same
-// place.
+// place. A guest's sidecar sees the samples and its own folder for the leader's socket.
 void add_node_mounts(const JobInput& input, bool is_sidecar, ContainerManifest& container) {
     if (!has_cache(input)) {
         return;
     }
     for (const ResolvedDataset& dataset : input.datasets) {
         const std::string path = path_of(kNodeDirectory, dataset.name);
-        if (is_sidecar) {
+        const bool foreign = is_foreign(input, dataset);
+        if (is_sidecar && !foreign) {
             container.mounts.push_back({numbered_volume(kNodeVolume, input, dataset), path, false});
-        } else {
+            continue;
+        }
+        container.mounts.push_back({numbered_volume(kDataVolume, input, dataset), path + "/data"});
+        if (is_sidecar) {
             container.mounts.push_back(
-                {numbered_volume(kDataVolume, input, dataset), path + "/data"});
+                {numbered_volume(kGuestVolume, input, dataset), path + "/guests"});
         }
     }
 }
@@ -314,12 +326,17 @@ CsiVolume view_of(
 
 void add_views(const JobInput& input, std::vector<VolumeManifest>& volumes) {
     for (const ResolvedDataset& dataset : input.datasets) {
-        const std::string_view data = is_foreign(input, dataset) ? "shared" : "data";
+        const bool foreign = is_foreign(input, dataset);
         volumes.push_back(
-            {numbered_volume(kNodeVolume, input, dataset),
-             view_of(input, dataset, "owner", false)});
+            foreign ? VolumeManifest{
+                          numbered_volume(kGuestVolume, input, dataset),
+                          view_of(input, dataset, "guest", true)}
+                    : VolumeManifest{
+                          numbered_volume(kNodeVolume, input, dataset),
+                          view_of(input, dataset, "owner", false)});
         volumes.push_back(
-            {numbered_volume(kDataVolume, input, dataset), view_of(input, dataset, data, true)});
+            {numbered_volume(kDataVolume, input, dataset),
+             view_of(input, dataset, foreign ? "shared" : "data", true)});
     }
 }
 
@@ -405,6 +422,21 @@ SidecarConfig sidecar_config(const JobInput& input) {
     result.training_job = input.job.meta.name;
     result.training_job_uid = input.job.meta.uid;
     result.attempt = input.attempt;
+    return result;
+}
+
+PodManifest build_filler_pod(const JobInput& input) {
+    PodManifest result;
+    result.trainer = build_sidecar(input);
+    result.trainer.always_running = false;
+    result.volumes = build_volumes(input);
+    std::erase_if(result.volumes, [&](const VolumeManifest& volume) {
+        return std::ranges::none_of(result.trainer.mounts, [&](const MountManifest& mount) {
+            return mount.volume == volume.name;
+        });
+    });
+    result.tolerations = {RawJson{R"({"operator":"Exists"})"}};
+    result.termination_grace_period_seconds = input.settings.grace_period_seconds;
     return result;
 }
 

@@ -133,7 +133,7 @@ Demand demand_of(
 
 bool JobUse::is_active() const {
     const std::vector<Condition>& conditions = job.status.conditions;
-    return !pool.name.empty() && !job.spec.suspend && !job.meta.deleting_since &&
+    return !filler && !pool.name.empty() && !job.spec.suspend && !job.meta.deleting_since &&
            (datasets.obstacle.empty() || datasets.goes_on) && !is_true(conditions, "Complete") &&
            !is_true(conditions, "Failed");
 }

@@ -28,7 +28,10 @@ struct JobUse {
     TrainingJob job;
     ResolvedDatasets datasets;
     ResolvedPool pool;
-    std::vector<Pod> pods;  // with its kJobLabel
+    std::vector<Pod> pods;  // with its kJobLabel; a filler's with the Dataset's kFillerLabel
+    // Not a TrainingJob but the fillers of a Dataset in one pool (operator/core/build_filler.h):
+    // it wants nothing itself, and leads for the guests.
+    bool filler = false;
 
     // Whether it may hold grants: started, not ended, not suspended, with a pool.
     [[nodiscard]] bool is_active() const;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/saturating.h"
+#include "operator/core/guests.h"
 #include "operator/core/tally.h"
 
 namespace stoker::control {
@@ -22,7 +23,7 @@ public:
         : cluster_(cluster),
           now_(now) {
         for (const JobUse& use : cluster.jobs) {
-            jobs_[use.job.meta.uid] = &use;
+            jobs_[{use.job.meta.uid, use.job.meta.name}] = &use;
         }
         for (const Node& node : cluster.nodes) {
             nodes_.insert(node.meta.name);
@@ -60,7 +61,7 @@ private:
             }
             for (const ResolvedDataset& dataset : use.datasets.datasets) {
                 PlaceWord& it = word({use.pool.name, pod.node_name, dataset.uid});
-                it.live = it.live || !has_ended(pod);
+                it.live = it.live || (!is_guest(use, dataset) && !has_ended(pod));
             }
         }
     }
@@ -69,20 +70,26 @@ private:
     void add_reports() {
         std::map<Place, TimePoint> newest;
         for (const AgentReport& report : cluster_.reports) {
-            const auto job = jobs_.find(report.training_job_uid);
-            if (job == jobs_.end() || job->second->pool.name.empty() || !is_fresh(report, now_)) {
+            const auto job = jobs_.find({report.training_job_uid, report.training_job});
+            if (job != jobs_.end() && !job->second->pool.name.empty() && is_fresh(report, now_)) {
+                add_report(*job->second, report, newest);
+            }
+        }
+    }
+
+    void add_report(
+        const JobUse& use, const AgentReport& report, std::map<Place, TimePoint>& newest) {
+        for (const ResolvedDataset& dataset : use.datasets.datasets) {
+            if (is_guest(use, dataset)) {
                 continue;
             }
-            const std::string& pool = job->second->pool.name;
+            const Place place{use.pool.name, report.node, dataset.uid};
             if (report.attached) {
-                for (const ResolvedDataset& dataset : job->second->datasets.datasets) {
-                    word({pool, report.node, dataset.uid}).reached = true;
-                }
+                word(place).reached = true;
             }
-            for (const DatasetReport& dataset : report.datasets) {
-                const Place place{pool, report.node, dataset.dataset_uid};
-                if (dataset.leader) {
-                    add_word(place, report.received_at, dataset, newest);
+            for (const DatasetReport& told : report.datasets) {
+                if (told.leader && told.dataset_uid == dataset.uid) {
+                    add_word(place, report.received_at, told, newest);
                 }
             }
         }
@@ -178,7 +185,8 @@ private:
 
     const ClusterView& cluster_;
     const Moment& now_;
-    std::map<std::string, const JobUse*> jobs_;  // by uid
+    // By uid and name: the fillers of a Dataset in several pools have one uid.
+    std::map<std::pair<std::string, std::string>, const JobUse*> jobs_;
     std::set<std::string> nodes_;
     std::set<Place> told_;
     std::map<Place, PlaceWord> words_;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "operator/core/build_job.h"
+#include "operator/core/guests.h"
 #include "operator/core/tally.h"
 
 namespace stoker::control {
@@ -39,12 +40,13 @@ bool is_newer(const RankSketch& next, const RankSketch* before) {
             std::tie(before->revision, before->masses) < std::tie(next.revision, next.masses));
 }
 
-std::set<std::string> dataset_uids(const JobUse& use) {
-    std::set<std::string> uids;
+// By dataset uid: what its leaders call the job.
+std::map<std::string, std::string> job_keys(const JobUse& use) {
+    std::map<std::string, std::string> keys;
     for (const ResolvedDataset& dataset : use.datasets.datasets) {
-        uids.insert(dataset.uid);
+        keys.emplace(dataset.uid, job_key_at(use, dataset));
     }
-    return uids;
+    return keys;
 }
 
 // Bytes a second that the cache may speed up, times the job's weight: none where the profile has no
@@ -93,13 +95,16 @@ std::vector<float> measured_sketch(
     const Moment& now) {
     std::map<std::string, const RankSketch*> newest;  // by node: two may say that they lead
     const std::set<std::string> nodes = use.live_nodes();
+    const std::map<std::string, std::string> keys = job_keys(use);
+    const auto key = keys.find(dataset_uid);
+    const std::string& job = key == keys.end() ? use.job.meta.uid : key->second;
     for (const AgentReport& report : reports) {
         if (!nodes.contains(report.node) || !is_fresh(report, now)) {
             continue;
         }
         for (const DatasetReport& dataset : report.datasets) {
             for (const RankSketch& sketch : dataset.sketches) {
-                if (dataset.dataset_uid == dataset_uid && sketch.job_uid == use.job.meta.uid &&
+                if (dataset.dataset_uid == dataset_uid && sketch.job_uid == job &&
                     is_newer(sketch, newest[report.node])) {
                     newest[report.node] = &sketch;
                 }
@@ -128,12 +133,12 @@ void weigh_jobs(const ClusterView& cluster, std::vector<AgentGrant>& grants) {
         }
         const std::set<std::string> nodes = use.live_nodes();
         const std::optional<double> rate = rate_by_cache(cluster, use);
-        for (const std::string& uid : dataset_uids(use)) {
+        for (const auto& [uid, key] : job_keys(use)) {
             for (const std::string& node : nodes) {
                 ++readers[{node, uid}];
                 if (rate) {
                     const double here = *rate / static_cast<double>(nodes.size());
-                    weights[{node, uid}].push_back({use.job.meta.uid, here});
+                    weights[{node, uid}].push_back({key, here});
                 }
             }
         }

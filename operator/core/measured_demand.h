@@ -29,6 +29,7 @@ std::vector<float> measured_sketch(
 // Adds to each grant what the cache is worth to each job that reads the dataset on that node: bytes
 // a second that it would read there if its data were never late, times its weight; 0 for a
 // compute-bound one. Jobs without a profile are not named. Nothing where only one job reads it.
+// Guests are named by job_key_at().
 void weigh_jobs(const ClusterView& cluster, std::vector<AgentGrant>& grants);
 
 }  // namespace stoker::control

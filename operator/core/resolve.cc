@@ -112,10 +112,10 @@ Obstacle check_dataset(const Dataset& dataset, bool foreign) {
                                     to_string(errors))};
 }
 
-Obstacle check_secrets(const std::vector<ResolvedDataset>& datasets) {
+Obstacle check_secrets(const std::vector<ResolvedDataset>& datasets, const std::string& ns) {
     std::set<std::string> secrets;
     for (const ResolvedDataset& dataset : datasets) {
-        if (dataset.source.secret_ref) {
+        if (dataset.source.secret_ref && dataset.ns == ns) {
             secrets.insert(*dataset.source.secret_ref);
         }
     }
@@ -270,7 +270,7 @@ ResolvedDatasets resolve_datasets(
     }
     result.goes_on = !stops && !result.obstacle.empty();
     if (result.obstacle.empty()) {
-        result.obstacle = check_secrets(result.datasets);
+        result.obstacle = check_secrets(result.datasets, job.meta.ns);
     }
     return result;
 }
@@ -280,9 +280,8 @@ std::string tell_credentials(const ResolvedDataset& dataset, const std::string& 
         return {};
     }
     return fmt::format(
-        " (the Dataset is of namespace {}; the job's pods use Secret {} of namespace {}, which "
-        "must be "
-        "there)",
+        " (namespace {} fetches the dataset with its own Secret; with a Secret {} in namespace {} "
+        "the job could read the origin itself meanwhile)",
         dataset.ns,
         *dataset.source.secret_ref,
         job_namespace);

@@ -57,7 +57,8 @@ struct ResolvedDatasets {
 // `datasets`: at least those that the job names and that exist. `labels` of the job's namespace;
 // not known: nothing is shared with it. Obstacles: DatasetNotFound, NotShared (a Dataset of another
 // namespace that is not shared with the job's; whether it exists is not told), DatasetInvalid,
-// SecretsDiffer (the pods can carry one set of S3 credentials).
+// SecretsDiffer (the pods can carry one set of S3 credentials; Datasets of other namespaces need
+// none).
 ResolvedDatasets resolve_datasets(
     const TrainingJob& job,
     const std::vector<Dataset>& datasets,
@@ -66,8 +67,8 @@ ResolvedDatasets resolve_datasets(
 // Whether it is among them.
 bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid);
 
-// Of a Dataset of another namespace that names a Secret, for a sentence about its origin: where the
-// job's pods look for it. Else nothing.
+// Of a Dataset of another namespace that names a Secret, for a sentence about its origin: what a
+// Secret of the job's own namespace would be good for. Else nothing.
 std::string tell_credentials(const ResolvedDataset& dataset, const std::string& job_namespace);
 
 // The directory name of an inline storageUri: the same for all jobs of a namespace that read it at

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "operator/core/guests.h"
+
 namespace stoker::control {
 
 namespace {
@@ -29,7 +31,8 @@ std::optional<Giver> find_giver(const ClusterView& cluster, const Reclaim& recla
         }
         for (const ResolvedDataset& dataset : use.datasets.datasets) {
             for (const Pod& pod : use.pods) {
-                if (dataset.uid != reclaim.dataset_uid || !is_there(pod, reclaim)) {
+                if (dataset.uid != reclaim.dataset_uid || is_guest(use, dataset) ||
+                    !is_there(pod, reclaim)) {
                     continue;
                 }
                 const bool leads = std::any_of(

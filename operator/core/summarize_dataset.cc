@@ -21,7 +21,8 @@ using std::chrono::seconds;
 const DatasetUser* user_of(const DatasetView& view, const AgentReport& report) {
     const auto found =
         std::find_if(view.users.begin(), view.users.end(), [&](const DatasetUser& user) {
-            return user.training_job_uid == report.training_job_uid;
+            return user.training_job_uid == report.training_job_uid &&
+                   user.training_job == report.training_job;
         });
     return found == view.users.end() ? nullptr : &*found;
 }
@@ -172,7 +173,7 @@ void measure(
         status.sampled_at = std::max(
             status.sampled_at, std::optional<WallTime>(std::chrono::floor<seconds>(*sum.newest)));
     }
-    status.jobs = static_cast<std::int64_t>(view.users.size());
+    status.jobs = std::ranges::count(view.users, false, &DatasetUser::filler);
 }
 
 void print_columns(DatasetStatus& status) {
@@ -181,6 +182,21 @@ void print_columns(DatasetStatus& status) {
     status.columns.cached = status.total_bytes ? print(status.cached_bytes) : "";
     status.columns.cached_percentage =
         status.total_bytes ? fmt::format("{}%", status.cached_percentage) : "";
+}
+
+// Told while guests read the Dataset.
+void set_fillers(const DatasetView& view, const Moment& now, DatasetStatus& status) {
+    if (std::optional<Judgement> fillers = judge_fillers(view.fillers)) {
+        set_condition(
+            status.conditions,
+            std::string{kFillersReady},
+            *std::move(fillers),
+            view.dataset.meta,
+            now);
+    } else {
+        std::erase_if(
+            status.conditions, [](const Condition& it) { return it.type == kFillersReady; });
+    }
 }
 
 }  // namespace
@@ -203,6 +219,7 @@ DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
                            : holds_if(false, "NotListed", "There is no list of samples yet."),
         view.dataset.meta,
         now);
+    set_fillers(view, now, status);
     return status;
 }
 

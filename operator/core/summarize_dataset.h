@@ -9,14 +9,17 @@
 #include "operator/api/agent_report.h"
 #include "operator/api/dataset.h"
 #include "operator/core/moment.h"
+#include "operator/core/plan_fillers.h"
 
 namespace stoker::control {
 
-// A running job that uses a dataset.
+// A running job that uses a dataset, or its fillers in one pool.
 struct DatasetUser {
+    std::string training_job;
     std::string training_job_uid;
     std::string pool;
     std::optional<WallTime> running_since;
+    bool filler = false;
 
     bool operator==(const DatasetUser&) const = default;
 };
@@ -27,6 +30,7 @@ struct DatasetView {
     std::vector<AgentReport> reports;                     // at least those of the users
     std::set<std::string> nodes;                          // that exist
     std::set<std::pair<std::string, std::string>> swept;  // pool, node: its bytes there are gone
+    std::vector<FillerState> fillers{};                   // that are needed
 };
 
 // The status of a Dataset as it should be now. Bytes on a node stay as last told while nobody uses

@@ -62,15 +62,46 @@ Judgement judge_dataset(
     return {ConditionStatus::kTrue, "Listed", ""};
 }
 
+// The guest's sidecar says that it waits: a sidecar of the Dataset's namespace has to serve the
+// node first, a filler or one of the owner's jobs. An origin that fails for a filler is told as
+// such.
+bool waits_for_owner(
+    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally* sum) {
+    if (dataset.ns == view.job.meta.ns || sum == nullptr || sum->error.empty() ||
+        sum->state == ManifestState::kReady) {
+        return false;
+    }
+    const auto fillers = view.fillers.find(dataset.uid);
+    const bool starting =
+        fillers != view.fillers.end() && fillers->second.status != ConditionStatus::kTrue;
+    return starting || sum->state != ManifestState::kFailed;
+}
+
+Judgement wait_for_owner(
+    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally& sum) {
+    const auto fillers = view.fillers.find(dataset.uid);
+    return {
+        ConditionStatus::kFalse,
+        "WaitingForOwner",
+        fmt::format(
+            "Dataset {} waits for a sidecar of namespace {}: {}{}{}",
+            dataset.name,
+            dataset.ns,
+            sum.error,
+            fillers == view.fillers.end() ? "" : "; " + fillers->second.message,
+            tell_credentials(dataset, view.job.meta.ns))};
+}
+
 // What the sidecars say about all of them.
 Judgement judge_datasets(const TrainingJobView& view, const Tally& sum) {
     Judgement worst{ConditionStatus::kTrue, "Listed", "Every dataset is listed."};
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         const auto found = sum.datasets.find(dataset.uid);
-        Judgement next = judge_dataset(
-            dataset,
-            found == sum.datasets.end() ? nullptr : &found->second,
-            tell_credentials(dataset, view.job.meta.ns));
+        const DatasetTally* told = found == sum.datasets.end() ? nullptr : &found->second;
+        Judgement next =
+            waits_for_owner(view, dataset, told)
+                ? wait_for_owner(view, dataset, *told)
+                : judge_dataset(dataset, told, tell_credentials(dataset, view.job.meta.ns));
         if (next.status == ConditionStatus::kFalse) {
             return next;
         }
@@ -129,6 +160,28 @@ bool holds_nothing(const TrainingJobView& view, const Lifecycle& lifecycle) {
            std::ranges::all_of(view.pods, [](const Pod& pod) { return has_ended(pod); });
 }
 
+// Bytes on the job's nodes, told by their leaders. A guest's sidecars never lead: the owner's have
+// told the planner.
+Bytes resident_bytes(
+    const TrainingJobView& view, const std::string& uid, const DatasetTally& told) {
+    const bool foreign = std::ranges::any_of(view.datasets.datasets, [&](const auto& dataset) {
+        return dataset.uid == uid && dataset.ns != view.job.meta.ns;
+    });
+    if (!foreign) {
+        return told.resident_bytes();
+    }
+    Bytes result{};
+    for (const Holding& holding : view.holdings) {
+        const bool is_here = std::ranges::any_of(view.pods, [&](const Pod& pod) {
+            return !has_ended(pod) && pod.node_name == holding.node;
+        });
+        if (is_here && holding.pool == view.pool.name && holding.dataset_uid == uid) {
+            result += holding.resident;
+        }
+    }
+    return result;
+}
+
 CacheStatus measure_cache(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum) {
     const std::optional<CacheStatus>& before = view.job.status.cache;
@@ -149,7 +202,7 @@ CacheStatus measure_cache(
     if (sum.fresh_reports > 0) {
         Bytes used{};
         for (const auto& [uid, dataset] : sum.datasets) {
-            used += dataset.resident_bytes();
+            used += resident_bytes(view, uid, dataset);
         }
         result.used_bytes = count_of(used);
     }
@@ -216,7 +269,7 @@ std::vector<JobDatasetStatus> measure_datasets(
         if (found != sum.datasets.end() && found->second.state == ManifestState::kReady) {
             status.total_bytes = count_of(found->second.total);
             status.samples = count_of(found->second.samples);
-            status.used_bytes = count_of(found->second.resident_bytes());
+            status.used_bytes = count_of(resident_bytes(view, dataset.uid, found->second));
         }
         note_revision(dataset.uid, lifecycle.attempt, reports, now, status);
         result.push_back(std::move(status));

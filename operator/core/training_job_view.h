@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ struct TrainingJobView {
     JobSettings settings;
     Trouble trouble;
     std::vector<std::string> pool_paths;  // directories of all CachePools
+    // Datasets of other namespaces: what their condition FillersReady says, by uid.
+    std::map<std::string, Condition> fillers{};
 };
 
 // A sidecar that was silent for longer than this is not believed any more.

@@ -20,6 +20,23 @@ namespace stoker::test {
 // time by hand. The watches never run. Not thread-safe.
 class ControllerBench {
 public:
+    // Without a connection: what is recorded through it stays queued.
+    class NoTransport final : public control::ApiTransport {
+    public:
+        Result<control::ApiResponse> call(
+            const control::ApiRequest&, Duration, std::stop_token) override {
+            return fail(ErrorCode::kUnavailable, "no server here");
+        }
+
+        Result<control::ApiStreamEnd> stream(
+            const control::ApiRequest&,
+            Duration,
+            const control::ApiStreamSink&,
+            std::stop_token) override {
+            return fail(ErrorCode::kUnavailable, "no server here");
+        }
+    };
+
     ControllerBench()
         : cache(
               [](const std::string&) { return std::make_unique<NoTransport>(); },
@@ -84,22 +101,6 @@ public:
     control::ClusterCache cache;
 
 private:
-    class NoTransport final : public control::ApiTransport {
-    public:
-        Result<control::ApiResponse> call(
-            const control::ApiRequest&, Duration, std::stop_token) override {
-            return fail(ErrorCode::kUnavailable, "no server here");
-        }
-
-        Result<control::ApiStreamEnd> stream(
-            const control::ApiRequest&,
-            Duration,
-            const control::ApiStreamSink&,
-            std::stop_token) override {
-            return fail(ErrorCode::kUnavailable, "no server here");
-        }
-    };
-
     template <class T>
     static const control::ObjectMeta& meta_of(const T& value) {
         return value.meta;

@@ -184,7 +184,10 @@ void NodeSweeper::gather_needs(SweepView& view) const {
 // Sidecars say what they hold; but they may be silent, restarting, or waiting for a leader's lock.
 // What a pod that has not ended mounts stays in any case, and what the node program has mounted.
 void NodeSweeper::gather_guards(SweepView& view, const NodeReports& reports) const {
-    for (const auto& stored : parts_.cache.pods().store().list()) {
+    auto pods = parts_.cache.pods().store().list();
+    const auto fillers = parts_.cache.filler_pods().store().list();
+    pods.insert(pods.end(), fillers.begin(), fillers.end());
+    for (const auto& stored : pods) {
         const Pod& pod = stored->value;
         for (const std::string& directory : pod.node_directories) {
             const auto guard = guard_of(pod.node_name, directory);

@@ -13,6 +13,8 @@ constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
 
 DatasetUser user_of(const JobUse& use) {
     DatasetUser user;
+    user.training_job = use.job.meta.name;
+    user.filler = use.filler;
     user.training_job_uid = use.job.meta.uid;
     user.pool = use.pool.name;
     const Condition* running = find_condition(use.job.status.conditions, "Running");
@@ -43,51 +45,105 @@ void forget_what_was_swept(
     }
 }
 
+// The jobs that may read it, active or not.
+std::vector<JobUse> find_users(const Dataset& dataset, ClusterCache& cache) {
+    std::vector<JobUse> result;
+    for (const auto& job :
+         cache.training_jobs().store().by_index(index::kDataset, to_string(dataset.meta.key()))) {
+        JobUse use = gather_use(job->value, cache);
+        if (has_dataset(use.datasets, dataset.meta.uid)) {
+            result.push_back(std::move(use));
+        }
+    }
+    return result;
+}
+
+Duration look_again(const DatasetView& view) {
+    const bool waiting =
+        !std::ranges::all_of(view.fillers, [](const FillerState& it) { return it.ready; });
+    return waiting ? TroubleFinder::kLookEvery : kReportAgeMax;
+}
+
+std::optional<Duration> earliest(std::optional<Duration> a, std::optional<Duration> b) {
+    return a && b ? std::min(*a, *b) : (a ? a : b);
+}
+
 }  // namespace
 
-DatasetController::DatasetController(Parts parts)
+DatasetController::DatasetController(Parts parts, JobSettings settings)
     : parts_(parts),
-      status_(parts.client, kinds::kDatasets, parts.clock) {}
+      status_(parts.client, kinds::kDatasets, parts.clock),
+      fillers_(parts.cache, parts.client, parts.clock, std::move(settings), parts.control_ca) {}
 
 Result<Reconciled> DatasetController::reconcile(
     const ObjectKey& key, const std::stop_token& /*stop*/) {
     const auto stored = parts_.cache.datasets().store().get(key);
     if (!stored) {
         status_.forget(key);
+        fillers_.forget(key);
         return Reconciled{};
     }
-    if (!status_.has_seen_own_write(parts_.cache.datasets().store(), key)) {
+    if (!status_.has_seen_own_write(parts_.cache.datasets().store(), key) ||
+        !fillers_.has_seen_own_writes(key)) {
         return Reconciled{kCacheBehind};
     }
-    const DatasetView view = gather(stored->value);
+    const std::vector<JobUse> users = find_users(stored->value, parts_.cache);
+    const FillerKeeper::Look fillers = fillers_.look(stored->value, users);
+    DatasetView view = gather(stored->value, users);
+    view.fillers = fillers.states;
     Dataset after = view.dataset;
     after.status = summarize_dataset(view, {parts_.clock.now(), parts_.clock.wall_now()});
     STOKER_TRY(const StatusWrite write, status_.write(view.dataset, after, false));
-    if (write.again_after) {
-        return Reconciled{write.again_after};
+    if (write.outcome == StatusOutcome::kWritten) {
+        tell(view.dataset, after);
     }
-    // Silence makes no event of its own.
-    return view.users.empty() ? Reconciled{} : Reconciled{kReportAgeMax};
+    STOKER_TRY(const std::optional<Duration> again, fillers_.act(stored->value, fillers.plan));
+    const std::optional<Duration> next = earliest(again, write.again_after);
+    // Silence makes no event of its own, nor does a pod that does not begin.
+    return view.users.empty() ? Reconciled{next} : Reconciled{earliest(next, look_again(view))};
+}
+
+void DatasetController::tell(const Dataset& before, const Dataset& after) {
+    const std::string type{kFillersReady};
+    const Condition* was = find_condition(before.status.conditions, type);
+    const Condition* is = find_condition(after.status.conditions, type);
+    if (is == nullptr || is->reason != "Refused" ||
+        (was != nullptr && was->message == is->message)) {
+        return;
+    }
+    EventNote note;
+    note.regarding = {
+        kinds::kDatasets.api_version(),
+        kinds::kDatasets.kind,
+        after.meta.key(),
+        after.meta.uid,
+        after.meta.resource_version};
+    note.type = EventType::kWarning;
+    note.reason = "FillerRefused";
+    note.action = "Fill";
+    note.note = is->message;
+    parts_.events.record(std::move(note));
 }
 
 // Jobs that ended are no users any more, but what they reported last still counts while it is
 // fresh.
-DatasetView DatasetController::gather(const Dataset& dataset) {
-    DatasetView view;
-    view.dataset = dataset;
-    for (const auto& job : parts_.cache.training_jobs().store().by_index(
-             index::kDataset, to_string(dataset.meta.key()))) {
-        const JobUse use = gather_use(job->value, parts_.cache);
-        if (!has_dataset(use.datasets, dataset.meta.uid)) {
-            continue;  // named by a job that may not use it
-        }
-        std::vector<AgentReport> reports = believable_reports(use, parts_.registry);
-        forget_what_was_swept(reports, use.pool.name, dataset.meta.uid, parts_.ledger);
-        if (!use.is_active() && reports.empty()) {
-            continue;
-        }
+void DatasetController::add_user(const JobUse& use, DatasetView& view) {
+    std::vector<AgentReport> reports = reports_on_datasets(use, parts_.registry);
+    forget_what_was_swept(reports, use.pool.name, view.dataset.meta.uid, parts_.ledger);
+    if (use.is_active() || !reports.empty()) {
         view.users.push_back(user_of(use));
         view.reports.insert(view.reports.end(), reports.begin(), reports.end());
+    }
+}
+
+DatasetView DatasetController::gather(const Dataset& dataset, const std::vector<JobUse>& users) {
+    DatasetView view;
+    view.dataset = dataset;
+    for (const JobUse& use : users) {
+        add_user(use, view);
+    }
+    for (const JobUse& use : gather_fillers(dataset, parts_.cache)) {
+        add_user(use, view);
     }
     for (const auto& node : parts_.cache.nodes().store().list()) {
         view.nodes.insert(node->value.meta.name);

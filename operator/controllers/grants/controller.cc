@@ -6,7 +6,9 @@
 
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
+#include "operator/core/build_filler.h"
 #include "operator/core/find_places.h"
+#include "operator/core/guests.h"
 #include "operator/core/measured_demand.h"
 #include "operator/kube/resource_kind.h"
 
@@ -32,12 +34,15 @@ std::map<std::string, Bytes> granted_by_pool(
     return granted;
 }
 
-// Jobs that have ended, too: while their sidecar leads, a smaller grant has to reach it.
+// Jobs that have ended, too: while their sidecar leads, a smaller grant has to reach it. Guests
+// never lead, so they hear nothing.
 GrantReaders readers_of(const ClusterView& cluster) {
     GrantReaders result;
     for (const JobUse& use : cluster.jobs) {
         for (const ResolvedDataset& dataset : use.datasets.datasets) {
-            result[use.job.meta.key()].insert(dataset.uid);
+            if (!is_guest(use, dataset)) {
+                result[use.job.meta.key()].insert(dataset.uid);
+            }
         }
     }
     return result;
@@ -155,22 +160,40 @@ void GrantsController::tell_reclaims(const ClusterView& cluster) {
     }
 }
 
+std::optional<EventSubject> GrantsController::subject_of(const Giver& giver) {
+    const std::string dataset = dataset_of_filler(giver.job.name);
+    if (!dataset.empty()) {
+        const ObjectKey key{giver.job.ns, dataset};
+        const auto filled = cache_.datasets().store().get(key);
+        return filled ? std::optional(EventSubject{
+                            kinds::kDatasets.api_version(),
+                            kinds::kDatasets.kind,
+                            key,
+                            filled->uid,
+                            filled->resource_version})
+                      : std::nullopt;
+    }
+    const auto job = cache_.training_jobs().store().get(giver.job);
+    return job ? std::optional(EventSubject{
+                     kinds::kTrainingJobs.api_version(),
+                     kinds::kTrainingJobs.kind,
+                     giver.job,
+                     job->uid,
+                     job->resource_version})
+               : std::nullopt;
+}
+
 void GrantsController::tell(
     const Giver& giver, EventType type, const std::string& reason, std::string words) {
-    const auto job = cache_.training_jobs().store().get(giver.job);
-    if (!job) {
+    std::optional<EventSubject> subject = subject_of(giver);
+    if (!subject) {
         return;
     }
     log::info(
         type == EventType::kWarning ? "bytes are not given back" : "bytes go back",
         {{"object", to_string(giver.job)}, {"reason", reason}, {"message", words}});
     EventNote note;
-    note.regarding = {
-        kinds::kTrainingJobs.api_version(),
-        kinds::kTrainingJobs.kind,
-        giver.job,
-        job->uid,
-        job->resource_version};
+    note.regarding = *std::move(subject);
     note.type = type;
     note.reason = reason;
     note.action = "Allocate";

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,8 @@ private:
     AllocationView look(const ClusterView& cluster, const Moment& now);
     void tell_changes(const Allocation& before, const Allocation& after);
     void tell_reclaims(const ClusterView& cluster);
+    // Its TrainingJob, or its Dataset where a filler holds the bytes; none: it is gone.
+    std::optional<EventSubject> subject_of(const Giver& giver);
     void tell(const Giver& giver, EventType type, const std::string& reason, std::string words);
 
     ClusterCache& cache_;

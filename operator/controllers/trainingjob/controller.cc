@@ -8,6 +8,7 @@
 #include "common/log/log.h"
 #include "operator/api/metadata.h"
 #include "operator/controllers/gather.h"
+#include "operator/core/plan_fillers.h"
 
 namespace stoker::control {
 
@@ -158,6 +159,18 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     }
     if (const auto found = allocation->profiles.find(key); found != allocation->profiles.end()) {
         view.profile = found->second;
+    }
+    for (const ResolvedDataset& dataset : view.datasets.datasets) {
+        const auto stored =
+            dataset.ns == key.ns
+                ? nullptr
+                : parts_.cache.datasets().store().get({dataset.ns, dataset.object_name});
+        const Condition* fillers =
+            stored ? find_condition(stored->value.status.conditions, std::string{kFillersReady})
+                   : nullptr;
+        if (fillers != nullptr) {
+            view.fillers[dataset.uid] = *fillers;
+        }
     }
     view.settings = settings_;
     if (parts_.control_ca) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "operator/controllers/dataset/controller.h"
@@ -24,12 +26,16 @@ struct DatasetControllerTest : ::testing::Test {
     }
 
     // Reconciles and lets the cache see what was written.
-    Dataset reconcile() {
-        const ObjectKey key{"ml", "digits"};
+    Dataset reconcile(const ObjectKey& key = {"ml", "digits"}) {
         EXPECT_TRUE(controller.reconcile(key, {}));
         Dataset dataset = bench.cache.datasets().store().get(key)->value;
-        if (!bench.client.calls.empty()) {
-            const Result<Dataset> written = parse_dataset(bench.client.calls.back().body);
+        const auto last = std::find_if(
+            bench.client.calls.rbegin(), bench.client.calls.rend(), [](const auto& call) {
+                return call.verb == "apply_status";
+            });
+        bench.catch_up(bench.cache.filler_jobs());
+        if (last != bench.client.calls.rend()) {
+            const Result<Dataset> written = parse_dataset(last->body);
             EXPECT_TRUE(written);
             dataset.status = written->status;
             bench.put(bench.cache.datasets(), dataset);
@@ -48,7 +54,10 @@ struct DatasetControllerTest : ::testing::Test {
     test::ControllerBench bench;
     SessionId session;
     SweepLedger ledger;
-    DatasetController controller{{bench.cache, bench.registry, ledger, bench.client, bench.clock}};
+    test::ControllerBench::NoTransport transport;
+    EventRecorder events{transport, {}, bench.clock, 1};
+    DatasetController controller{
+        {bench.cache, bench.registry, ledger, bench.client, events, bench.clock}, {}};
 };
 
 TEST_F(DatasetControllerTest, TellsWhatTheSidecarsSay) {
@@ -96,21 +105,125 @@ TEST_F(DatasetControllerTest, ComesAgainByItselfWhileAJobUsesTheDataset) {
     EXPECT_LE(next->requeue_after.value_or(std::chrono::hours{1}), seconds{60});
 }
 
-TEST_F(DatasetControllerTest, CountsUsersOfOtherNamespacesThatMayUseIt) {
-    const Dataset shared = make_shared_digits();
-    bench.put(bench.cache.datasets(), shared);
-    bench.put(bench.cache.training_jobs(), make_reading_job());
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
-    const auto status_of_shared = [&] {
-        EXPECT_TRUE(controller.reconcile(shared.meta.key(), {}));
-        bench.catch_up(bench.cache.datasets());
-        return parse_dataset(bench.client.calls.back().body)->status;
-    };
-    EXPECT_EQ(status_of_shared().jobs, 0) << "nobody knows the labels of its namespace";
-    EXPECT_EQ(status_of_shared().cached_bytes, 0);
+// The job is a guest: the Dataset is of namespace "data".
+struct SharedDatasetTest : DatasetControllerTest {
+    SharedDatasetTest() {
+        bench.put(bench.cache.datasets(), make_shared_digits());
+        bench.put(bench.cache.training_jobs(), make_reading_job());
+        bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
+    }
+
+    Dataset look() { return reconcile({"data", "digits"}); }
+
+    [[nodiscard]] std::vector<std::string> on_jobs() const {
+        std::vector<std::string> verbs;
+        for (const test::FakeApiClient::Call& call : bench.client.calls) {
+            if (call.plural == "jobs") {
+                verbs.push_back(call.verb);
+            }
+        }
+        return verbs;
+    }
+
+    static std::string fillers(const Dataset& dataset) {
+        const Condition* condition = find_condition(dataset.status.conditions, "FillersReady");
+        return condition == nullptr ? "" : condition->reason + ": " + condition->message;
+    }
+
+    // As the API server shows it after create().
+    Job put_filler() {
+        const Job job = make_child_filler();
+        bench.put(bench.cache.filler_jobs(), job);
+        bench.catch_up(bench.cache.filler_jobs());
+        return job;
+    }
+};
+
+TEST_F(SharedDatasetTest, CountsUsersOfOtherNamespacesThatMayUseIt) {
+    bench.put(bench.cache.namespaces(), make_namespace("ml"));
+    EXPECT_EQ(look().status.jobs, 0);
+    EXPECT_TRUE(on_jobs().empty());
     bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
-    EXPECT_EQ(status_of_shared().jobs, 1);
-    EXPECT_EQ(status_of_shared().cached_bytes, 60'000);
+    EXPECT_EQ(look().status.jobs, 1);
+}
+
+TEST_F(SharedDatasetTest, BelievesAFillerAndNoGuest) {
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    EXPECT_EQ(look().status.cached_bytes, 0);
+    EXPECT_FALSE(look().status.total_bytes);
+    const Pod pod = make_filler_pod(put_filler());
+    bench.put(bench.cache.filler_pods(), pod);
+    const SessionId filler = bench.attach(make_filler_hello(pod));
+    ReportBody report = make_agent_report(1);
+    report.datasets[0].name = "digits";
+    report.datasets[0].resident_bytes = Bytes{50'000};
+    ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));
+    bench.clock.advance(seconds{6});
+    const Dataset after = look();
+    EXPECT_EQ(after.status.cached_bytes, 50'000);
+    EXPECT_EQ(after.status.total_bytes, 100'000);
+    EXPECT_EQ(after.status.jobs, 1) << "a filler is no job";
+    EXPECT_EQ(fillers(after), "Serving: Fillers that serve other namespaces: 1.");
+}
+
+TEST_F(SharedDatasetTest, MakesAFillerWhereAGuestsPodIs) {
+    EXPECT_EQ(
+        fillers(look()),
+        "Starting: 1 of 1 fillers are not ready: node node-1: its Job is being made");
+    EXPECT_EQ(on_jobs(), std::vector<std::string>{"create"});
+    EXPECT_EQ(bench.client.calls.back().key.ns, "data");
+    const Result<Job> made = parse_job(bench.client.calls.back().body);
+    ASSERT_TRUE(made);
+    EXPECT_EQ(made->meta.labels, make_child_filler().meta.labels);
+    put_filler();
+    bench.client.calls.clear();
+    look();
+    EXPECT_TRUE(on_jobs().empty());
+}
+
+TEST_F(SharedDatasetTest, MakesNoneForAPodOfItsOwnNamespaceOrOneWithoutANode) {
+    bench.put(bench.cache.pods(), make_running_pod(""));
+    look();
+    EXPECT_TRUE(on_jobs().empty());
+}
+
+TEST_F(SharedDatasetTest, TellsInTheApiServersWordsWhyAFillerIsRefused) {
+    bench.client.refused = {"jobs", Error{ErrorCode::kForbidden, "exceeded quota: jobs=1"}};
+    const Result<Reconciled> first = controller.reconcile({"data", "digits"}, {});
+    ASSERT_TRUE(first) << "not retried like a failure";
+    EXPECT_LE(first->requeue_after.value(), seconds{1}) << "the next round tells it";
+    bench.catch_up(bench.cache.datasets());
+    bench.clock.advance(seconds{6});
+    EXPECT_EQ(
+        fillers(look()),
+        "Refused: 1 of 1 fillers are not ready: node node-1: The API server refuses it: exceeded "
+        "quota: jobs=1");
+    bench.client.refused.reset();
+    look();
+    EXPECT_EQ(fillers(look()).find("Refused"), std::string::npos);
+}
+
+TEST_F(SharedDatasetTest, AnUnneededFillerGoesAfterTheGraceWhateverOperatorSawItsBeginning) {
+    Job job = put_filler();
+    Pod pod = make_running_pod();
+    pod.phase = PodPhase::kSucceeded;
+    bench.put(bench.cache.pods(), pod);
+    EXPECT_EQ(fillers(look()), "");
+    ASSERT_EQ(on_jobs(), std::vector<std::string>{"patch"});
+    const Result<ObjectMeta> patch = parse_metadata(bench.client.calls.back().body);
+    ASSERT_TRUE(patch);
+    job.meta.annotations.insert(patch->annotations.begin(), patch->annotations.end());
+    bench.put(bench.cache.filler_jobs(), job);
+    bench.client.calls.clear();
+    bench.clock.advance(seconds{55});
+    DatasetController next{
+        {bench.cache, bench.registry, ledger, bench.client, events, bench.clock}, {}};
+    ASSERT_TRUE(next.reconcile({"data", "digits"}, {}));
+    EXPECT_TRUE(on_jobs().empty());
+    bench.clock.advance(seconds{6});
+    ASSERT_TRUE(next.reconcile({"data", "digits"}, {}));
+    EXPECT_EQ(on_jobs(), std::vector<std::string>{"remove"});
+    EXPECT_EQ(bench.client.calls.back().body, job.meta.uid) << "that very Job";
 }
 
 TEST_F(DatasetControllerTest, DoesNothingForADatasetThatIsGone) {

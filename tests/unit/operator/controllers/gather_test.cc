@@ -1,5 +1,6 @@
 #include "operator/controllers/gather.h"
 
+#include <algorithm>
 #include <functional>
 
 #include <gtest/gtest.h>
@@ -103,6 +104,77 @@ TEST_F(GatherSharedTest, BelievesAnAttemptThatGoesOnAfterAWithdrawal) {
     TrainingJob job = make_reading_job();
     job.status.datasets = {{"train", "d1"}};
     EXPECT_EQ(believed(job), 1U);
+}
+
+TEST_F(GatherSharedTest, BelievesAGuestNothingOfTheDirectory) {
+    const SessionId session = bench.attach(make_agent_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    const JobUse use = gather_use(make_reading_job(), bench.cache);
+    const DatasetReport own = believable_reports(use, bench.registry).at(0).datasets.at(0);
+    EXPECT_FALSE(own.leader);
+    EXPECT_EQ(own.resident_bytes, Bytes::zero());
+    EXPECT_EQ(own.samples, 100U) << "for the job's own status";
+    const DatasetReport told = reports_on_datasets(use, bench.registry).at(0).datasets.at(0);
+    EXPECT_EQ(told.samples, 0U);
+    EXPECT_EQ(told.manifest_state, ManifestState::kUnknown);
+}
+
+// Fillers of data/digits.
+struct GatherFillersTest : GatherSharedTest {
+    // Whether a filler that says hello like this is believed.
+    bool believes(const AgentHello& hello) {
+        bench.put(bench.cache.filler_pods(), pod);
+        const SessionId session = bench.attach(hello);
+        ReportBody report = make_agent_report(1);
+        report.datasets[0].name = hello.datasets[0].name;
+        EXPECT_TRUE(bench.registry.report(session, report, bench.now()));
+        for (const JobUse& use : gather_fillers(make_shared_digits(), bench.cache)) {
+            const std::vector<AgentReport> reports = reports_on_datasets(use, bench.registry);
+            if (!reports.empty() && !reports[0].datasets.empty()) {
+                return reports[0].datasets[0].leader;
+            }
+        }
+        return false;
+    }
+
+    Pod pod = make_filler_pod(make_child_filler());
+};
+
+TEST_F(GatherFillersTest, AreBelieved) {
+    EXPECT_TRUE(believes(make_filler_hello(pod)));
+    const ClusterView view = gather_cluster(bench.cache, bench.registry, bench.nodes, 60);
+    const auto filler = std::ranges::find(view.jobs, true, &JobUse::filler);
+    ASSERT_NE(filler, view.jobs.end());
+    EXPECT_EQ(filler->pods.size(), 1U);
+    EXPECT_EQ(filler->pool.name, "nvme");
+    EXPECT_EQ(view.reports.size(), 1U);
+}
+
+TEST_F(GatherFillersTest, OfAnotherNamespaceAreNotBelieved) {
+    pod.meta.ns = "ml";
+    EXPECT_FALSE(believes(make_filler_hello(pod)));
+}
+
+TEST_F(GatherFillersTest, WithoutThePodsLabelAreNotBelieved) {
+    pod.meta.labels.erase(std::string{kFillerLabel});
+    EXPECT_FALSE(believes(make_filler_hello(pod)));
+}
+
+TEST_F(GatherFillersTest, OnAnotherNodeAreNotBelieved) {
+    AgentHello hello = make_filler_hello(pod);
+    hello.node = "node-9";
+    EXPECT_FALSE(believes(hello));
+}
+
+TEST_F(GatherFillersTest, OfAnEarlierDatasetAreNotBelieved) {
+    AgentHello hello = make_filler_hello(pod);
+    hello.training_job_uid = "d0";
+    EXPECT_FALSE(believes(hello));
+}
+
+TEST_F(GatherFillersTest, OfAPoolThatIsGoneAreNone) {
+    pod.meta.annotations[std::string{kFillerPoolAnnotation}] = "gone";
+    EXPECT_FALSE(believes(make_filler_hello(pod)));
 }
 
 TEST_F(GatherTest, TheClusterHasEveryJobWithItsPodsAndReports) {

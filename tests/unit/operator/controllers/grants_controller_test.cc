@@ -160,5 +160,70 @@ TEST_F(GrantsControllerTest, TellsWhoMustGiveBackAndWhoDoesNot) {
     EXPECT_THAT(board.get()->view.held_back, IsEmpty());
 }
 
+// The job is a guest of data/digits; a filler serves its node.
+struct SharedGrantsTest : GrantsControllerTest {
+    SharedGrantsTest() {
+        bench.put(bench.cache.datasets(), make_shared_digits());
+        bench.put(bench.cache.training_jobs(), make_reading_job());
+        bench.put(bench.cache.namespaces(), make_namespace("ml", {{"team", "vision"}}));
+        bench.put(bench.cache.filler_pods(), pod);
+        filler = *bench.registry.attach(
+            make_filler_hello(pod),
+            {[this](const std::vector<AgentGrant>& grants) {
+                 to_filler.insert(to_filler.end(), grants.begin(), grants.end());
+             },
+             [](const AgentProbe&) {},
+             [] {}},
+            bench.now());
+    }
+
+    static ReportBody filler_report() {
+        ReportBody report = make_agent_report(1);
+        report.datasets[0].name = "digits";
+        return report;
+    }
+
+    Pod pod = make_filler_pod(make_child_filler());
+    SessionId filler;
+    std::vector<AgentGrant> to_filler;
+};
+
+TEST_F(SharedGrantsTest, GrantsGoToTheFillerAndToNoGuest) {
+    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(filler, filler_report(), bench.now()));
+    decide();
+    ASSERT_EQ(to_filler.size(), 1U);
+    EXPECT_EQ(to_filler[0].node, "node-1");
+    EXPECT_EQ(to_filler[0].dataset_uid, "d1");
+    EXPECT_GE(to_filler[0].resident_bytes, Bytes{100'000});
+    EXPECT_THAT(sent, IsEmpty());
+}
+
+TEST_F(SharedGrantsTest, WaitForTheFillersWordAndNotForAGuests) {
+    decide();
+    EXPECT_EQ(board.get()->unheard, 1U);
+    ASSERT_TRUE(bench.registry.report(filler, filler_report(), bench.now()));
+    decide();
+    EXPECT_EQ(board.get()->unheard, 0U);
+    EXPECT_EQ(to_filler.size(), 1U);
+}
+
+TEST_F(SharedGrantsTest, TellTheDatasetWhatItsFillerGivesBack) {
+    ReportBody report = filler_report();
+    ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));
+    decide();
+    ++report.sequence;
+    report.datasets[0].granted_bytes = to_filler.back().resident_bytes;
+    ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));
+    CachePool small = make_nvme();
+    small.spec.capacity_per_node = Bytes{10'000};
+    bench.put(bench.cache.pools(), small);
+    decide();
+    ASSERT_EQ(events.size(), 1U);
+    EXPECT_EQ(events[0].reason, "Reclaimed");
+    EXPECT_EQ(events[0].regarding.kind, "Dataset");
+    EXPECT_EQ(events[0].regarding.key, (ObjectKey{"data", "digits"}));
+}
+
 }  // namespace
 }  // namespace stoker::control

@@ -8,6 +8,7 @@
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/training_job.h"
+#include "operator/core/build_filler.h"
 #include "operator/core/build_job.h"
 
 // One job "mnist" on one Dataset, one pool and one node, as the API server would show them. A test
@@ -117,6 +118,45 @@ inline AgentHello make_agent_hello() {
     hello.training_job_uid = "j1";
     hello.version = "test";
     hello.datasets = {{"train", "d1"}};
+    return hello;
+}
+
+// The filler of make_shared_digits() on that node, as the API server shows it.
+inline Job make_child_filler(const std::string& node = "node-1") {
+    ResolvedPool pool;
+    pool.name = "nvme";
+    const JobManifest manifest = build_filler({make_shared_digits(), pool, JobSettings{}, node});
+    Job job;
+    job.meta = manifest.meta;
+    job.meta.uid = "filler-uid";
+    job.active_deadline_seconds = manifest.active_deadline_seconds;
+    return job;
+}
+
+inline Pod make_filler_pod(const Job& job) {
+    Pod pod;
+    pod.meta.ns = job.meta.ns;
+    pod.meta.name = job.meta.name + "-x";
+    pod.meta.uid = "filler-pod-uid";
+    pod.meta.labels = job.meta.labels;
+    pod.meta.labels["batch.kubernetes.io/job-name"] = job.meta.name;
+    pod.meta.annotations = job.meta.annotations;
+    pod.node_name = place_of(job.meta).node;
+    pod.phase = PodPhase::kRunning;
+    pod.ready = true;
+    pod.node_directories = {"data/d1"};
+    return pod;
+}
+
+inline AgentHello make_filler_hello(const Pod& pod) {
+    AgentHello hello;
+    hello.namespace_name = pod.meta.ns;
+    hello.pod = pod.meta.name;
+    hello.node = pod.node_name;
+    hello.training_job = "filler/digits/nvme";
+    hello.training_job_uid = "d1";
+    hello.version = "test";
+    hello.datasets = {{"digits", "d1"}};
     return hello;
 }
 

@@ -271,5 +271,21 @@ TEST_F(NodeSweeperTest, MakesRoomForAGrantThatIsHeldBack) {
     EXPECT_THAT(order()->expired, ElementsAre("d1"));
 }
 
+TEST_F(NodeSweeperTest, LeavesWhatAFillerHasMounted) {
+    bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
+    dataset = make_shared_digits();
+    dataset.spec.retention_after_last_use_seconds = 0;
+    dataset.status.placements = {{"nvme", "node-1", 60'000, 60}};
+    bench.put(bench.cache.datasets(), dataset);
+    Pod filler = make_filler_pod(make_child_filler());
+    bench.put(bench.cache.filler_pods(), filler);
+    look();
+    EXPECT_FALSE(order());
+    filler.phase = PodPhase::kFailed;
+    bench.put(bench.cache.filler_pods(), filler);
+    look();
+    EXPECT_TRUE(order());
+}
+
 }  // namespace
 }  // namespace stoker::control

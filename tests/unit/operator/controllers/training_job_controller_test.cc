@@ -52,22 +52,9 @@ struct TrainingJobControllerTest : ::testing::Test {
         return result;
     }
 
-    // Without a connection: what is recorded stays queued.
-    class NoTransport final : public ApiTransport {
-    public:
-        Result<ApiResponse> call(const ApiRequest&, Duration, std::stop_token) override {
-            return fail(ErrorCode::kUnavailable, "no server here");
-        }
-
-        Result<ApiStreamEnd> stream(
-            const ApiRequest&, Duration, const ApiStreamSink&, std::stop_token) override {
-            return fail(ErrorCode::kUnavailable, "no server here");
-        }
-    };
-
     const ObjectKey key{"ml", "mnist"};
     test::ControllerBench bench;
-    NoTransport transport;
+    test::ControllerBench::NoTransport transport;
     EventRecorder events{transport, {}, bench.clock, 1};
     AllocationBoard board;
     TrainingJobController controller{

@@ -166,6 +166,40 @@ TEST(BuildPod, MountsTheDirectoryOfAnotherNamespacesDatasetAndTakesTheSecretOfIt
     EXPECT_EQ(credentials(pod_of(view)), (SecretVolume{"keys", false}));
 }
 
+TEST(BuildPod, AGuestSeesSamplesAndItsOwnFolderAndNoMore) {
+    TrainingJobView view = make_view();
+    view.datasets.datasets[0].ns = "data";
+    const PodManifest pod = pod_of(view);
+    const ContainerManifest& sidecar = pod.init_containers[0];
+    EXPECT_EQ(find_mount(sidecar, "/stoker/node/train"), nullptr);
+    const CsiVolume data = view_at(pod, sidecar, "/stoker/node/train/data");
+    EXPECT_EQ(data.attributes.at("view"), "shared");
+    EXPECT_TRUE(data.read_only);
+    const CsiVolume guest = view_at(pod, sidecar, "/stoker/node/train/guests");
+    EXPECT_EQ(guest.attributes.at("view"), "guest");
+    EXPECT_EQ(guest.attributes.at("namespace"), "data");
+    EXPECT_TRUE(guest.read_only);
+    EXPECT_TRUE(find_mount(sidecar, "/stoker/node/train/guests")->read_only);
+    EXPECT_EQ(find_mount(pod.trainer, "/stoker/node/train/guests"), nullptr);
+    for (const VolumeManifest& volume : pod.volumes) {
+        if (const auto* view_volume = std::get_if<CsiVolume>(&volume.source)) {
+            EXPECT_NE(view_volume->attributes.at("view"), "owner") << volume.name;
+        }
+    }
+}
+
+TEST(BuildPod, TakesNoSecretOfOthersWhereSeveralAreMeant) {
+    TrainingJobView view = make_view();
+    view.datasets.datasets[0].ns = "data";
+    view.datasets.datasets[0].source.secret_ref = "keys";
+    view.datasets.datasets.push_back(view.datasets.datasets[0]);
+    view.datasets.datasets[1].name = "val";
+    view.datasets.datasets[1].source.secret_ref = "more-keys";
+    EXPECT_EQ(env(pod_of(view).trainer, "AWS_ACCESS_KEY_ID"), "(absent)");
+    view.datasets.datasets[1].ns = "team";
+    EXPECT_NE(env(pod_of(view).trainer, "AWS_ACCESS_KEY_ID").find("more-keys"), std::string::npos);
+}
+
 TEST(BuildPod, AsksForTheSecretThatADatasetOfItsOwnNamespaceNames) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].ns = "data";

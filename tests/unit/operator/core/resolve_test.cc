@@ -83,6 +83,11 @@ TEST(ResolveDatasets, AsksForOneSecretForAll) {
     const Obstacle obstacle = resolve_datasets(job, {first, second}).obstacle;
     EXPECT_EQ(obstacle.reason, "SecretsDiffer");
     EXPECT_NE(obstacle.message.find("keys, more-keys"), std::string::npos);
+    // The Secret of another namespace's Dataset is not the job's.
+    job.spec.datasets[1].dataset_ref_namespace = "data";
+    second.meta.ns = "data";
+    second.spec.shared_with = LabelSelector{};
+    EXPECT_TRUE(resolve_datasets(job, {first, second}, TextMap{}).obstacle.empty());
 }
 
 // Dataset imagenet of namespace "data", shared with team vision, and a job of namespace "team".

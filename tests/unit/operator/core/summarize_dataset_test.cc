@@ -12,7 +12,7 @@ namespace {
 DatasetView make_dataset_view() {
     DatasetView view;
     view.dataset = make_dataset();
-    view.users = {{"uid-resnet", "nvme", wall(0)}};
+    view.users = {{"resnet", "uid-resnet", "nvme", wall(0)}};
     view.nodes = {"n1", "n2", "n3"};
     return view;
 }
@@ -161,6 +161,32 @@ TEST(SummarizeDataset, ChangesNothingTheSecondTime) {
     view.reports = {report_of(0, 100, gib(1)), report_of(1, 101, gib(2))};
     view.dataset.status = summarize_dataset(view, moment(102));
     EXPECT_EQ(summarize_dataset(view, moment(103)), view.dataset.status);
+}
+
+TEST(SummarizeDataset, BelievesAFillerAndDoesNotCountItAsAJob) {
+    DatasetView view = make_dataset_view();
+    view.users.push_back({"filler/imagenet/ssd", "uid-imagenet", "ssd", std::nullopt, true});
+    AgentReport report = report_of(0, 100, gib(1));
+    report.training_job = "filler/imagenet/ssd";
+    report.training_job_uid = "uid-imagenet";
+    view.reports = {report};
+    const DatasetStatus status = summarize_dataset(view, moment(101));
+    EXPECT_EQ(status.jobs, 1);
+    ASSERT_EQ(status.placements.size(), 1U);
+    EXPECT_EQ(status.placements[0].pool, "ssd");
+}
+
+TEST(SummarizeDataset, TellsOfFillersWhileGuestsAreThere) {
+    DatasetView view = make_dataset_view();
+    view.fillers = {{{"nvme", "n1"}, false, true, "The API server refuses it: exceeded quota"}};
+    view.dataset.status = summarize_dataset(view, moment(100));
+    const Condition* fillers = find_condition(view.dataset.status.conditions, "FillersReady");
+    ASSERT_NE(fillers, nullptr);
+    EXPECT_EQ(fillers->reason, "Refused");
+    EXPECT_NE(fillers->message.find("exceeded quota"), std::string::npos);
+    view.fillers.clear();
+    const DatasetStatus after = summarize_dataset(view, moment(101));
+    EXPECT_EQ(find_condition(after.conditions, "FillersReady"), nullptr);
 }
 
 }  // namespace

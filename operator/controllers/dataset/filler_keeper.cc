@@ -1,0 +1,162 @@
+#include "operator/controllers/dataset/filler_keeper.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/log/log.h"
+#include "operator/api/time_format.h"
+#include "operator/controllers/gather.h"
+#include "operator/core/refusal_words.h"
+#include "operator/kube/resource_kind.h"
+
+namespace stoker::control {
+
+FillerKeeper::FillerKeeper(
+    ClusterCache& cache,
+    ApiClient& client,
+    const Clock& clock,
+    JobSettings settings,
+    std::function<std::string()> control_ca)
+    : cache_(cache),
+      client_(client),
+      clock_(clock),
+      settings_(std::move(settings)),
+      control_ca_(std::move(control_ca)),
+      writes_(clock),
+      trouble_(client, clock) {}
+
+JobManifest FillerKeeper::build(const Dataset& dataset, const FillerPlace& place) const {
+    ResolvedPool pool;
+    pool.name = place.pool;
+    if (const auto stored = cache_.pools().store().get({"", place.pool})) {
+        pool.reserved_free_percent = stored->value.spec.reserved_free_percent;
+    }
+    JobSettings settings = settings_;
+    if (control_ca_) {
+        settings.control_ca_pem = control_ca_();
+    }
+    return build_filler({dataset, pool, settings, place.node});
+}
+
+FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<JobUse>& users) {
+    const ObjectKey key = dataset.meta.key();
+    const std::string index = to_string(ObjectKey{key.ns, dataset.meta.uid});
+    FillerView view;
+    view.dataset = dataset;
+    for (const FillerPlace& place : guest_places(dataset, users)) {
+        view.needed[place] =
+            value_or_empty(build(dataset, place).meta.annotations, std::string{kDigestAnnotation});
+    }
+    view.jobs = values_of(cache_.filler_jobs().store().by_index(index::kFiller, index));
+    const std::vector<Pod> pods =
+        values_of(cache_.filler_pods().store().by_index(index::kFiller, index));
+    Look result;
+    result.plan = plan_fillers(view, clock_.wall_now());
+    FillerTroubles refusals;
+    {
+        auto known = refusals_.lock();
+        if (view.needed.empty()) {
+            known->erase(key);
+        } else {
+            refusals = (*known)[key];
+        }
+    }
+    result.states = find_filler_states(view, pods, refusals, find_troubles(view.jobs, pods));
+    return result;
+}
+
+FillerTroubles FillerKeeper::find_troubles(
+    const std::vector<Job>& jobs, const std::vector<Pod>& pods) {
+    FillerTroubles troubles;
+    for (const Job& job : jobs) {
+        std::vector<Pod> own;
+        for (const Pod& pod : pods) {
+            if (job_name_of(pod) == job.meta.name) {
+                own.push_back(pod);
+            }
+        }
+        troubles[place_of(job.meta)] = trouble_.find(job.meta.key(), {job}, own);
+    }
+    return troubles;
+}
+
+bool FillerKeeper::has_seen_own_writes(const ObjectKey& dataset) {
+    return writes_.are_seen(cache_.filler_jobs().store(), dataset);
+}
+
+Result<std::optional<Duration>> FillerKeeper::act(const Dataset& dataset, const FillerPlan& plan) {
+    std::optional<Duration> next = plan.look_again;
+    const auto look_in = [&](Duration wait) { next = std::min(next.value_or(wait), wait); };
+    for (const FillerJob& job : plan.remove) {
+        STOKER_TRY_VOID(remove(dataset, job));
+    }
+    for (const FillerMark& mark : plan.mark) {
+        const std::string since = mark.since ? format_time(*mark.since) : "";
+        STOKER_TRY_VOID(
+            patch(dataset, mark.job, annotation_patch(std::string{kIdleSinceAnnotation}, since)));
+    }
+    for (const FillerRenewal& renewal : plan.renew) {
+        STOKER_TRY_VOID(patch(dataset, renewal.job, deadline_patch(renewal.deadline_seconds)));
+    }
+    for (const FillerPlace& place : plan.create) {
+        STOKER_TRY(const bool news, create(dataset, place));
+        look_in(news ? std::chrono::milliseconds{1} : kTryAgain);
+    }
+    return next;
+}
+
+Result<bool> FillerKeeper::create(const Dataset& dataset, const FillerPlace& place) {
+    const ObjectKey key = dataset.meta.key();
+    const JobManifest manifest = build(dataset, place);
+    STOKER_TRY(const Json json, Json::parse(to_json(manifest)));
+    const Result<Object> made = client_.create(kinds::kJobs, key.ns, json);
+    auto refusals = refusals_.lock();
+    if (made || made.error().code == ErrorCode::kAlreadyExists) {
+        // The other one is ours, and the cache does not show it yet.
+        (*refusals)[key].erase(place);
+        if (made) {
+            writes_.note(key, made->resource_version);
+            log::info("starting a filler", {{"object", to_string(key)}, {"node", place.node}});
+        }
+        return false;
+    }
+    const ErrorCode code = made.error().code;
+    if (code != ErrorCode::kForbidden && code != ErrorCode::kInvalidArgument) {
+        return fail(made.error());
+    }
+    std::string words = refusal_words(made.error().message);
+    const bool news = (*refusals)[key][place] != words;
+    (*refusals)[key][place] = std::move(words);
+    return news;
+}
+
+Status FillerKeeper::remove(const Dataset& dataset, const FillerJob& job) {
+    log::info("stopping a filler", {{"object", to_string(dataset.meta.key())}, {"job", job.name}});
+    trouble_.clear({dataset.meta.ns, job.name});
+    DeleteParams params;
+    params.uid = job.uid;
+    // Its successor waits until its pod is gone.
+    params.propagation = Propagation::kForeground;
+    const Status done = client_.remove(kinds::kJobs, {dataset.meta.ns, job.name}, params);
+    // Another one under this name: the next round sees it.
+    return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
+}
+
+Status FillerKeeper::patch(const Dataset& dataset, const FillerJob& job, const std::string& body) {
+    STOKER_TRY(const Json patch, Json::parse(body));
+    const Result<Object> done =
+        client_.patch(kinds::kJobs, {dataset.meta.ns, job.name}, patch, PatchType::kMerge);
+    if (done) {
+        writes_.note(dataset.meta.key(), done->resource_version);
+    } else if (done.error().code != ErrorCode::kNotFound) {
+        return fail(done.error());
+    }
+    return {};
+}
+
+void FillerKeeper::forget(const ObjectKey& dataset) {
+    writes_.forget(dataset);
+    refusals_.lock()->erase(dataset);
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "common/base/guarded.h"
+#include "operator/controllers/cluster_cache.h"
+#include "operator/controllers/own_writes.h"
+#include "operator/controllers/trainingjob/trouble.h"
+#include "operator/core/cluster_view.h"
+#include "operator/core/plan_fillers.h"
+#include "operator/kube/client.h"
+
+namespace stoker::control {
+
+// Makes and removes the fillers of Datasets as operator/core/plan_fillers.h says. Remembers what
+// the API server refused. Thread-safe; different Datasets side by side.
+class FillerKeeper {
+public:
+    // A refused filler is tried again after this time: nothing tells us when a quota grows.
+    static constexpr Duration kTryAgain = std::chrono::seconds{30};
+
+    struct Look {
+        FillerPlan plan;
+        std::vector<FillerState> states;
+    };
+
+    // The parts must outlive it. `control_ca`: JobSettings::control_ca_pem as of now.
+    FillerKeeper(
+        ClusterCache& cache,
+        ApiClient& client,
+        const Clock& clock,
+        JobSettings settings,
+        std::function<std::string()> control_ca);
+
+    // What is and what is to be done. `users`: the jobs that read the Dataset. May ask for Events.
+    Look look(const Dataset& dataset, const std::vector<JobUse>& users);
+
+    // Whether the cache shows what was last done for the Dataset.
+    bool has_seen_own_writes(const ObjectKey& dataset);
+
+    // Does it. Returns when to look again. A refusal is no error: look() tells it.
+    Result<std::optional<Duration>> act(const Dataset& dataset, const FillerPlan& plan);
+
+    // The Dataset is gone.
+    void forget(const ObjectKey& dataset);
+
+private:
+    JobManifest build(const Dataset& dataset, const FillerPlace& place) const;
+    FillerTroubles find_troubles(const std::vector<Job>& jobs, const std::vector<Pod>& pods);
+    // True when the API server refused it.
+    Result<bool> create(const Dataset& dataset, const FillerPlace& place);
+    Status remove(const Dataset& dataset, const FillerJob& job);
+    Status patch(const Dataset& dataset, const FillerJob& job, const std::string& body);
+
+    ClusterCache& cache_;
+    ApiClient& client_;
+    const Clock& clock_;
+    JobSettings settings_;
+    std::function<std::string()> control_ca_;
+    OwnWrites writes_;  // by Dataset
+    TroubleFinder trouble_;
+    Guarded<std::map<ObjectKey, FillerTroubles>> refusals_;  // by Dataset
+};
+
+}  // namespace stoker::control
