@@ -132,7 +132,8 @@ struct SharedDatasetTest : DatasetControllerTest {
 
     // As the API server shows it after create().
     Job put_filler() {
-        const Job job = make_child_filler();
+        Job job = make_child_filler();
+        job.meta.created_at = bench.clock.wall_now();
         bench.put(bench.cache.filler_jobs(), job);
         bench.catch_up(bench.cache.filler_jobs());
         return job;
