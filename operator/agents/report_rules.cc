@@ -15,14 +15,15 @@ namespace stoker::control {
 
 namespace {
 
-Status validate_name(std::string_view what, std::string_view name) {
+Status validate_name(
+    std::string_view what, std::string_view name, std::size_t bytes_max = kAgentNameBytesMax) {
     if (name.empty()) {
         return fail(ErrorCode::kInvalidArgument, fmt::format("{} is missing", what));
     }
-    if (name.size() > kAgentNameBytesMax) {
+    if (name.size() > bytes_max) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("{} is longer than {} bytes", what, kAgentNameBytesMax));
+            fmt::format("{} is longer than {} bytes", what, bytes_max));
     }
     return {};
 }
@@ -218,7 +219,7 @@ Status validate_hello(const AgentHello& hello) {
     STOKER_TRY_VOID(validate_name("namespace", hello.namespace_name));
     STOKER_TRY_VOID(validate_name("pod", hello.pod));
     STOKER_TRY_VOID(validate_name("node", hello.node));
-    STOKER_TRY_VOID(validate_name("training_job", hello.training_job));
+    STOKER_TRY_VOID(validate_name("training_job", hello.training_job, kAgentJobBytesMax));
     STOKER_TRY_VOID(validate_name("training_job_uid", hello.training_job_uid));
     STOKER_TRY_VOID(validate_name("version", hello.version));
     if (hello.rank < 0 || hello.rank > kAgentRankMax) {

@@ -48,6 +48,7 @@ struct ReportBody {
 inline constexpr std::size_t kAgentDatasetCountMax = 16;  // as spec.datasets in the CRD
 inline constexpr std::size_t kAgentSketchCountMax = 128;  // jobs that read one node directory
 inline constexpr std::size_t kAgentNameBytesMax = 253;    // of a Kubernetes name
+inline constexpr std::size_t kAgentJobBytesMax = 520;     // a filler names its Dataset and pool
 inline constexpr std::size_t kAgentErrorBytesMax = 1024;  // longer ones are cut
 inline constexpr std::size_t kAgentKeyBytesMax = 1024;    // longer ones are cut
 inline constexpr std::int32_t kAgentRankMax = 65535;

@@ -5,6 +5,7 @@
 
 #include "common/metrics/metrics.h"
 #include "operator/controllers/gather.h"
+#include "operator/core/build_filler.h"
 
 namespace stoker::control {
 
@@ -131,6 +132,20 @@ void add_datasets(const std::vector<Dataset>& datasets, Registry& registry) {
     }
 }
 
+// A filler whose Job runs and whose pod is ready is ready.
+void add_fillers(ClusterCache& cache, Registry& registry) {
+    GaugeFamily& fillers = registry.gauge_family(
+        "stoker_fillers",
+        "Sidecars without a trainer that fill a Dataset for jobs of other namespaces.",
+        {"namespace", "dataset", "ready"});
+    for (const auto& job : cache.filler_jobs().store().list()) {
+        const ObjectMeta& meta = job->value.meta;
+        const std::string dataset =
+            value_or_empty(meta.annotations, std::string{kFillerDatasetAnnotation});
+        fillers.with({meta.ns, dataset, job->value.ready > 0 ? "true" : "false"})->add(1);
+    }
+}
+
 void add_pools(const std::vector<CachePool>& pools, Registry& registry) {
     const std::vector<std::string> labels{"pool"};
     GaugeFamily& capacity =
@@ -219,6 +234,7 @@ std::string expose_objects(ClusterCache& cache, const Allocation& allocation) {
     }
     add_profiles(allocation.profiles, registry);
     add_datasets(values_of(cache.datasets().store().list()), registry);
+    add_fillers(cache, registry);
     add_pools(values_of(cache.pools().store().list()), registry);
     QuotaMetrics quotas(registry);
     for (const auto& quota : cache.quotas().store().list()) {

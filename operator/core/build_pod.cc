@@ -30,8 +30,6 @@ constexpr std::string_view kSharedMemoryVolume = "stoker-shm";
 constexpr std::string_view kSharedMemoryPath = "/dev/shm";
 constexpr std::string_view kApiTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount";
 constexpr std::string_view kFileScheme = "file://";
-constexpr std::string_view kRankField =
-    "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
 bool has_cache(const JobInput& input) {
     return !input.pool.name.empty();
@@ -387,27 +385,6 @@ void overlay_scheduling(const PodOverlay& overlay, PodManifest& pod) {
 }
 
 }  // namespace
-
-std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt) {
-    const std::string address = fmt::format("{}-0.{}", job_name(job, attempt), service_name(job));
-    const std::string port = std::to_string(kRendezvousPort);
-    const std::int64_t processes = processes_per_node(job.spec.trainer);
-    const std::string nodes = std::to_string(job.spec.trainer.node_count);
-    std::vector<EnvVar> result = {
-        {"PET_NNODES", nodes, {}},
-        {"PET_NPROC_PER_NODE", std::to_string(processes), {}},
-        {"PET_NODE_RANK", "", from_field(kRankField)},
-        {"PET_MASTER_ADDR", address, {}},
-        {"PET_MASTER_PORT", port, {}},
-        {"MASTER_ADDR", address, {}},
-        {"MASTER_PORT", port, {}},
-        {"PYTHONUNBUFFERED", "1", {}}};
-    if (processes == 1) {
-        result.push_back({"WORLD_SIZE", nodes, {}});
-        result.push_back({"RANK", "", from_field(kRankField)});
-    }
-    return result;
-}
 
 SidecarConfig sidecar_config(const JobInput& input) {
     SidecarConfig result;

@@ -151,6 +151,23 @@ const std::string* find_words(const FillerTroubles& troubles, const FillerPlace&
     return found == troubles.end() || found->second.empty() ? nullptr : &found->second;
 }
 
+// `pod` and `trouble`: null where there is none.
+FillerState judge_job(const Job& job, const Pod* pod, const std::string* trouble) {
+    FillerState state;
+    if (job.suspend) {
+        state.refused = true;
+        state.words = fmt::format("somebody has suspended its Job {}", job.meta.name);
+    } else if (pod != nullptr && pod->ready) {
+        state.ready = true;
+    } else if (trouble != nullptr) {
+        state.refused = pod == nullptr;
+        state.words = *trouble;
+    } else {
+        state.words = pod != nullptr ? describe(*pod) : "it has no pod yet";
+    }
+    return state;
+}
+
 }  // namespace
 
 std::set<FillerPlace> guest_places(const Dataset& dataset, const std::vector<JobUse>& users) {
@@ -178,28 +195,18 @@ std::vector<FillerState> find_filler_states(
     const FillerTroubles& troubles) {
     std::vector<FillerState> result;
     for (const auto& [place, digest] : view.needed) {
-        FillerState state;
-        state.place = place;
         const auto job = std::ranges::find_if(view.jobs, [&](const Job& it) {
             return owns(view.dataset, it.meta) && place_of(it.meta) == place;
         });
-        const Pod* pod = find_pod(pods, place);
-        const std::string* refusal = find_words(refusals, place);
-        const std::string* trouble = find_words(troubles, place);
+        FillerState state;
         if (job == view.jobs.end()) {
+            const std::string* refusal = find_words(refusals, place);
             state.refused = refusal != nullptr;
             state.words = refusal != nullptr ? *refusal : "its Job is being made";
-        } else if (job->suspend) {
-            state.refused = true;
-            state.words = fmt::format("somebody has suspended its Job {}", job->meta.name);
-        } else if (pod != nullptr && pod->ready) {
-            state.ready = true;
-        } else if (trouble != nullptr) {
-            state.refused = pod == nullptr;
-            state.words = *trouble;
         } else {
-            state.words = pod != nullptr ? describe(*pod) : "it has no pod yet";
+            state = judge_job(*job, find_pod(pods, place), find_words(troubles, place));
         }
+        state.place = place;
         result.push_back(std::move(state));
     }
     return result;

@@ -7,6 +7,7 @@
 
 #include "common/base/saturating.h"
 #include "operator/core/attempts.h"
+#include "operator/core/guest_status.h"
 #include "operator/core/judge_cache.h"
 #include "operator/core/judge_minimum.h"
 #include "operator/core/judgement.h"
@@ -60,36 +61,6 @@ Judgement judge_dataset(
                 hint)};
     }
     return {ConditionStatus::kTrue, "Listed", ""};
-}
-
-// The guest's sidecar says that it waits: a sidecar of the Dataset's namespace has to serve the
-// node first, a filler or one of the owner's jobs. An origin that fails for a filler is told as
-// such.
-bool waits_for_owner(
-    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally* sum) {
-    if (dataset.ns == view.job.meta.ns || sum == nullptr || sum->error.empty() ||
-        sum->state == ManifestState::kReady) {
-        return false;
-    }
-    const auto fillers = view.fillers.find(dataset.uid);
-    const bool starting =
-        fillers != view.fillers.end() && fillers->second.status != ConditionStatus::kTrue;
-    return starting || sum->state != ManifestState::kFailed;
-}
-
-Judgement wait_for_owner(
-    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally& sum) {
-    const auto fillers = view.fillers.find(dataset.uid);
-    return {
-        ConditionStatus::kFalse,
-        "WaitingForOwner",
-        fmt::format(
-            "Dataset {} waits for a sidecar of namespace {}: {}{}{}",
-            dataset.name,
-            dataset.ns,
-            sum.error,
-            fillers == view.fillers.end() ? "" : "; " + fillers->second.message,
-            tell_credentials(dataset, view.job.meta.ns))};
 }
 
 // What the sidecars say about all of them.
@@ -158,28 +129,6 @@ std::int64_t origin_rate(
 bool holds_nothing(const TrainingJobView& view, const Lifecycle& lifecycle) {
     return !is_final(lifecycle.state) && !reads_now(lifecycle.state) &&
            std::ranges::all_of(view.pods, [](const Pod& pod) { return has_ended(pod); });
-}
-
-// Bytes on the job's nodes, told by their leaders. A guest's sidecars never lead: the owner's have
-// told the planner.
-Bytes resident_bytes(
-    const TrainingJobView& view, const std::string& uid, const DatasetTally& told) {
-    const bool foreign = std::ranges::any_of(view.datasets.datasets, [&](const auto& dataset) {
-        return dataset.uid == uid && dataset.ns != view.job.meta.ns;
-    });
-    if (!foreign) {
-        return told.resident_bytes();
-    }
-    Bytes result{};
-    for (const Holding& holding : view.holdings) {
-        const bool is_here = std::ranges::any_of(view.pods, [&](const Pod& pod) {
-            return !has_ended(pod) && pod.node_name == holding.node;
-        });
-        if (is_here && holding.pool == view.pool.name && holding.dataset_uid == uid) {
-            result += holding.resident;
-        }
-    }
-    return result;
 }
 
 CacheStatus measure_cache(

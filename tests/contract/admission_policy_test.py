@@ -68,6 +68,16 @@ def test_jobs_with_views_are_made_by_the_operator_only(server):
         assert "only Stoker's operator may create" in create(server, JOB, user).stderr
 
 
+def test_fillers_are_made_by_the_operator_only(server):
+    for document, creator in ((JOB, OPERATOR), (POD, JOB_CONTROLLER)):
+        filler = copy.deepcopy(document)
+        filler["metadata"]["labels"] = {"stoker.dev/filler": "uid"}
+        spec = filler["spec"] if filler["kind"] == "Pod" else filler["spec"]["template"]["spec"]
+        del spec["volumes"]
+        assert create(server, filler, creator).returncode == 0
+        assert "stoker.dev/filler" in create(server, filler, "stranger").stderr
+
+
 def test_other_pods_and_jobs_are_let_through(server):
     for document in (POD, JOB):
         plain = copy.deepcopy(document)
@@ -97,6 +107,25 @@ def test_the_sidecars_image_stays(server, pod):
     assert status == 422 and "image of stoker-sidecar cannot change" in message
     trainer = {"spec": {"containers": [{"name": "trainer", "image": "train:2"}]}}
     assert patch(server, pod, trainer)[0] == 200
+
+
+def test_the_sidecar_of_a_filler_stays(server):
+    filler = copy.deepcopy(POD)
+    filler["metadata"]["name"] = "filler"
+    filler["spec"]["containers"] = filler["spec"].pop("initContainers")
+    del filler["spec"]["containers"][0]["restartPolicy"]
+    made = server.kubectl("create", f"--as={OPERATOR}", "--as-group=system:masters", "-f", "-",
+                          stdin=json.dumps(filler))
+    assert made.returncode == 0, made.stderr
+    try:
+        other = {"spec": {"containers": [{"name": "stoker-sidecar", "image": "evil:1"}]}}
+        status, message = patch(server, f"{PODS}/filler", other)
+        assert status == 422 and "image of stoker-sidecar cannot change" in message
+        body = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox:1",
+                                                  "targetContainerName": "stoker-sidecar"}]}}
+        assert patch(server, f"{PODS}/filler/ephemeralcontainers", body)[0] == 422
+    finally:
+        server.request("DELETE", f"{PODS}/filler?gracePeriodSeconds=0")
 
 
 @pytest.mark.parametrize("part, refused", [

@@ -282,7 +282,7 @@ def test_explains(server, path, words):
     assert words in " ".join(answer.stdout.split())
 
 
-@pytest.mark.parametrize("name", ["job-minimal", "job-without-cache", "job-full"])
+@pytest.mark.parametrize("name", ["job-minimal", "job-without-cache", "job-full", "filler"])
 def test_jobs_that_the_operator_makes_are_accepted(server, name):
     document = json.loads((ROOT / "tests/contract/golden" / f"{name}.json").read_text())
     document["metadata"]["namespace"] = "default"

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "operator/core/build_filler.h"
 #include "operator/core/validate.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
@@ -120,6 +121,15 @@ TrainingJob full_job() {
     EXPECT_TRUE(job) << job.error().message;
     EXPECT_EQ(to_string(validate(*job)), "");
     return *job;
+}
+
+TEST(JobManifestGolden, OfAFiller) {
+    Dataset dataset = make_dataset();
+    dataset.spec.sources[0] = {
+        "s3://imagenet/train", "http://s3:9000", "eu-west-1", {}, "keys", {}};
+    ResolvedPool pool;
+    pool.name = "nvme";
+    expect_golden("filler", to_json(build_filler({dataset, pool, settings(), "node-a"})));
 }
 
 TEST(JobManifestGolden, OfAJobWithEverything) {

@@ -58,6 +58,33 @@ protected:
                 of + R"("}}])" + more + "}");
     }
 
+    // The filler's sidecar on node-1, attached.
+    std::unique_ptr<testing::SidecarClient> attach_filler() {
+        EXPECT_TRUE(eventually([&] { return cluster.find_filler("data", "node-1").has_value(); }));
+        const std::string pod = cluster.run_filler("data", "node-1");
+        auto sidecar = std::make_unique<testing::SidecarClient>(
+            operator_->wait_control_address(), operator_->ca(), "token.of." + pod);
+        control::v1::Hello hello = testing::make_hello("data", pod);
+        hello.set_training_job("filler/imagenet/nvme");
+        hello.set_training_job_uid(dataset_uid);
+        hello.mutable_datasets(0)->set_name("imagenet");
+        hello.mutable_datasets(0)->set_dataset_uid(dataset_uid);
+        sidecar->hello(hello);
+        return sidecar;
+    }
+
+    control::v1::Report filler_report(std::uint64_t sequence, std::uint64_t resident_bytes) const {
+        control::v1::Report report = report_of(sequence, resident_bytes);
+        report.mutable_datasets(0)->set_name("imagenet");
+        return report;
+    }
+
+    std::string fillers() {
+        const auto conditions = dataset().status.conditions;
+        const control::Condition* found = control::find_condition(conditions, "FillersReady");
+        return found == nullptr ? "" : found->reason + ": " + found->message;
+    }
+
     std::string data_ready(const std::string& want, const std::string& job = "reader") {
         return wait_condition(kinds::kTrainingJobs, job, "DataReady", want);
     }
@@ -109,7 +136,9 @@ TEST_F(OperatorSharing, AWithdrawalLetsTheAttemptGoOnAndRefusesTheNext) {
     cluster.run_pods("reader-a1", "node-1");
     ASSERT_EQ(wait_state("reader", "False Running"), "False Running");
     const auto sidecar = attach("reader");
-    ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
+    ASSERT_TRUE(sidecar->report(report_of(1, 90'000)));
+    const auto filler = attach_filler();
+    ASSERT_TRUE(filler->report(filler_report(1, 60'000)));
     EXPECT_TRUE(eventually([&] { return dataset().status.cached_bytes == 60'000; }));
     EXPECT_EQ(dataset().status.jobs, 1);
 
@@ -120,9 +149,9 @@ TEST_F(OperatorSharing, AWithdrawalLetsTheAttemptGoOnAndRefusesTheNext) {
     };
     EXPECT_TRUE(eventually(told));
     EXPECT_EQ(data_ready("True Listed"), "True Listed");
-    ASSERT_TRUE(sidecar->report(report_of(2, 70'000)));
+    ASSERT_TRUE(filler->report(filler_report(2, 70'000)));
     EXPECT_TRUE(eventually([&] { return dataset().status.cached_bytes == 70'000; }))
-        << "what it reports still counts";
+        << "the filler still serves it";
     EXPECT_EQ(wait_state("reader", "False Running"), "False Running");
 
     cluster.finish("reader-a1", 1);
@@ -130,6 +159,68 @@ TEST_F(OperatorSharing, AWithdrawalLetsTheAttemptGoOnAndRefusesTheNext) {
     EXPECT_EQ(data_ready("False NotShared"), "False NotShared");
     EXPECT_FALSE(cluster.find(kinds::kJobs, "reader-a2").has_value());
     EXPECT_TRUE(eventually([&] { return dataset().status.jobs == 0; }));
+}
+
+TEST_F(OperatorSharing, AFillerGetsTheGrant) {
+    label("vision");
+    add_reader("reader");
+    ASSERT_TRUE(wait_object(kinds::kJobs, "reader-a1"));
+    cluster.run_pods("reader-a1", "node-1");
+    ASSERT_EQ(wait_state("reader", "False Running"), "False Running");
+    const auto guest = attach("reader");
+    ASSERT_TRUE(guest->report(report_of(1, 90'000)));
+    const auto filler = attach_filler();
+    ASSERT_TRUE(filler->report(filler_report(1, 0)));
+    std::uint64_t granted = 0;
+    control::v1::OperatorMessage message;
+    while (granted == 0 && filler->receive(message)) {
+        for (const auto& grant : message.grants()) {
+            granted = grant.dataset_uid() == dataset_uid ? grant.resident_bytes() : granted;
+        }
+    }
+    EXPECT_GT(granted, 0U);
+    EXPECT_TRUE(eventually([&] { return fillers().starts_with("Serving"); })) << fillers();
+}
+
+TEST_F(OperatorSharing, AJobThatWaitsForAFillerSaysWhy) {
+    label("vision");
+    add_reader("reader");
+    ASSERT_TRUE(wait_object(kinds::kJobs, "reader-a1"));
+    cluster.run_pods("reader-a1", "node-1");
+    ASSERT_EQ(wait_state("reader", "False Running"), "False Running");
+    const auto guest = attach("reader");
+    control::v1::Report report = report_of(1, 0);
+    report.mutable_datasets(0)->set_manifest_state(control::v1::MANIFEST_STATE_LISTING);
+    report.mutable_datasets(0)->set_error("no sidecar of the dataset's owner serves this node yet");
+    ASSERT_TRUE(guest->report(report));
+    EXPECT_EQ(data_ready("False WaitingForOwner"), "False WaitingForOwner");
+    EXPECT_THAT(
+        cluster.message(kinds::kTrainingJobs, "reader", "DataReady"),
+        HasSubstr("1 of 1 fillers are not ready: node node-1:"));
+}
+
+TEST_F(OperatorSharing, AnotherOperatorKeepsAFillersGrace) {
+    label("vision");
+    add_reader("reader");
+    ASSERT_TRUE(wait_object(kinds::kJobs, "reader-a1"));
+    cluster.run_pods("reader-a1", "node-1");
+    ASSERT_TRUE(eventually([&] { return cluster.find_filler("data", "node-1").has_value(); }));
+    const std::string uid =
+        control::string_at(cluster.find_filler("data", "node-1")->value(), {"metadata", "uid"});
+    operator_.reset();
+    start("operator-1");
+    cluster.finish("reader-a1", 0);
+    const auto mark = [&] {
+        const auto job = cluster.find_filler("data", "node-1");
+        return job ? control::string_at(
+                         job->value(), {"metadata", "annotations", "stoker.dev/idle-since"})
+                   : "gone";
+    };
+    EXPECT_TRUE(eventually([&] { return !mark().empty(); }));
+    ASSERT_TRUE(cluster.find_filler("data", "node-1").has_value()) << "the grace runs";
+    EXPECT_EQ(
+        control::string_at(cluster.find_filler("data", "node-1")->value(), {"metadata", "uid"}),
+        uid);
 }
 
 }  // namespace

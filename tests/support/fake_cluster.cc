@@ -199,6 +199,40 @@ void FakeCluster::add_token(
     add_token(token, fmt::format("{}:default", kNamespace), pod, node);
 }
 
+std::optional<Json> FakeCluster::find_filler(const std::string& ns, const std::string& node) {
+    const auto jobs =
+        api_.with_model([](ApiServerModel& model) { return model.all(kinds::kJobs); });
+    for (const auto& [key, job] : jobs) {
+        if (key.ns == ns &&
+            control::string_at(job.value(), {"metadata", "annotations", "stoker.dev/node"}) ==
+                node) {
+            return job;
+        }
+    }
+    return std::nullopt;
+}
+
+std::string FakeCluster::run_filler(const std::string& ns, const std::string& node) {
+    const std::optional<Json> job = find_filler(ns, node);
+    if (!job) {
+        return "";
+    }
+    const std::string name = control::string_at(job->value(), {"metadata", "name"});
+    const web::json::value& spec = job->value().at("spec").at("template");
+    web::json::value pod = spec;
+    pod["metadata"]["name"] = web::json::value::string(name + "-x");
+    pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] = web::json::value::string(name);
+    pod["spec"]["nodeName"] = web::json::value::string(node);
+    const auto made = api_.create(kinds::kPods, ns, pod.serialize());
+    STOKER_CHECK(made.status == 201, made.body.c_str());
+    set_status(
+        kinds::kPods,
+        {ns, name + "-x"},
+        R"({"phase":"Running","conditions":[{"type":"Ready","status":"True"}]})");
+    add_token("token.of." + name + "-x", ns + ":default", name + "-x", node);
+    return name + "-x";
+}
+
 std::string FakeCluster::add_node_program(const std::string& node) {
     const std::string pod = "stoker-node-" + node;
     const auto made = api_.create(

@@ -55,6 +55,11 @@ public:
     std::set<std::string> operator_events(const std::string& training_job);
     // A token as the kubelet projects it into that pod.
     void add_token(const std::string& token, const std::string& pod, const std::string& node);
+    // As the Job controller and the kubelet of the Dataset's filler on that node: its pod runs, and
+    // "token.of.<pod>" is its token. Returns the pod's name; "" while there is no such Job.
+    std::string run_filler(const std::string& ns, const std::string& node);
+    // The Job of that filler.
+    std::optional<control::Json> find_filler(const std::string& ns, const std::string& node);
     // The token of the node program's pod on that node.
     std::string add_node_program(const std::string& node);
 

@@ -323,45 +323,6 @@ TEST(SummarizeTrainingJob, SaysWhoseKeyAnOriginRefusesAndWhatAnotherIsGoodFor) {
         << condition(status, "DataReady").message;
 }
 
-TEST(SummarizeTrainingJob, AGuestSaysForWhomItWaits) {
-    Reader reader;
-    reader.view.reports = {make_report(reader.view, 0, 20)};
-    DatasetReport& told = reader.view.reports[0].datasets[0];
-    told.manifest_state = ManifestState::kListing;
-    told.error = "no sidecar of the dataset's owner serves this node yet";
-    Condition fillers;
-    fillers.type = "FillersReady";
-    fillers.status = ConditionStatus::kFalse;
-    fillers.message = "1 of 1 fillers are not ready: node n1: pod p is pending";
-    reader.view.fillers["uid-imagenet"] = fillers;
-    const TrainingJobStatus status = status_at(reader.view, 20);
-    expect(status, "DataReady", ConditionStatus::kFalse, "WaitingForOwner");
-    const std::string& message = condition(status, "DataReady").message;
-    EXPECT_NE(message.find("namespace data: no sidecar of"), std::string::npos) << message;
-    EXPECT_NE(message.find("node n1: pod p is pending"), std::string::npos) << message;
-    told.manifest_state = ManifestState::kFailed;
-    expect(status_at(reader.view, 20), "DataReady", ConditionStatus::kFalse, "WaitingForOwner");
-    reader.view.fillers["uid-imagenet"].status = ConditionStatus::kTrue;
-    expect(status_at(reader.view, 20), "DataReady", ConditionStatus::kFalse, "OriginFailed");
-}
-
-TEST(SummarizeTrainingJob, AGuestsBytesAreThoseThatTheOwnerToldThePlanner) {
-    Reader reader;
-    reader.view.reports = {make_report(reader.view, 0, 20)};
-    reader.view.reports[0].datasets[0].resident_bytes = gib(9);
-    for (const char* node : {"n1", "n9"}) {
-        Holding holding;
-        holding.pool = "nvme";
-        holding.node = node;
-        holding.dataset_uid = "uid-imagenet";
-        holding.resident = gib(2);
-        reader.view.holdings.push_back(holding);
-    }
-    const TrainingJobStatus status = status_at(reader.view, 20);
-    EXPECT_EQ(status.cache->used_bytes, count_of(gib(2)));
-    EXPECT_EQ(status.datasets.at(0).used_bytes, count_of(gib(2)));
-}
-
 TEST(SummarizeTrainingJob, KeepsTheLastWordsAboutTheCacheAtTheEnd) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
