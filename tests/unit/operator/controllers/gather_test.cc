@@ -153,6 +153,7 @@ TEST_F(GatherFillersTest, AreBelieved) {
 TEST_F(GatherFillersTest, OfAnotherNamespaceAreNotBelieved) {
     pod.meta.ns = "ml";
     EXPECT_FALSE(believes(make_filler_hello(pod)));
+    EXPECT_TRUE(gather_fillers(make_shared_digits(), bench.cache).empty());
 }
 
 TEST_F(GatherFillersTest, WithoutThePodsLabelAreNotBelieved) {
