@@ -52,16 +52,8 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
         values_of(cache_.filler_pods().store().by_index(index::kFiller, index));
     Look result;
     result.plan = plan_fillers(view, clock_.wall_now());
-    FillerTroubles refusals;
-    {
-        auto known = refusals_.lock();
-        if (view.needed.empty()) {
-            known->erase(key);
-        } else {
-            refusals = (*known)[key];
-        }
-    }
-    result.states = find_filler_states(view, pods, refusals, find_troubles(view.jobs, pods));
+    result.states = find_filler_states(
+        view, pods, refused_words(key, !view.needed.empty()), find_troubles(view.jobs, pods));
     return result;
 }
 
@@ -99,35 +91,74 @@ Result<std::optional<Duration>> FillerKeeper::act(const Dataset& dataset, const 
         STOKER_TRY_VOID(patch(dataset, renewal.job, deadline_patch(renewal.deadline_seconds)));
     }
     for (const FillerPlace& place : plan.create) {
-        STOKER_TRY(const bool news, create(dataset, place));
-        look_in(news ? std::chrono::milliseconds{1} : kTryAgain);
+        STOKER_TRY(const std::optional<Duration> wait, create(dataset, place));
+        if (wait) {
+            look_in(*wait);
+        }
     }
     return next;
 }
 
-Result<bool> FillerKeeper::create(const Dataset& dataset, const FillerPlace& place) {
-    const ObjectKey key = dataset.meta.key();
-    const JobManifest manifest = build(dataset, place);
-    STOKER_TRY(const Json json, Json::parse(to_json(manifest)));
-    const Result<Object> made = client_.create(kinds::kJobs, key.ns, json);
+FillerTroubles FillerKeeper::refused_words(const ObjectKey& dataset, bool any_needed) {
     auto refusals = refusals_.lock();
-    if (made || made.error().code == ErrorCode::kAlreadyExists) {
-        // The other one is ours, and the cache does not show it yet.
-        (*refusals)[key].erase(place);
-        if (made) {
-            writes_.note(key, made->resource_version);
-            log::info("starting a filler", {{"object", to_string(key)}, {"node", place.node}});
+    const auto found = refusals->find(dataset);
+    FillerTroubles words;
+    if (found != refusals->end() && !any_needed) {
+        refusals->erase(found);
+    } else if (found != refusals->end()) {
+        for (const auto& [place, refusal] : found->second) {
+            words[place] = refusal.words;
         }
-        return false;
     }
-    const ErrorCode code = made.error().code;
-    if (code != ErrorCode::kForbidden && code != ErrorCode::kInvalidArgument) {
-        return fail(made.error());
+    return words;
+}
+
+// Sidecars report every few seconds, and every report looks at the Dataset.
+std::optional<Duration> FillerKeeper::wait_after_refusal(
+    const ObjectKey& dataset, const FillerPlace& place) {
+    auto refusals = refusals_.lock();
+    const Refusals& known = (*refusals)[dataset];
+    const auto found = known.find(place);
+    const Duration age = found == known.end() ? kTryAgain : clock_.now() - found->second.at;
+    return age < kTryAgain ? std::optional(kTryAgain - age) : std::nullopt;
+}
+
+Result<std::optional<Duration>> FillerKeeper::create(
+    const Dataset& dataset, const FillerPlace& place) {
+    const ObjectKey key = dataset.meta.key();
+    if (const std::optional<Duration> wait = wait_after_refusal(key, place)) {
+        return wait;
     }
-    std::string words = refusal_words(made.error().message);
-    const bool news = (*refusals)[key][place] != words;
-    (*refusals)[key][place] = std::move(words);
-    return news;
+    STOKER_TRY(const Json json, Json::parse(to_json(build(dataset, place))));
+    const Result<Object> made = client_.create(kinds::kJobs, key.ns, json);
+    if (!made) {
+        return note_refusal(key, place, made.error());
+    }
+    (*refusals_.lock())[key].erase(place);
+    writes_.note(key, made->resource_version);
+    log::info("starting a filler", {{"object", to_string(key)}, {"node", place.node}});
+    return std::optional<Duration>{};
+}
+
+Result<std::optional<Duration>> FillerKeeper::note_refusal(
+    const ObjectKey& dataset, const FillerPlace& place, const Error& error) {
+    const bool taken = error.code == ErrorCode::kAlreadyExists;
+    if (!taken && error.code != ErrorCode::kForbidden &&
+        error.code != ErrorCode::kInvalidArgument) {
+        return fail(error);
+    }
+    auto refusals = refusals_.lock();
+    const bool again = (*refusals)[dataset].contains(place);
+    Refusal& refusal = (*refusals)[dataset][place];
+    std::string words = refusal_words(error.message);
+    if (taken) {
+        // The first time it is ours, and the cache is late.
+        words = again ? "somebody else's Job has its name" : "";
+    }
+    const bool news = refusal.words != words;
+    refusal = {std::move(words), clock_.now()};
+    // The next round tells it.
+    return std::optional<Duration>{news ? Duration{std::chrono::milliseconds{1}} : kTryAgain};
 }
 
 Status FillerKeeper::remove(const Dataset& dataset, const FillerJob& job) {

@@ -49,10 +49,21 @@ public:
     void forget(const ObjectKey& dataset);
 
 private:
+    struct Refusal {
+        std::string words;  // empty: the name was taken, perhaps by our own Job
+        TimePoint at{};
+    };
+
+    using Refusals = std::map<FillerPlace, Refusal>;
+
     JobManifest build(const Dataset& dataset, const FillerPlace& place) const;
+    FillerTroubles refused_words(const ObjectKey& dataset, bool any_needed);
     FillerTroubles find_troubles(const std::vector<Job>& jobs, const std::vector<Pod>& pods);
-    // True when the API server refused it.
-    Result<bool> create(const Dataset& dataset, const FillerPlace& place);
+    // When to try again: none: it is made.
+    Result<std::optional<Duration>> create(const Dataset& dataset, const FillerPlace& place);
+    Result<std::optional<Duration>> note_refusal(
+        const ObjectKey& dataset, const FillerPlace& place, const Error& error);
+    std::optional<Duration> wait_after_refusal(const ObjectKey& dataset, const FillerPlace& place);
     Status remove(const Dataset& dataset, const FillerJob& job);
     Status patch(const Dataset& dataset, const FillerJob& job, const std::string& body);
 
@@ -63,7 +74,7 @@ private:
     std::function<std::string()> control_ca_;
     OwnWrites writes_;  // by Dataset
     TroubleFinder trouble_;
-    Guarded<std::map<ObjectKey, FillerTroubles>> refusals_;  // by Dataset
+    Guarded<std::map<ObjectKey, Refusals>> refusals_;  // by Dataset
 };
 
 }  // namespace stoker::control

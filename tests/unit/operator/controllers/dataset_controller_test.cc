@@ -199,9 +199,26 @@ TEST_F(SharedDatasetTest, TellsInTheApiServersWordsWhyAFillerIsRefused) {
         fillers(look()),
         "Refused: 1 of 1 fillers are not ready: node node-1: The API server refuses it: exceeded "
         "quota: jobs=1");
+    EXPECT_EQ(on_jobs().size(), 1U) << "however often somebody reports";
     bench.client.refused.reset();
+    bench.clock.advance(FillerKeeper::kTryAgain);
     look();
+    EXPECT_EQ(on_jobs().size(), 2U);
     EXPECT_EQ(fillers(look()).find("Refused"), std::string::npos);
+}
+
+TEST_F(SharedDatasetTest, SaysThatAStrangersJobHasTheNameOfAFiller) {
+    bench.client.refused = {"jobs", Error{ErrorCode::kAlreadyExists, "there already"}};
+    EXPECT_EQ(fillers(look()).find("Refused"), std::string::npos);
+    bench.clock.advance(FillerKeeper::kTryAgain);
+    look();
+    bench.clock.advance(seconds{6});
+    EXPECT_NE(fillers(look()).find("somebody else's Job"), std::string::npos) << fillers(look());
+}
+
+TEST_F(SharedDatasetTest, TriesAFillerAgainAfterAFailure) {
+    bench.client.refused = {"jobs", Error{ErrorCode::kUnavailable, "away"}};
+    EXPECT_FALSE(controller.reconcile({"data", "digits"}, {})) << "the queue backs off";
 }
 
 TEST_F(SharedDatasetTest, AnUnneededFillerGoesAfterTheGraceWhateverOperatorSawItsBeginning) {
