@@ -43,6 +43,9 @@ ErrorCode code_of(const Status& status) {
 
 TEST(ValidateHello, AcceptsWhatASidecarSays) {
     EXPECT_TRUE(validate_hello(good_hello()));
+    AgentHello filler = good_hello();
+    filler.training_job = "filler/" + std::string(253, 'd') + "/" + std::string(253, 'p');
+    EXPECT_TRUE(validate_hello(filler));
 }
 
 TEST(ValidateHello, RefusesWhatCannotBe) {
@@ -56,6 +59,8 @@ TEST(ValidateHello, RefusesWhatCannotBe) {
         {"no pod", [](AgentHello& h) { h.pod.clear(); }},
         {"no node", [](AgentHello& h) { h.node.clear(); }},
         {"no job", [](AgentHello& h) { h.training_job.clear(); }},
+        {"a job name longer than a filler's",
+         [](AgentHello& h) { h.training_job.assign(kAgentJobBytesMax + 1, 'j'); }},
         {"no job uid", [](AgentHello& h) { h.training_job_uid.clear(); }},
         {"a pod name longer than Kubernetes allows", [](AgentHello& h) { h.pod.assign(254, 'p'); }},
         {"a negative rank", [](AgentHello& h) { h.rank = -1; }},

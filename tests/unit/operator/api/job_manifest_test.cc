@@ -165,5 +165,11 @@ TEST(JobManifest, MountsOneKeyOfACertificateBundle) {
     EXPECT_TRUE(secret.at("optional").as_bool());
 }
 
+TEST(Patches, ChangeOneThing) {
+    EXPECT_EQ(deadline_patch(60), R"({"spec":{"activeDeadlineSeconds":60}})");
+    EXPECT_EQ(annotation_patch("a/b", "c"), R"({"metadata":{"annotations":{"a/b":"c"}}})");
+    EXPECT_EQ(annotation_patch("a/b", ""), R"({"metadata":{"annotations":{"a/b":null}}})");
+}
+
 }  // namespace
 }  // namespace stoker::control

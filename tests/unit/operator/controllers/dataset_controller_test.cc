@@ -188,6 +188,19 @@ TEST_F(SharedDatasetTest, MakesNoneForAPodOfItsOwnNamespaceOrOneWithoutANode) {
     EXPECT_TRUE(on_jobs().empty());
 }
 
+TEST_F(SharedDatasetTest, AWithdrawalLeavesTheFillerToTheAttemptThatRuns) {
+    put_filler();
+    bench.put(bench.cache.namespaces(), make_namespace("ml"));
+    TrainingJob job = make_reading_job();
+    job.status.datasets = {{"train", "d1"}};
+    bench.put(bench.cache.training_jobs(), job);
+    look();
+    EXPECT_TRUE(on_jobs().empty());
+    bench.put(bench.cache.training_jobs(), make_reading_job());
+    look();
+    EXPECT_EQ(on_jobs(), std::vector<std::string>{"patch"}) << "nobody reads it any more";
+}
+
 TEST_F(SharedDatasetTest, TellsInTheApiServersWordsWhyAFillerIsRefused) {
     bench.client.refused = {"jobs", Error{ErrorCode::kForbidden, "exceeded quota: jobs=1"}};
     const Result<Reconciled> first = controller.reconcile({"data", "digits"}, {});
