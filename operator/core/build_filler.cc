@@ -107,12 +107,15 @@ ResolvedDataset resolve_for_filler(const Dataset& dataset) {
     return result;
 }
 
-JobManifest build_filler(const FillerInput& input) {
-    JobManifest result = build_without_digest(input);
+std::string filler_digest(const FillerInput& input) {
     JobSettings lasting = input.settings;
     lasting.control_ca_pem.clear();
-    result.meta.annotations[std::string{kDigestAnnotation}] =
-        digest(build_without_digest({input.dataset, input.pool, lasting, input.node}));
+    return digest(build_without_digest({input.dataset, input.pool, lasting, ""}));
+}
+
+JobManifest build_filler(const FillerInput& input) {
+    JobManifest result = build_without_digest(input);
+    result.meta.annotations[std::string{kDigestAnnotation}] = filler_digest(input);
     return result;
 }
 

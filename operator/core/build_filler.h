@@ -58,8 +58,11 @@ struct FillerInput {
     std::string node;
 };
 
-// The Job of a filler, with kDigestAnnotation set: the digest of everything but the operator's CA,
-// which may change while a filler runs.
+// Equal for fillers of one Dataset and pool that differ in nothing but their node and the
+// operator's CA, which may change while a filler runs.
+std::string filler_digest(const FillerInput& input);
+
+// The Job of a filler, with filler_digest() as its kDigestAnnotation.
 JobManifest build_filler(const FillerInput& input);
 
 }  // namespace stoker::control

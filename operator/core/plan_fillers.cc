@@ -1,6 +1,7 @@
 #include "operator/core/plan_fillers.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -116,15 +117,27 @@ private:
     FillerPlan plan_;
 };
 
-const Pod* find_pod(const std::vector<Pod>& pods, const FillerPlace& place) {
-    const Pod* best = nullptr;  // the newest that has not ended
+// By place: the newest that has not ended.
+std::map<FillerPlace, const Pod*> live_pods(const std::vector<Pod>& pods) {
+    std::map<FillerPlace, const Pod*> result;
     for (const Pod& pod : pods) {
-        if (place_of(pod.meta) == place && !has_ended(pod) &&
-            (best == nullptr || best->meta.created_at < pod.meta.created_at)) {
-            best = &pod;
+        if (has_ended(pod)) {
+            continue;
+        }
+        const Pod*& best = result[place_of(pod.meta)];
+        best = best == nullptr || best->meta.created_at < pod.meta.created_at ? &pod : best;
+    }
+    return result;
+}
+
+std::map<FillerPlace, const Job*> own_jobs(const FillerView& view) {
+    std::map<FillerPlace, const Job*> result;
+    for (const Job& job : view.jobs) {
+        if (owns(view.dataset, job.meta)) {
+            result.emplace(place_of(job.meta), &job);
         }
     }
-    return best;
+    return result;
 }
 
 std::string describe(const Pod& pod) {
@@ -193,18 +206,22 @@ std::vector<FillerState> find_filler_states(
     const std::vector<Pod>& pods,
     const FillerTroubles& refusals,
     const FillerTroubles& troubles) {
+    const std::map<FillerPlace, const Job*> jobs = own_jobs(view);
+    const std::map<FillerPlace, const Pod*> live = live_pods(pods);
     std::vector<FillerState> result;
     for (const auto& [place, digest] : view.needed) {
-        const auto job = std::ranges::find_if(view.jobs, [&](const Job& it) {
-            return owns(view.dataset, it.meta) && place_of(it.meta) == place;
-        });
+        const auto job = jobs.find(place);
+        const auto pod = live.find(place);
         FillerState state;
-        if (job == view.jobs.end()) {
+        if (job == jobs.end()) {
             const std::string* refusal = find_words(refusals, place);
             state.refused = refusal != nullptr;
             state.words = refusal != nullptr ? *refusal : "its Job is being made";
         } else {
-            state = judge_job(*job, find_pod(pods, place), find_words(troubles, place));
+            state = judge_job(
+                *job->second,
+                pod == live.end() ? nullptr : pod->second,
+                find_words(troubles, place));
         }
         state.place = place;
         result.push_back(std::move(state));

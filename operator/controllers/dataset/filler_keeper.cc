@@ -26,16 +26,20 @@ FillerKeeper::FillerKeeper(
       trouble_(client, clock) {}
 
 JobManifest FillerKeeper::build(const Dataset& dataset, const FillerPlace& place) const {
-    ResolvedPool pool;
-    pool.name = place.pool;
-    if (const auto stored = cache_.pools().store().get({"", place.pool})) {
-        pool.reserved_free_percent = stored->value.spec.reserved_free_percent;
-    }
     JobSettings settings = settings_;
     if (control_ca_) {
         settings.control_ca_pem = control_ca_();
     }
-    return build_filler({dataset, pool, settings, place.node});
+    return build_filler({dataset, find_pool(place.pool), settings, place.node});
+}
+
+ResolvedPool FillerKeeper::find_pool(const std::string& name) const {
+    ResolvedPool pool;
+    pool.name = name;
+    if (const auto stored = cache_.pools().store().get({"", name})) {
+        pool.reserved_free_percent = stored->value.spec.reserved_free_percent;
+    }
+    return pool;
 }
 
 FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<JobUse>& users) {
@@ -59,15 +63,13 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
 
 FillerTroubles FillerKeeper::find_troubles(
     const std::vector<Job>& jobs, const std::vector<Pod>& pods) {
+    std::map<std::string, std::vector<Pod>> by_job;
+    for (const Pod& pod : pods) {
+        by_job[job_name_of(pod)].push_back(pod);
+    }
     FillerTroubles troubles;
     for (const Job& job : jobs) {
-        std::vector<Pod> own;
-        for (const Pod& pod : pods) {
-            if (job_name_of(pod) == job.meta.name) {
-                own.push_back(pod);
-            }
-        }
-        troubles[place_of(job.meta)] = trouble_.find(job.meta.key(), {job}, own);
+        troubles[place_of(job.meta)] = trouble_.find(job.meta.key(), {job}, by_job[job.meta.name]);
     }
     return troubles;
 }

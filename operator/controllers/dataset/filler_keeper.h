@@ -57,6 +57,7 @@ private:
     using Refusals = std::map<FillerPlace, Refusal>;
 
     JobManifest build(const Dataset& dataset, const FillerPlace& place) const;
+    [[nodiscard]] ResolvedPool find_pool(const std::string& name) const;
     FillerTroubles refused_words(const ObjectKey& dataset, bool any_needed);
     FillerTroubles find_troubles(const std::vector<Job>& jobs, const std::vector<Pod>& pods);
     // When to try again: none: it is made.

@@ -134,6 +134,17 @@ TEST(BuildFiller, NamesAreShortAndDifferForEveryPlace) {
     }
 }
 
+TEST(BuildFiller, TheDigestIsThatOfAllNodesOfThePool) {
+    const Dataset dataset = make_shared_dataset();
+    ResolvedPool pool;
+    pool.name = "nvme";
+    const JobSettings settings;
+    const std::string digest = filler_digest({dataset, pool, settings, "n1"});
+    EXPECT_EQ(filler_digest({dataset, pool, settings, "n2"}), digest);
+    pool.name = "ssd";
+    EXPECT_NE(filler_digest({dataset, pool, settings, "n1"}), digest);
+}
+
 TEST(BuildFiller, TheDigestTellsAnotherSpecAndNotAnotherCa) {
     const Dataset dataset = make_shared_dataset();
     const auto digest = [](const JobManifest& job) {
