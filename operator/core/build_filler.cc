@@ -1,7 +1,6 @@
 #include "operator/core/build_filler.h"
 
 #include <cctype>
-#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -51,7 +50,7 @@ JobManifest build_without_digest(const FillerInput& input) {
     job.meta.name = filler_training_job(dataset, input.pool.name);
     job.meta.uid = dataset.meta.uid;
     const std::vector<ResolvedDataset> datasets = {resolve_for_filler(dataset)};
-    const JobInput sidecar{job, datasets, input.pool, input.settings, 1, {}, {}};
+    const JobInput sidecar{job, datasets, input.pool, input.settings, input.attempt, {}, {}};
     JobManifest result;
     result.meta.ns = dataset.meta.ns;
     result.meta.name = filler_name(dataset, {input.pool.name, input.node});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -56,10 +57,13 @@ struct FillerInput {
     const ResolvedPool& pool;  // with a name
     const JobSettings& settings;
     std::string node;
+    // Another number for each Job that is made: its sidecar lists the origin anew, and uses its
+    // own listing again when it is restarted.
+    std::int64_t attempt = 1;
 };
 
-// Equal for fillers of one Dataset and pool that differ in nothing but their node and the
-// operator's CA, which may change while a filler runs.
+// Equal for fillers of one Dataset and pool that differ in nothing but their node, their attempt
+// and the operator's CA, which may change while a filler runs.
 std::string filler_digest(const FillerInput& input);
 
 // The Job of a filler, with filler_digest() as its kDigestAnnotation.

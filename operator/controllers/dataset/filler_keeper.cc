@@ -1,6 +1,7 @@
 #include "operator/controllers/dataset/filler_keeper.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "common/log/log.h"
@@ -30,7 +31,9 @@ JobManifest FillerKeeper::build(const Dataset& dataset, const FillerPlace& place
     if (control_ca_) {
         settings.control_ca_pem = control_ca_();
     }
-    return build_filler({dataset, find_pool(place.pool), settings, place.node});
+    const auto made_at =
+        std::chrono::floor<std::chrono::seconds>(clock_.wall_now().time_since_epoch());
+    return build_filler({dataset, find_pool(place.pool), settings, place.node, made_at.count()});
 }
 
 ResolvedPool FillerKeeper::find_pool(const std::string& name) const {

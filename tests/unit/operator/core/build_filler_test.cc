@@ -51,6 +51,14 @@ TEST(BuildFiller, BelongsToTheDataset) {
     EXPECT_EQ(place_of(job.meta), (FillerPlace{"nvme", "n1"}));
 }
 
+TEST(BuildFiller, ListsTheOriginAnewInEachJob) {
+    ResolvedPool pool;
+    pool.name = "nvme";
+    const JobManifest job = build_filler({make_shared_dataset(), pool, {}, "n1", 1763826000});
+    EXPECT_THAT(
+        env(job.pod.trainer, "STOKER_SIDECAR_CONFIG"), HasSubstr(R"("attempt":1763826000)"));
+}
+
 TEST(BuildFiller, RunsOnItsNodeAloneAndForEver) {
     const std::string json = to_json(filler_of(make_shared_dataset()));
     EXPECT_THAT(
@@ -141,6 +149,7 @@ TEST(BuildFiller, TheDigestIsThatOfAllNodesOfThePool) {
     const JobSettings settings;
     const std::string digest = filler_digest({dataset, pool, settings, "n1"});
     EXPECT_EQ(filler_digest({dataset, pool, settings, "n2"}), digest);
+    EXPECT_EQ(filler_digest({dataset, pool, settings, "n1", 7}), digest);
     pool.name = "ssd";
     EXPECT_NE(filler_digest({dataset, pool, settings, "n1"}), digest);
 }
