@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -80,6 +81,18 @@ bool is_path_component(const std::string& name) {
            std::ranges::all_of(name, [](char c) {
                return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
            });
+}
+
+bool is_dataset_uid(const std::string& name) {
+    constexpr std::string_view kUuid = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+    constexpr std::string_view kInline = "inline-xxxxxxxxxxxxxxxx";
+    const auto fits = [&](std::string_view shape) {
+        return std::ranges::equal(name, shape, [](char c, char wanted) {
+            const bool is_hex = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+            return wanted == 'x' ? is_hex : c == wanted;
+        });
+    };
+    return fits(kUuid) || fits(kInline);
 }
 
 Result<ViewRequest> parse_view_request(const Context& context, bool read_only) {

@@ -51,6 +51,9 @@ struct ViewRequest {
 // A name that cannot leave its folder: 1 to 253 of a-z, 0-9, '-' and '.', and not "." or "..".
 bool is_path_component(const std::string& name);
 
+// The name of a Dataset's node directory: a UUID, or "inline-" and 16 hex digits.
+bool is_dataset_uid(const std::string& name);
+
 // `context` is NodePublishVolume's: attributes pool, namespace, uid, view and, for a Dataset,
 // dataset; and the kubelet's own keys (podInfoOnMount). `read_only` is what the pod's volume says:
 // runc 1.2 and later make a read-only bind mount writable again for a container that asks for it,

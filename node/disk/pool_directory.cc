@@ -73,6 +73,11 @@ bool has(int folder, const char* name, mode_t kind) {
            (status.st_mode & S_IFMT) == kind;
 }
 
+// By its name, or by the data in it; root in a pod may have put anything in its place.
+bool is_node_directory(int directory, const std::string& uid) {
+    return is_dataset_uid(uid) || has(directory, kData, S_IFDIR);
+}
+
 bool is_old_layout(int directory) {
     return has(directory, kLock, S_IFREG) && has(directory, kSegments, S_IFDIR);
 }
@@ -136,6 +141,33 @@ Status check_marker(int folder, const std::string& path, const std::string& pool
     return {};
 }
 
+// A pool inside another one would lie in a tenant's directory, or be swept with it.
+Status check_outside_other_pools(int host_root, int folder, const std::string& path) {
+    constexpr int kLevelsMax = 128;
+    STOKER_TRY(const FileId top, file_id(host_root));
+    UniqueFd at{::fcntl(folder, F_DUPFD_CLOEXEC, 0)};
+    for (int level = 0; level < kLevelsMax; ++level) {
+        STOKER_TRY(const FileId here, file_id(at.get()));
+        if (here == top) {
+            return {};
+        }
+        at.reset(::openat(at.get(), "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        if (!at.valid()) {
+            return fail(posix_error(errno, "looking above", path));
+        }
+        STOKER_TRY(const auto text, read_small_file(at.get(), std::string{kPoolMarkerFile}));
+        if (text) {
+            return fail(
+                ErrorCode::kConflict,
+                fmt::format(
+                    "{} is inside the directory of CachePool {}; choose a directory outside of it",
+                    path,
+                    parse_marker(*text).value_or("(unreadable)")));
+        }
+    }
+    return fail(ErrorCode::kInvalidArgument, path + " is too deep");
+}
+
 WallTime changed_at(int folder) {
     struct stat status {};
 
@@ -146,13 +178,22 @@ WallTime changed_at(int folder) {
 }
 
 // Held until the descriptor is closed; none while a sidecar holds it. A node directory that never
-// had a sidecar has no lock, and nobody who could hold it.
+// had a sidecar has no lock, and nobody who could hold it. What is no plain file is a tenant's: no
+// sidecar leads by it, and to open a device might have effects.
 Result<std::optional<UniqueFd>> take_lock(int folder) {
-    UniqueFd lock{::openat(folder, kLock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)};
+    const UniqueFd found{::openat(folder, kLock, O_PATH | O_NOFOLLOW | O_CLOEXEC)};
+
+    struct stat status {};
+
+    if (!found.valid() && errno != ENOENT) {
+        return fail(posix_error(errno, "opening", kLock));
+    }
+    if (!found.valid() || ::fstat(found.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+        return std::optional{UniqueFd{}};
+    }
+    const std::string path = fmt::format("/proc/self/fd/{}", found.get());
+    UniqueFd lock{::open(path.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC)};
     if (!lock.valid()) {
-        if (errno == ENOENT) {
-            return std::optional{UniqueFd{}};
-        }
         return fail(posix_error(errno, "opening", kLock));
     }
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -215,6 +256,7 @@ Result<PoolDirectory> PoolDirectory::open(
     if (domain::is_system_path(real)) {
         return refuse();
     }
+    STOKER_TRY_VOID(check_outside_other_pools(host_root, folder.get(), path));
     STOKER_TRY_VOID(check_marker(folder.get(), path, pool));
     return PoolDirectory{std::move(folder), user};
 }
@@ -277,7 +319,7 @@ Status PoolDirectory::each_directory(
             each_entry(folder->get(), [&](const std::string& uid, EntryKind inner) {
                 const auto directory = open_folder(folder->get(), uid);
                 if (inner == EntryKind::kFolder && directory && is_path_component(uid) &&
-                    (has(directory->get(), kData, S_IFDIR) || is_old_layout(directory->get()))) {
+                    (is_node_directory(directory->get(), uid) || is_old_layout(directory->get()))) {
                     visit({ns, uid}, directory->get());
                 }
                 return true;

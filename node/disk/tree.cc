@@ -1,5 +1,6 @@
 #include "node/disk/tree.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <string>
@@ -90,7 +91,10 @@ Result<TreeUse> measure_tree(int folder, std::uint64_t entries_max) {
         STOKER_TRY_VOID(each_entry(here.get(), [&](const std::string& name, EntryKind kind) {
             struct stat status {};
             if (::fstatat(here.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
-                use.allocated += Bytes{static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes};
+                const auto links = std::max<std::uint64_t>(status.st_nlink, 1);
+                const auto names = S_ISDIR(status.st_mode) ? 1 : links;
+                use.allocated +=
+                    Bytes{static_cast<std::uint64_t>(status.st_blocks) * kBlockBytes / names};
             }
             if (kind == EntryKind::kFolder) {
                 waiting.push_back(path + "/" + name);

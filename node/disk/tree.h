@@ -11,7 +11,8 @@
 namespace stoker::node {
 
 struct TreeUse {
-    Bytes allocated{};  // blocks, as the file system counts them; a hard link counts each time
+    Bytes allocated{};  // blocks, as the file system counts them; each name of a file counts for
+                        // its share
     std::uint64_t entries = 0;
     bool complete = true;  // false: `entries_max` was reached
 };

@@ -54,6 +54,14 @@ TEST(ViewRequest, GivesTheOwnerViewToTheOwnNamespaceAndTheGuestViewToOthers) {
     EXPECT_FALSE(parse_view_request(context("guest"), true));
 }
 
+TEST(ViewRequest, KnowsTheNameOfANodeDirectory) {
+    EXPECT_TRUE(is_dataset_uid("0d1f4c5e-7a3b-4f7e-9c1d-0123456789ab"));
+    EXPECT_TRUE(is_dataset_uid("inline-0123456789abcdef"));
+    for (const char* other : {"", "notes", "inline-0123", "0D1F4C5E-7A3B-4F7E-9C1D-0123456789AB"}) {
+        EXPECT_FALSE(is_dataset_uid(other)) << other;
+    }
+}
+
 TEST(ViewRequest, RefusesPersistentVolumes) {
     auto given = context("data");
     given["csi.storage.k8s.io/ephemeral"] = "false";

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <sstream>
 
@@ -241,6 +242,41 @@ TEST_F(Pool, SweepsNothingThatASidecarLeads) {
     EXPECT_EQ(sweep({}).removed, 0U);
     ASSERT_EQ(::flock(held.get(), LOCK_UN), 0);
     EXPECT_EQ(sweep({}).removed, 1U);
+}
+
+TEST_F(Pool, SweepsADirectoryWhateverItsTenantMadeOfIt) {
+    const NodeDirectoryName name{"team", "0d1f4c5e-7a3b-4f7e-9c1d-0123456789ab"};
+    fs::create_directories(on_host("/secret"));
+    const auto lock = directory(name) / "control" / "lock";
+    const std::vector<std::function<void()>> tricks = {
+        [&] { fs::create_symlink("lock", lock); },
+        [&] { fs::create_directory(lock); },
+        [&] { ASSERT_EQ(::mkfifo(lock.c_str(), 0600), 0); },
+        [&] {
+            fs::remove_all(directory(name) / "data");
+            fs::create_directory_symlink(on_host("/secret"), directory(name) / "data");
+        },
+        [&] { fs::rename(directory(name) / "data", directory(name) / "mine"); },
+    };
+    for (std::size_t i = 0; i < tricks.size(); ++i) {
+        fill(name);
+        fs::remove(lock);
+        tricks[i]();
+        const SweepOutcome outcome = sweep({});
+        EXPECT_EQ(outcome.removed, 1U) << i;
+        EXPECT_TRUE(outcome.failures.empty()) << i << outcome.failures.front();
+    }
+    EXPECT_TRUE(fs::exists(on_host("/secret")));
+}
+
+TEST_F(Pool, IsNotMadeInsideAnotherPool) {
+    fill(kName);
+    const auto nested = open("/mnt/nvme/team/d1/data/inner", "inner");
+    ASSERT_FALSE(nested);
+    EXPECT_EQ(nested.error().code, ErrorCode::kConflict);
+    EXPECT_NE(
+        nested.error().message.find("inside the directory of CachePool nvme"), std::string::npos)
+        << nested.error().message;
 }
 
 TEST_F(Pool, LeavesWhatDoesNotLookLikeANodeDirectory) {

@@ -44,6 +44,16 @@ TEST_F(Tree, CountsAllocatedBlocksAndNotApparentSizes) {
     EXPECT_TRUE(use->complete);
 }
 
+TEST_F(Tree, CountsAFileOfManyNamesOnce) {
+    write(root_ / "one", 1'000'000);
+    for (int i = 0; i < 99; ++i) {
+        fs::create_hard_link(root_ / "one", root_ / std::to_string(i));
+    }
+    const Bytes allocated = measure_tree(fd_.get(), 1000)->allocated;
+    EXPECT_GT(allocated, Bytes{900'000});
+    EXPECT_LT(allocated, Bytes{1'100'000});
+}
+
 TEST_F(Tree, StopsCountingAtItsLimit) {
     for (int i = 0; i < 50; ++i) {
         write(root_ / std::to_string(i), 1);
