@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -123,8 +125,9 @@ void check_pod_names(const PodOverlay& pod, Complaints& complaints) {
             "volumes that begin with stoker- are mounted by Stoker");
     }
     for (const std::string& path : pod.trainer.volume_mount_paths) {
+        const std::string real = std::filesystem::path{path}.lexically_normal().string() + "/";
         complaints.unless(
-            path != "/stoker" && !path.starts_with("/stoker/"),
+            !real.starts_with("/stoker/"),
             fmt::format("spec.podTemplate.spec.containers[trainer].volumeMounts[{}]", path),
             "/stoker is where Stoker mounts the cache; choose another path");
     }
@@ -192,6 +195,10 @@ void check_dataset_origin(
         path + ".storageUri",
         "storageUri must be s3://bucket/prefix; for a directory write a Dataset with a volume and "
         "name it in datasetRef");
+    complaints.unless(
+        !dataset.storage_uri || !has_dot_part(*dataset.storage_uri),
+        path + ".storageUri",
+        "storageUri must not have . or .. as a part of its path");
     complaints.unless(
         !dataset.secret_ref || dataset.storage_uri,
         path + ".secretRef",

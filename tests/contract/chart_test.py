@@ -80,6 +80,17 @@ def test_an_old_cluster_is_refused():
     assert "kubeVersion" in done.stderr
 
 
+@needs_helm
+@pytest.mark.parametrize("setting, words", [
+    ("metrics.port=9443", "must differ, they are 9443, 8081, 9443, 8443"),
+    ("node.kubeletDirectory=/var/lib/../kubelet", "must be a plain absolute path"),
+    ("node.kubeletDirectory=/etc/..", "must be a plain absolute path"),
+])
+def test_values_that_contradict_each_other_are_refused(setting, words):
+    done = helm("template", "x", CHART, "--kube-version", "1.31.0", "--set", setting)
+    assert words in done.stderr
+
+
 def test_every_value_is_in_the_schema():
     values = yaml.safe_load((CHART / "values.yaml").read_text())
     schema = json.loads((CHART / "values.schema.json").read_text())

@@ -40,6 +40,7 @@ REFUSED = [
     ("secretRef beside datasetRef", JOB, "spec/datasets/0/secretRef", {"name": "s"},
      "secretRef belongs to storageUri"),
     ("an inline directory", FULL, "spec/datasets/1/storageUri", "file:///data", "must be s3://bucket/prefix"),
+    ("a way out of the bucket", FULL, "spec/datasets/1/storageUri", "s3://bucket/../a", "must not have . or .. as a part"),
     ("an unknown scheme", FULL, "spec/datasets/1/storageUri", "gs://bucket/a", "must be s3://bucket/prefix"),
     ("access Files", JOB, "spec/datasets/0/access", "Files", "access Files does not work yet"),
     ("mountPath", JOB, "spec/datasets/0/mountPath", "/data", "mountPath needs access Files"),

@@ -12,6 +12,19 @@
 {{- end -}}
 {{- end }}
 
+{{- /* What the schema of the values cannot see. */}}
+{{- define "stoker.checkValues" -}}
+{{- $ports := list (int .Values.control.port) (int .Values.probes.port) }}
+{{- if .Values.metrics.enabled }}{{ $ports = append $ports (int .Values.metrics.port) }}{{ end }}
+{{- if .Values.debug.enabled }}{{ $ports = append $ports (int .Values.debug.port) }}{{ end }}
+{{- if ne (len $ports) (len (uniq $ports)) }}
+{{- fail (printf "control.port, probes.port, metrics.port and debug.port must differ, they are %s" ($ports | join ", ")) }}
+{{- end }}
+{{- if ne .Values.node.kubeletDirectory (clean .Values.node.kubeletDirectory) }}
+{{- fail (printf "node.kubeletDirectory must be a plain absolute path, not %s" .Values.node.kubeletDirectory) }}
+{{- end }}
+{{- end }}
+
 {{- define "stoker.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "stoker.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

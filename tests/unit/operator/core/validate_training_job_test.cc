@@ -103,6 +103,12 @@ const std::vector<Case>& wrong_jobs() {
          [](TrainingJob& job) { job.spec.pod_template.volume_names = {"stoker-node"}; },
          "spec.podTemplate.spec.volumes[stoker-node]",
          "set by Stoker"},
+        {"a mount at /stoker by another spelling",
+         [](TrainingJob& job) {
+             job.spec.pod_template.trainer.volume_mount_paths = {"/tmp/..//stoker"};
+         },
+         "spec.podTemplate.spec.containers[trainer].volumeMounts[/tmp/..//stoker]",
+         "/stoker is where Stoker mounts the cache; choose another path"},
         {"a mount below /stoker",
          [](TrainingJob& job) { job.spec.pod_template.trainer.volume_mount_paths = {"/stoker/x"}; },
          "spec.podTemplate.spec.containers[trainer].volumeMounts[/stoker/x]",
