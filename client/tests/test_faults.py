@@ -249,6 +249,63 @@ def test_without_an_origin_to_fall_back_to_it_waits_for_the_sidecar(origin, side
         assert read_all(samples) == origin.payloads
 
 
+def forbid(samples_class, monkeypatch, has_key):
+    """The origin answers 403, to a pod with a key or to one without."""
+    class Refusing:
+        def describe(self):
+            return "s3://bucket"
+
+        def list(self, progress=None):
+            raise stoker.ForbiddenError("403 AccessDenied")
+
+        def read_many(self, requests):
+            raise stoker.ForbiddenError("403 AccessDenied", requests[0].key.decode())
+
+        def has_key(self):
+            return has_key
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(samples_class, "_open_origin", lambda samples: Refusing())
+
+
+def test_a_guest_without_a_key_waits_for_the_sidecar_to_come_back(origin, sidecar, monkeypatch):
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": True}}))
+    forbid(stoker.Samples, monkeypatch, has_key=False)
+    sidecar.start()
+    samples, _ = opened()
+    with samples, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        sidecar.kill()
+        threading.Timer(0.5, sidecar.start).start()
+        assert read_all(samples) == origin.payloads
+        assert len(warned) == 1
+        assert samples.stats()["origin_samples"] == 0
+
+
+def test_a_guest_without_a_key_waits_for_its_first_sidecar(origin, sidecar, monkeypatch):
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": True}}))
+    forbid(stoker.Samples, monkeypatch, has_key=False)
+    threading.Timer(0.5, sidecar.start).start()
+    samples, _ = opened()
+    with samples:
+        assert read_all(samples) == origin.payloads
+
+
+@pytest.mark.parametrize("guest, has_key", [(True, True), (False, False)])
+def test_a_key_that_is_refused_is_an_error(origin, sidecar, monkeypatch, guest, has_key):
+    monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": guest}}))
+    forbid(stoker.Samples, monkeypatch, has_key)
+    sidecar.start()
+    samples, _ = opened()
+    with samples, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sidecar.kill()
+        with pytest.raises(stoker.ForbiddenError, match="403"):
+            samples.fetch([1])
+
+
 def test_without_any_descriptor_left_it_goes_on_reading_what_is_mapped(origin, sidecar):
     """No descriptor is held per segment: 60 segments are read with room for 20 files."""
     sidecar.start(preload=1, capacity=1024)

@@ -7,9 +7,10 @@
 
 namespace stoker::sidecar {
 
-void DemandBook::connect(ConnectionId connection) {
-    const bool added = connections_.try_emplace(connection).second;
-    STOKER_CHECK(added, "a connection connects once");
+void DemandBook::connect(ConnectionId connection, Party party) {
+    const auto [added, is_new] = connections_.try_emplace(connection);
+    STOKER_CHECK(is_new, "a connection connects once");
+    added->second.party = party;
 }
 
 DemandBook::Leftovers DemandBook::disconnect(ConnectionId id) {
@@ -42,6 +43,10 @@ std::vector<SampleIndex> DemandBook::take_held(ConnectionId connection) {
     return std::exchange(connections_.at(connection).held, {});
 }
 
+std::vector<SampleIndex> DemandBook::take_seen(ConnectionId connection) {
+    return std::exchange(connections_.at(connection).seen, {});
+}
+
 bool DemandBook::release(ConnectionId connection, SampleIndex sample) {
     auto& held = connections_.at(connection).held;
     const auto found = std::ranges::lower_bound(held, sample);
@@ -70,11 +75,11 @@ void DemandBook::wait(SampleIndex sample, Place place) {
 }
 
 void DemandBook::settle(
-    SampleIndex sample, Place place, FetchOutcome outcome, std::string_view message) {
+    SampleIndex sample, Place place, FetchOutcome outcome, std::string_view message, bool held) {
     Request& request = requests_.at(place.ticket);
     request.reply.outcomes[place.index] = outcome;
     if (outcome == FetchOutcome::kReady) {
-        request.ready.push_back(sample);
+        (held ? request.ready : request.seen).push_back(sample);
     } else if (outcome == FetchOutcome::kOriginError && request.reply.message.empty()) {
         request.reply.message = message;
     }
@@ -95,6 +100,32 @@ std::uint32_t DemandBook::settle_all(
     return static_cast<std::uint32_t>(waiting.mapped().size());
 }
 
+std::uint32_t DemandBook::settle_ready(SampleIndex sample, Party charged) {
+    const auto waiting = waiters_.extract(sample);
+    if (waiting.empty()) {
+        return 0;
+    }
+    std::uint32_t holds = 0;
+    for (const Place& place : waiting.mapped()) {
+        const bool held = may_hold(party_of(place), charged);
+        holds += held ? 1 : 0;
+        settle(sample, place, FetchOutcome::kReady, {}, held);
+    }
+    return holds;
+}
+
+std::vector<Party> DemandBook::parties_waiting(SampleIndex sample) const {
+    std::vector<Party> parties;
+    if (const auto waiting = waiters_.find(sample); waiting != waiters_.end()) {
+        for (const Place& place : waiting->second) {
+            parties.push_back(party_of(place));
+        }
+    }
+    std::ranges::sort(parties);
+    parties.erase(std::ranges::unique(parties).begin(), parties.end());
+    return parties;
+}
+
 std::size_t DemandBook::pending_requests(ConnectionId connection) const {
     const auto found = connections_.find(connection);
     return found == connections_.end() ? 0 : found->second.tickets.size();
@@ -107,6 +138,9 @@ void DemandBook::finish(std::uint64_t ticket) {
     auto& ready = request.mapped().ready;
     connection.held.insert(connection.held.end(), ready.begin(), ready.end());
     std::ranges::sort(connection.held);
+    auto& seen = request.mapped().seen;
+    connection.seen.insert(connection.seen.end(), seen.begin(), seen.end());
+    std::ranges::sort(connection.seen);
     replies_.push_back(std::move(request.mapped().reply));
 }
 

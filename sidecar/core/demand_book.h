@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/strong.h"
+#include "sidecar/core/sample_table.h"
 #include "sidecar/core/stream_plan.h"
 
 namespace stoker::sidecar {
@@ -42,7 +43,11 @@ public:
         std::uint32_t index = 0;
     };
 
-    void connect(ConnectionId connection);
+    void connect(ConnectionId connection, Party party = kOwnParty);
+
+    [[nodiscard]] Party party_of(ConnectionId connection) const {
+        return connections_.at(connection).party;
+    }
 
     struct Leftovers {
         std::vector<SampleIndex> held;       // once for each hold
@@ -56,6 +61,10 @@ public:
     // nothing afterwards.
     std::vector<SampleIndex> take_held(ConnectionId connection);
 
+    // Takes what the answered fetches of the connection were told to be ready and do not hold,
+    // sorted.
+    std::vector<SampleIndex> take_seen(ConnectionId connection);
+
     // Gives up one hold of the connection on the sample. False: it has none.
     bool release(ConnectionId connection, SampleIndex sample);
 
@@ -64,8 +73,26 @@ public:
 
     void wait(SampleIndex sample, Place place);
 
-    // Resolves one place at once, without waiting. A ready sample is held by the request.
-    void settle(SampleIndex sample, Place place, FetchOutcome outcome, std::string_view message);
+    // Resolves one place at once, without waiting. A ready sample is held by the request, unless
+    // it is not `held`.
+    void settle(
+        SampleIndex sample,
+        Place place,
+        FetchOutcome outcome,
+        std::string_view message,
+        bool held = true);
+
+    // The sample, which is charged to this party, is there: resolves every place that waits for it.
+    // Gives how many hold it: those of the own party and of the one that it is charged to.
+    std::uint32_t settle_ready(SampleIndex sample, Party charged);
+
+    // Those who wait for the sample, each once.
+    [[nodiscard]] std::vector<Party> parties_waiting(SampleIndex sample) const;
+
+    // May a party's answered fetch keep a sample on the node that is charged to another one?
+    [[nodiscard]] static bool may_hold(Party party, Party charged) {
+        return party == kOwnParty || party == charged;
+    }
 
     // Resolves every place that waits for the sample; gives how many.
     std::uint32_t settle_all(
@@ -85,13 +112,20 @@ private:
     struct Request {
         FetchReply reply;
         std::vector<SampleIndex> ready;
+        std::vector<SampleIndex> seen;  // ready, not held
         std::size_t unresolved = 0;
     };
 
     struct Connection {
+        Party party = kOwnParty;
         std::vector<SampleIndex> held;  // sorted
+        std::vector<SampleIndex> seen;  // sorted
         std::vector<std::uint64_t> tickets;
     };
+
+    [[nodiscard]] Party party_of(Place place) const {
+        return party_of(requests_.at(place.ticket).reply.connection);
+    }
 
     void finish(std::uint64_t ticket);
 

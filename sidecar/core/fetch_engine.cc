@@ -15,6 +15,7 @@ using domain::SegmentClass;
 namespace {
 
 constexpr std::size_t kRefusalMessagesMax = 4096;
+constexpr std::uint32_t kGuestChecksMax = 64;  // verifications a second
 constexpr std::uint64_t kReadaheadPositionsMin = 8;
 constexpr std::uint64_t kReadaheadPositionsMax = 4096;
 
@@ -75,16 +76,23 @@ Effects FetchEngine::open(TimePoint now) {
     return pump(now);
 }
 
-void FetchEngine::on_connect(ConnectionId connection, std::optional<StreamId> stream) {
-    book_.connect(connection);
+void FetchEngine::on_connect(ConnectionId connection, std::optional<StreamId> stream, Party party) {
+    book_.connect(connection, party);
+    ++parties_[party];
     stream_of_[connection] = stream;
     if (stream) {
-        streams_.join(*stream);
+        streams_.join(*stream, party);
     }
 }
 
 Effects FetchEngine::on_disconnect(ConnectionId connection, TimePoint now) {
+    const Party party = book_.party_of(connection);
     const auto left = book_.disconnect(connection);
+    if (--parties_.at(party) == 0) {
+        parties_.erase(party);
+        demands_.forget(party);
+        checks_.erase(party);
+    }
     for (const SampleIndex sample : left.abandoned) {
         table_.at(sample).demanded = false;
         consider(sample);
@@ -128,6 +136,8 @@ Effects FetchEngine::on_consumed(
     const auto stream_id = stream_of_.at(connection);
     Stream* stream = stream_id ? streams_.with_plan(*stream_id) : nullptr;
     const bool current = stream != nullptr && stream->plan->epoch() == epoch;
+    const Party party = book_.party_of(connection);
+    const bool is_heard = party == kOwnParty || !is_own_here();
     const bool leave_cache = table_.account().resident > limits_.page_cache;
     for (const SampleIndex sample : samples) {
         SampleRecord& record = table_.at(sample);
@@ -135,10 +145,12 @@ Effects FetchEngine::on_consumed(
                          record.segment_class == SegmentClass::kResident && !record.doomed &&
                          !record.fresh;
         if (counts != nullptr) {
-            count_read(sample, *counts);
+            count_read(sample, party, *counts);
         }
-        record.fresh = false;
-        eviction_->on_read(sample, hit);
+        record.fresh = record.fresh && record.party != party;
+        if (is_heard) {
+            eviction_->on_read(sample, hit);
+        }
         if (current && stream->plan->read(sample)) {
             --record.needs;
         }
@@ -154,14 +166,15 @@ Effects FetchEngine::on_consumed(
     return pump(now);
 }
 
-void FetchEngine::count_read(SampleIndex sample, ReadCounts& counts) const {
+void FetchEngine::count_read(SampleIndex sample, Party party, ReadCounts& counts) const {
     const SampleRecord& record = table_.at(sample);
     // Clients see a sample as soon as it is published, the engine a moment later that it is stored.
     if (record.state != SampleState::kStored && record.state != SampleState::kFetching) {
         return;
     }
-    ++(record.fresh ? counts.fetched_samples : counts.hit_samples);
-    (record.fresh ? counts.fetched_bytes : counts.hit_bytes) += table_.payload_bytes(sample);
+    const bool is_first = record.fresh && record.party == party;
+    ++(is_first ? counts.fetched_samples : counts.hit_samples);
+    (is_first ? counts.fetched_bytes : counts.hit_bytes) += table_.payload_bytes(sample);
 }
 
 Effects FetchEngine::on_fetch(
@@ -170,14 +183,17 @@ Effects FetchEngine::on_fetch(
     const std::vector<SampleIndex>& samples,
     TimePoint now) {
     const auto held = book_.take_held(connection);
+    const auto seen = book_.take_seen(connection);
+    const Party party = book_.party_of(connection);
     if (samples.empty()) {
         effects_.replies.push_back({connection, request_id, {}, {}});
     } else {
         const std::uint64_t ticket = book_.open(connection, request_id, samples.size());
         counters_.demanded_samples += samples.size();
         for (std::uint32_t i = 0; i < samples.size(); ++i) {
-            const bool suspicious = std::ranges::binary_search(held, samples[i]);
-            demand(samples[i], {ticket, i}, suspicious);
+            const bool again = std::ranges::binary_search(held, samples[i]) ||
+                               std::ranges::binary_search(seen, samples[i]);
+            demand(samples[i], {ticket, i}, party, again && may_verify(party, now));
         }
     }
     for (const SampleIndex sample : held) {
@@ -186,12 +202,26 @@ Effects FetchEngine::on_fetch(
     return pump(now);
 }
 
-void FetchEngine::demand(SampleIndex sample, DemandBook::Place place, bool suspicious) {
+// A guest that calls everything damaged would keep the disk busy.
+bool FetchEngine::may_verify(Party party, TimePoint now) {
+    if (party == kOwnParty) {
+        return true;
+    }
+    Checks& checks = checks_[party];
+    if (now - checks.since >= std::chrono::seconds{1}) {
+        checks = {now, 0};
+    }
+    return checks.count++ < kGuestChecksMax;
+}
+
+void FetchEngine::demand(
+    SampleIndex sample, DemandBook::Place place, Party party, bool suspicious) {
     SampleRecord& record = table_.at(sample);
     if (record.state == SampleState::kStored && !record.verifying && !suspicious) {
-        ++record.holds;
+        const bool held = DemandBook::may_hold(party, table_.charged_to(sample));
+        record.holds += held ? 1 : 0;
         ++counters_.demand_ready_samples;
-        book_.settle(sample, place, FetchOutcome::kReady, {});
+        book_.settle(sample, place, FetchOutcome::kReady, {}, held);
         return;
     }
     if (record.state == SampleState::kRefused) {
@@ -210,8 +240,8 @@ void FetchEngine::demand(SampleIndex sample, DemandBook::Place place, bool suspi
         record.verifying = true;
         effects_.verifies.push_back(sample);
     }
-    if (record.state == SampleState::kAbsent && !record.demanded) {
-        demand_queue_.push_back(sample);
+    if (record.state == SampleState::kAbsent) {
+        demands_.push(party, sample);
     }
     record.demanded = true;
     book_.wait(sample, place);
@@ -238,6 +268,7 @@ Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
 
 Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now) {
     SampleRecord& record = table_.at(sample);
+    const bool is_ours = record.party == kOwnParty || !is_own_here();
     gate_of(record.segment_class).on_abandoned();
     forget_resident(sample);
     table_.abandon(sample);
@@ -258,7 +289,9 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
         settle_bypassed(sample);
         return pump(now);
     }
-    origin_gate_.on_failure(now);
+    if (is_ours) {
+        origin_gate_.on_failure(now);  // what a guest asks for does not stop our prefetches
+    }
     if (record.demanded) {
         settle_failed(sample, error.message);
     } else {
@@ -292,8 +325,8 @@ Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now)
     forget_resident(sample);
     table_.remove(sample);
     streams_.rewind(sample);
-    if (record.demanded) {
-        demand_queue_.push_back(sample);
+    for (const Party party : book_.parties_waiting(sample)) {
+        demands_.push(party, sample);
     }
     return pump(now);
 }
@@ -336,7 +369,7 @@ std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
     if (const auto at = origin_rate_.allows_at(now)) {
         next = std::min(next.value_or(*at), *at);
     }
-    if (const auto at = origin_rate_.allows_urgent_at(now); at && !demand_queue_.empty()) {
+    if (const auto at = origin_rate_.allows_urgent_at(now); at && !demands_.is_empty()) {
         next = std::min(next.value_or(*at), *at);
     }
     for (const AdmissionGate* gate : {&resident_gate_, &window_gate_, &origin_gate_}) {
@@ -359,7 +392,7 @@ AdmissionGate& FetchEngine::gate_of(SegmentClass segment_class) {
 void FetchEngine::settle_ready(SampleIndex sample) {
     SampleRecord& record = table_.at(sample);
     record.demanded = false;
-    record.holds += book_.settle_all(sample, FetchOutcome::kReady);
+    record.holds += book_.settle_ready(sample, table_.charged_to(sample));
     consider(sample);
 }
 

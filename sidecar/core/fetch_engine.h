@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -18,6 +19,7 @@
 #include "sidecar/core/admission_gate.h"
 #include "sidecar/core/byte_rate.h"
 #include "sidecar/core/demand_book.h"
+#include "sidecar/core/demand_queues.h"
 #include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/eviction/window_keeper.h"
 #include "sidecar/core/sample_table.h"
@@ -63,10 +65,12 @@ struct Effects {
 };
 
 // Where samples that were read had come from; what is not on the node any more counts as neither.
+// A fetch is its party's alone: another party's first read of the sample is a hit, and a guest that
+// says that it has read what was fetched for others changes nobody's counts.
 struct ReadCounts {
     std::uint64_t hit_samples = 0;      // nothing crossed the link to the origin for this read
     Bytes hit_bytes{};                  // payload
-    std::uint64_t fetched_samples = 0;  // the first read since they were fetched
+    std::uint64_t fetched_samples = 0;  // the first read since they were fetched for this party
     Bytes fetched_bytes{};
 
     bool operator==(const ReadCounts&) const = default;
@@ -107,6 +111,12 @@ struct EngineCounters {
 // client holds or waits for them and no plan needs them within what was prefetched already, so that
 // an eviction never undoes a prefetch. Without a policy nothing is evicted (NeverEvict).
 //
+// Parties share what there is. Each has a queue of demands of its own; the one with the fewest
+// fetches in flight goes first, with a demand or else with what it needs next. While guests are
+// connected the own party has half the window, and they the other half in equal shares (without an
+// own connection three quarters); what a guest prefetched, holds or plans keeps nothing that is
+// charged to another party. core/sample_table.h says what is charged to whom.
+//
 // Not thread-safe: one owner. `manifest` must outlive it. Ids in events must be below its sample
 // count.
 class FetchEngine {
@@ -122,7 +132,8 @@ public:
     Effects open(TimePoint now);
 
     // Without a stream the connection reads without a plan.
-    void on_connect(ConnectionId connection, std::optional<StreamId> stream);
+    void on_connect(
+        ConnectionId connection, std::optional<StreamId> stream, Party party = kOwnParty);
     Effects on_disconnect(ConnectionId connection, TimePoint now);
 
     // Replaces the plan of the connection's stream, which it must have.
@@ -206,13 +217,26 @@ private:
     enum class Verdict : std::uint8_t { kResident, kWindow, kFull, kShut, kNever };
 
     // Where may the sample go now? Evicts nothing.
-    [[nodiscard]] Verdict judge(SampleIndex sample, TimePoint now) const;
-    Verdict judge_with_room(SampleIndex sample, TimePoint now, bool demanded);
-    bool make_resident_room(SampleIndex sample, TimePoint now);
+    [[nodiscard]] Verdict judge(SampleIndex sample, TimePoint now, Party party) const;
+    Verdict judge_with_room(SampleIndex sample, TimePoint now, bool demanded, Party party);
+    bool make_resident_room(SampleIndex sample, TimePoint now, Party party);
     [[nodiscard]] bool is_granted(TimePoint now) const;
-    [[nodiscard]] bool may_leave(SampleIndex sample) const;
-    bool evict_one(bool demanded);
-    bool evict_as_kept(bool demanded);
+    [[nodiscard]] bool may_leave(SampleIndex sample, Party party) const;
+
+    // For whom room is made.
+    struct Need {
+        Party party;
+        bool demanded = false;
+        bool beyond_share = false;  // of the party: only its own samples make room
+    };
+
+    bool evict_one(const Need& need);
+    bool evict_spare(const Need& need);
+    bool evict_as_kept(const Need& need);
+    [[nodiscard]] Bytes window_share(Party party) const;
+    [[nodiscard]] bool is_beyond_share(Bytes bytes, Party party) const;
+    [[nodiscard]] bool gives_way(SampleIndex sample, const Need& need) const;
+    [[nodiscard]] bool is_near(SampleIndex sample, Party other = kOwnParty) const;
     [[nodiscard]] bool is_superfluous(SampleIndex sample) const;
     [[nodiscard]] bool may_evict(SampleIndex sample) const;
     [[nodiscard]] bool fits_memory(SampleIndex sample) const;
@@ -220,8 +244,9 @@ private:
 
     AdmissionGate& gate_of(domain::SegmentClass segment_class);
 
-    void count_read(SampleIndex sample, ReadCounts& counts) const;
-    void demand(SampleIndex sample, DemandBook::Place place, bool suspicious);
+    void count_read(SampleIndex sample, Party party, ReadCounts& counts) const;
+    void demand(SampleIndex sample, DemandBook::Place place, Party party, bool suspicious);
+    [[nodiscard]] bool may_verify(Party party, TimePoint now);
     void settle_ready(SampleIndex sample);
     void settle_bypassed(SampleIndex sample);
     void settle_failed(SampleIndex sample, const std::string& message);
@@ -234,10 +259,23 @@ private:
     void sweep_adopted(TimePoint now);
 
     Effects pump(TimePoint now);
-    bool pump_demand(TimePoint now);
-    void pump_prefetch(TimePoint now);
+
+    // What became of one party's turn.
+    enum class Turn : std::uint8_t {
+        kGoOn,   // it may have another one
+        kWaits,  // its demand waits
+        kDone,   // it has nothing to fetch, or may not now
+    };
+
+    void pump_fetches(TimePoint now);
+    Turn demand_one(Party party, TimePoint now);
+    Turn prefetch_one(Party party, std::uint32_t& steps, TimePoint now);
     void pump_readahead();
-    void start(SampleIndex sample, domain::SegmentClass segment_class, TimePoint now);
+    void start(SampleIndex sample, Verdict verdict, Party party, TimePoint now);
+    [[nodiscard]] bool has_slot(Party party, std::uint32_t slots) const;
+    [[nodiscard]] bool may_demand(Party party, TimePoint now) const;
+
+    [[nodiscard]] bool is_own_here() const { return parties_.contains(kOwnParty); }
 
     EngineLimits limits_;
     EngineGrant grant_;
@@ -248,8 +286,18 @@ private:
     const WindowKeeper* keeper_ = nullptr;
     std::map<ConnectionId, std::optional<StreamId>> stream_of_;
     std::set<ConnectionId> bypassing_;
-    std::deque<SampleIndex> demand_queue_;  // absent and demanded, oldest first; may hold stale ids
-    std::deque<SampleIndex> spares_;        // window samples needed late or by nobody; may be stale
+    DemandQueues demands_;            // absent and demanded
+    std::deque<SampleIndex> spares_;  // window samples needed late or by nobody; may be stale
+
+    struct Checks {
+        TimePoint since{};
+        std::uint32_t count = 0;
+    };
+
+    std::map<Party, std::uint32_t> parties_;            // connections of each; none is 0
+    std::array<std::uint64_t, kPartiesMax> started_{};  // when each fetched last: a running number
+    std::uint64_t starts_ = 0;
+    std::map<Party, Checks> checks_;               // verifications that guests asked for
     std::map<SampleIndex, std::string> refusals_;  // the origin's words, bounded
     AdmissionGate resident_gate_;
     AdmissionGate window_gate_;

@@ -20,68 +20,99 @@ constexpr std::uint8_t kPrefetchFailuresMax = 3;
 
 Effects FetchEngine::pump(TimePoint now) {
     more_to_scan_ = false;
-    if (pump_demand(now)) {
-        pump_prefetch(now);
-    }
+    pump_fetches(now);
     pump_readahead();
     auto replies = book_.take_replies();
     std::ranges::move(replies, std::back_inserter(effects_.replies));
     return std::exchange(effects_, {});
 }
 
-// True when nothing demanded waits for a slot or for room, so that prefetches may go on.
-bool FetchEngine::pump_demand(TimePoint now) {
-    while (!demand_queue_.empty()) {
-        const SampleIndex sample = demand_queue_.front();
-        const SampleRecord& record = table_.at(sample);
-        if (record.state != SampleState::kAbsent || !record.demanded) {
-            demand_queue_.pop_front();
-            continue;
-        }
-        const bool in_flight = table_.account().in_flight_samples > 0;
-        if (table_.account().in_flight_samples >= limits_.max_in_flight ||
-            !origin_rate_.allows_urgent(now) || (in_flight && !fits_memory(sample))) {
-            return false;
-        }
-        const Verdict verdict = judge_with_room(sample, now, true);
-        if (verdict == Verdict::kFull && in_flight) {
-            return false;  // what is under way can be evicted once it has arrived
-        }
-        demand_queue_.pop_front();
-        if (verdict == Verdict::kResident || verdict == Verdict::kWindow) {
-            start(
-                sample,
-                verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow,
-                now);
-        } else {
-            settle_bypassed(sample);
-        }
-    }
-    return true;
-}
-
-void FetchEngine::pump_prefetch(TimePoint now) {
-    // Some slots stay free, so that a demand does not wait behind prefetches.
-    const std::uint32_t slots = limits_.max_in_flight - limits_.max_in_flight / 8;
+// Of the parties that have something to fetch the one with the fewest fetches in flight goes first;
+// of equals the one that has waited for longest. While a demand of the own party waits for a slot
+// or for room, nobody takes them.
+void FetchEngine::pump_fetches(TimePoint now) {
     std::uint32_t steps = kScanStepsMax;
-    const auto wanted = [this, now](SampleIndex sample) { return wants(sample, now); };
-    while (table_.account().in_flight_samples < slots && origin_gate_.allows(now) &&
-           origin_rate_.allows(now)) {
-        const auto candidate = streams_.nearest(wanted, steps);
-        if (!candidate || !fits_memory(candidate->sample)) {
+    std::vector<Party> open;
+    for (const auto& [party, connections] : parties_) {
+        open.push_back(party);
+    }
+    while (!open.empty()) {
+        const auto next = std::ranges::min_element(open, {}, [this](Party party) {
+            return std::pair{table_.in_flight_of(party), started_[party.value()]};
+        });
+        const Turn turn =
+            demands_.is_empty(*next) ? prefetch_one(*next, steps, now) : demand_one(*next, now);
+        if (turn == Turn::kWaits && *next == kOwnParty) {
             break;
         }
-        const Verdict verdict = judge_with_room(candidate->sample, now, false);
-        if (verdict != Verdict::kResident && verdict != Verdict::kWindow) {
-            break;
+        if (turn != Turn::kGoOn) {
+            open.erase(next);
         }
-        start(
-            candidate->sample,
-            verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow,
-            now);
-        origin_gate_.on_start();
     }
     more_to_scan_ = steps == 0;
+}
+
+FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
+    const SampleIndex sample = demands_.front(party);
+    const SampleRecord& record = table_.at(sample);
+    if (record.state != SampleState::kAbsent || !record.demanded) {
+        demands_.pop(party);
+        return Turn::kGoOn;
+    }
+    const bool in_flight = table_.account().in_flight_samples > 0;
+    if (!has_slot(party, limits_.max_in_flight) || !may_demand(party, now) ||
+        (in_flight && !fits_memory(sample))) {
+        return Turn::kWaits;
+    }
+    const Verdict verdict = judge_with_room(sample, now, true, party);
+    const bool gets_room = is_beyond_share(table_.record_bytes(sample), party)
+                               ? table_.in_flight_of(party) > 0
+                               : in_flight;
+    if (verdict == Verdict::kFull && gets_room) {
+        return Turn::kWaits;  // what is under way can be evicted once it has arrived
+    }
+    demands_.pop(party);
+    if (verdict == Verdict::kResident || verdict == Verdict::kWindow) {
+        start(sample, verdict, party, now);
+    } else {
+        settle_bypassed(sample);
+    }
+    return Turn::kGoOn;
+}
+
+FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, TimePoint now) {
+    // Some slots stay free, so that a demand does not wait behind prefetches.
+    const std::uint32_t slots = limits_.max_in_flight - limits_.max_in_flight / 8;
+    if (!has_slot(party, slots) || !origin_gate_.allows(now) || !origin_rate_.allows(now)) {
+        return Turn::kDone;
+    }
+    const auto wanted = [this, now](SampleIndex sample) { return wants(sample, now); };
+    const auto candidate = streams_.nearest(wanted, steps, party);
+    if (!candidate || !fits_memory(candidate->sample)) {
+        return Turn::kDone;
+    }
+    const Verdict verdict = judge_with_room(candidate->sample, now, false, party);
+    if (verdict != Verdict::kResident && verdict != Verdict::kWindow) {
+        return Turn::kDone;
+    }
+    start(candidate->sample, verdict, party, now);
+    origin_gate_.on_start();
+    return Turn::kGoOn;
+}
+
+// Guests leave some slots to the own party, which would wait for theirs to come back otherwise.
+bool FetchEngine::has_slot(Party party, std::uint32_t slots) const {
+    const std::uint32_t most =
+        party == kOwnParty || !is_own_here()
+            ? limits_.max_in_flight
+            : std::max(limits_.max_in_flight - limits_.max_in_flight / 4, 1U);
+    return table_.account().in_flight_samples < slots && table_.in_flight_of(party) < most;
+}
+
+// A demand may run ahead of the rate; a guest's not, or it would leave nothing to our prefetches.
+bool FetchEngine::may_demand(Party party, TimePoint now) const {
+    return party == kOwnParty || !is_own_here() ? origin_rate_.allows_urgent(now)
+                                                : origin_rate_.allows(now);
 }
 
 void FetchEngine::pump_readahead() {
@@ -94,8 +125,11 @@ void FetchEngine::pump_readahead() {
     });
 }
 
-void FetchEngine::start(SampleIndex sample, SegmentClass segment_class, TimePoint now) {
-    table_.start(sample, segment_class);
+void FetchEngine::start(SampleIndex sample, Verdict verdict, Party party, TimePoint now) {
+    const SegmentClass segment_class =
+        verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow;
+    table_.start(sample, segment_class, party);
+    started_[party.value()] = ++starts_;
     origin_rate_.take(table_.payload_bytes(sample), now);
     gate_of(segment_class).on_start();
     if (segment_class == SegmentClass::kResident) {
@@ -113,7 +147,7 @@ bool FetchEngine::fits_memory(SampleIndex sample) const {
 bool FetchEngine::wants(SampleIndex sample, TimePoint now) const {
     const SampleRecord& record = table_.at(sample);
     return record.state == SampleState::kAbsent && record.failures < kPrefetchFailuresMax &&
-           judge(sample, now) != Verdict::kNever;
+           judge(sample, now, kOwnParty) != Verdict::kNever;
 }
 
 }  // namespace stoker::sidecar

@@ -18,7 +18,7 @@ constexpr std::uint32_t kKeeperVictimsMax = 64;
 
 }  // namespace
 
-FetchEngine::Verdict FetchEngine::judge(SampleIndex sample, TimePoint now) const {
+FetchEngine::Verdict FetchEngine::judge(SampleIndex sample, TimePoint now, Party party) const {
     if (table_.payload_bytes(sample) > limits_.memory) {
         return Verdict::kNever;
     }
@@ -36,17 +36,44 @@ FetchEngine::Verdict FetchEngine::judge(SampleIndex sample, TimePoint now) const
     if (!window_gate_.allows(now)) {
         return Verdict::kShut;
     }
-    return table_.account().window + bytes <= limits_.window ? Verdict::kWindow : Verdict::kFull;
+    const bool fits = table_.account().window + bytes <= limits_.window;
+    return fits && !is_beyond_share(bytes, party) ? Verdict::kWindow : Verdict::kFull;
+}
+
+// Of the window, while guests are connected. A guest that has left has none.
+Bytes FetchEngine::window_share(Party party) const {
+    const std::uint64_t guests = parties_.size() - (is_own_here() ? 1 : 0);
+    if (guests == 0 || party == kOwnParty) {
+        return guests == 0 ? limits_.window : Bytes{limits_.window.count() / 2};
+    }
+    const std::uint64_t all = limits_.window.count() / 4 * (is_own_here() ? 2 : 3);
+    return parties_.contains(party) ? Bytes{all / guests} : Bytes::zero();
+}
+
+// Would so much more be beyond the party's share? One sample is not. A quarter of the window stays
+// the own party's, whatever guests hold when it comes.
+bool FetchEngine::is_beyond_share(Bytes bytes, Party party) const {
+    const Bytes charged = table_.window_of(party);
+    if (charged > Bytes::zero() && charged + bytes > window_share(party)) {
+        return true;
+    }
+    const Bytes of_guests = table_.account().window - table_.window_of(kOwnParty);
+    return party != kOwnParty &&
+           of_guests + bytes > Bytes{limits_.window.count() - limits_.window.count() / 4};
 }
 
 FetchEngine::Verdict FetchEngine::judge_with_room(
-    SampleIndex sample, TimePoint now, bool demanded) {
-    if (make_resident_room(sample, now)) {
+    SampleIndex sample, TimePoint now, bool demanded, Party party) {
+    // What guests prefetch displaces no resident: two parties would displace what the other one
+    // has prefetched, without end.
+    if ((party == kOwnParty || demanded) && make_resident_room(sample, now, party)) {
         return Verdict::kResident;
     }
-    Verdict verdict = judge(sample, now);
-    while (verdict == Verdict::kFull && evict_one(demanded)) {
-        verdict = judge(sample, now);
+    const Bytes bytes = table_.record_bytes(sample);
+    Verdict verdict = judge(sample, now, party);
+    while (verdict == Verdict::kFull &&
+           evict_one({party, demanded, is_beyond_share(bytes, party)})) {
+        verdict = judge(sample, now, party);
     }
     return verdict;
 }
@@ -56,7 +83,7 @@ bool FetchEngine::is_granted(TimePoint now) const {
 }
 
 // Evicts residents if that makes the sample one, and if the policy wants it.
-bool FetchEngine::make_resident_room(SampleIndex sample, TimePoint now) {
+bool FetchEngine::make_resident_room(SampleIndex sample, TimePoint now, Party party) {
     const Bytes bytes = table_.record_bytes(sample);
     const Bytes wanted = table_.account().resident + bytes;
     if (aside_ || wanted <= grant_.resident_bytes || bytes > grant_.resident_bytes ||
@@ -67,64 +94,71 @@ bool FetchEngine::make_resident_room(SampleIndex sample, TimePoint now) {
 
     class MayLeave final : public EvictionPolicy::MayGo {
     public:
-        explicit MayLeave(const FetchEngine& engine)
-            : engine_(engine) {}
+        MayLeave(const FetchEngine& engine, Party party)
+            : engine_(engine),
+              party_(party) {}
 
-        bool operator()(SampleIndex resident) const override { return engine_.may_leave(resident); }
+        bool operator()(SampleIndex resident) const override {
+            return engine_.may_leave(resident, party_);
+        }
 
     private:
         const FetchEngine& engine_;
+        Party party_;
     };
 
     std::vector<SampleIndex> victims;
-    if (!eviction_->make_room(sample, wanted - grant_.resident_bytes, MayLeave{*this}, victims)) {
+    if (!eviction_->make_room(
+            sample, wanted - grant_.resident_bytes, MayLeave{*this, party}, victims)) {
         return false;
     }
     for (const SampleIndex victim : victims) {
-        STOKER_CHECK(may_leave(victim), "a policy evicts only what may go");
+        STOKER_CHECK(may_leave(victim, party), "a policy evicts only what may go");
         ++counters_.evicted_resident_samples;
         drop(victim);
     }
     return table_.account().resident + bytes <= grant_.resident_bytes;
 }
 
-// May the resident go to make room?
-bool FetchEngine::may_leave(SampleIndex sample) const {
+// May the resident go to make room for what the party needs? A guest's need undoes nobody's
+// prefetch: two guests would evict what the other one needs, without end.
+bool FetchEngine::may_leave(SampleIndex sample, Party party) const {
     const SampleRecord& record = table_.at(sample);
     return record.state == SampleState::kStored &&
            record.segment_class == SegmentClass::kResident && !record.doomed && record.holds == 0 &&
            !record.demanded && !record.verifying &&
-           (record.needs == 0 || !streams_.is_near(sample));
+           (record.needs == 0 ||
+            !(party == kOwnParty ? is_near(sample) : streams_.is_near_any(sample)));
+}
+
+bool FetchEngine::is_near(SampleIndex sample, Party other) const {
+    return streams_.is_near(sample, table_.charged_to(sample), other);
+}
+
+// May the sample make room for this need? A party beyond its share makes room itself; others lose
+// what they have beyond theirs.
+bool FetchEngine::gives_way(SampleIndex sample, const Need& need) const {
+    const Party charged = table_.charged_to(sample);
+    return charged == need.party ||
+           (!need.beyond_share && table_.window_of(charged) > window_share(charged));
 }
 
 // Drops a window sample that is needed late: a spare one, and for a demand also one that was
 // prefetched.
-bool FetchEngine::evict_one(bool demanded) {
-    if (keeper_ != nullptr && evict_as_kept(demanded)) {
+bool FetchEngine::evict_one(const Need& need) {
+    if ((keeper_ != nullptr && evict_as_kept(need)) || evict_spare(need)) {
         return true;
     }
-    std::size_t looks = spares_.size();
-    for (std::uint32_t kept = 0; looks > 0 && kept < kKeeperVictimsMax; --looks) {
-        const SampleIndex sample = spares_.front();
-        spares_.pop_front();
-        if (keeper_ != nullptr && keeper_->keeps(sample)) {
-            spares_.push_back(sample);  // its turn comes when it is kept no more
-            ++kept;
-            continue;
-        }
-        table_.at(sample).spare = false;
-        if (may_evict(sample) && !streams_.is_near(sample)) {
-            ++counters_.evicted_window_samples;
-            drop(sample);
-            return true;
-        }
-    }
-    if (!demanded) {
+    if (!need.demanded) {
         return false;
     }
     std::uint32_t steps = kEvictStepsMax;
-    const auto victim =
-        streams_.farthest([this](SampleIndex sample) { return may_evict(sample); }, steps);
+    const auto victim = streams_.farthest(
+        [this, &need](SampleIndex sample) { return may_evict(sample) && gives_way(sample, need); },
+        steps,
+        [this, &need](Party party) {
+            return party == need.party || table_.window_of(party) > window_share(party);
+        });
     if (!victim) {
         return false;
     }
@@ -133,12 +167,33 @@ bool FetchEngine::evict_one(bool demanded) {
     return true;
 }
 
+bool FetchEngine::evict_spare(const Need& need) {
+    std::size_t looks = spares_.size();
+    for (std::uint32_t kept = 0; looks > 0 && kept < kKeeperVictimsMax; --looks) {
+        const SampleIndex sample = spares_.front();
+        spares_.pop_front();
+        const bool is_others = need.beyond_share && table_.charged_to(sample) != need.party;
+        if (is_others || (keeper_ != nullptr && keeper_->keeps(sample))) {
+            spares_.push_back(sample);  // its turn comes when it is kept no more
+            ++kept;
+            continue;
+        }
+        table_.at(sample).spare = false;
+        if (may_evict(sample) && !is_near(sample, need.party)) {
+            ++counters_.evicted_window_samples;
+            drop(sample);
+            return true;
+        }
+    }
+    return false;
+}
+
 // Makes room by the order of the keeper.
-bool FetchEngine::evict_as_kept(bool demanded) {
+bool FetchEngine::evict_as_kept(const Need& need) {
     std::vector<SampleIndex> victims;
-    keeper_->victims(kKeeperVictimsMax, demanded, victims);
-    const auto victim = std::ranges::find_if(victims, [this](SampleIndex sample) {
-        return may_evict(sample) && !streams_.is_near(sample);
+    keeper_->victims(kKeeperVictimsMax, need.demanded, victims);
+    const auto victim = std::ranges::find_if(victims, [this, &need](SampleIndex sample) {
+        return may_evict(sample) && !is_near(sample, need.party) && gives_way(sample, need);
     });
     if (victim == victims.end()) {
         return false;
@@ -170,7 +225,7 @@ void FetchEngine::consider(SampleIndex sample) {
         return;
     }
     SampleRecord& record = table_.at(sample);
-    if (!record.spare && may_evict(sample) && !streams_.is_near(sample)) {
+    if (!record.spare && may_evict(sample) && !is_near(sample)) {
         record.spare = true;
         spares_.push_back(sample);
     }

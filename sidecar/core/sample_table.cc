@@ -24,17 +24,20 @@ void SampleTable::adopt(SampleIndex sample, SegmentClass segment_class) {
     STOKER_CHECK(record.state == SampleState::kAbsent, "adopts only what is absent");
     record.state = SampleState::kStored;
     record.segment_class = segment_class;
-    class_bytes(record) += record_bytes(sample);
+    record.party = kOwnParty;
+    add_bytes(sample);
     ++stored_count(record);
 }
 
-void SampleTable::start(SampleIndex sample, SegmentClass segment_class) {
+void SampleTable::start(SampleIndex sample, SegmentClass segment_class, Party party) {
     SampleRecord& record = records_[sample];
     STOKER_CHECK(record.state == SampleState::kAbsent, "at most one fetch of a sample in flight");
     record.state = SampleState::kFetching;
     record.segment_class = segment_class;
     record.fresh = true;
-    class_bytes(record) += record_bytes(sample);
+    record.party = party;
+    add_bytes(sample);
+    ++charges_[party.value()].in_flight_samples;
     account_.in_flight += payload_bytes(sample);
     ++account_.in_flight_samples;
 }
@@ -50,7 +53,7 @@ void SampleTable::finish(SampleIndex sample) {
 void SampleTable::abandon(SampleIndex sample) {
     leave_flight(sample);
     SampleRecord& record = records_[sample];
-    class_bytes(record) -= record_bytes(sample);
+    take_bytes(sample);
     record.state = SampleState::kAbsent;
     record.segment_class = SegmentClass::kAbsent;
     record.doomed = false;
@@ -65,7 +68,7 @@ void SampleTable::refuse(SampleIndex sample) {
 void SampleTable::remove(SampleIndex sample) {
     SampleRecord& record = records_[sample];
     STOKER_CHECK(record.state == SampleState::kStored, "only a stored sample can be removed");
-    class_bytes(record) -= record_bytes(sample);
+    take_bytes(sample);
     --stored_count(record);
     record.state = SampleState::kAbsent;
     record.segment_class = SegmentClass::kAbsent;
@@ -79,12 +82,12 @@ void SampleTable::doom(SampleIndex sample) {
     STOKER_CHECK(
         record.segment_class == SegmentClass::kResident && !record.doomed,
         "only a resident can lose its grant, and only once");
-    class_bytes(record) -= record_bytes(sample);
+    take_bytes(sample);
     if (record.state == SampleState::kStored) {
         --stored_count(record);
     }
     record.doomed = true;
-    class_bytes(record) += record_bytes(sample);
+    add_bytes(sample);
     if (record.state == SampleState::kStored) {
         ++stored_count(record);
     }
@@ -106,6 +109,27 @@ Bytes& SampleTable::class_bytes(const SampleRecord& record) {
     return record.segment_class == SegmentClass::kResident ? account_.resident : account_.window;
 }
 
+Party SampleTable::charged_to(SampleIndex sample) const {
+    const SampleRecord& record = records_[sample];
+    return record.segment_class == SegmentClass::kWindow ? record.party : kOwnParty;
+}
+
+void SampleTable::add_bytes(SampleIndex sample) {
+    const SampleRecord& record = records_[sample];
+    class_bytes(record) += record_bytes(sample);
+    if (record.segment_class == SegmentClass::kWindow) {
+        charges_[record.party.value()].window += record_bytes(sample);
+    }
+}
+
+void SampleTable::take_bytes(SampleIndex sample) {
+    const SampleRecord& record = records_[sample];
+    class_bytes(record) -= record_bytes(sample);
+    if (record.segment_class == SegmentClass::kWindow) {
+        charges_[record.party.value()].window -= record_bytes(sample);
+    }
+}
+
 // A doomed resident lives as long as a window sample and is counted with them.
 std::uint64_t& SampleTable::stored_count(const SampleRecord& record) {
     const bool resident = record.segment_class == SegmentClass::kResident && !record.doomed;
@@ -116,6 +140,7 @@ void SampleTable::leave_flight(SampleIndex sample) {
     STOKER_CHECK(records_[sample].state == SampleState::kFetching, "the sample is not in flight");
     account_.in_flight -= payload_bytes(sample);
     --account_.in_flight_samples;
+    --charges_[records_[sample].party.value()].in_flight_samples;
 }
 
 }  // namespace stoker::sidecar

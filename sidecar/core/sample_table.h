@@ -1,9 +1,12 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "common/base/bytes.h"
+#include "common/base/strong.h"
 #include "common/domain/manifest.h"
 #include "common/domain/residency_word.h"
 #include "sidecar/core/stream_plan.h"
@@ -17,13 +20,19 @@ enum class SampleState : std::uint8_t {
     kRefused,   // the origin does not have it as listed: final for this revision
 };
 
+// Those whose demands, plans and bytes count together: the dataset's own namespace, or one guest.
+using Party = Strong<std::uint8_t, struct PartyTag>;
+inline constexpr Party kOwnParty{0};
+inline constexpr std::size_t kPartiesMax = 256;
+
 // What the engine remembers of one sample: 12 bytes.
 struct SampleRecord {
     std::uint32_t needs = 0;  // unread positions of all streams' plans, those ahead too
     std::uint32_t holds = 0;  // answered demand fetches that were not released yet
-    SampleState state = SampleState::kAbsent;
-    domain::SegmentClass segment_class =
+    SampleState state : 4 = SampleState::kAbsent;
+    domain::SegmentClass segment_class : 4 =
         domain::SegmentClass::kAbsent;  // while fetching and stored
+    Party party = kOwnParty;            // that it was fetched for
     std::uint8_t failures = 0;          // of prefetches, since the last success; saturates
     bool demanded : 1 = false;          // a demand fetch waits for it
     bool doomed : 1 = false;     // a resident without a grant, kept only for those who hold it
@@ -69,8 +78,18 @@ public:
     // absent → stored, for what the store found when it opened.
     void adopt(SampleIndex sample, domain::SegmentClass segment_class);
 
+    // Record bytes of class window that are charged to the party, and its fetches in flight.
+    [[nodiscard]] Bytes window_of(Party party) const { return charges_[party.value()].window; }
+
+    [[nodiscard]] std::uint32_t in_flight_of(Party party) const {
+        return charges_[party.value()].in_flight_samples;
+    }
+
     // absent → fetching: reserves the bytes of its class and of the memory.
-    void start(SampleIndex sample, domain::SegmentClass segment_class);
+    void start(SampleIndex sample, domain::SegmentClass segment_class, Party party = kOwnParty);
+
+    // Whose share it takes. Of residents always the own party: its namespace pays for them.
+    [[nodiscard]] Party charged_to(SampleIndex sample) const;
 
     // fetching → stored, and fetching → absent.
     void finish(SampleIndex sample);
@@ -90,13 +109,21 @@ public:
     [[nodiscard]] bool is_superfluous(SampleIndex sample) const;
 
 private:
+    struct Charge {
+        Bytes window{};
+        std::uint32_t in_flight_samples = 0;
+    };
+
     Bytes& class_bytes(const SampleRecord& record);
+    void add_bytes(SampleIndex sample);
+    void take_bytes(SampleIndex sample);
     std::uint64_t& stored_count(const SampleRecord& record);
     void leave_flight(SampleIndex sample);
 
     const domain::ManifestView* manifest_;
     std::vector<SampleRecord> records_;
     ByteAccount account_;
+    std::array<Charge, kPartiesMax> charges_{};
 };
 
 }  // namespace stoker::sidecar

@@ -28,12 +28,25 @@ bool advance(Stream& stream, const std::function<bool(SampleIndex)>& wants, std:
     return true;
 }
 
+bool is_near_to(const Stream& stream, SampleIndex sample) {
+    const auto position = stream.plan ? stream.plan->next_position(sample) : std::nullopt;
+    return position && *position < stream.high_water;
+}
+
 std::uint32_t ahead(const Stream& stream) {
     const std::uint32_t frontier = stream.plan->frontier();
     return stream.high_water > frontier ? stream.high_water - frontier : 0;
 }
 
 }  // namespace
+
+void StreamSet::join(StreamId stream, Party party) {
+    Stream& joined = streams_[stream];
+    if (joined.connections++ == 0) {
+        joined.party = party;
+        own_streams_ += party == kOwnParty ? 1 : 0;
+    }
+}
 
 std::optional<StreamPlan> StreamSet::leave(StreamId stream) {
     const auto found = streams_.find(stream);
@@ -43,6 +56,7 @@ std::optional<StreamPlan> StreamSet::leave(StreamId stream) {
     }
     std::optional<StreamPlan> plan;
     plan.swap(found->second.plan);
+    own_streams_ -= found->second.party == kOwnParty ? 1 : 0;
     streams_.erase(found);
     return plan;
 }
@@ -98,15 +112,18 @@ std::optional<std::uint32_t> StreamSet::distance(SampleIndex sample) const {
     return nearest;
 }
 
-bool StreamSet::is_near(SampleIndex sample) const {
-    return std::ranges::any_of(streams_, [sample](const auto& entry) {
+bool StreamSet::is_near(SampleIndex sample, Party charged, Party other) const {
+    return std::ranges::any_of(streams_, [this, sample, charged, other](const auto& entry) {
         const Stream& stream = entry.second;
-        if (!stream.plan) {
-            return false;
-        }
-        const auto position = stream.plan->next_position(sample);
-        return position && *position < stream.high_water;
+        const bool counts = stream.party == kOwnParty || stream.party == charged ||
+                            stream.party == other || own_streams_ == 0;
+        return counts && is_near_to(stream, sample);
     });
+}
+
+bool StreamSet::is_near_any(SampleIndex sample) const {
+    return std::ranges::any_of(
+        streams_, [sample](const auto& entry) { return is_near_to(entry.second, sample); });
 }
 
 bool StreamSet::is_due(SampleIndex sample, std::uint32_t soon) const {
@@ -118,10 +135,10 @@ bool StreamSet::is_due(SampleIndex sample, std::uint32_t soon) const {
 }
 
 std::optional<Candidate> StreamSet::nearest(
-    const std::function<bool(SampleIndex)>& wants, std::uint32_t& steps) {
+    const std::function<bool(SampleIndex)>& wants, std::uint32_t& steps, Party party) {
     std::optional<Candidate> best;
     for (auto& [id, stream] : streams_) {
-        if (!stream.plan || stream.holds > 0) {
+        if (!stream.plan || stream.holds > 0 || stream.party != party) {
             continue;
         }
         if (!advance(stream, wants, steps)) {
@@ -139,10 +156,12 @@ std::optional<Candidate> StreamSet::nearest(
 }
 
 std::optional<SampleIndex> StreamSet::farthest(
-    const std::function<bool(SampleIndex)>& may_go, std::uint32_t& steps) {
+    const std::function<bool(SampleIndex)>& may_go,
+    std::uint32_t& steps,
+    const std::function<bool(Party)>& may_lose) {
     std::vector<Stream*> by_lead;
     for (auto& [id, stream] : streams_) {
-        if (stream.plan) {
+        if (stream.plan && (!may_lose || may_lose(stream.party))) {
             by_lead.push_back(&stream);
         }
     }

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "common/base/strong.h"
+#include "sidecar/core/sample_table.h"
 #include "sidecar/core/stream_plan.h"
 
 namespace stoker::sidecar {
@@ -15,6 +16,7 @@ namespace stoker::sidecar {
 using StreamId = Strong<std::uint64_t, struct StreamIdTag>;
 
 struct Stream {
+    Party party = kOwnParty;
     std::uint32_t connections = 0;
     std::uint32_t holds = 0;  // of those that want nothing fetched ahead for it now
     std::optional<StreamPlan> plan;
@@ -33,7 +35,7 @@ struct Candidate {
 // Ordered by id, so equal histories choose equally. Not thread-safe.
 class StreamSet {
 public:
-    void join(StreamId stream) { ++streams_[stream].connections; }
+    void join(StreamId stream, Party party = kOwnParty);
 
     // The plan that goes away with the stream's last connection.
     std::optional<StreamPlan> leave(StreamId stream);
@@ -63,21 +65,32 @@ public:
     [[nodiscard]] std::optional<std::uint32_t> distance(SampleIndex sample) const;
 
     // Does a stream need the sample before its high water, so that dropping it undoes a prefetch?
-    [[nodiscard]] bool is_near(SampleIndex sample) const;
+    // Streams of the own party count, and of these two; all, where the own party has none.
+    [[nodiscard]] bool is_near(
+        SampleIndex sample, Party charged = kOwnParty, Party other = kOwnParty) const;
+
+    // The same for the streams of all parties.
+    [[nodiscard]] bool is_near_any(SampleIndex sample) const;
 
     // Does a stream need the sample in its epoch, or within `soon` positions of its reader?
     [[nodiscard]] bool is_due(SampleIndex sample, std::uint32_t soon) const;
 
-    // Advances the cursors over unwanted samples and gives the wanted one that is needed soonest.
+    // Advances the cursors of the party's streams over unwanted samples and gives the wanted one
+    // that is needed soonest.
     // `steps` bounds the positions looked at and is counted down; nullopt when it is used up or
     // nothing is wanted.
     std::optional<Candidate> nearest(
-        const std::function<bool(SampleIndex)>& wants, std::uint32_t& steps);
+        const std::function<bool(SampleIndex)>& wants,
+        std::uint32_t& steps,
+        Party party = kOwnParty);
 
-    // The prefetched sample that is needed last among those that `may_go`; its stream's cursor
-    // steps back before it. `steps` as in nearest().
+    // The prefetched sample that is needed last among those that `may_go`, of streams of parties
+    // that `may_lose` (empty: all); its stream's cursor steps back before it. `steps` as in
+    // nearest().
     std::optional<SampleIndex> farthest(
-        const std::function<bool(SampleIndex)>& may_go, std::uint32_t& steps);
+        const std::function<bool(SampleIndex)>& may_go,
+        std::uint32_t& steps,
+        const std::function<bool(Party)>& may_lose = {});
 
     // Calls `announce` for what comes next within `distance` positions of each reader, once for
     // each position.
@@ -85,6 +98,7 @@ public:
 
 private:
     std::map<StreamId, Stream> streams_;
+    std::size_t own_streams_ = 0;
 };
 
 }  // namespace stoker::sidecar

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include "common/base/guarded.h"
 #include "sidecar/origin/small_file.h"
@@ -43,6 +44,10 @@ public:
             cache->read_at = now;
         }
         return *cache->answer;
+    }
+
+    [[nodiscard]] bool is_missing() const override {
+        return ::access(fmt::format("{}/{}", directory_, kIdName).c_str(), F_OK) != 0;
     }
 
 private:

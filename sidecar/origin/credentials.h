@@ -37,6 +37,9 @@ public:
     // time. kForbidden: they are there but cannot be used (unreadable, half of them missing,
     // refused, expired); the message names what. kUnavailable: they cannot be had now.
     virtual Result<std::optional<Credentials>> get() = 0;
+
+    // Is what get() reads not there at all? Then no request can be made. Cheap, asks nobody.
+    [[nodiscard]] virtual bool is_missing() const { return false; }
 };
 
 // Looks up a variable as getenv() does; a test passes its own.

@@ -7,6 +7,7 @@
 #include <cpprest/json.h>
 #include <fmt/core.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/guarded.h"
 #include "sidecar/origin/small_file.h"
@@ -71,6 +72,8 @@ public:
         }
         return state->read->credentials;
     }
+
+    [[nodiscard]] bool is_missing() const override { return ::access(path_.c_str(), F_OK) != 0; }
 
 private:
     // Device, inode, size, time of the last change.

@@ -44,6 +44,9 @@ public:
     // For people: "s3://bucket/prefix at http://endpoint".
     [[nodiscard]] virtual std::string describe() const = 0;
 
+    // Are the credentials there with which it asks, or none needed? Cheap; any thread.
+    [[nodiscard]] virtual bool has_key() const { return true; }
+
     // Every object below the root, in any order, folders (keys that end in '/') left out. Blocking;
     // calls `progress` with the number of objects so far, from the calling thread. Must have
     // returned before the origin is destroyed.

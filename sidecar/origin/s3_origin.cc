@@ -65,6 +65,8 @@ public:
 
     [[nodiscard]] std::string describe() const override { return location_.describe(); }
 
+    [[nodiscard]] bool has_key() const override { return !credentials_->is_missing(); }
+
     Result<std::vector<domain::ListedObject>> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override {
         return list_s3(

@@ -57,7 +57,7 @@ void DatasetNode::attach(Session& session) {
         leader_->attach(session);
         return;
     }
-    if (const std::string why = no_leader(); !why.empty()) {
+    if (const std::string why = no_leader(); !why.empty() && !must_wait()) {
         session.refuse({ErrorCode::kUnavailable, why});
         return;
     }
@@ -66,7 +66,10 @@ void DatasetNode::attach(Session& session) {
         session,
         config_.client_directory,
         *this,
-        Relay::Callbacks{[this] { on_lost(); }, [this] { admit_relays_soon(); }});
+        Relay::Callbacks{
+            [this] { on_lost(); },
+            [this] { admit_relays_soon(); },
+            [this] { return must_wait(); }});
     relays_.emplace(session.id(), std::move(relay));
     session.send_listing(0);
     seek_later(Duration{});
@@ -200,6 +203,10 @@ void DatasetNode::set_weights(JobWeights weights) {
     }
 }
 
+bool DatasetNode::is_ready() const {
+    return was_led_ || !must_wait();
+}
+
 bool DatasetNode::is_serving() const {
     if (leader_ != nullptr) {
         return leader_->state() == LeaderState::kServing;
@@ -212,7 +219,7 @@ void DatasetNode::stop() {
     parts_.loop.cancel(gate_timer_);
     parts_.loop.cancel(seek_timer_);
     watch_.stop();
-    leader_server_.reset();
+    close_doors();
     if (leader_ != nullptr) {
         leader_->stop_preparing();
     }

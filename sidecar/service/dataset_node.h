@@ -8,6 +8,7 @@
 
 #include "sidecar/core/job_progress.h"
 #include "sidecar/service/access_proof.h"
+#include "sidecar/service/guest_doors.h"
 #include "sidecar/service/leader.h"
 #include "sidecar/service/leader_watch.h"
 #include "sidecar/service/relay.h"
@@ -56,7 +57,10 @@ enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
 // One dataset of this sidecar on this node, whoever leads its directory: we, when we get its lock,
 // or the sidecar that has it. Sessions that came while somebody else led stay relayed when the lead
 // falls to us; they are carried to our own socket then, so that taking over has no path of its own.
-// Belongs to the loop's thread.
+//
+// Of another namespace's dataset (config.guest) we never lead, lock or write: we follow through our
+// namespace's door. Where we have no key of our own either, our clients wait for a leader and are
+// never sent to the origin. Belongs to the loop's thread.
 class DatasetNode final : public SessionHandler, public ReadingListener {
 public:
     DatasetNode(const SidecarParts& parts, const DatasetConfig& config, Origin& origin);
@@ -107,6 +111,10 @@ public:
     // May our pod read what another sidecar leads? nullopt: nobody asked.
     [[nodiscard]] std::optional<AccessProof::State> permission() const { return proof_.state(); }
 
+    // May our trainers start? False only of a guest without a key of its own, until a leader of the
+    // dataset's owner has answered.
+    [[nodiscard]] bool is_ready() const;
+
     // Can samples be had, from us or through the leader?
     [[nodiscard]] bool is_serving() const;
 
@@ -154,6 +162,10 @@ private:
     [[nodiscard]] std::string no_leader() const;
     void part(ConnectionId id, std::unique_ptr<Relay> relay);
     std::unique_ptr<SessionServer> open_door();
+    void close_doors();
+    void ask_for_patience();
+    [[nodiscard]] bool must_wait() const;
+    [[nodiscard]] std::string nobody_serves_guests() const;
     [[nodiscard]] Result<LeaderDoor> leader_door() const;
 
     SidecarParts parts_;
@@ -178,6 +190,7 @@ private:
     std::map<ConnectionId, std::unique_ptr<Relay>> relays_;
     std::map<ConnectionId, std::unique_ptr<Relay>> parting_;  // their clients have hung up
     std::unique_ptr<SessionServer> leader_server_;
+    std::unique_ptr<GuestDoors> guest_doors_;
     LeaderWatch watch_;                 // runs while we follow
     AccessProof proof_;                 // for what another sidecar leads
     std::unique_ptr<Leader> retiring_;  // let go of the lead, still at work
@@ -185,6 +198,8 @@ private:
     std::optional<TimePoint> rests_until_;
     Duration rest_;
     bool told_silence_ = false;
+    bool was_led_ = false;                                   // a leader has answered
+    TimePoint told_to_wait_at_{};                            // the clients that a guest lets wait
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
 };
 

@@ -24,6 +24,7 @@ constexpr Duration kSeekAfterLostAgain = std::chrono::milliseconds{100};
 constexpr Duration kLeaderPatience = std::chrono::seconds{3};  // it may be starting
 constexpr Duration kSilenceTold = std::chrono::seconds{10};
 constexpr Duration kRestMax = std::chrono::seconds{60};
+constexpr Duration kTellToWait = std::chrono::seconds{1};
 constexpr std::size_t kPeerSessionsMax = 4096;  // of all pods
 
 }  // namespace
@@ -72,12 +73,16 @@ void DatasetNode::seek() {
     if (is_leaderless()) {
         stand_in();
     }
+    ask_for_patience();
     tell_silence();
     follow();
 }
 
-// None while somebody else has it, or is to take it.
+// None while somebody else has it, or is to take it. A guest never has it.
 Result<std::optional<DirectoryLock>> DatasetNode::try_lock() {
+    if (config_.guest) {
+        return std::optional<DirectoryLock>{};
+    }
     if (rests_until_ && parts_.loop.now() < *rests_until_) {
         return std::optional<DirectoryLock>{};
     }
@@ -126,7 +131,17 @@ void DatasetNode::lead(DirectoryLock lock) {
     leader_->set_grant(grant_);
     leader_->set_weights(weights_);
     leader_server_ = open_door();
+    guest_doors_ = std::make_unique<GuestDoors>(
+        parts_.loop,
+        parts_.connection_ids,
+        domain::guests_folder(config_.directory),
+        [this](const local::Hello&) -> Result<SessionHandler*> { return leader_.get(); });
     follow();
+}
+
+void DatasetNode::close_doors() {
+    leader_server_.reset();
+    guest_doors_.reset();
 }
 
 // nullptr: other sidecars cannot follow us.
@@ -200,7 +215,7 @@ void DatasetNode::on_forbidden(const Error& error) {
         if (alive.expired() || leader_ == nullptr) {
             return;
         }
-        leader_server_.reset();
+        close_doors();
         retiring_ = std::move(leader_);
         role_ = Role::kSeeking;
         retiring_->retire([this] { on_retired(); });
@@ -252,6 +267,7 @@ void DatasetNode::admit_relays() {
 
 // In the middle of what the watch does: it must stay.
 void DatasetNode::on_watch() {
+    was_led_ = was_led_ || watch_.state() == LeaderWatch::State::kAnswering;
     if (is_leaderless()) {
         stand_in();
     } else {
@@ -261,9 +277,31 @@ void DatasetNode::on_watch() {
 
 // The clients of a leader that does not answer read the origin themselves until it does.
 void DatasetNode::stand_in() {
+    if (must_wait()) {
+        return;  // what they ask for stays in the relays' logs
+    }
     for (auto& [id, relay] : relays_) {
         relay->stand_in({ErrorCode::kUnavailable, no_leader()});
     }
+}
+
+// Clients that were not welcomed give up when they hear nothing.
+void DatasetNode::ask_for_patience() {
+    const TimePoint now = parts_.loop.now();
+    if (!must_wait() || now - told_to_wait_at_ < kTellToWait) {
+        return;
+    }
+    told_to_wait_at_ = now;
+    for (auto& [id, relay] : relays_) {
+        if (!relay->is_welcomed() && (!relay->is_connected() || is_leaderless())) {
+            relay->session().send_listing(0);
+        }
+    }
+}
+
+// A guest without a key of its own: nobody but the owner's leader gives it anything.
+bool DatasetNode::must_wait() const {
+    return config_.guest && !origin_.has_key();
 }
 
 bool DatasetNode::is_leaderless() const {
@@ -303,6 +341,9 @@ std::string DatasetNode::no_leader() const {
     if (!is_leaderless()) {
         return {};
     }
+    if (config_.guest) {
+        return nobody_serves_guests();
+    }
     return fmt::format(
         "another process holds the lock of {} and has not answered for {} s; trainers read the "
         "origin themselves",
@@ -310,8 +351,20 @@ std::string DatasetNode::no_leader() const {
         std::chrono::duration_cast<std::chrono::seconds>(watch_.unanswered()).count());
 }
 
-// The secret is read last: a leader writes its own before it listens.
+std::string DatasetNode::nobody_serves_guests() const {
+    return must_wait() ? "no sidecar of the dataset's owner serves this node yet; waiting for one, "
+                         "because this pod has no key of its own"
+                       : "no sidecar of the dataset's owner serves this node; trainers read the "
+                         "origin themselves";
+}
+
+// The secret is read last: a leader writes its own before it listens. A guest's door asks for none.
 Result<LeaderDoor> DatasetNode::leader_door() const {
+    if (config_.guest) {
+        const std::string guests = domain::guests_folder(config_.directory);
+        STOKER_TRY(auto socket, connect_unix(join_path(guests, domain::kLeaderSocket)));
+        return LeaderDoor{std::move(socket), local::Peer{{}, parts_.sidecar_id}};
+    }
     const std::string control = domain::control_folder(config_.directory);
     STOKER_TRY(auto socket, connect_unix(join_path(control, domain::kLeaderSocket)));
     STOKER_TRY(const auto secret, load_secret(parts_.device, control));

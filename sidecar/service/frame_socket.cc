@@ -77,6 +77,41 @@ void FrameSocket::set_paused(bool paused) {
     update_interest();
 }
 
+bool FrameSocket::may_read() {
+    if (paused_ || closing_ || waiting_) {
+        return false;
+    }
+    if (throttle_ == nullptr || !throttle_->is_spent()) {
+        return true;
+    }
+    wait_for_throttle();
+    return false;
+}
+
+void FrameSocket::wait_for_throttle() {
+    waiting_ = true;
+    update_interest();
+    throttle_->on_resume([this, alive = std::weak_ptr<int>{alive_}] {
+        if (!alive.expired()) {
+            waiting_ = false;
+            go_on();
+        }
+    });
+}
+
+// What has come already goes first. Then it reads, and does not wait for the loop to tell that it
+// can: those who have frames left would take all the time before.
+void FrameSocket::go_on() {
+    if (is_open()) {
+        const ThrottledTime time{throttle_.get()};
+        hand_out_frames();
+        read_some();
+    }
+    if (is_open()) {
+        update_interest();
+    }
+}
+
 void FrameSocket::close_when_sent() {
     closing_ = true;
     if (is_open()) {
@@ -102,15 +137,21 @@ void FrameSocket::on_io(IoReady ready) {
     if (!is_open() || !ready.readable) {
         return;
     }
-    if (paused_ || closing_) {
+    if (paused_ || closing_ || waiting_) {
         fail("");  // readiness without interest: the peer is gone
         return;
     }
-    read_some();
+    {
+        const ThrottledTime time{throttle_.get()};
+        read_some();
+    }
+    if (throttle_ != nullptr && incoming_used_ == 0) {
+        incoming_ = {};  // a thousand idle connections of a guest cost no buffers
+    }
 }
 
 void FrameSocket::read_some() {
-    for (int turn = 0; turn < kReadsPerTurn && is_open() && !paused_ && !closing_; ++turn) {
+    for (int turn = 0; turn < kReadsPerTurn && is_open() && may_read(); ++turn) {
         if (!receive()) {
             return;
         }
@@ -168,7 +209,7 @@ void FrameSocket::hand_out_frames() {
         return;  // the outer call goes on
     }
     std::size_t done = 0;
-    while (is_open() && !paused_ && !closing_) {
+    while (is_open() && may_read()) {
         const std::span<const std::byte> left{incoming_.data() + done, incoming_used_ - done};
         if (left.size() < local::kFrameHeaderBytes) {
             break;
@@ -263,7 +304,7 @@ bool FrameSocket::send_one(Outgoing& frame) {
 }
 
 void FrameSocket::update_interest() {
-    loop_.set_interest(socket_.get(), !paused_ && !closing_, !outgoing_.empty());
+    loop_.set_interest(socket_.get(), !paused_ && !closing_ && !waiting_, !outgoing_.empty());
 }
 
 void FrameSocket::fail(const std::string& reason) {

@@ -14,6 +14,7 @@
 #include "common/base/unique_fd.h"
 #include "common/runtime/event_loop.h"
 #include "proto/local/protocol.h"
+#include "sidecar/service/throttle.h"
 
 namespace stoker::sidecar {
 
@@ -59,6 +60,9 @@ public:
 
     void share(std::shared_ptr<SharedRoom> room) { room_ = std::move(room); }
 
+    // The time that our reading takes is the throttle's; while that is spent, nothing is read.
+    void limit_by(std::shared_ptr<Throttle> throttle) { throttle_ = std::move(throttle); }
+
     // Bytes that wait for the peer to read.
     [[nodiscard]] std::size_t backlog_bytes() const { return backlog_bytes_; }
 
@@ -99,6 +103,9 @@ private:
     void flush();
     bool send_one(Outgoing& frame);
     void update_interest();
+    [[nodiscard]] bool may_read();
+    void wait_for_throttle();
+    void go_on();
     void fail(const std::string& reason);
     void fail_later(const std::string& reason);
     bool has_room();
@@ -117,6 +124,8 @@ private:
     std::function<void()> on_drained_;
     std::shared_ptr<SharedRoom> room_;
     std::size_t held_bytes_ = 0;  // counted in room_
+    std::shared_ptr<Throttle> throttle_;
+    bool waiting_ = false;  // for the throttle
     bool paused_ = false;
     bool closing_ = false;
     bool handing_out_ = false;

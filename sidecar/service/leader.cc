@@ -110,8 +110,8 @@ Leader::Leader(
       callbacks_(std::move(callbacks)),
       keep_revision_(keep_revision),
       grant_{first_grant(parts, config)},
-      plan_room_(0, 0),
-      pending_room_(kPendingSamplesMax, kPendingSamplesMax / 2),
+      own_rooms_{Holdings{0, 0}, Holdings{kPendingSamplesMax, kPendingSamplesMax / 2}},
+      guest_rooms_{Holdings{0, 0}, Holdings{kPendingSamplesMax / 2, kPendingSamplesMax / 4}},
       objects_listed_(std::make_shared<std::atomic<std::uint64_t>>(0)),
       retry_delay_(kRetryMin),
       step_aside_(step_aside_limits(config)),
@@ -182,7 +182,10 @@ void Leader::begin_serving(Preparation prepared) {
     store_ = std::move(prepared.store);
     const auto& view = manifest_->view();
     const std::uint64_t positions = std::max(kPlannedMin, 2 * view.sample_count());
-    plan_room_ = Holdings{positions, positions / 4 * 3};
+    own_rooms_.plan = Holdings{positions, positions / 4 * 3};
+    const std::uint64_t one_plan = view.sample_count() + 2 * local::kAheadSamplesMax;
+    guest_rooms_.plan =
+        Holdings{std::max(kPlannedMin / 2, one_plan), std::max(kPlannedMin / 4, one_plan)};
     engine_ = std::make_unique<FetchEngine>(
         view, limits_of(config_), grant_, make_eviction(config_.eviction));
     contracts_ = std::make_unique<Contracts>(
@@ -235,7 +238,7 @@ void Leader::attach(Session& session) {
 
 void Leader::welcome(Session& session) {
     const auto& view = manifest_->view();
-    engine_->on_connect(session.id(), session.stream());
+    engine_->on_connect(session.id(), session.stream(), session.party());
     welcomed_.insert(session.id());
     local::Welcome welcome;
     welcome.revision = view.revision().value();
@@ -249,9 +252,10 @@ void Leader::welcome(Session& session) {
 void Leader::detach(Session& session) {
     if (session.stream() && is_last_of_stream(session)) {
         give_plan_room(*session.stream());
+        guest_streams_.erase(*session.stream());
     }
     if (const auto pending = pending_samples_.extract(session.id())) {
-        pending_room_.give(session.sidecar(), pending.mapped());
+        rooms(!session.guest().empty()).pending.give(session.sidecar(), pending.mapped());
     }
     waiting_.erase(session.id());
     sessions_.erase(session.id());

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -161,6 +162,8 @@ private:
     void on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch);
     void on_consumed(Session& session, std::uint64_t request_id, const local::Consumed& consumed);
     void on_plan(Session& session, Frame frame);
+    void read_plan_of(const Session& session, std::function<void()> read);
+    void end_guest_plan(Party party);
     void finish_plan(ConnectionId connection, std::uint64_t request_id, Result<StreamPlan> plan);
     void on_sampling(Session& session, std::uint64_t request_id, const local::Message& message);
     void on_begin(
@@ -191,6 +194,7 @@ private:
     void note_changed(SampleIndex sample, const Error& error);
     [[nodiscard]] bool take_plan_room(const Session& session, std::uint64_t positions);
     void give_plan_room(StreamId stream);
+    [[nodiscard]] bool take_stream(const Session& session);
     [[nodiscard]] bool is_last_of_stream(const Session& session) const;
     [[nodiscard]] std::optional<Error> check_fetch(
         const Session& session, const local::Fetch& fetch) const;
@@ -212,12 +216,22 @@ private:
     struct PlanRoom {
         std::uint64_t sidecar = 0;
         std::uint64_t positions = 0;
+        bool guest = false;
     };
 
-    // Bounds whatever clients say; by sidecar.
-    Holdings plan_room_;     // positions of plans
-    Holdings pending_room_;  // samples of fetches without an answer
+    // What clients may hold whatever they say, by sidecar. That of guests is apart, by door.
+    struct Rooms {
+        Holdings plan{0, 0};     // positions of plans
+        Holdings pending{0, 0};  // samples of fetches without an answer
+    };
+
+    [[nodiscard]] Rooms& rooms(bool guest) { return guest ? guest_rooms_ : own_rooms_; }
+
+    Rooms own_rooms_;
+    Rooms guest_rooms_;
     std::map<StreamId, PlanRoom> plans_;
+    std::map<StreamId, Party> guest_streams_;                         // that have or may have plans
+    std::map<Party, std::deque<std::function<void()>>> guest_plans_;  // to be read; the first is
     std::map<ConnectionId, std::uint64_t> pending_samples_;
     std::shared_ptr<std::atomic<std::uint64_t>> objects_listed_;
     LeaderState state_ = LeaderState::kPreparing;

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kFetchSamplesMax = 16384;
 constexpr std::size_t kPendingFetchesMax = 64;
-constexpr std::uint32_t kForbiddenMax = 8;  // one object may have an owner of its own
+constexpr std::ptrdiff_t kGuestStreamsMax = 64;  // of one door
+constexpr std::uint32_t kForbiddenMax = 8;       // one object may have an owner of its own
 
 local::FetchStatus status_of(FetchOutcome outcome) {
     switch (outcome) {
@@ -71,7 +72,8 @@ void Leader::on_frame(Session& session, Frame frame) {
 
 void Leader::on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch) {
     auto wrong = check_fetch(session, fetch);
-    if (!wrong && !pending_room_.take(session.sidecar(), fetch.samples.size())) {
+    Holdings& room = rooms(!session.guest().empty()).pending;
+    if (!wrong && !room.take(session.sidecar(), fetch.samples.size())) {
         wrong = Error{ErrorCode::kResourceExhausted, "too many samples wait for their answers"};
     }
     if (wrong) {
@@ -138,7 +140,7 @@ void Leader::on_plan(Session& session, Frame frame) {
         session.send_error(positions.error(), request_id);
         return;
     }
-    if (!take_plan_room(session, *positions)) {
+    if (!take_stream(session) || !take_plan_room(session, *positions)) {
         session.send_error(
             {ErrorCode::kResourceExhausted, "too many plans for the memory of this sidecar"},
             request_id);
@@ -147,29 +149,92 @@ void Leader::on_plan(Session& session, Frame frame) {
     session.set_paused(true);
     const auto memfd = std::make_shared<UniqueFd>(std::move(frame.fd));
     const auto read = std::make_shared<Result<StreamPlan>>(fail(ErrorCode::kInternal, ""));
-    on_pool(
-        [read, memfd, plan, samples] { *read = read_plan(*memfd, plan, samples); },
-        [this, read, request_id, id = session.id()] {
-            finish_plan(id, request_id, std::move(*read));
+    const auto time = std::make_shared<Duration>();
+    read_plan_of(
+        session,
+        [this,
+         read,
+         memfd,
+         plan,
+         samples,
+         time,
+         request_id,
+         id = session.id(),
+         party = session.party()] {
+            on_pool(
+                [read, memfd, plan, samples, time, &loop = parts_.loop] {
+                    const TimePoint began = loop.now();
+                    *read = read_plan(*memfd, plan, samples);
+                    *time = loop.now() - began;
+                },
+                [this, read, time, request_id, id, party] {
+                    if (const auto found = sessions_.find(id); found != sessions_.end()) {
+                        found->second->note_work(*time);
+                    }
+                    finish_plan(id, request_id, std::move(*read));
+                    end_guest_plan(party);
+                });
         });
+}
+
+// Of one guest one plan after the other: its sorting must not hold up everybody's appends.
+void Leader::read_plan_of(const Session& session, std::function<void()> read) {
+    if (session.guest().empty()) {
+        read();
+        return;
+    }
+    auto& plans = guest_plans_[session.party()];
+    plans.push_back(std::move(read));
+    if (plans.size() == 1) {
+        plans.front()();
+    }
+}
+
+void Leader::end_guest_plan(Party party) {
+    const auto plans = guest_plans_.find(party);
+    if (plans == guest_plans_.end()) {
+        return;
+    }
+    plans->second.pop_front();
+    if (plans->second.empty()) {
+        guest_plans_.erase(plans);
+    } else {
+        plans->second.front()();
+    }
+}
+
+// A guest's streams with plans are few: every event looks at all of them.
+bool Leader::take_stream(const Session& session) {
+    if (session.guest().empty() || guest_streams_.contains(*session.stream())) {
+        return true;
+    }
+    const auto own = std::ranges::count_if(
+        guest_streams_, [&session](const auto& entry) { return entry.second == session.party(); });
+    if (own >= kGuestStreamsMax) {
+        return false;
+    }
+    guest_streams_.emplace(*session.stream(), session.party());
+    return true;
 }
 
 // What the stream's plan before it had counts no more.
 bool Leader::take_plan_room(const Session& session, std::uint64_t positions) {
     const auto before = plans_.find(*session.stream());
     const PlanRoom old = before == plans_.end() ? PlanRoom{} : before->second;
-    plan_room_.give(old.sidecar, old.positions);
-    if (!plan_room_.take(session.sidecar(), positions)) {
-        plan_room_.take(old.sidecar, old.positions);
+    const bool guest = !session.guest().empty();
+    rooms(old.guest).plan.give(old.sidecar, old.positions);
+    if (!rooms(guest).plan.take(session.sidecar(), positions)) {
+        rooms(old.guest).plan.take(old.sidecar, old.positions);
         return false;
     }
-    plans_[*session.stream()] = {session.sidecar(), positions};
+    plans_[*session.stream()] = {session.sidecar(), positions, guest};
     return true;
 }
 
 void Leader::give_plan_room(StreamId stream) {
     if (const auto plan = plans_.extract(stream)) {
-        plan_room_.give(plan.mapped().sidecar, plan.mapped().positions);
+        const PlanRoom& room = plan.mapped();
+        rooms(room.guest).plan.give(room.sidecar, room.positions);
     }
 }
 
@@ -262,8 +327,11 @@ void Leader::on_origin_bytes(
             ++origin_requests_;
             origin_request_time_ += parts_.loop.now() - started_at;
             desk_->on_failed(fetch.sample);
+            const bool is_ours = engine_->sample(fetch.sample).party == kOwnParty;
             apply(engine_->on_fetch_failed(fetch.sample, error, parts_.loop.now()));
-            note_forbidden(error);
+            if (is_ours) {
+                note_forbidden(error);  // what guests ask for is no reason to let the lead go
+            }
             note_changed(fetch.sample, error);
             end_work();
         });
@@ -347,7 +415,8 @@ void Leader::reply(const FetchReply& reply) {
         return;
     }
     pending_samples_[reply.connection] -= reply.outcomes.size();
-    pending_room_.give(session->second->sidecar(), reply.outcomes.size());
+    const bool guest = !session->second->guest().empty();
+    rooms(guest).pending.give(session->second->sidecar(), reply.outcomes.size());
     local::Fetched fetched;
     fetched.statuses.reserve(reply.outcomes.size());
     std::ranges::transform(reply.outcomes, std::back_inserter(fetched.statuses), status_of);

@@ -27,6 +27,14 @@ void answer(Session& session, std::uint64_t request_id, Ask ask) {
     }
 }
 
+// A guest speaks for jobs of its own namespace only.
+local::Begin begin_of(const Session& session, local::Begin begin) {
+    if (!session.guest().empty()) {
+        begin.job = guest_job(session.guest(), begin.job);
+    }
+    return begin;
+}
+
 }  // namespace
 
 void Leader::on_sampling(
@@ -65,7 +73,11 @@ void Leader::on_begin(
     answer(session, request_id, [&](StreamId stream) -> Result<local::Begun> {
         STOKER_TRY(
             const auto state, read_begin_state(memfd, begin, manifest_->view().sample_count()));
-        auto begun = desk_->begin(stream, begin, state, session.sidecar());
+        if (!take_stream(session)) {
+            return fail(ErrorCode::kResourceExhausted, "too many streams of one guest");
+        }
+        auto begun = desk_->begin(
+            stream, begin_of(session, begin), state, session.sidecar(), session.party());
         if (begun) {
             std::erase_if(draws_by_, [stream](const auto& by) { return by.second == stream; });
             draws_by_[session.id()] = stream;

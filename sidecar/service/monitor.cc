@@ -1,5 +1,6 @@
 #include "sidecar/service/monitor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -221,7 +222,12 @@ void Monitor::look() {
     }
     metrics_.set_sessions(sidecar_.session_count());
     metrics_.set_accept_failures(AcceptBackoff::failures());
-    Seen seen{status_json(sidecar_), link_report(sidecar_), troubles(sidecar_), loop_.now()};
+    Seen seen{
+        status_json(sidecar_),
+        link_report(sidecar_),
+        troubles(sidecar_),
+        std::ranges::all_of(sidecar_.nodes(), [](const auto& node) { return node->is_ready(); }),
+        loop_.now()};
     *seen_.lock() = std::move(seen);
 }
 
@@ -242,8 +248,11 @@ http::ServerResponse Monitor::answer(const http::ServerRequest& request) const {
         response.body = seen_.lock()->status_json;
     } else if (path == "/healthz" || path == "/readyz") {
         const bool stuck = loop_.clock().now() - seen_.lock()->at > kStuckAfter;
-        response.status = stuck ? 503 : 200;
-        response.body = stuck ? "the event loop is stuck\n" : "ok\n" + seen_.lock()->troubles;
+        const bool ready = path == "/healthz" || seen_.lock()->ready;
+        response.status = stuck || !ready ? 503 : 200;
+        response.body = stuck    ? "the event loop is stuck\n"
+                        : !ready ? "waiting\n" + seen_.lock()->troubles
+                                 : "ok\n" + seen_.lock()->troubles;
     } else {
         response.status = 404;
         response.body = "there are /metrics, /healthz, /readyz and /status\n";

@@ -23,7 +23,7 @@ public:
     ~Monitor();
 
     // Any thread: /metrics, /healthz (the loop turns), /readyz (sessions are accepted; cold is
-    // ready), /status (JSON).
+    // ready; a guest without a key is ready once the owner's leader has answered), /status (JSON).
     [[nodiscard]] http::ServerResponse answer(const http::ServerRequest& request) const;
 
     // What the last look() saw. Any thread.
@@ -38,6 +38,7 @@ private:
         std::string status_json;
         LinkReport report;
         std::string troubles;
+        bool ready = false;
         TimePoint at{};
     };
 

@@ -1,5 +1,6 @@
 #include "sidecar/service/relay.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <variant>
@@ -21,6 +22,17 @@ constexpr std::uint64_t kCountRequestId = std::numeric_limits<std::uint64_t>::ma
 // What waits for a leader that is behind, before the client has to wait.
 constexpr std::size_t kUpstreamHigh = std::size_t{4} << 20U;
 
+constexpr const char* kNotKept =
+    "a sample cannot be kept on this node now, and this pod has no key of its own to read it at "
+    "the origin";
+
+// Another leader, or this one later, may answer otherwise.
+bool may_pass(ErrorCode code) {
+    return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
+           code == ErrorCode::kResourceExhausted || code == ErrorCode::kForbidden ||
+           code == ErrorCode::kInternal || code == ErrorCode::kCancelled;
+}
+
 }  // namespace
 
 Relay::Relay(
@@ -34,6 +46,10 @@ Relay::Relay(
       client_directory_(std::move(client_directory)),
       listener_(listener),
       callbacks_(std::move(callbacks)) {}
+
+Relay::~Relay() {
+    loop_.cancel(ask_timer_);
+}
 
 void Relay::connect(LeaderDoor door) {
     forget_leader();
@@ -105,6 +121,7 @@ void Relay::forget_leader() {
     uncounted_ = 0;
     held_.reset();
     replay_.reset();
+    patience_.ask_all();
     if (!on_parted_) {
         session_.set_paused(false);
     }
@@ -188,6 +205,13 @@ void Relay::on_answer(const Frame& frame) {
         on_welcome(frame);
         return;
     }
+    if (refused_fetch(frame) && callbacks_.must_wait()) {
+        if (ask_later(frame)) {
+            return;
+        }
+    } else {
+        patience_.forget(frame.header.request_id);
+    }
     const bool repeated = log_.is_repeated(frame.header.request_id);
     log_.on_answer(frame);
     if (!repeated) {
@@ -196,6 +220,60 @@ void Relay::on_answer(const Frame& frame) {
         }
         session_.send_raw(join_frame(frame.header, frame.payload));
     }
+}
+
+// An answer that sends the client to the origin for some of its samples.
+std::optional<local::Fetched> Relay::refused_fetch(const Frame& frame) const {
+    if (frame.header.type != local::FrameType::kFetched) {
+        return std::nullopt;
+    }
+    auto message = local::decode_payload(frame.header.type, frame.payload);
+    if (!message) {
+        return std::nullopt;
+    }
+    auto fetched = std::get<local::Fetched>(*std::move(message));
+    const bool refused = std::ranges::find(fetched.statuses, local::FetchStatus::kReadAtOrigin) !=
+                         fetched.statuses.end();
+    return refused ? std::optional{std::move(fetched)} : std::nullopt;
+}
+
+// The answer is kept from the client while asking again may help; then it is an error. True: the
+// client has its answer, or waits.
+bool Relay::ask_later(const Frame& frame) {
+    const std::uint64_t request_id = frame.header.request_id;
+    if (patience_.wait(request_id, loop_.now())) {
+        ask_again_at_due();
+        return true;
+    }
+    auto fetched = refused_fetch(frame);
+    if (!fetched) {
+        return false;
+    }
+    std::ranges::replace(
+        fetched->statuses, local::FetchStatus::kReadAtOrigin, local::FetchStatus::kOriginError);
+    if (fetched->message.empty()) {
+        fetched->message = kNotKept;
+    }
+    log_.on_answer(frame);
+    session_.send(*fetched, request_id);
+    return true;
+}
+
+void Relay::ask_again_at_due() {
+    loop_.cancel(ask_timer_);
+    if (const auto due = patience_.next_due()) {
+        ask_timer_ = loop_.run_at(*due, [this] { ask_again(); });
+    }
+}
+
+void Relay::ask_again() {
+    for (const std::uint64_t request_id : patience_.take_due(loop_.now())) {
+        auto frame = log_.pending(request_id);
+        if (ready_ && !on_parted_ && !frame.empty()) {
+            upstream_->send_raw(std::move(frame));
+        }
+    }
+    ask_again_at_due();
 }
 
 void Relay::on_drawn(const Frame& frame) {
@@ -229,7 +307,7 @@ void Relay::on_welcome(const Frame& frame) {
         return;
     }
     if (const auto* error = std::get_if<local::ErrorReply>(&*message)) {
-        session_.refuse({static_cast<ErrorCode>(error->code), error->message});
+        on_error(*error);
         return;
     }
     auto* welcome = std::get_if<local::Welcome>(&*message);
@@ -250,6 +328,15 @@ void Relay::on_welcome(const Frame& frame) {
         admit();
     } else {
         callbacks_.waiting();
+    }
+}
+
+void Relay::on_error(const local::ErrorReply& error) {
+    const auto code = static_cast<ErrorCode>(error.code);
+    if (may_pass(code) && callbacks_.must_wait()) {
+        upstream_->close_when_sent();  // and is connected again
+    } else {
+        session_.refuse({code, error.message});
     }
 }
 

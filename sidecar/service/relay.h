@@ -10,6 +10,7 @@
 
 #include "common/domain/ids.h"
 #include "common/runtime/event_loop.h"
+#include "sidecar/service/fetch_patience.h"
 #include "sidecar/service/frame_socket.h"
 #include "sidecar/service/replay_log.h"
 #include "sidecar/service/session.h"
@@ -26,6 +27,10 @@ public:
     struct Callbacks {
         std::function<void()> lost;     // the leader's end is gone
         std::function<void()> waiting;  // for admit(), of waits_for()
+
+        // Can the client read nothing by itself? Then its fetches are asked again while the leader
+        // sends them to the origin, and a leader that cannot serve yet is waited for.
+        std::function<bool()> must_wait;
     };
 
     Relay(
@@ -36,6 +41,7 @@ public:
         Callbacks callbacks);
     Relay(const Relay&) = delete;
     Relay& operator=(const Relay&) = delete;
+    ~Relay();
 
     // Says hello there. Not from callbacks of our socket.
     void connect(LeaderDoor door);
@@ -75,6 +81,11 @@ public:
 
 private:
     void on_answer(const Frame& frame);
+    void on_error(const local::ErrorReply& error);
+    [[nodiscard]] std::optional<local::Fetched> refused_fetch(const Frame& frame) const;
+    bool ask_later(const Frame& frame);
+    void ask_again_at_due();
+    void ask_again();
     void on_drawn(const Frame& frame);
     void on_counted(const Frame& frame);
     void end_parting();
@@ -102,6 +113,8 @@ private:
     bool ahead_ = false;               // it takes plans with the beginning of the next epoch
     std::uint64_t uncounted_ = 0;      // such answers that are owed
     std::function<void()> on_parted_;  // set: the client has hung up
+    FetchPatience patience_;           // where the client must wait
+    TimerId ask_timer_{};
     ReplayLog log_;
 };
 

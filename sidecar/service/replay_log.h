@@ -64,6 +64,12 @@ public:
     // Are there more requests without an answer than a client needs?
     [[nodiscard]] bool is_full() const { return pending_bytes_ > kPendingBytesMax; }
 
+    // The frame of a request without an answer; empty: there is none of this id.
+    [[nodiscard]] std::vector<std::byte> pending(std::uint64_t request_id) const {
+        const auto found = pending_.find(request_id);
+        return found == pending_.end() ? std::vector<std::byte>{} : found->second;
+    }
+
     // The requests without an answer, which are forgotten; a plan or a begin stays.
     std::vector<Frame> take_pending();
 

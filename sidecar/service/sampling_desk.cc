@@ -124,10 +124,14 @@ void SamplingDesk::on_gone(SampleIndex sample) {
 }
 
 Result<local::Begun> SamplingDesk::begin(
-    StreamId stream, const local::Begin& begin, const BeginState& state, std::uint64_t sidecar) {
+    StreamId stream,
+    const local::Begin& begin,
+    const BeginState& state,
+    std::uint64_t sidecar,
+    Party party) {
     STOKER_TRY_VOID(check(begin, limits_));
     leave(stream);
-    STOKER_TRY(Job * job, job_for(begin, state.snapshot));
+    STOKER_TRY(Job * job, job_for(begin, state.snapshot, party));
     if (const auto taken = job->ranks.find(begin.rank); taken != job->ranks.end()) {
         if (readers_.at(taken->second).sidecar != sidecar) {
             return fail(
@@ -187,7 +191,7 @@ std::string SamplingDesk::key_of(const local::Begin& begin) const {
 }
 
 Result<SamplingDesk::Job*> SamplingDesk::job_for(
-    const local::Begin& begin, const std::string& snapshot) {
+    const local::Begin& begin, const std::string& snapshot, Party party) {
     const SamplerOrder order = order_of(begin);
     const std::string key = key_of(begin);
     const auto found = jobs_.find(key);
@@ -209,7 +213,7 @@ Result<SamplingDesk::Job*> SamplingDesk::job_for(
     if (found != jobs_.end()) {
         jobs_.erase(found);
     }
-    STOKER_TRY_VOID(make_place());
+    STOKER_TRY_VOID(make_place(party));
     if (!snapshot.empty() && !sampler->restore(snapshot)) {
         STOKER_TRY(sampler, source_.make(order, begin.rank));  // it may have taken half of it
     }
@@ -220,30 +224,9 @@ Result<SamplingDesk::Job*> SamplingDesk::job_for(
     }
     Job& job = jobs_[key];
     job.order = order;
+    job.party = party;
     job.sampler = std::move(sampler);
     return &job;
-}
-
-// For one more job: where there are too many, the one that nobody draws from for longest goes.
-Status SamplingDesk::make_place() {
-    if (jobs_.size() < limits_.samplers) {
-        return {};
-    }
-    auto oldest = jobs_.end();
-    for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
-        const bool is_idle = job->second.ranks.empty();
-        if (is_idle &&
-            (oldest == jobs_.end() || job->second.last_used < oldest->second.last_used)) {
-            oldest = job;
-        }
-    }
-    if (oldest == jobs_.end()) {
-        return fail(
-            ErrorCode::kResourceExhausted,
-            fmt::format("{} jobs read this dataset under contracts already", jobs_.size()));
-    }
-    jobs_.erase(oldest);
-    return {};
 }
 
 void SamplingDesk::leave(StreamId stream) {

@@ -14,6 +14,7 @@
 #include "common/base/result.h"
 #include "proto/local/sampling_frames.h"
 #include "sidecar/core/demand_book.h"
+#include "sidecar/core/sample_table.h"
 #include "sidecar/core/sampling/sampler.h"
 #include "sidecar/core/stream_set.h"
 
@@ -80,7 +81,9 @@ struct BeginState {
 class SamplingDesk {
 public:
     struct Limits {
-        std::size_t samplers = 128;
+        std::size_t samplers = 128;        // of the dataset's own namespace
+        std::size_t guest_samplers = 16;   // of one guest
+        std::size_t guests_samplers = 64;  // of all guests together
         std::uint32_t ranks = 65536;
         std::size_t outstanding = std::size_t{1} << 18U;  // draws of a rank that it has not read
         std::size_t horizon = 2048;  // draws that are foreseen and fetched ahead, at least
@@ -103,12 +106,14 @@ public:
     // The stream reads for one rank of one job from now on; a stream of the same `sidecar` that did
     // so before gives the rank up. kInvalidArgument: a rank outside its world, and what MakeSampler
     // refuses; kConflict: other ranks of the job have begun with other settings, or another pod
-    // draws for the rank; kResourceExhausted: too many jobs.
+    // draws for the rank; kResourceExhausted: too many jobs. A party's jobs take no place of other
+    // parties' jobs.
     Result<local::Begun> begin(
         StreamId stream,
         const local::Begin& begin,
         const BeginState& state,
-        std::uint64_t sidecar = 0);
+        std::uint64_t sidecar = 0,
+        Party party = kOwnParty);
 
     // kInvalidArgument: too many; kConflict: the stream has not begun this epoch, or its rank is
     // drawn for by another stream now; kResourceExhausted: it draws and does not read.
@@ -144,6 +149,7 @@ public:
 private:
     struct Job {
         SamplerOrder order;
+        Party party = kOwnParty;
         std::unique_ptr<Sampler> sampler;
         std::map<std::uint32_t, StreamId> ranks;  // who draws for each
         std::uint64_t losses = 0;                 // values that came
@@ -169,10 +175,11 @@ private:
     };
 
     [[nodiscard]] std::string key_of(const local::Begin& begin) const;
-    Result<Job*> job_for(const local::Begin& begin, const std::string& snapshot);
+    Result<Job*> job_for(const local::Begin& begin, const std::string& snapshot, Party party);
     [[nodiscard]] std::vector<SampleIndex> samples_of(std::span<const std::uint64_t> ids) const;
     static void tell_of_last_epoch(Job& job, const local::Begin& begin);
-    Status make_place();
+    Status make_place(Party party);
+    Status make_place(std::size_t places, const std::function<bool(const Job&)>& counts);
     Result<const Reader*> reader_of(StreamId stream, std::uint64_t epoch) const;
     std::vector<Draw> draw_new(Reader& reader, Job& job, std::size_t count);
     void note_drawn(Reader& reader, const std::vector<Draw>& draws);

@@ -36,6 +36,12 @@ void Session::send_error(const Error& error, std::uint64_t request_id) {
         local::ErrorReply{static_cast<std::uint16_t>(error.code), error.message}, request_id);
 }
 
+void Session::note_work(Duration time) {
+    if (throttle_ != nullptr) {
+        throttle_->spend(time);
+    }
+}
+
 void Session::refuse(const Error& error) {
     send_error(error, hello_request_id_);
     socket_.close_when_sent();
@@ -74,6 +80,8 @@ SessionServer::~SessionServer() {
 }
 
 void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
+    const ThrottledTime time{options_.throttle.get()};
+    take_turns();
     if (sessions_.size() >= options_.sessions_max) {
         log::warning(
             "connection refused: too many",
@@ -95,12 +103,29 @@ void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
         [this, id](const std::string& reason) { end(*sessions_.at(id), reason); });
     session->socket_.set_limits({.payload_bytes_max = kHelloBytesMax});
     session->socket_.share(room_);
+    session->socket_.limit_by(options_.throttle);
     session->sidecar_ = options_.sidecar;
-    session->is_known_ = !options_.secret;
+    session->party_ = options_.party;
+    session->guest_ = options_.guest;
+    session->throttle_ = options_.throttle;
+    session->is_known_ = !is_for_sidecars();
     session->hello_timer_ = loop_.run_at(loop_.now() + options_.hello_timeout, [this, id] {
         sessions_.at(id)->refuse({ErrorCode::kDeadlineExceeded, "no hello in time"});
     });
     sessions_.emplace(id, std::move(session));
+}
+
+// Connections cost time as well: new ones wait in the listener's backlog.
+void SessionServer::take_turns() {
+    if (options_.throttle == nullptr || !options_.throttle->is_spent()) {
+        return;
+    }
+    listener_->set_paused(true);
+    options_.throttle->on_resume([this, alive = std::weak_ptr<int>{alive_}] {
+        if (!alive.expired()) {
+            listener_->set_paused(false);
+        }
+    });
 }
 
 void SessionServer::on_frame(Session& session, Frame frame) {
@@ -115,7 +140,7 @@ void SessionServer::greet(Session& session, const Frame& frame) {
     loop_.cancel(session.hello_timer_);
     session.hello_request_id_ = frame.header.request_id;
     auto message = local::decode_payload(frame.header.type, frame.payload);
-    if (message && options_.secret && !std::holds_alternative<local::Hello>(*message)) {
+    if (message && is_for_sidecars() && !std::holds_alternative<local::Hello>(*message)) {
         meet(session, *message);
         return;
     }
@@ -145,7 +170,9 @@ void SessionServer::greet(Session& session, const Frame& frame) {
 // Frames of another sidecar before its hello.
 void SessionServer::meet(Session& session, const local::Message& message) {
     const auto* peer = std::get_if<local::Peer>(&message);
-    if (peer != nullptr && is_equal(peer->secret, *options_.secret)) {
+    if (peer != nullptr && !options_.guest.empty()) {
+        session.is_known_ = true;
+    } else if (peer != nullptr && options_.secret && is_equal(peer->secret, *options_.secret)) {
         session.is_known_ = true;
         session.sidecar_ = peer->sidecar;
     } else if (session.is_known_ && std::holds_alternative<local::Ping>(message)) {
@@ -167,10 +194,10 @@ Status SessionServer::check_hello(const Session& session) const {
                 STOKER_VERSION,
                 local::kProtocolVersion));
     }
-    if (hello.relay != options_.secret.has_value()) {
+    if (hello.relay != is_for_sidecars()) {
         return fail(ErrorCode::kForbidden, "only sidecars speak for the clients of others");
     }
-    if (!options_.secret) {
+    if (!is_for_sidecars()) {
         return {};
     }
     const auto own = std::ranges::count_if(sessions_, [&session](const auto& entry) {
@@ -189,6 +216,7 @@ bool SessionServer::has_other_sidecars() const {
 }
 
 void SessionServer::end(Session& session, const std::string& reason) {
+    const ThrottledTime time{options_.throttle.get()};
     loop_.cancel(session.hello_timer_);
     if (!reason.empty()) {
         log::warning(

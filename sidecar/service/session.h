@@ -12,9 +12,11 @@
 #include "common/runtime/event_loop.h"
 #include "proto/local/protocol.h"
 #include "sidecar/core/demand_book.h"
+#include "sidecar/core/sample_table.h"
 #include "sidecar/core/stream_set.h"
 #include "sidecar/service/frame_socket.h"
 #include "sidecar/service/peer_secret.h"
+#include "sidecar/service/throttle.h"
 #include "sidecar/service/unix_listener.h"
 
 namespace stoker::sidecar {
@@ -59,8 +61,17 @@ public:
 
     [[nodiscard]] const local::Hello& hello() const { return hello_; }
 
-    // The sidecar whose trainer this is.
+    // The sidecar whose trainer this is; of a guest's door one number for all who come there.
     [[nodiscard]] std::uint64_t sidecar() const { return sidecar_; }
+
+    // Whose fetches and plans count together.
+    [[nodiscard]] Party party() const { return party_; }
+
+    // The namespace whose door this came through; empty: the dataset's own.
+    [[nodiscard]] const std::string& guest() const { return guest_; }
+
+    // Work of other threads for this session: a guest's door pauses for it.
+    void note_work(Duration time);
 
     // The stream of its hello; none for 0.
     [[nodiscard]] std::optional<StreamId> stream() const;
@@ -95,6 +106,9 @@ private:
     ConnectionId id_;
     FrameSocket socket_;
     std::uint64_t sidecar_ = 0;
+    Party party_ = kOwnParty;
+    std::string guest_;
+    std::shared_ptr<Throttle> throttle_;
     bool is_known_ = false;  // may say hello
     local::Hello hello_;
     std::uint64_t hello_request_id_ = 0;
@@ -121,6 +135,12 @@ struct SessionServerOptions {
     // For sidecars only: our own user or root, and a Peer frame with this secret comes first.
     // Without it for trainers, which may not speak for others.
     std::optional<PeerSecret> secret{};
+
+    // The door of this namespace: for its sidecars only. They say Peer with any secret: that they
+    // reach the socket is the permission. `sidecar` and `party` are the door's, whatever they say.
+    std::string guest{};
+    Party party = kOwnParty;
+    std::shared_ptr<Throttle> throttle{};  // bounds the time that they cost; nullptr: no bound
     Duration hello_timeout = std::chrono::seconds{5};
 };
 
@@ -150,6 +170,12 @@ private:
     void on_frame(Session& session, Frame frame);
     void greet(Session& session, const Frame& frame);
     void meet(Session& session, const local::Message& message);
+    void take_turns();
+
+    [[nodiscard]] bool is_for_sidecars() const {
+        return options_.secret.has_value() || !options_.guest.empty();
+    }
+
     [[nodiscard]] Status check_hello(const Session& session) const;
     void end(Session& session, const std::string& reason);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "sidecar/core/sampling/importance_sampler.h"
 
 namespace stoker::sidecar {
@@ -19,13 +21,29 @@ AggregatedImportance::JobId id_of(const Sampler& sampler) {
     return reinterpret_cast<std::uintptr_t>(&sampler);
 }
 
-// Empty: unknown.
+// In no uid, so that a namespace with the name of somebody's uid speaks for nobody else.
+constexpr std::string_view kGuestMark = "guest:";
+
+bool is_guest(std::string_view job) {
+    return job.starts_with(kGuestMark);
+}
+
+// Empty: unknown. Of a guest's job "<namespace>/<uid>".
 std::string uid_of(std::string_view job) {
-    const auto slash = job.find('/');
+    const bool guest = is_guest(job);
+    if (guest) {
+        job.remove_prefix(kGuestMark.size());
+    }
+    const auto first = job.find('/');
+    const auto slash = guest && first != std::string_view::npos ? job.find('/', first + 1) : first;
     return std::string{slash == std::string_view::npos ? std::string_view{} : job.substr(0, slash)};
 }
 
 }  // namespace
+
+std::string guest_job(std::string_view guest, std::string_view job) {
+    return fmt::format("{}{}/{}", kGuestMark, guest, job);
+}
 
 SharedImportance::SharedImportance(std::uint32_t sample_count, SizeOf size_of)
     : sample_count_(sample_count),
@@ -44,12 +62,13 @@ void SharedImportance::set_active(const Sampler& sampler, std::string_view name,
     if (!active) {
         importance_.remove_job(id_of(sampler));
         active_.erase(&sampler);
+        weigh_jobs();
         return;
     }
     AggregatedImportance::Job job;
-    job.weight = weight_of(uid_of(name));
     ActiveJob& mine = active_[&sampler];
     mine.name = name;
+    job.weight = weight_of(mine.name);
     if (const auto* live = dynamic_cast<const ImportanceSampler*>(&sampler)) {
         job.unimportant_below = live->important_from();
         job.ranks = [live] { return live->relative_importance(); };
@@ -57,6 +76,14 @@ void SharedImportance::set_active(const Sampler& sampler, std::string_view name,
         job.ranks = [&ranks = mine.ranks] { return std::span<const float>{ranks}; };
     }
     importance_.set_job(id_of(sampler), std::move(job));
+    weigh_jobs();  // another one may say the same uid
+}
+
+// How guests read decides nothing while jobs of the dataset's own namespace do.
+bool SharedImportance::counts(const ActiveJob& job) const {
+    return !is_guest(job.name) || std::ranges::all_of(active_, [](const auto& entry) {
+        return is_guest(entry.second.name);
+    });
 }
 
 // In a full epoch everything passes, and is not more important for that.
@@ -91,7 +118,9 @@ void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
 // The first rank to begin an epoch ends the one before for all: a sketch looks at many epochs.
 void SharedImportance::note_epoch(const std::string& job, std::uint64_t epoch) {
     if (!readings_.contains(job) && readings_.size() >= kReadingsMax) {
-        std::erase_if(readings_, [this](const auto& entry) { return !is_active(entry.first); });
+        std::erase_if(readings_, [this, &job](const auto& entry) {
+            return !is_active(entry.first) && (is_guest(entry.first) || !is_guest(job));
+        });
     }
     Reading& reading =
         readings_.try_emplace(job, Reading{RankSketch{sample_count_}, epoch}).first->second;
@@ -123,22 +152,35 @@ void SharedImportance::order_samples() {
     order_ = RankOrder{std::move(entries)};
 }
 
-double SharedImportance::weight_of(const std::string& uid) const {
+std::ptrdiff_t SharedImportance::samplers_of(const std::string& uid) const {
+    return std::ranges::count_if(
+        active_, [&uid](const auto& entry) { return uid_of(entry.second.name) == uid; });
+}
+
+double SharedImportance::weight_of(const std::string& job) const {
+    const std::string uid = uid_of(job);
     const auto named = weights_.find(uid);
+    if (is_guest(job)) {
+        const auto claims = static_cast<double>(std::max<std::ptrdiff_t>(samplers_of(uid), 1));
+        return named == weights_.end() ? 0 : named->second / claims;
+    }
     if (named != weights_.end()) {
         return named->second;
     }
     double sum = 0;
+    std::size_t jobs = 0;
     for (const auto& [other, weight] : weights_) {
-        sum += weight;
+        const bool guest = other.find('/') != std::string::npos;
+        sum += guest ? 0 : weight;
+        jobs += guest ? 0 : 1;
     }
-    return weights_.empty() ? 1 : sum / static_cast<double>(weights_.size());
+    return jobs == 0 ? 1 : sum / static_cast<double>(jobs);
 }
 
 void SharedImportance::weigh_jobs() {
     bool is_news = false;
     for (const auto& [sampler, job] : active_) {
-        is_news |= importance_.set_weight(id_of(*sampler), weight_of(uid_of(job.name)));
+        is_news |= importance_.set_weight(id_of(*sampler), weight_of(job.name));
     }
     if (is_news) {
         order_samples();
@@ -209,7 +251,9 @@ const ReplicateSampler* SharedImportance::lone_replicator() const {
 }
 
 bool SharedImportance::is_full_epoch() const {
-    return std::ranges::all_of(active_, [](const auto& entry) { return entry.second.full_epoch; });
+    return std::ranges::all_of(active_, [this](const auto& entry) {
+        return entry.second.full_epoch || !counts(entry.second);
+    });
 }
 
 // The mean of what the jobs ask that take substitutes.
@@ -217,7 +261,8 @@ double SharedImportance::unimportant_share() const {
     double sum = 0;
     std::size_t jobs = 0;
     for (const auto& [sampler, job] : active_) {
-        if (const auto* live = dynamic_cast<const ImportanceSampler*>(sampler)) {
+        const auto* live = dynamic_cast<const ImportanceSampler*>(sampler);
+        if (live != nullptr && counts(job)) {
             sum += live->unimportant_share();
             ++jobs;
         }

@@ -22,6 +22,10 @@ namespace stoker::sidecar {
 // alike.
 using JobWeights = std::map<std::string, double>;
 
+// The job's name where it came through the door of another namespace: no job of the dataset's own
+// namespace, or of a third one, is called so. Its uid in JobWeights is "<namespace>/<uid>".
+std::string guest_job(std::string_view guest, std::string_view job);
+
 // How unevenly a job reads; see core/eviction/rank_sketch.h.
 struct JobSketch {
     std::string job_uid;
@@ -33,7 +37,8 @@ struct JobSketch {
 // What the samples of one dataset matter to all jobs together that measure it on this node
 // (aggregated importance), the eviction policy that goes by it, and how each job reads in that
 // order. A job is named "<uid of its TrainingJob>/<its own name>"; without a slash nobody knows its
-// uid. Belongs to the loop's thread.
+// uid. Jobs of guests are named by guest_job(), and weigh only what the operator says; what it says
+// of one job is divided among all samplers that claim to be of it. Belongs to the loop's thread.
 class SharedImportance {
 public:
     using SizeOf = AggregatedImportance::SizeOf;
@@ -75,7 +80,9 @@ private:
     };
 
     [[nodiscard]] Bytes bytes_of(SampleIndex sample) const;
-    [[nodiscard]] double weight_of(const std::string& uid) const;
+    [[nodiscard]] double weight_of(const std::string& job) const;
+    [[nodiscard]] std::ptrdiff_t samplers_of(const std::string& uid) const;
+    [[nodiscard]] bool counts(const ActiveJob& job) const;
     void weigh_jobs();
     void order_samples();
     void note_epoch(const std::string& job, std::uint64_t epoch);

@@ -93,8 +93,13 @@ UnixListener::~UnixListener() {
     ::unlink(path_.c_str());
 }
 
+void UnixListener::set_paused(bool paused) {
+    paused_ = paused;
+    loop_.set_interest(socket_.get(), !paused, false);
+}
+
 void UnixListener::accept_some() {
-    for (int i = 0; i < kAcceptsPerTurn; ++i) {
+    for (int i = 0; i < kAcceptsPerTurn && !paused_; ++i) {
         UniqueFd accepted{::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
         if (!accepted.valid()) {
             if (AcceptBackoff::is_exhausted(errno)) {
@@ -123,8 +128,7 @@ void UnixListener::pause_accepting(int error_number) {
              {"failuresNotLogged", advice.silent}});
     }
     loop_.set_interest(socket_.get(), false, false);
-    resume_timer_ = loop_.run_at(
-        loop_.now() + advice.pause, [this] { loop_.set_interest(socket_.get(), true, false); });
+    resume_timer_ = loop_.run_at(loop_.now() + advice.pause, [this] { set_paused(paused_); });
 }
 
 Result<UniqueFd> connect_unix(const std::string& path) {

@@ -38,6 +38,9 @@ public:
     UnixListener& operator=(const UnixListener&) = delete;
     ~UnixListener();
 
+    // While paused, connections wait in the backlog.
+    void set_paused(bool paused);
+
 private:
     UnixListener(EventLoop& loop, UniqueFd socket, std::string path, OnAccept on_accept);
     void accept_some();
@@ -49,6 +52,7 @@ private:
     OnAccept on_accept_;
     AcceptBackoff backoff_;
     TimerId resume_timer_{};
+    bool paused_ = false;
 };
 
 // Connects without waiting. kUnavailable: nobody listens there (now).

@@ -47,6 +47,7 @@ protected:
                 if (listed) {
                     fresh->list_instead(*listed);
                 }
+                fresh->take_key(!origin_has_key);
                 made = fresh.get();
                 return fresh;
             },
@@ -109,7 +110,8 @@ protected:
     std::string boot_id = "boot-1";
     std::optional<Error> origin_error;
     std::optional<std::vector<domain::ListedObject>> listed;  // by new origins, instead of `data`
-    FakeOrigin* origin = nullptr;                             // of the running sidecar
+    bool origin_has_key = true;
+    FakeOrigin* origin = nullptr;  // of the running sidecar
     std::unique_ptr<RunningSidecar> running;
 };
 

@@ -63,14 +63,6 @@ TEST_F(SidecarPermission, AFollowerThatIsRefusedGetsNothingUntilItIsAllowed) {
     EXPECT_TRUE(eventually([&] { return hello_second().has_value(); }));
 }
 
-TEST_F(SidecarPermission, AnAdmittedPodNeedsNoKeyOfItsOwn) {
-    second_config.datasets[0].guest = true;
-    start_both();
-    refuse_second();
-    SampleClient client = connect_second(9);
-    read_all(client, {1, 2, 3}, 0);
-}
-
 TEST_F(SidecarPermission, ALeaderThatMayNotListLetsAnotherLead) {
     origin_error = kRefusal;
     start();

@@ -111,6 +111,7 @@ void FakeOrigin::run() {
             job = std::move(jobs_.front());
             jobs_.pop_front();
         }
+        std::this_thread::sleep_for(Duration{delay_ns_.load()});
         job.done(answer(job.request));
     }
 }

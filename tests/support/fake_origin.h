@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/error.h"
 #include "sidecar/origin/origin.h"
 #include "tests/support/dataset.h"
@@ -28,6 +29,11 @@ public:
 
     [[nodiscard]] std::string describe() const override { return "fake://dataset"; }
 
+    [[nodiscard]] bool has_key() const override { return has_key_; }
+
+    // As where the credentials are not there.
+    void take_key(bool taken) { has_key_ = !taken; }
+
     Result<std::vector<domain::ListedObject>> list(
         const std::function<void(std::uint64_t)>& progress, std::stop_token stop) override;
 
@@ -39,6 +45,9 @@ public:
 
     // Fetches of this key fail with this.
     void fail_key(const std::string& key, const Error& error);
+
+    // What each fetch takes; they go one after the other.
+    void set_delay(Duration delay) { delay_ns_ = delay.count(); }
 
     // Held fetches wait in order and are counted; release() lets them go on.
     void hold();
@@ -67,6 +76,8 @@ private:
 
     const Dataset& dataset_;
     std::map<std::string, std::uint64_t> ids_;
+    std::atomic<bool> has_key_{true};
+    std::atomic<Duration::rep> delay_ns_{0};
     std::atomic<std::uint64_t> listings_{0};
     std::atomic<std::uint64_t> fetches_{0};
     mutable std::mutex mutex_;

@@ -8,7 +8,7 @@ from typing import Any, Callable, List, Optional, Sequence, Tuple
 
 from . import _core
 from ._core import Sample
-from .errors import OriginError, StokerError
+from .errors import ForbiddenError, OriginError, StokerError
 from .link import ORIGIN_ERROR, READY, Link, positions
 from .meter import Meter
 from .origin import Origin, Request
@@ -21,6 +21,7 @@ log = logging.getLogger("stoker")
 
 FETCH_ROUNDS = 3  # a damaged record is fetched, verified by the sidecar, and fetched again
 WAIT_FOR_SIDECAR_S = 600.0
+ASK_AGAIN_S = 0.1  # nobody says when a sidecar is back
 
 
 class Misses:
@@ -37,6 +38,7 @@ class Misses:
     _settings: DatasetSettings
     _open_origin: Callable[[], Optional[Origin]]
     _refresh: Callable[[], None]
+    _warn: Callable[..., None]
 
     # --- misses --------------------------------------------------------------------------------------------------
 
@@ -98,6 +100,9 @@ class Misses:
         try:
             payloads = self._origin.read_many([Request(key, size, etag) for key, size, etag, _ in rows])
         except OriginError as error:
+            if isinstance(error, ForbiddenError) and self._is_keyless_guest():
+                self._await_sidecar(ids, samples, missing, refusal)
+                return
             if refusal:
                 raise type(error)(f"{error} (the sidecar said: {refusal})", error.key) from error
             raise
@@ -110,7 +115,11 @@ class Misses:
         """There is no origin to fall back to, so the sidecar has to come back."""
         if refusal:
             raise OriginError(refusal)
-        give_up = time.monotonic() + WAIT_FOR_SIDECAR_S
+        patience = WAIT_FOR_SIDECAR_S
+        if self._is_keyless_guest():
+            patience = float("inf")
+            self._warn_of_waiting()
+        give_up = time.monotonic() + patience
         while missing:
             if time.monotonic() > give_up or self._link is None:
                 raise StokerError(
@@ -123,8 +132,18 @@ class Misses:
                     raise OriginError(outcome.message)
                 is_away = outcome is None or self._take(ids, samples, missing)
             if is_away:
-                time.sleep(0.1)  # until it is asked again: nobody says when it is back
+                time.sleep(ASK_AGAIN_S)
             missing = [at for at in missing if samples[at] is None]
+
+    def _warn_of_waiting(self) -> None:
+        self._warn(
+            f"dataset '{self._settings.describe()}' is another namespace's and this pod has no key of its own: "
+            "waiting until a sidecar serves it"
+        )
+
+    def _is_keyless_guest(self) -> bool:
+        """Whether only a sidecar can give us this dataset: another namespace's, without credentials of our own."""
+        return self._settings.guest and self._link is not None and not (self._origin and self._origin.has_key())
 
     def _check_range(self, ids: Sequence[int]) -> None:
         for id in ids:

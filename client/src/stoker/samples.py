@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 import warnings
 import weakref
 from typing import Any, Dict, List, Optional, Sequence, Set
@@ -12,11 +13,11 @@ from typing import Any, Dict, List, Optional, Sequence, Set
 from . import _core
 from ._core import Sample
 from .catalogs import current_revision, list_origin
-from .errors import StokerWarning
+from .errors import ForbiddenError, StokerWarning
 from .farewell import at_end, tell_the_rest
 from .link import Link, Parts, Place, Welcome
 from .meter import Meter, add_counts
-from .misses import Misses
+from .misses import ASK_AGAIN_S, Misses
 from .origin import Origin, open_origin
 from .probe import Probe
 from .settings import DatasetSettings, resolve, socket_path, world
@@ -94,8 +95,7 @@ class Samples(Misses):
         self._place = Place(settings.name or "", rank, world_size, stream)
         self._socket = socket
         self._start_process()
-        welcome = self._first_attach()
-        self._catalog = self._open_catalog(welcome)
+        self._catalog = self._first_catalog()
         self._finish()
 
     # --- what users call -----------------------------------------------------------------------------------------
@@ -265,6 +265,16 @@ class Samples(Misses):
             self._link.accepts = self._is_our_revision
         _all.add(self)
 
+    def _first_catalog(self) -> "_core.Catalog":
+        while True:
+            try:
+                return self._open_catalog(self._first_attach())
+            except ForbiddenError:
+                if not self._is_keyless_guest():
+                    raise
+                self._warn_of_waiting()
+                time.sleep(ASK_AGAIN_S)
+
     def _first_attach(self) -> Optional[Welcome]:
         if self._link is None:
             return None
@@ -291,7 +301,7 @@ class Samples(Misses):
         return _core.NodeReader(directory, revision, self._verify, guest=self._settings.guest)
 
     def _list_origin(self, welcome: Optional[Welcome]) -> "_core.Catalog":
-        self._origin = self._open_origin() or open_origin(self._settings)
+        self._origin = self._origin or self._open_origin() or open_origin(self._settings)
         catalog = list_origin(self._origin)
         if welcome is not None and welcome.revision != catalog.revision:
             self._warn("the origin has changed since the sidecar listed it; reading past the cache")

@@ -28,6 +28,9 @@ class Origin(Protocol):
     def describe(self) -> str:
         """For people: `s3://bucket/prefix at http://endpoint`."""
 
+    def has_key(self) -> bool:
+        """Whether it has credentials, or needs none. Without them public objects may be read all the same."""
+
     def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
         """Every object below the root, in any order, without folders; `progress` gets the number so far."""
 

@@ -66,6 +66,13 @@ class CredentialChain:
                     raise
             return self._held
 
+    def has_any(self) -> bool:
+        """Whether there is something to sign with; False: requests are anonymous, or cannot be made."""
+        if self._file:
+            return _version(self._file) is not None
+        web_identity = self._env.get("AWS_ROLE_ARN") and self._env.get("AWS_WEB_IDENTITY_TOKEN_FILE")
+        return bool(self._from_environment() or web_identity or self._from_shared_file())
+
     def _find(self, now: datetime.datetime) -> Optional[Credentials]:
         if self._file:
             return self._from_kept_file(self._file, now)

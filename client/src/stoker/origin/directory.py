@@ -27,6 +27,9 @@ class DirectoryOrigin:
     def describe(self) -> str:
         return f"file://{os.fsdecode(self._root)}"
 
+    def has_key(self) -> bool:
+        return True
+
     def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
         listing: List[ListedObject] = []
         real_root = os.path.realpath(self._root)

@@ -73,6 +73,9 @@ class S3Origin:
     def describe(self) -> str:
         return self._name
 
+    def has_key(self) -> bool:
+        return self._credentials.has_any()
+
     def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
         listing: List[ListedObject] = []
         token: Optional[str] = None

@@ -147,7 +147,11 @@ void EngineWorld::connect() {
     if (chance(80)) {
         client.stream = StreamId{1 + prng_.below(3)};
     }
-    engine_.on_connect(id, client.stream);
+    if (has_guests_) {
+        const std::uint64_t number = client.stream ? client.stream->value() : prng_.below(3);
+        client.party = sidecar::Party{static_cast<std::uint8_t>(number % 3)};
+    }
+    engine_.on_connect(id, client.stream, client.party);
     clients_.emplace(id, std::move(client));
 }
 
@@ -344,6 +348,7 @@ void EngineWorld::apply(const Effects& effects, bool grant_changed) {
     seen_ = engine_.counters();
     doomed_before_ = engine_.account().doomed;
     check_bytes();
+    check_guests();
 }
 
 void EngineWorld::apply_drop(SampleIndex sample) {
@@ -370,7 +375,8 @@ void EngineWorld::apply_reply(const sidecar::FetchReply& reply) {
     bool failed = false;
     for (std::size_t i = 0; i < reply.outcomes.size(); ++i) {
         const SampleIndex sample = request->samples[i];
-        if (reply.outcomes[i] == FetchOutcome::kReady) {
+        const bool holds = client->second.party == sidecar::kOwnParty;
+        if (reply.outcomes[i] == FetchOutcome::kReady && holds) {
             EXPECT_TRUE(stored_.contains(sample) || request->damaged.contains(sample))
                 << "sample " << sample << " is not ready";
             client->second.held.insert(sample);

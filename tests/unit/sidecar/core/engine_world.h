@@ -26,6 +26,9 @@ public:
     // does.
     void step();
 
+    // From now on some clients are of two guests, who hold only what was fetched for them.
+    void invite_guests() { has_guests_ = true; }
+
     // From now on origin and disk work.
     void heal() { faults_ = false; }
 
@@ -49,6 +52,7 @@ private:
 
     struct Client {
         std::optional<sidecar::StreamId> stream;
+        sidecar::Party party = sidecar::kOwnParty;
         std::vector<Request> pending;
         std::multiset<sidecar::SampleIndex> held;
     };
@@ -81,6 +85,7 @@ private:
     void apply_fetch(const sidecar::StartFetch& fetch);
     void apply_reply(const sidecar::FetchReply& reply);
     void check_bytes() const;
+    void check_guests() const;
     void check_prefetched() const;
 
     [[nodiscard]] bool is_needed(sidecar::SampleIndex sample) const;
@@ -102,6 +107,7 @@ private:
     sidecar::FetchEngine engine_;
     TimePoint now_{std::chrono::seconds{1}};
     bool faults_ = true;
+    bool has_guests_ = false;
     std::uint64_t last_request_ = 0;
     std::uint64_t last_connection_ = 0;
     std::uint64_t last_epoch_ = 0;

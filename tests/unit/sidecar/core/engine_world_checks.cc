@@ -44,11 +44,25 @@ void EngineWorld::check_bytes() const {
     EXPECT_TRUE(account.in_flight <= limits_.memory || in_flight_.size() <= 1);
 }
 
+// A quarter of the window is never theirs.
+void EngineWorld::check_guests() const {
+    Bytes of_guests;
+    for (const auto* samples : {&stored_, &in_flight_}) {
+        for (const auto& [sample, where] : *samples) {
+            const bool is_theirs = engine_.sample(sample).party != sidecar::kOwnParty;
+            if (is_theirs && where.segment_class == SegmentClass::kWindow) {
+                of_guests += record_bytes(sample);
+            }
+        }
+    }
+    EXPECT_LE(of_guests, limits_.window - Bytes{limits_.window.count() / 4});
+}
+
 // At rest: with room for the largest sample, no planned sample may be missing.
 void EngineWorld::check_prefetched() const {
     constexpr int kGivenUp = 3;  // failures after which a sample is left to the demand
     const Bytes largest{domain::record_bytes(dataset_.manifest().largest_sample_bytes())};
-    if (engine_.account().window + largest > limits_.window) {
+    if (has_guests_ || engine_.account().window + largest > limits_.window) {
         return;
     }
     for (SampleIndex sample = 0; sample < count(); ++sample) {

@@ -121,6 +121,20 @@ TEST(FetchEngineProperty, KeepsItsPromisesInRandomWorlds) {
     });
 }
 
+TEST(FetchEngineProperty, KeepsItsPromisesBesideGuests) {
+    in_random_worlds(2500, [](std::uint64_t world_seed) {
+        Prng own{world_seed};
+        EngineWorld world{own(), any_policy(own)};
+        world.invite_guests();
+        for (int event = 0; event < 300 && !testing::Test::HasFailure(); ++event) {
+            world.step();
+        }
+        world.heal();
+        world.settle();
+        world.end();
+    });
+}
+
 // One trainer that reads in batches: hits at once, misses by demand; nothing fails. Fetches are
 // done in random order.
 class Epochs {

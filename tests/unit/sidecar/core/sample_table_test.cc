@@ -69,7 +69,8 @@ TEST_F(SampleTableTest, AWindowSampleIsSuperfluousWhenNobodyNeedsHoldsOrWaitsFor
     SampleRecord& record = table.at(0);
     record.needs = 1;
     EXPECT_FALSE(table.is_superfluous(0));
-    record = {0, 1, record.state, record.segment_class};
+    record.needs = 0;
+    record.holds = 1;
     EXPECT_FALSE(table.is_superfluous(0));
     record.holds = 0;
     record.demanded = true;

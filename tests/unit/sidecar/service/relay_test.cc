@@ -105,7 +105,8 @@ protected:
             *session_,
             "/mine",
             silence_,
-            Relay::Callbacks{[this] { lost_ = true; }, [this] { relay_->admit(); }});
+            Relay::Callbacks{
+                [this] { lost_ = true; }, [this] { relay_->admit(); }, [] { return false; }});
     }
 
     // A leader takes the place of the one before.

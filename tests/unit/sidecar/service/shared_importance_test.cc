@@ -185,5 +185,51 @@ TEST_F(SharedImportanceTest, OnlyJobsThatDrawAndAreKnownHaveASketch) {
     EXPECT_TRUE(contracts.importance().sketches().empty());
 }
 
+TEST_F(SharedImportanceTest, AGuestWeighsWhatTheOperatorSaysOfItsNamespacesJob) {
+    const std::string name = guest_job("team-a", "uid-b/loader");
+    const Job guest{StreamId{2}, name.c_str(), -10, 10.0 * kCount};
+    for (const std::uint64_t epoch : {0U, 1U}) {
+        run_epoch(kRising, epoch);
+        run_epoch(guest, epoch);
+    }
+    make_resident({620, 20});
+    contracts.importance().set_weights({{"uid-a", 1}, {"uid-b", 9}, {"team-b/uid-b", 9}});
+    finish_refresh();
+    EXPECT_EQ(victim_of(639), 20U) << "it is not uid-b, nor of team-b";
+    contracts.importance().set_weights({{"uid-a", 1}, {"team-a/uid-b", 9}});
+    finish_refresh();
+    EXPECT_EQ(victim_of(0), 620U);
+}
+
+TEST_F(SharedImportanceTest, ANamespaceNamedLikeAUidSpeaksForNoJobOfOurs) {
+    const std::string name = guest_job("uid-a", "loader");
+    const Job guest{StreamId{2}, name.c_str(), -10, 10.0 * kCount};
+    for (const std::uint64_t epoch : {0U, 1U}) {
+        run_epoch(kRising, epoch);
+        run_epoch(guest, epoch);
+    }
+    make_resident({620, 20});
+    contracts.importance().set_weights({{"uid-a", 1}});
+    finish_refresh();
+    EXPECT_EQ(victim_of(639), 20U);
+}
+
+TEST_F(SharedImportanceTest, ManySamplersOfOneGuestsJobWeighNoMoreThanOne) {
+    std::vector<std::string> names;
+    for (int copy = 0; copy < 12; ++copy) {
+        names.push_back(guest_job("team-a", "uid-b/loader-" + std::to_string(copy)));
+    }
+    for (const std::uint64_t epoch : {0U, 1U}) {
+        run_epoch(kRising, epoch);
+        for (std::size_t copy = 0; copy < names.size(); ++copy) {
+            run_epoch({StreamId{10 + copy}, names[copy].c_str(), -10, 10.0 * kCount}, epoch);
+        }
+    }
+    make_resident({620, 20});
+    contracts.importance().set_weights({{"uid-a", 4}, {"team-a/uid-b", 1}});
+    finish_refresh();
+    EXPECT_EQ(victim_of(639), 20U) << "four against one";
+}
+
 }  // namespace
 }  // namespace stoker::sidecar

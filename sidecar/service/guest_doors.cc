@@ -1,0 +1,141 @@
+#include "sidecar/service/guest_doors.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <sys/stat.h>
+
+#include "common/domain/node_directory.h"
+#include "common/log/log.h"
+
+namespace stoker::sidecar {
+
+namespace {
+
+constexpr Duration kLookInterval = std::chrono::milliseconds{500};
+constexpr std::size_t kNameMax = 63;
+constexpr std::size_t kNamesLookedAt = 4096;
+
+bool is_alphanumeric(char letter) {
+    return (letter >= 'a' && letter <= 'z') || (letter >= '0' && letter <= '9');
+}
+
+}  // namespace
+
+bool is_namespace_name(std::string_view name) {
+    return !name.empty() && name.size() <= kNameMax && is_alphanumeric(name.front()) &&
+           is_alphanumeric(name.back()) && std::ranges::all_of(name, [](char letter) {
+               return is_alphanumeric(letter) || letter == '-';
+           });
+}
+
+GuestDoors::GuestDoors(
+    EventLoop& loop, ConnectionIds& ids, std::string folder, SessionServer::Route route)
+    : loop_(loop),
+      ids_(ids),
+      folder_(std::move(folder)),
+      route_(std::move(route)) {
+    look();
+}
+
+GuestDoors::~GuestDoors() {
+    loop_.cancel(timer_);
+}
+
+std::map<std::string, GuestDoors::Place> GuestDoors::find_folders() const {
+    std::map<std::string, Place> found;
+    const std::unique_ptr<DIR, int (*)(DIR*)> folder{::opendir(folder_.c_str()), ::closedir};
+    if (folder == nullptr) {
+        return found;  // nobody has made it: no guests
+    }
+    for (std::size_t names = 0; names < kNamesLookedAt; ++names) {
+        const dirent* entry = ::readdir(folder.get());
+        if (entry == nullptr) {
+            break;
+        }
+
+        struct stat status {};
+
+        const bool is_folder =
+            is_namespace_name(entry->d_name) &&
+            ::fstatat(::dirfd(folder.get()), entry->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISDIR(status.st_mode);
+        if (is_folder) {
+            found[entry->d_name] = {status.st_dev, status.st_ino};
+        }
+    }
+    return found;
+}
+
+void GuestDoors::look() {
+    const auto found = find_folders();
+    std::erase_if(doors_, [&found](const auto& entry) {
+        const auto folder = found.find(entry.first);
+        const bool is_gone = folder == found.end() || folder->second != entry.second.place;
+        if (is_gone) {
+            log::info("a guest's door is closed", {{"namespace", entry.first}});
+        }
+        return is_gone;
+    });
+    std::erase_if(failed_, [&found](const std::string& name) { return !found.contains(name); });
+    for (const auto& [name, place] : found) {
+        if (!doors_.contains(name) && doors_.size() < kDoorsMax) {
+            open(name, place);
+        }
+    }
+    share_time();
+    timer_ = loop_.run_at(loop_.now() + kLookInterval, [this] { look(); });
+}
+
+void GuestDoors::open(const std::string& name, Place place) {
+    SessionServerOptions options;
+    options.path = fmt::format("{}/{}/{}", folder_, name, domain::kLeaderSocket);
+    options.mode = 0666;
+    options.sessions_max = kSessionsMax;
+    options.sidecar_sessions_max = kSessionsMax;
+    options.guest = name;
+    options.party = free_party();
+    options.sidecar = options.party.value();
+    options.throttle = std::make_shared<Throttle>(loop_, kShareMax);
+    Door door{place, options.party, options.throttle, nullptr};
+    auto server = SessionServer::listen(loop_, ids_, std::move(options), route_);
+    if (!server) {
+        if (failed_.insert(name).second) {
+            log::warning(
+                "a guest's door cannot be opened",
+                {{"namespace", name}, {"error", server.error().message}});
+        }
+        return;
+    }
+    failed_.erase(name);
+    log::info("a guest's door is open", {{"namespace", name}});
+    door.server = *std::move(server);
+    doors_.emplace(name, std::move(door));
+}
+
+// The lowest number that no open door has.
+Party GuestDoors::free_party() const {
+    for (std::uint8_t number = 1; number < kDoorsMax; ++number) {
+        const bool is_taken = std::ranges::any_of(
+            doors_, [number](const auto& entry) { return entry.second.party == Party{number}; });
+        if (!is_taken) {
+            return Party{number};
+        }
+    }
+    return Party{kDoorsMax};
+}
+
+void GuestDoors::share_time() {
+    const auto busy = std::ranges::count_if(
+        doors_, [](const auto& entry) { return entry.second.server->session_count() > 0; });
+    const double share = 2 * kShareMax / static_cast<double>(std::max<std::ptrdiff_t>(busy, 2));
+    for (auto& [name, door] : doors_) {
+        door.throttle->set_share(share);
+    }
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,230 @@
+// Sidecars of namespaces that a dataset is shared with: they follow through doors of their own, and
+// wait where they have no key.
+#include <future>
+
+#include "sidecar/service/monitor.h"
+#include "tests/integration/sidecar_guest_fixture.h"
+
+namespace stoker::test {
+namespace {
+
+local::Begin begin_of(const std::string& job) {
+    local::Begin begin;
+    begin.batch = 16;
+    begin.contract = "importance";
+    begin.job = job;
+    return begin;
+}
+
+class SidecarGuest : public SidecarGuestTest {};
+
+TEST_F(SidecarGuest, ReadsWhatTheOwnersSidecarFetched) {
+    show_to("team-a");
+    start_serving();
+    Guest& guest = invite("team-a");
+    SampleClient client = connect_to(guest, 9);
+    EXPECT_EQ(client.welcome().directory, domain::data_folder(view("team-a")));
+    read_all(client, all(), 0);
+    EXPECT_EQ(guest.role(), sidecar::Role::kFollowing);
+    EXPECT_EQ(guest.origin->fetches(), 0U);
+    EXPECT_EQ(guest.origin->listings(), 0U);
+    EXPECT_EQ(origin->fetches(), all().size());
+}
+
+TEST_F(SidecarGuest, NeverLeadsLocksOrWrites) {
+    Guest& guest = invite("team-a");
+    SampleClient client{guest.config.socket_path};
+    ASSERT_TRUE(eventually([&] { return !guest.error().empty(); }));
+    EXPECT_FALSE(client.hello("train", 9).has_value()) << "it has a key, and reads the origin";
+    EXPECT_EQ(guest.role(), sidecar::Role::kFollowing);
+    EXPECT_FALSE(std::filesystem::exists(domain::control_folder(view("team-a"))));
+    EXPECT_TRUE(std::filesystem::is_empty(domain::data_folder(node())));
+    start();
+    EXPECT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+    EXPECT_TRUE(eventually([&] { return guest.error().empty(); }));
+    read_all(client = connect_to(guest, 9), {1, 2, 3}, 0);
+}
+
+TEST_F(SidecarGuest, NeedsNoKeyOfItsOwn) {
+    show_to("team-a");
+    start_serving();
+    origin_error = Error{ErrorCode::kForbidden, "403 AccessDenied"};
+    SampleClient client = connect_to(invite("team-a"), 9);
+    read_all(client, {1, 2, 3}, 0);
+}
+
+TEST_F(SidecarGuest, ADoorIsOpenedForAGuestThatComesLater) {
+    start_serving();
+    Guest& guest = invite("team-a");
+    SampleClient client = connect_to(guest, 9);
+    read_all(client, {1, 2, 3}, 0);
+}
+
+TEST_F(SidecarGuest, WithoutAKeyWaitsForALeaderAndIsReadyThen) {
+    origin_has_key = false;
+    Guest& guest = invite("team-a");
+    EXPECT_FALSE(guest.is_ready());
+    auto welcome = std::async(std::launch::async, [&] {
+        SampleClient client{guest.config.socket_path};
+        return client.hello("train", 9);
+    });
+    ASSERT_TRUE(eventually([&] { return !guest.error().empty(); }));
+    EXPECT_EQ(
+        guest.error(),
+        "no sidecar of the dataset's owner serves this node yet; waiting for one, because this "
+        "pod has no key of its own");
+    EXPECT_EQ(welcome.wait_for(std::chrono::milliseconds{1500}), std::future_status::timeout);
+    EXPECT_FALSE(guest.is_ready());
+    origin_has_key = true;
+    start_serving();
+    EXPECT_TRUE(welcome.get().has_value());
+    EXPECT_TRUE(guest.is_ready());
+    EXPECT_EQ(guest.error(), "");
+}
+
+TEST_F(SidecarGuest, WithoutAKeyItsClientsFetchesWaitForTheNextLeader) {
+    show_to("team-a");
+    start_serving();
+    origin_has_key = false;
+    Guest& guest = invite("team-a");
+    SampleClient client = connect_to(guest, 9);
+    ASSERT_TRUE(client.plan(1, all()).has_value());
+    stop();
+    ASSERT_TRUE(eventually([&] { return !guest.error().empty(); }));
+    auto fetched = std::async(std::launch::async, [&] { return client.fetch({100, 101}); });
+    EXPECT_EQ(fetched.wait_for(std::chrono::milliseconds{500}), std::future_status::timeout);
+    start();
+    const auto answer = fetched.get();
+    ASSERT_TRUE(answer.has_value()) << answer.error().message;
+    EXPECT_EQ(answer->statuses[0], local::FetchStatus::kReady);
+    read_all(client, all(), 1);
+}
+
+TEST_F(SidecarGuest, WithAKeyItsClientsAreSentToTheOriginWhileNobodyLeads) {
+    show_to("team-a");
+    start_serving();
+    Guest& guest = invite("team-a");
+    SampleClient client = connect_to(guest, 9);
+    stop();
+    ASSERT_TRUE(eventually([&] { return !guest.error().empty(); }));
+    const auto fetched = client.fetch({100});
+    ASSERT_TRUE(fetched.has_value());
+    EXPECT_EQ(fetched->statuses[0], local::FetchStatus::kReadAtOrigin);
+    EXPECT_TRUE(guest.is_ready());
+}
+
+TEST_F(SidecarGuest, WithoutAKeyAsksAgainForWhatTheLeaderDoesNotKeep) {
+    show_to("team-a");
+    start_serving();
+    origin_has_key = false;
+    Guest& guest = invite("team-a");
+    SampleClient client = connect_to(guest, 9);
+    origin->fail_with(Error{ErrorCode::kResourceExhausted, "too large for now"});
+    auto fetched = std::async(std::launch::async, [&] { return client.fetch({100}); });
+    ASSERT_TRUE(eventually([&] { return origin->fetches() >= 1; }));
+    origin->fail_with(std::nullopt);
+    const auto answer = fetched.get();
+    ASSERT_TRUE(answer.has_value()) << answer.error().message;
+    EXPECT_EQ(answer->statuses[0], local::FetchStatus::kReady);
+    EXPECT_GE(origin->fetches(), 2U);
+}
+
+TEST_F(SidecarGuest, FollowsTheNextLeaderAndSaysItsPlanAgain) {
+    show_to("team-a");
+    start_serving();
+    Guest& guest = invite("team-a");
+    FakeOrigin* next_origin = nullptr;
+    auto next_config = config;
+    next_config.socket_path = folder.path() + "/next.sock";
+    const auto next = run(next_config, next_origin);
+    SampleClient client = connect_to(guest, 9);
+    ASSERT_TRUE(client.plan(1, all()).has_value());
+    read_all(client, {0, 1, 2, 3}, 1);
+    stop();
+    read_all(client, all(), 1);
+    EXPECT_EQ(guest.role(), sidecar::Role::kFollowing);
+    EXPECT_EQ(guest.origin->fetches(), 0U);
+}
+
+TEST_F(SidecarGuest, SpeaksForJobsOfItsOwnNamespaceOnly) {
+    for (const char* name : {"team-a", "team-b"}) {
+        show_to(name);
+    }
+    start_serving();
+    ASSERT_TRUE(is_open("team-a") && is_open("team-b"));
+    SampleClient own = connect(1);
+    own.send(begin_of("job"));
+    ASSERT_TRUE(std::holds_alternative<local::Begun>(own.receive()->message));
+    std::uint64_t stream = 10;
+    for (const char* name : {"team-a", "team-b"}) {
+        SampleClient guest = at_the_door(name, ++stream);
+        for (const char* job : {"owners-job/job", "job", "uid/job"}) {
+            guest.send(begin_of(job));
+            const auto answer = guest.receive();
+            ASSERT_TRUE(answer.has_value());
+            EXPECT_TRUE(std::holds_alternative<local::Begun>(answer->message))
+                << name << " got the rank of another namespace's job " << job;
+        }
+    }
+    own.send(local::Draw{0, 4});
+    EXPECT_TRUE(std::holds_alternative<local::Drawn>(own.receive()->message));
+}
+
+TEST_F(SidecarGuest, TheDoorTakesOnlySidecars) {
+    show_to("team-a");
+    start_serving();
+    ASSERT_TRUE(is_open("team-a"));
+    SampleClient stranger{door("team-a")};
+    EXPECT_EQ(stranger.hello("train", 9).error().code, ErrorCode::kForbidden);
+    SampleClient trainer{door("team-a")};
+    trainer.send(local::Peer{{}, 5});
+    EXPECT_EQ(trainer.hello("train", 9).error().code, ErrorCode::kForbidden);
+}
+
+TEST_F(SidecarGuest, AllWhoComeThroughOneDoorAreOneParty) {
+    show_to("team-a");
+    start_serving();
+    ASSERT_TRUE(is_open("team-a"));
+    std::vector<SampleClient> clients;
+    std::size_t refused = 0;
+    for (std::uint64_t stream = 1; stream <= 80; ++stream) {
+        clients.push_back(at_the_door("team-a", stream));
+        refused += clients.back().plan(1, {1, 2, 3}).has_value() ? 0 : 1;
+    }
+    EXPECT_EQ(refused, 16U) << "whatever sidecars they say that they are";
+    EXPECT_TRUE(connect(5).plan(1, all()).has_value());
+}
+
+TEST_F(SidecarGuest, TheDoorIsClosedWhenItsFolderGoes) {
+    show_to("team-a");
+    start_serving();
+    Guest& guest = invite("team-b");
+    SampleClient client = connect_to(guest, 9);
+    read_all(client, {1, 2}, 0);
+    std::filesystem::remove_all(domain::guests_folder(node()) + "/team-b");
+    EXPECT_TRUE(eventually([&] { return !guest.error().empty(); }));
+    EXPECT_TRUE(is_open("team-a"));
+}
+
+TEST_F(SidecarGuest, TheStartupProbeOfAPodWithoutAKeyWaitsForALeader) {
+    origin_has_key = false;
+    Guest& guest = invite("team-a");
+    const auto probe = [&](const char* path) {
+        return guest.running->ask([&](sidecar::Sidecar& sidecar) {
+            metrics::Registry registry;
+            const sidecar::Monitor monitor{sidecar, guest.running->loop(), registry};
+            http::ServerRequest request;
+            request.method = "GET";
+            request.target = path;
+            return monitor.answer(request).status;
+        });
+    };
+    EXPECT_EQ(probe("/readyz"), 503);
+    EXPECT_EQ(probe("/healthz"), 200);
+    origin_has_key = true;
+    start_serving();
+    EXPECT_TRUE(eventually([&] { return probe("/readyz") == 200; }));
+}
+
+}  // namespace
+}  // namespace stoker::test

@@ -1,0 +1,206 @@
+// What guests and the dataset's own namespace leave to each other.
+#include <gmock/gmock.h>
+
+#include "tests/unit/sidecar/core/fetch_engine_fixture.h"
+
+namespace stoker::sidecar {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr ConnectionId kGuest{11};
+constexpr ConnectionId kOtherGuest{12};
+constexpr StreamId kGuestStream{77};
+
+class FetchEngineParties : public FetchEngineTest {
+protected:
+    void make_with_guest(EngineLimits limits, Bytes grant = Bytes::zero()) {
+        make(limits, grant);
+        engine->on_connect(kGuest, kGuestStream, Party{1});
+    }
+
+    Effects guest_plans(std::vector<SampleIndex> samples) {
+        return engine->on_plan(
+            kGuest, StreamPlan::make(1, std::move(samples), 0, 10).value(), kNow);
+    }
+
+    Effects guest_reads(std::vector<SampleIndex> samples) {
+        return engine->on_consumed(kGuest, 1, samples, kNow);
+    }
+};
+
+TEST_F(FetchEngineParties, DemandsAreServedInTurns) {
+    make_with_guest({.max_in_flight = 1}, Bytes::unlimited());
+    EXPECT_THAT(fetch({0, 1, 2, 3}, kGuest).fetches, ElementsAre(resident(0)));
+    EXPECT_THAT(fetch({5, 6}).fetches, IsEmpty());
+    EXPECT_THAT(stored(0).fetches, ElementsAre(resident(5)));
+    EXPECT_THAT(stored(5).fetches, ElementsAre(resident(1)));
+    EXPECT_THAT(stored(1).fetches, ElementsAre(resident(6)));
+}
+
+TEST_F(FetchEngineParties, ADemandDoesNotWaitInTheQueueOfAGuestThatAskedBefore) {
+    make_with_guest({.max_in_flight = 1}, Bytes::unlimited());
+    fetch({0, 1, 2, 3, 4, 5}, kGuest);
+    EXPECT_THAT(fetch({5}).fetches, IsEmpty());
+    EXPECT_THAT(stored(0).fetches, ElementsAre(resident(5)));
+}
+
+TEST_F(FetchEngineParties, DemandsOfAGuestLeaveSlotsToPrefetches) {
+    make_with_guest({.max_in_flight = 4}, Bytes::unlimited());
+    EXPECT_THAT(fetch({0, 1, 2, 3, 4}, kGuest).fetches, SizeIs(3));
+    EXPECT_THAT(plan({8, 9}).fetches, ElementsAre(resident(8)));
+    EXPECT_THAT(stored(0).fetches, ElementsAre(resident(9))) << "it has fewer in flight";
+}
+
+TEST_F(FetchEngineParties, PlansShareTheSlots) {
+    make_with_guest({.max_in_flight = 4}, Bytes::unlimited());
+    EXPECT_THAT(guest_plans({0, 1, 2, 3, 4, 5}).fetches, SizeIs(3));
+    EXPECT_THAT(plan({6, 7, 8, 9}).fetches, ElementsAre(resident(6)));
+    EXPECT_THAT(stored(0).fetches, ElementsAre(resident(7)));
+    EXPECT_THAT(stored(1).fetches, ElementsAre(resident(3)));
+    EXPECT_EQ(engine->account().in_flight_samples, 4U);
+}
+
+TEST_F(FetchEngineParties, AloneAGuestHasAllSlots) {
+    make({.max_in_flight = 4}, Bytes::unlimited());
+    engine->on_disconnect(kTrainer, kNow);
+    engine->on_connect(kGuest, kGuestStream, Party{1});
+    EXPECT_THAT(fetch({0, 1, 2, 3, 4}, kGuest).fetches, SizeIs(4));
+}
+
+TEST_F(FetchEngineParties, AGuestHoldsNoMoreThanItsShareOfTheWindow) {
+    make_with_guest({.window = kRecord * 8});
+    fetch({0, 1, 2, 3, 4, 5}, kGuest);
+    for (SampleIndex sample = 0; sample < 4; ++sample) {
+        stored(sample);
+    }
+    EXPECT_EQ(engine->account().window, kRecord * 4);
+    EXPECT_THAT(fetch({6, 7, 8, 9}).fetches, SizeIs(4)) << "the other half is ours";
+}
+
+TEST_F(FetchEngineParties, AGuestThatHoldsItsShareIsSentToTheOrigin) {
+    make_with_guest({.window = kRecord * 4});
+    fetch({0, 1}, kGuest);
+    stored(0);
+    stored(1);
+    const auto asked = fetch({2}, kGuest);
+    EXPECT_THAT(asked.fetches, ElementsAre(window(2))) << "the next fetch let go of the last";
+    engine->on_connect(kOtherGuest, std::nullopt, Party{1});
+    stored(2);
+    const auto beyond = fetch({3, 4}, kOtherGuest);
+    EXPECT_THAT(beyond.fetches, ElementsAre(window(3)));
+}
+
+TEST_F(FetchEngineParties, AGuestKeepsNothingThatIsChargedToAnother) {
+    make_with_guest({.window = kRecord * 8});
+    plan({0, 1});
+    stored(0);
+    const auto asked = fetch({0}, kGuest);
+    EXPECT_THAT(asked.replies, ElementsAre(ready(request, 1, kGuest)));
+    EXPECT_THAT(consume({0}).drops, ElementsAre(0));
+}
+
+TEST_F(FetchEngineParties, AGuestThatFindsASampleDamagedHasItVerified) {
+    make_with_guest({}, Bytes::unlimited());
+    plan({0});
+    stored(0);
+    fetch({0}, kGuest);
+    EXPECT_THAT(fetch({0}, kGuest).verifies, ElementsAre(0));
+}
+
+TEST_F(FetchEngineParties, AGuestHasOnlySoManyVerifiedInASecond) {
+    make_with_guest({}, Bytes::unlimited());
+    plan({0});
+    stored(0);
+    std::size_t verified = 0;
+    for (int again = 0; again < 1000; ++again) {
+        verified += fetch({0}, kGuest).verifies.size();
+        if (engine->sample(0).verifying) {
+            engine->on_verified(0, true, kNow);
+        }
+    }
+    EXPECT_EQ(verified, 64U);
+}
+
+TEST_F(FetchEngineParties, AGuestsDemandTakesNothingThatWePrefetchedWithinOurShare) {
+    make_with_guest({.window = kRecord * 4});
+    plan({0, 1});
+    stored(0);
+    stored(1);
+    fetch({5, 6}, kGuest);
+    stored(5);
+    stored(6);
+    const auto asked = fetch({7, 8}, kGuest);
+    EXPECT_THAT(asked.drops, Not(Contains(0)));
+    EXPECT_THAT(asked.drops, Not(Contains(1)));
+}
+
+TEST_F(FetchEngineParties, WhatWeHaveBeyondOurShareMakesRoomForAGuest) {
+    make({.window = kRecord * 4}, Bytes::zero());
+    plan({0, 1, 2, 3});
+    for (SampleIndex sample = 0; sample < 4; ++sample) {
+        stored(sample);
+    }
+    engine->on_connect(kGuest, kGuestStream, Party{1});
+    const auto asked = fetch({9}, kGuest);
+    EXPECT_THAT(asked.drops, ElementsAre(3)) << "needed last";
+    EXPECT_THAT(asked.fetches, ElementsAre(window(9)));
+}
+
+TEST_F(FetchEngineParties, AGuestsPlanMakesNothingOfOursNear) {
+    make_with_guest({.window = kRecord * 4});
+    plan({0, 1, 2, 3});
+    stored(0);
+    stored(1);
+    guest_plans({0, 1, 2, 3, 4, 5});
+    consume({0, 1});
+    const auto& account = engine->account();
+    EXPECT_LE(account.window, kRecord * 4);
+    EXPECT_THAT(fetch({2}).replies, IsEmpty());
+    EXPECT_EQ(engine->sample(2).state, SampleState::kFetching) << "ours goes on";
+}
+
+TEST_F(FetchEngineParties, AFailureThatAGuestCausedDoesNotStopOurPrefetches) {
+    make_with_guest({.max_in_flight = 4}, Bytes::unlimited());
+    fetch({9}, kGuest);
+    engine->on_fetch_failed(9, kDown, kNow);
+    EXPECT_THAT(plan({0, 1}).fetches, ElementsAre(resident(0), resident(1)));
+}
+
+TEST_F(FetchEngineParties, AGuestsWordOnWhatItReadChangesNobodysHits) {
+    make_with_guest({}, Bytes::unlimited());
+    plan({0, 1});
+    stored(0);
+    guest_reads({0});
+    ReadCounts counts;
+    engine->on_consumed(kTrainer, 1, {0}, kNow, &counts);
+    EXPECT_EQ(counts.fetched_samples, 1U);
+    fetch({5}, kGuest);
+    stored(5);
+    engine->on_consumed(kTrainer, 1, {5}, kNow, &counts);
+    EXPECT_EQ(counts.hit_samples, 1U) << "fetched for the guest";
+}
+
+TEST_F(FetchEngineParties, AGuestKeepsNoResidentThatHasToGo) {
+    make_with_guest({}, Bytes::unlimited());
+    fetch({0}, kGuest);
+    stored(0);
+    EXPECT_THAT(engine->on_grant({Bytes::zero(), std::nullopt}, kNow).drops, ElementsAre(0));
+}
+
+TEST_F(FetchEngineParties, WhatAGuestHadGoesWithIt) {
+    make_with_guest({.window = kRecord * 4});
+    fetch({0, 1}, kGuest);
+    stored(0);
+    stored(1);
+    engine->on_disconnect(kGuest, kNow);
+    EXPECT_EQ(engine->account().window, Bytes::zero());
+    EXPECT_THAT(plan({0, 1, 2, 3}).fetches, SizeIs(4));
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

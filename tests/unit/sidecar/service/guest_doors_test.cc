@@ -1,0 +1,118 @@
+#include "sidecar/service/guest_doors.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "common/base/clock.h"
+#include "tests/support/temp_folder.h"
+
+namespace stoker::sidecar {
+namespace {
+
+TEST(NamespaceName, IsADnsLabel) {
+    for (const char* good : {"a", "team-a", "0", "x1-2-3"}) {
+        EXPECT_TRUE(is_namespace_name(good)) << good;
+    }
+    const std::string longest(63, 'a');
+    EXPECT_TRUE(is_namespace_name(longest));
+    for (const char* bad : {"", "-a", "a-", ".", "..", "A", "a.b", "a/b", "a_b", "a b"}) {
+        EXPECT_FALSE(is_namespace_name(bad)) << bad;
+    }
+    EXPECT_FALSE(is_namespace_name(longest + "a"));
+}
+
+class GuestDoorsTest : public testing::Test {
+protected:
+    [[nodiscard]] std::string folder() const { return folder_.path() + "/guests"; }
+
+    [[nodiscard]] std::string socket(const std::string& name) const {
+        return folder() + "/" + name + "/leader.sock";
+    }
+
+    void make(const std::string& name) {
+        std::filesystem::create_directories(folder() + "/" + name);
+    }
+
+    void open() {
+        doors_ = std::make_unique<GuestDoors>(
+            loop_, ids_, folder(), [](const local::Hello&) -> Result<SessionHandler*> {
+                return fail(ErrorCode::kUnavailable, "no leader");
+            });
+    }
+
+    template <class Condition>
+    [[nodiscard]] bool eventually(Condition condition) {
+        for (int turn = 0; turn < 2000 && !condition(); ++turn) {
+            loop_.step(std::chrono::milliseconds{5});
+        }
+        return condition();
+    }
+
+    test::TempFolder folder_;
+    SystemClock clock_;
+    EventLoop loop_{clock_};
+    ConnectionIds ids_;
+    std::unique_ptr<GuestDoors> doors_;
+};
+
+TEST_F(GuestDoorsTest, OpensADoorInEachFolderAtOnce) {
+    make("team-a");
+    make("team-b");
+    open();
+    EXPECT_EQ(doors_->size(), 2U);
+
+    struct stat status {};
+
+    ASSERT_EQ(::stat(socket("team-a").c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 0777U, 0666U);
+}
+
+TEST_F(GuestDoorsTest, FollowsFoldersThatComeAndGo) {
+    open();
+    EXPECT_EQ(doors_->size(), 0U);
+    make("team-a");
+    ASSERT_TRUE(eventually([this] { return doors_->size() == 1; }));
+    std::filesystem::remove_all(folder() + "/team-a");
+    ASSERT_TRUE(eventually([this] { return doors_->size() == 0; }));
+}
+
+TEST_F(GuestDoorsTest, OpensTheDoorAgainInAFolderThatWasMadeAnew) {
+    make("team-a");
+    open();
+    make("other");  // takes the inode that a new folder would get
+    std::filesystem::rename(folder() + "/team-a", folder_.path() + "/old");
+    make("team-a");
+    EXPECT_TRUE(eventually([this] { return std::filesystem::exists(socket("team-a")); }));
+}
+
+TEST_F(GuestDoorsTest, SkipsLinksFilesAndNamesOfNoNamespace) {
+    make("Team_A");
+    std::filesystem::create_directories(folder_.path() + "/elsewhere");
+    std::filesystem::create_directory_symlink(folder_.path() + "/elsewhere", folder() + "/link");
+    std::ofstream{folder() + "/file"} << "x";
+    open();
+    EXPECT_EQ(doors_->size(), 0U);
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.path() + "/elsewhere"));
+}
+
+TEST_F(GuestDoorsTest, OpensSoManyAndNoMore) {
+    for (int number = 0; number < 300; ++number) {
+        make("team-" + std::to_string(number));
+    }
+    open();
+    EXPECT_EQ(doors_->size(), GuestDoors::kDoorsMax);
+}
+
+TEST_F(GuestDoorsTest, ClosedDoorsLeaveNoSocket) {
+    make("team-a");
+    open();
+    doors_.reset();
+    EXPECT_FALSE(std::filesystem::exists(socket("team-a")));
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
