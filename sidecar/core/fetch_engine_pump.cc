@@ -96,6 +96,9 @@ FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, T
         return Turn::kDone;
     }
     start(candidate->sample, verdict, party, now);
+    if (parties_.size() > 1) {
+        streams_.take(*candidate);  // or another party has its turn first, and evicts it
+    }
     origin_gate_.on_start();
     return Turn::kGoOn;
 }

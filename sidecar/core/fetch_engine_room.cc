@@ -64,9 +64,7 @@ bool FetchEngine::is_beyond_share(Bytes bytes, Party party) const {
 
 FetchEngine::Verdict FetchEngine::judge_with_room(
     SampleIndex sample, TimePoint now, bool demanded, Party party) {
-    // What guests prefetch displaces no resident: two parties would displace what the other one
-    // has prefetched, without end.
-    if ((party == kOwnParty || demanded) && make_resident_room(sample, now, party)) {
+    if (make_resident_room(sample, now, party)) {
         return Verdict::kResident;
     }
     const Bytes bytes = table_.record_bytes(sample);

@@ -149,10 +149,15 @@ std::optional<Candidate> StreamSet::nearest(
         }
         const std::uint32_t distance = stream.cursor - stream.plan->frontier();
         if (!best || distance < best->distance) {
-            best = Candidate{stream.plan->sample_at(stream.cursor), distance};
+            best = Candidate{stream.plan->sample_at(stream.cursor), distance, id};
         }
     }
     return best;
+}
+
+void StreamSet::take(const Candidate& candidate) {
+    Stream& stream = streams_.at(candidate.stream);
+    stream.high_water = std::max(stream.high_water, stream.cursor + 1);
 }
 
 std::optional<SampleIndex> StreamSet::farthest(

@@ -29,6 +29,7 @@ struct Stream {
 struct Candidate {
     SampleIndex sample = 0;
     std::uint32_t distance = 0;  // positions between the stream's reader and this need
+    StreamId stream{};
 };
 
 // The streams of one dataset on one node, their plans and how far ahead each of them was served.
@@ -83,6 +84,9 @@ public:
         const std::function<bool(SampleIndex)>& wants,
         std::uint32_t& steps,
         Party party = kOwnParty);
+
+    // The candidate is fetched: it is near from now on, and not only when the cursor has passed it.
+    void take(const Candidate& candidate);
 
     // The prefetched sample that is needed last among those that `may_go`, of streams of parties
     // that `may_lose` (empty: all); its stream's cursor steps back before it. `steps` as in
