@@ -70,6 +70,8 @@ private:
             needed->second !=
             value_or_empty(job.meta.annotations, std::string{kDigestAnnotation})) {
             remove(job);
+        } else if (job.meta.annotations.contains(std::string{kIdleSinceAnnotation})) {
+            remove(job);
         } else {
             settle_needed(job);
         }
@@ -89,9 +91,6 @@ private:
     }
 
     void settle_needed(const Job& job) {
-        if (job.meta.annotations.contains(std::string{kIdleSinceAnnotation})) {
-            plan_.mark.push_back({key_of(job), std::nullopt});
-        }
         const auto age = std::chrono::floor<std::chrono::seconds>(
                              now_ - job.start_time.value_or(job.meta.created_at))
                              .count();

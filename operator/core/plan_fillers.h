@@ -44,10 +44,10 @@ struct FillerJob {
     auto operator<=>(const FillerJob&) const = default;
 };
 
-// To set kIdleSinceAnnotation, or to remove it.
+// To set kIdleSinceAnnotation.
 struct FillerMark {
     FillerJob job;
-    std::optional<WallTime> since;
+    WallTime since;
 
     bool operator==(const FillerMark&) const = default;
 };
@@ -72,8 +72,9 @@ struct FillerPlan {
 
 // One filler at each place where one is needed. A Job that has ended, or that was built from
 // another spec or another operator's settings, is removed and made anew when it is gone. One that
-// nobody needs is removed when kFillerGrace is over. Jobs that the Dataset does not own are left
-// alone.
+// nobody needs is removed when kFillerGrace is over, or when it is needed again: the next guests
+// read a listing of the origin that is not older than they are. Jobs that the Dataset does not own
+// are left alone.
 FillerPlan plan_fillers(const FillerView& view, WallTime now);
 
 // A filler that is needed.

@@ -88,7 +88,7 @@ Result<std::optional<Duration>> FillerKeeper::act(const Dataset& dataset, const 
         STOKER_TRY_VOID(remove(dataset, job));
     }
     for (const FillerMark& mark : plan.mark) {
-        const std::string since = mark.since ? format_time(*mark.since) : "";
+        const std::string since = format_time(mark.since);
         STOKER_TRY_VOID(
             patch(dataset, mark.job, annotation_patch(std::string{kIdleSinceAnnotation}, since)));
     }
