@@ -44,15 +44,15 @@ windowed: build ## three real jobs on one dataset: what the origin sends, beside
 mutants: ## plant known bugs one by one; every one must be killed by a test (PATCHES=..., default all)
 	tools/mutants $(PATCHES)
 
-e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own)
+e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own), as in the check at landing; not e2e/attacks
 	tools/deps.sh build test cluster
 	@$(MAKE) --no-print-directory images
 	tools/run-tests --build $(BUILD) e2e
 
-attacks: ## what a hostile neighbour, a user with edit and a careless administrator get, on a real cluster (10 minutes)
+attacks: ## attack Stoker on a real cluster: the attacks of make e2e, and e2e/attacks (about an hour)
 	tools/deps.sh build test cluster
 	@$(MAKE) --no-print-directory images
-	STOKER_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -v -p no:cacheprovider e2e/tests/test_f_attacks.py
+	STOKER_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -v -p no:cacheprovider e2e/tests/test_f_attacks.py e2e/attacks
 
 demo: ## train on a real Kubernetes with and without the cache, and see what it was worth
 	tools/deps.sh build cluster

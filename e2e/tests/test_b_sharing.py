@@ -5,7 +5,7 @@ import pytest
 from harness import jobs, origin as origins
 from harness.jobs import FULL, SETTLED_SECONDS
 from harness.kube import condition, wait_until
-from test_c_faults import kill
+from harness.nodes import kill
 
 LABEL = "stoker-e2e/reader"
 FILLER = "stoker.dev/filler"

@@ -8,7 +8,7 @@ import pytest
 
 from harness import jobs
 from harness.kube import CLUSTER, condition, wait_until
-from test_c_faults import on_node
+from harness.nodes import on_node
 
 PLACE = "/var/lib/stoker-small"
 MIB = 1 << 20

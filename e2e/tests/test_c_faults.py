@@ -9,28 +9,11 @@ from harness import jobs
 from harness.installation import SYSTEM
 from harness.jobs import FULL
 from harness.kube import CLUSTER, KubeError, condition, wait_until
+from harness.nodes import kill
 
 OPERATORS = "app.kubernetes.io/component=operator"
 SLOW = ["--epochs", 3, "--step-ms", 30]
 AWAY_SECONDS = 60
-
-
-def on_node(kube, node, script):
-    """A shell script inside a node of our cluster; its output."""
-    number = node.rsplit("-", 1)[-1]
-    done = subprocess.run([CLUSTER, "shell", number, "bash", "-c", script], capture_output=True, text=True, check=True,
-                          env=kube.environment, timeout=600)
-    return done.stdout
-
-
-def kill(kube, pod, program):
-    """SIGKILL to a program of a pod, from its node: nothing inside the container could soften it. True if it ran."""
-    uid = pod["metadata"]["uid"]
-    script = ("for d in /proc/[0-9]*; do p=${d#/proc/}; "
-              f"grep -q '^{program[:15]}' $d/comm 2>/dev/null && "
-              f"grep -q 'pod{uid}\\|{uid.replace('-', '_')}' $d/cgroup 2>/dev/null && "
-              "kill -9 $p && echo killed $p; done; true")
-    return "killed" in on_node(kube, pod["spec"]["nodeName"], script)
 
 
 @pytest.mark.own_cluster

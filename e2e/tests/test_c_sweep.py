@@ -4,7 +4,7 @@ import pytest
 
 from harness import jobs, origin as origins
 from harness.kube import wait_until
-from test_c_faults import on_node
+from harness.nodes import on_node
 
 POOL = "sweep"
 PATH = f"{jobs.POOL_PATH}-{POOL}"

@@ -10,7 +10,7 @@ from harness import jobs, views
 from harness.installation import SYSTEM, helm_install
 from harness.jobs import FULL
 from harness.kube import CLUSTER, KubeError, condition, wait_until
-from test_c_faults import on_node
+from harness.nodes import on_node
 
 NODE_PODS = "stoker.dev/component=node"
 

@@ -8,7 +8,7 @@ import pytest
 from harness import jobs
 from harness.installation import RELEASE, SYSTEM, helm_install
 from harness.kube import KubeError, wait_until
-from test_c_faults import on_node
+from harness.nodes import on_node
 
 KINDS = ["trainingjob", "dataset", "cachequota", "cachepool"]
 DEFINITIONS = {f"{kind}s.stoker.dev" for kind in KINDS}

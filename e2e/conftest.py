@@ -1,4 +1,5 @@
-"""One cluster, one installation of the chart and one counting origin for all tests; a namespace for each test."""
+"""One cluster, one installation of the chart and one counting origin for all tests (tests/, attacks/); a namespace for each
+test."""
 
 import itertools
 import os
@@ -8,7 +9,7 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from harness import jobs, kube as kubes, origin as origins  # noqa: E402
 from harness.installation import SYSTEM, helm_install, load_images_for_a_start  # noqa: E402

@@ -1,0 +1,236 @@
+"""What a user with `edit` in one namespace gets with kubectl while the admission policies are in force."""
+
+import copy
+import json
+import time
+
+import pytest
+
+from harness import jobs, views
+from harness.installation import SYSTEM
+from harness.kube import wait_until
+from harness.strangers import STREET, says, user
+
+pytestmark = pytest.mark.own_cluster
+
+GIB = 1 << 30
+
+
+def controllers_pod(place, uid):
+    return {"metadata": {"labels": {"app": "sly"}}, "spec": views.pod(
+        "sly", views.view(place.name, uid, "owner"), place.home)["spec"]}
+
+
+def sly_objects(place, uid):
+    """Everything that makes pods, with a view of a node directory in them."""
+    template = controllers_pod(place, uid)
+    once = copy.deepcopy(template)
+    once["spec"]["restartPolicy"] = "Never"
+    selector = {"matchLabels": {"app": "sly"}}
+    job = {"template": once}
+    return [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"selector": selector, "template": template}},
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": {"selector": selector, "template": template}},
+        {"apiVersion": "apps/v1", "kind": "DaemonSet", "spec": {"selector": selector, "template": template}},
+        {"apiVersion": "apps/v1", "kind": "StatefulSet",
+         "spec": {"selector": selector, "template": template, "serviceName": "sly"}},
+        {"apiVersion": "v1", "kind": "ReplicationController", "spec": {"selector": {"app": "sly"}, "template": template}},
+        {"apiVersion": "batch/v1", "kind": "Job", "spec": job},
+        {"apiVersion": "batch/v1", "kind": "Job", "spec": {**job, "suspend": True}},
+        {"apiVersion": "batch/v1", "kind": "CronJob", "spec": {"schedule": "* * * * *", "jobTemplate": {"spec": job}}},
+        {"apiVersion": "v1", "kind": "Pod", "spec": once["spec"]},
+    ]
+
+
+def test_no_controller_makes_a_pod_with_a_view_for_a_user(namespace, neighbour, foreign):
+    # row 15: users make no pods with views by hand, whoever makes the pod for them
+    who = user(namespace)
+    for number, item in enumerate(sly_objects(namespace, foreign)):
+        item["metadata"] = {"name": f"sly-{number}", "namespace": namespace.name}
+        says(namespace.kube, "create", "-f", "-", *who, stdin=json.dumps(item))
+    time.sleep(70)  # a CronJob makes its first Job within a minute
+    assert namespace.kube.list("pods", namespace.name) == []
+    jobs_made = namespace.kube.list("jobs", namespace.name)
+    assert not jobs_made, [item["metadata"]["name"] for item in jobs_made]
+    neighbour.goes_on()
+
+
+def test_a_user_with_edit_writes_no_status_quota_pool_or_secret_of_stoker(namespace, neighbour, street, foreign):
+    # rows 1, 13, 14: what the operator believes (status, quotas, pools, its CA) is not in a tenant's hands
+    who = user(namespace)
+    namespace.apply(jobs.dataset(), jobs.training_job("liar", ["--epochs", 1], suspend=True), jobs.quota("1Mi"))
+    stolen = json.dumps({"status": {"datasets": [{"name": "train", "uid": foreign}]}})
+    tries = [
+        ["patch", "tj", "liar", "-n", namespace.name, "--subresource=status", "--type=merge", "-p", stolen],
+        ["patch", "dset", "mnist", "-n", namespace.name, "--subresource=status", "--type=merge", "-p", stolen],
+        ["patch", "cquota", "quota", "-n", namespace.name, "--type=merge", "-p", '{"spec":{"nominalQuota":"1Ti"}}'],
+        ["delete", "cquota", "quota", "-n", namespace.name],
+        ["patch", "cpool", jobs.POOL, "--type=merge", "-p", '{"spec":{"capacityPerNode":"1Mi"}}'],
+        ["delete", "cpool", jobs.POOL],
+        ["get", "secrets", "-n", SYSTEM], ["get", "cm", "-n", SYSTEM], ["get", "lease", "-n", SYSTEM],
+        ["get", "tj,dset,cquota", "-n", street.name], ["get", "tj", "-A"], ["delete", "csidriver", views.DRIVER],
+        ["create", "token", "stoker-node", "-n", SYSTEM, "--audience=stoker.dev"],
+        ["label", "namespace", namespace.name, "team=vision"],
+    ]
+    got = [words for words in tries if says(namespace.kube, *words, *who)[0] == 0]
+    assert not got, f"allowed to a user with edit: {got}"
+    # The status in the spec's own request is dropped by the API server.
+    item = namespace.here(jobs.training_job("liar-too", ["--epochs", 1], suspend=True))
+    item["status"] = json.loads(stolen)["status"]
+    says(namespace.kube, "create", "-f", "-", *who, stdin=json.dumps(item))
+    assert foreign not in json.dumps(namespace.job("liar-too"))
+    neighbour.goes_on()
+
+
+def test_a_user_who_rewrites_stokers_jobs_and_pods_gains_nothing(namespace, neighbour, street, foreign):
+    # rows 1, 11: labels, annotations and owners of objects in a tenant's namespace give no rights elsewhere
+    who = user(namespace)
+    namespace.apply(jobs.dataset())
+    pod, = namespace.start("mine", ["--epochs", 2, "--hold", "1:0"], cache=jobs.FULL)
+    namespace.wait_hold(pod, "1:0")
+    theirs = {"stoker.dev/training-job": neighbour.name, "stoker.dev/training-job-uid": street.job(
+        neighbour.name)["metadata"]["uid"], "stoker.dev/dataset": foreign, "stoker.dev/namespace": street.name}
+    changes = json.dumps({"metadata": {"labels": theirs, "annotations": theirs}})
+    job = namespace.job("mine")["status"]["jobs"][0]["name"]
+    for kind, name in (("pod", pod), ("job", job), ("tj", "mine"), ("dset", "mnist")):
+        says(namespace.kube, "patch", kind, name, "-n", namespace.name, "--type=merge", "-p", changes, *who)
+    owner = street.job(neighbour.name)["metadata"]
+    says(namespace.kube, "patch", "job", job, "-n", namespace.name, "--type=merge", *who, "-p", json.dumps(
+        {"metadata": {"ownerReferences": [{"apiVersion": "stoker.dev/v1alpha1", "kind": "TrainingJob", "controller": True,
+                                           "name": owner["name"], "uid": owner["uid"]}]}}))
+    before = street.job(neighbour.name)["status"]["jobs"]
+    says(namespace.kube, "patch", "job", job, "-n", namespace.name, "--type=merge", "-p", '{"spec":{"suspend":true}}', *who)
+    time.sleep(15)  # several passes of the operator, in which nothing may change
+    assert street.job(neighbour.name)["status"]["jobs"] == before
+    assert street.dataset_status().get("jobs") == 1, "nobody else counts as a reader of the neighbour's Dataset"
+    neighbour.goes_on()
+
+
+def test_names_that_the_operator_would_use_are_taken(namespace, neighbour):
+    # no row: a Job and a Service that a user made before stop that user's job, with words, and nobody else
+    who = user(namespace)
+    for item in ({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "taken-a1"}, "spec": {
+            "suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [
+                {"name": "trainer", "image": jobs.TRAINER_IMAGE}]}}}},
+                 {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "taken"}, "spec": {
+                     "type": "ExternalName", "externalName": "example.com"}}):
+        code, words = says(namespace.kube, "create", "-f", "-", "-n", namespace.name, *who, stdin=json.dumps(item))
+        assert code == 0, words
+    namespace.apply(jobs.dataset(), jobs.training_job("taken", ["--epochs", 1]))
+
+    def told():
+        status = (namespace.job("taken") or {}).get("status") or {}
+        return [entry for entry in status.get("conditions", []) if "taken" in entry.get("message", "")]
+    words = wait_until("words about the name that is taken", told, 120)
+    print(words)
+    mine = namespace.get("job", "taken-a1")
+    assert "ownerReferences" not in mine["metadata"] and mine["spec"]["suspend"]
+    neighbour.goes_on()
+
+
+TEMPLATES = {
+    "a secret of another namespace by path": {"datasets": [{"name": "train", "storageUri": "s3://mnist", "secretRef": {
+        "name": f"../{STREET}/s3"}}]},
+    "a secret of another namespace by slash": {"datasets": [{"name": "train", "storageUri": "s3://mnist", "secretRef": {
+        "name": f"{STREET}/s3"}}]},
+    "a secret with a namespace field": {"datasets": [{"name": "train", "storageUri": "s3://mnist", "secretRef": {
+        "name": "s3", "namespace": STREET}}]},
+    "a CA bundle of another namespace": {"datasets": [{"name": "train", "storageUri": "s3://mnist", "caBundle": {
+        "kind": "Secret", "name": f"../{STREET}/s3"}}]},
+    "a directory as an origin": {"datasets": [{"name": "train", "storageUri": "file:///var/lib/stoker"}]},
+    "an origin with two dots": {"datasets": [{"name": "train", "storageUri": "s3://mnist/../other"}]},
+    "a dataset of another namespace by name": {"datasets": [{"name": "train", "datasetRef": {
+        "name": f"../{STREET}/mnist"}}]},
+    "a dataset's name as a path": {"datasets": [{"name": "../../data", "datasetRef": {"name": "mnist"}}]},
+    "a namespace as a path": {"datasets": [{"name": "train", "datasetRef": {"name": "mnist", "namespace": "../data"}}]},
+}
+PODS = {
+    "our driver": {"volumes": [{"name": "v", "csi": {"driver": "csi.stoker.dev"}}]},
+    "our driver in an upper-case name": {"volumes": [{"name": "v", "csi": {"driver": "CSI.stoker.dev"}}], "containers": [
+        {"name": "trainer", "volumeMounts": [{"name": "v", "mountPath": "/v"}]}]},
+    "our volumes' names": {"volumes": [{"name": "stoker-node-train", "emptyDir": {}}]},
+    "our folder": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [
+        {"name": "trainer", "volumeMounts": [{"name": "v", "mountPath": "/stoker/run"}]}]},
+    "our folder by detour": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [
+        {"name": "trainer", "volumeMounts": [{"name": "v", "mountPath": "/tmp/../stoker/run"}]}]},
+    "our folder with two slashes": {"volumes": [{"name": "v", "emptyDir": {}}], "containers": [
+        {"name": "trainer", "volumeMounts": [{"name": "v", "mountPath": "//stoker"}]}]},
+    "our volume in an init container": {"initContainers": [{"name": "i", "image": "x", "volumeMounts": [
+        {"name": "stoker-node-train", "mountPath": "/v"}]}]},
+    "our sidecar": {"initContainers": [{"name": "stoker-sidecar", "image": "x"}]},
+    "a container beside": {"containers": [{"name": "beside", "image": "x"}]},
+    "processes of the pod": {"shareProcessNamespace": True},
+    "the node's network": {"hostNetwork": True},
+}
+
+
+def test_a_pod_template_reaches_nothing_of_stoker_or_of_others(namespace, neighbour):
+    # rows 14, 16: validation names the field of every trick, or no container of its pod ever starts
+    namespace.apply(jobs.dataset())
+    plain = jobs.training_job("trick", ["--epochs", 1], run_policy={"backoffLimit": 0})
+    changes = {**TEMPLATES, **{title: {"podTemplate": {"spec": spec}} for title, spec in PODS.items()}}
+    accepted = {}
+    for number, (title, change) in enumerate(changes.items()):
+        item = copy.deepcopy(plain)
+        item["metadata"]["name"] = f"trick-{number}"
+        item["spec"].update(change)
+        code, words = says(namespace.kube, "apply", "-f", "-", stdin=json.dumps(namespace.here(item)))
+        print(f"{title}: {words.strip()[:200]}")
+        if code == 0:
+            accepted[title] = f"trick-{number}"
+    time.sleep(40)  # a container that is going to start has started by then
+    begun = {}
+    for title, name in accepted.items():
+        job = namespace.job(name)
+        print(f"{title}: accepted;", [f"{entry['reason']}: {entry['message']}" for entry in job["status"]["conditions"]
+                                      if entry["type"] in ("Finished", "DataReady")])
+        for pod in namespace.pods(name):
+            states = pod["status"].get("initContainerStatuses", []) + pod["status"].get("containerStatuses", [])
+            if any("waiting" not in state["state"] for state in states):
+                begun[title] = [(mount["name"], mount["mountPath"]) for mount in pod["spec"]["containers"][0]["volumeMounts"]]
+    namespace.kube.run("delete", "trainingjob", "--all", "-n", namespace.name, "--wait=false")
+    neighbour.goes_on()
+    assert not begun, "containers of these started"
+
+
+def test_other_peoples_secrets_do_not_come_by_environment_or_volume(namespace, neighbour, street):
+    # row 14: a pod sees Secrets of its own namespace only, whatever names it writes
+    street.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "treasure"},
+                  "stringData": {"TREASURE": "the-neighbours-treasure"}})
+    namespace.apply(jobs.dataset())
+    item = jobs.training_job("thief", ["--epochs", 1])
+    container = item["spec"]["podTemplate"]["spec"]["containers"][0]
+    container["envFrom"] = [{"secretRef": {"name": "treasure", "optional": True}}]
+    item["spec"]["podTemplate"]["spec"]["volumes"].append({"name": "loot", "projected": {"sources": [
+        {"secret": {"name": "treasure", "optional": True}}]}})
+    container["volumeMounts"].append({"name": "loot", "mountPath": "/loot"})
+    item["spec"]["trainer"]["command"] = ["sh", "-c", "env; ls -R /loot; cat /loot/*; sleep 20; true"]
+    namespace.apply(item)
+    namespace.wait_complete("thief")
+    for pod in namespace.pods("thief"):
+        assert "the-neighbours-treasure" not in namespace.kube.logs(pod["metadata"]["name"], namespace.name, "trainer")
+    neighbour.goes_on()
+
+
+def test_numbers_of_any_size_take_nothing_from_a_neighbour(namespace, neighbour, street):
+    # row 17: a typo in a number means what it says or is refused
+    grant = street.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
+    namespace.apply(jobs.dataset())
+    refused = []
+    for number, cache in enumerate(({"maxBytes": "7.99Ei"}, {"minBytes": "7Ei", "maxBytes": "7Ei"},
+                                    {"mode": "Fixed", "maxBytes": "8E"}, {"maxBytes": "1e18", "weight": 1000},
+                                    {"maxBytes": "9223372036854775807"}, {"maxBytes": "-1"}, {"maxBytes": "0x10"},
+                                    {"maxBytes": "1e400"}, {"weight": 2**31}, {"maxBytes": "1n"})):
+        item = jobs.training_job(f"big-{number}", ["--epochs", 1, "--hold", "0:0"], on=namespace.home, cache=cache)
+        item["spec"]["trainer"]["resourcesPerNode"] = {"requests": {"cpu": "1m", "memory": "64Mi"}}
+        code, words = says(namespace.kube, "apply", "-f", "-", stdin=json.dumps(namespace.here(item)))
+        if code:
+            refused.append((cache, words.strip()[:160]))
+    print("refused:", *refused, sep="\n  ")
+    wide = jobs.training_job("wide", ["--epochs", 1], nodes=10000, cache={"minBytes": "7Ei", "maxBytes": "7.9Ei"}, suspend=True)
+    wide["spec"]["trainer"]["epochs"] = 1000000
+    namespace.apply(wide)
+    time.sleep(30)  # several plans, in which the grant may not fall
+    assert street.job(neighbour.name)["status"]["cache"]["allocatedBytes"] >= min(grant, 2 * GIB)
+    namespace.kube.run("delete", "trainingjob", "--all", "-n", namespace.name)
+    neighbour.goes_on()
