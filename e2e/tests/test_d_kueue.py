@@ -12,6 +12,7 @@ from harness.kube import condition, wait_until
 
 SYSTEM = "kueue-system"
 MADE_FIRST = ("Namespace", "CustomResourceDefinition")
+NAMESPACED = ("ConfigMap", "Deployment", "Role", "RoleBinding", "Secret", "Service", "ServiceAccount")
 WEBHOOKS = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
 ALONE = [{"name": "cpu", "nominalQuota": "100"}, {"name": "memory", "nominalQuota": "1Ti"},
          {"name": "ephemeral-storage", "nominalQuota": "1Ti"}, {"name": "pods", "nominalQuota": "1"}]
@@ -32,6 +33,8 @@ def manifests(kube):
     found = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}]
     found += [item for item in yaml.safe_load_all(text) if item and item["kind"] != "APIService"]
     for item in found:
+        if item["kind"] in NAMESPACED:
+            item["metadata"].setdefault("namespace", SYSTEM)
         if item["kind"] == "Deployment":
             containers = item["spec"]["template"]["spec"]["containers"]
             item["spec"]["template"]["spec"]["containers"] = [one for one in containers if one["name"] == "manager"]
