@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws mutants e2e attacks demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
+.PHONY: help deps build programs test test-local laws mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
         check-generated asan tsan clang-tidy wheel clean
 
 help: ## list the commands
@@ -53,6 +53,11 @@ attacks: ## attack Stoker on a real cluster: the attacks of make e2e, and e2e/at
 	tools/deps.sh build test cluster
 	@$(MAKE) --no-print-directory images
 	STOKER_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -v -p no:cacheprovider e2e/tests/test_f_attacks.py e2e/attacks
+
+kueue: ## TrainingJobs in the queues of the real Kueue, whose controller is built from its module (15 minutes the first time)
+	tools/deps.sh build test cluster
+	@$(MAKE) --no-print-directory images
+	STOKER_BUILD=$(CURDIR)/$(BUILD) $(PYTHON) -m pytest -v -p no:cacheprovider e2e/kueue
 
 demo: ## train on a real Kubernetes with and without the cache, and see what it was worth
 	tools/deps.sh build cluster

@@ -105,7 +105,7 @@ def state(place, name):
 def workloads(place):
     """Of each Job that Kueue knows: whether it has quota reserved."""
     return {item["metadata"]["ownerReferences"][0]["name"]: condition(item, "QuotaReserved").get("status") == "True"
-            for item in place.kube.list("workloads.kueue.x-k8s.io", place.name)
+            for item in place.kube.list("workloads", place.name)
             if item["metadata"].get("ownerReferences")}
 
 
