@@ -54,11 +54,13 @@ def finish(namespace, pod, expected):
 
 
 @pytest.mark.usefixtures("no_policy")
-@pytest.mark.parametrize("kind", ["data", "owner", "shared"])
+@pytest.mark.parametrize("kind", ["data", "owner", "shared", "guest"])
 def test_a_pod_of_another_namespace_gets_no_view(namespace, stranger, victim, expected, kind):
     pod, uid = victim
     stranger.apply(views.pod("thief", views.view(namespace.name, uid, kind, dataset="mnist"), namespace.home))
-    assert f"is not shared with namespace {stranger.name}" in views.refusal(stranger, "thief")
+    words = ("the owner view is for pods of the dataset's own namespace" if kind == "owner" else
+             f"is not shared with namespace {stranger.name}")
+    assert words in views.refusal(stranger, "thief")
     finish(namespace, pod, expected)
 
 
