@@ -6,34 +6,12 @@
 
 #include "operator/core/lifecycle.h"
 #include "tests/unit/operator/core/make_training_job.h"
+#include "tests/unit/operator/core/write_down.h"
 
 namespace stoker::control {
 namespace {
 
 using std::chrono::seconds;
-
-// As if the status that the lifecycle asks for had been written.
-void write_down(const Lifecycle& lifecycle, TrainingJobView& view) {
-    TrainingJobStatus& status = view.job.status;
-    status.attempt = lifecycle.attempt;
-    status.restarts = lifecycle.restarts;
-    status.start_time = lifecycle.start_time;
-    status.completion_time = lifecycle.completion_time;
-    status.last_restart_time = lifecycle.last_restart_time;
-    status.active_seconds = lifecycle.active_time.seconds;
-    status.active_since = lifecycle.active_time.since;
-    if (is_final(lifecycle.state)) {
-        const bool complete = lifecycle.state == JobState::kComplete;
-        set_condition(
-            status.conditions,
-            {complete ? "Complete" : "Failed",
-             ConditionStatus::kTrue,
-             1,
-             wall(0),
-             complete ? "Complete" : lifecycle.failure,
-             lifecycle.message});
-    }
-}
 
 TEST(LifecycleTime, TimesBeyondADurationAreForEver) {
     for (const std::int64_t limit : {9'999'999'999, std::int64_t{1} << 53U, INT64_MAX}) {
