@@ -1,4 +1,4 @@
-"""Whose keys a direct read uses: files, environment, web identity. The token service is a fake on loopback."""
+"""A direct read takes keys from files, the environment or web identity. The token service is a fake on loopback."""
 
 import datetime
 import http.server

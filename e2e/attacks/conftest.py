@@ -1,4 +1,4 @@
-"""Whom the attacks may hurt, and where they come from. The cluster and the installation are in e2e/conftest.py."""
+"""The neighbour that attacks may hurt, and the places they come from. The cluster is in e2e/conftest.py."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a careless administrator gets with odd pool directories and wrong values of the chart."""
+"""A careless administrator tries odd pool directories and wrong values of the chart."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What a tenant gets that fills its own node directory with links, devices, sparse files and very many files."""
+"""A tenant fills its own node directory with links, devices, sparse files and very many files."""
 
 import contextlib
 import os

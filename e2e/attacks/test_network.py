@@ -1,4 +1,4 @@
-"""What a pod gets that opens connections to the operator, the node program and a neighbour's sidecar."""
+"""A pod opens connections to the operator, the node program and a neighbour's sidecar."""
 
 import time
 

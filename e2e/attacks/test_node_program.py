@@ -1,4 +1,4 @@
-"""What still works when the node program is flooded or deleted, and when a node loses power."""
+"""The node program is flooded or deleted, or a node loses power: jobs go on."""
 
 import contextlib
 import subprocess

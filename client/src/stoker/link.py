@@ -303,7 +303,7 @@ class Link:
         return self._send(lambda client: client.ask_probe(DRAW_TIMEOUT_S)) or (0, 0)
 
     def probed(self, id: int, bypassing: bool, numbers: List[int]) -> bool:
-        """What was measured so far, see Probe.progress(); False: not sent, say it again."""
+        """Sends what was measured so far, see Probe.progress(); False: not sent, say it again."""
         return bool(self._send(lambda client: client.send_probed(id, bypassing, numbers)))
 
     def close(self) -> None:
