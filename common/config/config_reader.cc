@@ -242,7 +242,7 @@ void ConfigReader::close() {
     for (const auto& entry : state_->node) {
         const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
         if (!seen.insert(key).second) {
-            state_->note(key, "stands twice");
+            state_->note(key, "duplicate key");
         } else if (!state_->asked.contains(key)) {
             state_->note(
                 key, fmt::format("unknown key; known here: {}", fmt::join(state_->asked, ", ")));

@@ -65,6 +65,27 @@ std::map<std::string_view, std::int32_t> number_labels(const std::vector<ListedO
     return labels;
 }
 
+// Sum over all objects of a dataset: what sidecars may report (operator/agents/report_rules.h).
+constexpr Bytes kDatasetBytesMax{std::uint64_t{1} << 56U};
+
+Status check_sizes(const std::vector<ListedObject>& objects) {
+    Bytes sum{};
+    for (const ListedObject& object : objects) {
+        sum = sum + Bytes{object.size_bytes};  // saturates
+        if (sum > kDatasetBytesMax) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format(
+                    "the objects up to '{}' ({} bytes) have more than {} bytes together, the most "
+                    "that a dataset may have",
+                    object.key,
+                    object.size_bytes,
+                    kDatasetBytesMax.count()));
+        }
+    }
+    return {};
+}
+
 Status check_objects(const std::vector<ListedObject>& sorted) {
     if (sorted.empty()) {
         return fail(
@@ -91,7 +112,7 @@ Status check_objects(const std::vector<ListedObject>& sorted) {
                 fmt::format("object '{}' is listed twice", object.key));
         }
     }
-    return {};
+    return check_sizes(sorted);
 }
 
 struct Totals {

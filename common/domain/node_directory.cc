@@ -4,6 +4,8 @@
 
 #include <fmt/core.h>
 
+#include "common/domain/parse_revision.h"
+
 namespace stoker::domain {
 
 namespace {
@@ -41,20 +43,10 @@ std::optional<Number> parse_numbered(
     return value;
 }
 
-// Exactly sixteen lower-case hex digits, so that a name has one spelling.
 std::optional<RevisionId> parse_named(
     std::string_view name, std::string_view prefix, std::string_view suffix) {
     const auto digits = inner_text(name, prefix, suffix);
-    if (!digits.has_value()) {
-        return std::nullopt;
-    }
-    std::uint64_t value = 0;
-    const auto* end = digits->data() + digits->size();
-    const auto [stop, error] = std::from_chars(digits->data(), end, value, 16);
-    if (error != std::errc{} || stop != end || to_string(RevisionId{value}) != *digits) {
-        return std::nullopt;
-    }
-    return RevisionId{value};
+    return digits ? parse_revision(*digits) : std::nullopt;
 }
 
 }  // namespace

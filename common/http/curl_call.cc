@@ -196,6 +196,9 @@ void CurlCall::set_transport_options() {
     if (fresh_connection_) {
         curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
     }
+    if (!options_->unix_socket.empty()) {
+        curl_easy_setopt(easy, CURLOPT_UNIX_SOCKET_PATH, options_->unix_socket.c_str());
+    }
     // Both are always set: curl would look into the environment by itself.
     curl_easy_setopt(easy, CURLOPT_PROXY, options_->proxies.for_url(request_.url).c_str());
     curl_easy_setopt(easy, CURLOPT_NOPROXY, options_->proxies.except.c_str());
@@ -217,8 +220,6 @@ Status CurlCall::set_tls_options() {
     if (!options_->ca_pem.empty()) {
         curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);  // trust these and nobody else
     }
-    set_blob(CURLOPT_SSLCERT_BLOB, options_->cert_pem);
-    set_blob(CURLOPT_SSLKEY_BLOB, options_->key_pem);
     if (code != CURLE_OK) {
         return fail(error_code_of(code), fmt::format("TLS settings: {}", curl_easy_strerror(code)));
     }

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-#include <fstream>
 #include <mutex>
-#include <sstream>
 #include <thread>
 #include <unordered_map>
 #include <utility>
@@ -14,6 +12,7 @@
 
 #include "common/base/check.h"
 #include "common/base/guarded.h"
+#include "common/base/read_file.h"
 #include "common/http/curl_call.h"
 #include "common/http/http_client.h"
 
@@ -262,29 +261,18 @@ void CurlClient::cancel_everything() {
     spare_handles_.clear();
 }
 
-Result<std::string> read_file(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file || text.str().empty()) {
-        return fail(
-            ErrorCode::kInvalidArgument, fmt::format("cannot read CA certificates from {}", path));
-    }
-    return text.str();
-}
-
 }  // namespace
 
 Result<std::unique_ptr<HttpClient>> make_curl_client(ClientOptions options, const Clock& clock) {
     static std::once_flag initialised;
     std::call_once(initialised, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
-    if (options.cert_pem.empty() != options.key_pem.empty()) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            "a client certificate needs its key and the other way round");
-    }
     if (options.ca_pem.empty() && !options.ca_file.empty()) {
-        STOKER_TRY(options.ca_pem, read_file(options.ca_file));
+        auto pem = read_filled_file(options.ca_file);
+        if (!pem) {
+            return fail(
+                ErrorCode::kInvalidArgument, "CA certificates: " + std::move(pem).error().message);
+        }
+        options.ca_pem = *std::move(pem);
     }
     return std::unique_ptr<HttpClient>{std::make_unique<CurlClient>(std::move(options), clock)};
 }

@@ -56,10 +56,9 @@ struct HttpResponse {
 };
 
 struct ClientOptions {
-    std::string ca_file{};   // PEM bundle to trust instead of the system's
-    std::string ca_pem{};    // the same as text; wins over ca_file
-    std::string cert_pem{};  // client certificate (with chain) and key: both or none
-    std::string key_pem{};
+    std::string ca_file{};      // PEM bundle to trust instead of the system's
+    std::string ca_pem{};       // the same as text; wins over ca_file
+    std::string unix_socket{};  // where every server is; "": at the URL's address
     bool verify = true;  // certificate and host name; off only for tests and by explicit wish
     std::uint32_t connections_max = 0;    // at once, further calls wait in order; 0 = no limit
     std::uint32_t idle_connections = 16;  // kept open for reuse, for at most 60 s

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+
+// Command-line flags as a table: parsing, help and the answer to a mistyped name come from the same
+// rows.
+namespace stoker {
+
+struct Flag {
+    std::string name;     // without the dashes
+    std::string value;    // what stands for its value in the help; empty: it takes none
+    std::string meaning;  // one line
+    std::function<Status(std::string_view value)> apply;
+    char letter = 0;  // "-n" for short; 0: none
+};
+
+struct FlagGroup {
+    std::string title;
+    std::vector<Flag> flags;
+};
+
+// "--name value", "--name=value" and "--name". kInvalidArgument: an unknown flag (the message names
+// the nearest one), a missing value, or what apply() says.
+Status parse_flags(
+    const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
+
+// The same as kubectl reads them: flags and other words in any order, "-n value", "-n=value",
+// "-nvalue", and nothing after "--" is a flag. Returns the other words.
+Result<std::vector<std::string_view>> parse_words(
+    const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
+
+// One line a flag, groups under their titles.
+std::string flag_help(const std::vector<FlagGroup>& groups);
+
+// The whole text must be a number. kInvalidArgument names `what`.
+Result<double> parse_number(std::string_view what, std::string_view text);
+Result<std::uint64_t> parse_count(std::string_view what, std::string_view text);
+
+// For Flag::apply: takes the value as it is. `target` must outlive the flag.
+template <class T>
+auto text_into(T& target) {
+    return [&target](std::string_view value) -> Status {
+        target = value;
+        return {};
+    };
+}
+
+// The same for a flag without a value, which may be written "--flag=true" or "--flag=false".
+// kInvalidArgument: another value.
+std::function<Status(std::string_view value)> switch_into(bool& target);
+
+// "name=value,name=value" for Flag::apply: `take` gets each pair in turn. kInvalidArgument: a part
+// without "=", beside `example`, which is what a right one looks like; or what `take` says.
+Status each_pair(
+    std::string_view text,
+    std::string_view example,
+    const std::function<Status(std::string_view name, std::string_view value)>& take);
+
+// "a,b,c"; empty parts are kept.
+std::vector<std::string_view> split(std::string_view text, char separator);
+
+}  // namespace stoker

@@ -1,0 +1,236 @@
+#include "wire/control/codec/control_codec.h"
+
+#include <cmath>
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "common/domain/parse_revision.h"
+#include "wire/control/codec/wire_fields.h"
+
+namespace stoker::control {
+
+namespace {
+
+// Numbers, flags and texts are on the wire as they are.
+template <class T>
+const T& to_wire(const T& value) {
+    return value;
+}
+
+std::uint64_t to_wire(Bytes value) {
+    return value.count();
+}
+
+std::uint64_t to_wire(Duration value) {
+    return static_cast<std::uint64_t>(value.count());
+}
+
+v1::ManifestState to_wire(ManifestState value) {
+    return static_cast<v1::ManifestState>(value);  // the numbers are the same
+}
+
+template <class T>
+void from_wire(const T& wire, T& value) {
+    value = wire;
+}
+
+void from_wire(std::uint64_t wire, Bytes& value) {
+    value = Bytes{wire};
+}
+
+void from_wire(std::uint64_t wire, Duration& value) {
+    value = Duration{static_cast<Duration::rep>(wire)};
+}
+
+// A newer sidecar may know more states.
+void from_wire(v1::ManifestState wire, ManifestState& value) {
+    const bool is_known = wire >= 0 && wire <= v1::MANIFEST_STATE_FAILED;
+    value = is_known ? static_cast<ManifestState>(wire) : ManifestState::kUnknown;
+}
+
+// A number's setter takes it, a text's gives the place to put it.
+template <class Field, class Value, class Message>
+void put(const Field& field, const Value& in, Message& out) {
+    const auto& value = std::invoke(field.member, in);
+    if constexpr (std::is_invocable_v<decltype(field.set), Message&>) {
+        *std::invoke(field.set, out) = value;
+    } else {
+        std::invoke(field.set, out, to_wire(value));
+    }
+}
+
+// The fields that are in the value's table.
+template <class Value, class Message>
+void encode_fields(const Value& in, Message& out) {
+    std::apply([&](const auto&... field) { (put(field, in, out), ...); }, kWireFields<Value>);
+}
+
+template <class Value, class Message>
+Value decode_fields(const Message& in) {
+    Value out;
+    std::apply(
+        [&](const auto&... field) {
+            (from_wire(std::invoke(field.get, in), std::invoke(field.member, out)), ...);
+        },
+        kWireFields<Value>);
+    return out;
+}
+
+void encode(const domain::ManifestMarks& in, v1::ManifestMarks& out) {
+    encode_fields(in, out);
+    out.mutable_digests()->Add(in.digests.begin(), in.digests.end());
+}
+
+domain::ManifestMarks decode(const v1::ManifestMarks& in) {
+    auto out = decode_fields<domain::ManifestMarks>(in);
+    out.digests = {in.digests().begin(), in.digests().end()};
+    return out;
+}
+
+void encode(const DatasetReport& in, v1::DatasetReport& out) {
+    encode_fields(in, out);
+    for (const RankSketch& sketch : in.sketches) {
+        v1::RankSketch& sent = *out.add_sketches();
+        encode_fields(sketch, sent);
+        sent.mutable_masses()->Add(sketch.masses.begin(), sketch.masses.end());
+    }
+    if (in.disk_limit) {
+        encode_fields(*in.disk_limit, *out.mutable_disk_limit());
+    }
+    if (!in.marks.digests.empty()) {
+        encode(in.marks, *out.mutable_marks());
+    }
+    if (in.origin_change) {
+        encode_fields(*in.origin_change, *out.mutable_origin_change());
+    }
+}
+
+DatasetReport decode(const v1::DatasetReport& in) {
+    auto out = decode_fields<DatasetReport>(in);
+    for (const v1::RankSketch& sketch : in.sketches()) {
+        out.sketches.push_back(decode_fields<RankSketch>(sketch));
+        out.sketches.back().masses = {sketch.masses().begin(), sketch.masses().end()};
+    }
+    if (in.has_disk_limit()) {
+        out.disk_limit = decode_fields<DiskLimit>(in.disk_limit());
+    }
+    out.marks = decode(in.marks());
+    if (in.has_origin_change()) {
+        out.origin_change = decode_fields<OriginChange>(in.origin_change());
+    }
+    return out;
+}
+
+void encode(const Grant& in, v1::Grant& out) {
+    encode_fields(in, out);
+    for (const JobWeight& weight : in.weights) {
+        encode_fields(weight, *out.add_weights());
+    }
+}
+
+Grant decode(const v1::Grant& in) {
+    auto out = decode_fields<Grant>(in);
+    for (const v1::JobWeight& weight : in.weights()) {
+        if (std::isfinite(weight.weight()) && weight.weight() >= 0) {
+            out.weights.push_back(decode_fields<JobWeight>(weight));
+        }
+    }
+    return out;
+}
+
+void encode(const RevisionPin& in, v1::RevisionPin& out) {
+    out.set_dataset_uid(in.dataset_uid);
+    out.set_revision(domain::to_string(in.revision));
+    if (!in.marks.digests.empty()) {
+        encode(in.marks, *out.mutable_marks());
+    }
+}
+
+std::optional<RevisionPin> decode(const v1::RevisionPin& in) {
+    const auto revision = domain::parse_revision(in.revision());
+    if (!revision) {
+        return std::nullopt;
+    }
+    const bool has_marks =
+        in.marks().digests().size() <= static_cast<int>(domain::kManifestMarksMax);
+    return RevisionPin{
+        in.dataset_uid(), *revision, has_marks ? decode(in.marks()) : domain::ManifestMarks{}};
+}
+
+}  // namespace
+
+v1::SidecarMessage encode(const Hello& hello) {
+    v1::SidecarMessage message;
+    encode_fields(hello, *message.mutable_hello());
+    for (const DatasetMount& mount : hello.mounts) {
+        encode_fields(mount, *message.mutable_hello()->add_datasets());
+    }
+    return message;
+}
+
+Hello decode(const v1::Hello& hello) {
+    auto out = decode_fields<Hello>(hello);
+    for (const v1::DatasetMount& mount : hello.datasets()) {
+        out.mounts.push_back(decode_fields<DatasetMount>(mount));
+    }
+    return out;
+}
+
+v1::SidecarMessage encode(const Report& report) {
+    v1::SidecarMessage message;
+    v1::Report& out = *message.mutable_report();
+    out.set_sequence(report.sequence);
+    for (const DatasetReport& dataset : report.datasets) {
+        encode(dataset, *out.add_datasets());
+    }
+    encode_fields(report.trainer, *out.mutable_job());
+    if (report.trainer.probe.id != 0) {
+        encode_fields(report.trainer.probe, *out.mutable_job()->mutable_probe());
+    }
+    return message;
+}
+
+Report decode(const v1::Report& report) {
+    Report out;
+    out.sequence = report.sequence();
+    for (const v1::DatasetReport& dataset : report.datasets()) {
+        out.datasets.push_back(decode(dataset));
+    }
+    out.trainer = decode_fields<TrainerReport>(report.job());
+    out.trainer.probe = decode_fields<ProbeReport>(report.job().probe());
+    return out;
+}
+
+v1::OperatorMessage encode(const Orders& orders) {
+    v1::OperatorMessage message;
+    for (const Grant& grant : orders.grants) {
+        encode(grant, *message.add_grants());
+    }
+    if (orders.probe) {
+        encode_fields(*orders.probe, *message.mutable_probe());
+    }
+    for (const RevisionPin& pin : orders.pins) {
+        encode(pin, *message.add_pins());
+    }
+    return message;
+}
+
+Orders decode(const v1::OperatorMessage& message) {
+    Orders orders;
+    for (const v1::Grant& grant : message.grants()) {
+        orders.grants.push_back(decode(grant));
+    }
+    if (message.has_probe()) {
+        orders.probe = decode_fields<Probe>(message.probe());
+    }
+    for (const v1::RevisionPin& sent : message.pins()) {
+        if (auto pin = decode(sent)) {
+            orders.pins.push_back(*std::move(pin));
+        }
+    }
+    return orders;
+}
+
+}  // namespace stoker::control
