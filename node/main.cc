@@ -1,7 +1,6 @@
 // stoker-node: owns the pools' directories of one node. Composition root: parse, build, run.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -12,14 +11,13 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
-#include "cli/flags/flags.h"
 #include "common/base/clock.h"
+#include "common/base/read_file.h"
 #include "common/config/host_port.h"
+#include "common/flags/flags.h"
 #include "common/http/http_server.h"
 #include "common/log/log.h"
-#include "common/runtime/event_loop.h"
-#include "common/runtime/named_thread.h"
-#include "common/runtime/signals.h"
+#include "common/program/program.h"
 #include "node/mount/mounts.h"
 #include "node/service/cluster_facts.h"
 #include "node/service/csi_server.h"
@@ -35,7 +33,7 @@
 namespace stoker::node {
 namespace {
 
-constexpr int kExitUsage = 2;
+constexpr std::string_view kName = "stoker-node";
 constexpr Duration kLingerLook = std::chrono::seconds{2};
 constexpr Duration kApiTryLimit = std::chrono::seconds{10};
 
@@ -49,24 +47,9 @@ struct Settings {
     std::string ca_file = "/etc/stoker/control-ca/ca.crt";
     std::string token_file = "/var/run/secrets/stoker/token";
     std::string http_listen = "[::]:9456";
-    std::string log_level = "info";
-    bool help = false;
-    bool version = false;
 };
 
-std::string environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr ? value : "";
-}
-
-std::vector<cli::FlagGroup> flag_groups(Settings& settings) {
-    using cli::text_into;
-    const auto set = [](bool& target) {
-        return [&target](std::string_view) -> Status {
-            target = true;
-            return {};
-        };
-    };
+std::vector<FlagGroup> flag_groups(Settings& settings) {
     return {
         {"Settings",
          {{"node", "NAME", "this node's name ($NODE_NAME)", text_into(settings.node)},
@@ -89,11 +72,10 @@ std::vector<cli::FlagGroup> flag_groups(Settings& settings) {
            "PATH",
            "our ServiceAccount token for the operator",
            text_into(settings.token_file)},
-          {"http-listen", "HOST:PORT", "of /healthz; empty: none", text_into(settings.http_listen)},
-          {"log-level", "LEVEL", "error, warning, info or debug", text_into(settings.log_level)}}},
-        {"Other",
-         {{"help", "", "print this", set(settings.help)},
-          {"version", "", "print the version", set(settings.version)}}}};
+          {"http-listen",
+           "HOST:PORT",
+           "of /healthz; empty: none",
+           text_into(settings.http_listen)}}}};
 }
 
 // Everything that lives as long as the process, in the order in which it depends on each other.
@@ -101,7 +83,7 @@ class NodeProgram {
 public:
     NodeProgram(Settings settings, const control::AccessConfig& access)
         : settings_(std::move(settings)),
-          access_(access, control::system_doors(), clock_),
+          access_(access, read_file, clock_),
           transport_(access_, transport_options(), clock_),
           client_(transport_, client_options(), clock_, client_stop_.get_token()),
           facts_(client_, clock_, {settings_.ns, settings_.daemonset}),
@@ -168,9 +150,7 @@ void NodeProgram::talk_to_operator(const std::stop_token& stop) {
     }
     const auto client = make_operator_client(
         {settings_.operator_endpoint, settings_.ca_file, settings_.token_file});
-    std::ifstream boot_id_file{"/proc/sys/kernel/random/boot_id"};
-    std::string boot_id;
-    boot_id_file >> boot_id;
+    const std::string boot_id = read_filled_file("/proc/sys/kernel/random/boot_id").value_or("");
     OperatorLoop loop{keeper_, *client, {settings_.node, boot_id}, std::random_device{}()};
     while (control::pause_until(clock_, clock_.now() + loop.step(), stop)) {
     }
@@ -213,26 +193,9 @@ Status NodeProgram::run(const std::stop_token& stop) {
     return {};
 }
 
-int run_program(Settings settings) {
-    const auto access = control::in_cluster_access(environment);
-    if (!access) {
-        fmt::print(stderr, "stoker-node: {}\n", access.error().message);
-        return kExitUsage;
-    }
-    const SystemClock clock;
-    EventLoop loop(clock);
-    std::stop_source stop;
-    // Before any thread starts.
-    const StopSignals signals(loop, [&](int signal) {
-        log::info("stopping", {{"signal", signal}});
-        stop.request_stop();
-    });
-    const std::jthread loop_thread =
-        start_thread("signals", [&loop](const std::stop_token&) { loop.run(); });
-    NodeProgram program(std::move(settings), *access);
-    const Status status = program.run(stop.get_token());
-    loop.stop();
-    if (!status) {
+int run_node(Settings settings, const control::AccessConfig& access, const std::stop_token& stop) {
+    NodeProgram program{std::move(settings), access};
+    if (const Status status = program.run(stop); !status) {
         log::error("cannot run", {{"error", status.error().message}});
         return EXIT_FAILURE;
     }
@@ -243,29 +206,19 @@ int start(const std::vector<std::string_view>& arguments) {
     Settings settings;
     settings.node = environment("NODE_NAME");
     settings.ns = environment("POD_NAMESPACE");
-    const auto groups = flag_groups(settings);
-    const Status parsed = cli::parse_flags(groups, arguments);
-    if (!parsed) {
-        fmt::print(stderr, "stoker-node: {}\n", parsed.error().message);
-        return kExitUsage;
+    if (const auto done = begin_program(kName, flag_groups(settings), arguments)) {
+        return *done;
     }
-    if (settings.help) {
-        fmt::print("usage: stoker-node [flags]\n{}", cli::flag_help(groups));
-        return EXIT_SUCCESS;
+    if (settings.node.empty() || settings.ns.empty()) {
+        return refuse_to_run(
+            kName, {ErrorCode::kInvalidArgument, "--node and --namespace are needed"});
     }
-    if (settings.version) {
-        fmt::print("stoker-node {}\n", STOKER_VERSION);
-        return EXIT_SUCCESS;
+    const auto access = control::in_cluster_access(environment);
+    if (!access) {
+        return refuse_to_run(kName, access.error());
     }
-    log::Level level{};
-    if (!log::parse_level(settings.log_level, level) || settings.node.empty() ||
-        settings.ns.empty()) {
-        fmt::print(
-            stderr, "stoker-node: --node and --namespace are needed, --log-level is a level\n");
-        return kExitUsage;
-    }
-    log::set_level(level);
-    return run_program(std::move(settings));
+    return run_until_stopped(
+        [&](const std::stop_token& stop) { return run_node(std::move(settings), *access, stop); });
 }
 
 }  // namespace

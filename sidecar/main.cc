@@ -1,30 +1,32 @@
 // stoker-sidecar: serves the samples of its datasets from a node directory. Composition root:
 // parse, build, run.
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
-#include <sstream>
 #include <string>
 #include <string_view>
 
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include "common/base/clock.h"
+#include "common/base/read_file.h"
 #include "common/config/host_port.h"
+#include "common/flags/flags.h"
 #include "common/http/http_server.h"
 #include "common/log/log.h"
 #include "common/metrics/metrics.h"
+#include "common/program/program.h"
 #include "common/runtime/event_loop.h"
 #include "common/runtime/signals.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/control/control_link.h"
 #include "sidecar/device/posix_device.h"
 #include "sidecar/origin/make_origin.h"
+#include "sidecar/service/idle_end.h"
 #include "sidecar/service/monitor.h"
 #include "sidecar/service/sidecar.h"
 
@@ -32,76 +34,45 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr Duration kLastWords = std::chrono::milliseconds{100};
-constexpr std::string_view kUsage =
-    "usage: stoker-sidecar [--config FILE] [--log-level error|warning|info|debug]\n"
-    "                      [--check-config] [--version] [--help]\n"
-    "Without --config the settings are the text in $STOKER_SIDECAR_CONFIG.\n";
+constexpr std::string_view kName = "stoker-sidecar";
 
-struct Options {
+struct Flags {
     std::string config_path;
-    log::Level log_level = log::Level::kInfo;
     bool check_only = false;
-    bool show_version = false;
-    bool show_help = false;
 };
 
-Result<Options> parse_options(int count, char** values) {
-    Options options;
-    for (int i = 1; i < count; ++i) {
-        const std::string_view name{values[i]};
-        const bool has_value = i + 1 < count;
-        if (name == "--config" && has_value) {
-            options.config_path = values[++i];
-        } else if (
-            name == "--log-level" && has_value &&
-            log::parse_level(values[i + 1], options.log_level)) {
-            ++i;
-        } else if (name == "--check-config") {
-            options.check_only = true;
-        } else if (name == "--version") {
-            options.show_version = true;
-        } else if (name == "--help") {
-            options.show_help = true;
-        } else {
-            return fail(ErrorCode::kInvalidArgument, fmt::format("bad option '{}'", name));
-        }
-    }
-    return options;
+std::vector<FlagGroup> flag_groups(Flags& flags) {
+    return {
+        {"Settings",
+         {{"config",
+           "FILE",
+           "the settings; without it they are the text in $STOKER_SIDECAR_CONFIG",
+           text_into(flags.config_path)},
+          {"check-config", "", "read the settings, and exit", switch_into(flags.check_only)}}}};
 }
 
-std::optional<std::string> environment(const char* name) {
+std::optional<std::string> variable(const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr ? std::nullopt : std::optional<std::string>{value};
 }
 
-Result<std::string> read_text(const std::string& path) {
-    std::ifstream file{path};
-    if (!file) {
-        return fail(ErrorCode::kNotFound, fmt::format("{} cannot be read", path));
-    }
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
-Result<SidecarConfig> load_config(const Options& options) {
-    if (options.config_path.empty()) {
-        const auto text = environment("STOKER_SIDECAR_CONFIG");
+Result<SidecarConfig> load_config(const Flags& flags) {
+    if (flags.config_path.empty()) {
+        const auto text = variable("STOKER_SIDECAR_CONFIG");
         if (!text) {
             return fail(
                 ErrorCode::kInvalidArgument, "neither --config nor $STOKER_SIDECAR_CONFIG is set");
         }
-        return parse_sidecar_config(*text, environment);
+        return parse_sidecar_config(*text, variable);
     }
-    STOKER_TRY(const auto text, read_text(options.config_path));
-    return parse_sidecar_config(text, environment);
+    STOKER_TRY(const auto text, stoker::read_file(flags.config_path));
+    return parse_sidecar_config(text, variable);
 }
 
-// Of the running kernel. Without one every start counts as a reboot, which is safe and slow.
+// Boot id of the running kernel. Without one every start counts as a reboot, which is safe and
+// slow.
 std::string boot_id() {
-    auto text = read_text("/proc/sys/kernel/random/boot_id").value_or("");
-    text.erase(text.find_last_not_of(" \n") + 1);
-    return text;
+    return read_filled_file("/proc/sys/kernel/random/boot_id").value_or("");
 }
 
 Result<std::unique_ptr<Origin>> open_origin(
@@ -116,7 +87,7 @@ Result<std::unique_ptr<Origin>> open_origin(
     options.credentials_file = dataset.source.credentials_file;
     options.ca_file = dataset.source.ca_file;
     options.object_bytes_max = dataset.memory_bytes;
-    options.max_in_flight = dataset.max_in_flight;
+    options.max_in_flight = dataset.max_in_flight + guest_slots(dataset.max_in_flight);
     options.metrics = &metrics;
     const auto lookup = [](const char* name) -> const char* { return std::getenv(name); };
     return make_origin(dataset.source.uri, options, lookup, clock, std::random_device{}());
@@ -148,28 +119,39 @@ Result<std::unique_ptr<ControlLink>> open_link(
     }
     LinkCallbacks callbacks;
     callbacks.report = [&monitor] { return monitor.report(); };
-    callbacks.grant = [&loop, &sidecar](const LinkGrant& grant) {
+    callbacks.grant = [&loop, &sidecar](const control::Grant& grant) {
         loop.post([&loop, &sidecar, grant] {
             sidecar.set_grant(
                 grant.dataset_uid,
-                {grant.resident_bytes, loop.now() + grant.valid, grant.origin_bytes_per_second});
+                {grant.resident_bytes,
+                 loop.now() + std::chrono::seconds{grant.valid_seconds},
+                 grant.origin_bytes_per_second});
             JobWeights weights;
-            for (const LinkWeight& weight : grant.weights) {
+            for (const control::JobWeight& weight : grant.weights) {
                 weights[weight.job_uid] = weight.weight;
             }
             sidecar.set_weights(grant.dataset_uid, weights);
         });
     };
-    callbacks.probe = [&loop, &sidecar](const LinkProbe& probe) {
+    callbacks.probe = [&loop, &sidecar](const control::Probe& probe) {
         loop.post([&sidecar, probe] { sidecar.set_probe({probe.id, probe.batches}); });
     };
-    callbacks.pin = [&loop, &sidecar](const LinkPin& pin) {
-        loop.post([&sidecar, pin] { sidecar.set_pin(pin.dataset_uid, {pin.revision, pin.marks}); });
+    callbacks.pin = [&loop, &sidecar](const control::RevisionPin& pin) {
+        loop.post([&sidecar, pin] { sidecar.set_pin(pin); });
     };
     LinkOptions options;
     options.seed = std::random_device{}();
     return ControlLink::start(
         config.control, config.job, config.datasets, std::move(callbacks), options);
+}
+
+// To what the container allows: each connection and each segment takes one.
+void raise_descriptor_limit() {
+    rlimit descriptors{};
+    if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
+        descriptors.rlim_cur = descriptors.rlim_max;
+        ::setrlimit(RLIMIT_NOFILE, &descriptors);
+    }
 }
 
 // Everything lives in the order of these lines and goes in the opposite one.
@@ -194,46 +176,44 @@ Status run(const SidecarConfig& config) {
                 return open_origin(dataset, clock, origin_metrics);
             },
             boot_id()));
-    Monitor monitor{*sidecar, loop, registry};
+    Monitor monitor{*sidecar, loop, registry, config.http_readers};
     STOKER_TRY(const auto http, open_http(config, monitor));
     STOKER_TRY(const auto link, open_link(config, monitor, loop, *sidecar));
+    const IdleEnd idle_end{loop, *sidecar, [&loop] {
+                               log::info("stopping: nobody has used this sidecar");
+                               loop.stop();
+                           }};
     loop.run();
     monitor.look();  // the link's last report is about everything until here
     return {};
 }
 
-int start(int count, char** values) {
-    const auto options = parse_options(count, values);
-    if (!options) {
-        fmt::print(stderr, "stoker-sidecar: {}\n{}", options.error().message, kUsage);
-        return 2;
+int start(const std::vector<std::string_view>& arguments) {
+    Flags flags;
+    if (const auto done = begin_program(kName, flag_groups(flags), arguments)) {
+        return *done;
     }
-    if (options->show_help || options->show_version) {
-        fmt::print("{}", options->show_help ? kUsage : "stoker-sidecar " STOKER_VERSION "\n");
-        return 0;
-    }
-    log::set_level(options->log_level);
-    const auto config = load_config(*options);
+    const auto config = load_config(flags);
     if (!config) {
-        fmt::print(stderr, "stoker-sidecar: settings are wrong:\n{}\n", config.error().message);
-        return 2;
+        return refuse_to_run(kName, config.error().prefixed("settings are wrong"));
     }
-    if (options->check_only) {
+    if (flags.check_only) {
         fmt::print("settings are good: {} dataset(s)\n", config->datasets.size());
-        return 0;
+        return EXIT_SUCCESS;
     }
+    raise_descriptor_limit();
     if (const auto status = run(*config); !status) {
         log::error(
             "cannot run",
             {{"code", to_string(status.error().code)}, {"error", status.error().message}});
-        return 1;
+        return EXIT_FAILURE;
     }
-    return 0;
+    return EXIT_SUCCESS;
 }
 
 }  // namespace
 }  // namespace stoker::sidecar
 
 int main(int argc, char** argv) {
-    return stoker::sidecar::start(argc, argv);
+    return stoker::sidecar::start({argv + 1, argv + argc});
 }

@@ -1,11 +1,9 @@
 #include "node/service/operator_link.h"
 
-#include <fstream>
-#include <sstream>
-
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include "common/base/read_file.h"
 #include "proto/node/v1/node.grpc.pb.h"
 
 namespace stoker::node {
@@ -14,27 +12,13 @@ namespace {
 
 constexpr int kMessageBytesMax = 16 << 20;  // the list of a sweep: 100,000 names and more
 
-Result<std::string> read_line_or_pem(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file) {
-        return fail(ErrorCode::kUnavailable, fmt::format("cannot read {}", path));
-    }
-    std::string out = text.str();
-    while (!out.empty() && (out.back() == '\n' || out.back() == '\r')) {
-        out.pop_back();
-    }
-    return out;
-}
-
 class GrpcOperatorClient final : public OperatorClient {
 public:
     explicit GrpcOperatorClient(OperatorAccess access)
         : access_(std::move(access)) {}
 
     Result<v1::NodeOrders> report(const v1::NodeReport& report, Duration time_limit) override {
-        STOKER_TRY(const std::string token, read_line_or_pem(access_.token_file));
+        STOKER_TRY(const std::string token, read_filled_file(access_.token_file));
         STOKER_TRY_VOID(dial());
         grpc::ClientContext call;
         call.AddMetadata("authorization", "Bearer " + token);
@@ -62,7 +46,7 @@ private:
             return {};
         }
         grpc::SslCredentialsOptions tls;
-        STOKER_TRY(tls.pem_root_certs, read_line_or_pem(access_.ca_file));
+        STOKER_TRY(tls.pem_root_certs, read_filled_file(access_.ca_file));
         grpc::ChannelArguments arguments;
         arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
         arguments.SetMaxReceiveMessageSize(kMessageBytesMax);

@@ -12,7 +12,7 @@
 
 namespace stoker::node {
 
-// Puts views into pods. Who gets what:
+// Puts views into pods. The views:
 //
 //   pod's namespace                  data   owner   shared   guest
 //   the dataset's own                yes    yes     yes      no

@@ -93,7 +93,7 @@ DatasetConfig read_dataset(ConfigReader& in, std::set<std::string>& names) {
     out.contract = read_contract(in);
     read_weights(in, out.weights);
     if (!out.name.empty() && !names.insert(out.name).second) {
-        in.mistake("name", fmt::format("\"{}\" stands twice", out.name));
+        in.mistake("name", fmt::format("\"{}\" is a duplicate name", out.name));
     }
     if (!out.directory.empty() && !out.directory.starts_with('/')) {
         in.mistake("directory", "must be an absolute path");
@@ -123,7 +123,7 @@ void read_job(ConfigReader& in, JobConfig& out) {
     in.read("node", out.node);
     in.read("trainingJob", out.training_job);
     in.read("trainingJobUid", out.training_job_uid);
-    in.read("attempt", out.attempt);
+    in.read("attemptUid", out.attempt_uid);
     in.read("rank", out.rank);
 }
 
@@ -132,6 +132,7 @@ JobConfig job_of(const EnvLookup& env) {
     out.pod_namespace = env("POD_NAMESPACE").value_or("");
     out.pod = env("POD_NAME").value_or("");
     out.node = env("NODE_NAME").value_or("");
+    out.attempt_uid = env("ATTEMPT_UID").value_or("");
     if (const auto index = env("JOB_COMPLETION_INDEX")) {
         std::from_chars(index->data(), index->data() + index->size(), out.rank);
     }
@@ -167,7 +168,17 @@ Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLooku
     read_socket_mode(in, out.socket_mode);
     in.read("maxConnections", out.connections_max);
     in.read("ioThreads", out.io_threads);
-    in.section("http", [&out](ConfigReader& http) { http.read("listen", out.http_listen); });
+    in.section("http", [&out](ConfigReader& http) {
+        http.read("listen", out.http_listen);
+        std::vector<std::string> readers;
+        http.read("readers", readers);
+        if (auto ranges = config::AddressRanges::parse(readers)) {
+            out.http_readers = *std::move(ranges);
+        } else {
+            http.mistake("readers", ranges.error().message);
+        }
+    });
+    in.read("endWhenIdle", out.end_when_idle);
     in.section("control", [&out](ConfigReader& control) { read_control(control, out.control); });
     in.section("job", [&out](ConfigReader& job) { read_job(job, out.job); });
     std::set<std::string> names;

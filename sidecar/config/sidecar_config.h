@@ -12,6 +12,7 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/config/address_ranges.h"
 #include "sidecar/config/contract_terms.h"
 
 namespace stoker::sidecar {
@@ -69,15 +70,15 @@ struct ControlConfig {
     bool operator==(const ControlConfig&) const = default;
 };
 
-// Who we are in Kubernetes. All empty elsewhere.
+// This sidecar's identity in Kubernetes. All empty elsewhere.
 struct JobConfig {
     std::string pod_namespace;
     std::string pod;
     std::string node;
     std::string training_job;
     std::string training_job_uid;
+    std::string attempt_uid;  // of the batch/v1 Job that our pod belongs to
     std::uint32_t rank = 0;
-    std::uint32_t attempt = 0;  // from 1; 0: not known
 
     bool operator==(const JobConfig&) const = default;
 };
@@ -87,7 +88,9 @@ struct SidecarConfig {
     std::uint32_t socket_mode = 0660;
     std::uint32_t connections_max = 1024;
     std::uint32_t io_threads = 2;
-    std::string http_listen;  // host:port of /metrics, /healthz, /readyz, /status; empty: none
+    Duration end_when_idle{};  // service/idle_end.h; zero: never
+    std::string http_listen;   // host:port of /metrics, /healthz, /readyz, /status; empty: none
+    config::AddressRanges http_readers;  // of /metrics and /status, besides loopback
     ControlConfig control;
     JobConfig job;
     std::vector<DatasetConfig> datasets;
@@ -99,8 +102,8 @@ struct SidecarConfig {
 using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
 
 // docs/reference/sidecar-config.md. The job's fields fall back to $POD_NAMESPACE, $POD_NAME,
-// $NODE_NAME and $JOB_COMPLETION_INDEX, control.caFile to $STOKER_CONTROL_CA. kInvalidArgument:
-// every mistake, one a line.
+// $NODE_NAME, $ATTEMPT_UID and $JOB_COMPLETION_INDEX, control.caFile to $STOKER_CONTROL_CA.
+// kInvalidArgument: every mistake, one a line.
 Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLookup& env);
 
 }  // namespace stoker::sidecar

@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
-#include <fstream>
 #include <mutex>
-#include <sstream>
 #include <thread>
 
 #include <fmt/core.h>
 #include <grpcpp/grpcpp.h>
 
 #include "common/base/prng.h"
+#include "common/base/read_file.h"
 #include "common/log/log.h"
 #include "common/runtime/named_thread.h"
 #include "proto/control/v1/control.grpc.pb.h"
 #include "sidecar/control/control_messages.h"
+#include "wire/control/codec/control_codec.h"
 
 namespace stoker::sidecar {
 
@@ -27,23 +27,9 @@ using Stream = grpc::ClientReaderWriter<wire::SidecarMessage, wire::OperatorMess
 
 constexpr int kMessageBytesMax = 1 << 20;
 
-Result<std::string> read_file(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file) {
-        return fail(ErrorCode::kInvalidArgument, fmt::format("cannot read {}", path));
-    }
-    std::string out = text.str();
-    while (!out.empty() && (out.back() == '\n' || out.back() == '\r')) {
-        out.pop_back();
-    }
-    return out;
-}
-
 Result<std::string> read_ca(const ControlConfig& settings) {
     if (!settings.ca_file.empty()) {
-        return read_file(settings.ca_file);
+        return read_filled_file(settings.ca_file);
     }
     if (settings.ca_pem.empty()) {
         return fail(
@@ -62,7 +48,7 @@ public:
         LinkCallbacks callbacks,
         LinkOptions options)
         : settings_(std::move(settings)),
-          hello_(hello_message(job, datasets)),
+          hello_(control::encode(make_hello(job, datasets))),
           callbacks_(std::move(callbacks)),
           options_(options),
           prng_(options.seed) {
@@ -79,6 +65,7 @@ private:
     void run(const std::stop_token& stop);
     // One connection from dialling to its end; the status says why it ended.
     grpc::Status attach(const std::stop_token& stop);
+    LinkReport next_report(ToldSketches& told);
     void read_grants(Stream& stream);
     void send_reports(Stream& stream, const std::stop_token& stop);
     bool pause(Duration length, const std::stop_token& stop);
@@ -171,7 +158,7 @@ std::shared_ptr<grpc::Channel> GrpcLink::dial(const std::string& ca) const {
 grpc::Status GrpcLink::attach(const std::stop_token& stop) {
     const auto ca = read_ca(settings_);
     const auto token = settings_.token_file.empty() ? Result<std::string>{std::string{}}
-                                                    : read_file(settings_.token_file);
+                                                    : read_filled_file(settings_.token_file);
     if (!ca || !token) {
         const Error& error = !ca ? ca.error() : token.error();
         return {grpc::StatusCode::FAILED_PRECONDITION, error.message};
@@ -195,19 +182,27 @@ grpc::Status GrpcLink::attach(const std::stop_token& stop) {
     return stream->Finish();
 }
 
+LinkReport GrpcLink::next_report(ToldSketches& told) {
+    LinkReport report = callbacks_.report();
+    report.sequence = ++sequence_;
+    fit_for_stream(report, told);
+    return report;
+}
+
 void GrpcLink::read_grants(Stream& stream) {
     wire::OperatorMessage message;
     while (stream.Read(&message)) {
         if (!attached_.exchange(true)) {
             log::info("attached to the operator", {{"endpoint", settings_.endpoint}});
         }
-        for (const auto& grant : message.grants()) {
-            callbacks_.grant(plain_grant(grant));
+        const control::Orders orders = control::decode(message);
+        for (const control::Grant& grant : orders.grants) {
+            callbacks_.grant(grant);
         }
-        if (message.has_probe() && callbacks_.probe) {
-            callbacks_.probe({message.probe().id(), message.probe().batches()});
+        if (orders.probe && callbacks_.probe) {
+            callbacks_.probe(*orders.probe);
         }
-        for (const LinkPin& pin : plain_pins(message)) {
+        for (const control::RevisionPin& pin : orders.pins) {
             if (callbacks_.pin) {
                 callbacks_.pin(pin);
             }
@@ -218,8 +213,8 @@ void GrpcLink::read_grants(Stream& stream) {
 void GrpcLink::send_reports(Stream& stream, const std::stop_token& stop) {
     ToldSketches told;
     for (;;) {
-        const LinkReport report = callbacks_.report();
-        if (!stream.Write(report_message(report, ++sequence_, told))) {
+        const LinkReport report = next_report(told);
+        if (!stream.Write(control::encode(report))) {
             return;
         }
         const Duration interval =
@@ -227,7 +222,7 @@ void GrpcLink::send_reports(Stream& stream, const std::stop_token& stop) {
                               : options_.report_interval;
         if (!pause(interval, stop)) {
             // A stop ends the pause early: what was counted until then is told, too.
-            stream.Write(report_message(callbacks_.report(), ++sequence_, told));
+            stream.Write(control::encode(next_report(told)));
             return;
         }
     }

@@ -16,7 +16,7 @@ namespace stoker::sidecar {
 // Pure: no timers inside.
 class ByteRate {
 public:
-    // 0: no limit. Of a debt no more stays than a second's worth of the new rate.
+    // 0: no limit. A debt is cut to a second's worth of the new rate.
     void set(std::uint64_t bytes_per_second, TimePoint now) {
         refill(now);
         bytes_per_second_ = bytes_per_second;

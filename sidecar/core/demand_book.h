@@ -32,9 +32,9 @@ struct FetchReply {
     bool operator==(const FetchReply&) const = default;
 };
 
-// Who waits for which sample, and which samples each connection holds: those that an answered fetch
-// of it made ready, until its next fetch or its end. Knows nothing of bytes or classes. Not
-// thread-safe.
+// The connections that wait for each sample, and the samples that each connection holds: those that
+// an answered fetch of it made ready, until its next fetch or its end. Knows nothing of bytes or
+// classes. Not thread-safe.
 class DemandBook {
 public:
     // Names a position in a pending request.

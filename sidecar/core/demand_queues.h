@@ -25,7 +25,7 @@ public:
 
     [[nodiscard]] bool is_empty() const { return queues_.empty(); }
 
-    // Of a queue that is not empty.
+    // Precondition: the queue is not empty.
     [[nodiscard]] SampleIndex front(Party party) const { return queues_.at(party).samples.front(); }
 
     void pop(Party party) {

@@ -19,9 +19,9 @@ constexpr std::uint32_t kGuestChecksMax = 64;  // verifications a second
 constexpr std::uint64_t kReadaheadPositionsMin = 8;
 constexpr std::uint64_t kReadaheadPositionsMax = 4096;
 
-std::uint32_t readahead_positions(const domain::ManifestView& manifest, Bytes readahead) {
-    const std::uint64_t count = std::max<std::uint64_t>(manifest.sample_count(), 1);
-    const std::uint64_t mean = std::max<std::uint64_t>(manifest.total_bytes().count() / count, 1);
+std::uint32_t readahead_positions(const SampleSizes& sizes, Bytes readahead) {
+    const std::uint64_t count = std::max<std::uint64_t>(sizes.count(), 1);
+    const std::uint64_t mean = std::max<std::uint64_t>(sizes.total().count() / count, 1);
     return static_cast<std::uint32_t>(
         std::clamp(readahead.count() / mean, kReadaheadPositionsMin, kReadaheadPositionsMax));
 }
@@ -44,18 +44,18 @@ bool is_final(ErrorCode code) {
 }  // namespace
 
 FetchEngine::FetchEngine(
-    const domain::ManifestView& manifest,
+    const SampleSizes& sizes,
     EngineLimits limits,
     EngineGrant grant,
     std::unique_ptr<EvictionPolicy> eviction)
     : limits_(limits),
       grant_(grant),
-      table_(manifest),
+      table_(sizes),
       eviction_(eviction != nullptr ? std::move(eviction) : std::make_unique<NeverEvict>()),
       resident_gate_(limits.store_gate),
       window_gate_(limits.store_gate),
       origin_gate_(limits.origin_gate),
-      readahead_positions_(readahead_positions(manifest, limits.readahead)) {}
+      readahead_positions_(readahead_positions(sizes, limits.readahead)) {}
 
 void FetchEngine::adopt(SampleIndex sample, SegmentClass segment_class) {
     table_.adopt(sample, segment_class);

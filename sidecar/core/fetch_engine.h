@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -14,7 +15,6 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
-#include "common/domain/manifest.h"
 #include "common/domain/residency_word.h"
 #include "sidecar/core/admission_gate.h"
 #include "sidecar/core/byte_rate.h"
@@ -31,13 +31,19 @@ namespace stoker::sidecar {
 struct EngineLimits {
     Bytes window = mib(256);           // record bytes of class window: unread, held or in flight
     Bytes memory = mib(64);            // payload bytes in flight; a larger sample is never cached
-    std::uint32_t max_in_flight = 32;  // fetches
+    std::uint32_t max_in_flight = 32;  // fetches of the own party; of guests, what that leaves
     Bytes readahead = mib(32);         // residents announced to the page cache before each reader
     Bytes page_cache = Bytes::unlimited();  // above: residents leave the page cache behind readers
     Duration adopt_grace = std::chrono::seconds{10};  // for window samples found when opening
     AdmissionGate::Limits store_gate{};
     AdmissionGate::Limits origin_gate{std::chrono::milliseconds{250}, std::chrono::seconds{10}};
 };
+
+// The fetches that guests may have in flight at least, beside max_in_flight of the own party: of a
+// link that both fill they get so little that an epoch of ours takes a tenth longer at most.
+constexpr std::uint32_t guest_slots(std::uint32_t max_in_flight) {
+    return std::max(max_in_flight / 10, 1U);
+}
 
 // Bytes that may be resident here, and until when new ones may be admitted. Without an end: for
 // ever.
@@ -96,8 +102,8 @@ struct EngineCounters {
     bool operator==(const EngineCounters&) const = default;
 };
 
-// The mind of one dataset on one node: which sample is fetched when, where it is kept and when it
-// goes. A sans-io machine: every method takes an event and `now`, and returns what to do.
+// Per-dataset fetch, admission and eviction state machine (sans-io): which sample is fetched when,
+// where it is kept and when it goes. Every method takes an event and `now`, and returns what to do.
 //
 // Promises. Every demand fetch is answered, whatever the origin and the disk do. At most one fetch
 // of a sample is in flight. Resident record bytes never exceed the grant and window record bytes
@@ -111,18 +117,18 @@ struct EngineCounters {
 // client holds or waits for them and no plan needs them within what was prefetched already, so that
 // an eviction never undoes a prefetch. Without a policy nothing is evicted (NeverEvict).
 //
-// Parties share what there is. Each has a queue of demands of its own; the one with the fewest
-// fetches in flight goes first, with a demand or else with what it needs next. While guests are
-// connected the own party has half the window, and they the other half in equal shares (without an
-// own connection three quarters); what a guest prefetched, holds or plans keeps nothing that is
-// charged to another party. core/sample_table.h says what is charged to whom.
+// Parties share what there is. Each has a queue of demands of its own; they take turns, ten of the
+// own party to one of guests, with a demand or else with what it needs next. Guests have the
+// slots that the own party leaves, and guest_slots() beside them; they take none of its. While
+// guests are connected the own party has half the window, and they the other half in equal shares
+// (without an own connection three quarters); what a guest prefetched, holds or plans keeps nothing
+// that is charged to another party. core/sample_table.h says what is charged to whom.
 //
-// Not thread-safe: one owner. `manifest` must outlive it. Ids in events must be below its sample
-// count.
+// Not thread-safe: one owner. Ids in events must be below the count of `sizes`.
 class FetchEngine {
 public:
     FetchEngine(
-        const domain::ManifestView& manifest,
+        const SampleSizes& sizes,
         EngineLimits limits,
         EngineGrant grant,
         std::unique_ptr<EvictionPolicy> eviction = nullptr);
@@ -182,6 +188,8 @@ public:
     Effects tick(TimePoint now);
     [[nodiscard]] std::optional<TimePoint> next_deadline(TimePoint now) const;
 
+    [[nodiscard]] const SampleSizes& sizes() const { return table_.sizes(); }
+
     [[nodiscard]] const ByteAccount& account() const { return table_.account(); }
 
     [[nodiscard]] const EngineCounters& counters() const { return counters_; }
@@ -207,8 +215,14 @@ public:
     // nullptr: only plans count.
     void set_window_keeper(const WindowKeeper* keeper) { keeper_ = keeper; }
 
+    // Hears of what is stored and what is gone, before anything else happens. Not owned.
+    void set_listener(ResidencyListener* listener) { table_.set_listener(listener); }
+
     // From now on `eviction` decides; it is told what is resident.
     void set_eviction(std::unique_ptr<EvictionPolicy> eviction);
+
+    // Did only guests say what matters most? Then nothing is evicted while the own party is here.
+    void set_ranked_by_guests(bool ranked) { ranked_by_guests_ = ranked; }
 
     // For those who feed it with more than reads (importance). Never nullptr.
     [[nodiscard]] EvictionPolicy& eviction() { return *eviction_; }
@@ -274,6 +288,7 @@ private:
     void start(SampleIndex sample, Verdict verdict, Party party, TimePoint now);
     [[nodiscard]] bool has_slot(Party party, std::uint32_t slots) const;
     [[nodiscard]] bool may_demand(Party party, TimePoint now) const;
+    [[nodiscard]] std::uint64_t stride(Party party) const;
 
     [[nodiscard]] bool is_own_here() const { return parties_.contains(kOwnParty); }
 
@@ -294,11 +309,11 @@ private:
         std::uint32_t count = 0;
     };
 
-    std::map<Party, std::uint32_t> parties_;            // connections of each; none is 0
-    std::array<std::uint64_t, kPartiesMax> started_{};  // when each fetched last: a running number
-    std::uint64_t starts_ = 0;
-    std::map<Party, Checks> checks_;               // verifications that guests asked for
-    std::map<SampleIndex, std::string> refusals_;  // the origin's words, bounded
+    std::map<Party, std::uint32_t> parties_;          // connections of each; none is 0
+    std::array<std::uint64_t, kPartiesMax> turns_{};  // when each is next; the lowest goes first
+    std::uint64_t turn_ = 0;                          // of the party that went last
+    std::map<Party, Checks> checks_;                  // verifications that guests asked for
+    std::map<SampleIndex, std::string> refusals_;     // the origin's words, bounded
     AdmissionGate resident_gate_;
     AdmissionGate window_gate_;
     AdmissionGate origin_gate_;  // for prefetches
@@ -307,6 +322,7 @@ private:
     std::uint32_t readahead_positions_ = 0;
     bool more_to_scan_ = false;
     bool aside_ = false;
+    bool ranked_by_guests_ = false;
     std::string last_store_error_;
     std::string last_origin_error_;
     EngineCounters counters_;

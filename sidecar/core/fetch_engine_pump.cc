@@ -13,6 +13,9 @@ namespace {
 // Positions that one event may look at, so that an epoch of residents cannot hold up the loop.
 constexpr std::uint32_t kScanStepsMax = 32768;
 
+// Turns of the own party for each turn of the guests.
+constexpr std::uint64_t kOwnTurns = 10;
+
 // A prefetch that failed so often is left to the demand, which reports the reason.
 constexpr std::uint8_t kPrefetchFailuresMax = 3;
 
@@ -27,9 +30,9 @@ Effects FetchEngine::pump(TimePoint now) {
     return std::exchange(effects_, {});
 }
 
-// Of the parties that have something to fetch the one with the fewest fetches in flight goes first;
-// of equals the one that has waited for longest. While a demand of the own party waits for a slot
-// or for room, nobody takes them.
+// The parties that have something to fetch take turns. While our party has, guests have together
+// one turn of eleven, so that a rate limit that binds costs us a tenth; otherwise they have all.
+// While a demand of the own party waits for a slot or for room, nobody takes them.
 void FetchEngine::pump_fetches(TimePoint now) {
     std::uint32_t steps = kScanStepsMax;
     std::vector<Party> open;
@@ -37,9 +40,8 @@ void FetchEngine::pump_fetches(TimePoint now) {
         open.push_back(party);
     }
     while (!open.empty()) {
-        const auto next = std::ranges::min_element(open, {}, [this](Party party) {
-            return std::pair{table_.in_flight_of(party), started_[party.value()]};
-        });
+        const auto next = std::ranges::min_element(
+            open, {}, [this](Party party) { return std::max(turns_[party.value()], turn_); });
         const Turn turn =
             demands_.is_empty(*next) ? prefetch_one(*next, steps, now) : demand_one(*next, now);
         if (turn == Turn::kWaits && *next == kOwnParty) {
@@ -103,13 +105,19 @@ FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, T
     return Turn::kGoOn;
 }
 
-// Guests leave some slots to the own party, which would wait for theirs to come back otherwise.
+// The own party never waits for the fetches of guests to come back.
 bool FetchEngine::has_slot(Party party, std::uint32_t slots) const {
-    const std::uint32_t most =
-        party == kOwnParty || !is_own_here()
-            ? limits_.max_in_flight
-            : std::max(limits_.max_in_flight - limits_.max_in_flight / 4, 1U);
-    return table_.account().in_flight_samples < slots && table_.in_flight_of(party) < most;
+    const std::uint32_t own = table_.in_flight_of(kOwnParty);
+    if (party == kOwnParty) {
+        return own < slots;
+    }
+    const std::uint32_t of_guests = table_.account().in_flight_samples - own;
+    return of_guests < std::max(slots - std::min(own, slots), guest_slots(limits_.max_in_flight));
+}
+
+// Between two turns of the party.
+std::uint64_t FetchEngine::stride(Party party) const {
+    return party == kOwnParty || !is_own_here() ? 1 : kOwnTurns * (parties_.size() - 1);
 }
 
 // A demand may run ahead of the rate; a guest's not, or it would leave nothing to our prefetches.
@@ -132,7 +140,8 @@ void FetchEngine::start(SampleIndex sample, Verdict verdict, Party party, TimePo
     const SegmentClass segment_class =
         verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow;
     table_.start(sample, segment_class, party);
-    started_[party.value()] = ++starts_;
+    turn_ = std::max(turns_[party.value()], turn_);  // what a party did not use is not saved up
+    turns_[party.value()] = turn_ + stride(party);
     origin_rate_.take(table_.payload_bytes(sample), now);
     gate_of(segment_class).on_start();
     if (segment_class == SegmentClass::kResident) {

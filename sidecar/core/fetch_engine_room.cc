@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint32_t kEvictStepsMax = 8192;
 
-// What a keeper names at once: the first ones may be held or near.
-constexpr std::uint32_t kKeeperVictimsMax = 64;
+// Spares that may be kept for somebody, and are looked at for one need.
+constexpr std::uint32_t kKeptSparesMax = 64;
 
 }  // namespace
 
@@ -40,7 +40,7 @@ FetchEngine::Verdict FetchEngine::judge(SampleIndex sample, TimePoint now, Party
     return fits && !is_beyond_share(bytes, party) ? Verdict::kWindow : Verdict::kFull;
 }
 
-// Of the window, while guests are connected. A guest that has left has none.
+// A party's share of the window while guests are connected. A guest that has left has none.
 Bytes FetchEngine::window_share(Party party) const {
     const std::uint64_t guests = parties_.size() - (is_own_here() ? 1 : 0);
     if (guests == 0 || party == kOwnParty) {
@@ -86,7 +86,7 @@ bool FetchEngine::make_resident_room(SampleIndex sample, TimePoint now, Party pa
     const Bytes wanted = table_.account().resident + bytes;
     if (aside_ || wanted <= grant_.resident_bytes || bytes > grant_.resident_bytes ||
         !is_granted(now) || !resident_gate_.allows(now) ||
-        table_.payload_bytes(sample) > limits_.memory) {
+        table_.payload_bytes(sample) > limits_.memory || (ranked_by_guests_ && is_own_here())) {
         return false;
     }
 
@@ -167,7 +167,7 @@ bool FetchEngine::evict_one(const Need& need) {
 
 bool FetchEngine::evict_spare(const Need& need) {
     std::size_t looks = spares_.size();
-    for (std::uint32_t kept = 0; looks > 0 && kept < kKeeperVictimsMax; --looks) {
+    for (std::uint32_t kept = 0; looks > 0 && kept < kKeptSparesMax; --looks) {
         const SampleIndex sample = spares_.front();
         spares_.pop_front();
         const bool is_others = need.beyond_share && table_.charged_to(sample) != need.party;
@@ -189,15 +189,15 @@ bool FetchEngine::evict_spare(const Need& need) {
 // Makes room by the order of the keeper.
 bool FetchEngine::evict_as_kept(const Need& need) {
     std::vector<SampleIndex> victims;
-    keeper_->victims(kKeeperVictimsMax, need.demanded, victims);
-    const auto victim = std::ranges::find_if(victims, [this, &need](SampleIndex sample) {
+    const auto may_go = [this, &need](SampleIndex sample) {
         return may_evict(sample) && !is_near(sample, need.party) && gives_way(sample, need);
-    });
-    if (victim == victims.end()) {
+    };
+    keeper_->victims({need.party, need.demanded, 1, may_go}, victims);
+    if (victims.empty()) {
         return false;
     }
     ++counters_.evicted_window_samples;
-    drop(*victim);
+    drop(victims.front());
     return true;
 }
 

@@ -5,7 +5,7 @@
 
 namespace stoker::sidecar {
 
-// Who holds how much of something of which there is so much in all, and so much for one owner.
+// Amounts that owners hold of a resource with one bound in all and one for each owner.
 // Pure value; not thread-safe.
 class Holdings {
 public:

@@ -7,14 +7,6 @@ namespace stoker::sidecar {
 
 using domain::SegmentClass;
 
-SampleTable::SampleTable(const domain::ManifestView& manifest)
-    : manifest_(&manifest),
-      records_(manifest.sample_count()) {}
-
-Bytes SampleTable::payload_bytes(SampleIndex sample) const {
-    return Bytes{manifest_->size_bytes(domain::SampleId{sample})};
-}
-
 Bytes SampleTable::record_bytes(SampleIndex sample) const {
     return Bytes{domain::record_bytes(payload_bytes(sample).count())};
 }
@@ -27,6 +19,7 @@ void SampleTable::adopt(SampleIndex sample, SegmentClass segment_class) {
     record.party = kOwnParty;
     add_bytes(sample);
     ++stored_count(record);
+    tell_stored(sample);
 }
 
 void SampleTable::start(SampleIndex sample, SegmentClass segment_class, Party party) {
@@ -48,6 +41,7 @@ void SampleTable::finish(SampleIndex sample) {
     record.state = SampleState::kStored;
     record.failures = 0;
     ++stored_count(record);
+    tell_stored(sample);
 }
 
 void SampleTable::abandon(SampleIndex sample) {
@@ -57,6 +51,7 @@ void SampleTable::abandon(SampleIndex sample) {
     record.state = SampleState::kAbsent;
     record.segment_class = SegmentClass::kAbsent;
     record.doomed = false;
+    tell_gone(sample);
 }
 
 void SampleTable::refuse(SampleIndex sample) {
@@ -75,6 +70,7 @@ void SampleTable::remove(SampleIndex sample) {
     record.doomed = false;
     record.verifying = false;
     record.fresh = false;
+    tell_gone(sample);
 }
 
 void SampleTable::doom(SampleIndex sample) {
@@ -134,6 +130,18 @@ void SampleTable::take_bytes(SampleIndex sample) {
 std::uint64_t& SampleTable::stored_count(const SampleRecord& record) {
     const bool resident = record.segment_class == SegmentClass::kResident && !record.doomed;
     return resident ? account_.resident_samples : account_.window_samples;
+}
+
+void SampleTable::tell_stored(SampleIndex sample) {
+    if (listener_ != nullptr) {
+        listener_->on_stored(sample, records_[sample].segment_class == SegmentClass::kResident);
+    }
+}
+
+void SampleTable::tell_gone(SampleIndex sample) {
+    if (listener_ != nullptr) {
+        listener_->on_gone(sample);
+    }
 }
 
 void SampleTable::leave_flight(SampleIndex sample) {

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "common/base/bytes.h"
-#include "common/base/strong.h"
-#include "common/domain/manifest.h"
 #include "common/domain/residency_word.h"
+#include "sidecar/core/eviction/party.h"
+#include "sidecar/core/residency_listener.h"
+#include "sidecar/core/sample_sizes.h"
 #include "sidecar/core/stream_plan.h"
 
 namespace stoker::sidecar {
@@ -19,11 +20,6 @@ enum class SampleState : std::uint8_t {
     kStored,    // readable by clients
     kRefused,   // the origin does not have it as listed: final for this revision
 };
-
-// Those whose demands, plans and bytes count together: the dataset's own namespace, or one guest.
-using Party = Strong<std::uint8_t, struct PartyTag>;
-inline constexpr Party kOwnParty{0};
-inline constexpr std::size_t kPartiesMax = 256;
 
 // What the engine remembers of one sample: 12 bytes.
 struct SampleRecord {
@@ -57,10 +53,17 @@ struct ByteAccount {
 
 // The state of every sample of one revision on one node, and the byte sums that follow from it.
 // Transitions keep the account exact; a transition from a wrong state is a bug and crashes. Not
-// thread-safe; `manifest` must outlive it.
+// thread-safe.
 class SampleTable {
 public:
-    explicit SampleTable(const domain::ManifestView& manifest);
+    explicit SampleTable(const SampleSizes& sizes)
+        : sizes_(sizes),
+          records_(sizes.count()) {}
+
+    // Hears of what is stored and what is gone. Not owned.
+    void set_listener(ResidencyListener* listener) { listener_ = listener; }
+
+    [[nodiscard]] const SampleSizes& sizes() const { return sizes_; }
 
     [[nodiscard]] std::uint64_t size() const { return records_.size(); }
 
@@ -70,7 +73,7 @@ public:
 
     [[nodiscard]] const SampleRecord& at(SampleIndex sample) const { return records_[sample]; }
 
-    [[nodiscard]] Bytes payload_bytes(SampleIndex sample) const;
+    [[nodiscard]] Bytes payload_bytes(SampleIndex sample) const { return sizes_.of(sample); }
 
     // What the sample takes in a segment, header and padding included.
     [[nodiscard]] Bytes record_bytes(SampleIndex sample) const;
@@ -88,7 +91,8 @@ public:
     // absent → fetching: reserves the bytes of its class and of the memory.
     void start(SampleIndex sample, domain::SegmentClass segment_class, Party party = kOwnParty);
 
-    // Whose share it takes. Of residents always the own party: its namespace pays for them.
+    // Whose share it takes. Residents are always charged to the own party: its namespace pays for
+    // them.
     [[nodiscard]] Party charged_to(SampleIndex sample) const;
 
     // fetching → stored, and fetching → absent.
@@ -119,8 +123,11 @@ private:
     void take_bytes(SampleIndex sample);
     std::uint64_t& stored_count(const SampleRecord& record);
     void leave_flight(SampleIndex sample);
+    void tell_stored(SampleIndex sample);
+    void tell_gone(SampleIndex sample);
 
-    const domain::ManifestView* manifest_;
+    SampleSizes sizes_;
+    ResidencyListener* listener_ = nullptr;
     std::vector<SampleRecord> records_;
     ByteAccount account_;
     std::array<Charge, kPartiesMax> charges_{};

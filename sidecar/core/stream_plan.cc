@@ -38,11 +38,10 @@ Result<StreamPlan> StreamPlan::make(
     plan.epoch_ = epoch;
     plan.samples_ = std::move(samples);
     plan.length_ = static_cast<std::uint32_t>(plan.samples_.size() - ahead);
-    plan.by_sample_.resize(plan.samples_.size());
-    std::iota(plan.by_sample_.begin(), plan.by_sample_.end(), 0U);
-    std::ranges::sort(plan.by_sample_, [&plan](std::uint32_t a, std::uint32_t b) {
-        return std::pair{plan.samples_[a], a} < std::pair{plan.samples_[b], b};
-    });
+    plan.each_once_ = plan.samples_.size() == sample_count && plan.index_each_once();
+    if (!plan.each_once_) {
+        plan.index();
+    }
     plan.read_.assign(plan.samples_.size(), false);
     std::fill_n(plan.read_.begin(), static_cast<std::ptrdiff_t>(start), true);
     plan.frontier_ = static_cast<std::uint32_t>(start);
@@ -50,7 +49,34 @@ Result<StreamPlan> StreamPlan::make(
     return plan;
 }
 
+// False: some sample occurs twice.
+bool StreamPlan::index_each_once() {
+    constexpr auto kNone = std::numeric_limits<std::uint32_t>::max();
+    by_sample_.assign(samples_.size(), kNone);
+    for (std::uint32_t position = 0; position < horizon(); ++position) {
+        if (std::exchange(by_sample_[samples_[position]], position) != kNone) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void StreamPlan::index() {
+    by_sample_.resize(samples_.size());
+    std::iota(by_sample_.begin(), by_sample_.end(), 0U);
+    std::ranges::sort(by_sample_, [this](std::uint32_t a, std::uint32_t b) {
+        return std::pair{samples_[a], a} < std::pair{samples_[b], b};
+    });
+}
+
 std::optional<std::uint32_t> StreamPlan::next_position(SampleIndex sample) const {
+    if (each_once_) {
+        const std::uint32_t position = by_sample_[sample];
+        return read_[position] ? std::nullopt : std::optional{position};
+    }
+    if (frontier_ < length_ && samples_[frontier_] == sample) {
+        return frontier_;  // read in plan order
+    }
     const auto of_sample = std::ranges::equal_range(
         by_sample_, sample, {}, [this](std::uint32_t position) { return samples_[position]; });
     // Occurrences are read in order, so the read ones come first and those of the next epoch last.

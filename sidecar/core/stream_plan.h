@@ -26,8 +26,9 @@ class StreamPlan {
 public:
     // Positions before `start` count as read (a resume in mid-epoch). The last `ahead` samples are
     // the beginning of what comes after the epoch. Sorts an index: O(n log n), so make it off the
-    // engine's thread. kInvalidArgument: an id at or above `sample_count`, `start` past the epoch's
-    // end, more `ahead` than there are samples, 2^32 positions.
+    // engine's thread; O(n) where it has every sample once. kInvalidArgument: an id at or above
+    // `sample_count`, `start` past the epoch's end, more `ahead` than there are samples, 2^32
+    // positions.
     static Result<StreamPlan> make(
         std::uint64_t epoch,
         std::vector<SampleIndex> samples,
@@ -56,7 +57,7 @@ public:
     [[nodiscard]] std::uint32_t read_count() const { return read_count_; }
 
     // The first unread position of `sample`, at or above length() where the epoch does not need it
-    // any more. O(log n).
+    // any more. O(1) where the plan has every sample of the dataset once, else O(log n).
     [[nodiscard]] std::optional<std::uint32_t> next_position(SampleIndex sample) const;
 
     // Marks the epoch's first unread occurrence as read. False where there is none: a repeated or
@@ -69,7 +70,11 @@ public:
 private:
     StreamPlan() = default;
 
+    bool index_each_once();
+    void index();
+
     std::uint64_t epoch_ = 0;
+    bool each_once_ = false;  // every sample of the dataset: by_sample_ is indexed by it
     std::vector<SampleIndex> samples_;
     std::vector<std::uint32_t> by_sample_;  // positions, sorted by (sample, position)
     std::vector<bool> read_;

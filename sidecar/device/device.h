@@ -82,7 +82,7 @@ public:
     // once, durable only after sync().
     Status write(std::uint64_t offset, std::span<const ConstBuffer> parts);
 
-    // Cuts the file to `size_bytes`. Who maps what is cut gets SIGBUS on touching it.
+    // Cuts the file to `size_bytes`. A process that maps the cut part gets SIGBUS on touching it.
     Status truncate(std::uint64_t size_bytes);
 
     // Makes the file `size_bytes` long, zero-filled, with its blocks allocated: later writes
@@ -206,7 +206,7 @@ public:
     // returns.
     Status sync_folder(const std::string& folder);
 
-    // Of the file system that holds `path`.
+    // Space of the file system that holds `path`.
     Result<DeviceSpace> space(const std::string& path);
 
     // Takes the exclusive lock on `path`, made if missing, without waiting. A null pointer:

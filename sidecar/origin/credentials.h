@@ -8,7 +8,7 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 
-// Who we are to the origin. The credentials are the pod's own: a Secret of its namespace mounted as
+// Credentials for the origin. They are the pod's own: a Secret of its namespace mounted as
 // a directory whose files have the names of the variables, a file that another program keeps fresh,
 // its environment, or its web identity; choose_credentials() has the order. Nobody else ever sees
 // them, and no metadata service is ever asked.

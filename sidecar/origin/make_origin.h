@@ -56,7 +56,7 @@ Result<std::unique_ptr<CredentialSource>> choose_credentials(
 
 // The origin of "s3://bucket/folder" or "file:///directory". `environment` is asked once, for S3
 // credentials, proxies (http/proxy.h) and certificates; `clock` and options.metrics must outlive
-// the origin; `seed` is the luck of its retry jitter. kInvalidArgument: what `uri` or an option
+// the origin; `seed` seeds its retry jitter. kInvalidArgument: what `uri` or an option
 // says cannot be. kNotFound, kForbidden: the directory. A bucket is not asked: the first list() or
 // fetch() tells.
 Result<std::unique_ptr<Origin>> make_origin(

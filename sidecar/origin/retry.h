@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "common/base/prng.h"
 
-// When to ask the origin again. Pure: time and luck come in.
+// When to ask the origin again. Pure: time and random numbers are arguments.
 namespace stoker::sidecar {
 
 struct RetryPolicy {

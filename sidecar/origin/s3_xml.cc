@@ -6,7 +6,7 @@
 #include <fmt/core.h>
 
 #include "sidecar/origin/percent.h"
-#include "sidecar/origin/xml_walker.h"
+#include "sidecar/origin/walk_xml.h"
 
 namespace stoker::sidecar {
 
@@ -115,12 +115,13 @@ private:
 
 Result<ListPage> parse_list_page(std::string_view xml) {
     ListReader reader;
-    XmlWalker walker{
+    const Status walked = walk_xml(
         xml,
         [&](std::string_view path, std::string text) { return reader.leaf(path, std::move(text)); },
-        [&](std::string_view path) { return reader.end(path); }};
-    if (!walker.walk()) {
-        const std::string why = reader.refusal() != nullptr ? reader.refusal() : walker.error();
+        [&](std::string_view path) { return reader.end(path); });
+    if (!walked) {
+        const std::string why =
+            reader.refusal() != nullptr ? reader.refusal() : walked.error().message;
         return fail(ErrorCode::kUnavailable, fmt::format("malformed listing: {}", why));
     }
     return reader.take();
@@ -128,7 +129,7 @@ Result<ListPage> parse_list_page(std::string_view xml) {
 
 std::optional<S3Error> parse_s3_error(std::string_view xml) {
     S3Error error;
-    XmlWalker walker{
+    const Status walked = walk_xml(
         xml,
         [&](std::string_view path, std::string text) {
             if (path == "Error/Code") {
@@ -138,8 +139,8 @@ std::optional<S3Error> parse_s3_error(std::string_view xml) {
             }
             return true;
         },
-        [](std::string_view) { return true; }};
-    if (!walker.walk() || error.code.empty()) {
+        [](std::string_view) { return true; });
+    if (!walked || error.code.empty()) {
         return std::nullopt;
     }
     return error;

@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "sidecar/origin/retry.h"
-#include "sidecar/origin/xml_walker.h"
+#include "sidecar/origin/walk_xml.h"
 
 namespace stoker::sidecar {
 
@@ -23,9 +23,8 @@ bool may_pass(int status, std::string_view code) {
     return is_transient_status(status) || code == "IDPCommunicationError" || code == "Throttling";
 }
 
-bool is_walked(std::string_view xml, const XmlWalker::OnLeaf& leaf) {
-    XmlWalker walker{xml, leaf, [](std::string_view) { return true; }};
-    return walker.walk();
+bool is_walked(std::string_view xml, const OnXmlLeaf& leaf) {
+    return walk_xml(xml, leaf, [](std::string_view) { return true; }).has_value();
 }
 
 }  // namespace

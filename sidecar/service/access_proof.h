@@ -39,7 +39,7 @@ public:
     // kRefused and kFailed: why.
     [[nodiscard]] const Error& error() const { return error_; }
 
-    // Of the revision that was asked for last; nullopt: none was.
+    // State of the revision that was asked for last; nullopt: none was.
     [[nodiscard]] std::optional<State> state() const {
         return revision_ ? std::optional{state_} : std::nullopt;
     }

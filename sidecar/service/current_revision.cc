@@ -1,11 +1,10 @@
 #include "sidecar/service/current_revision.h"
 
-#include <charconv>
-
 #include <cpprest/json.h>
 #include <fmt/core.h>
 
 #include "common/domain/node_directory.h"
+#include "common/domain/parse_revision.h"
 
 namespace stoker::sidecar {
 
@@ -17,12 +16,6 @@ std::string text_field(const web::json::value& json, const char* name) {
     return json.has_string_field(name) ? json.at(name).as_string() : std::string{};
 }
 
-// 0 for anything that is not such a number.
-std::uint32_t number_field(const web::json::value& json, const char* name) {
-    const bool is_number = json.has_integer_field(name) && json.at(name).as_number().is_uint32();
-    return is_number ? json.at(name).as_number().to_uint32() : 0;
-}
-
 }  // namespace
 
 std::string encode_current(const CurrentRevision& current) {
@@ -30,7 +23,7 @@ std::string encode_current(const CurrentRevision& current) {
     json["revision"] = web::json::value::string(domain::to_string(current.revision));
     json["source"] = web::json::value::string(current.source);
     json["jobUid"] = web::json::value::string(current.job_uid);
-    json["attempt"] = web::json::value::number(current.attempt);
+    json["attemptUid"] = web::json::value::string(current.attempt_uid);
     return json.serialize() + "\n";
 }
 
@@ -40,17 +33,15 @@ std::optional<CurrentRevision> decode_current(const std::string& text) {
     if (error || !json.is_object()) {
         return std::nullopt;
     }
-    const std::string digits = text_field(json, "revision");
-    std::uint64_t revision = 0;
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), revision, 16);
-    if (digits.size() != 16 || parsed.ptr != digits.data() + digits.size()) {
+    const auto revision = domain::parse_revision(text_field(json, "revision"));
+    if (!revision) {
         return std::nullopt;
     }
     return CurrentRevision{
-        domain::RevisionId{revision},
+        *revision,
         text_field(json, "source"),
         text_field(json, "jobUid"),
-        number_field(json, "attempt")};
+        text_field(json, "attemptUid")};
 }
 
 std::optional<CurrentRevision> load_current(Device& device, const std::string& directory) {

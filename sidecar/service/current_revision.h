@@ -14,9 +14,9 @@ namespace stoker::sidecar {
 // it. It may be deleted at any time; then the origin is listed again.
 struct CurrentRevision {
     domain::RevisionId revision{};
-    std::string source;         // Origin::describe() at the time
-    std::string job_uid;        // of the job whose sidecar listed it
-    std::uint32_t attempt = 0;  // of that job; 0: not known
+    std::string source;       // Origin::describe() at the time
+    std::string job_uid;      // of the job whose sidecar listed it
+    std::string attempt_uid;  // of its batch/v1 Job at the time
 
     bool operator==(const CurrentRevision&) const = default;
 };

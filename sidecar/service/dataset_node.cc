@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "common/log/log.h"
-#include "sidecar/service/contracts.h"
+#include "sidecar/service/begin_frame.h"
 
 namespace stoker::sidecar {
 
@@ -18,17 +18,30 @@ constexpr Duration kRestMin = std::chrono::seconds{5};
 constexpr std::size_t kPartingMax = 1024;
 
 // Trainers tell samples by source, but bytes in one sum: divided alike.
-std::uint64_t past_bytes(const local::Report& report) {
+Bytes past_bytes(const local::Report& report) {
     if (report.samples == 0) {
-        return 0;
+        return {};
     }
     const std::uint64_t past = std::min(report.origin_samples, report.samples);
-    return static_cast<std::uint64_t>(
+    return Bytes{static_cast<std::uint64_t>(
         static_cast<double>(report.bytes) * static_cast<double>(past) /
-        static_cast<double>(report.samples));
+        static_cast<double>(report.samples))};
+}
+
+// Modulo 2^64, whatever a trainer says.
+void add(Duration& sum, std::uint64_t nanoseconds) {
+    sum =
+        Duration{static_cast<Duration::rep>(static_cast<std::uint64_t>(sum.count()) + nanoseconds)};
 }
 
 }  // namespace
+
+void add_fetched(control::DatasetReport& sum, const control::DatasetReport& more) {
+    sum.origin_requests += more.origin_requests;
+    sum.origin_bytes_read += more.origin_bytes_read;
+    sum.origin_request_time += more.origin_request_time;
+    sum.corrupt_samples += more.corrupt_samples;
+}
 
 DatasetNode::DatasetNode(const SidecarParts& parts, const DatasetConfig& config, Origin& origin)
     : parts_(parts),
@@ -144,20 +157,20 @@ void DatasetNode::set_probe(const local::Probe& probe) {
 
 // New workers in every epoch must not measure for ever.
 bool DatasetNode::is_measured() const {
-    const local::Probed sum = probed();
-    return sum.bypassed_batches >= probe_.batches && sum.cached_batches >= probe_.batches;
+    const control::ProbeReport sum = probed();
+    return sum.bypassed.batches >= probe_.batches && sum.cached.batches >= probe_.batches;
 }
 
-local::Probed DatasetNode::probed() const {
-    local::Probed sum;
+control::ProbeReport DatasetNode::probed() const {
+    control::ProbeReport sum;
     sum.id = probe_.id;
     for (const auto& [connection, probed] : probed_) {
-        sum.bypassed_batches += probed.bypassed_batches;
-        sum.bypassed_ns += probed.bypassed_ns;
-        sum.bypassed_bytes += probed.bypassed_bytes;
-        sum.cached_batches += probed.cached_batches;
-        sum.cached_ns += probed.cached_ns;
-        sum.cached_bytes += probed.cached_bytes;
+        sum.bypassed.batches += probed.bypassed_batches;
+        add(sum.bypassed.time, probed.bypassed_ns);
+        sum.bypassed.bytes += Bytes{probed.bypassed_bytes};
+        sum.cached.batches += probed.cached_batches;
+        add(sum.cached.time, probed.cached_ns);
+        sum.cached.bytes += Bytes{probed.cached_bytes};
     }
     return sum;
 }
@@ -215,6 +228,13 @@ bool DatasetNode::is_serving() const {
         relays_, [](const auto& entry) { return entry.second->is_welcomed(); });
 }
 
+bool DatasetNode::is_in_use() const {
+    const bool is_granted = grant_.valid_until && parts_.loop.now() < *grant_.valid_until;
+    const bool has_guests = guest_doors_ != nullptr && guest_doors_->session_count() > 0;
+    const bool has_followers = leader_server_ != nullptr && leader_server_->session_count() > 0;
+    return role_ != Role::kLeading || is_granted || has_guests || has_followers;
+}
+
 void DatasetNode::stop() {
     parts_.loop.cancel(gate_timer_);
     parts_.loop.cancel(seek_timer_);
@@ -229,11 +249,11 @@ void DatasetNode::on_report(const local::Report& report) {
     job_.epoch = std::max(job_.epoch, report.epoch);
     job_.steps += report.steps;
     job_.samples += report.samples;
-    job_.bytes += report.bytes;
-    job_.origin_samples += report.origin_samples;
-    job_.origin_bytes += past_bytes(report);
-    job_.wait_ns += report.wait_ns;
-    job_.compute_ns += report.compute_ns;
+    job_.bytes += Bytes{report.bytes};
+    job_.fallback_samples += report.origin_samples;
+    job_.fallback_bytes += past_bytes(report);
+    add(job_.wait, report.wait_ns);
+    add(job_.compute, report.compute_ns);
 }
 
 void DatasetNode::note_progress(const Session& session, const local::Message& message) {
@@ -273,7 +293,7 @@ void DatasetNode::on_drawn(const Session& session, const local::Drawn& drawn) {
     }
 }
 
-// Of the revision that the session reads; 0: it was not told yet.
+// Samples of the revision that the session reads; 0: it was not told yet.
 std::uint64_t DatasetNode::sample_count(const Session& session) const {
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
@@ -284,6 +304,7 @@ std::uint64_t DatasetNode::sample_count(const Session& session) const {
 
 JobTotals DatasetNode::job() const {
     JobTotals job = job_;
+    job.probe = probed();
     const EpochProgress progress = progress_.sum();
     if (progress.samples > 0 && progress.epoch >= job.epoch) {
         job.epoch = progress.epoch;

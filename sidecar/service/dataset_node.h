@@ -14,43 +14,21 @@
 #include "sidecar/service/relay.h"
 #include "sidecar/service/session.h"
 #include "sidecar/store/directory_lock.h"
+#include "wire/control/orders.h"
+#include "wire/control/report.h"
 
 namespace stoker::sidecar {
 
-// What the trainers of this pod reported, summed over their processes.
-struct JobTotals {
-    std::uint64_t epoch = 0;
-    std::uint64_t steps = 0;
-    std::uint64_t samples = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t origin_samples = 0;  // read past the sidecar
-    std::uint64_t origin_bytes = 0;
-    local::Counted counted;  // of the others, as the leader has looked at them
-    std::uint64_t wait_ns = 0;
-    std::uint64_t compute_ns = 0;
-    std::uint64_t epoch_samples = 0;   // that its ranks have to read of `epoch`; 0: not known
-    std::uint64_t epoch_position = 0;  // read of them
+// What the trainers of this pod told of one dataset, and where their samples came from.
+struct JobTotals : control::TrainerReport {
+    local::Counted counted;  // as the leader has looked at them
+    Bytes fallback_bytes{};  // of fallback_samples
 
     bool operator==(const JobTotals&) const = default;
 };
 
-// The operator's word: the revision that all ranks of the attempt read, and marks of it where they
-// are known.
-struct RevisionPin {
-    domain::RevisionId revision{};
-    domain::ManifestMarks marks;
-
-    bool operator==(const RevisionPin&) const = default;
-};
-
-// Where our listing begins to differ from the pinned one: at `key`, or among `keys` keys from there
-// on. Empty and 0: not known.
-struct OriginChange {
-    std::string key;
-    std::uint64_t keys = 0;
-
-    bool operator==(const OriginChange&) const = default;
-};
+// Adds what was fetched: requests, bytes, time, and samples found damaged.
+void add_fetched(control::DatasetReport& sum, const control::DatasetReport& more);
 
 enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
 
@@ -58,9 +36,9 @@ enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
 // or the sidecar that has it. Sessions that came while somebody else led stay relayed when the lead
 // falls to us; they are carried to our own socket then, so that taking over has no path of its own.
 //
-// Of another namespace's dataset (config.guest) we never lead, lock or write: we follow through our
-// namespace's door. Where we have no key of our own either, our clients wait for a leader and are
-// never sent to the origin. Belongs to the loop's thread.
+// For another namespace's dataset (config.guest) we never lead, lock or write: we follow through
+// our namespace's door. Where we have no key of our own either, our clients wait for a leader and
+// are never sent to the origin. Belongs to the loop's thread.
 class DatasetNode final : public SessionHandler, public ReadingListener {
 public:
     DatasetNode(const SidecarParts& parts, const DatasetConfig& config, Origin& origin);
@@ -78,7 +56,7 @@ public:
     void set_weights(JobWeights weights);
 
     // All ranks of our attempt read this revision.
-    void set_pin(const RevisionPin& pin);
+    void set_pin(const control::RevisionPin& pin);
 
     // The revision that our trainers read, or will once it is pinned. nullopt: not known yet.
     [[nodiscard]] std::optional<domain::RevisionId> read_revision() const;
@@ -89,15 +67,12 @@ public:
     }
 
     // Set while our trainers cannot read the pinned revision: the attempt cannot go on.
-    [[nodiscard]] const std::optional<OriginChange>& origin_change() const {
+    [[nodiscard]] const std::optional<control::OriginChange>& origin_change() const {
         return origin_change_;
     }
 
     // The operator asks our trainers to measure; another id than before is another measurement.
     void set_probe(const local::Probe& probe);
-
-    // What they have measured so far, summed; id 0: nothing was asked.
-    [[nodiscard]] local::Probed probed() const;
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
 
@@ -118,7 +93,15 @@ public:
     // Can samples be had, from us or through the leader?
     [[nodiscard]] bool is_serving() const;
 
+    // False while we lead, no other sidecar is connected, and no grant of the operator's is valid.
+    // While another sidecar leads we stand by for those who are connected there.
+    [[nodiscard]] bool is_in_use() const;
+
+    // What our trainers told so far.
     [[nodiscard]] JobTotals job() const;
+
+    // What our leads that have ended fetched: the totals of a report do not fall with them.
+    [[nodiscard]] const control::DatasetReport& past_leads() const { return past_leads_; }
 
     // Why nobody can lead here, why nobody answers, or why we may not read; or empty.
     [[nodiscard]] std::string error() const;
@@ -142,6 +125,7 @@ private:
     void follow();
     void on_report(const local::Report& report);
     [[nodiscard]] bool is_measured() const;
+    [[nodiscard]] control::ProbeReport probed() const;
     bool answer_ourselves(Session& session, const Frame& frame, const local::Message& message);
     void note_progress(const Session& session, const local::Message& message);
     void note_begin(const Session& session, const local::Begin& begin);
@@ -153,7 +137,7 @@ private:
     void admit_relays_soon();
     void admit(Relay& relay, domain::RevisionId revision);
     void judge_pin();
-    [[nodiscard]] OriginChange find_change() const;
+    [[nodiscard]] control::OriginChange find_change() const;
     void on_forbidden(const Error& error);
     void on_retired();
     [[nodiscard]] Result<std::optional<DirectoryLock>> try_lock();
@@ -180,8 +164,8 @@ private:
     local::Probe probe_;
     std::map<ConnectionId, local::Probed> probed_;  // of the present probe; also of those who left
     RevisionGate gate_;
-    std::optional<RevisionPin> pin_;
-    std::optional<OriginChange> origin_change_;
+    std::optional<control::RevisionPin> pin_;
+    std::optional<control::OriginChange> origin_change_;
     TimerId gate_timer_{};
     TimerId seek_timer_{};
     std::optional<TimePoint> lost_at_;  // when a leader's connection ended last
@@ -194,7 +178,8 @@ private:
     LeaderWatch watch_;                 // runs while we follow
     AccessProof proof_;                 // for what another sidecar leads
     std::unique_ptr<Leader> retiring_;  // let go of the lead, still at work
-    Error refusal_;                     // why it did
+    control::DatasetReport past_leads_;
+    Error refusal_;  // why it did
     std::optional<TimePoint> rests_until_;
     Duration rest_;
     bool told_silence_ = false;

@@ -217,6 +217,7 @@ void DatasetNode::on_forbidden(const Error& error) {
         }
         close_doors();
         retiring_ = std::move(leader_);
+        add_fetched(past_leads_, retiring_->status());
         role_ = Role::kSeeking;
         retiring_->retire([this] { on_retired(); });
     });

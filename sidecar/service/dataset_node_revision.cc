@@ -15,7 +15,7 @@ constexpr Duration kAskGateAgain = std::chrono::seconds{1};
 
 }  // namespace
 
-void DatasetNode::set_pin(const RevisionPin& pin) {
+void DatasetNode::set_pin(const control::RevisionPin& pin) {
     const bool is_news = !pin_ || pin_->revision != pin.revision;
     pin_ = pin;
     gate_.pin(pin.revision);
@@ -73,8 +73,8 @@ void DatasetNode::judge_pin() {
     }
 }
 
-OriginChange DatasetNode::find_change() const {
-    const auto find = [this](const domain::ManifestView& ours) -> OriginChange {
+control::OriginChange DatasetNode::find_change() const {
+    const auto find = [this](const domain::ManifestView& ours) -> control::OriginChange {
         const auto range = domain::find_difference(ours, pin_->marks);
         if (!range) {
             return {};
@@ -89,7 +89,7 @@ OriginChange DatasetNode::find_change() const {
     }
     const auto mapped = MappedManifest::open(
         parts_.device, domain::data_folder(config_.directory), *read_revision());
-    return mapped ? find(mapped->view()) : OriginChange{};
+    return mapped ? find(mapped->view()) : control::OriginChange{};
 }
 
 }  // namespace stoker::sidecar

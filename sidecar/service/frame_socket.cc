@@ -19,7 +19,6 @@ namespace {
 constexpr std::size_t kReadChunk = std::size_t{64} << 10U;
 constexpr int kReadsPerTurn = 4;  // so that one busy client does not starve the others
 constexpr std::size_t kDescriptorsMax = 4;
-constexpr std::size_t kHeldFree = std::size_t{64} << 10U;
 
 }  // namespace
 
@@ -61,9 +60,13 @@ bool FrameSocket::has_room() {
     }
     const std::size_t held = is_open() ? backlog_bytes_ + incoming_used_ : 0;
     const bool grows = held > held_bytes_;
-    room_->bytes += held - held_bytes_;
+    bool is_full = false;
+    for (SharedRoom* room = room_.get(); room != nullptr; room = room->whole.get()) {
+        room->bytes += held - held_bytes_;
+        is_full = is_full || room->bytes > room->bytes_max;
+    }
     held_bytes_ = held;
-    return !grows || held <= kHeldFree || room_->bytes <= room_->bytes_max;
+    return !grows || held <= room_->little || !is_full;
 }
 
 void FrameSocket::set_paused(bool paused) {
@@ -107,6 +110,7 @@ void FrameSocket::go_on() {
         hand_out_frames();
         read_some();
     }
+    give_back_buffer();
     if (is_open()) {
         update_interest();
     }
@@ -145,8 +149,14 @@ void FrameSocket::on_io(IoReady ready) {
         const ThrottledTime time{throttle_.get()};
         read_some();
     }
-    if (throttle_ != nullptr && incoming_used_ == 0) {
-        incoming_ = {};  // a thousand idle connections of a guest cost no buffers
+    give_back_buffer();
+}
+
+// Thousands of connections of guests that send nothing, or half a frame, cost no more than that.
+void FrameSocket::give_back_buffer() {
+    if (throttle_ != nullptr) {
+        incoming_.resize(incoming_used_);
+        incoming_.shrink_to_fit();
     }
 }
 

@@ -40,9 +40,12 @@ public:
     };
 
     // Bytes that the sockets of one server hold together: frames that have not come whole, and
-    // answers that are not read. Where it is full, whoever adds to more than a little is closed.
+    // answers that are not read. Where it, or the room that it is part of, is full, whoever adds to
+    // more than a little is closed.
     struct SharedRoom {
         std::size_t bytes_max = std::size_t{256} << 20U;
+        std::size_t little = std::size_t{64} << 10U;  // of each socket
+        std::shared_ptr<SharedRoom> whole{};          // counts this one, too; may be nullptr
         std::size_t bytes = 0;
     };
 
@@ -98,6 +101,7 @@ private:
     void on_io(IoReady ready);
     void read_some();
     bool receive();
+    void give_back_buffer();
     bool take_descriptors(msghdr& message);
     void hand_out_frames();
     void flush();

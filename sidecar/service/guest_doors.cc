@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "common/domain/node_directory.h"
@@ -33,17 +34,45 @@ bool is_namespace_name(std::string_view name) {
            });
 }
 
+GuestDoors::Limits GuestDoors::Limits::of(std::uint64_t descriptors_max) {
+    constexpr std::uint64_t kSessionsMin = 64;
+    Limits limits;
+    limits.sessions = static_cast<std::size_t>(
+        std::clamp<std::uint64_t>(descriptors_max / 16, kSessionsMin, limits.sessions));
+    return limits;
+}
+
+GuestDoors::Limits GuestDoors::Limits::of_process() {
+    rlimit descriptors{};
+    return of(::getrlimit(RLIMIT_NOFILE, &descriptors) == 0 ? descriptors.rlim_cur : 0);
+}
+
 GuestDoors::GuestDoors(
-    EventLoop& loop, ConnectionIds& ids, std::string folder, SessionServer::Route route)
+    EventLoop& loop,
+    ConnectionIds& ids,
+    std::string folder,
+    SessionServer::Route route,
+    Limits limits)
     : loop_(loop),
       ids_(ids),
       folder_(std::move(folder)),
       route_(std::move(route)) {
+    places_->places = limits.sessions;
+    room_->bytes_max = limits.room_bytes;
+    room_->little = limits.little;
     look();
 }
 
 GuestDoors::~GuestDoors() {
     loop_.cancel(timer_);
+}
+
+std::size_t GuestDoors::session_count() const {
+    std::size_t count = 0;
+    for (const auto& [name, door] : doors_) {
+        count += door.server->session_count();
+    }
+    return count;
 }
 
 std::map<std::string, GuestDoors::Place> GuestDoors::find_folders() const {
@@ -101,6 +130,10 @@ void GuestDoors::open(const std::string& name, Place place) {
     options.party = free_party();
     options.sidecar = options.party.value();
     options.throttle = std::make_shared<Throttle>(loop_, kShareMax);
+    options.places = places_;
+    options.room->bytes_max = room_->bytes_max / 2;
+    options.room->little = room_->little;
+    options.room->whole = room_;
     Door door{place, options.party, options.throttle, nullptr};
     auto server = SessionServer::listen(loop_, ids_, std::move(options), route_);
     if (!server) {

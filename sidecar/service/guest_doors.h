@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,21 +28,45 @@ bool is_namespace_name(std::string_view name);
 // namespaces, links and what is no folder are skipped; at most kDoorsMax doors are open.
 //
 // All who come through one door are one party (Session::party()), and together use at most
-// kShareMax of the loop's time; all doors together use at most twice that. Belongs to the loop's
-// thread.
+// kShareMax of the loop's time; all doors together use at most twice that, and have the sessions
+// and bytes of Limits. Belongs to the loop's thread.
 class GuestDoors {
 public:
     static constexpr std::size_t kDoorsMax = 255;
     static constexpr std::size_t kSessionsMax = 1024;  // of one door
     static constexpr double kShareMax = 0.2;
 
+    // Limits of all doors together. A session has a socket and at most four descriptors that came
+    // over it.
+    struct Limits {
+        std::size_t sessions = 4096;
+        std::size_t room_bytes = std::size_t{128} << 20U;  // frames and answers; half for one door
+        std::size_t little = std::size_t{16} << 10U;       // of each session, beside that
+
+        // For a process that may open so many descriptors (RLIMIT_NOFILE): those of the sessions
+        // are at most a third of them, but 64 sessions are always allowed.
+        static Limits of(std::uint64_t descriptors_max);
+
+        // For this process.
+        static Limits of_process();
+    };
+
     // Looks at once. `route` as a SessionServer's.
-    GuestDoors(EventLoop& loop, ConnectionIds& ids, std::string folder, SessionServer::Route route);
+    GuestDoors(
+        EventLoop& loop,
+        ConnectionIds& ids,
+        std::string folder,
+        SessionServer::Route route,
+        Limits limits = Limits::of_process());
     GuestDoors(const GuestDoors&) = delete;
     GuestDoors& operator=(const GuestDoors&) = delete;
     ~GuestDoors();
 
     [[nodiscard]] std::size_t size() const { return doors_.size(); }
+
+    // Sessions of all doors together. A guest's sidecar keeps one as long as it lives
+    // (LeaderWatch).
+    [[nodiscard]] std::size_t session_count() const;
 
 private:
     // A folder's place on the disk: one that was made anew has another.
@@ -69,6 +94,8 @@ private:
     ConnectionIds& ids_;
     std::string folder_;
     SessionServer::Route route_;
+    std::shared_ptr<SharedPlaces> places_ = std::make_shared<SharedPlaces>();
+    std::shared_ptr<FrameSocket::SharedRoom> room_ = std::make_shared<FrameSocket::SharedRoom>();
     std::map<std::string, Door> doors_;  // by namespace
     std::set<std::string> failed_;       // could not be opened, and that was told
     TimerId timer_{};

@@ -9,7 +9,6 @@
 #include "common/domain/node_directory.h"
 #include "common/log/log.h"
 #include "common/runtime/named_thread.h"
-#include "sidecar/service/contracts.h"
 #include "sidecar/service/make_eviction.h"
 
 namespace stoker::sidecar {
@@ -51,38 +50,12 @@ PreparationOptions preparation_options(
     options.control_directory = domain::control_folder(config.directory);
     options.source = origin.describe();
     options.job_uid = parts.job_uid;
-    options.attempt = parts.attempt;
+    options.attempt_uid = parts.attempt_uid;
     options.marks = config.pinned;
     options.window_bytes = config.window_bytes;
     options.store.reserved_free = config.reserved_free;
     options.store.boot_id = parts.boot_id;
     return options;
-}
-
-std::uint32_t window_samples(const domain::ManifestView& view, const DatasetConfig& config) {
-    const std::uint64_t mean = view.total_bytes().count() / view.sample_count() + 1;
-    return static_cast<std::uint32_t>(
-        std::clamp(config.window_bytes.count() / mean, std::uint64_t{1}, view.sample_count()));
-}
-
-// The manifest's, where they differ. The view outlives whoever asks.
-SharedImportance::SizeOf sizes_of(const domain::ManifestView& view) {
-    const std::uint64_t first = view.size_bytes(domain::SampleId{0});
-    for (std::uint64_t sample = 1; sample < view.sample_count(); ++sample) {
-        if (view.size_bytes(domain::SampleId{sample}) != first) {
-            return [&view](SampleIndex at) { return Bytes{view.size_bytes(domain::SampleId{at})}; };
-        }
-    }
-    return {};
-}
-
-// What DIESEL packs into one object.
-constexpr Bytes kChunkBytes = mib(4);
-
-std::uint32_t chunk_samples(const domain::ManifestView& view) {
-    const std::uint64_t mean = view.total_bytes().count() / view.sample_count() + 1;
-    return static_cast<std::uint32_t>(
-        std::clamp(kChunkBytes.count() / mean, std::uint64_t{1}, view.sample_count()));
 }
 
 }  // namespace
@@ -186,19 +159,11 @@ void Leader::begin_serving(Preparation prepared) {
     const std::uint64_t one_plan = view.sample_count() + 2 * local::kAheadSamplesMax;
     guest_rooms_.plan =
         Holdings{std::max(kPlannedMin / 2, one_plan), std::max(kPlannedMin / 4, one_plan)};
-    engine_ = std::make_unique<FetchEngine>(
+    engine_ = std::make_unique<DatasetEngine>(
         view, limits_of(config_), grant_, make_eviction(config_.eviction));
-    contracts_ = std::make_unique<Contracts>(
-        static_cast<std::uint32_t>(view.sample_count()),
-        window_samples(view, config_),
-        sizes_of(view),
-        chunk_samples(view));
-    contracts_->importance().set_weights(weights_);
-    desk_ = std::make_unique<SamplingDesk>(
-        static_cast<std::uint32_t>(view.sample_count()), *contracts_);
+    engine_->importance().set_weights(weights_);
     for (const auto& [sample, segment_class] : prepared.stored) {
         engine_->adopt(sample, segment_class);
-        desk_->adopt(sample, segment_class == domain::SegmentClass::kResident);
     }
     state_ = LeaderState::kServing;
     last_error_ = {};
@@ -209,10 +174,10 @@ void Leader::begin_serving(Preparation prepared) {
          {"revision", domain::to_string(view.revision())},
          {"samples", view.sample_count()},
          {"bytes", view.total_bytes().count()},
-         {"resident_samples", engine_->account().resident_samples},
+         {"resident_samples", engine_->fetch().account().resident_samples},
          {"segments_dropped", recovery.segments_dropped},
          {"samples_dropped", recovery.samples_dropped}});
-    apply(engine_->open(parts_.loop.now()));
+    apply(engine_->fetch().open(parts_.loop.now()));
     upkeep();
     parts_.loop.cancel(listing_timer_);
     for (const ConnectionId id : std::exchange(waiting_, {})) {
@@ -238,7 +203,7 @@ void Leader::attach(Session& session) {
 
 void Leader::welcome(Session& session) {
     const auto& view = manifest_->view();
-    engine_->on_connect(session.id(), session.stream(), session.party());
+    engine_->fetch().on_connect(session.id(), session.stream(), session.party());
     welcomed_.insert(session.id());
     local::Welcome welcome;
     welcome.revision = view.revision().value();
@@ -261,14 +226,14 @@ void Leader::detach(Session& session) {
     sessions_.erase(session.id());
     if (welcomed_.erase(session.id()) > 0) {
         stop_drawing(session.id());
-        apply(engine_->on_disconnect(session.id(), parts_.loop.now()));
+        apply(engine_->fetch().on_disconnect(session.id(), parts_.loop.now()));
     }
 }
 
 void Leader::set_grant(EngineGrant grant) {
     grant_ = grant;
     if (engine_ != nullptr) {
-        apply(engine_->on_grant(effective_grant(), parts_.loop.now()));
+        apply(engine_->fetch().on_grant(effective_grant(), parts_.loop.now()));
     }
 }
 
@@ -289,10 +254,10 @@ void Leader::upkeep() {
         const Bytes window = config_.window_bytes + Bytes{config_.window_bytes.count() / 2};
         const Bytes room = space->available - reserved - (window - usage.window_bytes);
         kept_free_ = reserved + window;
-        resident_cap_ = std::max(engine_->account().resident, usage.resident_bytes + room);
+        resident_cap_ = std::max(engine_->fetch().account().resident, usage.resident_bytes + room);
     }
-    if (effective_grant().resident_bytes != engine_->grant().resident_bytes) {
-        apply(engine_->on_grant(effective_grant(), parts_.loop.now()));
+    if (effective_grant().resident_bytes != engine_->fetch().grant().resident_bytes) {
+        apply(engine_->fetch().on_grant(effective_grant(), parts_.loop.now()));
     }
     watch_disk();
     clean(usage);
@@ -315,7 +280,7 @@ void Leader::watch_disk() {
          {"origin_ms", Milliseconds{finding.origin}.count()},
          {"store_ms", Milliseconds{finding.store}.count()},
          {"disk_wait_share", finding.blocked_share}});
-    apply(engine_->on_aside(!before, now));
+    apply(engine_->fetch().on_aside(!before, now));
 }
 
 // Cleaning keeps up with what is written: what dies in a second is about as much.
@@ -334,39 +299,66 @@ void Leader::clean(const StoreUsage& usage) {
         [this] { compacting_ = false; });
 }
 
+namespace {
+
+control::ManifestState manifest_state(LeaderState state) {
+    return state == LeaderState::kServing  ? control::ManifestState::kReady
+           : state == LeaderState::kFailed ? control::ManifestState::kFailed
+                                           : control::ManifestState::kListing;
+}
+
+std::vector<control::RankSketch> rank_sketches(const std::vector<JobSketch>& sketches) {
+    std::vector<control::RankSketch> result;
+    for (const JobSketch& sketch : sketches) {
+        result.push_back({sketch.job_uid, sketch.revision, sketch.masses, sketch.volume});
+    }
+    return result;
+}
+
+void set_usage(LeaderStatus& status, const StoreUsage& usage) {
+    status.usage = usage;
+    status.resident_bytes = usage.resident_bytes;
+    status.resident_samples = usage.resident_samples;
+    status.window_bytes = usage.window_bytes;
+}
+
+}  // namespace
+
 LeaderStatus Leader::status() const {
     LeaderStatus status;
     status.state = state_;
+    status.leader = true;
+    status.manifest_state = manifest_state(state_);
     status.objects_listed = *objects_listed_;
     status.error = last_error_.message;
     status.granted_bytes = grant_.resident_bytes;
     status.origin_requests = origin_requests_;
-    status.origin_bytes = origin_bytes_;
+    status.origin_bytes_read = origin_bytes_;
     status.origin_request_time = origin_request_time_;
+    status.marks = marks();
     status.changed_key = changed_key_;
     if (engine_ == nullptr) {
         return status;
     }
-    status.sketches = contracts_->importance().sketches();
+    status.sketches = rank_sketches(engine_->importance().sketches());
     const auto& view = manifest_->view();
-    status.revision = view.revision();
+    status.revision = domain::to_string(view.revision());
     status.samples = view.sample_count();
     status.total_bytes = view.total_bytes();
-    status.bytes = engine_->account();
-    status.counters = engine_->counters();
-    status.usage = store_->usage();
+    status.bytes = engine_->fetch().account();
+    status.counters = engine_->fetch().counters();
+    status.corrupt_samples = status.counters.corrupt_samples;
+    set_usage(status, store_->usage());
     status.recovery = store_->recovery();
     status.aside = step_aside_.is_aside();
     if (!resident_cap_.is_unlimited()) {
-        status.disk_limit = resident_cap_;
-        status.kept_free = kept_free_;
+        status.disk_limit = control::DiskLimit{resident_cap_, kept_free_};
     }
-    status.admitting = engine_->is_admitting() && !status.aside;
-    status.error = !engine_->last_store_error().empty() ? engine_->last_store_error()
-                                                        : engine_->last_origin_error();
-    if (status.aside) {
-        status.error = kSteppedAside;
-    }
+    status.admitting = engine_->fetch().is_admitting() && !status.aside;
+    status.error = !engine_->fetch().last_store_error().empty()
+                       ? engine_->fetch().last_store_error()
+                       : engine_->fetch().last_origin_error();
+    status.error = status.aside ? kSteppedAside : status.error;
     return status;
 }
 

@@ -16,18 +16,17 @@
 #include "common/runtime/event_loop.h"
 #include "common/runtime/worker_pool.h"
 #include "sidecar/config/sidecar_config.h"
-#include "sidecar/core/fetch_engine.h"
 #include "sidecar/core/holdings.h"
 #include "sidecar/core/revision_gate.h"
 #include "sidecar/core/silence_watch.h"
 #include "sidecar/core/step_aside.h"
 #include "sidecar/device/device.h"
+#include "sidecar/engine/dataset_engine.h"
 #include "sidecar/origin/origin.h"
-#include "sidecar/service/contracts.h"
 #include "sidecar/service/preparation.h"
-#include "sidecar/service/sampling_desk.h"
 #include "sidecar/service/session.h"
 #include "sidecar/store/node_store.h"
+#include "wire/control/report.h"
 
 namespace stoker::sidecar {
 
@@ -39,7 +38,7 @@ struct SidecarParts {
     ConnectionIds& connection_ids;
     std::string boot_id;
     std::string job_uid;           // empty: none
-    std::uint32_t attempt = 0;     // of it
+    std::string attempt_uid;       // of its Job that runs now
     std::uint64_t sidecar_id = 0;  // of this process, random
     bool operator_grants = false;
 };
@@ -51,28 +50,15 @@ EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config);
 
 enum class LeaderState : std::uint8_t { kPreparing, kServing, kFailed };
 
-// For reports, metrics and the status page.
-struct LeaderStatus {
+// What a leader reports, and what only metrics and the status page show. Its error: why preparing
+// failed, or what went wrong last.
+struct LeaderStatus : control::DatasetReport {
     LeaderState state = LeaderState::kPreparing;
-    std::uint64_t objects_listed = 0;
-    std::string error;  // why preparing failed, or what went wrong last
-    domain::RevisionId revision{};
-    std::uint64_t samples = 0;
-    Bytes total_bytes{};
-    Bytes granted_bytes{};
     ByteAccount bytes;
     EngineCounters counters;
     StoreUsage usage;
     RecoveryReport recovery;
-    std::uint64_t origin_requests = 0;
-    Bytes origin_bytes{};
-    Duration origin_request_time{};  // of origin_requests, summed
-    std::vector<JobSketch> sketches;
-    bool admitting = true;
-    bool aside = false;               // our disk is slower than the origin; `error` says it
-    std::optional<Bytes> disk_limit;  // that may be resident by the disk; not known before serving
-    Bytes kept_free{};                // of the disk: reservedFree, and room for the window
-    std::string changed_key;          // the first object that was not as listed when it was fetched
+    bool aside = false;  // our disk is slower than the origin; `error` says it
 };
 
 // Leads one node directory: makes or finds the manifest, opens the store, runs the engine and
@@ -129,7 +115,7 @@ public:
 
     [[nodiscard]] LeaderStatus status() const;
 
-    // Of the revision that is served; 0: none yet.
+    // Samples of the revision that is served; 0: none yet.
     [[nodiscard]] std::uint64_t sample_count() const {
         return state_ == LeaderState::kServing ? manifest_->view().sample_count() : 0;
     }
@@ -173,7 +159,6 @@ private:
         const UniqueFd& memfd);
     void on_draw(Session& session, std::uint64_t request_id, const local::Draw& draw);
     void stop_drawing(ConnectionId connection);
-    void plan_ahead(const Session& session, StreamId stream);
     [[nodiscard]] std::optional<Error> check_ids(const std::vector<std::uint64_t>& ids) const;
 
     void apply(Effects effects);
@@ -243,9 +228,7 @@ private:
     std::string changed_key_;
     std::unique_ptr<MappedManifest> manifest_;
     std::unique_ptr<NodeStore> store_;
-    std::unique_ptr<Contracts> contracts_;
-    std::unique_ptr<FetchEngine> engine_;
-    std::unique_ptr<SamplingDesk> desk_;
+    std::unique_ptr<DatasetEngine> engine_;
     Bytes resident_cap_ = Bytes::unlimited();  // what the disk allows, whatever the grant says
     Bytes kept_free_{};                        // of the disk, for that
     bool compacting_ = false;

@@ -58,7 +58,7 @@ void Leader::on_frame(Session& session, Frame frame) {
         return;
     }
     if (const auto* probed = std::get_if<local::Probed>(&*message)) {
-        apply(engine_->on_bypass(session.id(), probed->bypassing, parts_.loop.now()));
+        apply(engine_->fetch().on_bypass(session.id(), probed->bypassing, parts_.loop.now()));
     } else if (const auto* begin = std::get_if<local::Begin>(&*message)) {
         on_begin(session, header.request_id, *begin, frame.fd);
     } else if (const auto* fetch = std::get_if<local::Fetch>(&*message)) {
@@ -81,8 +81,8 @@ void Leader::on_fetch(Session& session, std::uint64_t request_id, const local::F
         return;
     }
     pending_samples_[session.id()] += fetch.samples.size();
-    apply(
-        engine_->on_fetch(session.id(), request_id, to_indices(fetch.samples), parts_.loop.now()));
+    apply(engine_->fetch().on_fetch(
+        session.id(), request_id, to_indices(fetch.samples), parts_.loop.now()));
 }
 
 std::optional<Error> Leader::check_fetch(const Session& session, const local::Fetch& fetch) const {
@@ -92,7 +92,7 @@ std::optional<Error> Leader::check_fetch(const Session& session, const local::Fe
             fmt::format(
                 "a fetch of {} samples, the limit is {}", fetch.samples.size(), kFetchSamplesMax)};
     }
-    if (engine_->pending_requests(session.id()) >= kPendingFetchesMax) {
+    if (engine_->fetch().pending_requests(session.id()) >= kPendingFetchesMax) {
         return Error{ErrorCode::kResourceExhausted, "too many fetches wait for their answers"};
     }
     return check_ids(fetch.samples);
@@ -105,9 +105,9 @@ void Leader::on_consumed(
         return;
     }
     const auto samples = to_indices(consumed.samples);
-    desk_->on_read(session.stream(), samples);
     ReadCounts counts;
-    apply(engine_->on_consumed(session.id(), consumed.epoch, samples, parts_.loop.now(), &counts));
+    apply(engine_->on_consumed(
+        session.id(), session.stream(), consumed.epoch, samples, parts_.loop.now(), counts));
     const local::Counted counted{
         counts.hit_samples,
         counts.hit_bytes.count(),
@@ -177,7 +177,7 @@ void Leader::on_plan(Session& session, Frame frame) {
         });
 }
 
-// Of one guest one plan after the other: its sorting must not hold up everybody's appends.
+// One guest's plans are read one after the other: its sorting must not hold up everybody's appends.
 void Leader::read_plan_of(const Session& session, std::function<void()> read) {
     if (session.guest().empty()) {
         read();
@@ -258,7 +258,7 @@ void Leader::finish_plan(
              {"epoch", plan->epoch()},
              {"samples", plan->length()},
              {"ahead", plan->horizon() - plan->length()}});
-        apply(engine_->on_plan(connection, *std::move(plan), parts_.loop.now()));
+        apply(engine_->fetch().on_plan(connection, *std::move(plan), parts_.loop.now()));
         session.send(local::Planned{}, request_id);
     } else {
         session.send_error(plan.error(), request_id);
@@ -283,7 +283,6 @@ void Leader::apply(Effects effects) {
     }
     for (const SampleIndex sample : effects.drops) {
         store_->drop(SampleId{sample});
-        desk_->on_gone(sample);
     }
     for (const StartFetch& fetch : effects.fetches) {
         start_fetch(fetch);
@@ -326,9 +325,8 @@ void Leader::on_origin_bytes(
         post([this, fetch, started_at, error = bytes.error()] {
             ++origin_requests_;
             origin_request_time_ += parts_.loop.now() - started_at;
-            desk_->on_failed(fetch.sample);
-            const bool is_ours = engine_->sample(fetch.sample).party == kOwnParty;
-            apply(engine_->on_fetch_failed(fetch.sample, error, parts_.loop.now()));
+            const bool is_ours = engine_->fetch().sample(fetch.sample).party == kOwnParty;
+            apply(engine_->fetch().on_fetch_failed(fetch.sample, error, parts_.loop.now()));
             if (is_ours) {
                 note_forbidden(error);  // what guests ask for is no reason to let the lead go
             }
@@ -379,19 +377,17 @@ void Leader::on_append_done(
     const TimePoint now = parts_.loop.now();
     if (status) {
         step_aside_.on_stored(times);
-        desk_->on_stored(fetch.sample, fetch.segment_class == domain::SegmentClass::kResident);
-        apply(engine_->on_stored(fetch.sample, now));
+        apply(engine_->fetch().on_stored(fetch.sample, now));
         return;
     }
-    if (engine_->is_admitting()) {
+    if (engine_->fetch().is_admitting()) {
         log::warning(
             "the store takes nothing more for now",
             {{"dataset", config_.name},
              {"code", to_string(status.error().code)},
              {"error", status.error().message}});
     }
-    desk_->on_failed(fetch.sample);
-    apply(engine_->on_store_failed(fetch.sample, status.error(), now));
+    apply(engine_->fetch().on_store_failed(fetch.sample, status.error(), now));
 }
 
 void Leader::start_verify(SampleIndex sample) {
@@ -403,9 +399,8 @@ void Leader::start_verify(SampleIndex sample) {
                 log::warning(
                     "a stored sample was damaged and is fetched again",
                     {{"dataset", config_.name}, {"sample", sample}});
-                desk_->on_gone(sample);
             }
-            apply(engine_->on_verified(sample, *intact, parts_.loop.now()));
+            apply(engine_->fetch().on_verified(sample, *intact, parts_.loop.now()));
         });
 }
 
@@ -425,7 +420,7 @@ void Leader::reply(const FetchReply& reply) {
 }
 
 void Leader::schedule_tick() {
-    const auto next = engine_->next_deadline(parts_.loop.now());
+    const auto next = engine_->fetch().next_deadline(parts_.loop.now());
     if (next == tick_at_) {
         return;
     }
@@ -434,7 +429,7 @@ void Leader::schedule_tick() {
     if (next) {
         tick_timer_ = parts_.loop.run_at(*next, [this] {
             tick_at_.reset();
-            apply(engine_->tick(parts_.loop.now()));
+            apply(engine_->fetch().tick(parts_.loop.now()));
         });
     }
 }

@@ -2,7 +2,6 @@
 #include <utility>
 #include <variant>
 
-#include "common/base/check.h"
 #include "common/log/log.h"
 #include "sidecar/service/leader.h"
 #include "sidecar/service/sealed_state.h"
@@ -43,17 +42,19 @@ void Leader::on_sampling(
         on_draw(session, request_id, *draw);
     } else if (const auto* losses = std::get_if<local::Losses>(&message)) {
         if (session.stream()) {
-            desk_->on_losses(*session.stream(), *losses);
+            engine_->desk().on_losses(*session.stream(), *losses);
         }
     } else if (const auto* similarity = std::get_if<local::Similarity>(&message)) {
         if (session.stream()) {
-            desk_->on_similarity(*session.stream(), *similarity);
+            engine_->desk().on_similarity(*session.stream(), *similarity);
         }
     } else if (const auto* ask = std::get_if<local::AskEpoch>(&message)) {
-        answer(
-            session, request_id, [&](StreamId stream) { return desk_->tally(stream, ask->epoch); });
+        answer(session, request_id, [&](StreamId stream) {
+            return engine_->desk().tally(stream, ask->epoch);
+        });
     } else if (std::holds_alternative<local::AskSnapshot>(message)) {
-        answer(session, request_id, [&](StreamId stream) { return desk_->snapshot(stream); });
+        answer(
+            session, request_id, [&](StreamId stream) { return engine_->desk().snapshot(stream); });
     } else {
         session.send_error(
             {ErrorCode::kInvalidArgument, "unexpected frame from a client"}, request_id);
@@ -63,8 +64,8 @@ void Leader::on_sampling(
 
 void Leader::set_weights(JobWeights weights) {
     weights_ = std::move(weights);
-    if (contracts_ != nullptr) {
-        contracts_->importance().set_weights(weights_);
+    if (engine_ != nullptr) {
+        engine_->importance().set_weights(weights_);
     }
 }
 
@@ -76,8 +77,13 @@ void Leader::on_begin(
         if (!take_stream(session)) {
             return fail(ErrorCode::kResourceExhausted, "too many streams of one guest");
         }
-        auto begun = desk_->begin(
-            stream, begin_of(session, begin), state, session.sidecar(), session.party());
+        Effects effects;
+        auto begun = engine_->begin(
+            {session.id(), stream, session.sidecar(), session.party()},
+            begin_of(session, begin),
+            state,
+            parts_.loop.now(),
+            effects);
         if (begun) {
             std::erase_if(draws_by_, [stream](const auto& by) { return by.second == stream; });
             draws_by_[session.id()] = stream;
@@ -89,12 +95,7 @@ void Leader::on_begin(
                  {"rank", begin.rank},
                  {"epoch", begin.epoch},
                  {"skip", begin.skip}});
-            engine_->set_window_keeper(contracts_->window_keeper());
-            const bool is_ours = config_.eviction == EvictionKind::kAuto;
-            if (auto eviction = is_ours ? contracts_->importance().new_eviction() : nullptr) {
-                engine_->set_eviction(std::move(eviction));
-            }
-            plan_ahead(session, stream);
+            apply(std::move(effects));
         }
         return begun;
     });
@@ -102,12 +103,13 @@ void Leader::on_begin(
 
 void Leader::on_draw(Session& session, std::uint64_t request_id, const local::Draw& draw) {
     answer(session, request_id, [&](StreamId stream) {
-        auto drawn = desk_->draw(stream, draw);
+        Effects effects;
+        auto drawn = engine_->draw(session.id(), stream, draw, parts_.loop.now(), effects);
         if (drawn) {
             if (!session.hello().relay) {
                 listener_.on_drawn(session, *drawn);
             }
-            plan_ahead(session, stream);
+            apply(std::move(effects));
         }
         return drawn;
     });
@@ -116,21 +118,9 @@ void Leader::on_draw(Session& session, std::uint64_t request_id, const local::Dr
 void Leader::stop_drawing(ConnectionId connection) {
     const auto drew = draws_by_.find(connection);
     if (drew != draws_by_.end()) {
-        desk_->leave(drew->second);
+        engine_->leave(drew->second);
         draws_by_.erase(drew);
     }
-}
-
-// What the sampler foresees is the engine's plan, in slices.
-void Leader::plan_ahead(const Session& session, StreamId stream) {
-    auto samples = desk_->new_plan(stream);
-    if (!samples) {
-        return;
-    }
-    auto plan = StreamPlan::make(
-        desk_->epoch(stream), *std::move(samples), 0, manifest_->view().sample_count());
-    STOKER_CHECK(plan.has_value(), "the desk plans samples of the dataset");
-    apply(engine_->on_plan(session.id(), *std::move(plan), parts_.loop.now()));
 }
 
 }  // namespace stoker::sidecar

@@ -12,11 +12,12 @@ std::unique_ptr<EvictionPolicy> make_eviction(EvictionKind kind) {
             return std::make_unique<Lru>();
         case EvictionKind::kLfu:
             return std::make_unique<Lfu>();
-        case EvictionKind::kAuto:
         case EvictionKind::kNever:
+            return std::make_unique<NeverEvict>();
+        case EvictionKind::kAuto:
             break;
     }
-    return std::make_unique<NeverEvict>();
+    return nullptr;
 }
 
 }  // namespace stoker::sidecar

@@ -7,7 +7,7 @@
 
 namespace stoker::sidecar {
 
-// The policy of a kind, knowing nothing yet. Never nullptr.
+// The policy of a kind, knowing nothing yet. nullptr: kAuto, by what the jobs find important.
 std::unique_ptr<EvictionPolicy> make_eviction(EvictionKind kind);
 
 }  // namespace stoker::sidecar

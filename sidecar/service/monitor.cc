@@ -72,7 +72,7 @@ web::json::value leader_json(const LeaderStatus& status) {
     json["state"] = web::json::value::string(to_text(status.state));
     json["error"] = web::json::value::string(status.error);
     json["objectsListed"] = web::json::value::number(status.objects_listed);
-    json["revision"] = web::json::value::string(domain::to_string(status.revision));
+    json["revision"] = web::json::value::string(status.revision);
     json["samples"] = web::json::value::number(status.samples);
     json["bytes"] = json_number(status.total_bytes);
     json["grantedBytes"] = json_number(status.granted_bytes);
@@ -81,12 +81,12 @@ web::json::value leader_json(const LeaderStatus& status) {
     json["windowBytes"] = json_number(status.usage.window_bytes);
     json["inFlightBytes"] = json_number(status.bytes.in_flight);
     json["originRequests"] = web::json::value::number(status.origin_requests);
-    json["originBytes"] = json_number(status.origin_bytes);
+    json["originBytes"] = json_number(status.origin_bytes_read);
     json["demandedSamples"] = web::json::value::number(status.counters.demanded_samples);
     json["fetchedSamples"] = web::json::value::number(status.counters.stored_samples);
     json["corruptSamples"] = web::json::value::number(status.counters.corrupt_samples);
     if (status.disk_limit) {
-        json["diskLimitBytes"] = json_number(*status.disk_limit);
+        json["diskLimitBytes"] = json_number(status.disk_limit->resident);
     }
     json["admitting"] = web::json::value::boolean(status.admitting);
     json["steppedAside"] = web::json::value::boolean(status.aside);
@@ -98,84 +98,45 @@ web::json::value job_json(const JobTotals& job) {
     json["epoch"] = web::json::value::number(job.epoch);
     json["steps"] = web::json::value::number(job.steps);
     json["samples"] = web::json::value::number(job.samples);
-    json["bytes"] = web::json::value::number(job.bytes);
+    json["bytes"] = json_number(job.bytes);
     json["hitSamples"] = web::json::value::number(job.counted.hit_samples);
     json["hitBytes"] = web::json::value::number(job.counted.hit_bytes);
     json["fetchedSamples"] = web::json::value::number(job.counted.fetched_samples);
     json["fetchedBytes"] = web::json::value::number(job.counted.fetched_bytes);
-    json["originSamples"] = web::json::value::number(job.origin_samples);
+    json["originSamples"] = web::json::value::number(job.fallback_samples);
     json["epochSamples"] = web::json::value::number(job.epoch_samples);
     json["epochPosition"] = web::json::value::number(job.epoch_position);
     return json;
 }
 
-ManifestStage stage_of(const DatasetNode& node) {
-    if (node.leader() == nullptr && !node.error().empty()) {
-        return ManifestStage::kFailed;
+// The state of a dataset that we do not lead.
+control::ManifestState state_without_lead(const DatasetNode& node) {
+    if (!node.error().empty()) {
+        return control::ManifestState::kFailed;
     }
-    if (node.leader() == nullptr) {
-        return node.is_serving() ? ManifestStage::kReady : ManifestStage::kListing;
-    }
-    switch (node.leader()->state()) {
-        case LeaderState::kPreparing:
-            return ManifestStage::kListing;
-        case LeaderState::kServing:
-            return ManifestStage::kReady;
-        case LeaderState::kFailed:
-            return ManifestStage::kFailed;
-    }
-    return ManifestStage::kListing;
+    return node.is_serving() ? control::ManifestState::kReady : control::ManifestState::kListing;
 }
 
-void add_revision(const DatasetNode& node, LinkDataset& out) {
-    const auto revision = node.read_revision();
-    out.read_revision = revision ? domain::to_string(*revision) : "";
-    if (const auto& change = node.origin_change()) {
-        out.origin_change = LinkOriginChange{change->key, change->keys};
-    }
+control::DatasetReport dataset_report(const DatasetNode& node) {
+    control::DatasetReport out;
     if (node.leader() != nullptr) {
-        out.marks = node.leader()->marks();
-        out.changed_key = node.leader()->status().changed_key;
+        out = node.leader()->status();
+    } else {
+        out.manifest_state = state_without_lead(node);
+        out.error = node.error();
     }
-}
-
-LinkDataset link_dataset(const DatasetNode& node) {
-    LinkDataset out;
+    add_fetched(out, node.past_leads());
     out.name = node.config().name;
-    out.uid = node.config().uid;
-    out.leader = node.leader() != nullptr;
-    out.stage = stage_of(node);
-    out.error = node.error();
+    out.dataset_uid = node.config().uid;
     out.granted_bytes = node.grant().resident_bytes;
     const JobTotals job = node.job();
     out.cache_bytes_read = Bytes{job.counted.hit_bytes};
     out.hit_samples = job.counted.hit_samples;
-    out.miss_bytes_read = Bytes{job.counted.fetched_bytes + job.origin_bytes};
-    out.miss_samples = job.counted.fetched_samples + job.origin_samples;
-    add_revision(node, out);
-    if (!out.leader) {
-        return out;
-    }
-    const LeaderStatus status = node.leader()->status();
-    out.error = status.error;
-    out.objects_listed = status.objects_listed;
-    out.revision = status.samples == 0 ? "" : domain::to_string(status.revision);
-    out.samples = status.samples;
-    out.total_bytes = status.total_bytes;
-    out.resident_bytes = status.usage.resident_bytes;
-    out.resident_samples = status.usage.resident_samples;
-    out.window_bytes = status.usage.window_bytes;
-    out.origin_bytes_read = status.origin_bytes;
-    out.origin_requests = status.origin_requests;
-    out.corrupt_samples = status.counters.corrupt_samples;
-    out.origin_request_time = status.origin_request_time;
-    for (const JobSketch& sketch : status.sketches) {
-        out.sketches.push_back({sketch.job_uid, sketch.revision, sketch.masses, sketch.volume});
-    }
-    out.admitting = status.admitting;
-    if (status.disk_limit) {
-        out.disk_limit = LinkDiskLimit{*status.disk_limit, status.kept_free};
-    }
+    out.miss_bytes_read = Bytes{job.counted.fetched_bytes} + job.fallback_bytes;
+    out.miss_samples = job.counted.fetched_samples + job.fallback_samples;
+    const auto revision = node.read_revision();
+    out.read_revision = revision ? domain::to_string(*revision) : "";
+    out.origin_change = node.origin_change();
     return out;
 }
 
@@ -190,24 +151,45 @@ std::string troubles(const Sidecar& sidecar) {
     return lines;
 }
 
-// Of the newest epoch: a dataset that is read beside it, for a validation, may count on its own.
-void add_progress(const JobTotals& job, LinkTrainer& trainer) {
-    if (job.epoch > trainer.epoch) {
-        trainer.epoch = job.epoch;
-        trainer.epoch_samples = trainer.epoch_position = 0;
+void add(control::ProbeSide& sum, const control::ProbeSide& more) {
+    sum.batches += more.batches;
+    sum.time += more.time;
+    sum.bytes += more.bytes;
+}
+
+// Progress is that of the newest epoch: a dataset that is read beside it, for a validation, may
+// count on its own.
+void add(control::TrainerReport& sum, const control::TrainerReport& more) {
+    sum.samples += more.samples;
+    sum.bytes += more.bytes;
+    sum.steps += more.steps;
+    sum.wait += more.wait;
+    sum.compute += more.compute;
+    sum.fallback_samples += more.fallback_samples;
+    if (more.epoch > sum.epoch) {
+        sum.epoch = more.epoch;
+        sum.epoch_samples = sum.epoch_position = 0;
     }
-    if (job.epoch == trainer.epoch) {
-        trainer.epoch_samples += job.epoch_samples;
-        trainer.epoch_position += job.epoch_position;
+    if (more.epoch == sum.epoch) {
+        sum.epoch_samples += more.epoch_samples;
+        sum.epoch_position += more.epoch_position;
     }
+    sum.probe.id = more.probe.id;  // all datasets are asked the same
+    add(sum.probe.bypassed, more.probe.bypassed);
+    add(sum.probe.cached, more.probe.cached);
 }
 
 }  // namespace
 
-Monitor::Monitor(const Sidecar& sidecar, EventLoop& loop, metrics::Registry& registry)
+Monitor::Monitor(
+    const Sidecar& sidecar,
+    EventLoop& loop,
+    metrics::Registry& registry,
+    config::AddressRanges readers)
     : sidecar_(sidecar),
       loop_(loop),
       registry_(registry),
+      readers_(std::move(readers)),
       metrics_(registry) {
     look_again();
 }
@@ -240,19 +222,26 @@ void Monitor::look_again() {
 http::ServerResponse Monitor::answer(const http::ServerRequest& request) const {
     http::ServerResponse response;
     const auto path = request.path();
-    if (path == "/metrics") {
+    const bool probe = path == "/healthz" || path == "/readyz";
+    const bool told =
+        config::is_loopback_peer(request.peer) || readers_.contains_peer(request.peer);
+    if (!told && !probe) {
+        response.status = 403;
+        response.body =
+            "who may read more than the probes stands in http.readers of the sidecar, and in "
+            "sidecar.metricsReaders of the chart\n";
+    } else if (path == "/metrics") {
         response.content_type = metrics::Registry::kContentType;
         response.body = registry_.expose();
     } else if (path == "/status") {
         response.content_type = "application/json";
         response.body = seen_.lock()->status_json;
-    } else if (path == "/healthz" || path == "/readyz") {
+    } else if (probe) {
         const bool stuck = loop_.clock().now() - seen_.lock()->at > kStuckAfter;
         const bool ready = path == "/healthz" || seen_.lock()->ready;
         response.status = stuck || !ready ? 503 : 200;
-        response.body = stuck    ? "the event loop is stuck\n"
-                        : !ready ? "waiting\n" + seen_.lock()->troubles
-                                 : "ok\n" + seen_.lock()->troubles;
+        response.body = stuck ? "the event loop is stuck\n" : ready ? "ok\n" : "waiting\n";
+        response.body += told ? seen_.lock()->troubles : "";
     } else {
         response.status = 404;
         response.body = "there are /metrics, /healthz, /readyz and /status\n";
@@ -289,34 +278,11 @@ std::string status_json(const Sidecar& sidecar) {
     return json.serialize() + "\n";
 }
 
-namespace {
-
-void add_probe(LinkProbeResult& sum, const local::Probed& probed) {
-    sum.id = probed.id;  // all datasets are asked the same
-    sum.bypassed.batches += probed.bypassed_batches;
-    sum.bypassed.time += Duration{static_cast<Duration::rep>(probed.bypassed_ns)};
-    sum.bypassed.bytes += Bytes{probed.bypassed_bytes};
-    sum.cached.batches += probed.cached_batches;
-    sum.cached.time += Duration{static_cast<Duration::rep>(probed.cached_ns)};
-    sum.cached.bytes += Bytes{probed.cached_bytes};
-}
-
-}  // namespace
-
 LinkReport link_report(const Sidecar& sidecar) {
     LinkReport report;
-    LinkTrainer& trainer = report.trainer;
     for (const auto& node : sidecar.nodes()) {
-        report.datasets.push_back(link_dataset(*node));
-        const JobTotals job = node->job();
-        trainer.samples += job.samples;
-        trainer.bytes += Bytes{job.bytes};
-        trainer.steps += job.steps;
-        trainer.wait += Duration{job.wait_ns};
-        trainer.compute += Duration{job.compute_ns};
-        trainer.fallback_samples += job.origin_samples;
-        add_progress(job, trainer);
-        add_probe(trainer.probe, node->probed());
+        report.datasets.push_back(dataset_report(*node));
+        add(report.trainer, node->job());
         report.awaits_pin = report.awaits_pin || node->awaits_pin();
     }
     return report;

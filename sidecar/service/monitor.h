@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/base/guarded.h"
+#include "common/config/address_ranges.h"
 #include "common/http/http_server.h"
 #include "common/metrics/metrics.h"
 #include "common/runtime/event_loop.h"
@@ -17,13 +18,20 @@ namespace stoker::sidecar {
 // the HTTP door and the link to the operator. The sidecar, the loop and the registry outlive it.
 class Monitor {
 public:
-    Monitor(const Sidecar& sidecar, EventLoop& loop, metrics::Registry& registry);
+    // `readers`: who is told more than the probes, besides who asks from the pod itself.
+    Monitor(
+        const Sidecar& sidecar,
+        EventLoop& loop,
+        metrics::Registry& registry,
+        config::AddressRanges readers = {});
     Monitor(const Monitor&) = delete;
     Monitor& operator=(const Monitor&) = delete;
     ~Monitor();
 
     // Any thread: /metrics, /healthz (the loop turns), /readyz (sessions are accepted; cold is
     // ready; a guest without a key is ready once the owner's leader has answered), /status (JSON).
+    // Strangers get the status codes of the probes without words, and 403 else: what a job reads is
+    // no business of other tenants.
     [[nodiscard]] http::ServerResponse answer(const http::ServerRequest& request) const;
 
     // What the last look() saw. Any thread.
@@ -47,6 +55,7 @@ private:
     const Sidecar& sidecar_;
     EventLoop& loop_;
     const metrics::Registry& registry_;
+    const config::AddressRanges readers_;
     SidecarMetrics metrics_;
     TimerId timer_{};
     mutable Guarded<Seen> seen_;

@@ -24,7 +24,9 @@ Result<MappedManifest> list_anew(
     }
     STOKER_TRY(const auto revision, store_manifest(device, options.directory, *encoded));
     STOKER_TRY_VOID(save_current(
-        device, options.directory, {revision, options.source, options.job_uid, options.attempt}));
+        device,
+        options.directory,
+        {revision, options.source, options.job_uid, options.attempt_uid}));
     return MappedManifest::open(device, options.directory, revision);
 }
 
@@ -52,9 +54,8 @@ Result<MappedManifest> find_manifest(
     const std::stop_token& stop) {
     const auto current = load_current(device, options.directory);
     const bool usable = current && current->source == options.source;
-    const bool same_attempt = usable && !options.job_uid.empty() &&
-                              current->job_uid == options.job_uid &&
-                              current->attempt == options.attempt;
+    const bool same_attempt =
+        usable && !options.attempt_uid.empty() && current->attempt_uid == options.attempt_uid;
     if (usable && (options.keep_revision || (same_attempt && !options.list_again))) {
         if (auto manifest = MappedManifest::open(device, options.directory, current->revision)) {
             return manifest;

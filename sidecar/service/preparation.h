@@ -32,9 +32,10 @@ struct PreparationOptions {
     std::string directory;          // data/ of the node directory
     std::string control_directory;  // control/ of it
     std::string source;             // Origin::describe(): another source is another dataset
-    // An attempt of a job keeps its revision over restarts of its sidecars; empty: no job.
-    std::string job_uid;
-    std::uint32_t attempt = 0;
+    std::string job_uid;            // empty: no job
+    // The pods of one batch/v1 Job keep their revision over restarts of their sidecars. A job that
+    // goes on after a suspension has a new one.
+    std::string attempt_uid;
     bool keep_revision = false;  // clients are at work on what is there: do not list again
     bool list_again = false;     // the attempt's own listing is not good enough
     bool marks = false;          // make them
@@ -56,7 +57,7 @@ SegmentSizes segment_sizes(Bytes total, Bytes window);
 
 // Blocking: finds the manifest that is current in the directory, or lists the origin and makes a
 // new one, then opens the store. The current manifest is used again when clients are at work on it,
-// when it was listed for the same attempt of the same job (unless that is to list again), or, where
+// when it was listed for the same batch/v1 Job (unless that is to list again), or, where
 // there are no jobs, when the origin cannot be reached now.
 //
 // Errors: what the listing says (bucket missing, forbidden, unreachable), kInvalidArgument for an

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kHelloRequestId = 1;
 
-// Of our own questions, beside those of the client, which counts from 1.
+// Request id of our own questions; the client's ids count from 1.
 constexpr std::uint64_t kCountRequestId = std::numeric_limits<std::uint64_t>::max();
 
 // What waits for a leader that is behind, before the client has to wait.

@@ -76,7 +76,7 @@ public:
     // Has a leader ever answered? Then its revision is in use.
     [[nodiscard]] bool is_welcomed() const { return revision_.has_value(); }
 
-    // Of that revision; 0: not welcomed yet.
+    // Samples of that revision; 0: not welcomed yet.
     [[nodiscard]] std::uint64_t sample_count() const { return log_.sample_count(); }
 
 private:

@@ -42,7 +42,7 @@ class ReplayLog {
 public:
     static constexpr std::size_t kPendingBytesMax = std::size_t{4} << 20U;
 
-    // Of the dataset; before that nothing is remembered as read.
+    // Samples of the dataset; before that nothing is remembered as read.
     void set_sample_count(std::uint64_t count) { sample_count_ = count; }
 
     [[nodiscard]] std::uint64_t sample_count() const { return sample_count_; }

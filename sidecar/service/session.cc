@@ -77,12 +77,22 @@ SessionServer::~SessionServer() {
             session->handler_->detach(*session);
         }
     }
+    sessions_.clear();
+    count_sessions();
+}
+
+void SessionServer::count_sessions() {
+    if (options_.places != nullptr) {
+        options_.places->taken += sessions_.size() - std::exchange(counted_, sessions_.size());
+    }
 }
 
 void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
     const ThrottledTime time{options_.throttle.get()};
     take_turns();
-    if (sessions_.size() >= options_.sessions_max) {
+    const bool is_full =
+        options_.places != nullptr && !options_.places->has_place(sessions_.size());
+    if (sessions_.size() >= options_.sessions_max || is_full) {
         log::warning(
             "connection refused: too many",
             {{"socket", options_.path}, {"connections", sessions_.size()}});
@@ -102,7 +112,7 @@ void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
         [this, id](Frame frame) { on_frame(*sessions_.at(id), std::move(frame)); },
         [this, id](const std::string& reason) { end(*sessions_.at(id), reason); });
     session->socket_.set_limits({.payload_bytes_max = kHelloBytesMax});
-    session->socket_.share(room_);
+    session->socket_.share(options_.room);
     session->socket_.limit_by(options_.throttle);
     session->sidecar_ = options_.sidecar;
     session->party_ = options_.party;
@@ -113,6 +123,7 @@ void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
         sessions_.at(id)->refuse({ErrorCode::kDeadlineExceeded, "no hello in time"});
     });
     sessions_.emplace(id, std::move(session));
+    count_sessions();
 }
 
 // Connections cost time as well: new ones wait in the listener's backlog.
@@ -232,6 +243,7 @@ void SessionServer::end(Session& session, const std::string& reason) {
     loop_.post([this, id = session.id(), alive = std::weak_ptr<int>{alive_}] {
         if (!alive.expired()) {
             sessions_.erase(id);
+            count_sessions();
         }
     });
 }

@@ -125,6 +125,18 @@ private:
     std::uint64_t last_ = 0;
 };
 
+// Connections of several servers together. The last quarter is for servers that have few.
+struct SharedPlaces {
+    static constexpr std::size_t kFew = 16;
+
+    std::size_t places = 0;
+    std::size_t taken = 0;
+
+    [[nodiscard]] bool has_place(std::size_t own) const {
+        return taken < (own < kFew ? places : places - places / 4);
+    }
+};
+
 struct SessionServerOptions {
     std::string path;
     mode_t mode = 0660;
@@ -140,7 +152,9 @@ struct SessionServerOptions {
     // reach the socket is the permission. `sidecar` and `party` are the door's, whatever they say.
     std::string guest{};
     Party party = kOwnParty;
-    std::shared_ptr<Throttle> throttle{};  // bounds the time that they cost; nullptr: no bound
+    std::shared_ptr<Throttle> throttle{};    // bounds the time that they cost; nullptr: no bound
+    std::shared_ptr<SharedPlaces> places{};  // nullptr: sessions_max alone counts
+    std::shared_ptr<FrameSocket::SharedRoom> room = std::make_shared<FrameSocket::SharedRoom>();
     Duration hello_timeout = std::chrono::seconds{5};
 };
 
@@ -171,6 +185,7 @@ private:
     void greet(Session& session, const Frame& frame);
     void meet(Session& session, const local::Message& message);
     void take_turns();
+    void count_sessions();
 
     [[nodiscard]] bool is_for_sidecars() const {
         return options_.secret.has_value() || !options_.guest.empty();
@@ -185,7 +200,7 @@ private:
     Route route_;
     std::unique_ptr<UnixListener> listener_;
     std::map<ConnectionId, std::unique_ptr<Session>> sessions_;
-    std::shared_ptr<FrameSocket::SharedRoom> room_ = std::make_shared<FrameSocket::SharedRoom>();
+    std::size_t counted_ = 0;                                // sessions, in options_.places
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
 };
 

@@ -1,5 +1,6 @@
 #include "sidecar/service/sidecar.h"
 
+#include <algorithm>
 #include <random>
 #include <utility>
 
@@ -30,7 +31,7 @@ Result<std::unique_ptr<Sidecar>> Sidecar::start(
         sidecar->connection_ids_,
         std::move(boot_id),
         config.job.training_job_uid,
-        config.job.attempt,
+        config.job.attempt_uid,
         sidecar->id_,
         !config.control.endpoint.empty()};
     for (std::size_t i = 0; i < config.datasets.size(); ++i) {
@@ -94,12 +95,17 @@ void Sidecar::set_weights(const std::string& dataset_uid, const JobWeights& weig
     }
 }
 
-void Sidecar::set_pin(const std::string& dataset_uid, const RevisionPin& pin) {
+void Sidecar::set_pin(const control::RevisionPin& pin) {
     for (const auto& node : nodes_) {
-        if (node->config().uid == dataset_uid) {
+        if (node->config().uid == pin.dataset_uid) {
             node->set_pin(pin);
         }
     }
+}
+
+bool Sidecar::is_in_use() const {
+    return session_count() > 0 ||
+           std::ranges::any_of(nodes_, [](const auto& node) { return node->is_in_use(); });
 }
 
 Result<SessionHandler*> Sidecar::route(const local::Hello& hello) {

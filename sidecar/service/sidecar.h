@@ -41,7 +41,7 @@ public:
     void set_grant(const std::string& dataset_uid, const EngineGrant& grant);
     void set_probe(const local::Probe& probe);
     void set_weights(const std::string& dataset_uid, const JobWeights& weights);
-    void set_pin(const std::string& dataset_uid, const RevisionPin& pin);
+    void set_pin(const control::RevisionPin& pin);
 
     [[nodiscard]] const SidecarConfig& config() const { return config_; }
 
@@ -50,6 +50,10 @@ public:
     [[nodiscard]] std::size_t session_count() const {
         return server_ == nullptr ? 0 : server_->session_count();
     }
+
+    // False while all that we do is to lead directories in which nobody reads, without a grant of
+    // the operator's that is still valid.
+    [[nodiscard]] bool is_in_use() const;
 
 private:
     Sidecar(const SidecarConfig& config, EventLoop& loop);

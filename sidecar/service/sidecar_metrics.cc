@@ -109,10 +109,18 @@ void SidecarMetrics::update(const DatasetNode& node) {
     const JobTotals job = node.job();
     grow(trainer_samples_, {name, "cache"}, job.counted.hit_samples);
     grow(trainer_samples_, {name, "fetched"}, job.counted.fetched_samples);
-    grow(trainer_samples_, {name, "origin"}, job.origin_samples);
-    grow(trainer_bytes_, {name}, job.bytes);
-    grow(trainer_seconds_, {name, "wait"}, job.wait_ns, kNanosecondsPerSecond);
-    grow(trainer_seconds_, {name, "compute"}, job.compute_ns, kNanosecondsPerSecond);
+    grow(trainer_samples_, {name, "origin"}, job.fallback_samples);
+    grow(trainer_bytes_, {name}, job.bytes.count());
+    grow(
+        trainer_seconds_,
+        {name, "wait"},
+        static_cast<std::uint64_t>(job.wait.count()),
+        kNanosecondsPerSecond);
+    grow(
+        trainer_seconds_,
+        {name, "compute"},
+        static_cast<std::uint64_t>(job.compute.count()),
+        kNanosecondsPerSecond);
 }
 
 void SidecarMetrics::update_leader(const std::string& name, const LeaderStatus& status) {
@@ -123,7 +131,7 @@ void SidecarMetrics::update_leader(const std::string& name, const LeaderStatus& 
     dataset_bytes_.with({name})->set(number(status.total_bytes));
     granted_bytes_.with({name})->set(number(status.granted_bytes));
     if (status.disk_limit) {
-        disk_limit_bytes_.with({name})->set(number(*status.disk_limit));
+        disk_limit_bytes_.with({name})->set(number(status.disk_limit->resident));
     }
     stored_bytes_.with({name, "resident"})->set(number(status.usage.resident_bytes));
     stored_bytes_.with({name, "window"})->set(number(status.usage.window_bytes));

@@ -13,7 +13,7 @@
 
 namespace stoker::sidecar {
 
-// Who is at the other end of a unix socket, as the kernel saw it connect.
+// The peer of a unix socket, as the kernel saw it connect.
 struct PeerCredentials {
     pid_t pid = 0;
     uid_t uid = 0;

@@ -79,8 +79,7 @@ Status check_jobs(const Scenario& scenario) {
         }
         STOKER_TRY_VOID(check_parameters("contract", *contract, job.parameters));
         if (!(job.speed > 0 && job.speed <= 1e6) || job.start < Duration::zero()) {
-            return fail(
-                ErrorCode::kInvalidArgument, "a job's speed is above 0, its start not below 0");
+            return fail(ErrorCode::kInvalidArgument, "job speed must be > 0 and start >= 0");
         }
     }
     return {};
@@ -90,19 +89,9 @@ Status check_jobs(const Scenario& scenario) {
 Status check_fit(const Scenario& scenario) {
     const CacheSpec& cache = scenario.cache;
     const bool one_exact_job = scenario.jobs.size() == 1 && scenario.jobs[0].contract == "exact";
-    const bool any_chunked = std::ranges::any_of(scenario.jobs, [](const JobSpec& job) {
-        return job.contract == "exact" && value_of(job, "chunk-group") > 0;
-    });
-    if (any_chunked &&
-        (cache.policy == "belady" || cache.policy == "ods" || cache.policy == "quiver")) {
+    if (cache.policy == "nopfs" && !one_exact_job) {
         return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("{} goes by another order than that of chunk-group", cache.policy));
-    }
-    if (cache.policy == "nopfs" && (!one_exact_job || any_chunked)) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            "nopfs knows the future of one job with contract exact and without chunks");
+            ErrorCode::kInvalidArgument, "nopfs knows the future of one job with contract exact");
     }
     if (cache.policy == "belady" && !one_exact_job) {
         return fail(
@@ -111,15 +100,6 @@ Status check_fit(const Scenario& scenario) {
     }
     const bool all_exact = std::ranges::all_of(
         scenario.jobs, [](const JobSpec& job) { return job.contract == "exact"; });
-    const bool has_its_job = std::ranges::any_of(scenario.jobs, [&cache](const JobSpec& job) {
-        return job.contract == cache.policy ||
-               (cache.policy == "importance" && job.contract == "replicate");
-    });
-    if ((cache.policy == "importance" || cache.policy == "replicate") && !has_its_job) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("policy {0} needs a job with contract={0}", cache.policy));
-    }
     if ((cache.policy == "ods" || cache.policy == "quiver") && !all_exact) {
         return fail(
             ErrorCode::kInvalidArgument,
@@ -141,13 +121,15 @@ Status check_cache(const Scenario& scenario) {
             ErrorCode::kInvalidArgument,
             fmt::format("the window's share of the cache is 0 to 1, not {}", cache.window_share));
     }
-    const Entry* policy = find_policy(policy_of(scenario));
-    if (policy == nullptr) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("no policy '{}'; there are: {}", cache.policy, names_of(policies())));
+    if (!cache.policy.empty()) {
+        const Entry* policy = find_policy(cache.policy);
+        if (policy == nullptr) {
+            return fail(
+                ErrorCode::kInvalidArgument,
+                fmt::format("no policy '{}'; there are: {}", cache.policy, names_of(policies())));
+        }
+        STOKER_TRY_VOID(check_parameters("policy", *policy, cache.parameters));
     }
-    STOKER_TRY_VOID(check_parameters("policy", *policy, cache.parameters));
     return check_fit(scenario);
 }
 
@@ -185,6 +167,36 @@ Status check_numbers(const Scenario& scenario) {
     return {};
 }
 
+// What the simulated trainer does, and no sidecar hears of.
+const std::vector<Parameter>& trainer_parameters() {
+    static const std::vector<Parameter> kParameters = {
+        {"weight", 1, 0, 1e6, false, "of the job in the aggregated importance"},
+        {"loss-scale", 1, 1e-30, 1e30, false, "multiplies the job's losses"},
+        {"loss-decay", 0, 0, 0.99, false, "of the losses, from epoch to epoch: what is learnt"},
+        {"loss-sigma", 1, 0, 10, false, "of the logarithm of the samples' lasting importance"},
+        {"loss-noise", 0.3, 0, 10, false, "of the logarithm of one visit's loss"}};
+    return kParameters;
+}
+
+std::vector<Parameter> with_losses(std::vector<Parameter> parameters) {
+    const auto& more = trainer_parameters();
+    parameters.insert(parameters.end(), more.begin(), more.end());
+    return parameters;
+}
+
+// "h-share": "hShare"
+std::string wire_name(std::string_view flag) {
+    std::string name;
+    for (const char letter : flag) {
+        if (!name.empty() && name.back() == '-') {
+            name.back() = static_cast<char>(letter - 'a' + 'A');
+        } else {
+            name += letter;
+        }
+    }
+    return name;
+}
+
 }  // namespace
 
 const Parameter* Entry::parameter(std::string_view wanted) const {
@@ -194,57 +206,33 @@ const Parameter* Entry::parameter(std::string_view wanted) const {
 
 const std::vector<Entry>& contracts() {
     static const std::vector<Entry> kContracts = {
-        {"exact",
-         "the trainer's own order: every sample once an epoch",
-         {{"chunk-group",
-           0,
-           0,
-           1e6,
-           true,
-           "chunks that are shuffled together (DIESEL); 0: no chunks"},
-          {"chunk-samples", 37, 1, 1e6, true, "neighbouring samples that make a chunk"}}},
+        {"exact", "the trainer's own order: every sample once an epoch", {}},
         {"windowed",
          "every sample once an epoch, in an order that shares fetches among jobs",
-         {{"lookahead", 256, 1, 1e6, true, "samples that a job has before it, at most"},
-          {"drift", 0.02, 0, 1, false, "how far a job may leave the even mix, of its epoch"}}},
+         {{"drift", 0.02, 0, 1, false, "how far a job may leave the even mix, of its epoch"},
+          {"chunk-group", 0, 1, 65536, true, "4 MiB chunks that are shuffled together (DIESEL)"}}},
         {"importance",
          "fewer samples by their losses, unimportant ones substituted (iCACHE)",
-         {{"beta", 0.33, 1e-6, 100, false, "a sample is kept with probability percentile^beta"},
-          {"warmup", 5, 0, 1e6, true, "full epochs at the start; family 1 begins with one"},
-          {"reuse", 3, 1, 1e6, true, "every so many epochs one is full; 1: all are"},
-          {"ring", 1024, 1, 1e6, true, "losses that a percentile is taken among"},
-          {"h-share", 0.7, 0, 1, false, "of the kept samples: important, never substituted"},
-          {"substitute", 1, 0, 1, true, "0: unimportant samples are read themselves"},
-          {"package", 64, 1, 1e6, true, "neighbouring samples that are loaded together"},
-          {"horizon", 2048, 1, 1e6, true, "draws that are decided ahead"},
-          {"family", 0, 0, 1, true, "1: buckets of samples that wait outside (IOWA) instead"},
-          {"out-rate", 0.1, 0, 1, false, "family 1: of the bucket, that waits more each epoch"},
-          {"adapt-rate", 1, 0, 1, true, "family 1: times what has been learnt"},
-          {"min-fraction", 0.3, 0, 1, false, "family 1: of the dataset, that never waits"},
-          {"recall-after", 3, 1, 1e6, true, "family 1: epochs without progress, until some return"},
-          {"recall-fraction", 0.5, 0, 1, false, "family 1: of those that wait, that return"},
-          {"weight", 1, 0, 1e6, false, "of the job in the aggregated importance"},
-          {"loss-scale", 1, 1e-30, 1e30, false, "multiplies the job's losses"},
-          {"loss-decay", 0, 0, 0.99, false, "of the losses, from epoch to epoch: what is learnt"},
-          {"loss-sigma", 1, 0, 10, false, "of the logarithm of the samples' lasting importance"},
-          {"loss-noise", 0.3, 0, 10, false, "of the logarithm of one visit's loss"}}},
+         with_losses(
+             {{"beta", 0.33, 0, 16, false, "a sample is kept with probability percentile^beta"},
+              {"warmup-epochs", 5, 0, 1e4, true, "full epochs at the start; family 1: 1"},
+              {"reuse-factor", 3, 1, 1e4, true, "every so many epochs one is full; 1: all are"},
+              {"loss-history", 1024, 2, 1e6, true, "losses that a percentile is taken among"},
+              {"h-share", 0.7, 0, 1, false, "of the kept samples: important, never substituted"},
+              {"l-share", 0.1, 0, 1, false, "of the residents: unimportant ones, to substitute"},
+              {"substitute", 1, 0, 1, true, "0: unimportant samples are read themselves"},
+              {"family", 0, 0, 1, true, "1: buckets of samples that wait outside (IOWA) instead"},
+              {"out-rate", 0.1, 0, 1, false, "family 1: of the bucket, that waits more each epoch"},
+              {"min-fraction", 0.3, 0, 1, false, "family 1: of the dataset, that never waits"},
+              {"recall-after", 3, 1, 1e4, true, "family 1: epochs without progress until a recall"},
+              {"recall-fraction", 0.5, 0, 1, false, "family 1: of those that wait, that return"}})},
         {"replicate",
          "draws with replacement by rank scores, residents several times (SHADE)",
-         {{"replication", 3, 1, 100, false, "how often a resident is read, in halves"},
-          {"bias", 10, 1, 1e9, false, "b0 of the score ln(rank + b0)"},
-          {"warmup", 1, 0, 1e6, true, "plainly shuffled epochs at the start"},
-          {"unseen-score", 0, 0, 100, false, "until a sample's first loss; 0: ln(b0)"},
-          {"plan",
-           2048,
-           0,
-           1e6,
-           true,
-           "draws that are known ahead: what comes twice among them is fetched once"},
-          {"weight", 1, 0, 1e6, false, "of the job in the aggregated importance"},
-          {"loss-scale", 1, 1e-30, 1e30, false, "multiplies the job's losses"},
-          {"loss-decay", 0, 0, 0.99, false, "of the losses, from epoch to epoch: what is learnt"},
-          {"loss-sigma", 1, 0, 10, false, "of the logarithm of the samples' lasting importance"},
-          {"loss-noise", 0.3, 0, 10, false, "of the logarithm of one visit's loss"}}},
+         with_losses(
+             {{"replication", 3, 1, 64, false, "how often a resident is read, in halves"},
+              {"bias", 10, 1, 1000, false, "b0 of the score ln(rank + b0)"},
+              {"warmup-epochs", 1, 0, 1e4, true, "plainly shuffled epochs at the start"},
+              {"unseen-score", 0, 0, 100, false, "until a sample's first loss; 0: ln(b0)"}})},
     };
     return kContracts;
 }
@@ -255,10 +243,6 @@ const std::vector<Entry>& policies() {
         {"lru", "the one read longest ago goes", {}},
         {"lfu", "the one read least often so far goes", {}},
         {"belady", "the one needed last goes; knows the future of one exact job", {}},
-        {"importance",
-         "the least important by all jobs' ranks goes (iCACHE); for importance and replicate",
-         {{"l-share", 0.1, 0, 1, false, "of the residents: unimportant ones, to substitute"}}},
-        {"replicate", "the lowest (score, count) goes (SHADE); for contract replicate", {}},
         {"ods",
          "Seneca: each resident is read once by every job, then refilled",
          {{"probes", 12, 0, 1000, true, "looks for an unread resident before a fetch"}}},
@@ -294,16 +278,19 @@ double value_of(const JobSpec& job, std::string_view name) {
     return value(*contract, job.parameters, name);
 }
 
-std::string policy_of(const Scenario& scenario) {
-    if (!scenario.cache.policy.empty()) {
-        return scenario.cache.policy;
+std::vector<local::Parameter> parameters_of(const JobSpec& job) {
+    std::vector<local::Parameter> parameters;
+    for (const auto& [name, number] : job.parameters) {
+        if (std::ranges::find(trainer_parameters(), name, &Parameter::name) ==
+            trainer_parameters().end()) {
+            parameters.push_back({wire_name(name), number});
+        }
     }
-    const std::string& contract = scenario.jobs.front().contract;
-    return contract == "importance" || contract == "replicate" ? contract : "never-evict";
+    return parameters;
 }
 
 double policy_value(const Scenario& scenario, std::string_view name) {
-    const Entry* policy = find_policy(policy_of(scenario));
+    const Entry* policy = find_policy(scenario.cache.policy);
     STOKER_CHECK(policy != nullptr, "only a checked scenario is simulated");
     return value(*policy, scenario.cache.parameters, name);
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/result.h"
+#include "proto/local/sampling_frames.h"
 #include "sidecar/simulate/scenario.h"
 
 // The contracts and policies that can be simulated and the parameters of each: what help prints and
@@ -40,10 +41,10 @@ std::string names_of(const std::vector<Entry>& entries);
 // What the job says, or the standard value. `name` must be one of its contract's parameters.
 double value_of(const JobSpec& job, std::string_view name);
 
-// The policy that is named, or what the first job's contract asks for.
-std::string policy_of(const Scenario& scenario);
+// What the job's trainer tells the sidecar, by the names of docs/reference/sampling-contracts.md.
+std::vector<local::Parameter> parameters_of(const JobSpec& job);
 
-// The policy's parameter, given or standard.
+// The parameter of the policy that is named, given or standard.
 double policy_value(const Scenario& scenario, std::string_view name);
 
 // kInvalidArgument: something that cannot be simulated; the message says what and what there is

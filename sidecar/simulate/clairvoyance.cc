@@ -123,7 +123,7 @@ private:
             case sidecar::Source::kOrigin:
                 ++figures.origin;
                 figures.origin_bytes += read.size;
-                // Who keeps it is asked first, and fetches what it does not have yet.
+                // The keeper is asked first, and fetches what it does not have yet.
                 take(keeps(rank, sample) ? rank : keeper_[sample], sample);
                 break;
         }

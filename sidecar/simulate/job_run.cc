@@ -7,12 +7,37 @@
 
 namespace stoker::simulate {
 
-JobRun::JobRun(Setting setting, Node& node)
+using sidecar::ConnectionId;
+using sidecar::Draw;
+
+namespace {
+
+constexpr std::uint64_t kConnectionsMax = 1U << 17U;  // of one job
+
+}  // namespace
+
+JobRun::JobRun(Setting setting, VirtualNode& node)
     : setting_(std::move(setting)),
       node_(node),
       seen_(setting_.samples),
       idle_since_(setting_.start) {
-    done_.contract = setting_.contract;
+    done_.contract = setting_.begin.contract;
+    node_.join(setting_.job, current_);
+    for (std::uint64_t batch = 0; batch <= setting_.ahead; ++batch) {
+        node_.engine().fetch().on_connect(connection_of(batch), stream());
+    }
+}
+
+ConnectionId JobRun::connection_of(std::uint64_t batch) const {
+    return ConnectionId{setting_.job * kConnectionsMax + batch % (setting_.ahead + 1)};
+}
+
+std::size_t JobRun::job_of(ConnectionId connection) {
+    return connection.value() / kConnectionsMax;
+}
+
+sidecar::StreamId JobRun::stream() const {
+    return sidecar::StreamId{setting_.job};
 }
 
 std::optional<TimePoint> JobRun::next_event() const {
@@ -29,39 +54,38 @@ void JobRun::finish_batch(TimePoint now) {
     if (!computed_at_ || *computed_at_ > now) {
         return;
     }
-    Batch batch = std::move(outstanding_.front());
+    const Batch batch = std::move(outstanding_.front());
     outstanding_.pop_front();
     idle_since_ = *computed_at_;
     computed_at_.reset();
-    node_.consume(setting_.job, batch, current_, now);
     report_losses(batch);
-    spare_.push_back(std::move(batch));
     compute_next();
     room_ = true;
 }
 
-void JobRun::go_on(TimePoint now) {
+Status JobRun::go_on(TimePoint now) {
     if (is_finished() || !room_ || idle_since_ > now) {
-        return;
+        return {};
     }
     room_ = false;
     if (in_epoch_ && drained_ && outstanding_.empty()) {
         end_epoch(now);
         if (is_finished()) {
-            return;
+            return {};
         }
     }
     if (!in_epoch_) {
-        begin_epoch(now);
+        STOKER_TRY_VOID(begin_epoch(now));
     }
     while (!drained_ && outstanding_.size() <= setting_.ahead && ask(now)) {
     }
     if (drained_ && outstanding_.empty()) {
         room_ = true;  // an empty tail: the epoch ends at once
     }
+    return {};
 }
 
-void JobRun::begin_epoch(TimePoint now) {
+Status JobRun::begin_epoch(TimePoint now) {
     in_epoch_ = true;
     drained_ = false;
     epoch_began_ = now;
@@ -71,106 +95,169 @@ void JobRun::begin_epoch(TimePoint now) {
     if (setting_.losses != nullptr) {
         setting_.losses->begin_epoch(epoch_);
     }
+    if (setting_.sampler == nullptr) {
+        return begin_contract(now);
+    }
+    begin_own_order(now);
+    return {};
+}
+
+Status JobRun::begin_contract(TimePoint now) {
+    local::Begin begin = setting_.begin;
+    begin.epoch = epoch_;
     if (!done_.epochs.empty() && done_.epochs.back().time > Duration::zero()) {
         const EpochFigures& last = done_.epochs.back();
-        setting_.sampler->on_waiting(
-            static_cast<double>(last.waited.count()) / static_cast<double>(last.time.count()));
+        begin.parameters.push_back(
+            {"waiting",
+             static_cast<double>(last.waited.count()) / static_cast<double>(last.time.count())});
     }
+    sidecar::Effects effects;
+    STOKER_TRY_VOID(node_.engine().begin({connection_of(0), stream()}, begin, {}, now, effects));
+    node_.apply(effects, setting_.job, now);
+    return {};
+}
+
+void JobRun::begin_own_order(TimePoint now) {
     setting_.sampler->begin_epoch(0, epoch_, 0);
-    if (setting_.feed != nullptr) {
-        setting_.feed->on_epoch(setting_.job, epoch_);
+    if (!setting_.plans) {
+        return;
     }
-    node_.begin_epoch({setting_.job, epoch_, setting_.reads_all}, now);
+    std::vector<SampleIndex> order;
+    setting_.sampler->foresee(0, setting_.samples, order);
+    auto plan = sidecar::StreamPlan::make(epoch_, std::move(order), 0, setting_.samples);
+    STOKER_CHECK(plan.has_value(), "an order names samples of the dataset");
+    node_.apply(
+        node_.engine().fetch().on_plan(connection_of(0), *std::move(plan), now), setting_.job, now);
 }
 
 void JobRun::end_epoch(TimePoint now) {
     in_epoch_ = false;
+    if (++epoch_ == setting_.epochs) {
+        leave(now);
+    }
     current_.complete = true;
     current_.time = now - epoch_began_;
     done_.epochs.push_back(current_);
-    ++epoch_;
+}
+
+void JobRun::leave(TimePoint now) {
+    node_.engine().leave(stream());
+    for (std::uint64_t batch = 0; batch <= setting_.ahead; ++batch) {
+        node_.apply(
+            node_.engine().fetch().on_disconnect(connection_of(batch), now), setting_.job, now);
+    }
+    node_.leave(setting_.job);
 }
 
 // False: there was nothing more to ask for.
 bool JobRun::ask(TimePoint now) {
-    foresee(now);
-    tell_plan();
-    Batch batch;
-    if (!spare_.empty()) {
-        batch = std::move(spare_.back());
-        spare_.pop_back();
-    }
-    batch.draws.clear();
-    batch.ready.reset();
-    setting_.sampler->draw(0, setting_.batch, batch.draws);
-    drained_ = batch.draws.size() < setting_.batch;
-    planned_ -= std::min(planned_, batch.draws.size());
-    if (setting_.feed != nullptr) {
-        setting_.feed->on_batch(setting_.job);
-    }
-    if (batch.draws.empty()) {
+    Batch& batch = outstanding_.emplace_back();
+    batch.number = next_batch_;
+    draw(batch, now);
+    if (batch.samples.empty()) {
+        outstanding_.pop_back();
         return false;
     }
-    batch.number = next_batch_++;
-    note_served(batch);
-    outstanding_.push_back(std::move(batch));
-    node_.request(setting_.job, outstanding_.back(), current_, now);
+    ++next_batch_;
+    request(batch, now);
     return true;
 }
 
-void JobRun::foresee(TimePoint now) {
-    if (setting_.foresight > 0) {
-        foreseen_.clear();
-        setting_.sampler->foresee(0, setting_.foresight, foreseen_);
-        node_.foresee(setting_.job, foreseen_, current_, now);
-    }
-}
-
-// As the sidecar does: anew when half of it has been drawn.
-void JobRun::tell_plan() {
-    if (setting_.plan == 0 || planned_ > setting_.plan / 2) {
+void JobRun::draw(Batch& batch, TimePoint now) {
+    const std::uint32_t count = setting_.begin.batch;
+    if (setting_.sampler != nullptr) {
+        std::vector<Draw> draws;
+        setting_.sampler->draw(0, count, draws);
+        drained_ = draws.size() < count;
+        for (const Draw& draw : draws) {
+            batch.samples.push_back(draw.served);
+            note_drawn(draw.served, draw.kind);
+        }
         return;
     }
-    foreseen_.clear();
-    setting_.sampler->foresee(0, setting_.plan, foreseen_);
-    node_.expect(setting_.job, std::span{foreseen_}.subspan(planned_));
-    planned_ = foreseen_.size();
+    sidecar::Effects effects;
+    const auto drawn =
+        node_.engine().draw(connection_of(0), stream(), {epoch_, count}, now, effects);
+    STOKER_CHECK(drawn.has_value(), "a trainer draws in the epoch that it has begun");
+    drained_ = drawn->ended;
+    for (std::size_t i = 0; i < drawn->served.size(); ++i) {
+        batch.samples.push_back(static_cast<SampleIndex>(drawn->served[i]));
+        note_drawn(
+            batch.samples.back(),
+            static_cast<Draw::Kind>(drawn->kinds[i] & ~unsigned{local::kKindOnNode}));
+    }
+    node_.apply(effects, setting_.job, now);
 }
 
-void JobRun::note_served(const Batch& batch) {
-    current_.requested += batch.draws.size();
-    for (const Draw& draw : batch.draws) {
-        if (seen_[draw.served]) {
-            ++current_.repeated;
-        } else {
-            seen_[draw.served] = true;
-            ++current_.distinct;
-        }
-        current_.substituted += draw.kind == Draw::Kind::kSubstituted ? 1 : 0;
+void JobRun::note_drawn(SampleIndex sample, Draw::Kind kind) {
+    ++current_.requested;
+    ++(seen_[sample] ? current_.repeated : current_.distinct);
+    seen_[sample] = true;
+    current_.substituted += kind == Draw::Kind::kSubstituted ? 1 : 0;
+    // What an L-request foresaw was fetched together with its neighbours, in a package.
+    const sidecar::SampleRecord& record = node_.engine().fetch().sample(sample);
+    const bool fetched_ahead = record.fresh && record.state != sidecar::SampleState::kAbsent;
+    const bool is_unimportant =
+        kind == Draw::Kind::kSubstituted || kind == Draw::Kind::kUnimportant;
+    current_.packaged_samples += fetched_ahead && is_unimportant ? 1 : 0;
+}
+
+void JobRun::request(Batch& batch, TimePoint now) {
+    std::vector<SampleIndex> here;
+    for (const SampleIndex sample : batch.samples) {
+        const bool is_here =
+            node_.engine().fetch().sample(sample).state == sidecar::SampleState::kStored;
+        (is_here ? here : batch.missing).push_back(sample);
     }
+    read(batch.number, here, now);
+    if (batch.missing.empty()) {
+        batch.ready = now;
+        compute_next();
+        return;
+    }
+    node_.apply(
+        node_.engine().fetch().on_fetch(
+            connection_of(batch.number), batch.number, batch.missing, now),
+        setting_.job,
+        now);
+}
+
+void JobRun::on_reply(const sidecar::FetchReply& reply, TimePoint now) {
+    const auto found = std::ranges::find(outstanding_, reply.request_id, &Batch::number);
+    STOKER_CHECK(found != outstanding_.end(), "only what was asked for is answered");
+    TimePoint ready = now;
+    for (std::size_t i = 0; i < reply.outcomes.size(); ++i) {
+        if (reply.outcomes[i] != sidecar::FetchOutcome::kReady) {
+            ready = std::max(ready, node_.read_at_origin(found->missing[i], setting_.job, now));
+        }
+    }
+    found->ready = ready;
+    read(found->number, found->missing, now);
+    compute_next();
+}
+
+void JobRun::read(std::uint64_t batch, const std::vector<SampleIndex>& samples, TimePoint now) {
+    if (samples.empty()) {
+        return;
+    }
+    sidecar::ReadCounts counts;
+    node_.apply(
+        node_.engine().on_consumed(connection_of(batch), stream(), epoch_, samples, now, counts),
+        setting_.job,
+        now);
+    current_.hits += counts.hit_samples;
+    node_.refill(setting_.job, now);
 }
 
 void JobRun::report_losses(const Batch& batch) {
     if (setting_.losses == nullptr) {
         return;
     }
-    served_.clear();
-    seen_losses_.clear();
-    for (const Draw& draw : batch.draws) {
-        served_.push_back(draw.served);
-        seen_losses_.push_back(setting_.losses->visit(draw.served));
+    local::Losses losses{epoch_, {batch.samples.begin(), batch.samples.end()}, {}};
+    for (const SampleIndex sample : batch.samples) {
+        losses.losses.push_back(setting_.losses->visit(sample));
     }
-    setting_.sampler->on_losses(0, served_, seen_losses_);
-    if (setting_.feed != nullptr) {
-        setting_.feed->on_losses(setting_.job, served_);
-    }
-}
-
-void JobRun::on_ready(std::uint64_t number, TimePoint at) {
-    const auto found = std::ranges::find(outstanding_, number, &Batch::number);
-    STOKER_CHECK(found != outstanding_.end(), "only what was asked for can become ready");
-    found->ready = at;
-    compute_next();
+    node_.engine().desk().on_losses(stream(), losses);
 }
 
 // The compute of a batch begins when its data is here and the batch before it is done.
@@ -181,7 +268,7 @@ void JobRun::compute_next() {
     const Batch& batch = outstanding_.front();
     const TimePoint begin = std::max(*batch.ready, idle_since_);
     current_.waited += begin - idle_since_;
-    const double seconds = static_cast<double>(batch.draws.size()) / setting_.samples_per_second;
+    const double seconds = static_cast<double>(batch.samples.size()) / setting_.samples_per_second;
     computed_at_ = begin + Duration{static_cast<Duration::rep>(seconds * 1e9)};
 }
 

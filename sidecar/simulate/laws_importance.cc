@@ -12,12 +12,14 @@ namespace stoker::simulate {
 namespace {
 
 constexpr double kBetas[] = {.33, 1};
+constexpr double kWindow = .0256;      // of the dataset, beside the residents
 constexpr double kPackagedPrice = .2;  // of a read whose neighbours come in the same request
 
 // iCACHE's reproduction: full epochs first, then one in three.
 Scenario importance_scenario(double w, double beta, std::size_t jobs = 1) {
     Scenario scenario;
-    scenario.cache.share = w;
+    scenario.cache.share = w + kWindow;
+    scenario.cache.window_share = kWindow / scenario.cache.share;
     scenario.batch = 256;
     scenario.ahead = 0;
     scenario.epochs = 24;
@@ -30,8 +32,14 @@ Scenario importance_scenario(double w, double beta, std::size_t jobs = 1) {
     return scenario;
 }
 
+// Residents alone.
+void without_window(Scenario& scenario) {
+    scenario.cache.share -= kWindow;
+    scenario.cache.window_share = 0;
+}
+
 bool is_selective(const Scenario& scenario, const EpochFigures& epoch) {
-    const auto reuse = static_cast<std::uint64_t>(value_of(scenario.jobs[0], "reuse"));
+    const auto reuse = static_cast<std::uint64_t>(value_of(scenario.jobs[0], "reuse-factor"));
     return epoch.epoch >= scenario.discard && epoch.epoch % reuse != 0;
 }
 
@@ -55,7 +63,7 @@ double hit_ratio(const Scenario& scenario, const JobFigures& job) {
     });
 }
 
-// Of all samples that come from the origin in an epoch, as a share of the dataset.
+// Samples that come from the origin in an epoch, as a share of the dataset.
 double io_cost(const Scenario& scenario) {
     const JobMeans means = means_of(run_law(scenario), 0, scenario.discard);
     return means.origin_samples - (1 - kPackagedPrice) * means.packaged;
@@ -63,8 +71,8 @@ double io_cost(const Scenario& scenario) {
 
 double exact_cost(Scenario scenario, const char* policy) {
     scenario.jobs.assign(1, JobSpec{});
+    without_window(scenario);
     scenario.cache.policy = policy;
-    scenario.cache.parameters.clear();
     return io_cost(scenario);
 }
 
@@ -93,8 +101,8 @@ constexpr CostBar kCostBars[] = {
 Outcome run_pair(Scenario& scenario, double first_weight, double second_weight) {
     for (JobSpec& job : scenario.jobs) {
         job.parameters["substitute"] = 0;
+        job.parameters["l-share"] = 0;
     }
-    scenario.cache.parameters["l-share"] = 0;
     scenario.jobs[0].parameters["weight"] = first_weight;
     scenario.jobs[1].parameters["weight"] = second_weight;
     return run_law(scenario);
@@ -173,6 +181,7 @@ std::vector<LawRow> check_aggregated_importance() {
     constexpr double kCorrelations[] = {0, .5, .9};
     for (std::size_t i = 0; i < 3; ++i) {
         Scenario scenario = importance_scenario(.2, 1, 2);
+        without_window(scenario);
         scenario.loss_correlation = kCorrelations[i];
         scenario.jobs[0].parameters["loss-scale"] = 10;
         const Outcome both = run_pair(scenario, 1, 1);

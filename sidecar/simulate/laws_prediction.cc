@@ -82,7 +82,7 @@ std::vector<LawRow> check_replication() {
         scenario.seed = 5;
         scenario.jobs[0].contract = "replicate";
         scenario.jobs[0].parameters["replication"] = figures.replication;
-        scenario.jobs[0].parameters["warmup"] = 0;
+        scenario.jobs[0].parameters["warmup-epochs"] = 0;
         scenario.jobs[0].parameters["unseen-score"] = 1;
         const JobMeans means = means_of(run_law(scenario), 0, scenario.discard);
         const std::string parameters = fmt::format("w={} r={}", figures.w, figures.replication);

@@ -25,7 +25,7 @@ struct CacheSpec {
     double share = 0.2;  // of the dataset's record bytes
     Bytes bytes{};       // when not zero, replaces `share`
     double window_share = 0;
-    std::string policy;  // of policies(); empty: what the first job's contract asks for
+    std::string policy;  // of policies(); empty: as the sidecar does for the jobs' contracts
     std::map<std::string, double> parameters;  // of the policy; others have defaults
 };
 

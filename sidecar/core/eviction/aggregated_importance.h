@@ -43,7 +43,7 @@ public:
     void set_job(JobId id, Job job);
     void remove_job(JobId id);
 
-    // Of a job that is known; others are left alone. True: it is another weight than before.
+    // Ignores jobs that are not known. True: the weight has changed.
     bool set_weight(JobId id, double weight);
 
     [[nodiscard]] bool empty() const { return jobs_.empty(); }

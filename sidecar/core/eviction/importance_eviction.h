@@ -54,7 +54,7 @@ public:
     // passes is not more important for that.
     void hold(bool held) { held_ = held; }
 
-    // Of the resident bytes from now on, 0..1.
+    // Share of the resident bytes from now on, 0..1.
     void set_unimportant_share(double share) { settings_.unimportant_share = share; }
 
     [[nodiscard]] double unimportant_share() const { return settings_.unimportant_share; }

@@ -33,7 +33,7 @@ public:
 
     class Ascent;
 
-    // A heap that is poured into another gives its memory up on the way.
+    // A heap that is moved into another frees its memory on the way.
     using Entries = PieceList<Entry, 1024>;
 
     explicit ImportanceHeaps(std::uint32_t count)
@@ -46,15 +46,15 @@ public:
 
     [[nodiscard]] bool holds(SampleIndex sample) const { return places_[sample] != kNowhere; }
 
-    // Of a sample below count(): asks for what is known of it from memory.
+    // Precondition: the sample is below count(). Prefetches its entry from memory.
     void expect(SampleIndex sample) const { __builtin_prefetch(&places_[sample]); }
 
-    // Of a sample that is held.
+    // Precondition: the sample is held.
     [[nodiscard]] std::uint32_t heap_of(SampleIndex sample) const {
         return places_[sample] >> kIndexBits;
     }
 
-    // Of a sample that is held.
+    // Precondition: the sample is held.
     [[nodiscard]] const Entry& entry(SampleIndex sample) const {
         return heaps_[heap_of(sample)][places_[sample] & kIndexMask];
     }

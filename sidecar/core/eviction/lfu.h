@@ -8,9 +8,9 @@
 namespace stoker::sidecar {
 
 // Least frequently used, with counts that survive absence ("perfect" LFU): a sample is kept when it
-// was read more often so far than those that would have to go. Of equally often read ones the one
-// read longest ago goes first. Where every sample is read once an epoch this never evicts; where a
-// job draws some samples more often than others, those stay.
+// was read more often so far than those that would have to go. Among equally often read ones the
+// one read longest ago goes first. Where every sample is read once an epoch this never evicts;
+// where a job draws some samples more often than others, those stay.
 //
 // Whoever may not go counts as read just now. O(log n) a call; 24 bytes a sample, whether resident
 // or not.

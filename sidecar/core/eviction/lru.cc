@@ -6,7 +6,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Of those that may not go, in one call.
+// Samples that may not go and are passed over, in one call at most.
 constexpr int kPassedOverMax = 64;
 
 }  // namespace

@@ -25,7 +25,7 @@ public:
     RankOrder() = default;
     explicit RankOrder(std::vector<Entry> entries);
 
-    // Of all samples with this value; where there is none, of the one that is next worse.
+    // Ranks of all samples with this value; where there is none, of the next worse one.
     [[nodiscard]] Span place(float value) const;
 
 private:
@@ -41,7 +41,7 @@ class RankSketch {
 public:
     static constexpr std::uint32_t kPartsMax = 1024;
 
-    // Parts of at least 32 samples: luck must not look like a preference.
+    // Parts of at least 32 samples: chance must not look like a preference.
     explicit RankSketch(std::uint32_t sample_count);
 
     void count(const RankOrder::Span& span, Bytes bytes);

@@ -164,7 +164,7 @@ std::optional<BucketSampler::Step> BucketSampler::next(
     return std::nullopt;
 }
 
-// Of a resumed epoch only what is left of it: see ResumedEpoch.
+// In a resumed epoch only the rest of it: see ResumedEpoch.
 std::optional<BucketSampler::Step> BucketSampler::next_left(
     const Reader& reader, std::uint32_t rank) const {
     if (!reader.resumed) {

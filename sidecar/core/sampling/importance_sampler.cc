@@ -189,7 +189,7 @@ void ImportanceSampler::plan_ahead(Reader& reader, std::size_t count) {
     }
 }
 
-// Of a resumed epoch only what is left of it: see ResumedEpoch.
+// In a resumed epoch only the rest of it: see ResumedEpoch.
 std::optional<ImportanceWalk::Step> ImportanceSampler::next_step(Reader& reader) {
     if (!reader.resumed) {
         return reader.walk.next(losses_);
@@ -291,7 +291,7 @@ Draw ImportanceSampler::serve(Reader& reader, const Planned& planned) {
         return stored_[candidate] && !reader.served[candidate];
     };
     SampleIndex other = planned.stand_in;
-    // Late or not: what was read before the break brings nothing new.
+    // Late or not: a sample that was read before the break is counted already.
     const bool is_again = reader.resumed && reader.resumed->had(sample);
     if (planned.has_stand_in && (here(other) || (is_again && !reader.served[other]))) {
         return {sample, other, Draw::Kind::kSubstituted};

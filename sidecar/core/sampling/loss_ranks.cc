@@ -228,7 +228,7 @@ void LossRanks::publish_some(std::uint32_t samples) {
     }
 }
 
-// Of a key that `below` others are less than.
+// Rank of a key that `below` others are less than.
 float LossRanks::middle_rank(std::uint32_t below, std::uint32_t key) const {
     if (keys_.empty()) {
         return 1.0F;

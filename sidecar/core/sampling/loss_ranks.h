@@ -58,7 +58,7 @@ public:
     // nothing is left to do.
     bool advance(std::uint64_t steps);
 
-    // Of this object and what it owns.
+    // Bytes of this object and of what it owns.
     [[nodiscard]] std::size_t memory_bytes() const;
 
 private:

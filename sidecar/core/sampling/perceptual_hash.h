@@ -25,8 +25,8 @@ std::optional<Fingerprint> average_hash(const GrayImage& image);
 // contrast. Nothing: as above.
 std::optional<Fingerprint> difference_hash(const GrayImage& image);
 
-// Of the bytes as they are: equal for equal bytes, otherwise unrelated (compare with distance 0).
-// Not for secrets: duplicates can be forged.
+// Hash of the bytes as they are: equal for equal bytes, otherwise unrelated (compare with distance
+// 0). Not for secrets: duplicates can be forged.
 Fingerprint content_hash(std::span<const std::byte> bytes);
 
 // In how many bits they differ.

@@ -209,7 +209,7 @@ void ReplicateSampler::on_losses(
 EpochReport ReplicateSampler::report(std::uint32_t rank) const {
     const Rank& state = ranks_[find(rank)];
     EpochReport report = state.report;
-    // Of a share without repetition, what did not come.
+    // The samples of a share without repetition that did not come.
     if (state.position == state.order.size()) {
         report.skipped = state.order.size() - report.distinct;
     }

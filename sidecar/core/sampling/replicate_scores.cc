@@ -62,8 +62,8 @@ void ReplicateScores::end_epoch() {
 
 // Sorted uniform points by the spacings of a Poisson process, then one walk along the weights: O(n)
 // and in the order of memory, where a search for each draw would miss the cache each time. The
-// spacings come twice from the same luck, once for their sum and once for the points: that costs a
-// logarithm a draw, where keeping them would cost eight bytes.
+// spacings come twice from the same random stream, once for their sum and once for the points: that
+// costs a logarithm a draw, where keeping them would cost eight bytes.
 std::vector<SampleIndex> ReplicateScores::draw(std::uint64_t count, Prng& prng) const {
     const auto spacing = [](Prng& luck) { return -std::log1p(-luck.unit()); };
     Prng again = prng;

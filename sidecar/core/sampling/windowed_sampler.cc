@@ -83,7 +83,7 @@ Result<std::unique_ptr<WindowedSampler>> WindowedSampler::make(
         if (!reader) {
             return fail(
                 ErrorCode::kResourceExhausted,
-                fmt::format("{} readers share this dataset already", NeedIndex::kReadersMax));
+                fmt::format("{} readers share this dataset already", scan.reader_count()));
         }
         Rank& rank = sampler->ranks_.emplace_back();
         rank.rank = local;

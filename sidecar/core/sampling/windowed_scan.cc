@@ -30,7 +30,7 @@ SharedScan::SharedScan(std::uint32_t sample_count, ScanLimits limits, std::uint6
 
 std::optional<SharedScan::Reader> SharedScan::join() {
     const auto reader = static_cast<Reader>(std::countr_one(joined_));
-    if (reader >= NeedIndex::kReadersMax) {
+    if (reader >= std::min(limits_.readers_max, NeedIndex::kReadersMax)) {
         return std::nullopt;
     }
     joined_ |= bit_of(reader);
@@ -48,11 +48,13 @@ void SharedScan::leave(Reader reader) {
     replenish();
 }
 
-// What was drawn by its last reader and not dropped yet waits in loaders: it takes window too.
+// What was drawn by its last reader and not dropped yet waits in loaders: it takes window too, but
+// not all of it, whoever does not read what he drew.
 void SharedScan::share_window() {
     const auto readers = std::max(1U, static_cast<std::uint32_t>(std::popcount(active_)));
     const std::uint32_t drawn = index_.count_of({}, ScanPlace::kWindow);
-    const std::uint32_t free = limits_.window_samples - std::min(limits_.window_samples, drawn);
+    const std::uint32_t left = limits_.window_samples - std::min(limits_.window_samples, drawn);
+    const std::uint32_t free = std::max(left, limits_.window_samples / 4);
     lookahead_ = std::clamp(free / (2 * readers), 1U, std::max(1U, limits_.lookahead_max));
 }
 
@@ -239,15 +241,15 @@ void SharedScan::on_gone(SampleIndex sample) {
 void SharedScan::replenish() {
     share_window();
     for (;;) {
-        const Readers hungry = with_less_than(lookahead_);
-        Readers demanding = hungry;
-        for (Readers rest = hungry; rest != 0; rest &= rest - 1) {
+        const Readers lean = hungry(0);
+        Readers demanding = lean;
+        for (Readers rest = lean; rest != 0; rest &= rest - 1) {
             const auto reader = static_cast<Reader>(std::countr_zero(rest));
             if (can_wait(reader)) {
                 demanding &= ~bit_of(reader);
             }
         }
-        const Bucket* bucket = demanding == 0 ? nullptr : best_absent(hungry, demanding);
+        const Bucket* bucket = demanding == 0 ? nullptr : best_absent(lean, demanding);
         if (bucket == nullptr) {
             return;
         }
@@ -255,12 +257,12 @@ void SharedScan::replenish() {
     }
 }
 
-// Those who have fewer samples than that before them, here or coming.
-SharedScan::Readers SharedScan::with_less_than(std::uint32_t samples) const {
+// Those who have less than their lookahead, and so much more, before them, here or coming.
+SharedScan::Readers SharedScan::hungry(std::uint32_t margin) const {
     Readers readers = 0;
     for (Readers rest = active_; rest != 0; rest &= rest - 1) {
         const auto reader = static_cast<Reader>(std::countr_zero(rest));
-        if (near(reader) + index_.count(reader, ScanPlace::kComing) < samples) {
+        if (near(reader) + index_.count(reader, ScanPlace::kComing) < lookahead_ + margin) {
             readers |= bit_of(reader);
         }
     }
@@ -320,24 +322,41 @@ void SharedScan::unfeed(SampleIndex sample) {
 }
 
 // Without its lookahead a reader would only ask for more, so that goes last.
-void SharedScan::victims(
-    std::uint32_t count, bool urgent, std::vector<SampleIndex>& samples) const {
-    std::vector<std::pair<int, const Bucket*>> buckets;
-    const Readers lean = with_less_than(lookahead_ + 1);
+std::vector<const SharedScan::Bucket*> SharedScan::by_loss(bool urgent) const {
+    const Readers lean = hungry(1);
+    std::vector<const Bucket*> buckets;
     for (const Bucket& bucket : index_.buckets()) {
-        const int lookaheads = std::popcount(bucket.readers & lean);
         if (bucket.place == ScanPlace::kWindow && bucket.readers != 0 &&
-            (urgent || lookaheads == 0)) {
-            buckets.emplace_back(lookaheads * 64 + std::popcount(bucket.readers), &bucket);
+            (urgent || (bucket.readers & lean) == 0)) {
+            buckets.push_back(&bucket);
         }
     }
-    std::ranges::stable_sort(buckets, {}, [](const auto& entry) { return entry.first; });
-    for (const auto& [loss, bucket] : buckets) {
-        const auto some = std::min<std::size_t>(count, bucket->samples.size());
-        for (std::size_t i = 0; i < some; ++i) {
-            samples.push_back(bucket->samples[i]);
+    std::ranges::stable_sort(buckets, {}, [lean](const Bucket* bucket) {
+        return std::popcount(bucket->readers & lean) * 64 + std::popcount(bucket->readers);
+    });
+    return buckets;
+}
+
+void SharedScan::victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const {
+    const std::uint32_t from = std::exchange(looked_at_, 0);
+    std::uint32_t skipped = from;
+    std::uint32_t looks = 0;
+    std::uint32_t found = 0;
+    for (const Bucket* bucket : by_loss(room.urgent)) {
+        const auto size = static_cast<std::uint32_t>(bucket->samples.size());
+        const std::uint32_t begin = std::min(skipped, size);
+        skipped -= begin;
+        for (std::uint32_t i = begin; i < size; ++i) {
+            const SampleIndex sample = bucket->samples[i];
+            if (!room.may_go || room.may_go(sample)) {
+                samples.push_back(sample);
+                ++found;
+            }
+            if (found == room.count || ++looks == kVictimLooksMax) {
+                looked_at_ = found == 0 ? from + looks : 0;
+                return;
+            }
         }
-        count -= static_cast<std::uint32_t>(some);
     }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <optional>
@@ -26,13 +27,15 @@ struct ScanLimits {
     // a share of its epoch. 0: the mix of a uniform shuffle; more: fewer fetches when speeds
     // differ.
     double drift_max = 0.02;
+
+    std::uint32_t readers_max = NeedIndex::kReadersMax;  // at most that
 };
 
 // One scan over a dataset that all jobs of a node share, so that what is fetched for one is read by
 // all who still need it, then dropped, and fetched again only in the fastest reader's next epoch.
 // Where a leading job takes all, the others take what passes; what they skip comes round again. It
 // decides three things, and holds no bytes:
-// - feed(): what is fetched next. Of the absent samples, one that as many hungry readers as
+// - feed(): what is fetched next. Among the absent samples one that as many hungry readers as
 //   possible need, and as few sated ones (those get it later, from another round); among equals a
 //   random one. A reader is hungry while it has less than its lookahead. One that somebody
 //   overtakes before its epoch ends does not make the node fetch for it alone.
@@ -54,7 +57,7 @@ public:
 
     [[nodiscard]] std::uint32_t sample_count() const { return index_.size(); }
 
-    // nullopt: NeedIndex::kReadersMax have joined already.
+    // nullopt: as many as may have joined already.
     std::optional<Reader> join();
     void leave(Reader reader);
 
@@ -91,14 +94,26 @@ public:
         return ((index_.readers(sample) >> reader) & 1U) != 0;
     }
 
+    // That have joined.
+    [[nodiscard]] std::uint32_t reader_count() const {
+        return static_cast<std::uint32_t>(std::popcount(joined_));
+    }
+
     [[nodiscard]] std::uint32_t remaining(Reader reader) const { return index_.count(reader); }
 
     [[nodiscard]] bool keeps(SampleIndex sample) const override { return is_needed(sample); }
 
+    // Is it in the lookahead of a reader that has no more than that?
+    [[nodiscard]] bool is_soon(SampleIndex sample) const {
+        return (index_.readers(sample) & hungry(1)) != 0;
+    }
+
     // Those that fewest readers wait for first; urgent: then what is somebody's lookahead. What
-    // nobody needs is not among them: it goes when its last reader has read it.
-    void victims(
-        std::uint32_t count, bool urgent, std::vector<SampleIndex>& samples) const override;
+    // nobody needs is not among them: it goes when its last reader has read it. Looks at so many
+    // samples in one call, and goes on behind them in the next one.
+    void victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const override;
+
+    static constexpr std::uint32_t kVictimLooksMax = 8192;
 
 private:
     using Bucket = NeedIndex::Bucket;
@@ -122,8 +137,9 @@ private:
     [[nodiscard]] std::optional<SampleIndex> first_coming(Reader reader) const;
 
     void replenish();
-    [[nodiscard]] Readers with_less_than(std::uint32_t samples) const;
+    [[nodiscard]] Readers hungry(std::uint32_t margin) const;
     [[nodiscard]] bool can_wait(Reader reader) const;
+    [[nodiscard]] std::vector<const Bucket*> by_loss(bool urgent) const;
     [[nodiscard]] const Bucket* best_absent(Readers hungry, Readers demanding) const;
     SampleIndex order_from(const Bucket& bucket);
     void unfeed(SampleIndex sample);
@@ -142,6 +158,7 @@ private:
     std::uint32_t lookahead_ = 1;
     std::uint32_t recent_draws_ = 0;
     std::deque<SampleIndex> feed_;
+    mutable std::uint32_t looked_at_ = 0;  // by the last victims(), in vain
 };
 
 }  // namespace stoker::sidecar

@@ -21,12 +21,14 @@ OdsCache::OdsCache(std::uint64_t samples, std::uint32_t jobs, std::uint64_t seed
 
 void OdsCache::on_resident(SampleIndex sample, Bytes bytes) {
     residents_.add(sample);
+    refills_.erase(sample);
     bytes_[sample] = bytes;
     reads_[sample] = 0;
 }
 
 void OdsCache::on_gone(SampleIndex sample) {
     residents_.remove(sample);
+    std::erase(used_up_, sample);
 }
 
 void OdsCache::on_read(SampleIndex sample, bool /*hit*/) {
@@ -35,22 +37,34 @@ void OdsCache::on_read(SampleIndex sample, bool /*hit*/) {
     }
 }
 
-void OdsCache::take_work(Work& work) {
+bool OdsCache::make_room(
+    SampleIndex incoming, Bytes needed, const MayGo& may_go, std::vector<SampleIndex>& victims) {
+    if (!refills_.contains(incoming)) {
+        return false;
+    }
+    Bytes room{};
     for (const SampleIndex sample : used_up_) {
-        if (!residents_.contains(sample)) {
-            continue;
-        }
-        work.drops.push_back(sample);
-        for (std::uint32_t look = 0; look < kRefillLooks; ++look) {
-            const auto candidate = static_cast<SampleIndex>(prng_.below(samples_));
-            if (!residents_.contains(candidate) &&
-                std::ranges::find(work.fetches, candidate) == work.fetches.end()) {
-                work.fetches.push_back(candidate);
-                break;
-            }
+        if (room < needed && may_go(sample)) {
+            room += bytes_[sample];
+            victims.push_back(sample);
         }
     }
-    used_up_.clear();
+    if (room < needed) {
+        victims.clear();
+    }
+    return room >= needed;
+}
+
+void OdsCache::take_refills(std::vector<SampleIndex>& samples) {
+    for (std::uint32_t look = 0; look < kRefillLooks && refills_.size() < used_up_.size();) {
+        const auto candidate = static_cast<SampleIndex>(prng_.below(samples_));
+        if (!residents_.contains(candidate) && refills_.insert(candidate).second) {
+            samples.push_back(candidate);
+            look = 0;
+        } else {
+            ++look;
+        }
+    }
 }
 
 void OdsCache::shrink(Bytes excess, std::vector<SampleIndex>& victims) {

@@ -1,20 +1,21 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <vector>
 
 #include "common/base/prng.h"
 #include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/simulate/baselines/residents.h"
 #include "sidecar/simulate/baselines/swap_order.h"
-#include "sidecar/simulate/node_model.h"
+#include "sidecar/simulate/virtual_node.h"
 
 namespace stoker::simulate {
 
 // Opportunistic data sampling of Seneca (FAST'26): a resident sample is read once by every job and
-// then given up, and a random absent one is fetched in its place, in the background. O(1) a call.
-// Not thread-safe.
-class OdsCache final : public sidecar::EvictionPolicy, public BackgroundWork {
+// then given up, and a random absent one is fetched in its place, in the background: only such a
+// refill gets room in a full cache. Not thread-safe.
+class OdsCache final : public sidecar::EvictionPolicy, public Refiller {
 public:
     OdsCache(std::uint64_t samples, std::uint32_t jobs, std::uint64_t seed);
 
@@ -23,15 +24,13 @@ public:
     void on_read(SampleIndex sample, bool hit) override;
 
     bool make_room(
-        SampleIndex /*incoming*/,
-        Bytes /*needed*/,
-        const MayGo& /*may_go*/,
-        std::vector<SampleIndex>& /*victims*/) override {
-        return false;
-    }
+        SampleIndex incoming,
+        Bytes needed,
+        const MayGo& may_go,
+        std::vector<SampleIndex>& victims) override;
 
     void shrink(Bytes excess, std::vector<SampleIndex>& victims) override;
-    void take_work(Work& work) override;
+    void take_refills(std::vector<SampleIndex>& samples) override;
 
     [[nodiscard]] const Residents& residents() const { return residents_; }
 
@@ -42,7 +41,8 @@ private:
     Residents residents_;
     std::vector<std::uint32_t> reads_;  // by resident: since it came
     std::vector<Bytes> bytes_;
-    std::vector<SampleIndex> used_up_;
+    std::vector<SampleIndex> used_up_;  // read by every job, and still here
+    std::set<SampleIndex> refills_;     // on their way
 };
 
 // One job's side: a request for an absent sample is swapped with one for a resident that the job

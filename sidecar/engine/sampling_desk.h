@@ -14,6 +14,7 @@
 #include "common/base/result.h"
 #include "proto/local/sampling_frames.h"
 #include "sidecar/core/demand_book.h"
+#include "sidecar/core/residency_listener.h"
 #include "sidecar/core/sample_table.h"
 #include "sidecar/core/sampling/sampler.h"
 #include "sidecar/core/stream_set.h"
@@ -27,6 +28,7 @@ struct SamplerOrder {
     std::uint32_t ranks = 1;
     std::uint32_t batch = 1;
     std::vector<local::Parameter> parameters;
+    Party party = kOwnParty;
 
     bool operator==(const SamplerOrder&) const = default;
 };
@@ -38,6 +40,7 @@ public:
 
     // A sampler for `rank`, and for the job's other ranks unless is_per_rank(). kInvalidArgument:
     // no such contract, or no such parameter; the message names those that there are.
+    // kResourceExhausted: the party has too many samplers of this kind.
     virtual Result<std::unique_ptr<Sampler>> make(
         const SamplerOrder& order, std::uint32_t rank) = 0;
 
@@ -78,14 +81,21 @@ struct BeginState {
 // Bounded whatever clients say: jobs, ranks, outstanding draws and the work of one call. A job
 // without ranks keeps its sampler, so that a rank that lost its connection finds it again, until a
 // new job needs the place. Belongs to the loop's thread.
-class SamplingDesk {
+class SamplingDesk final : public ResidencyListener {
 public:
     struct Limits {
         std::size_t samplers = 128;        // of the dataset's own namespace
         std::size_t guest_samplers = 16;   // of one guest
         std::size_t guests_samplers = 64;  // of all guests together
+
+        // Samples of the dataset, summed over the samplers of one guest and of all: each sampler
+        // takes some 24 bytes for each of them. Those of `windowed` share a scan and do not count.
+        // One sampler may be there in any case.
+        std::uint64_t guest_sampler_samples = 8U << 20U;
+        std::uint64_t guests_sampler_samples = 16U << 20U;
         std::uint32_t ranks = 65536;
         std::size_t outstanding = std::size_t{1} << 18U;  // draws of a rank that it has not read
+        std::size_t guests_outstanding = std::size_t{1} << 20U;  // of all ranks of all guests
         std::size_t horizon = 2048;  // draws that are foreseen and fetched ahead, at least
     };
 
@@ -95,13 +105,11 @@ public:
     SamplingDesk(std::uint32_t sample_count, SamplerSource& source)
         : SamplingDesk(sample_count, source, Limits{}) {}
 
-    // What was on the node before anybody drew; then what comes and goes.
-    void adopt(SampleIndex sample, bool kept);
-    void on_stored(SampleIndex sample, bool kept);
-    void on_gone(SampleIndex sample);
+    void on_stored(SampleIndex sample, bool kept) override;
+    void on_gone(SampleIndex sample) override;
 
-    // It was to be stored, and could not be.
-    void on_failed(SampleIndex sample);
+    // Nobody's draw stands for the fetch that brought it: it was on the node before.
+    void note_paid(SampleIndex sample) { paid_[sample] = true; }
 
     // The stream reads for one rank of one job from now on; a stream of the same `sidecar` that did
     // so before gives the rank up. kInvalidArgument: a rank outside its world, and what MakeSampler
@@ -149,7 +157,6 @@ public:
 private:
     struct Job {
         SamplerOrder order;
-        Party party = kOwnParty;
         std::unique_ptr<Sampler> sampler;
         std::map<std::uint32_t, StreamId> ranks;  // who draws for each
         std::uint64_t losses = 0;                 // values that came
@@ -176,9 +183,14 @@ private:
 
     [[nodiscard]] std::string key_of(const local::Begin& begin) const;
     Result<Job*> job_for(const local::Begin& begin, const std::string& snapshot, Party party);
+    void begin_epoch(
+        const Job& job, Reader& reader, const local::Begin& begin, std::vector<bool> served) const;
     [[nodiscard]] std::vector<SampleIndex> samples_of(std::span<const std::uint64_t> ids) const;
     static void tell_of_last_epoch(Job& job, const local::Begin& begin);
-    Status make_place(Party party);
+    Result<std::unique_ptr<Sampler>> make_sampler(const SamplerOrder& order, std::uint32_t rank);
+    bool forget_idle(const std::function<bool(const Job&)>& counts);
+    Status make_place(const SamplerOrder& order);
+    [[nodiscard]] std::size_t outstanding_left(const Reader& reader) const;
     Status make_place(std::size_t places, const std::function<bool(const Job&)>& counts);
     Result<const Reader*> reader_of(StreamId stream, std::uint64_t epoch) const;
     std::vector<Draw> draw_new(Reader& reader, Job& job, std::size_t count);

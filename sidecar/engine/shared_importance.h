@@ -62,7 +62,10 @@ public:
     // nullptr: no news. Its owner must go before us, and drops the one before when there is news.
     std::unique_ptr<EvictionPolicy> new_eviction();
 
-    // Of the active jobs whose uid is known and that have ended an epoch.
+    // Are all active jobs guests'? False where there is none.
+    [[nodiscard]] bool is_guests_only() const;
+
+    // Sketches of the active jobs whose uid is known and that have ended an epoch.
     [[nodiscard]] std::vector<JobSketch> sketches() const;
 
 private:

@@ -6,19 +6,16 @@
 #include <string>
 #include <vector>
 
-#include "proto/local/protocol.h"
-#include "sidecar/config/contract_terms.h"
-#include "sidecar/core/sampling/windowed_scan.h"
-#include "sidecar/service/frame_socket.h"
-#include "sidecar/service/sampling_desk.h"
-#include "sidecar/service/shared_importance.h"
+#include "sidecar/core/sampling/party_scans.h"
+#include "sidecar/engine/sampling_desk.h"
+#include "sidecar/engine/shared_importance.h"
 
 namespace stoker::sidecar {
 
 // The contracts that this sidecar draws under, with their parameters from the trainer's side
-// (docs/reference/sampling-contracts.md), and what the jobs on one dataset share: the scan of those
-// that read `windowed`, and the importance that those that measure it give its samples together.
-// Belongs to the loop's thread.
+// (docs/reference/sampling-contracts.md), and what the jobs on one dataset share: the scans of
+// those that read `windowed`, one a party, and the importance that those that measure it give its
+// samples together. Belongs to the loop's thread.
 class Contracts final : public SamplerSource {
 public:
     // `window_samples`: how many samples of mean size the node's window holds. `size_of`: where
@@ -47,9 +44,12 @@ public:
     [[nodiscard]] const SharedImportance& importance() const { return importance_; }
 
     // For the engine: knows what jobs that read `windowed` still need. nullptr: there was none yet.
-    [[nodiscard]] const WindowKeeper* window_keeper() const { return scan_ ? &*scan_ : nullptr; }
+    [[nodiscard]] const WindowKeeper* window_keeper() const {
+        return scans_.is_empty() ? nullptr : &scans_;
+    }
 
 private:
+    Result<SharedScan*> scan_of(Party party, const ScanLimits& limits);
     Result<std::unique_ptr<Sampler>> make_windowed(const SamplerOrder& order, std::uint32_t rank);
     [[nodiscard]] std::unique_ptr<Sampler> make_chunked(
         const SamplerOrder& order, std::uint32_t rank, std::uint32_t group) const;
@@ -63,16 +63,8 @@ private:
     SharedImportance::SizeOf size_of_;  // empty: all alike
     std::vector<bool> stored_;
     std::vector<bool> kept_;
-    std::optional<SharedScan> scan_;  // once a job reads windowed
+    PartyScans scans_;  // of jobs that read windowed
     SharedImportance importance_;
 };
-
-// A pod's clients get what its job allows: what they ask for, and the job's parameters where they
-// say nothing, is put into a kBegin frame and into `begin`. kInvalidArgument: they ask for more.
-Status limit_begin(Frame& frame, local::Begin& begin, const std::optional<ContractTerms>& allowed);
-
-// A pod's clients speak for its own job, whatever they call it: puts `job_uid` (may be empty:
-// nobody knows) before the name in a kBegin frame.
-void stamp_job(Frame& frame, local::Begin begin, const std::string& job_uid);
 
 }  // namespace stoker::sidecar

@@ -1,4 +1,4 @@
-#include "sidecar/service/shared_importance.h"
+#include "sidecar/engine/shared_importance.h"
 
 #include <algorithm>
 #include <utility>
@@ -28,7 +28,7 @@ bool is_guest(std::string_view job) {
     return job.starts_with(kGuestMark);
 }
 
-// Empty: unknown. Of a guest's job "<namespace>/<uid>".
+// Empty: unknown. For a guest's job "<namespace>/<uid>".
 std::string uid_of(std::string_view job) {
     const bool guest = is_guest(job);
     if (guest) {
@@ -79,11 +79,15 @@ void SharedImportance::set_active(const Sampler& sampler, std::string_view name,
     weigh_jobs();  // another one may say the same uid
 }
 
-// How guests read decides nothing while jobs of the dataset's own namespace do.
-bool SharedImportance::counts(const ActiveJob& job) const {
-    return !is_guest(job.name) || std::ranges::all_of(active_, [](const auto& entry) {
+bool SharedImportance::is_guests_only() const {
+    return !active_.empty() && std::ranges::all_of(active_, [](const auto& entry) {
         return is_guest(entry.second.name);
     });
+}
+
+// How guests read decides nothing while jobs of the dataset's own namespace do.
+bool SharedImportance::counts(const ActiveJob& job) const {
+    return !is_guest(job.name) || is_guests_only();
 }
 
 // In a full epoch everything passes, and is not more important for that.

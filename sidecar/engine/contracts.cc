@@ -1,4 +1,4 @@
-#include "sidecar/service/contracts.h"
+#include "sidecar/engine/contracts.h"
 
 #include <algorithm>
 #include <array>
@@ -97,6 +97,7 @@ Contracts::Contracts(
       size_of_(std::move(size_of)),
       stored_(sample_count),
       kept_(sample_count),
+      scans_(sample_count),
       importance_(sample_count, size_of_) {}
 
 Contracts::~Contracts() = default;
@@ -133,19 +134,28 @@ Result<std::unique_ptr<Sampler>> Contracts::make_windowed(
     if (group != 0) {
         return make_chunked(order, rank, static_cast<std::uint32_t>(group));
     }
-    if (!scan_) {
-        scan_.emplace(sample_count_, limits, kScanSeed);
-        for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
-            if (stored_[sample]) {
-                scan_->on_stored(sample, kept_[sample]);
-            }
-        }
-    }
+    STOKER_TRY(SharedScan * scan, scan_of(order.party, limits));
     EpochShape shape;
     shape.count = sample_count_;
     shape.seed = order.seed;
     shape.ranks = order.ranks;
-    return WindowedSampler::make(*scan_, shape, World{order.ranks, {rank}});
+    return WindowedSampler::make(*scan, shape, World{order.ranks, {rank}});
+}
+
+Result<SharedScan*> Contracts::scan_of(Party party, const ScanLimits& limits) {
+    const bool is_new = !scans_.has(party);
+    SharedScan* scan = scans_.find_or_make(party, limits, kScanSeed);
+    if (scan == nullptr) {
+        return fail(
+            ErrorCode::kResourceExhausted,
+            fmt::format("{} other namespaces read this dataset windowed", PartyScans::kGuestsMax));
+    }
+    for (SampleIndex sample = 0; is_new && sample < sample_count_; ++sample) {
+        if (stored_[sample]) {
+            scan->on_stored(sample, kept_[sample]);
+        }
+    }
+    return scan;
 }
 
 // The order is given, so this job takes no part in the scan that others share.
@@ -171,16 +181,12 @@ std::unique_ptr<Sampler> Contracts::make_chunked(
 void Contracts::on_stored(SampleIndex sample, bool kept) {
     stored_[sample] = true;
     kept_[sample] = kept;
-    if (scan_) {
-        scan_->on_stored(sample, kept);
-    }
+    scans_.on_stored(sample, kept);
 }
 
 void Contracts::on_gone(SampleIndex sample) {
     stored_[sample] = false;
-    if (scan_) {
-        scan_->on_gone(sample);
-    }
+    scans_.on_gone(sample);
 }
 
 Result<std::unique_ptr<Sampler>> Contracts::make_importance(const SamplerOrder& order) const {
@@ -227,6 +233,9 @@ Result<std::unique_ptr<Sampler>> Contracts::make_replicate(const SamplerOrder& o
     options.seed = order.seed;
     options.bias = parameters.number("bias", options.bias, 1, 1000);
     options.replication = parameters.number("replication", options.replication, 1, 64);
+    options.warmup_epochs = static_cast<std::uint32_t>(
+        parameters.count("warmupEpochs", options.warmup_epochs, 0, 10000));
+    options.unseen_score = parameters.number("unseenScore", options.unseen_score, 0, 100);
     STOKER_TRY_VOID(parameters.check());
     World world{order.ranks, {}};
     for (std::uint32_t rank = 0; rank < order.ranks; ++rank) {
@@ -235,7 +244,7 @@ Result<std::unique_ptr<Sampler>> Contracts::make_replicate(const SamplerOrder& o
     return ReplicateSampler::make(sample_count_, options, world);
 }
 
-// Who reads everything once finds nothing more important than the rest.
+// Exact and windowed samplers produce no importance values.
 void Contracts::set_active(const Sampler& sampler, const std::string& job, bool active) {
     if (measures(sampler)) {
         importance_.set_active(sampler, job, active);
@@ -252,42 +261,6 @@ void Contracts::on_drawn(const Sampler& sampler, std::span<const Draw> draws) {
 
 void Contracts::on_losses(const Sampler& sampler, std::span<const SampleIndex> samples) {
     importance_.on_losses(sampler, samples);
-}
-
-namespace {
-
-void put_begin(Frame& frame, const local::Begin& begin) {
-    auto bytes = local::encode_frame(begin, frame.header.request_id);
-    bytes.erase(bytes.begin(), bytes.begin() + local::kFrameHeaderBytes);
-    frame.header.payload_bytes = static_cast<std::uint32_t>(bytes.size());
-    frame.payload = std::move(bytes);
-}
-
-}  // namespace
-
-Status limit_begin(Frame& frame, local::Begin& begin, const std::optional<ContractTerms>& allowed) {
-    if (!allowed) {
-        return {};
-    }
-    ContractTerms asked{begin.contract, {}};
-    for (const local::Parameter& parameter : begin.parameters) {
-        asked.parameters[parameter.name] = parameter.value;
-    }
-    STOKER_TRY(const ContractTerms terms, narrow(*allowed, asked));
-    begin.parameters.clear();
-    for (const auto& [name, value] : terms.parameters) {
-        begin.parameters.push_back({name, value});
-    }
-    put_begin(frame, begin);
-    return {};
-}
-
-void stamp_job(Frame& frame, local::Begin begin, const std::string& job_uid) {
-    if (job_uid.empty()) {
-        return;
-    }
-    begin.job = job_uid + "/" + begin.job;
-    put_begin(frame, begin);
 }
 
 }  // namespace stoker::sidecar

@@ -1,4 +1,4 @@
-#include "sidecar/service/sampling_desk.h"
+#include "sidecar/engine/sampling_desk.h"
 
 #include <algorithm>
 #include <array>
@@ -90,11 +90,6 @@ SamplingDesk::SamplingDesk(std::uint32_t sample_count, SamplerSource& source, Li
       stored_(sample_count),
       paid_(sample_count) {}
 
-void SamplingDesk::adopt(SampleIndex sample, bool kept) {
-    on_stored(sample, kept);
-    paid_[sample] = true;
-}
-
 void SamplingDesk::on_stored(SampleIndex sample, bool kept) {
     source_.on_stored(sample, kept);
     if (stored_[sample]) {
@@ -104,11 +99,6 @@ void SamplingDesk::on_stored(SampleIndex sample, bool kept) {
     for (auto& [name, job] : jobs_) {
         job.sampler->on_stored(sample);
     }
-}
-
-void SamplingDesk::on_failed(SampleIndex sample) {
-    paid_[sample] = false;
-    source_.on_gone(sample);
 }
 
 void SamplingDesk::on_gone(SampleIndex sample) {
@@ -155,20 +145,22 @@ Result<local::Begun> SamplingDesk::begin(
         kForeseenBatches * std::size_t{job->order.batch},
         limits_.horizon,
         std::max(limits_.horizon, kForeseenMax));
-    if (is_exactly_once(job->order)) {
-        reader.served = unpack(state.served, sample_count_);
-        job->sampler->begin_epoch(begin.rank, begin.epoch, 0);
-    } else {
-        const auto skip = std::min(begin.skip, std::uint64_t{sample_count_} * 4);
-        const auto served = unpack(state.served, sample_count_);
-        if (served.empty()) {
-            job->sampler->begin_epoch(begin.rank, begin.epoch, skip);
-        } else {
-            job->sampler->resume_epoch(begin.rank, begin.epoch, skip, served);
-        }
-    }
+    begin_epoch(*job, reader, begin, unpack(state.served, sample_count_));
     source_.on_epoch(*job->sampler, begin.epoch);
     return local::Begun{begin.epoch, job->losses};
+}
+
+void SamplingDesk::begin_epoch(
+    const Job& job, Reader& reader, const local::Begin& begin, std::vector<bool> served) const {
+    const auto skip = std::min(begin.skip, std::uint64_t{sample_count_} * 4);
+    if (is_exactly_once(job.order)) {
+        reader.served = std::move(served);
+        job.sampler->begin_epoch(begin.rank, begin.epoch, 0);
+    } else if (served.empty()) {
+        job.sampler->begin_epoch(begin.rank, begin.epoch, skip);
+    } else {
+        job.sampler->resume_epoch(begin.rank, begin.epoch, skip, served);
+    }
 }
 
 // What the first rank of an epoch brings counts: the ranks have one model, and one sampler, which
@@ -192,7 +184,8 @@ std::string SamplingDesk::key_of(const local::Begin& begin) const {
 
 Result<SamplingDesk::Job*> SamplingDesk::job_for(
     const local::Begin& begin, const std::string& snapshot, Party party) {
-    const SamplerOrder order = order_of(begin);
+    SamplerOrder order = order_of(begin);
+    order.party = party;
     const std::string key = key_of(begin);
     const auto found = jobs_.find(key);
     if (found != jobs_.end() && found->second.order == order) {
@@ -209,13 +202,11 @@ Result<SamplingDesk::Job*> SamplingDesk::job_for(
                 found->second.order.seed,
                 found->second.order.ranks));
     }
-    STOKER_TRY(auto sampler, source_.make(order, begin.rank));
-    if (found != jobs_.end()) {
-        jobs_.erase(found);
-    }
-    STOKER_TRY_VOID(make_place(party));
+    STOKER_TRY(auto sampler, make_sampler(order, begin.rank));
+    jobs_.erase(key);
+    STOKER_TRY_VOID(make_place(order));
     if (!snapshot.empty() && !sampler->restore(snapshot)) {
-        STOKER_TRY(sampler, source_.make(order, begin.rank));  // it may have taken half of it
+        STOKER_TRY(sampler, make_sampler(order, begin.rank));  // it may have taken half of it
     }
     for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
         if (stored_[sample]) {
@@ -223,8 +214,7 @@ Result<SamplingDesk::Job*> SamplingDesk::job_for(
         }
     }
     Job& job = jobs_[key];
-    job.order = order;
-    job.party = party;
+    job.order = std::move(order);
     job.sampler = std::move(sampler);
     return &job;
 }
@@ -266,7 +256,7 @@ Result<local::Drawn> SamplingDesk::draw(StreamId stream, const local::Draw& draw
             fmt::format("{} draws, the limit is {}", draw.count, local::kDrawSamplesMax));
     }
     Reader& reader = readers_.at(stream);
-    if (reader.unread_total + draw.count > limits_.outstanding) {
+    if (draw.count > outstanding_left(reader)) {
         return fail(
             ErrorCode::kResourceExhausted,
             fmt::format("{} samples were drawn and not read", reader.unread_total));

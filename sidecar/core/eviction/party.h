@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "common/base/strong.h"
+
+namespace stoker::sidecar {
+
+// Those whose demands, plans and bytes count together: the dataset's own namespace, or one guest.
+using Party = Strong<std::uint8_t, struct PartyTag>;
+inline constexpr Party kOwnParty{0};
+inline constexpr std::size_t kPartiesMax = 256;
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "common/base/result.h"
+
+// A walk over an XML document from the network, by expat. Attributes and comments are skipped; a
+// DOCTYPE, and with it every entity of its own, is refused.
+namespace stoker::sidecar {
+
+// An element without child elements: its path ("ListBucketResult/Name") and text. false stops the
+// walk.
+using OnXmlLeaf = std::function<bool(std::string_view path, std::string text)>;
+// The end of any other element. false stops the walk.
+using OnXmlEnd = std::function<bool(std::string_view path)>;
+
+// kInvalidArgument: not well-formed, deeper than 8 elements, or stopped; with the byte.
+Status walk_xml(std::string_view xml, const OnXmlLeaf& on_leaf, const OnXmlEnd& on_end);
+
+}  // namespace stoker::sidecar
