@@ -7,7 +7,7 @@ ARG BASE_IMAGE=debian:bookworm-slim
 FROM ${BASE_IMAGE} AS runtime
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates libboost-system1.74.0 libcpprest2.10 libcurl4 \
-        libfmt9 libgrpc++1.51 libprotobuf32 libyaml-cpp0.7 \
+        libexpat1 libfmt9 libgrpc++1.51 libprotobuf32 libyaml-cpp0.7 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/apt /var/log/dpkg.log
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/stoker-node"]

@@ -1,23 +1,22 @@
 // Composition root of stoker-operator: reads what it is told, builds the parts, runs them.
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
-#include <sstream>
 #include <string>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "common/base/read_file.h"
 #include "common/config/host_port.h"
+#include "common/flags/flags.h"
 #include "common/http/http_client.h"
 #include "common/http/http_server.h"
 #include "common/log/log.h"
-#include "common/runtime/event_loop.h"
+#include "common/program/program.h"
 #include "common/runtime/named_thread.h"
-#include "common/runtime/signals.h"
 #include "common/runtime/worker_pool.h"
 #include "operator/agents/certificate_keeper.h"
 #include "operator/agents/control_service.h"
@@ -25,7 +24,6 @@
 #include "operator/agents/token_review.h"
 #include "operator/agents/trust_publisher.h"
 #include "operator/api/debug_api.h"
-#include "operator/config/flags.h"
 #include "operator/config/operator_config.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/allocation_page.h"
@@ -34,7 +32,6 @@
 #include "operator/core/build_pod.h"
 #include "operator/endpoints/endpoints.h"
 #include "operator/kube/access.h"
-#include "operator/kube/kubeconfig.h"
 #include "operator/kube/pause.h"
 #include "operator/kube/rest_client.h"
 #include "operator/kube/rest_transport.h"
@@ -45,17 +42,11 @@
 namespace stoker::control {
 namespace {
 
-constexpr int kExitUsage = 2;
-constexpr const char* kFieldManager = "stoker-operator";
+constexpr const char* kFieldManager = "stoker-operator";  // and the program's name
 constexpr const char* kControllerName = "stoker.dev/operator";
 constexpr Duration kControlRetry = std::chrono::seconds{5};
 constexpr Duration kControlStep = std::chrono::seconds{1};
 constexpr std::size_t kTokenReviewThreads = 4;
-
-std::string environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr ? value : "";
-}
 
 std::string environment_or(const char* name, const std::string& fallback) {
     const std::string value = environment(name);
@@ -72,20 +63,40 @@ std::uint64_t random_seed() {
     return (std::uint64_t{device()} << 32U) | device();
 }
 
-Result<std::string> read_file(const std::string& path) {
-    std::ifstream file(path);
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (!file.good()) {
-        return fail(ErrorCode::kNotFound, fmt::format("cannot read {}", path));
-    }
-    return text.str();
+struct Flags {
+    std::string config_file;
+    std::string api_server;
+    std::string probe_url;
+    bool check_config = false;
+};
+
+std::vector<FlagGroup> flag_groups(Flags& flags) {
+    return {
+        {"Settings",
+         {{"config",
+           "FILE",
+           "the settings (docs/reference/operator-config.md)",
+           text_into(flags.config_file)},
+          {"api-server",
+           "URL",
+           "of `kubectl proxy`, outside of a cluster; without it the pod's own account",
+           text_into(flags.api_server)}}},
+        {"Instead of running",
+         {{"check-config",
+           "",
+           "read the settings, print them, and exit",
+           switch_into(flags.check_config)},
+          {"probe",
+           "URL",
+           "ask it, and exit with 0 if it answers 200",
+           text_into(flags.probe_url)}}}};
 }
 
 Result<AccessConfig> find_access(const Flags& flags) {
-    const std::string kubeconfig =
-        flags.kubeconfig.empty() ? environment("KUBECONFIG") : flags.kubeconfig;
-    return kubeconfig.empty() ? in_cluster_access(environment) : load_kubeconfig(kubeconfig);
+    if (flags.api_server.empty()) {
+        return in_cluster_access(environment);
+    }
+    return AccessConfig{flags.api_server, {}, {}, {}};
 }
 
 JobSettings job_settings(const OperatorConfig& config) {
@@ -93,7 +104,9 @@ JobSettings job_settings(const OperatorConfig& config) {
     settings.sidecar_image = config.sidecar.image;
     settings.sidecar_image_pull_policy = config.sidecar.image_pull_policy;
     settings.sidecar_resources = {config.sidecar.limits, config.sidecar.requests};
+    settings.sidecar_proxy = config.sidecar.proxy;
     settings.window_bytes = config.sidecar.window_bytes;
+    settings.metrics_readers = config.sidecar.metrics_readers;
     settings.control_address = config.control.address;
     return settings;
 }
@@ -152,7 +165,7 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
       pod_name_(environment_or("POD_NAME", host_name())),
       own_namespace_(environment_or("POD_NAMESPACE", "stoker-system")),
       seed_(random_seed()),
-      access_(access, system_doors(), clock_),
+      access_(access, read_file, clock_),
       lease_transport_(make_transport("lease")),
       event_transport_(make_transport("events")),
       transport_(make_transport("controllers")),
@@ -365,70 +378,49 @@ int probe(const std::string& url) {
     return response->status == 200 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-int refuse(const std::string& words) {
-    fmt::print(stderr, "{}\n", words);
-    return kExitUsage;
-}
-
-int run_operator(const Flags& flags, OperatorConfig config) {
-    const auto access = find_access(flags);
-    if (!access) {
-        return refuse(access.error().message);
-    }
-    const SystemClock clock;
-    EventLoop loop(clock);
-    std::stop_source stop;
-    // Before any thread starts.
-    const StopSignals signals(loop, [&](int signal) {
-        log::info("stopping", {{"signal", signal}});
-        stop.request_stop();
-    });
-    const std::jthread loop_thread =
-        start_thread("signals", [&loop](const std::stop_token&) { loop.run(); });
+int run_operator(OperatorConfig config, const AccessConfig& access, const std::stop_token& stop) {
     log::info("starting", {{"version", STOKER_VERSION}, {"settings", to_yaml(config)}});
-    Operator process(std::move(config), *access);
-    const Supervisor::End end = process.run(stop.get_token());
-    loop.stop();
-    return end == Supervisor::End::kStopped ? EXIT_SUCCESS : EXIT_FAILURE;
+    Operator process{std::move(config), access};
+    return process.run(stop) == Supervisor::End::kStopped ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-int run(std::span<const char* const> arguments) {
-    const auto flags = parse_flags(arguments);
-    if (!flags) {
-        return refuse(flags.error().message);
+Result<OperatorConfig> load_config(const Flags& flags) {
+    if (flags.config_file.empty()) {
+        return fail(ErrorCode::kInvalidArgument, "--config is required");
     }
-    if (flags->help) {
-        fmt::print("{}", flags_help());
-        return EXIT_SUCCESS;
+    STOKER_TRY(const std::string text, read_file(flags.config_file));
+    auto config = parse_operator_config(text);
+    return config ? std::move(config) : fail(config.error().prefixed(flags.config_file));
+}
+
+int start(const std::vector<std::string_view>& arguments) {
+    Flags flags;
+    if (const auto done = begin_program(kFieldManager, flag_groups(flags), arguments)) {
+        return *done;
     }
-    if (flags->version) {
-        fmt::print("stoker-operator {}\n", STOKER_VERSION);
-        return EXIT_SUCCESS;
+    if (!flags.probe_url.empty()) {
+        return probe(flags.probe_url);
     }
-    if (!flags->probe_url.empty()) {
-        return probe(flags->probe_url);
-    }
-    if (log::Level level{}; log::parse_level(flags->log_level, level)) {
-        log::set_level(level);
-    }
-    const auto text = read_file(flags->config_file);
-    if (!text) {
-        return refuse(text.error().message);
-    }
-    auto config = parse_operator_config(*text);
+    auto config = load_config(flags);
     if (!config) {
-        return refuse(fmt::format("{}:\n{}", flags->config_file, config.error().message));
+        return refuse_to_run(kFieldManager, config.error());
     }
-    if (flags->check_config) {
+    if (flags.check_config) {
         fmt::print("{}", to_yaml(*config));
         return EXIT_SUCCESS;
     }
-    return run_operator(*flags, *std::move(config));
+    const auto access = find_access(flags);
+    if (!access) {
+        return refuse_to_run(kFieldManager, access.error());
+    }
+    return run_until_stopped([&](const std::stop_token& stop) {
+        return run_operator(*std::move(config), *access, stop);
+    });
 }
 
 }  // namespace
 }  // namespace stoker::control
 
 int main(int argc, char** argv) {
-    return stoker::control::run({argv + 1, argv + argc});
+    return stoker::control::start({argv + 1, argv + argc});
 }

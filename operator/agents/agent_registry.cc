@@ -9,21 +9,7 @@ namespace stoker::control {
 
 namespace {
 
-AgentReport first_word(const AgentHello& hello, Moment at) {
-    AgentReport report;
-    report.namespace_name = hello.namespace_name;
-    report.pod = hello.pod;
-    report.node = hello.node;
-    report.training_job = hello.training_job;
-    report.training_job_uid = hello.training_job_uid;
-    report.rank = hello.rank;
-    report.received_at = at.steady;
-    report.received_wall = at.wall;
-    report.attached = true;
-    return report;
-}
-
-bool is_due(const AgentGrant& grant, TimePoint sent_at, TimePoint now) {
+bool is_due(const Grant& grant, TimePoint sent_at, TimePoint now) {
     return now - sent_at >= std::chrono::seconds{grant.valid_seconds} / 3;
 }
 
@@ -33,7 +19,7 @@ AgentRegistry::AgentRegistry(Options options, OnChange on_change)
     : options_(options),
       on_change_(std::move(on_change)) {}
 
-Result<SessionId> AgentRegistry::attach(const AgentHello& hello, AgentLink link, Moment at) {
+Result<SessionId> AgentRegistry::attach(const Hello& hello, AgentLink link, Moment at) {
     STOKER_TRY_VOID(validate_hello(hello));
     const ObjectKey pod{hello.namespace_name, hello.pod};
     SessionId session;
@@ -48,9 +34,8 @@ Result<SessionId> AgentRegistry::attach(const AgentHello& hello, AgentLink link,
         session = SessionId{state->next_session++};
         Agent next;
         next.session = session;
-        next.hello = hello;
         next.link = std::move(link);
-        next.last = first_word(hello, at);
+        next.last = {hello, {}, at.steady, at.wall, true};
         if (found != state->agents.end()) {
             Agent& old = found->second;
             if (state->pods.erase(old.session) == 1) {
@@ -58,7 +43,7 @@ Result<SessionId> AgentRegistry::attach(const AgentHello& hello, AgentLink link,
             }
             // The same pod of the same job, after a restart of its sidecar: what it said holds
             // until it speaks.
-            if (old.hello.training_job_uid == hello.training_job_uid) {
+            if (old.last.training_job_uid == hello.training_job_uid) {
                 next.last.datasets = std::move(old.last.datasets);
                 next.last.trainer = old.last.trainer;
                 next.last.received_at = old.last.received_at;
@@ -75,7 +60,7 @@ Result<SessionId> AgentRegistry::attach(const AgentHello& hello, AgentLink link,
     return session;
 }
 
-Status AgentRegistry::report(SessionId session, ReportBody body, Moment at) {
+Status AgentRegistry::report(SessionId session, Report report, Moment at) {
     ObjectKey job;
     {
         auto state = state_.lock();
@@ -84,24 +69,21 @@ Status AgentRegistry::report(SessionId session, ReportBody body, Moment at) {
             return fail(ErrorCode::kGone, "another stream speaks for this pod");
         }
         Agent& agent = state->agents[pod->second];
-        const Status valid =
-            validate_report(agent.hello, agent.reported ? &agent.body : nullptr, body);
+        const Report* before = agent.reported ? &agent.last : nullptr;
+        const Status valid = validate_report(agent.last, before, report);
         if (!valid) {
             const bool stale = valid.error().code == ErrorCode::kAlreadyExists;
             (stale ? state->counts.reports_stale : state->counts.reports_refused) += 1;
             return valid;
         }
-        trim_texts(body);
-        complete_sketches(agent.reported ? &agent.body : nullptr, body);
-        agent.last.sequence = body.sequence;
-        agent.last.datasets = body.datasets;
-        agent.last.trainer = body.trainer;
+        trim_texts(report);
+        complete_sketches(before, report);
+        static_cast<Report&>(agent.last) = std::move(report);
         agent.last.received_at = at.steady;
         agent.last.received_wall = at.wall;
-        agent.body = std::move(body);
         agent.reported = true;
         ++state->counts.reports;
-        job = job_of(agent.hello);
+        job = job_of(agent.last);
     }
     changed(job);
     return {};
@@ -119,18 +101,18 @@ void AgentRegistry::detach(SessionId session, Moment at) {
         agent.last.attached = false;
         agent.detached_at = at.steady;
         agent.link = {};
-        job = job_of(agent.hello);
+        job = job_of(agent.last);
         state->pods.erase(pod);
     }
     changed(job);
 }
 
 void AgentRegistry::publish(
-    const std::vector<AgentGrant>& grants, const GrantReaders& readers, TimePoint now) {
+    const std::vector<Grant>& grants, const GrantReaders& readers, TimePoint now) {
     auto state = state_.lock();
     state->readers = readers;
     state->grants.clear();
-    for (const AgentGrant& grant : grants) {
+    for (const Grant& grant : grants) {
         state->grants[{grant.node, grant.dataset_uid}] = grant;
     }
     for (const auto& [session, pod] : state->pods) {
@@ -138,7 +120,7 @@ void AgentRegistry::publish(
     }
 }
 
-void AgentRegistry::ask(const std::map<ObjectKey, AgentProbe>& probes) {
+void AgentRegistry::ask(const std::map<ObjectKey, Probe>& probes) {
     auto state = state_.lock();
     state->probes = probes;
     for (const auto& [session, pod] : state->pods) {
@@ -147,7 +129,7 @@ void AgentRegistry::ask(const std::map<ObjectKey, AgentProbe>& probes) {
 }
 
 void AgentRegistry::send_probe(const State& state, Agent& agent) {
-    const auto probe = state.probes.find(job_of(agent.hello));
+    const auto probe = state.probes.find(job_of(agent.last));
     if (probe != state.probes.end() && agent.probe_sent != probe->second.id) {
         agent.probe_sent = probe->second.id;
         agent.link.probe(probe->second);
@@ -169,7 +151,7 @@ void AgentRegistry::pin(const ObjectKey& job, AttemptPins pins) {
     for (auto it = state->agents.lower_bound({job.ns, ""});
          it != state->agents.end() && it->first.ns == job.ns;
          ++it) {
-        if (it->second.last.attached && job_of(it->second.hello) == job) {
+        if (it->second.last.attached && job_of(it->second.last) == job) {
             send_pins(*state, it->second);
         }
     }
@@ -177,13 +159,13 @@ void AgentRegistry::pin(const ObjectKey& job, AttemptPins pins) {
 
 // An attempt's pods only: the pods of the one before are on their way out.
 void AgentRegistry::send_pins(const State& state, Agent& agent) {
-    const auto found = state.pins.find(job_of(agent.hello));
+    const auto found = state.pins.find(job_of(agent.last));
     if (found == state.pins.end() || !agent.link.pin) {
         return;
     }
     const AttemptPins& known = found->second;
-    if (known.job_uid != agent.hello.training_job_uid ||
-        !agent.hello.pod.starts_with(known.pod_prefix) || agent.pins_sent == known.pins) {
+    if (known.job_uid != agent.last.training_job_uid ||
+        !agent.last.pod.starts_with(known.pod_prefix) || agent.pins_sent == known.pins) {
         return;
     }
     agent.pins_sent = known.pins;
@@ -191,10 +173,10 @@ void AgentRegistry::send_pins(const State& state, Agent& agent) {
 }
 
 void AgentRegistry::send_due(const State& state, Agent& agent, TimePoint now) {
-    std::vector<AgentGrant> due;
-    const auto reads = state.readers.find(job_of(agent.hello));
-    for (const AgentMount& mount : agent.hello.datasets) {
-        const auto grant = state.grants.find({agent.hello.node, mount.dataset_uid});
+    std::vector<Grant> due;
+    const auto reads = state.readers.find(job_of(agent.last));
+    for (const DatasetMount& mount : agent.last.mounts) {
+        const auto grant = state.grants.find({agent.last.node, mount.dataset_uid});
         // A hello may name any uid, even one that nobody has shared with its namespace.
         if (grant == state.grants.end() || reads == state.readers.end() ||
             !reads->second.contains(mount.dataset_uid)) {
@@ -228,7 +210,7 @@ std::vector<AgentReport> AgentRegistry::of_job(const ObjectKey& job) {
         for (auto it = state->agents.lower_bound({job.ns, ""});
              it != state->agents.end() && it->first.ns == job.ns;
              ++it) {
-            if (it->second.hello.training_job == job.name) {
+            if (it->second.last.training_job == job.name) {
                 reports.push_back(it->second.last);
             }
         }
@@ -257,7 +239,7 @@ RegistryCounts AgentRegistry::counts() {
     return counts;
 }
 
-ObjectKey AgentRegistry::job_of(const AgentHello& hello) {
+ObjectKey AgentRegistry::job_of(const Hello& hello) {
     return {hello.namespace_name, hello.training_job};
 }
 

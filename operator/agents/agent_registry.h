@@ -29,10 +29,10 @@ using SessionId = Strong<std::uint64_t, struct SessionIdTag>;
 // they must neither block nor call the registry. They may be called after detach() was entered on
 // another thread, never after it returned.
 struct AgentLink {
-    std::function<void(const std::vector<AgentGrant>& grants)> send;
-    std::function<void(const AgentProbe& probe)> probe;
+    std::function<void(const std::vector<Grant>& grants)> send;
+    std::function<void(const Probe& probe)> probe;
     std::function<void()> close;  // another stream speaks for this pod now
-    std::function<void(const std::vector<AgentPin>& pins)>
+    std::function<void(const std::vector<RevisionPin>& pins)>
         pin{};  // may be empty: nobody hears them
 };
 
@@ -63,11 +63,11 @@ public:
 
     // A sidecar whose identity has been checked. Grants that are known for its mounts are sent at
     // once. kInvalidArgument: validate_hello(). kResourceExhausted: too many agents.
-    Result<SessionId> attach(const AgentHello& hello, AgentLink link, Moment at);
+    Result<SessionId> attach(const Hello& hello, AgentLink link, Moment at);
 
     // kAlreadyExists: not newer than the last one, ignored. kInvalidArgument: impossible, ignored.
     // kGone: another session speaks for this pod.
-    Status report(SessionId session, ReportBody body, Moment at);
+    Status report(SessionId session, Report report, Moment at);
 
     // Harmless for a session that was replaced.
     void detach(SessionId session, Moment at);
@@ -76,11 +76,11 @@ public:
     // hear of and that are new, changed, or a third of their validity old. One entry for a (node,
     // dataset) pair; of two the last counts. A grant that is gone from the list is not recalled: it
     // runs out.
-    void publish(const std::vector<AgentGrant>& grants, const GrantReaders& readers, TimePoint now);
+    void publish(const std::vector<Grant>& grants, const GrantReaders& readers, TimePoint now);
 
     // Asks every sidecar of these jobs for its measurement, once for each id; those that attach
     // later are asked, too. A job that is not in the list is asked no more.
-    void ask(const std::map<ObjectKey, AgentProbe>& probes);
+    void ask(const std::map<ObjectKey, Probe>& probes);
 
     // The revisions that this job's attempt reads, instead of what was pinned before; each of its
     // pods' sidecars is told once, and again when they change. Nothing to pin: forgets them.
@@ -98,31 +98,28 @@ public:
 
 private:
     struct SentGrant {
-        AgentGrant grant;
+        Grant grant;
         TimePoint at{};
     };
 
     struct Agent {
         SessionId session;
-        AgentHello hello;
         AgentLink link;
         AgentReport last;
-        ReportBody body;                        // of this session
-        bool reported = false;                  // `body` is set
+        bool reported = false;                  // `last` is of this session, not of the one before
         std::map<std::string, SentGrant> sent;  // by dataset uid
         std::uint64_t probe_sent = 0;           // its id
-        std::vector<AgentPin> pins_sent;
+        std::vector<RevisionPin> pins_sent;
         TimePoint detached_at{};  // once last.attached is false
     };
 
     struct State {
         std::map<ObjectKey, Agent> agents;  // by namespace and pod
         std::map<SessionId, ObjectKey> pods;
-        std::map<std::pair<std::string, std::string>, AgentGrant>
-            grants;  // by node and dataset uid
+        std::map<std::pair<std::string, std::string>, Grant> grants;  // by node and dataset uid
         GrantReaders readers;
-        std::map<ObjectKey, AgentProbe> probes;  // by job
-        std::map<ObjectKey, AttemptPins> pins;   // by job
+        std::map<ObjectKey, Probe> probes;      // by job
+        std::map<ObjectKey, AttemptPins> pins;  // by job
         std::uint64_t next_session = 1;
         RegistryCounts counts;
     };
@@ -130,7 +127,7 @@ private:
     static void send_due(const State& state, Agent& agent, TimePoint now);
     static void send_probe(const State& state, Agent& agent);
     static void send_pins(const State& state, Agent& agent);
-    static ObjectKey job_of(const AgentHello& hello);
+    static ObjectKey job_of(const Hello& hello);
     void changed(const ObjectKey& job) const;
 
     Options options_;

@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "common/log/log.h"
-#include "operator/agents/report_codec.h"
 #include "operator/agents/wire.h"
+#include "wire/control/codec/control_codec.h"
 
 namespace stoker::control {
 
@@ -15,10 +15,8 @@ namespace {
 // A client that does not read may hold its end up for so long.
 constexpr Duration kEndPatience = std::chrono::seconds{5};
 
-Status check_identity(const PodIdentity& identity, const AgentHello& hello) {
-    const bool same_node = identity.node.empty() || identity.node == hello.node;
-    if (identity.namespace_name != hello.namespace_name || identity.pod != hello.pod ||
-        !same_node) {
+Status check_identity(const PodIdentity& identity, const Hello& hello) {
+    if (identity.namespace_name != hello.namespace_name || identity.pod != hello.pod) {
         return fail(
             ErrorCode::kForbidden,
             fmt::format(
@@ -27,6 +25,16 @@ Status check_identity(const PodIdentity& identity, const AgentHello& hello) {
                 identity.pod,
                 hello.namespace_name,
                 hello.pod));
+    }
+    if (!identity.node.empty() && identity.node != hello.node) {
+        return fail(
+            ErrorCode::kForbidden,
+            fmt::format(
+                "pod {}/{} runs on node {}, not on {:.64}",
+                identity.namespace_name,
+                identity.pod,
+                identity.node,
+                hello.node));
     }
     return {};
 }
@@ -94,19 +102,19 @@ Status AttachSession::take_message() {
         take_report(message->report());
         return {};
     }
-    return fail(ErrorCode::kInvalidArgument, "one hello, then reports");
+    return fail(ErrorCode::kInvalidArgument, "protocol error: expected one Hello, then Reports");
 }
 
 Status AttachSession::take_hello(const v1::Hello& message) {
-    const AgentHello hello = decode(message);
+    const Hello hello = decode(message);
     STOKER_TRY_VOID(check_identity(identity_, hello));
     AgentLink link;
-    link.send = [weak = weak_from_this()](const std::vector<AgentGrant>& grants) {
+    link.send = [weak = weak_from_this()](const std::vector<Grant>& grants) {
         if (const auto session = weak.lock()) {
             session->send(grants);
         }
     };
-    link.probe = [weak = weak_from_this()](const AgentProbe& probe) {
+    link.probe = [weak = weak_from_this()](const Probe& probe) {
         if (const auto session = weak.lock()) {
             session->ask(probe);
         }
@@ -116,7 +124,7 @@ Status AttachSession::take_hello(const v1::Hello& message) {
             session->finish({grpc::StatusCode::ABORTED, "another stream speaks for this pod"});
         }
     };
-    link.pin = [weak = weak_from_this()](const std::vector<AgentPin>& pins) {
+    link.pin = [weak = weak_from_this()](const std::vector<RevisionPin>& pins) {
         if (const auto session = weak.lock()) {
             session->pin(pins);
         }
@@ -183,12 +191,12 @@ void AttachSession::step(TimePoint now) {
     }
 }
 
-void AttachSession::send(const std::vector<AgentGrant>& grants) {
+void AttachSession::send(const std::vector<Grant>& grants) {
     const std::lock_guard lock(mutex_);
     if (end_) {
         return;
     }
-    for (const AgentGrant& grant : grants) {
+    for (const Grant& grant : grants) {
         pending_[grant.dataset_uid] = grant;
     }
     if (!writing_) {
@@ -196,7 +204,7 @@ void AttachSession::send(const std::vector<AgentGrant>& grants) {
     }
 }
 
-void AttachSession::ask(const AgentProbe& probe) {
+void AttachSession::ask(const Probe& probe) {
     const std::lock_guard lock(mutex_);
     if (end_) {
         return;
@@ -207,7 +215,7 @@ void AttachSession::ask(const AgentProbe& probe) {
     }
 }
 
-void AttachSession::pin(const std::vector<AgentPin>& pins) {
+void AttachSession::pin(const std::vector<RevisionPin>& pins) {
     const std::lock_guard lock(mutex_);
     if (end_) {
         return;
@@ -219,14 +227,13 @@ void AttachSession::pin(const std::vector<AgentPin>& pins) {
 }
 
 void AttachSession::start_write_locked() {
-    std::vector<AgentGrant> grants;
-    grants.reserve(pending_.size());
-    for (auto& [uid, grant] : pending_) {
-        grants.push_back(std::move(grant));
+    Orders orders;
+    for (auto& [uid, grant] : std::exchange(pending_, {})) {
+        orders.grants.push_back(std::move(grant));
     }
-    pending_.clear();
-    out_ = to_wire(encode(
-        grants, std::exchange(pending_probe_, std::nullopt), std::exchange(pending_pins_, {})));
+    orders.probe = std::exchange(pending_probe_, std::nullopt);
+    orders.pins = std::exchange(pending_pins_, {});
+    out_ = to_wire(encode(orders));
     writing_ = true;
     answered_ = true;
     StartWrite(&out_);

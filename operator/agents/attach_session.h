@@ -50,9 +50,9 @@ public:
     // Ends a session that has not said hello in time; lets a flooding one go on reading.
     void step(TimePoint now);
 
-    void send(const std::vector<AgentGrant>& grants);
-    void ask(const AgentProbe& probe);
-    void pin(const std::vector<AgentPin>& pins);
+    void send(const std::vector<Grant>& grants);
+    void ask(const Probe& probe);
+    void pin(const std::vector<RevisionPin>& pins);
 
     // The first status counts.
     void finish(grpc::Status status);
@@ -83,9 +83,9 @@ private:
     bool refusal_logged_ = false;        // as attached_
 
     std::mutex mutex_;
-    std::map<std::string, AgentGrant> pending_;  // by dataset uid
-    std::optional<AgentProbe> pending_probe_;
-    std::vector<AgentPin> pending_pins_;  // the last ones
+    std::map<std::string, Grant> pending_;  // by dataset uid
+    std::optional<Probe> pending_probe_;
+    std::vector<RevisionPin> pending_pins_;  // the last ones
     std::optional<grpc::Status> end_;
     bool writing_ = false;
     bool greeted_ = false;

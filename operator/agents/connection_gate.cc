@@ -252,7 +252,7 @@ void ConnectionGate::cut_late() {
     }
 }
 
-// Who took it closes it then.
+// The thread that took it closes it then.
 void ConnectionGate::cut(Waiting& waiting, Waiting::iterator at) {
     ::shutdown(at->second.watch.get(), SHUT_RDWR);
     release(waiting, at);

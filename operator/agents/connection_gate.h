@@ -46,7 +46,7 @@ public:
     // Begins to accept. Once.
     void start(Take take);
 
-    // Who calls from `peer` ("ipv4:10.0.0.7:4711", as gRPC writes it) is known. Harmless for an
+    // The caller at `peer` ("ipv4:10.0.0.7:4711", as gRPC writes it) is known. Harmless for an
     // unknown peer.
     void admit(std::string_view peer);
 

@@ -24,8 +24,8 @@ struct ControlServiceOptions {
     std::size_t half_open_max = 512;
     Duration half_open_timeout = std::chrono::seconds{15};
     Bytes message_bytes_max = kib(256);  // of a sidecar
-    // Of a node program, and of the answer to it. The first is gRPC's limit for every message, but
-    // nobody's is read before the token is known.
+    // Limits of a message of a node program and of the answer to it. The first is gRPC's limit for
+    // every message, but nobody's is read before the token is known.
     Bytes node_report_bytes_max = mib(4);
     Bytes node_orders_bytes_max = mib(16);
     std::size_t node_call_count_max = 1024;             // at once

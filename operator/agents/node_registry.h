@@ -66,7 +66,7 @@ public:
     void count_refused() { ++state_.lock()->counts.reports_refused; }
 
     // The node's program is told to sweep until it says that it has, or until withdraw_sweep().
-    // Replaces the order before it. Of a pool that the node does not belong to it is not told.
+    // Replaces the order before it. The node is told of its own pools only.
     void order_sweep(const std::string& node, SweepOrder order);
     // Harmless when another order is in force.
     void withdraw_sweep(const std::string& node, const std::string& id);

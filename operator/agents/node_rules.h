@@ -27,7 +27,7 @@ Status validate_node_report(const NodeReport& report);
 // Cuts messages to kNodeMessageBytesMax, at a character's border.
 void trim_texts(NodeReport& report);
 
-// Who may speak for nodes.
+// The account that may speak for nodes.
 struct NodeProgramAccount {
     std::string ns;  // the operator's own
     std::string service_account;

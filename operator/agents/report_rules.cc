@@ -1,15 +1,16 @@
 #include "operator/agents/report_rules.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <set>
 #include <string_view>
+#include <type_traits>
 
 #include <fmt/format.h>
 
 #include "common/base/utf8.h"
+#include "wire/control/codec/wire_fields.h"
 
 namespace stoker::control {
 
@@ -28,74 +29,55 @@ Status validate_name(
     return {};
 }
 
-std::array<std::uint64_t, 7> rising_totals(const DatasetReport& report) {
-    return {
-        report.cache_bytes_read.count(),
-        report.origin_bytes_read.count(),
-        report.origin_requests,
-        report.hit_samples,
-        report.miss_samples,
-        report.miss_bytes_read.count(),
-        report.corrupt_samples};
+constexpr std::uint64_t number(std::uint64_t value) {
+    return value;
 }
 
-std::array<std::uint64_t, 9> plain_numbers(const DatasetReport& report) {
-    const DiskLimit limit = report.disk_limit.value_or(DiskLimit{});
-    return {
-        limit.resident.count(),
-        limit.kept_free.count(),
-        report.objects_listed,
-        report.samples,
-        report.total_bytes.count(),
-        report.resident_bytes.count(),
-        report.resident_samples,
-        report.window_bytes.count(),
-        // A sidecar without a limit says so by the largest number.
-        report.granted_bytes.is_unlimited() ? 0 : report.granted_bytes.count()};
-}
-
-std::array<std::uint64_t, 4> rising_totals(const TrainerReport& report) {
-    return {report.samples, report.bytes.count(), report.steps, report.fallback_samples};
+constexpr std::uint64_t number(Bytes value) {
+    return value.count();
 }
 
 // A negative duration is a huge number here.
-std::array<std::uint64_t, 2> times(const TrainerReport& report) {
-    return {
-        static_cast<std::uint64_t>(report.wait.count()),
-        static_cast<std::uint64_t>(report.compute.count())};
+constexpr std::uint64_t number(Duration value) {
+    return static_cast<std::uint64_t>(value.count());
 }
 
-std::array<std::uint64_t, 8> plain_numbers(const TrainerReport& report) {
-    return {
-        report.epoch,
-        report.epochs,
-        report.epoch_samples,
-        report.epoch_position,
-        report.probe.bypassed.batches,
-        report.probe.bypassed.bytes.count(),
-        report.probe.cached.batches,
-        report.probe.cached.bytes.count()};
+template <class T>
+bool is_possible(const T& value, Bound bound) {
+    if constexpr (requires { number(value); }) {
+        constexpr bool kIsTime = std::is_same_v<T, Duration>;
+        const bool is_no_limit =
+            bound == Bound::kGrant && number(value) == number(Bytes::unlimited());
+        return bound == Bound::kNone || is_no_limit ||
+               number(value) <= (kIsTime ? kAgentTimeMax : kAgentCountMax);
+    } else {
+        return true;
+    }
 }
 
-// They begin anew with each measurement. A negative duration is a huge number here.
-std::array<std::uint64_t, 2> probe_times(const TrainerReport& report) {
-    return {
-        static_cast<std::uint64_t>(report.probe.bypassed.time.count()),
-        static_cast<std::uint64_t>(report.probe.cached.time.count())};
+// Calls holds(field) for each field of the value's table; whether it holds for all of them.
+template <class Value, class Predicate>
+bool for_all_fields(Predicate holds) {
+    return std::apply(
+        [&](const auto&... field) { return (holds(field) && ...); }, kWireFields<Value>);
 }
 
-template <std::size_t N>
-bool all_possible(const std::array<std::uint64_t, N>& numbers, std::uint64_t max = kAgentCountMax) {
-    return std::all_of(numbers.begin(), numbers.end(), [max](std::uint64_t n) { return n <= max; });
+template <class Value>
+bool all_possible(const Value& value) {
+    return for_all_fields<Value>([&](const auto& field) {
+        return is_possible(std::invoke(field.member, value), field.bound);
+    });
 }
 
-template <std::size_t N>
-bool none_fell(
-    const std::array<std::uint64_t, N>& before, const std::array<std::uint64_t, N>& next) {
-    return std::equal(before.begin(), before.end(), next.begin(), std::less_equal<>{});
+template <class Value>
+bool none_fell(const Value& before, const Value& next) {
+    return for_all_fields<Value>([&](const auto& field) {
+        return field.bound != Bound::kRising ||
+               std::invoke(field.member, before) <= std::invoke(field.member, next);
+    });
 }
 
-const DatasetReport* find_dataset(const ReportBody* report, std::string_view name) {
+const DatasetReport* find_dataset(const Report* report, std::string_view name) {
     if (report == nullptr) {
         return nullptr;
     }
@@ -150,59 +132,55 @@ bool is_possible_revision(const DatasetReport& report) {
     constexpr std::size_t kDigits = 16;
     const std::string& digits = report.read_revision;
     const bool is_hex = digits.find_first_not_of("0123456789abcdef") == std::string::npos;
-    const std::uint64_t keys = report.origin_change ? report.origin_change->keys : 0;
-    return is_hex && (digits.empty() || digits.size() == kDigits) && keys <= kAgentCountMax &&
-           report.marks.samples <= kAgentCountMax &&
-           report.marks.digests.size() <= domain::kManifestMarksMax;
+    return is_hex && (digits.empty() || digits.size() == kDigits) &&
+           all_possible(report.origin_change.value_or(OriginChange{})) &&
+           all_possible(report.marks) && report.marks.digests.size() <= domain::kManifestMarksMax;
 }
 
 Status validate_dataset(
-    const AgentHello& hello, const DatasetReport* before, const DatasetReport& next) {
-    const bool mounted = std::find(
-                             hello.datasets.begin(),
-                             hello.datasets.end(),
-                             AgentMount{next.name, next.dataset_uid}) != hello.datasets.end();
+    const Hello& hello, const DatasetReport* before, const DatasetReport& next) {
+    const bool mounted =
+        std::find(
+            hello.mounts.begin(), hello.mounts.end(), DatasetMount{next.name, next.dataset_uid}) !=
+        hello.mounts.end();
     if (!mounted) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("dataset '{:.64}' is not in the hello", next.name));
     }
-    const auto request_time = static_cast<std::uint64_t>(next.origin_request_time.count());
-    if (next.revision.size() > kAgentNameBytesMax || request_time > kAgentTimeMax ||
-        !all_possible(plain_numbers(next)) || !all_possible(rising_totals(next)) ||
-        !is_possible_revision(next)) {
+    if (next.revision.size() > kAgentNameBytesMax || !all_possible(next) ||
+        !all_possible(next.disk_limit.value_or(DiskLimit{})) || !is_possible_revision(next)) {
         return fail(
             ErrorCode::kInvalidArgument,
-            fmt::format("impossible numbers of dataset '{}'", next.name));
+            fmt::format("report of dataset '{}' has out-of-range counters", next.name));
     }
-    if (before != nullptr && !none_fell(rising_totals(*before), rising_totals(next))) {
+    if (before != nullptr && !none_fell(*before, next)) {
         return fail(
-            ErrorCode::kInvalidArgument, fmt::format("totals of dataset '{}' fell", next.name));
+            ErrorCode::kInvalidArgument,
+            fmt::format("counters of dataset '{}' went backwards within one session", next.name));
     }
     return validate_sketches(next);
 }
 
 Status validate_trainer(const TrainerReport* before, const TrainerReport& next) {
-    if (!all_possible(rising_totals(next)) || !all_possible(plain_numbers(next)) ||
-        !all_possible(times(next), kAgentTimeMax) ||
-        !all_possible(probe_times(next), kAgentTimeMax)) {
-        return fail(ErrorCode::kInvalidArgument, "impossible numbers of the trainer");
+    if (!all_possible(next) || !all_possible(next.probe)) {
+        return fail(ErrorCode::kInvalidArgument, "trainer report has out-of-range counters");
     }
-    if (before != nullptr && (!none_fell(rising_totals(*before), rising_totals(next)) ||
-                              !none_fell(times(*before), times(next)))) {
-        return fail(ErrorCode::kInvalidArgument, "totals of the trainer fell");
+    if (before != nullptr && !none_fell(*before, next)) {
+        return fail(
+            ErrorCode::kInvalidArgument, "trainer counters went backwards within one session");
     }
     return {};
 }
 
-Status validate_mounts(const std::vector<AgentMount>& mounts) {
+Status validate_mounts(const std::vector<DatasetMount>& mounts) {
     if (mounts.size() > kAgentDatasetCountMax) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format("more than {} datasets", kAgentDatasetCountMax));
     }
     std::set<std::string_view> names;
-    for (const AgentMount& mount : mounts) {
+    for (const DatasetMount& mount : mounts) {
         STOKER_TRY_VOID(validate_name("the name of a dataset", mount.name));
         STOKER_TRY_VOID(validate_name("the uid of a dataset", mount.dataset_uid));
         // Two entries of one job may name the same Dataset: they share its node directory.
@@ -215,7 +193,7 @@ Status validate_mounts(const std::vector<AgentMount>& mounts) {
 
 }  // namespace
 
-Status validate_hello(const AgentHello& hello) {
+Status validate_hello(const Hello& hello) {
     STOKER_TRY_VOID(validate_name("namespace", hello.namespace_name));
     STOKER_TRY_VOID(validate_name("pod", hello.pod));
     STOKER_TRY_VOID(validate_name("node", hello.node));
@@ -227,10 +205,10 @@ Status validate_hello(const AgentHello& hello) {
             ErrorCode::kInvalidArgument,
             fmt::format("rank {} is not in 0..{}", hello.rank, kAgentRankMax));
     }
-    return validate_mounts(hello.datasets);
+    return validate_mounts(hello.mounts);
 }
 
-Status validate_report(const AgentHello& hello, const ReportBody* before, const ReportBody& next) {
+Status validate_report(const Hello& hello, const Report* before, const Report& next) {
     if (next.sequence == 0) {
         return fail(ErrorCode::kInvalidArgument, "a sequence starts at 1");
     }
@@ -239,7 +217,7 @@ Status validate_report(const AgentHello& hello, const ReportBody* before, const 
             ErrorCode::kAlreadyExists,
             fmt::format("report {} after report {}", next.sequence, before->sequence));
     }
-    if (next.datasets.size() > hello.datasets.size()) {
+    if (next.datasets.size() > hello.mounts.size()) {
         return fail(ErrorCode::kInvalidArgument, "more datasets than in the hello");
     }
     std::set<std::string_view> names;
@@ -253,7 +231,7 @@ Status validate_report(const AgentHello& hello, const ReportBody* before, const 
     return validate_trainer(before != nullptr ? &before->trainer : nullptr, next.trainer);
 }
 
-void complete_sketches(const ReportBody* before, ReportBody& next) {
+void complete_sketches(const Report* before, Report& next) {
     for (DatasetReport& dataset : next.datasets) {
         const DatasetReport* known = find_dataset(before, dataset.name);
         std::erase_if(dataset.sketches, [known](RankSketch& sketch) {
@@ -266,7 +244,7 @@ void complete_sketches(const ReportBody* before, ReportBody& next) {
     }
 }
 
-void trim_texts(ReportBody& report) {
+void trim_texts(Report& report) {
     for (DatasetReport& dataset : report.datasets) {
         dataset.error.resize(utf8_prefix(dataset.error, kAgentErrorBytesMax).size());
         dataset.changed_key.resize(utf8_prefix(dataset.changed_key, kAgentKeyBytesMax).size());

@@ -1,180 +1,30 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "common/base/bytes.h"
 #include "common/base/clock.h"
-#include "common/domain/manifest_marks.h"
+#include "wire/control/orders.h"
+#include "wire/control/report.h"
 
-// What sidecars tell the operator, as plain values: proto/control/v1/control.proto without gRPC.
-// Made by operator/agents, judged by operator/core. Counters are totals since the sidecar's start.
+// The operator's knowledge of sidecars, and its words to those of one attempt.
 namespace stoker::control {
-
-enum class ManifestState : std::uint8_t { kUnknown, kListing, kReady, kFailed };
-
-// How unevenly one job reads a dataset on one node. `masses`: as MissCurve::measured().
-struct RankSketch {
-    std::string job_uid;
-    std::uint64_t revision = 0;  // goes up when the masses change
-    std::vector<float> masses;   // finite, 0 or more, at most kRankSketchSizeMax
-    double volume = 0;           // bytes that it reads an epoch, as a share of the dataset
-
-    bool operator==(const RankSketch&) const = default;
-};
-
-inline constexpr std::size_t kRankSketchSizeMax = 1024;
-
-// What a node's disk allows, whatever the grant says.
-struct DiskLimit {
-    Bytes resident{};   // that may be there of the dataset
-    Bytes kept_free{};  // of the disk: reservedFree, and room for the window
-
-    bool operator==(const DiskLimit&) const = default;
-};
-
-// Where the listing of a rank begins to differ from the pinned one: at `key` of its own listing, or
-// among `keys` keys from there on. Empty and 0: not known.
-struct OriginChange {
-    std::string key;
-    std::uint64_t keys = 0;
-
-    bool operator==(const OriginChange&) const = default;
-};
-
-struct DatasetReport {
-    std::string name;         // under spec.datasets of the TrainingJob
-    std::string dataset_uid;  // names the node directory
-    bool leader = false;      // only a leader knows what is on the node
-    ManifestState manifest_state = ManifestState::kUnknown;
-    std::string error;  // the origin's words, or why nothing is admitted
-    std::uint64_t objects_listed = 0;
-    std::string revision;
-    std::uint64_t samples = 0;
-    Bytes total_bytes{};
-    Bytes resident_bytes{};
-    std::uint64_t resident_samples = 0;
-    Bytes window_bytes{};
-    Bytes granted_bytes{};
-    Bytes cache_bytes_read{};   // by this pod's trainers, without crossing the link for it
-    Bytes origin_bytes_read{};  // fetched by this sidecar, for whoever reads it
-    std::uint64_t origin_requests = 0;
-    std::uint64_t hit_samples = 0;
-    std::uint64_t miss_samples = 0;
-    std::uint64_t corrupt_samples = 0;
-    bool admitting = true;
-    Duration origin_request_time{};      // of origin_requests, summed; zero: not measured
-    std::vector<RankSketch> sketches{};  // of jobs that read by importance, one each; leaders only
-    Bytes miss_bytes_read{};  // by this pod's trainers, from the origin for this very read
-    std::optional<DiskLimit> disk_limit{};  // told by leaders
-    std::string
-        read_revision{};  // what its trainers read, or will when it is pinned: 16 hex digits
-    domain::ManifestMarks marks{};                // of it; told by leaders whose revision is pinned
-    std::optional<OriginChange> origin_change{};  // its trainers cannot read the pinned revision
-    std::string changed_key{};  // the first object that was not as listed when it was fetched
-
-    bool operator==(const DatasetReport&) const = default;
-};
-
-// Batches of one side of a measurement, and how long they took from asking to asking.
-struct ProbeSide {
-    std::uint64_t batches = 0;
-    Duration time{};
-    Bytes bytes{};
-
-    bool operator==(const ProbeSide&) const = default;
-};
-
-// What a sidecar has measured so far of the AgentProbe with this id; 0: of none.
-struct ProbeReport {
-    std::uint64_t id = 0;
-    ProbeSide bypassed;
-    ProbeSide cached;
-
-    bool operator==(const ProbeReport&) const = default;
-};
-
-struct TrainerReport {
-    std::uint64_t epoch = 0;
-    std::uint64_t samples = 0;
-    Bytes bytes{};
-    std::uint64_t steps = 0;
-    Duration wait{};     // for data
-    Duration compute{};  // between a batch and the next one asked for
-    std::uint64_t fallback_samples = 0;
-    std::uint64_t epoch_samples = 0;  // length of this rank's epoch plan, 0: not known
-    std::uint64_t epoch_position = 0;
-    ProbeReport probe{};
-    std::uint64_t epochs = 0;  // that it means to run; 0: not known
-
-    bool operator==(const TrainerReport&) const = default;
-};
 
 // The last word of one sidecar, and when it came. `pod`, `namespace_name` and `node` are checked
 // against its token.
-struct AgentReport {
-    std::string namespace_name;
-    std::string pod;
-    std::string node;
-    std::string training_job;
-    std::string training_job_uid;
-    std::int32_t rank = 0;
-    std::uint64_t sequence = 0;
+struct AgentReport : Hello, Report {
     TimePoint received_at{};
     WallTime received_wall{};
     bool attached = false;  // its stream is open now
-    std::vector<DatasetReport> datasets;
-    TrainerReport trainer;
 
     bool operator==(const AgentReport&) const = default;
-};
-
-// What the cache is worth to one job, among those that read a dataset on a node.
-struct JobWeight {
-    std::string job_uid;
-    double weight = 0;  // finite, 0 or more, in any unit
-
-    bool operator==(const JobWeight&) const = default;
-};
-
-// What the operator tells the sidecars of one node about one dataset.
-struct AgentGrant {
-    std::string node;
-    std::string dataset_uid;
-    Bytes resident_bytes{};
-    std::uint32_t valid_seconds = 0;
-    std::uint64_t origin_bytes_per_second = 0;  // 0: no limit
-    std::string reason;
-    std::vector<JobWeight> weights{};  // by job; none: all jobs alike
-
-    bool operator==(const AgentGrant&) const = default;
-};
-
-// Asks all sidecars of a job to read so many batches past the cache, and as many through it.
-struct AgentProbe {
-    std::uint64_t id = 0;  // not 0
-    std::uint32_t batches = 0;
-
-    bool operator==(const AgentProbe&) const = default;
-};
-
-// The revision of a dataset that all ranks of an attempt read.
-struct AgentPin {
-    std::string dataset_uid;
-    std::string revision;
-    domain::ManifestMarks marks{};  // of it; empty: not known
-
-    bool operator==(const AgentPin&) const = default;
 };
 
 // The pins of one attempt of a TrainingJob.
 struct AttemptPins {
     std::string job_uid;
     std::string pod_prefix;  // of the attempt's pods: "resnet-a2-"
-    std::vector<AgentPin> pins;
+    std::vector<RevisionPin> pins;
 
     bool operator==(const AttemptPins&) const = default;
 };

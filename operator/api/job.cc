@@ -31,9 +31,7 @@ Job read_job(const JsonReader& root) {
         if (condition.text("status") != "True") {
             return;
         }
-        if (type == "Suspended") {
-            result.suspended_since = condition.maybe_time("lastTransitionTime");
-        } else if (type == "Complete") {
+        if (type == "Complete") {
             result.end = read_end(condition, true);
         } else if (type == "Failed" || (type == "FailureTarget" && !result.end)) {
             result.end = read_end(condition, false);

@@ -31,7 +31,6 @@ struct Job {
     std::int64_t succeeded = 0;
     std::int64_t failed = 0;
     std::optional<WallTime> start_time;
-    std::optional<WallTime> suspended_since;  // since its controller has seen `suspend`
     std::optional<JobEnd> end;
     std::optional<std::int64_t> active_deadline_seconds{};
 

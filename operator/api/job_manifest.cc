@@ -1,5 +1,6 @@
 #include "operator/api/job_manifest.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -13,27 +14,6 @@ namespace stoker::control {
 namespace {
 
 constexpr std::int64_t kSidecarUser = 65532;
-
-JsonWriter write_owner(const OwnerReference& owner) {
-    JsonWriter writer;
-    writer.text("apiVersion", owner.api_version)
-        .text("kind", owner.kind)
-        .text("name", owner.name)
-        .text("uid", owner.uid)
-        .flag("controller", owner.controller)
-        .flag("blockOwnerDeletion", owner.blocks_deletion);
-    return writer;
-}
-
-JsonWriter write_meta(const ObjectMeta& meta) {
-    JsonWriter writer;
-    writer.text("name", meta.name)
-        .text("namespace", meta.ns)
-        .text_map("labels", meta.labels)
-        .text_map("annotations", meta.annotations)
-        .list("ownerReferences", meta.owners, write_owner);
-    return writer;
-}
 
 // Writes the one field of a volume that says what it is.
 struct VolumeSourceWriter {
@@ -299,19 +279,22 @@ JsonWriter write_pod_failure_policy() {
     return writer;
 }
 
-JsonWriter write_job_spec(const JobManifest& job) {
+JsonWriter write_pod_template(const JobManifest& job) {
     JsonWriter pod_meta;
     pod_meta.text_map("labels", job.pod.labels).text_map("annotations", job.pod.annotations);
-    JsonWriter pod_template;
-    pod_template.object("metadata", pod_meta).object("spec", write_pod_spec(job.pod, job.restarts));
+    JsonWriter writer;
+    writer.object("metadata", pod_meta).object("spec", write_pod_spec(job.pod, job.restarts));
+    return writer;
+}
+
+JsonWriter write_job_spec(const JobManifest& job) {
     JsonWriter writer;
     writer.text("completionMode", job.restarts ? "NonIndexed" : "Indexed")
         .number("completions", job.node_count)
         .number("parallelism", job.node_count)
         .number("backoffLimit", job.restarts ? std::numeric_limits<std::int32_t>::max() : 0)
         .text("podReplacementPolicy", "Failed")
-        .flag("suspend", job.suspend)
-        .object("template", pod_template);
+        .object("template", write_pod_template(job));
     if (!job.restarts) {
         writer.object("podFailurePolicy", write_pod_failure_policy());
     }
@@ -326,6 +309,17 @@ JsonWriter write_job_spec(const JobManifest& job) {
 
 }  // namespace
 
+void add_placement(const PodPlacement& placement, PodManifest& pod) {
+    pod.labels.insert(placement.labels.begin(), placement.labels.end());
+    pod.annotations.insert(placement.annotations.begin(), placement.annotations.end());
+    pod.node_selector.insert(placement.node_selector.begin(), placement.node_selector.end());
+    for (const RawJson& toleration : placement.tolerations) {
+        if (std::ranges::find(pod.tolerations, toleration) == pod.tolerations.end()) {
+            pod.tolerations.push_back(toleration);
+        }
+    }
+}
+
 std::string to_json(const JobManifest& job) {
     JsonWriter writer;
     writer.text("apiVersion", "batch/v1")
@@ -333,6 +327,10 @@ std::string to_json(const JobManifest& job) {
         .object("metadata", write_meta(job.meta))
         .object("spec", write_job_spec(job));
     return writer.serialize();
+}
+
+RawJson pod_template(const JobManifest& job) {
+    return RawJson{write_pod_template(job).serialize()};
 }
 
 std::string to_json(const ServiceManifest& service) {
@@ -345,14 +343,6 @@ std::string to_json(const ServiceManifest& service) {
         .text("kind", "Service")
         .object("metadata", write_meta(service.meta))
         .object("spec", spec);
-    return writer.serialize();
-}
-
-std::string suspend_patch(bool suspend) {
-    JsonWriter spec;
-    spec.flag("suspend", suspend);
-    JsonWriter writer;
-    writer.object("spec", spec);
     return writer.serialize();
 }
 

@@ -133,6 +133,16 @@ struct PreferredNode {
     bool operator==(const PreferredNode&) const = default;
 };
 
+// Where the pods of a Job may run, besides what its template says.
+struct PodPlacement {
+    TextMap labels;
+    TextMap annotations;
+    TextMap node_selector;
+    std::vector<RawJson> tolerations;
+
+    bool operator==(const PodPlacement&) const = default;
+};
+
 struct PodManifest {
     TextMap labels;
     TextMap annotations;
@@ -164,7 +174,6 @@ struct PodManifest {
 struct JobManifest {
     ObjectMeta meta;  // name, ns, labels, annotations, owners
     std::int32_t node_count = 1;
-    bool suspend = false;
     // One pod without a rank, whose container is restarted for ever (a filler); else Indexed, and
     // the first failure ends it.
     bool restarts = false;
@@ -185,12 +194,15 @@ struct ServiceManifest {
     bool operator==(const ServiceManifest&) const = default;
 };
 
+// The template's own labels, annotations and node selectors win.
+void add_placement(const PodPlacement& placement, PodManifest& pod);
+
 // The bodies of server-side applies: one JSON object each.
 std::string to_json(const JobManifest& job);
 std::string to_json(const ServiceManifest& service);
 
-// The body of a merge patch that suspends a Job, or lets it go on.
-std::string suspend_patch(bool suspend);
+// The Job's spec.template, a v1 PodTemplateSpec.
+RawJson pod_template(const JobManifest& job);
 
 // The body of a merge patch that lets a Job run until so many seconds after its start.
 std::string deadline_patch(std::int64_t seconds);

@@ -138,6 +138,31 @@ std::string JsonWriter::serialize() const {
     return value_->serialize();
 }
 
+namespace {
+
+JsonWriter write_owner(const OwnerReference& owner) {
+    JsonWriter writer;
+    writer.text("apiVersion", owner.api_version)
+        .text("kind", owner.kind)
+        .text("name", owner.name)
+        .text("uid", owner.uid)
+        .flag("controller", owner.controller)
+        .flag("blockOwnerDeletion", owner.blocks_deletion);
+    return writer;
+}
+
+}  // namespace
+
+JsonWriter write_meta(const ObjectMeta& meta) {
+    JsonWriter writer;
+    writer.text("name", meta.name)
+        .text("namespace", meta.ns)
+        .text_map("labels", meta.labels)
+        .text_map("annotations", meta.annotations)
+        .list("ownerReferences", meta.owners, write_owner);
+    return writer;
+}
+
 JsonWriter write_condition(const Condition& condition) {
     JsonWriter writer;
     writer.text("type", condition.type)
@@ -152,11 +177,19 @@ JsonWriter write_condition(const Condition& condition) {
     return writer;
 }
 
-std::string status_body(std::string_view kind, const ObjectMeta& meta, const JsonWriter& status) {
+std::string status_body(
+    std::string_view kind,
+    const ObjectMeta& meta,
+    const JsonWriter& status,
+    std::string_view api_version,
+    const std::string& resource_version) {
     JsonWriter identity;
-    identity.text("name", meta.name).text("namespace", meta.ns).text("uid", meta.uid);
+    identity.text("name", meta.name)
+        .text("namespace", meta.ns)
+        .text("uid", meta.uid)
+        .text("resourceVersion", resource_version);
     JsonWriter body;
-    body.text("apiVersion", "stoker.dev/v1alpha1")
+    body.text("apiVersion", std::string{api_version})
         .text("kind", std::string{kind})
         .object("metadata", identity)
         .required_object("status", status);

@@ -67,8 +67,17 @@ private:
 
 JsonWriter write_condition(const Condition& condition);
 
+// Metadata of an object that we make: name, namespace, labels, annotations and owners.
+JsonWriter write_meta(const ObjectMeta& meta);
+
 // {"apiVersion", "kind", "metadata": {name, namespace, uid}, "status": status}: the body of an
-// apply to /status. With the uid it cannot bring a deleted object back.
-std::string status_body(std::string_view kind, const ObjectMeta& meta, const JsonWriter& status);
+// apply to /status. With the uid it cannot bring a deleted object back; with a `resource_version`
+// it is refused where somebody else has written since.
+std::string status_body(
+    std::string_view kind,
+    const ObjectMeta& meta,
+    const JsonWriter& status,
+    std::string_view api_version = "stoker.dev/v1alpha1",
+    const std::string& resource_version = {});
 
 }  // namespace stoker::control

@@ -79,16 +79,17 @@ JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& conf
 std::string to_json(const SidecarConfig& config) {
     JsonWriter job;
     job.text("trainingJob", config.training_job).text("trainingJobUid", config.training_job_uid);
-    if (config.attempt > 0) {
-        job.number("attempt", config.attempt);
-    }
     JsonWriter control;
     control.text("endpoint", config.control_endpoint).text("tokenFile", config.control_token_file);
     JsonWriter http;
-    http.text("listen", config.http_listen);
+    http.text("listen", config.http_listen).texts("readers", config.http_readers);
     JsonWriter writer;
     writer.text("socket", config.socket)
         .text("socketMode", config.socket_mode)
+        .text(
+            "endWhenIdle",
+            config.end_when_idle_seconds > 0 ? fmt::format("{}s", config.end_when_idle_seconds)
+                                             : "")
         .object("http", http)
         .object("control", control)
         .object("job", job)

@@ -47,11 +47,12 @@ struct SidecarConfig {
     Bytes window_bytes{};
     std::int64_t reserved_free_percent = 15;
     std::string http_listen;
+    std::vector<std::string> http_readers;
     std::string control_endpoint;  // empty: no operator
     std::string control_token_file;
     std::string training_job;
     std::string training_job_uid;
-    std::int64_t attempt = 0;  // of the job
+    std::int64_t end_when_idle_seconds = 0;  // 0: never
 
     bool operator==(const SidecarConfig&) const = default;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,6 +31,11 @@ struct EnvVar {
 
     bool operator==(const EnvVar&) const = default;
 };
+
+// The variables about proxies that sidecars read. Upper case only: gRPC, which talks to the
+// operator, reads the lower-case ones.
+inline constexpr std::array<std::string_view, 4> kProxyVariables = {
+    "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"};
 
 // Quantities as written.
 struct Resources {

@@ -1,5 +1,6 @@
 #include "operator/config/operator_config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <set>
 #include <utility>
@@ -7,8 +8,10 @@
 #include <fmt/format.h>
 
 #include "common/base/quantity.h"
+#include "common/config/address_ranges.h"
 #include "common/config/config_reader.h"
 #include "common/config/host_port.h"
+#include "operator/api/training_job.h"
 
 namespace stoker::control {
 
@@ -36,10 +39,26 @@ void check_quantities(ConfigReader& in, std::string_view key, const TextMap& res
     }
 }
 
+void read_proxy(ConfigReader& in, TextMap& out) {
+    in.read("proxy", out);
+    for (const auto& [name, value] : out) {
+        if (std::ranges::find(kProxyVariables, name) == kProxyVariables.end()) {
+            in.mistake(
+                fmt::format("proxy.{}", name),
+                fmt::format("must be one of {}", fmt::join(kProxyVariables, ", ")));
+        }
+    }
+}
+
 void read_sidecar(ConfigReader& in, SidecarSettings& out) {
     in.require("image", out.image);
     in.read("imagePullPolicy", out.image_pull_policy);
     in.read("windowBytes", out.window_bytes);
+    in.read("metricsReaders", out.metrics_readers);
+    if (const auto ranges = config::AddressRanges::parse(out.metrics_readers); !ranges) {
+        in.mistake("metricsReaders", ranges.error().message);
+    }
+    read_proxy(in, out.proxy);
     in.section("resources", [&](ConfigReader& resources) {
         resources.read("requests", out.requests);
         resources.read("limits", out.limits);
@@ -129,6 +148,14 @@ std::string yaml_of(const TextMap& map) {
     return "{" + text + "}";
 }
 
+std::string yaml_of(const std::vector<std::string>& texts) {
+    std::string text;
+    for (const std::string& one : texts) {
+        text += fmt::format("{}\"{}\"", text.empty() ? "" : ", ", one);
+    }
+    return "[" + text + "]";
+}
+
 std::string milliseconds_of(Duration duration) {
     return fmt::format(
         "{}ms", std::chrono::duration_cast<std::chrono::milliseconds>(duration).count());
@@ -175,6 +202,8 @@ std::string to_yaml(const OperatorConfig& config) {
         "  image: \"{}\"\n"
         "  imagePullPolicy: {}\n"
         "  windowBytes: {}\n"
+        "  metricsReaders: {}\n"
+        "  proxy: {}\n"
         "  resources: {{requests: {}, limits: {}}}\n"
         "control:\n"
         "  listen: \"{}\"\n"
@@ -200,6 +229,8 @@ std::string to_yaml(const OperatorConfig& config) {
         config.sidecar.image,
         config.sidecar.image_pull_policy,
         config.sidecar.window_bytes.count(),
+        yaml_of(config.sidecar.metrics_readers),
+        yaml_of(config.sidecar.proxy),
         yaml_of(config.sidecar.requests),
         yaml_of(config.sidecar.limits),
         config.control.listen,

@@ -17,8 +17,12 @@ struct SidecarSettings {
     std::string image;
     std::string image_pull_policy = "IfNotPresent";
     Bytes window_bytes = mib(256);
+    // Address ranges that may read a sidecar's /metrics and /status in CIDR form, besides its own
+    // pod.
+    std::vector<std::string> metrics_readers;
     TextMap requests;  // quantities by resource name
     TextMap limits;
+    TextMap proxy;  // by the names of is_proxy_variable()
 
     bool operator==(const SidecarSettings&) const = default;
 };
@@ -49,7 +53,7 @@ struct NodeSettings {
     bool operator==(const NodeSettings&) const = default;
 };
 
-// Who reaches which of them is a question of the network policy.
+// The network policy decides which peers reach them.
 struct HttpSettings {
     std::string metrics = "[::]:8080";  // /metrics; "": not served
     std::string probes = "[::]:8081";   // /healthz, /readyz

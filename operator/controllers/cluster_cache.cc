@@ -12,6 +12,14 @@ namespace {
 
 using Keys = std::vector<std::string>;
 
+constexpr const char* kOptionalKind = "workloads";
+
+// Listed; or refused, where the kind need not be there.
+template <class T>
+bool is_ready(std::string_view what, const Informer<T>& informer) {
+    return informer.has_synced() || (what == kOptionalKind && informer.counts().troubles > 0);
+}
+
 WatchOptions all_of(const ResourceKind& kind) {
     WatchOptions options;
     options.kind = kind;
@@ -27,6 +35,15 @@ WatchOptions of_training_jobs(const ResourceKind& kind) {
 WatchOptions of_fillers(const ResourceKind& kind) {
     WatchOptions options = all_of(kind);
     options.scope.label_selector = kFillerLabel;
+    return options;
+}
+
+// Kueue need not be installed: then a list is refused, and asked for again now and then.
+WatchOptions of_workloads() {
+    WatchOptions options = of_training_jobs(kinds::kWorkloads);
+    options.may_be_missing = true;
+    options.back_off.base = std::chrono::seconds{15};
+    options.back_off.reset_after = std::chrono::minutes{5};
     return options;
 }
 
@@ -47,13 +64,13 @@ Keys namespace_of(const Stored<T>& object) {
     return {object.key.ns};
 }
 
-// Of a child: the TrainingJob in its label.
+// Key of a child: the TrainingJob in its label.
 Keys training_job_of(const ObjectMeta& meta) {
     const std::string& name = value_or_empty(meta.labels, std::string{kJobLabel});
     return name.empty() ? Keys{} : Keys{to_string(ObjectKey{meta.ns, name})};
 }
 
-// Of a filler's Job or pod: the Dataset in its label.
+// Key of a filler's Job or pod: the Dataset in its label.
 Keys filled_by(const ObjectMeta& meta) {
     const std::string& uid = value_or_empty(meta.labels, std::string{kFillerLabel});
     return uid.empty() ? Keys{} : Keys{to_string(ObjectKey{meta.ns, uid})};
@@ -145,6 +162,11 @@ ClusterCache::ClusterCache(
           reads(parse_pod),
           clock,
           seed + 11),
+      workloads_(
+          sources<Workload>(make_transport, watched, of_workloads()),
+          reads(parse_workload),
+          clock,
+          seed + 12),
       node_pods_(
           transport(make_transport, "nodepods"),
           own_pods(own_namespace),
@@ -197,6 +219,7 @@ void ClusterCache::for_each(Visit visit) {
     visit("pods", pods_);
     visit("fillerjobs", filler_jobs_);
     visit("fillerpods", filler_pods_);
+    visit(kOptionalKind, workloads_);
     visit("nodepods", node_pods_);
     visit("nodes", nodes_);
     visit("namespaces", namespaces_);
@@ -208,7 +231,7 @@ std::vector<ClusterCache::Watch> ClusterCache::watches() {
         watches.push_back(
             {std::string("watch-") + what,
              [&informer](const std::stop_token& stop) { informer.run(stop); },
-             [&informer] { return informer.has_synced(); }});
+             [what, &informer] { return is_ready(what, informer); }});
     });
     return watches;
 }
@@ -216,7 +239,7 @@ std::vector<ClusterCache::Watch> ClusterCache::watches() {
 std::vector<std::string> ClusterCache::unsynced() {
     std::vector<std::string> missing;
     for_each([&missing](const char* what, const auto& informer) {
-        if (!informer.has_synced()) {
+        if (!is_ready(what, informer)) {
             missing.emplace_back(what);
         }
     });

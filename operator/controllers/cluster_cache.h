@@ -17,6 +17,7 @@
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/training_job.h"
+#include "operator/api/workload.h"
 #include "operator/kube/transport.h"
 #include "operator/runtime/informer.h"
 
@@ -66,7 +67,8 @@ public:
     // All of them, to be run side by side. Handlers must be in place by then.
     std::vector<Watch> watches();
 
-    // Every first list is in its store and every handler has seen it.
+    // Every first list is in its store and every handler has seen it; that of Kueue's Workloads may
+    // have been refused instead.
     [[nodiscard]] bool has_synced();
 
     // The plurals of kinds that have not been listed yet, for people who wonder why it is not
@@ -96,6 +98,10 @@ public:
     Informer<Job>& filler_jobs() { return filler_jobs_; }
 
     Informer<Pod>& filler_pods() { return filler_pods_; }
+
+    // Kueue's, of TrainingJobs. Has not synced while Kueue is not installed; nothing waits for it
+    // longer than for its first answer.
+    Informer<Workload>& workloads() { return workloads_; }
 
     // The pods of the node programs.
     Informer<Pod>& node_pods() { return node_pods_; }
@@ -129,6 +135,7 @@ private:
     Informer<Pod> pods_;
     Informer<Job> filler_jobs_;
     Informer<Pod> filler_pods_;
+    Informer<Workload> workloads_;
     Informer<Pod> node_pods_;
     Informer<Node> nodes_;
     Informer<ObjectMeta> namespaces_;

@@ -43,7 +43,7 @@ std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache);
 // claims to be; the rest is its word. So a report counts only if it is about this very job (uid),
 // and its pod carries the job's label and runs on the node that it names; and of a report only what
 // it says about datasets that the job uses: those of its own namespace, and those of another that
-// are shared with it, or were when its attempt began. Of these last it is believed nothing about
+// are shared with it, or were when its attempt began. These last are not believed about
 // the directory (drop_directory_claims()).
 std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& registry);
 

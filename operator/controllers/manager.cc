@@ -51,7 +51,7 @@ Reconciler::Function calls(Controller& controller) {
     };
 }
 
-// Of a controller that looks at everything at once.
+// Adapter for controllers with a single global key.
 template <class Controller>
 Reconciler::Function calls_whole(Controller& controller) {
     return
@@ -130,6 +130,9 @@ void Manager::connect_training_jobs() {
 
 void Manager::connect_children() {
     parts_.cache.jobs().add_handler([this](const Change<Job>& change) {
+        training_job_queue_.add(owner_key(change.object().value.meta));
+    });
+    parts_.cache.workloads().add_handler([this](const Change<Workload>& change) {
         training_job_queue_.add(owner_key(change.object().value.meta));
     });
     parts_.cache.services().add_handler([this](const Change<ObjectMeta>& change) {

@@ -40,7 +40,7 @@ struct ManagerSettings {
 //                ├─▶ trainingjob (its users)                       decision ─┬─▶ trainingjob
 //                (changed) └─▶ grants             CachePool, CacheQuota ─▶ all that may │
 //                cachequota, cachepool
-//   Job, Pod, Service ─▶ trainingjob          depend on them
+//   Job, Pod, Service, Workload ─▶ trainingjob          depend on them
 //   Pod of a job ─▶ dataset (its own, of other namespaces)   Job, Pod of a filler ─▶ dataset,
 //   grants Namespace (labels) ─▶ trainingjob (its own), dataset (theirs), grants word of a node
 //   program ─▶ cachepool (all), grants, sweep

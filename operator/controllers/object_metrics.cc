@@ -32,7 +32,8 @@ public:
         : running_(family(registry, "stoker_job_running", "1 while every rank runs.")),
           wanted_(family(registry, "stoker_job_wanted_bytes", "Bytes that would serve the job.")),
           granted_(family(registry, "stoker_job_granted_bytes", "Bytes that it may keep.")),
-          borrowed_(family(registry, "stoker_job_borrowed_bytes", "Of these, lent by others.")),
+          borrowed_(
+              family(registry, "stoker_job_borrowed_bytes", "Granted bytes that others lend.")),
           used_(family(registry, "stoker_job_used_bytes", "Bytes that are on its nodes.")),
           hits_(family(
               registry,
@@ -148,8 +149,8 @@ void add_fillers(ClusterCache& cache, Registry& registry) {
 
 void add_pools(const std::vector<CachePool>& pools, Registry& registry) {
     const std::vector<std::string> labels{"pool"};
-    GaugeFamily& capacity =
-        registry.gauge_family("stoker_pool_capacity_bytes", "Of the pool's ready nodes.", labels);
+    GaugeFamily& capacity = registry.gauge_family(
+        "stoker_pool_capacity_bytes", "Cache bytes of the pool's ready nodes.", labels);
     GaugeFamily& granted =
         registry.gauge_family("stoker_pool_granted_bytes", "Promised to jobs.", labels);
     GaugeFamily& used = registry.gauge_family("stoker_pool_used_bytes", "On the nodes.", labels);

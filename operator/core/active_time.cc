@@ -17,14 +17,16 @@ ActiveTime observe_active_time(const TrainingJobStatus& status, const Job* curre
     ActiveTime time{status.active_seconds, status.active_since};
     const bool is_over =
         is_true(status.conditions, "Complete") || is_true(status.conditions, "Failed");
-    if (current == nullptr || is_over) {
+    const Condition* suspended = find_condition(status.conditions, "Suspended");
+    const bool stands = suspended != nullptr && suspended->status == ConditionStatus::kTrue;
+    if (current == nullptr || is_over || stands || current->suspend) {
         return time;
-    }
-    if (current->suspend) {
-        return stop(time, current->suspended_since.value_or(now));
     }
     if (!time.since) {
         time.since = std::chrono::floor<seconds>(current->start_time.value_or(now));
+        if (suspended != nullptr) {
+            time.since = std::max(*time.since, suspended->last_transition);
+        }
     }
     return time;
 }

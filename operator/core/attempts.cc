@@ -16,7 +16,7 @@ constexpr std::size_t kQuotedBytesMax = 240;
 constexpr Duration kFirstDelay = std::chrono::seconds{10};
 constexpr Duration kLongestDelay = std::chrono::seconds{360};
 
-// Of a text of many lines the last one that is not blank, with no more than kQuotedBytesMax of it.
+// The last line of a text that is not blank, with no more than kQuotedBytesMax of it.
 std::string last_line(std::string_view text) {
     constexpr std::string_view kBlank = " \t\r\n";
     const std::size_t last = text.find_last_not_of(kBlank);
@@ -148,16 +148,25 @@ Duration restart_delay(std::int64_t restarts) {
     return std::min(delay, kLongestDelay);
 }
 
-bool older_attempts_are_gone(const TrainingJobView& view, const Attempts& attempts, WallTime now) {
-    const std::string current = job_name(view.job, attempts.number);
-    for (const Pod& pod : view.pods) {
-        if (job_name_of(pod) != current && !has_ended(pod) && !is_lost(view, pod, now)) {
-            return false;
-        }
-    }
-    return std::all_of(attempts.older.begin(), attempts.older.end(), [&](const Job* job) {
-        return !lost_pods(view, job->meta.name, now).empty();
-    });
+bool has_pods_left(const TrainingJobView& view, const Attempts& attempts, WallTime now) {
+    const auto is_left = [&](const Job* job) {
+        return !job->end && lost_pods(view, job->meta.name, now).empty();
+    };
+    return (attempts.current != nullptr && is_left(attempts.current)) ||
+           std::ranges::any_of(attempts.older, is_left) ||
+           std::ranges::any_of(view.pods, [&](const Pod& pod) {
+               return !has_ended(pod) && !is_lost(view, pod, now);
+           });
+}
+
+bool pods_are_gone(const TrainingJobView& view, const Attempts& attempts, WallTime now) {
+    const auto stays = [&](const Pod& pod) {
+        return (!has_ended(pod) || pod.meta.deleting_since) && !is_lost(view, pod, now);
+    };
+    return std::ranges::none_of(view.pods, stays) &&
+           std::ranges::all_of(attempts.older, [&](const Job* job) {
+               return !lost_pods(view, job->meta.name, now).empty();
+           });
 }
 
 std::vector<std::string> lost_pods(

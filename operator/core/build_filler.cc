@@ -11,7 +11,7 @@ namespace stoker::control {
 namespace {
 
 constexpr std::string_view kPrefix = "filler/";
-// Of a Job: its pods carry the name in a label.
+// Bound on a Job's name: its pods carry it in a label.
 constexpr std::size_t kNameBytesMax = 63;
 
 OwnerReference owner_of(const Dataset& dataset) {
@@ -50,7 +50,8 @@ JobManifest build_without_digest(const FillerInput& input) {
     job.meta.name = filler_training_job(dataset, input.pool.name);
     job.meta.uid = dataset.meta.uid;
     const std::vector<ResolvedDataset> datasets = {resolve_for_filler(dataset)};
-    const JobInput sidecar{job, datasets, input.pool, input.settings, input.attempt, {}, {}};
+    const JobInput sidecar{
+        job, datasets, input.pool, input.settings, 1, {}, {}, kFillerIdleSeconds};
     JobManifest result;
     result.meta.ns = dataset.meta.ns;
     result.meta.name = filler_name(dataset, {input.pool.name, input.node});

@@ -21,9 +21,13 @@ inline constexpr std::string_view kFillerDatasetAnnotation = "stoker.dev/dataset
 inline constexpr std::string_view kFillerPoolAnnotation = "stoker.dev/pool";
 inline constexpr std::string_view kFillerNodeAnnotation = "stoker.dev/node";
 
-// Without an operator that renews it, a filler ends after this time, and its Job goes soon after:
-// an uninstalled Stoker leaves nothing behind for ever. As long as the chart's
-// node.uninstallGraceSeconds.
+// A filler ends by itself after this time in which it led, nobody was connected to it and no grant
+// of an operator's was valid. So an uninstalled Stoker leaves no fillers, and an operator that is
+// away takes none from those who read.
+inline constexpr std::int64_t kFillerIdleSeconds = 600;
+
+// Without an operator that renews it, a filler that is in use, or stands by, ends after this time.
+// As long as the chart's node.uninstallGraceSeconds. kFillerTtlSeconds after its end its Job goes.
 inline constexpr std::int64_t kFillerLeaseSeconds = 7 * 24 * 3600;
 inline constexpr std::int64_t kFillerTtlSeconds = 60;
 
@@ -57,13 +61,10 @@ struct FillerInput {
     const ResolvedPool& pool;  // with a name
     const JobSettings& settings;
     std::string node;
-    // Another number for each Job that is made: its sidecar lists the origin anew, and uses its
-    // own listing again when it is restarted.
-    std::int64_t attempt = 1;
 };
 
-// Equal for fillers of one Dataset and pool that differ in nothing but their node, their attempt
-// and the operator's CA, which may change while a filler runs.
+// Equal for fillers of one Dataset and pool that differ in nothing but their node and the
+// operator's CA, which may change while a filler runs.
 std::string filler_digest(const FillerInput& input);
 
 // The Job of a filler, with filler_digest() as its kDigestAnnotation.

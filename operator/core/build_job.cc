@@ -19,32 +19,6 @@ namespace {
 
 constexpr std::int32_t kWeightMax = 100;
 
-OwnerReference owner_of(const TrainingJob& job) {
-    return {"stoker.dev/v1alpha1", "TrainingJob", job.meta.name, job.meta.uid, true};
-}
-
-TextMap common_labels(const TrainingJob& job) {
-    return {
-        {"app.kubernetes.io/managed-by", "stoker"},
-        {"app.kubernetes.io/name", "training-job"},
-        {std::string{kJobLabel}, job.meta.name}};
-}
-
-// The labels or annotations that are Kueue's: "kueue.x-k8s.io/...", "provreq.kueue.x-k8s.io/...".
-TextMap kueue_keys(const TextMap& map) {
-    constexpr std::string_view kDomain = "kueue.x-k8s.io";
-    TextMap result;
-    for (const auto& [key, text] : map) {
-        const std::string_view prefix = std::string_view{key}.substr(0, key.find('/'));
-        const bool is_subdomain = prefix.ends_with(kDomain) && prefix.size() > kDomain.size() &&
-                                  prefix[prefix.size() - kDomain.size() - 1] == '.';
-        if (prefix == kDomain || is_subdomain) {
-            result.emplace(key, text);
-        }
-    }
-    return result;
-}
-
 // What the resources say of one resource: the limit, else the request, else nothing. Malformed ones
 // count as none.
 std::int64_t count_of(const Resources& resources, const std::string& name) {
@@ -64,28 +38,18 @@ std::int64_t gpu_count(const Resources& resources) {
     return total;
 }
 
-JobManifest build_without_digest(const JobInput& input) {
-    const TrainingJob& job = input.job;
-    JobManifest result;
-    result.meta.ns = job.meta.ns;
-    result.meta.name = job_name(job, input.attempt);
-    result.meta.owners = {owner_of(job)};
-    result.meta.labels = common_labels(job);
-    result.meta.labels[std::string{kAttemptLabel}] = std::to_string(input.attempt);
-    result.meta.labels.merge(kueue_keys(job.meta.labels));
-    result.meta.annotations.merge(kueue_keys(job.meta.annotations));
-    result.node_count = job.spec.trainer.node_count;
-    // A queued Job is born suspended; Kueue starts it.
-    result.suspend = job.spec.suspend || job.meta.labels.contains(std::string{kQueueLabel});
-    result.active_deadline_seconds = input.active_deadline_seconds;
-    result.pod = build_pod(input);
-    result.pod.labels.merge(common_labels(job));
-    result.pod.labels[std::string{kAttemptLabel}] = std::to_string(input.attempt);
-    result.pod.preferred_nodes = input.preferred_nodes;
-    return result;
+}  // namespace
+
+OwnerReference owner_of(const TrainingJob& job) {
+    return {"stoker.dev/v1alpha1", "TrainingJob", job.meta.name, job.meta.uid, true};
 }
 
-}  // namespace
+TextMap common_labels(const TrainingJob& job) {
+    return {
+        {"app.kubernetes.io/managed-by", "stoker"},
+        {"app.kubernetes.io/name", "training-job"},
+        {std::string{kJobLabel}, job.meta.name}};
+}
 
 std::string job_name(const TrainingJob& job, std::int64_t attempt) {
     return fmt::format("{}-a{}", job.meta.name, attempt);
@@ -150,19 +114,21 @@ std::vector<PreferredNode> preferred_nodes(
 }
 
 JobManifest build_job(const JobInput& input) {
-    JobManifest result = build_without_digest(input);
-    result.meta.annotations[std::string{kDigestAnnotation}] = template_digest(input);
+    const TrainingJob& job = input.job;
+    JobManifest result;
+    result.meta.ns = job.meta.ns;
+    result.meta.name = job_name(job, input.attempt);
+    result.meta.owners = {owner_of(job)};
+    result.meta.labels = common_labels(job);
+    result.meta.labels[std::string{kAttemptLabel}] = std::to_string(input.attempt);
+    result.node_count = job.spec.trainer.node_count;
+    result.active_deadline_seconds = input.active_deadline_seconds;
+    result.pod = build_pod(input);
+    result.pod.labels.merge(common_labels(job));
+    result.pod.labels[std::string{kAttemptLabel}] = std::to_string(input.attempt);
+    result.pod.preferred_nodes = input.preferred_nodes;
+    add_placement(input.placement, result.pod);
     return result;
-}
-
-std::string template_digest(const JobInput& input) {
-    JobInput timeless = input;
-    timeless.attempt = 1;
-    timeless.preferred_nodes.clear();
-    timeless.active_deadline_seconds.reset();
-    JobManifest manifest = build_without_digest(timeless);
-    manifest.suspend = false;
-    return digest(manifest);
 }
 
 ServiceManifest build_service(const TrainingJob& job) {

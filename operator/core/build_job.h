@@ -20,7 +20,6 @@ namespace stoker::control {
 inline constexpr std::string_view kJobLabel = "stoker.dev/training-job";
 inline constexpr std::string_view kAttemptLabel = "stoker.dev/attempt";
 inline constexpr std::string_view kDigestAnnotation = "stoker.dev/template-digest";
-inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
 inline constexpr std::int32_t kRendezvousPort = 29500;
 inline constexpr std::size_t kPreferredNodeCountMax = 20;
 
@@ -29,9 +28,11 @@ struct JobSettings {
     std::string sidecar_image;
     std::string sidecar_image_pull_policy;
     Resources sidecar_resources;
+    TextMap sidecar_proxy;  // HTTPS_PROXY and its like; a trainer's own come first
     Bytes window_bytes = mib(256);
     std::int32_t sidecar_http_port = 9455;
-    std::string control_address;             // host:port of the operator's gRPC service
+    std::vector<std::string> metrics_readers;  // ranges that may read it, in CIDR form
+    std::string control_address;               // host:port of the operator's gRPC service
     std::string control_ca_pem;              // the CA that its certificate is checked with; public
     std::string shared_memory_size = "8Gi";  // limit of the trainer's /dev/shm
     std::int64_t grace_period_seconds = 60;
@@ -48,7 +49,13 @@ struct JobInput {
     std::int64_t attempt = 1;
     std::vector<PreferredNode> preferred_nodes;
     std::optional<std::int64_t> active_deadline_seconds;  // what is left of the job's
+    std::int64_t end_when_idle_seconds = 0;               // of the sidecar; 0: never
+    PodPlacement placement{};                             // where Kueue has admitted it
 };
+
+// The metadata that all objects of the job carry.
+OwnerReference owner_of(const TrainingJob& job);
+TextMap common_labels(const TrainingJob& job);
 
 // "resnet-a2".
 std::string job_name(const TrainingJob& job, std::int64_t attempt);
@@ -73,16 +80,12 @@ std::vector<PreferredNode> preferred_nodes(
     const std::string& pool,
     const std::vector<Holding>& holdings);
 
-// The Indexed Job of one attempt, with kDigestAnnotation set. podTemplate is merged so: labels,
+// The Indexed Job of one attempt. podTemplate is merged so: labels,
 // annotations, nodeSelector, tolerations, volumes, init containers (after the sidecar), volume
 // mounts, ports, envFrom and affinity terms are added to ours; single values (ServiceAccount,
 // priority class, grace period, ...) replace our defaults; a variable of torchrun that the user
 // sets stays as it is.
 JobManifest build_job(const JobInput& input);
-
-// Equal for two inputs whose pods would be equal, whatever attempt, deadline or preferences: is the
-// template still the same after a suspension?
-std::string template_digest(const JobInput& input);
 
 ServiceManifest build_service(const TrainingJob& job);
 

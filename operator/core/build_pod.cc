@@ -1,7 +1,6 @@
 #include "operator/core/build_pod.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <set>
 
@@ -151,7 +150,8 @@ std::vector<EnvVar> identity_env() {
     return {
         {"POD_NAMESPACE", "", from_field("metadata.namespace")},
         {"POD_NAME", "", from_field("metadata.name")},
-        {"NODE_NAME", "", from_field("spec.nodeName")}};
+        {"NODE_NAME", "", from_field("spec.nodeName")},
+        {"ATTEMPT_UID", "", from_field("metadata.labels['batch.kubernetes.io/controller-uid']")}};
 }
 
 // The directories that are origins, and the certificates of the other origins.
@@ -190,11 +190,16 @@ void add_node_mounts(const JobInput& input, bool is_sidecar, ContainerManifest& 
     }
 }
 
-// Upper case only: gRPC, which talks to the operator, reads the lower-case ones.
-bool is_proxy(const EnvVar& variable) {
-    constexpr std::array<std::string_view, 4> kNames = {
-        "HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY", "NO_PROXY"};
-    return std::ranges::find(kNames, variable.name) != kNames.end();
+// The trainer's, and the operator's where the trainer says nothing.
+void add_proxy(const JobInput& input, std::vector<EnvVar>& env) {
+    std::ranges::copy_if(input.job.spec.trainer.env, std::back_inserter(env), [](const EnvVar& it) {
+        return std::ranges::count(kProxyVariables, it.name) > 0;
+    });
+    for (const auto& [name, value] : input.settings.sidecar_proxy) {
+        if (std::ranges::find(env, name, &EnvVar::name) == env.end()) {
+            env.push_back({name, literal(value), {}});
+        }
+    }
 }
 
 std::vector<EnvVar> sidecar_env(const JobInput& input) {
@@ -203,7 +208,7 @@ std::vector<EnvVar> sidecar_env(const JobInput& input) {
     if (!input.settings.control_ca_pem.empty()) {
         result.push_back({"STOKER_CONTROL_CA", input.settings.control_ca_pem, {}});
     }
-    std::ranges::copy_if(input.job.spec.trainer.env, std::back_inserter(result), is_proxy);
+    add_proxy(input, result);
     return result;
 }
 
@@ -394,11 +399,12 @@ SidecarConfig sidecar_config(const JobInput& input) {
     result.window_bytes = input.settings.window_bytes;
     result.reserved_free_percent = input.pool.reserved_free_percent;
     result.http_listen = fmt::format("[::]:{}", input.settings.sidecar_http_port);
+    result.http_readers = input.settings.metrics_readers;
     result.control_endpoint = input.settings.control_address;
     result.control_token_file = fmt::format("{}/token", kTokenDirectory);
     result.training_job = input.job.meta.name;
     result.training_job_uid = input.job.meta.uid;
-    result.attempt = input.attempt;
+    result.end_when_idle_seconds = input.end_when_idle_seconds;
     return result;
 }
 

@@ -20,9 +20,9 @@ inline constexpr std::string_view kTokenAudience = "stoker.dev";
 //
 // The node directory of a dataset, <pool>/<namespace of the dataset>/<uid>, comes as two inline
 // volumes of the node program (docs/adr/0008): the whole of it for the sidecar, its samples
-// read-only for the trainer. Of a Dataset of another namespace (docs/adr/0012) both get the samples
-// alone, and the sidecar the folder where the leader listens for this namespace. The Secret of that
-// name in the pod's own namespace is taken, if there is one, for reads past the cache.
+// read-only for the trainer. For a Dataset of another namespace (docs/adr/0012) both get the
+// samples alone, and the sidecar the folder where the leader listens for this namespace. The Secret
+// of that name in the pod's own namespace is taken, if there is one, for reads past the cache.
 PodManifest build_pod(const JobInput& input);
 
 // The pod of a filler: the sidecar alone, with the whole node directory. `input` has one dataset,

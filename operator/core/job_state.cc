@@ -24,6 +24,10 @@ bool is_final(JobState state) {
     return state == JobState::kComplete || state == JobState::kFailed;
 }
 
+bool is_suspended(JobState state) {
+    return state == JobState::kSuspended || state == JobState::kQueued;
+}
+
 bool reads_now(JobState state) {
     return state == JobState::kStarting || state == JobState::kRunning;
 }

@@ -78,7 +78,7 @@ Judgement judge_cache(
         return waits_for_pods(view, lifecycle.state);
     }
     const JobAllocation& allocation = *view.allocation;
-    // Nothing yet is no refusal.
+    // While profiling, zero bytes means Unknown, not False.
     const ConditionStatus without = allocation.reason == AllocationReason::kProfiling
                                         ? ConditionStatus::kUnknown
                                         : ConditionStatus::kFalse;

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "common/base/saturating.h"
+#include "operator/core/attempt_input.h"
 #include "operator/core/attempts.h"
+#include "operator/core/build_workload.h"
+#include "operator/core/kueue_gate.h"
 #include "operator/core/lifecycle_edits.h"
 #include "operator/core/pin_revisions.h"
 #include "operator/core/validate.h"
@@ -19,9 +21,6 @@ namespace stoker::control {
 namespace {
 
 using std::chrono::seconds;
-
-// The Job controller multiplies by 1e9 in 64 bits; the job's own deadline is kept by the operator.
-constexpr std::int64_t kJobDeadlineMax = std::numeric_limits<std::int32_t>::max();
 
 // What the rules below look at.
 struct Facts {
@@ -44,10 +43,6 @@ const TrainingJobSpec& spec_of(const Facts& facts) {
     return facts.view.job.spec;
 }
 
-bool is_queued_kind(const Facts& facts) {
-    return facts.view.job.meta.labels.contains(std::string{kQueueLabel});
-}
-
 // The lifecycle as status tells it, to be changed by a rule.
 Lifecycle as_before(const Facts& facts, JobState state, std::string message) {
     const TrainingJobStatus& status = facts.view.job.status;
@@ -60,7 +55,7 @@ Lifecycle as_before(const Facts& facts, JobState state, std::string message) {
     result.completion_time = status.completion_time;
     result.last_restart_time = status.last_restart_time;
     result.active_time = facts.active;
-    if (const Job* current = facts.attempts.current; current != nullptr && !current->suspend) {
+    if (const Job* current = facts.attempts.current; current != nullptr) {
         result.start_time = result.start_time ? result.start_time : current->start_time;
     }
     return result;
@@ -73,6 +68,12 @@ Lifecycle still_restarting(const Facts& facts, std::string message) {
         message = told->message;
     }
     return as_before(facts, JobState::kRestarting, std::move(message));
+}
+
+void delete_older(const Facts& facts, Lifecycle& result) {
+    for (const Job* older : facts.attempts.older) {
+        delete_unless_deleting(*older, result);
+    }
 }
 
 std::optional<std::int64_t> time_limit(const Facts& facts) {
@@ -93,9 +94,7 @@ Verdict stay_finished(const Facts& facts) {
     if (current != nullptr && !current->end) {
         delete_unless_deleting(*current, result);  // stopped by the deadline
     }
-    for (const Job* older : facts.attempts.older) {
-        delete_unless_deleting(*older, result);
-    }
+    delete_older(facts, result);
     const std::optional<std::int64_t> ttl = spec_of(facts).run_policy.ttl_seconds_after_finished;
     if (ttl && status.completion_time) {
         const WallTime due = time_after(*status.completion_time, saturated_seconds(*ttl));
@@ -211,7 +210,8 @@ Lifecycle answer(const Facts& facts, const std::string& failure, bool counts) {
 
 Verdict answer_failure(const Facts& facts) {
     const Job* current = facts.attempts.current;
-    if (current == nullptr || !current->end) {
+    // The pods of a Job that is being deleted or is suspended end because of that.
+    if (current == nullptr || !current->end || current->meta.deleting_since || current->suspend) {
         return std::nullopt;
     }
     if (current->end->reason == "DeadlineExceeded") {
@@ -234,7 +234,7 @@ Verdict leave_changed_origin(const Facts& facts) {
 
 Verdict leave_lost_nodes(const Facts& facts) {
     const Job* current = facts.attempts.current;
-    if (current == nullptr || current->meta.deleting_since) {
+    if (current == nullptr) {
         return std::nullopt;
     }
     const std::vector<std::string> lost = lost_pods(facts.view, current->meta.name, facts.now.wall);
@@ -247,33 +247,55 @@ Verdict leave_lost_nodes(const Facts& facts) {
         false);
 }
 
+// The user suspends the job, or Kueue takes the quota back: the pods stop, and what they exit with
+// is no failure. A failure that came before is judged as any other. The same attempt goes on later
+// with a new Job.
 Verdict stand_still(const Facts& facts) {
-    if (!spec_of(facts).suspend) {
+    const Job* current = facts.attempts.current;
+    const bool suspended = spec_of(facts).suspend;
+    if (!suspended && (current == nullptr || may_have_pods(facts.view))) {
         return std::nullopt;
     }
-    Lifecycle result = as_before(facts, JobState::kSuspended, "spec.suspend is true.");
-    const Job* current = facts.attempts.current;
-    if (current == nullptr || current->meta.deleting_since) {
-        return result;
+    Lifecycle result = suspended
+                           ? as_before(facts, JobState::kSuspended, "spec.suspend is true.")
+                           : as_before(facts, JobState::kQueued, why_not_admitted(facts.view));
+    if (current != nullptr) {
+        delete_unless_deleting(*current, result);
+        result.wake_after = kLostNodeAfter;
     }
-    if (is_queued_kind(facts)) {
-        // Kueue would let an admitted Job go on; without the Job it lets the quota go.
+    delete_older(facts, result);
+    return result;
+}
+
+// Somebody else has suspended the Job, so its pods go. Where that is done to every new Job, too,
+// none is replaced more often than this.
+Verdict replace_suspended(const Facts& facts) {
+    constexpr Duration kPause = seconds{30};
+    const Job* current = facts.attempts.current;
+    if (current == nullptr || !current->suspend || current->meta.deleting_since) {
+        return std::nullopt;
+    }
+    Lifecycle result = as_before(
+        facts,
+        JobState::kSuspended,
+        fmt::format(
+            "Somebody else has suspended Job {}; a new one takes its place.", current->meta.name));
+    const WallTime due = time_after(current->meta.created_at, kPause);
+    if (due <= facts.now.wall) {
         result.actions.emplace_back(deletion_of(*current));
-    } else if (!current->suspend) {
-        result.actions.emplace_back(SuspendJob{current->meta.name, true});
+    } else {
+        wake_at(result, due, facts.now.wall);
     }
     return result;
 }
 
 Verdict wait_for_older_attempts(const Facts& facts) {
     const Job* current = facts.attempts.current;
-    Lifecycle result = still_restarting(facts, "The pods of the attempt before are being stopped.");
-    for (const Job* older : facts.attempts.older) {
-        delete_unless_deleting(*older, result);
-    }
+    Lifecycle result = still_restarting(facts, "The pods that were there are being stopped.");
+    delete_older(facts, result);
     const bool current_leaves = current != nullptr && current->meta.deleting_since;
     const bool current_is_blocked =
-        current == nullptr && !older_attempts_are_gone(facts.view, facts.attempts, facts.now.wall);
+        current == nullptr && !pods_are_gone(facts.view, facts.attempts, facts.now.wall);
     if (result.actions.empty() && !current_leaves && !current_is_blocked) {
         return std::nullopt;
     }
@@ -282,21 +304,13 @@ Verdict wait_for_older_attempts(const Facts& facts) {
 }
 
 Verdict wait_for_what_is_missing(const Facts& facts) {
-    const Job* current = facts.attempts.current;
     const Obstacle& dataset = facts.view.datasets.obstacle;
     const bool waits = !dataset.empty() || facts.view.pool.waits;
-    // In Kueue's queue, and not to be admitted any more.
-    const bool is_refused = current != nullptr && current->suspend && is_queued_kind(facts) &&
-                            dataset.reason == kNotShared;
-    if (!waits || (current != nullptr && !is_refused)) {
+    if (!waits || facts.attempts.current != nullptr) {
         return std::nullopt;
     }
     const Obstacle& missing = dataset.empty() ? facts.view.pool.obstacle : dataset;
-    Lifecycle result = as_before(facts, JobState::kWaiting, missing.message);
-    if (is_refused) {
-        delete_unless_deleting(*current, result);
-    }
-    return result;
+    return as_before(facts, JobState::kWaiting, missing.message);
 }
 
 Verdict wait_before_restarting(const Facts& facts) {
@@ -314,16 +328,28 @@ Verdict wait_before_restarting(const Facts& facts) {
     return result;
 }
 
-JobInput input_of(const Facts& facts, std::int64_t attempt) {
-    const TrainingJobView& view = facts.view;
-    JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, attempt, {}, {}};
-    input.preferred_nodes = preferred_nodes(view.datasets.datasets, view.pool.name, view.holdings);
-    if (const std::optional<std::int64_t> limit = time_limit(facts)) {
-        const std::int64_t used = total_seconds(facts.active, facts.now.wall);
-        input.active_deadline_seconds =
-            std::clamp<std::int64_t>(subtract_saturated(*limit, used), 1, kJobDeadlineMax);
+// What the attempt that is, or should be, there is made of.
+JobInput input_of(const Facts& facts) {
+    const std::optional<std::int64_t> limit = time_limit(facts);
+    std::optional<std::int64_t> left;
+    if (limit) {
+        left = subtract_saturated(*limit, total_seconds(facts.active, facts.now.wall));
     }
-    return input;
+    return input_of_attempt(facts.view, std::max<std::int64_t>(facts.attempts.number, 1), left);
+}
+
+Verdict wait_for_kueue(const Facts& facts) {
+    if (facts.attempts.current != nullptr) {
+        return std::nullopt;
+    }
+    std::optional<QueueWait> wait = wait_in_queue(facts.view, input_of(facts));
+    if (!wait) {
+        return std::nullopt;
+    }
+    Lifecycle result = as_before(facts, JobState::kQueued, std::move(wait->message));
+    result.actions = std::move(wait->actions);
+    result.wake_after = wait->wake_after;
+    return result;
 }
 
 Verdict start(const Facts& facts) {
@@ -331,48 +357,17 @@ Verdict start(const Facts& facts) {
         return std::nullopt;
     }
     Lifecycle result = as_before(facts, JobState::kStarting, "The pods are being created.");
-    result.attempt = std::max<std::int64_t>(facts.attempts.number, 1);
+    const JobInput input = input_of(facts);
+    result.attempt = input.attempt;
     if (!facts.view.service) {
         result.actions.emplace_back(CreateService{build_service(facts.view.job)});
     }
-    result.actions.emplace_back(CreateJob{build_job(input_of(facts, result.attempt))});
+    result.actions.emplace_back(CreateJob{build_job(input)});
     return result;
-}
-
-// A Job that we suspended goes on when its pods would still be the same, else the next attempt
-// takes its place.
-Verdict resume(const Facts& facts) {
-    const Job* current = facts.attempts.current;
-    if (!current->suspend || is_queued_kind(facts) || !facts.view.datasets.obstacle.empty()) {
-        return std::nullopt;
-    }
-    const std::string& built_from =
-        value_or_empty(current->meta.annotations, std::string{kDigestAnnotation});
-    if (built_from == template_digest(input_of(facts, facts.attempts.number))) {
-        Lifecycle result = as_before(facts, JobState::kStarting, "The job goes on.");
-        result.actions.emplace_back(SuspendJob{current->meta.name, false});
-        return result;
-    }
-    Lifecycle result =
-        as_before(facts, JobState::kRestarting, "The job was changed while it was suspended.");
-    result.actions.emplace_back(deletion_of(*current));
-    result.attempt = add_saturated(facts.attempts.number, 1);
-    return result;
-}
-
-// The spec lets it go on; resume() would have, but for this.
-std::string why_still_suspended(const Facts& facts) {
-    const Obstacle& obstacle = facts.view.datasets.obstacle;
-    return obstacle.empty() ? "The Job is suspended." : obstacle.message;
 }
 
 Verdict watch(const Facts& facts) {
     const Job* current = facts.attempts.current;
-    if (current->suspend) {
-        return is_queued_kind(facts)
-                   ? as_before(facts, JobState::kQueued, "Kueue has not admitted the job yet.")
-                   : as_before(facts, JobState::kSuspended, why_still_suspended(facts));
-    }
     const std::int64_t wanted = spec_of(facts).trainer.node_count;
     const bool all = ranks_running(*current, facts.view.pods) >= wanted;
     Lifecycle result = as_before(
@@ -394,7 +389,7 @@ Verdict watch(const Facts& facts) {
     return result;
 }
 
-constexpr std::array<Rule, 15> kRules = {
+constexpr std::array<Rule, 16> kRules = {
     stay_finished,
     refuse_invalid,
     respect_foreign_names,
@@ -404,23 +399,14 @@ constexpr std::array<Rule, 15> kRules = {
     stand_still,
     leave_lost_nodes,
     leave_changed_origin,
+    replace_suspended,
     wait_for_older_attempts,
     wait_for_what_is_missing,
+    wait_for_kueue,
     wait_before_restarting,
     start,
-    resume,
     watch,
 };
-
-// Between attempts the time runs on; where a job waits or has ended, it stops.
-void keep_time(const Facts& facts, Lifecycle& lifecycle) {
-    const JobState state = lifecycle.state;
-    const bool runs = facts.attempts.current != nullptr || state == JobState::kStarting ||
-                      state == JobState::kRestarting;
-    if (!runs || is_final(state)) {
-        lifecycle.active_time = stop(lifecycle.active_time, facts.now.wall);
-    }
-}
 
 }  // namespace
 
@@ -429,7 +415,11 @@ Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now) {
     for (const Rule rule : kRules) {
         if (Verdict verdict = rule(facts)) {
             tell_trouble(view, *verdict);
-            keep_time(facts, *verdict);
+            keep_time(facts.attempts.current != nullptr, now.wall, *verdict);
+            if (auto action = settle_workload(
+                    view, *verdict, has_pods_left(view, facts.attempts, now.wall), now.wall)) {
+                verdict->actions.push_back(*std::move(action));
+            }
             return *std::move(verdict);
         }
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "operator/api/job_manifest.h"
+#include "operator/api/workload.h"
 #include "operator/core/active_time.h"
 #include "operator/core/job_state.h"
 #include "operator/core/moment.h"
@@ -29,13 +30,6 @@ struct CreateJob {
     bool operator==(const CreateJob&) const = default;
 };
 
-struct SuspendJob {
-    std::string name;
-    bool suspend = false;
-
-    bool operator==(const SuspendJob&) const = default;
-};
-
 // In the foreground and only with this uid: the Job is gone when its pods are. "Not found" is
 // success.
 struct DeleteJob {
@@ -45,6 +39,35 @@ struct DeleteJob {
     bool operator==(const DeleteJob&) const = default;
 };
 
+// Makes the Workload of a queued job. "Already exists" is success.
+struct CreateWorkload {
+    WorkloadManifest workload;
+
+    bool operator==(const CreateWorkload&) const = default;
+};
+
+// Only with this uid: the quota goes to others. "Not found" is success.
+struct DeleteWorkload {
+    std::string name;
+    std::string uid;
+
+    bool operator==(const DeleteWorkload&) const = default;
+};
+
+// The end of an eviction: its status becomes this one, unless it has changed meanwhile.
+struct ReleaseQuota {
+    Workload workload;
+
+    bool operator==(const ReleaseQuota&) const = default;
+};
+
+struct TellWorkload {
+    Workload workload;
+    Condition condition;
+
+    bool operator==(const TellWorkload&) const = default;
+};
+
 // The TrainingJob itself, when its time after the end is over.
 struct DeleteTrainingJob {
     std::string uid;
@@ -52,7 +75,15 @@ struct DeleteTrainingJob {
     bool operator==(const DeleteTrainingJob&) const = default;
 };
 
-using Action = std::variant<CreateService, CreateJob, SuspendJob, DeleteJob, DeleteTrainingJob>;
+using Action = std::variant<
+    CreateService,
+    CreateJob,
+    DeleteJob,
+    CreateWorkload,
+    DeleteWorkload,
+    ReleaseQuota,
+    TellWorkload,
+    DeleteTrainingJob>;
 
 struct Lifecycle {
     JobState state = JobState::kWaiting;
@@ -74,7 +105,8 @@ struct Lifecycle {
 
 // The first of these that applies decides: an end that status already tells (it is final), an
 // invalid spec (what only the API server refuses, too), a name that is taken, the deadline,
-// success, failure, suspension, a lost node, an origin that changed, then starting what is missing.
+// success, failure, suspension or an eviction by Kueue, a lost node, an origin that changed,
+// Kueue's queue, then starting what is missing.
 //
 // The status must be written before the actions are done: attempt and restarts live only there.
 Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now);

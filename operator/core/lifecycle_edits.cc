@@ -22,8 +22,17 @@ void wake_at(Lifecycle& lifecycle, WallTime due, WallTime now) {
     lifecycle.wake_after = std::min(lifecycle.wake_after.value_or(wait), wait);
 }
 
+void keep_time(bool has_attempt, WallTime now, Lifecycle& lifecycle) {
+    const JobState state = lifecycle.state;
+    const bool runs = has_attempt || state == JobState::kStarting || state == JobState::kRestarting;
+    if (!runs || is_final(state) || is_suspended(state)) {
+        lifecycle.active_time = stop(lifecycle.active_time, now);
+    }
+}
+
 void tell_trouble(const TrainingJobView& view, Lifecycle& lifecycle) {
-    if (lifecycle.state != JobState::kStarting || view.trouble.words.empty()) {
+    const bool enters_queue = lifecycle.state == JobState::kQueued && !view.kueue.workload;
+    if ((lifecycle.state != JobState::kStarting && !enters_queue) || view.trouble.words.empty()) {
         return;
     }
     lifecycle.message = view.trouble.words;

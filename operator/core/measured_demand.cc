@@ -65,7 +65,7 @@ std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& us
 std::optional<double> last_epoch_progress(
     const JobUse& use, const std::vector<AgentReport>& reports, const Moment& now) {
     const std::string prefix = job_name(use.job, use.job.status.attempt) + "-";
-    const auto epochs_in_spec =
+    const auto epochs =
         static_cast<std::uint64_t>(std::max<std::int64_t>(use.job.spec.trainer.epochs, 0));
     std::int64_t ranks = 0;
     double least = 1;
@@ -74,7 +74,6 @@ std::optional<double> last_epoch_progress(
             continue;
         }
         const TrainerReport& trainer = report.trainer;
-        const std::uint64_t epochs = trainer.epochs > 0 ? trainer.epochs : epochs_in_spec;
         if (!is_fresh(report, now) || epochs == 0 || trainer.epoch_samples == 0 ||
             trainer.epoch + 1 < epochs) {
             return std::nullopt;
@@ -124,7 +123,7 @@ std::vector<float> measured_sketch(
     return any ? std::vector<float>(sum.begin(), sum.end()) : std::vector<float>{};
 }
 
-void weigh_jobs(const ClusterView& cluster, std::vector<AgentGrant>& grants) {
+void weigh_jobs(const ClusterView& cluster, std::vector<Grant>& grants) {
     std::map<Place, std::vector<JobWeight>> weights;
     std::map<Place, std::size_t> readers;
     for (const JobUse& use : cluster.jobs) {
@@ -143,7 +142,7 @@ void weigh_jobs(const ClusterView& cluster, std::vector<AgentGrant>& grants) {
             }
         }
     }
-    for (AgentGrant& grant : grants) {
+    for (Grant& grant : grants) {
         const Place place{grant.node, grant.dataset_uid};
         if (readers[place] > 1) {
             grant.weights = std::move(weights[place]);

@@ -13,8 +13,7 @@
 namespace stoker::control {
 
 // How far the job is in its last epoch, 0..1, the slowest rank's; none in an earlier epoch, while a
-// rank is silent, or where neither a trainer nor the job's spec says how many epochs it means to
-// run.
+// rank is silent, or where the job's spec does not say how many epochs it means to run.
 std::optional<double> last_epoch_progress(
     const JobUse& use, const std::vector<AgentReport>& reports, const Moment& now);
 
@@ -30,6 +29,6 @@ std::vector<float> measured_sketch(
 // a second that it would read there if its data were never late, times its weight; 0 for a
 // compute-bound one. Jobs without a profile are not named. Nothing where only one job reads it.
 // Guests are named by job_key_at().
-void weigh_jobs(const ClusterView& cluster, std::vector<AgentGrant>& grants);
+void weigh_jobs(const ClusterView& cluster, std::vector<Grant>& grants);
 
 }  // namespace stoker::control

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "common/domain/parse_revision.h"
 #include "operator/core/attempts.h"
 #include "operator/core/judgement.h"
 #include "operator/core/tally.h"
@@ -122,22 +123,26 @@ void note_revision(
     }
 }
 
+void forget_revision(JobDatasetStatus& status) {
+    status.revision_attempt = 0;
+}
+
 AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status) {
     AttemptPins result;
     result.job_uid = view.job.meta.uid;
     result.pod_prefix = job_name(view.job, status.attempt) + "-";
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         const JobDatasetStatus* told = find_status(status.datasets, dataset.name);
-        if (!is_pinned(view.job, dataset) || told == nullptr || told->revision.empty() ||
+        const auto revision =
+            told == nullptr ? std::nullopt : domain::parse_revision(told->revision);
+        if (!is_pinned(view.job, dataset) || !revision ||
             told->revision_attempt != status.attempt) {
             continue;
         }
-        AgentPin& pin = result.pins.emplace_back();
-        pin.dataset_uid = dataset.uid;
-        pin.revision = told->revision;
+        RevisionPin& pin = result.pins.emplace_back(RevisionPin{dataset.uid, *revision});
         for (const AgentReport& report : reports_of_attempt(view, status.attempt)) {
             for (const DatasetReport& listed : report.datasets) {
-                if (listed.dataset_uid == dataset.uid && listed.read_revision == pin.revision &&
+                if (listed.dataset_uid == dataset.uid && listed.read_revision == told->revision &&
                     !listed.marks.digests.empty()) {
                     pin.marks = listed.marks;
                 }

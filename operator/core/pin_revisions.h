@@ -29,6 +29,10 @@ void note_revision(
     const Moment& now,
     JobDatasetStatus& status);
 
+// For an attempt whose pods are all still to come: it reads what they list, also where pods of it
+// have read another revision before a suspension.
+void forget_revision(JobDatasetStatus& status);
+
 // The pins that the attempt's sidecars are told once `status` is written. `status` was made from
 // `view`.
 AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status);

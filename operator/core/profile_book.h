@@ -28,11 +28,11 @@ public:
     // `plan` is the last one, for what is granted.
     void update(const ClusterView& cluster, const AllocationPlan& plan, const Moment& now);
 
-    // Of the jobs of which something is known.
+    // Profiles of all jobs that have one.
     [[nodiscard]] std::map<ObjectKey, JobProfile> profiles() const;
 
     // What the sidecars of which jobs are to measure now.
-    [[nodiscard]] const std::map<ObjectKey, AgentProbe>& probes() const { return probes_; }
+    [[nodiscard]] const std::map<ObjectKey, Probe>& probes() const { return probes_; }
 
     // Reports that could not be, of all jobs since the start.
     [[nodiscard]] std::uint64_t refused() const;
@@ -63,7 +63,7 @@ private:
     std::uint64_t next_probe_id_;
     ProfilerOptions options_;
     std::map<Id, Entry> entries_;
-    std::map<ObjectKey, AgentProbe> probes_;
+    std::map<ObjectKey, Probe> probes_;
     std::uint64_t refused_before_ = 0;  // by jobs that are forgotten
 };
 

@@ -218,7 +218,8 @@ std::string inline_dataset_uid(const std::string& ns, const JobDataset& dataset)
 
 namespace {
 
-// Of one entry with a reference. `stops`: an attempt that runs does not go on reading it.
+// The outcome for one entry with a reference. `stops`: an attempt that runs does not go on reading
+// it.
 struct Reference {
     Obstacle obstacle;
     bool stops = false;

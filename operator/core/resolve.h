@@ -67,7 +67,7 @@ ResolvedDatasets resolve_datasets(
 // Whether it is among them.
 bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid);
 
-// Of a Dataset of another namespace that names a Secret, for a sentence about its origin: what a
+// For a Dataset of another namespace that names a Secret, in a sentence about its origin: what a
 // Secret of the job's own namespace would be good for. Else nothing.
 std::string tell_credentials(const ResolvedDataset& dataset, const std::string& job_namespace);
 

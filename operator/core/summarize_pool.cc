@@ -250,6 +250,18 @@ std::int64_t share_of(Bytes used, Bytes nominal) {
 
 }  // namespace
 
+bool is_too_early(const CachePoolView& view, TimePoint now) {
+    const Condition* told = find_condition(view.pool.status.conditions, "Ready");
+    if (told == nullptr || told->observed_generation != view.pool.meta.generation) {
+        return false;
+    }
+    const TimePoint since = view.programs.listening_since.value_or(now);
+    const std::vector<NodeVerdict> verdicts =
+        judge_nodes(view.pool, view.nodes, view.programs, now);
+    return now - since <= kNodeSilenceMax &&
+           std::ranges::count(verdicts, NodeFitness::kWaiting, &NodeVerdict::fitness) > 0;
+}
+
 CachePoolStatus summarize_cache_pool(const CachePoolView& view, const Moment& now) {
     CachePoolStatus status = view.pool.status;
     status.observed_generation = view.pool.meta.generation;

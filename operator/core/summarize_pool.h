@@ -24,6 +24,10 @@ struct CachePoolView {
     NodeProgramView programs;
 };
 
+// A new leader has not heard of all nodes for a few seconds. What the leader before it has written
+// about this generation stays meanwhile. Pure.
+bool is_too_early(const CachePoolView& view, TimePoint now);
+
 // The status of a CachePool as it should be now. A node is ready when it is in Kubernetes and its
 // node program said so within kNodeSilenceMax. Used bytes are the blocks that the node programs
 // measured; on a node that none has measured yet, what its sidecars say. Pure.

@@ -11,7 +11,7 @@ namespace stoker::control {
 // now, over all nodes. Without a profile nothing is changed: the last numbers stand.
 void summarize_profile(const TrainingJobView& view, Bytes cached, TrainingJobStatus& status);
 
-// The condition Profiled: whether it is known what the job needs, and what that is. Of a job that
+// The condition Profiled: whether it is known what the job needs, and what that is. For a job that
 // was profiled before, while `view` has no profile: what was told stands.
 Judgement judge_profile(const TrainingJobView& view);
 

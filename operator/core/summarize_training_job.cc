@@ -192,6 +192,12 @@ ProgressStatus measure_progress(
     return result;
 }
 
+bool makes_job(const Lifecycle& lifecycle) {
+    return std::ranges::any_of(lifecycle.actions, [](const Action& action) {
+        return std::holds_alternative<CreateJob>(action);
+    });
+}
+
 // The uids of an attempt that reads are how resolve_datasets() knows later what it began with.
 std::vector<JobDatasetStatus> measure_datasets(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
@@ -220,7 +226,12 @@ std::vector<JobDatasetStatus> measure_datasets(
             status.samples = count_of(found->second.samples);
             status.used_bytes = count_of(resident_bytes(view, dataset.uid, found->second));
         }
-        note_revision(dataset.uid, lifecycle.attempt, reports, now, status);
+        if (makes_job(lifecycle)) {
+            // No pod of the attempt exists: whoever comes lists anew.
+            forget_revision(status);
+        } else {
+            note_revision(dataset.uid, lifecycle.attempt, reports, now, status);
+        }
         result.push_back(std::move(status));
     }
     return result;
@@ -280,13 +291,10 @@ std::optional<AttemptPool> given_pool(const TrainingJobView& view, const Lifecyc
     const bool is_told = before && before->attempt == lifecycle.attempt;
     const Attempts attempts = find_attempts(view);
     const bool exists = attempts.current != nullptr && attempts.number == lifecycle.attempt;
-    const bool is_made = std::ranges::any_of(lifecycle.actions, [](const Action& action) {
-        return std::holds_alternative<CreateJob>(action);
-    });
     if (is_final(lifecycle.state) || (exists && is_told)) {
         return before;
     }
-    if (exists || (is_made && view.trouble.words.empty())) {
+    if (exists || (makes_job(lifecycle) && view.trouble.words.empty())) {
         return AttemptPool{lifecycle.attempt, view.pool.name};
     }
     return std::nullopt;
@@ -328,10 +336,9 @@ void set_state(const Lifecycle& lifecycle, Set set) {
     set("Running",
         is_final(state) ? holds_if(false, std::string{kFinished}, "The job has ended.")
                         : holds_if(state == JobState::kRunning, word, message));
-    const bool suspended = state == JobState::kSuspended || state == JobState::kQueued;
     set("Suspended",
-        suspended ? holds_if(true, word, message)
-                  : holds_if(false, "NotSuspended", "The job is not suspended."));
+        is_suspended(state) ? holds_if(true, word, message)
+                            : holds_if(false, "NotSuspended", "The job is not suspended."));
 }
 
 // What was told last, or is judged now where nothing was.
@@ -385,10 +392,7 @@ bool is_about_minimum(const Condition& condition) {
 
 }  // namespace
 
-TrainingJobStatus summarize_training_job(
-    const TrainingJobView& view, const Lifecycle& lifecycle, const Moment& now) {
-    TrainingJobStatus status = view.job.status;
-    status.observed_generation = view.job.meta.generation;
+void note_lifecycle(const Lifecycle& lifecycle, TrainingJobStatus& status) {
     status.attempt = lifecycle.attempt;
     status.restarts = lifecycle.restarts;
     status.start_time = lifecycle.start_time;
@@ -396,6 +400,13 @@ TrainingJobStatus summarize_training_job(
     status.last_restart_time = lifecycle.last_restart_time;
     status.active_seconds = lifecycle.active_time.seconds;
     status.active_since = lifecycle.active_time.since;
+}
+
+TrainingJobStatus summarize_training_job(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Moment& now) {
+    TrainingJobStatus status = view.job.status;
+    status.observed_generation = view.job.meta.generation;
+    note_lifecycle(lifecycle, status);
     status.attempt_pool = given_pool(view, lifecycle);
     status.jobs = list_jobs(view);
     const auto set = [&](std::string type, Judgement judgement) {

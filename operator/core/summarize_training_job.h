@@ -7,6 +7,10 @@
 
 namespace stoker::control {
 
+// Writes attempt, restarts and times of the lifecycle into the status, which the next decision
+// reads.
+void note_lifecycle(const Lifecycle& lifecycle, TrainingJobStatus& status);
+
 // The status of a TrainingJob as it should be now. What nobody measures any more keeps its last
 // number, and its condition becomes Unknown with the reason NodesSilent; a finished job keeps the
 // last words about its cache. Pure; summarizing twice at one moment changes nothing.

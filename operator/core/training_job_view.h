@@ -10,6 +10,7 @@
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/training_job.h"
+#include "operator/api/workload.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/build_job.h"
 #include "operator/core/profile/job_profile.h"
@@ -23,6 +24,15 @@ struct Trouble {
     bool is_invalid = false;  // the API server does not understand the Job: the spec must change
 
     bool operator==(const Trouble&) const = default;
+};
+
+// What Kueue says of a job with a queue's label (operator/core/kueue_gate.h).
+struct KueueView {
+    bool installed = false;               // its Workloads have been listed
+    std::optional<Workload> workload;     // of the name workload_name(job), whoever owns it
+    WorkloadPriority priority;            // for a Workload that is to be made
+    std::vector<ResourceFlavor> flavors;  // those of the admission that exist
+    std::string trouble;                  // a sentence: why what is needed of Kueue cannot be read
 };
 
 // Everything that the fate of one TrainingJob depends on, gathered at one moment. Lists may be in
@@ -44,6 +54,7 @@ struct TrainingJobView {
     std::vector<std::string> pool_paths;  // directories of all CachePools
     // Datasets of other namespaces: what their condition FillersReady says, by uid.
     std::map<std::string, Condition> fillers{};
+    KueueView kueue{};
 };
 
 // A sidecar that was silent for longer than this is not believed any more.

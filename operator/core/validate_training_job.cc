@@ -215,7 +215,7 @@ void check_dataset_origin(
         "endpoint must begin with http:// or https://");
 }
 
-// Of `member`, the path of the parameters.
+// `member` is the path of the parameters.
 void check_numbers(
     Contract contract,
     const ContractParameters& parameters,

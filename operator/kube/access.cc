@@ -1,7 +1,5 @@
 #include "operator/kube/access.h"
 
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,8 +11,7 @@ namespace stoker::control {
 namespace {
 
 constexpr Duration kTokenKept = std::chrono::seconds{60};
-constexpr Duration kCertificatesKept = std::chrono::minutes{5};
-constexpr Duration kExpiryLeeway = std::chrono::seconds{10};
+constexpr Duration kCaKept = std::chrono::minutes{5};
 
 std::string trimmed(std::string text) {
     const auto end = text.find_last_not_of(" \t\r\n");
@@ -22,73 +19,32 @@ std::string trimmed(std::string text) {
     return text;
 }
 
-Result<std::string> read_whole_file(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream text;
-    text << file.rdbuf();  // of an empty file this sets failbit, which is fine
-    if (!file.is_open() || file.bad()) {
-        return fail(ErrorCode::kNotFound, "cannot read " + path);
-    }
-    return std::move(text).str();
-}
-
 }  // namespace
 
-AccessSource::Doors system_doors() {
-    return {read_whole_file, run_exec_plugin};
-}
-
-AccessSource::AccessSource(AccessConfig config, Doors doors, const Clock& clock)
+AccessSource::AccessSource(AccessConfig config, ReadFile read_file, const Clock& clock)
     : config_(std::move(config)),
-      doors_(std::move(doors)),
+      read_file_(std::move(read_file)),
       clock_(&clock) {}
 
 Result<Access> AccessSource::get() {
-    auto state = state_.lock();
-    Access access;
-    access.server = config_.server;
-    access.insecure = config_.insecure;
-    access.impersonate_user = config_.impersonate_user;
-    access.impersonate_groups = config_.impersonate_groups;
-    STOKER_TRY(access.ca_pem, text_of(*state, config_.ca_pem, config_.ca_file, kCertificatesKept));
-    STOKER_TRY(
-        access.cert_pem, text_of(*state, config_.cert_pem, config_.cert_file, kCertificatesKept));
-    STOKER_TRY(
-        access.key_pem, text_of(*state, config_.key_pem, config_.key_file, kCertificatesKept));
-    ExecCredential from_exec;
-    const bool has_static = !config_.token.empty() || !config_.token_file.empty() ||
-                            !access.cert_pem.empty() || !config_.username.empty();
-    if (config_.exec && !has_static) {
-        STOKER_TRY(from_exec, exec_credential(*state));
-        access.cert_pem = from_exec.cert_pem;
-        access.key_pem = from_exec.key_pem;
-    }
-    STOKER_TRY(access.authorization, authorization(*state, from_exec.token));
+    auto files = files_.lock();
+    Access access{config_.server, config_.unix_socket, {}, {}};
+    STOKER_TRY(access.ca_pem, text_of(*files, config_.ca_file, kCaKept));
+    STOKER_TRY(const std::string token, text_of(*files, config_.token_file, kTokenKept));
+    access.authorization = token.empty() ? token : "Bearer " + trimmed(token);
     return access;
 }
 
-Result<std::string> AccessSource::authorization(State& state, const std::string& exec_token) {
-    if (!config_.username.empty()) {
-        return "Basic " + base64_encode(config_.username + ":" + config_.password);
+Result<std::string> AccessSource::text_of(Files& files, const std::string& path, Duration keep) {
+    if (path.empty()) {
+        return path;
     }
-    // The file beats the text, which is only what the file once held.
-    const std::string& text = config_.token_file.empty() ? config_.token : std::string();
-    STOKER_TRY(std::string token, text_of(state, text, config_.token_file, kTokenKept));
-    token = trimmed(exec_token.empty() ? std::move(token) : exec_token);
-    return token.empty() ? token : "Bearer " + token;
-}
-
-Result<std::string> AccessSource::text_of(
-    State& state, const std::string& text, const std::string& path, Duration keep) {
-    if (!text.empty() || path.empty()) {
-        return text;
-    }
-    CachedFile& cached = state.files[path];
+    CachedFile& cached = files[path];
     const TimePoint now = clock_->now();
     if (cached.known && now - cached.read_at < keep) {
         return cached.text;
     }
-    auto read = doors_.read_file(path);
+    auto read = read_file_(path);
     if (read && !trimmed(*read).empty()) {
         cached.text = *std::move(read);
     } else if (cached.text.empty()) {
@@ -103,24 +59,11 @@ Result<std::string> AccessSource::text_of(
     return cached.text;
 }
 
-Result<ExecCredential> AccessSource::exec_credential(State& state) {
-    const bool fresh = state.exec && (!state.exec->expires ||
-                                      clock_->wall_now() + kExpiryLeeway < *state.exec->expires);
-    if (!fresh) {
-        STOKER_TRY(state.exec, doors_.run_exec(*config_.exec, config_));
-    }
-    return *state.exec;
-}
-
 bool AccessSource::reject(const std::string& authorization) {
     {
-        auto state = state_.lock();
-        if (const auto file = state->files.find(config_.token_file); file != state->files.end()) {
+        auto files = files_.lock();
+        if (const auto file = files->find(config_.token_file); file != files->end()) {
             file->second.known = false;
-        }
-        // Unless another request had it renewed meanwhile.
-        if (state->exec && "Bearer " + trimmed(state->exec->token) == authorization) {
-            state->exec.reset();
         }
     }
     const auto now = get();
@@ -142,9 +85,6 @@ Result<AccessConfig> in_cluster_access(
                             : fmt::format("https://{}:{}", host, port);
     config.token_file = mount + "/token";
     config.ca_file = mount + "/ca.crt";
-    if (const auto ns = read_whole_file(mount + "/namespace"); ns && !trimmed(*ns).empty()) {
-        config.ns = trimmed(*ns);
-    }
     return config;
 }
 

@@ -16,81 +16,36 @@
 // certificates rotate.
 namespace stoker::control {
 
-// A program that prints credentials (client.authentication.k8s.io).
-struct ExecConfig {
-    std::string api_version;
-    std::string command;
-    std::vector<std::string> args;
-    std::map<std::string, std::string> env;
-    std::string interactive_mode;  // "Never", "IfAvailable", "Always" (refused)
-    bool provide_cluster_info = false;
-    std::string directory;  // of the kubeconfig: a relative command with a slash starts there
-};
-
-// As written down, paths absolute. Of a text and a file for the same thing the text wins;
-// token_file beats token.
+// As written down, paths absolute.
 struct AccessConfig {
-    std::string server;  // "https://10.96.0.1:443"
-    std::string ca_pem;
-    std::string ca_file;
-    bool insecure = false;
-    std::string token;
-    std::string token_file;
-    std::string cert_pem;
-    std::string cert_file;
-    std::string key_pem;
-    std::string key_file;
-    std::string username;
-    std::string password;
-    std::string impersonate_user;
-    std::vector<std::string> impersonate_groups;
-    std::optional<ExecConfig> exec;
-    std::string ns = "default";  // of the context, or of our own pod
-};
-
-// What an exec plugin gave.
-struct ExecCredential {
-    std::string token;
-    std::string cert_pem;
-    std::string key_pem;
-    std::optional<WallTime> expires;
+    std::string server;       // "https://10.96.0.1:443"
+    std::string unix_socket;  // where it listens, "": at the server's address
+    std::string ca_file;      // "": the system's
+    std::string token_file;   // "": none
 };
 
 // What one request needs now.
 struct Access {
     std::string server;
-    std::string ca_pem;  // "" = the system's
-    bool insecure = false;
-    std::string cert_pem;
-    std::string key_pem;
-    std::string authorization;  // the header's value, "" = none
-    std::string impersonate_user;
-    std::vector<std::string> impersonate_groups;
+    std::string unix_socket;
+    std::string ca_pem;         // "": the system's
+    std::string authorization;  // the header's value, "": none
 };
 
-// Gives the access of the moment and keeps what it read:
-//   token file   for 60 s; an unreadable or empty file keeps the old token; a 401 has it read at
-//   once CA, client certificate and key files   for 5 min; unreadable or empty keeps the old ones
-//   exec plugin  until 10 s before its expiry, or a 401; one run at a time
-// Thread-safe; may block on files and, rarely, on the plugin.
+// Gives the access of the moment and keeps what it read: the token for 60 s, the CA for 5 min. A
+// file that is unreadable or empty leaves what it held before; a 401 has the token read at once.
+// Thread-safe; may block on files.
 class AccessSource {
 public:
-    // The doors: tests put liars behind them.
-    struct Doors {
-        std::function<Result<std::string>(const std::string& path)> read_file;
-        std::function<Result<ExecCredential>(const ExecConfig& exec, const AccessConfig& config)>
-            run_exec;
-    };
+    using ReadFile = std::function<Result<std::string>(const std::string& path)>;
 
-    AccessSource(AccessConfig config, Doors doors, const Clock& clock);
+    AccessSource(AccessConfig config, ReadFile read_file, const Clock& clock);
 
-    // Errors: what the files or the plugin said, if nothing older can stand in.
+    // Errors: what the files said, if nothing older can stand in.
     Result<Access> get();
 
     // The server answered 401 to this authorization. Returns true when get() may now give another.
     bool reject(const std::string& authorization);
-
-    [[nodiscard]] const AccessConfig& config() const { return config_; }
 
 private:
     struct CachedFile {
@@ -99,29 +54,15 @@ private:
         bool known = false;
     };
 
-    struct State {
-        std::map<std::string, CachedFile> files;
-        std::optional<ExecCredential> exec;
-    };
+    using Files = std::map<std::string, CachedFile>;
 
-    Result<std::string> text_of(
-        State& state, const std::string& text, const std::string& path, Duration keep);
-    Result<ExecCredential> exec_credential(State& state);
-    Result<std::string> authorization(State& state, const std::string& exec_token);
+    Result<std::string> text_of(Files& files, const std::string& path, Duration keep);
 
     AccessConfig config_;
-    Doors doors_;
+    ReadFile read_file_;
     const Clock* clock_;
-    Guarded<State> state_;
+    Guarded<Files> files_;
 };
-
-// The machine's files and processes.
-AccessSource::Doors system_doors();
-
-// For plugins: runs it with a time limit, without a terminal; its stderr goes to the log.
-// Errors: kUnavailable (cannot start, failed, took too long), kInvalidArgument (asks for a
-// terminal, prints no credential).
-Result<ExecCredential> run_exec_plugin(const ExecConfig& exec, const AccessConfig& config);
 
 // The credentials that the kubelet mounts into a pod. `env` reads the environment.
 // Errors: kNotFound when this is no pod (no KUBERNETES_SERVICE_HOST).

@@ -57,6 +57,13 @@ public:
     virtual Result<Object> apply_status(
         const ResourceKind& kind, const ObjectKey& key, const Json& body) = 0;
 
+    // The same in the name of another field manager, whose fields they are.
+    virtual Result<Object> apply_status_as(
+        const std::string& field_manager,
+        const ResourceKind& kind,
+        const ObjectKey& key,
+        const Json& body) = 0;
+
     virtual Result<Object> patch(
         const ResourceKind& kind, const ObjectKey& key, const Json& body, PatchType type) = 0;
 

@@ -35,7 +35,7 @@ struct EventNote {
     std::string note;    // one sentence
 };
 
-// Who tells: the program and this process of it.
+// Source of Events: the program and this process of it.
 struct EventReporter {
     std::string controller;  // "stoker.dev/operator"
     std::string instance;    // the pod's name

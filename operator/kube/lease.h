@@ -97,7 +97,7 @@ public:
     // When the last successful renewal began; only meaningful while leading.
     [[nodiscard]] TimePoint renewed_at() const { return renewed_at_; }
 
-    // Who holds the lease as far as we know; "" when nobody or unknown.
+    // Holder of the lease as far as we know; "" when nobody or unknown.
     [[nodiscard]] const std::string& holder() const { return record_.holder; }
 
     // What a leader writes that has stopped all its work.

@@ -46,6 +46,15 @@ inline const ResourceKind kDatasets{"stoker.dev", "v1alpha1", "datasets", "Datas
 inline const ResourceKind kCachePools{"stoker.dev", "v1alpha1", "cachepools", "CachePool", false};
 inline const ResourceKind kCacheQuotas{"stoker.dev", "v1alpha1", "cachequotas", "CacheQuota", true};
 
+// Kueue's, which need not be installed.
+inline const ResourceKind kWorkloads{"kueue.x-k8s.io", "v1beta1", "workloads", "Workload", true};
+inline const ResourceKind kResourceFlavors{
+    "kueue.x-k8s.io", "v1beta1", "resourceflavors", "ResourceFlavor", false};
+inline const ResourceKind kWorkloadPriorityClasses{
+    "kueue.x-k8s.io", "v1beta1", "workloadpriorityclasses", "WorkloadPriorityClass", false};
+inline const ResourceKind kPriorityClasses{
+    "scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", false};
+
 }  // namespace kinds
 
 }  // namespace stoker::control

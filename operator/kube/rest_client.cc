@@ -188,8 +188,16 @@ Result<Object> RestClient::apply(const ResourceKind& kind, const ObjectKey& key,
 
 Result<Object> RestClient::apply_status(
     const ResourceKind& kind, const ObjectKey& key, const Json& body) {
+    return apply_status_as(options_.field_manager, kind, key, body);
+}
+
+Result<Object> RestClient::apply_status_as(
+    const std::string& field_manager,
+    const ResourceKind& kind,
+    const ObjectKey& key,
+    const Json& body) {
     STOKER_TRY_VOID(validate_key(kind, key));
-    return send_for_object(apply_request(kind, key, body, {options_.field_manager, "status"}));
+    return send_for_object(apply_request(kind, key, body, {field_manager, "status"}));
 }
 
 Result<Object> RestClient::patch(

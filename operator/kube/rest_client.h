@@ -47,6 +47,11 @@ public:
     Result<Object> apply(const ResourceKind& kind, const ObjectKey& key, const Json& body) override;
     Result<Object> apply_status(
         const ResourceKind& kind, const ObjectKey& key, const Json& body) override;
+    Result<Object> apply_status_as(
+        const std::string& field_manager,
+        const ResourceKind& kind,
+        const ObjectKey& key,
+        const Json& body) override;
     Result<Object> patch(
         const ResourceKind& kind, const ObjectKey& key, const Json& body, PatchType type) override;
     Status remove(

@@ -66,27 +66,16 @@ Result<ApiResponse> RestTransport::with_fresh_credentials(
 
 Result<std::shared_ptr<RestTransport::Channel>> RestTransport::channel(const Access& access) {
     auto current = channel_.lock();
-    const bool same_identity = *current && (*current)->access.cert_pem == access.cert_pem &&
-                               (*current)->access.key_pem == access.key_pem;
-    if (same_identity && (*current)->access.ca_pem == access.ca_pem) {
+    if (*current && (*current)->ca_pem == access.ca_pem) {
         return *current;
     }
     http::ClientOptions options;
     options.ca_pem = access.ca_pem;
-    options.cert_pem = access.cert_pem;
-    options.key_pem = access.key_pem;
-    options.verify = !access.insecure;
+    options.unix_socket = access.unix_socket;
     options.connections_max = options_.connections_max;
     options.user_agent = options_.user_agent;
     STOKER_TRY(auto client, http::make_curl_client(std::move(options), *clock_));
-    // One stop source for all channels of one identity, also for those that an older CA made.
-    std::stop_source retired;
-    if (same_identity) {
-        retired = (*current)->retired;
-    } else if (*current) {
-        (*current)->retired.request_stop();
-    }
-    *current = std::make_shared<Channel>(Channel{access, std::move(client), std::move(retired)});
+    *current = std::make_shared<Channel>(Channel{access.ca_pem, std::move(client)});
     return *current;
 }
 
@@ -108,12 +97,6 @@ http::HttpRequest RestTransport::http_request(
     }
     if (!access.authorization.empty()) {
         out.headers.push_back({"Authorization", access.authorization});
-    }
-    if (!access.impersonate_user.empty()) {
-        out.headers.push_back({"Impersonate-User", access.impersonate_user});
-        for (const std::string& group : access.impersonate_groups) {
-            out.headers.push_back({"Impersonate-Group", group});
-        }
     }
     return out;
 }
@@ -151,7 +134,6 @@ Result<ApiResponse> RestTransport::attempt(
         http_request(request, access, time_limit, sink != nullptr), std::move(to));
     const auto cancel = [client = used->client.get(), id] { client->cancel(id); };
     const std::stop_callback on_stop(stop, cancel);
-    const std::stop_callback on_retired(used->retired.get_token(), cancel);
     STOKER_TRY_VOID(finished.get());
     return response;
 }

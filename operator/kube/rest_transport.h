@@ -19,8 +19,7 @@ struct RestTransportOptions {
 
 // ApiTransport over HTTP/1.1. Each has a thread and connections of its own: give every informer and
 // the lease one each, so that none waits for another. When the CA changes, new requests use it and
-// running streams go on; when the client certificate changes, everything running is cut, as a TLS
-// connection cannot change who it is. `access` and `clock` must outlive it; access may be shared.
+// running streams go on. `access` and `clock` must outlive it; access may be shared.
 class RestTransport final : public ApiTransport {
 public:
     RestTransport(AccessSource& access, RestTransportOptions options, const Clock& clock);
@@ -37,9 +36,8 @@ public:
 private:
     // One HTTP client with what its connections were made with.
     struct Channel {
-        Access access;
+        std::string ca_pem;
         std::shared_ptr<http::HttpClient> client;
-        std::stop_source retired;  // requested when its certificate is no longer ours
     };
 
     Result<std::shared_ptr<Channel>> channel(const Access& access);

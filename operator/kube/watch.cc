@@ -299,8 +299,8 @@ WatchEvents WatchMachine::on_end(TimePoint now) {
         return {};
     }
     if (watch->events == 0 && now - watch->opened < kShortestGoodWatch) {
-        return {list_again(
-            Error{ErrorCode::kUnavailable, "a watch ended at once and brought nothing"}, now)};
+        return {
+            list_again(Error{ErrorCode::kUnavailable, "watch closed at once without events"}, now)};
     }
     state_ = Listed{};
     return {};

@@ -35,6 +35,7 @@ struct WatchOptions {
         std::chrono::seconds{30};  // re-watch this long through ERROR 500, then list
     std::size_t line_bytes_max = LineSplitter::kLineBytesMax;
     BackOff::Options back_off{};
+    bool may_be_missing = false;  // the server need not know the kind
 };
 
 // What the server's state became. Apply them in order.
@@ -88,7 +89,7 @@ using WatchStep = std::variant<WaitUntil, SendRequest>;
 //             back off -> Empty
 //   Listed    the copy is as of resource_version(). -> Watching
 //   Watching  changes are coming. The stream ends -> Listed at once, or, if it lived under a second
-//   and brought nothing,
+//   without events,
 //             back off -> Empty. No answer, or 429: back off -> Listed, without listing. Any other
 //             refusal, 410 above all, something unreadable, or events out of order: back off ->
 //             Empty

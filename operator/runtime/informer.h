@@ -67,6 +67,7 @@ public:
     // At least one source; several differ in the namespace of their scope and in nothing else.
     Informer(std::vector<Source> sources, Parse parse, const Clock& clock, std::uint64_t seed)
         : plural_(sources.at(0).options.kind.plural),
+          may_be_missing_(sources.at(0).options.may_be_missing),
           parse_(std::move(parse)),
           clock_(&clock),
           unsynced_(sources.size()) {
@@ -136,7 +137,9 @@ private:
     void apply(WatchEvent&& event, const std::string& scope, bool& listed) {
         if (auto* trouble = std::get_if<Troubled>(&event)) {
             ++troubles_;
-            log::warning(
+            const bool is_missing = may_be_missing_ && trouble->error.code == ErrorCode::kNotFound;
+            log::write(
+                is_missing ? log::Level::kDebug : log::Level::kWarning,
                 "watch troubled",
                 {{"kind", plural_},
                  {"error", trouble->error.message},
@@ -221,6 +224,7 @@ private:
     }
 
     std::string plural_;
+    bool may_be_missing_;
     Parse parse_;
     const Clock* clock_;
     Store<T> store_;

@@ -48,7 +48,7 @@ public:
 
     [[nodiscard]] bool leads() const;
 
-    // Who holds the lease as far as we know. Thread-safe.
+    // Holder of the lease as far as we know. Thread-safe.
     [[nodiscard]] std::string holder() const;
 
     // False when we think that we lead, but have not renewed for the lease's time and 20 s more: we

@@ -51,7 +51,7 @@ public:
     explicit WorkQueue(WorkQueueOptions options = {});
 
     void add(const ObjectKey& key, TimePoint now, Urgency urgency = Urgency::kNormal);
-    // Not before `due`. Of two such wishes for a key the earlier one counts.
+    // Not before `due`. The earlier of two such wishes for a key counts.
     void add_after(const ObjectKey& key, TimePoint due, TimePoint now);
     // After a failure: waits as long as this key's failures and the global rate demand, whichever
     // is longer.

@@ -1,10 +1,6 @@
 #include "operator/controllers/cachepool/controller.h"
 
-#include <algorithm>
-#include <vector>
-
 #include "operator/controllers/gather.h"
-#include "operator/core/node_fitness.h"
 #include "operator/core/summarize_pool.h"
 
 namespace stoker::control {
@@ -14,20 +10,6 @@ namespace {
 constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
 constexpr Duration kLookEvery = std::chrono::seconds{20};  // a silent node program wakes nobody
 constexpr Duration kFirstReports = std::chrono::seconds{2};
-
-// A new leader has not heard of all nodes for a few seconds. What the leader before it has written
-// stays meanwhile.
-bool is_too_early(const CachePoolView& view, TimePoint now) {
-    const Condition* told = find_condition(view.pool.status.conditions, "Ready");
-    if (told == nullptr || told->observed_generation != view.pool.meta.generation) {
-        return false;
-    }
-    const TimePoint since = view.programs.listening_since.value_or(now);
-    const std::vector<NodeVerdict> verdicts =
-        judge_nodes(view.pool, view.nodes, view.programs, now);
-    return now - since <= kNodeSilenceMax &&
-           std::ranges::count(verdicts, NodeFitness::kWaiting, &NodeVerdict::fitness) > 0;
-}
 
 }  // namespace
 

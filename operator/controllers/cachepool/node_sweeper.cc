@@ -24,7 +24,7 @@ bool has_ended(const TrainingJob& job) {
 }
 
 // The namespace whose directory a report is about: another one than the pod's only where its job
-// may read a Dataset of that one. Of a Dataset that is deleted the pod's own mount says it.
+// may read a Dataset of that one. For a deleted Dataset the pod's own mount says it.
 std::string directory_namespace(
     const AgentReport& report, const DatasetReport& dataset, ClusterCache& cache) {
     const ObjectKey key{report.namespace_name, report.training_job};
@@ -94,8 +94,9 @@ NodeSweeper::NodeSweeper(Parts parts, std::function<void()> on_swept)
 void NodeSweeper::note_deleted(const Dataset& dataset) {
     auto deleted = deleted_.lock();
     for (const DatasetPlacement& placement : dataset.status.placements) {
-        (*deleted)[{placement.pool, placement.node}].insert(dataset.meta.uid);
+        deleted->at[{placement.pool, placement.node}].insert(dataset.meta.uid);
     }
+    deleted->since.emplace(dataset.meta.uid, parts_.clock.wall_now());
     parts_.ledger.forget(dataset.meta.uid);
 }
 
@@ -116,9 +117,10 @@ Result<Reconciled> NodeSweeper::reconcile() {
 
 SweepView NodeSweeper::gather() {
     SweepView view;
-    const auto deleted = *deleted_.lock();
     const std::vector<Node> nodes = values_of(parts_.cache.nodes().store().list());
     const NodeProgramView programs = gather_node_programs(parts_.cache, parts_.nodes);
+    find_deleted(programs.reports);
+    const auto deleted = deleted_.lock()->at;
     for (const auto& pool : parts_.cache.pools().store().list()) {
         const CachePool& value = pool->value;
         if (value.meta.deleting_since || value.spec.host_path.empty()) {
@@ -145,6 +147,24 @@ SweepView NodeSweeper::gather() {
     view.swept = swept_;
     view.watching_since = watching_since_;
     return view;
+}
+
+// A sidecar may never have told of the bytes of a deleted Dataset: it was silent, lied, or was
+// none.
+void NodeSweeper::find_deleted(const NodeReports& reports) {
+    auto deleted = deleted_.lock();
+    const WallTime now = parts_.clock.wall_now();
+    std::erase_if(
+        deleted->since, [&](const auto& entry) { return now - entry.second > kDeletedFor; });
+    for (const auto& [node, report] : reports) {
+        for (const PoolState& pool : report->pools) {
+            for (const DirectoryUse& use : pool.directories) {
+                if (deleted->since.contains(use.dataset_uid)) {
+                    deleted->at[{pool.pool, node}].insert(use.dataset_uid);
+                }
+            }
+        }
+    }
 }
 
 void NodeSweeper::gather_datasets(SweepView& view) const {
@@ -247,8 +267,9 @@ void NodeSweeper::settle(const SweepPlan& plan) {
     for (const SweepRun& run : plan.finished) {
         ++counts->succeeded;
         swept_[run.place] = run.began_at;
-        auto& of_deleted = (*deleted)[{run.place.pool, run.place.node}];
+        auto& of_deleted = deleted->at[{run.place.pool, run.place.node}];
         for (const std::string& uid : run.expired) {
+            deleted->since.erase(uid);  // what is measured now may be of before the sweep
             if (of_deleted.erase(uid) == 0) {
                 parts_.ledger.note(run.place.pool, run.place.node, uid, run.began_at);
             }

@@ -30,6 +30,7 @@ namespace stoker::control {
 class NodeSweeper {
 public:
     static constexpr Duration kLookEvery = std::chrono::seconds{60};
+    static constexpr Duration kDeletedFor = std::chrono::hours{1};
 
     struct Parts {
         ClusterCache& cache;
@@ -47,7 +48,8 @@ public:
     // One look at everything.
     Result<Reconciled> reconcile();
 
-    // A Dataset was deleted: what it has on nodes is to go soon.
+    // A Dataset was deleted: what it has on nodes is to go soon, whether sidecars have told of it
+    // or a node program measures it within kDeletedFor.
     void note_deleted(const Dataset& dataset);
 
     // Sweeps that succeeded, and that failed or were given up, since the start.
@@ -62,7 +64,14 @@ public:
     static ObjectKey key() { return {"", "sweeps"}; }
 
 private:
+    struct Deleted {
+        std::map<std::pair<std::string, std::string>, std::set<std::string>>
+            at;  // by pool and node: uids whose bytes are still there
+        std::map<std::string, WallTime> since;  // by uid
+    };
+
     SweepView gather();
+    void find_deleted(const NodeReports& reports);
     void gather_datasets(SweepView& view) const;
     void gather_inline_datasets(SweepView& view) const;
     void gather_needs(SweepView& view) const;
@@ -78,8 +87,7 @@ private:
     std::map<SweepPlace, SweepRun> runs_;
     std::map<SweepPlace, WallTime> swept_;
     Guarded<Counts> counts_;
-    Guarded<std::map<std::pair<std::string, std::string>, std::set<std::string>>>
-        deleted_;  // by pool and node: uids whose bytes are still there
+    Guarded<Deleted> deleted_;
 };
 
 }  // namespace stoker::control

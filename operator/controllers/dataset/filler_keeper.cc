@@ -31,9 +31,7 @@ JobManifest FillerKeeper::build(const Dataset& dataset, const FillerPlace& place
     if (control_ca_) {
         settings.control_ca_pem = control_ca_();
     }
-    const auto made_at =
-        std::chrono::floor<std::chrono::seconds>(clock_.wall_now().time_since_epoch());
-    return build_filler({dataset, find_pool(place.pool), settings, place.node, made_at.count()});
+    return build_filler({dataset, find_pool(place.pool), settings, place.node});
 }
 
 ResolvedPool FillerKeeper::find_pool(const std::string& name) const {

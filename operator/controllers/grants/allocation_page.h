@@ -16,7 +16,7 @@ class AllocationPage {
 public:
     static constexpr const char* kPath = "/debug/allocation";
 
-    // Who leads: "" when nobody is known to.
+    // The replica that leads; "" when none is known.
     struct Leadership {
         bool ours = false;
         std::string holder;

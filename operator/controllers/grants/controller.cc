@@ -18,7 +18,7 @@ namespace {
 
 // Bytes promised in each pool. A grant names no pool; the job that it was made for does.
 std::map<std::string, Bytes> granted_by_pool(
-    const ClusterView& cluster, const std::vector<AgentGrant>& grants) {
+    const ClusterView& cluster, const std::vector<Grant>& grants) {
     std::map<std::string, std::string> pool_of;  // by dataset uid
     for (const JobUse& use : cluster.jobs) {
         for (const ResolvedDataset& dataset : use.datasets.datasets) {
@@ -28,7 +28,7 @@ std::map<std::string, Bytes> granted_by_pool(
         }
     }
     std::map<std::string, Bytes> granted;
-    for (const AgentGrant& grant : grants) {
+    for (const Grant& grant : grants) {
         granted[pool_of[grant.dataset_uid]] += grant.resident_bytes;
     }
     return granted;
@@ -125,7 +125,7 @@ Result<Reconciled> GrantsController::reconcile() {
     after.sampled_at = newest_report(cluster.reports);
     after.late = late;
     after.unheard = grants_.unheard();
-    std::vector<AgentGrant> told = grants_.take(after.plan);
+    std::vector<Grant> told = grants_.take(after.plan);
     weigh_jobs(cluster, told);
     registry_.publish(told, readers_of(cluster), now);
     reclaims_.watch(after.plan.reclaims, now);

@@ -8,6 +8,8 @@
 #include "common/log/log.h"
 #include "operator/api/metadata.h"
 #include "operator/controllers/gather.h"
+#include "operator/controllers/trainingjob/kueue_reader.h"
+#include "operator/core/attempts.h"
 #include "operator/core/plan_fillers.h"
 
 namespace stoker::control {
@@ -77,6 +79,7 @@ TrainingJobController::TrainingJobController(Parts parts, JobSettings settings)
       settings_(std::move(settings)),
       status_(parts.client, kinds::kTrainingJobs, parts.clock),
       jobs_made_(parts.clock),
+      workloads_made_(parts.clock),
       trouble_(parts.client, parts.clock) {}
 
 Result<Reconciled> TrainingJobController::reconcile(
@@ -85,13 +88,15 @@ Result<Reconciled> TrainingJobController::reconcile(
     if (!stored) {
         status_.forget(key);
         jobs_made_.forget(key);
+        workloads_made_.forget(key);
         trouble_.clear(key);
         parts_.registry.pin(key, {});
         clashes_.lock()->erase(key);
         return Reconciled{};
     }
     if (!status_.has_seen_own_write(parts_.cache.training_jobs().store(), key) ||
-        !jobs_made_.are_seen(parts_.cache.jobs().store(), key)) {
+        !jobs_made_.are_seen(parts_.cache.jobs().store(), key) ||
+        !workloads_made_.are_seen(parts_.cache.workloads().store(), key)) {
         return Reconciled{kCacheBehind};
     }
     const TrainingJobView view = gather(stored->value);
@@ -179,6 +184,8 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     view.trouble.words = trouble_.find(key, view.jobs, view.pods);
     view.trouble.is_invalid = trouble_.is_invalid(key);
     view.pool_paths = pool_paths(parts_.cache);
+    view.kueue =
+        read_kueue(job, find_attempts(view).current != nullptr, parts_.cache, parts_.client);
     add_strangers(view);
     return view;
 }
@@ -238,6 +245,8 @@ Status TrainingJobController::create(
     if (made) {
         if (kind == kinds::kJobs) {
             jobs_made_.note(view.job.meta.key(), made->resource_version);
+        } else if (kind == kinds::kWorkloads) {
+            workloads_made_.note(view.job.meta.key(), made->resource_version);
         }
         return {};
     }
@@ -250,16 +259,6 @@ Status TrainingJobController::create(
     return {};
 }
 
-Status TrainingJobController::act(const TrainingJobView& view, const SuspendJob& action) {
-    STOKER_TRY(const Json patch, Json::parse(suspend_patch(action.suspend)));
-    const Result<Object> done = parts_.client.patch(
-        kinds::kJobs, {view.job.meta.ns, action.name}, patch, PatchType::kMerge);
-    if (!done && done.error().code != ErrorCode::kNotFound) {
-        return fail(done.error());
-    }
-    return {};
-}
-
 Status TrainingJobController::act(const TrainingJobView& view, const DeleteJob& action) {
     log::info(
         "stopping an attempt", {{"object", to_string(view.job.meta.key())}, {"job", action.name}});
@@ -269,6 +268,45 @@ Status TrainingJobController::act(const TrainingJobView& view, const DeleteJob& 
     const Status done = parts_.client.remove(kinds::kJobs, {view.job.meta.ns, action.name}, params);
     // Another one under this name: the next round sees whose.
     return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
+}
+
+Status TrainingJobController::act(const TrainingJobView& view, const CreateWorkload& action) {
+    STOKER_TRY_VOID(create(view, kinds::kWorkloads, to_json(action.workload)));
+    trouble_.clear(view.job.meta.key());
+    return {};
+}
+
+Status TrainingJobController::act(const TrainingJobView& view, const DeleteWorkload& action) {
+    DeleteParams params;
+    params.uid = action.uid;
+    const Status done =
+        parts_.client.remove(kinds::kWorkloads, {view.job.meta.ns, action.name}, params);
+    return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
+}
+
+Status TrainingJobController::act(const TrainingJobView& /*view*/, const ReleaseQuota& action) {
+    return write_workload(
+        action.workload, std::string{kAdmissionManager}, admission_body(action.workload));
+}
+
+Status TrainingJobController::act(const TrainingJobView& /*view*/, const TellWorkload& action) {
+    return write_workload(
+        action.workload,
+        manager_of_condition(action.condition.type),
+        condition_body(action.workload, action.condition));
+}
+
+// A version that is not the newest any more, or a Workload that is gone: its event wakes us.
+Status TrainingJobController::write_workload(
+    const Workload& workload, const std::string& manager, const std::string& body) {
+    STOKER_TRY(const Json json, Json::parse(body));
+    const Result<Object> done =
+        parts_.client.apply_status_as(manager, kinds::kWorkloads, workload.meta.key(), json);
+    if (!done && done.error().code != ErrorCode::kConflict &&
+        done.error().code != ErrorCode::kNotFound) {
+        return fail(done.error());
+    }
+    return {};
 }
 
 Status TrainingJobController::act(const TrainingJobView& view, const DeleteTrainingJob& action) {

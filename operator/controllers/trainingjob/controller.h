@@ -44,9 +44,14 @@ private:
     Status act(const TrainingJobView& view, const std::vector<Action>& actions);
     Status act(const TrainingJobView& view, const CreateService& action);
     Status act(const TrainingJobView& view, const CreateJob& action);
-    Status act(const TrainingJobView& view, const SuspendJob& action);
     Status act(const TrainingJobView& view, const DeleteJob& action);
+    Status act(const TrainingJobView& view, const CreateWorkload& action);
+    Status act(const TrainingJobView& view, const DeleteWorkload& action);
+    Status act(const TrainingJobView& view, const ReleaseQuota& action);
+    Status act(const TrainingJobView& view, const TellWorkload& action);
     Status act(const TrainingJobView& view, const DeleteTrainingJob& action);
+    Status write_workload(
+        const Workload& workload, const std::string& manager, const std::string& body);
     Status create(const TrainingJobView& view, const ResourceKind& kind, const std::string& body);
     void tell(const TrainingJobView& view, const std::vector<JobEvent>& events);
 
@@ -54,6 +59,7 @@ private:
     JobSettings settings_;
     StatusWriter status_;
     OwnWrites jobs_made_;  // by TrainingJob
+    OwnWrites workloads_made_;
     TroubleFinder trouble_;
     Guarded<std::set<ObjectKey>>
         clashes_;  // jobs that met somebody else's object under a name of theirs

@@ -121,7 +121,7 @@ struct Sweep {
 
 // Every list is sorted.
 struct AllocationPlan {
-    std::vector<AgentGrant> grants;    // by node, dataset; one for each that a job uses
+    std::vector<Grant> grants;         // by node, dataset; one for each that a job uses
     std::vector<JobAllocation> jobs;   // by job
     std::vector<QuotaCharge> charges;  // by job
     std::map<std::string, Bytes> granted_in_pool;

@@ -69,8 +69,8 @@ MissCurve make_curve(const DemandDataset& dataset) {
     }
 }
 
-// Of the last epoch only what is still ahead is worth something; in a few steps, so that bytes do
-// not trickle.
+// In the last epoch only bytes that are still to be read have a value; in a few steps, so that
+// bytes do not trickle.
 Bytes still_ahead(const Demand& demand, Bytes all) {
     const double progress = demand.last_epoch_progress.value_or(0);
     if (!(progress > 0) || all.is_unlimited()) {

@@ -84,7 +84,7 @@ struct PlannedNode {
     std::vector<std::size_t> claims;
 };
 
-// Of a namespace whose datasets are in the pool, or that has a quota there.
+// Account of a namespace whose datasets are in the pool, or that has a quota there.
 struct Account {
     QuotaView quota;
     bool by_default = false;              // the quota is the pool's DefaultQuota
@@ -140,8 +140,8 @@ struct ClaimPiece {
 struct PieceOptions {
     bool fair = false;
     bool sticky = true;
-    // Of a smooth curve. A straight one has as many parts, each worth a hair less than the one
-    // before it, so that equals rise together instead of one after the other.
+    // Parts of a smooth curve. A straight one has as many parts, each worth a hair less than the
+    // one before it, so that equals rise together instead of one after the other.
     std::size_t chord_count = 16;
 };
 

@@ -8,12 +8,12 @@ namespace stoker::control {
 namespace {
 
 constexpr double kHair = 1e-7;  // relative, between the first and the last part of a claim
-// Of two places of one value it grows where there is room: or it takes the room of one that then
-// takes another's, and the next plan moves them all back.
+// Where two places have one value it grows where there is room: otherwise it takes the room of one
+// that then takes another's, and the next plan moves them all back.
 constexpr double kFreeRoom = 1e-4;
-// Of the value: beyond its even share for a job that nothing is known of, of what the last epoch
-// has read, of what a job has and can do without, and of minimums that no quota covers. Nobody
-// else's bytes go for it, but what nobody else wants stays.
+// Weight of bytes that hardly matter: those beyond the even share of a job that nothing is known
+// of, those that the last epoch has read, those that a job has and can do without, and minimums
+// that no quota covers. Nobody else's bytes go for them, but what nobody else wants stays.
 constexpr double kHardlyAnything = 1e-6;
 constexpr std::uint64_t kEvenParts = 64;  // of a node, with Objective::kEven
 constexpr double kGib = 1024.0 * 1024 * 1024;
@@ -177,7 +177,7 @@ private:
         return value;
     }
 
-    // Of what is there and no longer needed: fewer requests to the origin.
+    // Value of resident bytes that are no longer needed: fewer requests to the origin.
     [[nodiscard]] double value_of_keeping(const ClaimUser& user, Bytes begin, Bytes end) const {
         const PlannedJob& job = table_.jobs[user.job];
         if (!has_value(job) || end > user.wanted) {
@@ -189,7 +189,7 @@ private:
                to_double(end - begin);
     }
 
-    // Of a minimum, or of what mode Fixed asks for, where no quota covers it.
+    // Value of a minimum, or of the bytes of mode Fixed, where no quota covers it.
     [[nodiscard]] double value_of_asked(const ClaimUser& user, Bytes end) const {
         const Bytes asked = std::max(user.minimum, user.fixed);
         return end > asked ? 0

@@ -75,9 +75,9 @@ bool GrantBook::is_settled(TimePoint now) const {
     return unheard_.empty() || (began_at_ && now - *began_at_ >= valid_ + kSlack);
 }
 
-std::vector<AgentGrant> GrantBook::take(const AllocationPlan& plan) {
-    std::vector<AgentGrant> sent;
-    for (const AgentGrant& grant : plan.grants) {
+std::vector<Grant> GrantBook::take(const AllocationPlan& plan) {
+    std::vector<Grant> sent;
+    for (const Grant& grant : plan.grants) {
         bool may = true;
         for (auto it = entries_.lower_bound({grant.node, grant.dataset_uid, ""});
              it != entries_.end() && it->first.node == grant.node &&

@@ -53,7 +53,7 @@ public:
     // All places of which anything is known; each once. The first call begins the leadership.
     void observe(const std::vector<PlaceWord>& words, TimePoint now);
 
-    // Of the places that were observed, by node and dataset.
+    // Holdings of the observed places, by node and dataset.
     [[nodiscard]] std::vector<Holding> holdings() const;
 
     // Whether anybody may grow.
@@ -63,7 +63,7 @@ public:
     [[nodiscard]] std::size_t unheard() const { return unheard_.size(); }
 
     // Notes the grants of a plan that was made from holdings(); returns those that may be sent.
-    std::vector<AgentGrant> take(const AllocationPlan& plan);
+    std::vector<Grant> take(const AllocationPlan& plan);
 
 private:
     struct Place {

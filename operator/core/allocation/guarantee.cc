@@ -39,7 +39,7 @@ public:
 
     std::uint64_t run() { return flow_.run(); }
 
-    // Of what the account may send, what does not flow.
+    // The part of the account's limit that does not flow.
     [[nodiscard]] std::uint64_t stuck(std::size_t account) const {
         return flow_.room(sources_[account]);
     }

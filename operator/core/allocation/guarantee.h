@@ -19,7 +19,7 @@ public:
     // `lower`: the minimums. `kept`: kept_lent(). The table must outlive it.
     Guarantee(const ClaimTable& table, const ClaimBytes& lower, const std::vector<Bytes>& kept);
 
-    // Of each account, beyond the minimums.
+    // Bytes of each account, beyond the minimums.
     [[nodiscard]] const std::vector<std::uint64_t>& owed() const { return owed_; }
 
     // Nodes that are too full for what is owed if the claims have at least so much, by node; empty:

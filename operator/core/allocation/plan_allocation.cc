@@ -309,7 +309,7 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
 
 namespace {
 
-using GrantsByPlace = std::map<std::pair<std::string, std::string>, AgentGrant>;  // node, uid
+using GrantsByPlace = std::map<std::pair<std::string, std::string>, Grant>;  // node, uid
 
 void add_grants(
     const ClaimTable& table,
@@ -318,13 +318,13 @@ void add_grants(
     GrantsByPlace& grants) {
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
-        AgentGrant& grant = grants[{table.nodes[claim.node].name, claim.uid}];
+        Grant& grant = grants[{table.nodes[claim.node].name, claim.uid}];
         grant.node = table.nodes[claim.node].name;
         grant.dataset_uid = claim.uid;
         grant.resident_bytes = std::max(grant.resident_bytes, decision.granted[i]);
         grant.valid_seconds = valid_seconds;
         grant.origin_bytes_per_second = decision.origin_limit[i];
-        // Of the job of the highest priority, then the oldest, that uses it.
+        // Reason of the job of the highest priority, then the oldest, that uses it.
         grant.reason = to_string(decision.reasons[claim.users.front().job]);
     }
 }

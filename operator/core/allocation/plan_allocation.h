@@ -3,7 +3,7 @@
 #include "operator/core/allocation/allocation_plan.h"
 #include "operator/core/allocation/allocation_view.h"
 
-// Who may keep how many bytes on which node: the whole cluster's cache in one pure decision.
+// Divides the whole cluster's cache among datasets and nodes in one pure decision.
 namespace stoker::control {
 
 // Every pool by itself, in this order:

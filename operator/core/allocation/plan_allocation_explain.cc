@@ -165,7 +165,7 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
                                            : AllocationReason::kGranted;
 }
 
-// Of the claims that are short of bytes by it the first one's, else of the first claim.
+// The account of the first claim that is short of bytes by it, else of the first claim.
 const Account& Explainer::account_of(std::size_t index) const {
     const std::vector<std::size_t>& claims = table_.jobs[index].claims;
     const auto short_of = std::ranges::find_if(claims, [&](std::size_t i) {

@@ -19,11 +19,11 @@ std::vector<Bytes> account_uses(const ClaimTable& table, const ClaimBytes& given
 // What no nominal quota names is lent to everybody.
 Bytes cohort_bytes(const ClaimTable& table);
 
-// Of each account, what others have borrowed of it if the claims have so much: first goes what no
-// nominal quota names, then even parts of what each lends and does not use.
+// For each account, bytes that others have borrowed of it if the claims have so much: first goes
+// what no nominal quota names, then even parts of what each lends and does not use.
 std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts);
 
-// Of each account, bytes of its nominal quota that are lent now and stay where they are: a
+// For each account, bytes of its nominal quota that are lent now and stay where they are: a
 // reclaim policy other than Any keeps them from the account's own jobs, the guaranteed minimums
 // aside. Whoever has use for them may then borrow them; with LowerMarginalBenefit the owner too.
 std::vector<Bytes> kept_lent(const ClaimTable& table);
@@ -78,10 +78,10 @@ public:
     [[nodiscard]] Bytes overdraft() const { return overdraft_; }
 
 private:
-    // Of its nominal quota, what the account keeps for itself.
+    // The part of its nominal quota that the account does not lend.
     [[nodiscard]] Bytes guaranteed(std::size_t account) const;
     [[nodiscard]] Bytes most(std::size_t account) const;
-    // Of the account's room, what does not need the common room.
+    // The part of the account's room that is not common room.
     [[nodiscard]] Bytes own_room(std::size_t account) const;
 
     const ClaimTable& table_;

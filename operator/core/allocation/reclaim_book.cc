@@ -7,7 +7,7 @@ namespace stoker::control {
 
 namespace {
 
-// Of what is there. Less is trimming, which nobody wants to read an Event about.
+// Divisor of the resident bytes. A smaller change is trimming and gets no Event.
 constexpr std::uint64_t kWorthTelling = 20;
 
 bool is_worth_telling(const Reclaim& reclaim) {

@@ -146,15 +146,15 @@ inline constexpr auto kFields<JobWeight> =
 static_assert(kIsWhole<JobWeight>);
 
 template <>
-inline constexpr auto kFields<AgentGrant> = std::tuple{
-    field("node", &AgentGrant::node),
-    field("dataset", &AgentGrant::dataset_uid),
-    field("resident", &AgentGrant::resident_bytes),
-    field("validSeconds", &AgentGrant::valid_seconds),
-    field("originBytesPerSecond", &AgentGrant::origin_bytes_per_second),
-    field("reason", &AgentGrant::reason),
-    field("weights", &AgentGrant::weights)};
-static_assert(kIsWhole<AgentGrant>);
+inline constexpr auto kFields<Grant> = std::tuple{
+    field("node", &Grant::node),
+    field("dataset", &Grant::dataset_uid),
+    field("resident", &Grant::resident_bytes),
+    field("validSeconds", &Grant::valid_seconds),
+    field("originBytesPerSecond", &Grant::origin_bytes_per_second),
+    field("reason", &Grant::reason),
+    field("weights", &Grant::weights)};
+static_assert(kIsWhole<Grant>);
 
 template <>
 inline constexpr auto kFields<AllocationNumbers> = std::tuple{

@@ -27,7 +27,7 @@ struct FillProblem {
 
     std::vector<std::uint64_t> node_room;
     std::vector<std::uint64_t> account_room;
-    // Of an account's room, what does not come out of the common room. As many as accounts.
+    // The part of each account's room that is not common room. As many as accounts.
     std::vector<std::uint64_t> account_own;
     std::uint64_t common_room = kNoLimit;
     // As many bytes as can be, whatever they are worth, and then the most valuable: no account

@@ -13,7 +13,7 @@ namespace stoker::control {
 
 namespace {
 
-// Of the value of the bytes that move: less is not worth an exchange, nor is the hair between
+// Share of the value of the bytes that move: less is not worth an exchange, nor is the hair between
 // equals. What a move costs like that counts in the sums, so that every cycle among them pays.
 constexpr double kLeastGain = 1e-6;
 constexpr double kNoise = 1e-13;  // of the most valuable byte

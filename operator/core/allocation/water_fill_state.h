@@ -36,7 +36,7 @@ public:
         return account_room_[account];
     }
 
-    // Of it, what does not come out of the common room.
+    // The part of it that is not common room.
     [[nodiscard]] std::uint64_t own_room(std::size_t account) const { return own_room_[account]; }
 
     // What the account has taken of its own, and out of the common room.

@@ -113,7 +113,7 @@ void carry_out(const AllocationPlan& plan, AllocationView& view) {
         });
         return swept || uses.contains({holding.node, holding.dataset_uid});
     });
-    for (const AgentGrant& grant : plan.grants) {
+    for (const Grant& grant : plan.grants) {
         const auto use = uses.find({grant.node, grant.dataset_uid});
         if (use == uses.end() || grant.resident_bytes == Bytes::zero()) {
             continue;

@@ -25,7 +25,7 @@ struct ProbeInput {
 };
 
 struct ProbeStep {
-    std::optional<AgentProbe> ask;  // to be asked now; the same as long as it is not answered
+    std::optional<Probe> ask;       // to be asked now; the same as long as it is not answered
     std::optional<double> benefit;  // measured: time per byte past the cache ÷ through it
 };
 
@@ -45,7 +45,7 @@ public:
 
 private:
     struct Asked {
-        AgentProbe probe;
+        Probe probe;
         TimePoint at{};
         std::uint64_t regime = 0;
     };

@@ -12,7 +12,7 @@ namespace {
 constexpr double kProcessesMax = 4096;
 // A share of time past this says nothing about the rest of it.
 constexpr double kWaitShareMax = 0.999;
-// Of its bytes: the origin cannot be what the job waits for.
+// Share of its bytes; below it the job cannot be waiting for the origin.
 constexpr double kHardlyAnyMiss = 0.01;
 constexpr double kSharesApart = 0.1;
 // From the median: such a window was cut by a validation or a checkpoint, or something else ran.

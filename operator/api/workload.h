@@ -1,0 +1,97 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/result.h"
+#include "operator/api/condition.h"
+#include "operator/api/job_manifest.h"
+#include "operator/api/meta.h"
+
+// Kueue's kinds (kueue.x-k8s.io/v1beta1), as far as the operator reads and writes them. Values.
+namespace stoker::control {
+
+// The request of a queued job to Kueue, and Kueue's answer.
+struct Workload {
+    ObjectMeta meta;
+    std::vector<Condition> conditions;  // sorted by type
+    std::vector<std::string> flavors;   // names of the ResourceFlavors assigned to its pods, sorted
+    bool has_checks = false;            // some AdmissionCheck applies to it
+    PodPlacement check_placement;       // what its AdmissionChecks add to the pods
+    // Passed on as they are when its status is written.
+    RawJson admission;
+    RawJson admission_checks;
+    RawJson requeue_state;
+    RawJson resource_requests;
+    std::optional<std::int64_t> past_execution_seconds;
+
+    bool operator==(const Workload&) const = default;
+};
+
+// kInvalidArgument: not JSON or a field of another type.
+Result<Workload> parse_workload(std::string_view json);
+
+struct ResourceFlavor {
+    std::string name;
+    TextMap node_labels;
+    std::vector<RawJson> tolerations;
+
+    bool operator==(const ResourceFlavor&) const = default;
+};
+
+// kInvalidArgument: as above.
+Result<ResourceFlavor> parse_resource_flavor(std::string_view json);
+
+// A WorkloadPriorityClass of Kueue, or a PriorityClass of Kubernetes.
+struct PriorityClass {
+    std::string name;
+    std::int64_t value = 0;
+    bool is_default = false;  // for pods that name none
+
+    bool operator==(const PriorityClass&) const = default;
+};
+
+// kInvalidArgument: as above.
+Result<PriorityClass> parse_priority_class(std::string_view json);
+
+// The priority that a Workload gets, and where it comes from.
+struct WorkloadPriority {
+    std::string class_name;    // empty: none
+    std::string class_source;  // "kueue.x-k8s.io/workloadpriorityclass", ...; empty: none
+    std::int64_t value = 0;
+
+    bool operator==(const WorkloadPriority&) const = default;
+};
+
+// The Workload that the operator makes: one podSet, "main".
+struct WorkloadManifest {
+    ObjectMeta meta;  // name, ns, labels, annotations, owners
+    std::string queue_name;
+    WorkloadPriority priority;
+    std::optional<std::int64_t> max_execution_seconds;
+    std::int64_t pod_count = 1;
+    RawJson pod_template;
+
+    bool operator==(const WorkloadManifest&) const = default;
+};
+
+std::string to_json(const WorkloadManifest& workload);
+
+// Bodies of server-side applies to /status. Each belongs to a field manager of Kueue's, because
+// Kueue's own writes must be able to change or remove what is written here.
+
+// Everything that Kueue's manager kAdmissionManager owns, over the version that was read.
+std::string admission_body(const Workload& workload);
+
+// One condition of a type that manager_of_condition() owns.
+std::string condition_body(const Workload& workload, const Condition& condition);
+
+inline constexpr std::string_view kAdmissionManager = "kueue-admission";
+
+// "kueue-job-controller-Finished".
+std::string manager_of_condition(std::string_view type);
+
+}  // namespace stoker::control
