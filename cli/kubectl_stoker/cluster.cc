@@ -1,13 +1,12 @@
 #include "cli/kubectl_stoker/cluster.h"
 
-#include <cstdlib>
 #include <utility>
 
 #include <cpprest/json.h>
 #include <fmt/format.h>
 
+#include "common/base/read_file.h"
 #include "operator/api/debug_api.h"
-#include "operator/kube/kubeconfig.h"
 #include "operator/kube/lease.h"
 #include "operator/kube/request.h"
 #include "operator/kube/rest_client.h"
@@ -19,6 +18,7 @@ namespace {
 
 namespace kinds = control::kinds;
 
+constexpr const char* kServer = "http://localhost";  // as kubectl proxy wants to be called
 constexpr const char* kPath = "/debug/allocation";
 constexpr std::uint32_t kTries = 2;
 constexpr std::uint32_t kTokenSeconds = 600;  // the API server gives none that ends sooner
@@ -29,30 +29,6 @@ constexpr int kUnauthorized = 401;
 constexpr int kForbidden = 403;
 constexpr int kNotFound = 404;
 constexpr int kUnavailable = 503;
-
-std::string environment(const char* name) {
-    const char* value = std::getenv(name);
-    return value != nullptr ? value : "";
-}
-
-// As kubectl looks for it.
-Result<control::AccessConfig> find_access(const ConnectOptions& options) {
-    std::string paths = options.kubeconfig.empty() ? environment("KUBECONFIG") : options.kubeconfig;
-    if (paths.empty() && options.context.empty()) {
-        if (auto in_cluster = control::in_cluster_access(environment)) {
-            return in_cluster;
-        }
-    }
-    if (paths.empty()) {
-        paths = environment("HOME") + "/.kube/config";
-    }
-    STOKER_TRY(control::AccessConfig access, control::load_kubeconfig(paths, options.context));
-    if (!options.as_user.empty()) {
-        access.impersonate_user = options.as_user;
-        access.impersonate_groups = options.as_groups;
-    }
-    return access;
-}
 
 control::RestTransportOptions transport_options() {
     control::RestTransportOptions result;
@@ -91,13 +67,15 @@ std::string explain_account_of(const std::string& lease_name) {
 }
 
 Result<std::unique_ptr<Cluster>> Cluster::open(const ConnectOptions& options, const Clock& clock) {
-    STOKER_TRY(control::AccessConfig access, find_access(options));
-    return std::unique_ptr<Cluster>(new Cluster(std::move(access), options, clock));
+    STOKER_TRY(auto kubectl, Kubectl::start(options));
+    return std::unique_ptr<Cluster>(new Cluster(std::move(kubectl), options, clock));
 }
 
-Cluster::Cluster(control::AccessConfig access, const ConnectOptions& options, const Clock& clock)
+Cluster::Cluster(
+    std::unique_ptr<Kubectl> kubectl, const ConnectOptions& options, const Clock& clock)
     : options_(options),
-      access_(std::move(access), control::system_doors(), clock),
+      kubectl_(std::move(kubectl)),
+      access_({kServer, kubectl_->socket(), {}, {}}, read_file, clock),
       transport_(access_, transport_options(), clock),
       client_(std::make_unique<control::RestClient>(
           transport_, client_options(options), clock, std::stop_token{})) {}

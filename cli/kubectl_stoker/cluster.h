@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/kubectl_stoker/kubectl.h"
 #include "cli/kubectl_stoker/options.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
@@ -22,12 +23,9 @@ namespace stoker::cli {
 // Not thread-safe.
 class Cluster {
 public:
-    // Reads the kubeconfig; asks nobody yet. `clock` must outlive it. Errors: kInvalidArgument,
-    // kNotFound (no kubeconfig).
+    // Starts the user's kubectl; asks nobody yet. `clock` must outlive it. Errors: kNotFound (no
+    // kubectl), kUnavailable.
     static Result<std::unique_ptr<Cluster>> open(const ConnectOptions& options, const Clock& clock);
-
-    // Of the kubeconfig's context.
-    [[nodiscard]] const std::string& default_namespace() const { return access_.config().ns; }
 
     Result<control::TrainingJob> job(const control::ObjectKey& key);
     // An empty namespace means all of them.
@@ -41,7 +39,7 @@ public:
     Result<control::AllocationSnapshot> snapshot();
 
 private:
-    Cluster(control::AccessConfig access, const ConnectOptions& options, const Clock& clock);
+    Cluster(std::unique_ptr<Kubectl> kubectl, const ConnectOptions& options, const Clock& clock);
 
     template <class T>
     Result<std::vector<T>> list(
@@ -56,6 +54,7 @@ private:
         const std::string& pod, const std::string& what, const control::ApiResponse& response);
 
     ConnectOptions options_;
+    std::unique_ptr<Kubectl> kubectl_;
     control::AccessSource access_;
     control::RestTransport transport_;
     std::unique_ptr<control::ApiClient> client_;

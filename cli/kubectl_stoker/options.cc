@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "cli/flags/flags.h"
 #include "common/base/quantity.h"
+#include "common/flags/flags.h"
 
 namespace stoker::cli {
 
@@ -32,9 +32,9 @@ constexpr std::array kCommands{
         "why",
         " tj/NAME",
         "why a job has the cache bytes that it has, and what would change it",
-        "Asks the operator that leads what it decided from what, and decides again. Who may not "
-        "ask\n"
-        "it gets what the job's status says.\n"
+        "Asks the operator that leads what it decided from what, and decides again. Users who may "
+        "not\n"
+        "ask it get what the job's status says.\n"
         "\n"
         "  kubectl stoker why tj/resnet\n"
         "  kubectl stoker why resnet -n team-a --json\n"},
@@ -59,16 +59,6 @@ constexpr std::array kCommands{
 const Command* find_command(std::string_view name) {
     const auto found = std::ranges::find(kCommands, name, &Command::name);
     return found == kCommands.end() ? nullptr : &*found;
-}
-
-auto switch_on(bool& target) {
-    return [&target](std::string_view value) -> Status {
-        if (!value.empty() && value != "true" && value != "false") {
-            return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not a boolean", value));
-        }
-        target = value != "false";
-        return {};
-    };
 }
 
 // "30s", "2m", "500ms", "30".
@@ -133,7 +123,7 @@ FlagGroup command_flags(Options& options, std::string_view command) {
     FlagGroup group{"Flags:", {}};
     if (command == "top") {
         group.flags.push_back(
-            {"watch", "", "again and again, until Ctrl-C", switch_on(options.watch), 'w'});
+            {"watch", "", "again and again, until Ctrl-C", switch_into(options.watch), 'w'});
         group.flags.push_back(
             {"interval", "2s", "between two looks", duration_into(options.interval)});
     }
@@ -158,14 +148,14 @@ FlagGroup command_flags(Options& options, std::string_view command) {
              "another nominal quota in --pool; may be repeated",
              [&options](std::string_view value) { return add_nominal(options, value); }});
     }
-    group.flags.push_back({"json", "", "for programs", switch_on(options.json)});
+    group.flags.push_back({"json", "", "for programs", switch_into(options.json)});
     group.flags.push_back(
         {"output",
          "json",
          "the same",
          [&options](std::string_view value) { return set_output(options, value); },
          'o'});
-    group.flags.push_back({"help", "", "this text", switch_on(options.help), 'h'});
+    group.flags.push_back({"help", "", "this text", switch_into(options.help), 'h'});
     return group;
 }
 
@@ -174,7 +164,7 @@ FlagGroup cluster_flags(Options& options) {
     return {
         "As with kubectl:",
         {{"namespace", "NAME", "unless said, that of the context", text_into(options.ns), 'n'},
-         {"all-namespaces", "", "all of them", switch_on(options.all_namespaces), 'A'},
+         {"all-namespaces", "", "all of them", switch_into(options.all_namespaces), 'A'},
          {"kubeconfig",
           "FILE",
           "unless said, $KUBECONFIG or ~/.kube/config",

@@ -13,7 +13,7 @@ namespace stoker::cli {
 
 // How to come to the cluster, and as who; the flags have kubectl's names and meaning.
 struct ConnectOptions {
-    std::string kubeconfig;  // "": $KUBECONFIG, ~/.kube/config, or the pod's own account
+    std::string kubeconfig;  // "": as kubectl finds it
     std::string context;
     std::string as_user;
     std::vector<std::string> as_groups;
@@ -51,7 +51,7 @@ struct Options {
 // The words after `kubectl stoker`. kInvalidArgument says what is wrong and what there is.
 Result<Options> parse_options(const std::vector<std::string_view>& arguments);
 
-// Of a command; of all of them for "".
+// Help of one command; for "" of all commands.
 std::string help_text(std::string_view command);
 
 // Every flag of a command, "--name" or "-n", for completion.

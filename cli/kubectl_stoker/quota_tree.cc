@@ -49,7 +49,7 @@ std::map<std::string, Tree> make_trees(const QuotaFacts& facts) {
     }
     for (const CacheQuota& quota : facts.quotas) {
         const CacheQuota*& shown = trees[quota.spec.pool_ref].branches[quota.meta.ns].quota;
-        // Of two for one pool, the one in force.
+        // Where two are for one pool: the one in force.
         if (shown == nullptr || control::is_true(quota.status.conditions, "Active")) {
             shown = &quota;
         }

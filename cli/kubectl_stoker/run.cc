@@ -45,9 +45,7 @@ public:
     }
 
 private:
-    [[nodiscard]] std::string own_namespace() const {
-        return options_.ns.value_or(cluster_->default_namespace());
-    }
+    [[nodiscard]] const std::string& own_namespace() const { return *options_.ns; }
 
     // That lists are about; "" for all.
     [[nodiscard]] std::string scope() const {
@@ -179,7 +177,7 @@ private:
 std::vector<std::string> names_of_jobs(const Clock& clock) {
     std::vector<std::string> names;
     if (auto cluster = Cluster::open({}, clock)) {
-        if (const auto jobs = (*cluster)->jobs((*cluster)->default_namespace())) {
+        if (const auto jobs = (*cluster)->jobs(namespace_of_context({}))) {
             for (const control::TrainingJob& job : *jobs) {
                 names.push_back(job.meta.name);
             }
@@ -215,6 +213,9 @@ int run(
     if (!cluster) {
         console.warn(fmt::format("error: {}\n", cluster.error().message));
         return kFailed;
+    }
+    if (!options->ns) {
+        options->ns = namespace_of_context(options->connect);
     }
     return Program(*std::move(options), console, *std::move(cluster)).run();
 }

@@ -186,6 +186,15 @@ std::string remedies(const JobExplanation& explanation, const control::Allocatio
     return text + table.text("  ");
 }
 
+// Where an object at the origin is not what the job's ranks began with; else nothing.
+std::string origin(const control::TrainingJob& job) {
+    const control::Condition* told =
+        control::find_condition(job.status.conditions, "OriginUnchanged");
+    return told != nullptr && told->status == control::ConditionStatus::kFalse
+               ? fmt::format("Origin: {}\n{}", told->reason, wrapped(told->message, "  "))
+               : "";
+}
+
 // All that a status says.
 std::string from_status(const control::TrainingJob& job) {
     const control::Condition* allocated =
@@ -215,7 +224,7 @@ std::string from_status(const control::TrainingJob& job) {
             "The next GiB would save {} s of an epoch.\n",
             job.status.cache->benefit->marginal_per_gib);
     }
-    return text + counted(job);
+    return text + origin(job) + counted(job);
 }
 
 }  // namespace
@@ -225,8 +234,8 @@ std::string why_text(const WhyFacts& facts) {
         return from_status(facts.job);
     }
     const JobExplanation& explanation = *facts.explanation;
-    return head(explanation) + counted(facts.job) + speed(explanation) + contenders(explanation) +
-           remedies(explanation, facts.view) +
+    return head(explanation) + origin(facts.job) + counted(facts.job) + speed(explanation) +
+           contenders(explanation) + remedies(explanation, facts.view) +
            fmt::format(
                "\nDecided {} s ago by operator {}.\n",
                std::chrono::floor<std::chrono::seconds>(facts.age).count(),

@@ -102,6 +102,11 @@ std::string why_json(const WhyFacts& facts) {
     } else {
         json["allocation"] = status_json(facts.job);
     }
+    const auto* origin = control::find_condition(facts.job.status.conditions, "OriginUnchanged");
+    if (origin != nullptr && origin->status == control::ConditionStatus::kFalse) {
+        json["origin"]["reason"] = value::string(origin->reason);
+        json["origin"]["message"] = value::string(origin->message);
+    }
     return json.serialize() + "\n";
 }
 

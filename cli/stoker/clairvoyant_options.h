@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "cli/flags/flags.h"
+#include "common/flags/flags.h"
 #include "sidecar/simulate/clairvoyance.h"
 
 namespace stoker::cli {

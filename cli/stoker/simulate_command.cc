@@ -1,7 +1,5 @@
 #include <cstddef>
 #include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 
@@ -10,6 +8,7 @@
 #include "cli/stoker/command.h"
 #include "cli/stoker/simulate_options.h"
 #include "cli/stoker/simulate_report.h"
+#include "common/base/read_file.h"
 #include "common/domain/manifest.h"
 #include "sidecar/simulate/catalogue.h"
 #include "sidecar/simulate/simulator.h"
@@ -19,13 +18,7 @@ namespace stoker::cli {
 namespace {
 
 Result<std::vector<std::uint64_t>> read_sizes(const std::string& path) {
-    std::ifstream file{path, std::ios::binary};
-    if (!file) {
-        return fail(ErrorCode::kNotFound, fmt::format("{} cannot be read", path));
-    }
-    std::ostringstream content;
-    content << file.rdbuf();
-    const std::string text = std::move(content).str();
+    STOKER_TRY(const std::string text, read_file(path));
     const auto manifest = domain::ManifestView::open(std::as_bytes(std::span{text}));
     if (!manifest) {
         return fail(manifest.error().prefixed(path));

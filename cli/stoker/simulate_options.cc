@@ -8,9 +8,9 @@
 
 #include <fmt/core.h>
 
-#include "cli/flags/flags.h"
 #include "cli/stoker/clairvoyant_options.h"
 #include "common/config/config_reader.h"
+#include "common/flags/flags.h"
 #include "sidecar/simulate/catalogue.h"
 
 namespace stoker::cli {
@@ -136,7 +136,7 @@ FlagGroup cache_flags(Draft& draft) {
           }},
          {"policy",
           "NAME",
-          "who stays; below (what the first job's contract asks for)",
+          "who stays; below (as the sidecar does for the jobs' contracts)",
           text_into(cache.policy)}}};
 }
 
@@ -233,7 +233,7 @@ Status spread(const std::string& name, double value, Scenario& scenario) {
             used = true;
         }
     }
-    const simulate::Entry* policy = simulate::find_policy(simulate::policy_of(scenario));
+    const simulate::Entry* policy = simulate::find_policy(scenario.cache.policy);
     if (policy != nullptr && policy->parameter(name) != nullptr) {
         scenario.cache.parameters[name] = value;
         used = true;

@@ -70,7 +70,7 @@ def test_a_sidecar_that_is_led_by_an_older_one_gets_the_plan_that_it_takes(origi
     assert {(plan["epoch"], *plan["samples"]) for plan in sidecar.events("plan")} == {(4, 3, 1, 2)}
 
 
-def test_who_reads_the_same_epoch_again_and_again_is_not_sent_the_next_one(origin, sidecar):
+def test_a_repeated_epoch_is_not_followed_by_the_next_one(origin, sidecar):
     sidecar.start(sees_ahead=True)
     ahead, orders = plans_of(sidecar, [0, 0, 0, 1, 2], known=4)
     assert ahead == [orders[1], [], [], orders[2], orders[3]]

@@ -22,7 +22,7 @@ def test_a_contract_is_narrowed_and_never_widened(allowed, asked):
             narrow(terms(allowed), terms(asked))
 
 
-def test_who_says_nothing_leaves_it_to_the_other():
+def test_a_missing_parameter_is_the_other_sides_to_set():
     job = terms("importance", {"beta": 0.5})
     assert narrow(job, None) == job
     assert narrow(None, job) == job

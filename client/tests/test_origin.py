@@ -9,7 +9,7 @@ import urllib.parse
 
 import pytest
 import stoker
-from stoker.origin import Request, retry
+from stoker.origin import Request, open_origin, retry
 from stoker.origin.s3 import S3Origin
 from stoker.origin.sigv4 import Credentials, sign_get
 from stoker.settings import DatasetSettings
@@ -30,6 +30,7 @@ class FakeS3(http.server.ThreadingHTTPServer):
         self.objects = objects
         self.faults = []
         self.requests = []
+        self.clients = []
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def settings(self, prefix="", **options):
@@ -52,6 +53,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_GET(self):
         self.server.requests.append((self.path, dict(self.headers)))
+        self.server.clients.append(self.client_address)
         if self.server.faults:
             fault = self.server.faults.pop(0)
             if fault is not None:
@@ -235,6 +237,54 @@ def test_the_signature_is_that_of_the_documented_example():
         "examplebucket.s3.amazonaws.com", "/", [("max-keys", "2"), ("prefix", "J")],
         datetime.datetime(2013, 5, 24, tzinfo=datetime.timezone.utc))
     assert signed["authorization"].endswith("34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7")
+
+
+@pytest.mark.parametrize("secret", ["stoker-secret", "another"])
+def test_a_server_that_checks_signatures_accepts_those_of_the_right_secret(tmp_path, monkeypatch, programs, secret):
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "stoker")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
+    payloads = {f"train/{key}": key.encode() for key in ["1", *ODD_KEYS] if ".." not in key}
+    for key, body in payloads.items():
+        (tmp_path / "bucket" / key).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "bucket" / key).write_bytes(body)
+    server = programs("stoker-fake-s3", "--root", tmp_path, "--access-key", "stoker", "--secret-key", "stoker-secret",
+                      "--page-objects", 2)
+    origin = S3Origin(DatasetSettings(uri="s3://bucket/train", endpoint=server.address))
+    if secret == "another":
+        with pytest.raises(stoker.ForbiddenError, match="403 SignatureDoesNotMatch"):
+            origin.list()
+        return
+    listing = origin.list()
+    assert {f"train/{key.decode()}" for key, _, _ in listing} == set(payloads)
+    for key, size, tag in listing:
+        assert origin.read(Request(key, size, tag)) == payloads[f"train/{key.decode()}"]
+
+
+def test_a_session_token_is_sent_and_signed(s3, monkeypatch):
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
+    read_one(s3)
+    [(_, headers)] = s3.requests
+    assert headers["x-amz-security-token"] == "token" and ";x-amz-security-token," in headers["authorization"]
+
+
+def test_a_forked_worker_reads_over_a_connection_of_its_own(s3):
+    body = b"cat/1" * 3
+    origin = open_origin(s3.settings("train"))
+    request = Request(b"cat/1", len(body), etag(body))
+    assert origin.read(request) == body
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if origin.read(request) == body and origin.read_many([request] * 4) == [body] * 4 else 1)
+    assert origin.read(request) == body
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert s3.clients.count(s3.clients[0]) == 2 and len(s3.clients) == 7
+
+
+def test_without_credentials_requests_are_not_signed(s3, monkeypatch, tmp_path):
+    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    read_one(s3)
+    assert "authorization" not in s3.requests[0][1]
 
 
 def test_a_folder_follows_links_that_stay_inside(origin):

@@ -12,7 +12,7 @@ import traffic  # noqa: E402
 SAMPLES, EPOCHS, WINDOW = 4000, 6, 1 << 20
 
 
-# Of the contracts whose figure does not depend on when a fetch ends. What `importance` reads does, by up to 3 % of so
+# The contracts whose figure does not depend on when a fetch ends. What `importance` reads does, by up to 3 % of so
 # few samples: `make traffic` looks at 20,000.
 @pytest.mark.parametrize("row", ["exact", "windowed", "windowed, chunks", "windowed" + traffic.UNEQUAL])
 def test_the_origin_sends_what_the_simulator_says(tmp_path, monkeypatch, row):

@@ -162,7 +162,7 @@ PyObject* repr(PyObject* object) {
         self->size);
 }
 
-// Of bytes, or of a memoryview that nobody else can release. False: an exception is set.
+// Takes bytes, or of a memoryview that nobody else can release. False: an exception is set.
 bool payload_of(PyObject* data, std::span<const std::byte>& bytes) {
     if (PyBytes_Check(data)) {
         bytes = std::as_bytes(

@@ -50,8 +50,8 @@ struct NodeReaderCounts {
 };
 
 // The payload of one sample, behind its record header. Stays mapped for as long as `pin` is held,
-// also when the file is unlinked. Of a guest's reader: a copy, which nobody changes. Else in place:
-// touching it raises SIGBUS when somebody has cut the file since, or the disk fails.
+// also when the file is unlinked. A guest's reader gives a copy, which nobody changes. Others read
+// in place: touching it raises SIGBUS when somebody has cut the file since, or the disk fails.
 struct SampleView {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> pin;

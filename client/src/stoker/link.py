@@ -45,7 +45,7 @@ class Welcome(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Who this process is, for the Hello.
+    """This process, for the Hello.
 
     Attributes:
         stream: 64-bit number that the processes of one sample stream (sampler and workers) share.

@@ -35,7 +35,7 @@ log = logging.getLogger("stoker")
 PENDING_AT_MOST = 64  # losses on their way from a GPU
 
 
-# Of a decoded sample; None: the default; False: the program tells fingerprints itself.
+# Fingerprint of a decoded sample; None: the default; False: the program tells fingerprints itself.
 Similarity = Union[None, bool, Callable[[Any], Optional[int]]]
 
 REPLACED = ("sampler", "batch_sampler", "shuffle")  # arguments of torch's loader whose place a contract takes
@@ -89,8 +89,8 @@ class Hashed(NamedTuple):
 
 
 class Collate:
-    """Collates (data, label, id) items: what `inner` makes of (data, label), with the ids behind it. Of items that end
-    with a fingerprint, or None, it makes a Hashed."""
+    """Collates (data, label, id) items: what `inner` makes of (data, label), with the ids behind it. Items that end
+    with a fingerprint, or None, become a Hashed."""
 
     def __init__(self, inner: Optional[Callable[[List[Any]], Any]]) -> None:
         self.inner = inner or torch.utils.data.default_collate

@@ -1,0 +1,178 @@
+#include "cli/kubectl_stoker/kubectl.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "common/base/unique_fd.h"
+
+namespace stoker::cli {
+
+namespace {
+
+constexpr std::string_view kServes = "Starting to serve on ";
+constexpr int kNoSuchProgram = 127;
+
+// For the handler of Ctrl-C and broken pipes, which may call no more than these two need.
+char socket_to_remove[108];
+char folder_to_remove[108];
+
+void remove_socket() {
+    ::unlink(socket_to_remove);
+    ::rmdir(folder_to_remove);
+}
+
+void remove_socket_and_die(int signal) {
+    remove_socket();
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+}
+
+std::vector<std::string> words_of(const ConnectOptions& options) {
+    std::vector<std::string> words{"kubectl"};
+    const auto add = [&](const char* flag, const std::string& value) {
+        if (!value.empty()) {
+            words.push_back(fmt::format("--{}={}", flag, value));
+        }
+    };
+    add("kubeconfig", options.kubeconfig);
+    add("context", options.context);
+    add("as", options.as_user);
+    for (const std::string& group : options.as_groups) {
+        add("as-group", group);
+    }
+    return words;
+}
+
+struct Child {
+    pid_t pid = -1;
+    UniqueFd out;  // its stdout
+};
+
+[[noreturn]] void become(char* const* words, int out, bool quiet) {
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::dup2(out, STDOUT_FILENO);
+    if (const int nowhere = ::open("/dev/null", O_WRONLY); quiet && nowhere >= 0) {
+        ::dup2(nowhere, STDERR_FILENO);
+    }
+    ::execvp(words[0], words);
+    ::_exit(kNoSuchProgram);
+}
+
+Result<Child> spawn(std::vector<std::string> words, bool quiet) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) {
+        return fail(ErrorCode::kUnavailable, fmt::format("a pipe: {}", std::strerror(errno)));
+    }
+    Child child{-1, UniqueFd{ends[0]}};
+    const UniqueFd out{ends[1]};
+    std::vector<char*> pointers;
+    for (std::string& word : words) {
+        pointers.push_back(word.data());
+    }
+    pointers.push_back(nullptr);
+    child.pid = ::fork();
+    if (child.pid == 0) {
+        become(pointers.data(), out.get(), quiet);
+    }
+    if (child.pid < 0) {
+        return fail(
+            ErrorCode::kUnavailable, fmt::format("starting kubectl: {}", std::strerror(errno)));
+    }
+    return child;
+}
+
+// Up to the end, or to the end of a line.
+std::string read_from(int fd, bool one_line) {
+    std::string text;
+    char c = 0;
+    while (!(one_line && text.ends_with('\n'))) {
+        const ssize_t size = ::read(fd, &c, 1);
+        if (size == 1) {
+            text += c;
+        } else if (size == 0 || errno != EINTR) {
+            break;
+        }
+    }
+    return text;
+}
+
+// Waits until it has ended. Returns its exit status; -1: a signal ended it.
+int wait_for(pid_t pid) {
+    int status = 0;
+    while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+Result<std::string> private_folder() {
+    const char* base = std::getenv("XDG_RUNTIME_DIR");
+    for (const std::string& root :
+         {std::string{base != nullptr ? base : ""}, std::string{"/tmp"}}) {
+        std::string path = root + "/kubectl-stoker-XXXXXX";
+        if (!root.empty() && path.size() < sizeof folder_to_remove - 8 &&
+            ::mkdtemp(path.data()) != nullptr) {
+            return path;
+        }
+    }
+    return fail(
+        ErrorCode::kUnavailable,
+        fmt::format("no place for a socket in /tmp: {}", std::strerror(errno)));
+}
+
+}  // namespace
+
+Kubectl::Kubectl(pid_t pid, std::string socket)
+    : pid_(pid),
+      socket_(std::move(socket)) {}
+
+Kubectl::~Kubectl() {
+    if (pid_ > 0) {
+        ::kill(pid_, SIGTERM);
+        wait_for(pid_);
+    }
+    remove_socket();
+}
+
+Result<std::unique_ptr<Kubectl>> Kubectl::start(const ConnectOptions& options) {
+    STOKER_TRY(const std::string folder, private_folder());
+    const std::string socket = folder + "/socket";
+    std::strcpy(folder_to_remove, folder.c_str());
+    std::strcpy(socket_to_remove, socket.c_str());
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) {
+        ::signal(signal, remove_socket_and_die);
+    }
+    std::vector<std::string> words = words_of(options);
+    words.insert(words.end(), {"proxy", "--unix-socket=" + socket});
+    STOKER_TRY(const Child child, spawn(std::move(words), false));
+    std::unique_ptr<Kubectl> running{new Kubectl(child.pid, socket)};
+    if (read_from(child.out.get(), true).starts_with(kServes)) {
+        return running;
+    }
+    if (wait_for(std::exchange(running->pid_, 0)) == kNoSuchProgram) {
+        return fail(ErrorCode::kNotFound, "there is no kubectl in $PATH, which this needs");
+    }
+    return fail(ErrorCode::kUnavailable, "kubectl proxy, which this needs, did not start");
+}
+
+std::string namespace_of_context(const ConnectOptions& options) {
+    std::vector<std::string> words = words_of(options);
+    words.insert(words.end(), {"config", "view", "--minify", "--output=jsonpath={..namespace}"});
+    auto child = spawn(std::move(words), true);
+    if (!child) {
+        return "default";
+    }
+    std::string name = read_from(child->out.get(), false);
+    return wait_for(child->pid) == 0 && !name.empty() ? name : "default";
+}
+
+}  // namespace stoker::cli
