@@ -85,7 +85,7 @@ constexpr std::size_t kBatch = 256;
 constexpr std::uint64_t kSampleBytes = 110000;
 constexpr double kCacheShare = 0.2;
 
-// Of this thread: what others do on the machine does not count.
+// Processor time of this thread; other programs on the machine do not count.
 double cpu_ns() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

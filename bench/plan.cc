@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kClusters = 3;
 
-// Of this thread: what others do on the machine does not count.
+// Processor time of this thread; other programs on the machine do not count.
 double cpu_seconds() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -37,7 +37,7 @@ void run(std::uint64_t seed) {
     control::AllocationView view = control::large_cluster(seed);
     control::AllocationPlan plan;
     const double first = seconds_for(view, plan);
-    for (const control::AgentGrant& grant : plan.grants) {
+    for (const control::Grant& grant : plan.grants) {
         view.holdings.push_back(
             {view.nodes.front().pool,
              grant.node,

@@ -95,7 +95,7 @@ class Trainer:
         return ids
 
     def hit_share(self):
-        """Of the epoch's draws, how many were on the node before they were drawn."""
+        """Share of the epoch's draws that were on the node before they were drawn."""
         report = self._draws.epoch_report()
         assert report.contract == "importance" and report.alone == 0, report
         return report.node_bytes / (report.node_bytes + report.origin_bytes)

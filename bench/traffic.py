@@ -30,10 +30,9 @@ HEADER_BYTES, ALIGNMENT = 64, 64  # of a record in a segment
 WINDOW_BYTES = 4 << 20
 BATCH, AHEAD = 64, 2
 SIGMA = 0.6  # of the logarithm of unequal sizes
-CHUNK_BYTES = 4 << 20  # the sidecar's
 WARMUP, DISCARD = 2, 3  # full epochs; those that the comparison leaves out
 DECAY = 0.1  # of the losses, from epoch to epoch: without it IOWA finds that nothing is learnt, and leaves nothing out
-COMPUTE_RATE, WAITING_RATE = 2000, 10_000_000  # samples a second of the simulated trainer
+COMPUTE_RATE = 10_000_000  # samples a second of the simulated trainer: the real one does nothing with its samples
 TOLERANCE = 0.03
 
 UNEQUAL = ", unequal sizes"  # ends the names of rows whose samples are such
@@ -42,11 +41,10 @@ UNEQUAL = ", unequal sizes"  # ends the names of rows whose samples are such
 ROWS = {
     "exact": ("exact", {}, {"contract": "exact"}),
     "windowed": ("windowed", {}, {"contract": "windowed"}),
-    "windowed, chunks": ("windowed", {"chunk_group": 4},
-                         {"contract": "exact", "chunk-group": 4, "chunk-samples": CHUNK_BYTES // (SAMPLE_BYTES + 1)}),
-    "importance": ("importance", {"warmup_epochs": WARMUP}, {"contract": "importance", "warmup": WARMUP}),
+    "windowed, chunks": ("windowed", {"chunk_group": 4}, {"contract": "windowed", "chunk-group": 4}),
+    "importance": ("importance", {"warmup_epochs": WARMUP}, {"contract": "importance", "warmup-epochs": WARMUP}),
     "importance, beta 1": ("importance", {"warmup_epochs": WARMUP, "beta": 1.0},
-                           {"contract": "importance", "warmup": WARMUP, "beta": 1}),
+                           {"contract": "importance", "warmup-epochs": WARMUP, "beta": 1}),
     "importance, IOWA": ("importance", {"family": "iowa"},
                          {"contract": "importance", "family": 1, "loss-decay": DECAY}),
     "replicate, r 1": ("replicate", {"replication": 1}, {"contract": "replicate", "replication": 1}),
@@ -132,9 +130,7 @@ def measured(build, row, samples, epochs, out, seed, window=WINDOW_BYTES):
 def simulated(build, row, samples, epochs, manifest, seed, window=WINDOW_BYTES):
     whole = grant_of(sizes_of(row, samples)) + window
     job = ",".join(f"{key}={value}" for key, value in ROWS[row][2].items())
-    # The trainer of measured() does nothing with its samples, so that it always waits: IOWA goes by that.
-    rate = WAITING_RATE if "IOWA" in row else COMPUTE_RATE
-    command = [build / "bin" / "stoker", "simulate", "--json", "--manifest", manifest, "--compute-rate", rate,
+    command = [build / "bin" / "stoker", "simulate", "--json", "--manifest", manifest, "--compute-rate", COMPUTE_RATE,
                "--cache-bytes", whole, "--window-share", repr(window / whole), "--job", job, "--epochs", epochs,
                "--discard", DISCARD, "--batch", BATCH, "--ahead", AHEAD, "--seeds", f"{seed},{seed + 1},{seed + 2}"]
     done = subprocess.run([str(word) for word in command], check=True, capture_output=True, text=True)

@@ -13,6 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
 from harness import jobs, kube as kubes, origin as origins  # noqa: E402
 from harness.installation import SYSTEM, helm_install, load_images_for_a_start  # noqa: E402
+from harness.sharing import admitted  # noqa: E402
 
 NUMBERS = itertools.count(1)
 LINGERING = 8  # namespaces of earlier tests that may still be on their way out when a test ends
@@ -70,6 +71,19 @@ def namespace(kube, origin, request):
     yield place
     place.delete()
     kube.wait_left(before[:-LINGERING])  # this test's own go while others are on their way
+
+
+@pytest.fixture
+def others(kube, namespace):
+    """Makes namespaces beside the test's own one, which is the owner's. They have no Secret."""
+    made = []
+
+    def make(role, readers_label="yes"):
+        made.append(admitted(kube, f"{namespace.name[:40]}-{role}", readers_label))
+        return made[-1]
+    yield make
+    for place in made:
+        place.delete()
 
 
 @pytest.fixture

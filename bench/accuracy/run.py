@@ -23,7 +23,7 @@ import train  # noqa: E402
 
 
 def fingerprint(build):
-    """Of everything that a run depends on: the sidecar, the client, and how we train."""
+    """Digest of everything that a run depends on: the sidecar, the client, and how we train."""
     here = pathlib.Path(__file__).resolve().parent
     package = build / "python" / "stoker"
     files = [build / "bin" / "stoker-sidecar", here / "train.py", here / "data.py", here.parent / "servers.py",

@@ -49,7 +49,7 @@ def accuracy_of(model, images, labels):
 
 
 def fingerprint_of_ink(pixels):
-    """What a digit looks like wherever it stands and whatever noise is behind it: the dHash of its bounding box. Of the
+    """What a digit looks like wherever it stands and whatever noise is behind it: the dHash of its bounding box. Among the
     near copies of data.py nine in ten are within three bits of their image; of two different images one in 10,000."""
     import stoker.similarity
 

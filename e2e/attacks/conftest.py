@@ -8,8 +8,10 @@ from harness.strangers import STREET, Neighbour, plain_pod
 
 @pytest.fixture(scope="session")
 def street(kube, origin):
-    """The neighbour's namespace, with a Dataset and a quota of its own."""
+    """The neighbour's namespace, with a Dataset and a quota of its own. The origin is on its node, so that one node is free
+    to be switched off."""
     place = jobs.Namespace(kube, STREET).create()
+    origin.move(place.home)
     place.apply(jobs.quota("2Gi"), jobs.dataset())
     yield place
     place.delete()

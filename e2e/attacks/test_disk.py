@@ -15,7 +15,8 @@ from harness.strangers import NODE_PORT, ROOT_USER, in_view, own_directory, rest
 pytestmark = pytest.mark.own_cluster
 
 GIB, TIB = 1 << 30, 1 << 40
-FILES = int(os.environ.get("STOKER_E2E_FILES", "200000"))  # in one directory of a tenant
+FILES = int(os.environ.get("STOKER_E2E_FILES", "1000000"))  # in one directory of a tenant
+LINKS, LEVELS = 60_000, 3000  # to one of them, and of folders, beside them; ext4 has room for 65,000 links
 
 HOSTILE = r"""
 import os, socket, stat
@@ -186,6 +187,13 @@ for number in range({FILES}):
         os.makedirs(f"/view/data/{{number}}")
         os.chdir(f"/view/data/{{number}}")
     os.close(os.open(str(number), os.O_CREAT | os.O_WRONLY))
+os.mkdir("/view/data/links")
+for number in range({LINKS}):
+    os.link("/view/data/0/0", f"/view/data/links/{{number}}")
+os.chdir("/view/data")
+for _ in range({LEVELS}):
+    os.mkdir("d" * 20)
+    os.chdir("d" * 20)
 print("made")
 """)
     assert "made" in said, said

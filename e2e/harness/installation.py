@@ -16,6 +16,8 @@ SMALL_IMAGES = [image(name) for name in ("operator", "sidecar", "node", "e2e-s3"
 IMAGES = [*SMALL_IMAGES, image("trainer")]
 VALUES = {f"{part}image.{key}": value for part in ("", "sidecar.", "node.")
           for key, value in (("registry", "localhost"), ("tag", TAG))}
+# The tests read sidecars through the API server, which our own scripts run in this range.
+VALUES["sidecar.metricsReaders"] = "{%s}" % os.environ.get("STOKER_API_SERVER_RANGE", "10.240.0.0/24")
 
 
 def load_images(images=tuple(IMAGES)):

@@ -4,6 +4,7 @@ import base64
 import dataclasses
 import hashlib
 import io
+import json
 import pathlib
 import re
 import tarfile
@@ -40,6 +41,12 @@ class Origin:
         if bytes_per_second is not None:
             text = re.sub(r"--bytes-per-second=\d+", f"--bytes-per-second={bytes_per_second}", text)
         self.kube.run("apply", "-f", "-", stdin=text)
+        self.kube.run("-n", NAMESPACE, "rollout", "status", "deploy/s3", "--timeout=600s")
+
+    def move(self, node):
+        """To a node, where it is not there; buckets that tests made are lost."""
+        wanted = {"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}}
+        self.kube.run("-n", NAMESPACE, "patch", "deploy/s3", "-p", json.dumps(wanted))
         self.kube.run("-n", NAMESPACE, "rollout", "status", "deploy/s3", "--timeout=600s")
 
     def shell(self, script, *args, stdin=None):

@@ -31,10 +31,10 @@ NUMBERS = itertools.count(1)
 
 # --- people -----------------------------------------------------------------------------------------------------------
 
-def user(place):
-    """kubectl's words for somebody who has `edit` in this namespace and nothing else."""
-    place.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "edits"},
-                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+def user(place, role="edit"):
+    """kubectl's words for somebody who has this ClusterRole in this namespace and nothing else."""
+    place.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": role},
+                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
                  "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": place.name}]})
     who = ["--as", f"system:serviceaccount:{place.name}:default"]
 

@@ -1,5 +1,6 @@
-"""TrainingJobs in queues of the real Kueue: admission, preemption and a restart."""
+"""TrainingJobs in queues of the real Kueue: admission, preemption, a restart and a suspension."""
 
+import json
 import subprocess
 
 import pytest
@@ -102,45 +103,180 @@ def state(place, name):
     return condition(place.job(name), "Finished").get("reason")
 
 
-def workloads(place):
-    """Of each Job that Kueue knows: whether it has quota reserved."""
-    return {item["metadata"]["ownerReferences"][0]["name"]: condition(item, "QuotaReserved").get("status") == "True"
-            for item in place.kube.list("workloads", place.name)
-            if item["metadata"].get("ownerReferences")}
+def workload(place, name):
+    """The job's Workload; {} while there is none."""
+    return place.get("workload", f"trainingjob-{name}") or {}
+
+
+def holds(place, name, kind):
+    return condition(workload(place, name), kind).get("status") == "True"
+
+
+def admitted_since(place, name):
+    """Which Workload it is, and since when it is admitted without a break."""
+    item = workload(place, name)
+    found = condition(item, "Admitted")
+    return item["metadata"]["uid"], found["status"], found["lastTransitionTime"]
+
+
+def wait_queued(place, name):
+    wait_until(f"{name} to wait in the queue",
+               lambda: state(place, name) == "Queued" and condition(workload(place, name), "QuotaReserved") and
+               not holds(place, name, "QuotaReserved"), SETTLED_SECONDS)
+    assert not [pod for pod in place.pods(name) if pod["status"].get("phase") == "Running"]
+
+
+def wait_finished(place, name):
+    wait_until(f"the Workload of {name} to be finished", lambda: holds(place, name, "Finished"), SETTLED_SECONDS)
+
+
+def patch(place, kind, name, spec):
+    place.kube.run("patch", kind, name, "-n", place.name, "--type=merge", "-p", json.dumps({"spec": spec}))
+
+
+def suspend(place, name, value):
+    patch(place, "trainingjob", name, {"suspend": value})
+
+
+@pytest.fixture
+def strict(kube, kueue):  # pylint: disable=unused-argument
+    """Kueue suspends every Job without a queue, as docs/reference/kueue.md says it is to be set then."""
+    key = "controller_manager_config.yaml"
+    before = kube.get("configmap", "kueue-manager-config", SYSTEM)["data"][key]
+    config = yaml.safe_load(before)
+    config["manageJobsWithoutQueueName"] = True
+    config["integrations"]["externalFrameworks"] = ["TrainingJob.v1alpha1.stoker.dev"]
+
+    def configure(text):
+        kube.run("patch", "configmap", "kueue-manager-config", "-n", SYSTEM, "--type=merge", "-p",
+                 json.dumps({"data": {key: text}}))
+        kube.run("-n", SYSTEM, "rollout", "restart", "deploy/kueue-controller-manager")
+        kube.run("-n", SYSTEM, "rollout", "status", "deploy/kueue-controller-manager", "--timeout=600s")
+    configure(yaml.safe_dump(config))
+    yield
+    configure(before)
+
+
+def plain_job(name):
+    container = {"name": "main", "image": jobs.TRAINER_IMAGE, "imagePullPolicy": "IfNotPresent", "command": ["true"]}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name},
+            "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}}
+
+
+@pytest.fixture
+def team(namespace, kueue):  # pylint: disable=unused-argument
+    """A namespace with a Dataset and a queue in which one pod at a time has room."""
+    namespace.apply(jobs.dataset(), made("LocalQueue", "team", spec={"clusterQueue": "gpus"}))
+    return namespace
 
 
 @pytest.mark.own_cluster
-def test_kueue_admits_preempts_and_queues_a_restart(namespace, kueue, expected):  # pylint: disable=unused-argument
-    namespace.apply(jobs.dataset(), made("LocalQueue", "team", spec={"clusterQueue": "gpus"}),
-                    queued("first", ["--epochs", 3, "--hold", "1:0"]))
-    first = namespace.pod("first")["metadata"]["name"]
-    namespace.wait_hold(first, "1:0")
+def test_a_preempted_job_goes_on_later(team, expected):
+    """Its trainer ends with 143 on SIGTERM, and no restart is left to it."""
+    team.apply(queued("first", ["--epochs", 3, "--hold", "1:0"]))
+    first = team.pod("first")["metadata"]["name"]
+    team.wait_hold(first, "1:0")
+    assert holds(team, "first", "Admitted")
+    assert team.job("first")["spec"]["runPolicy"]["backoffLimit"] == 0
+    wait_until("Kueue to know that the pod is ready", lambda: holds(team, "first", "PodsReady"), SETTLED_SECONDS)
 
-    namespace.apply(queued("second", ["--epochs", 1]))
-    wait_until("the second to wait in the queue",
-               lambda: state(namespace, "second") == "Queued" and workloads(namespace).get("second-a1") is False,
-               SETTLED_SECONDS)
-    assert not namespace.pods("second")
-    assert condition(namespace.job("second"), "CacheAllocated").get("reason") == "Queued"
+    team.apply(queued("second", ["--epochs", 1]))
+    wait_queued(team, "second")
+    assert team.get("job", "second-a1") is None
+    wait_until("the job to quote Kueue",
+               lambda: "insufficient" in condition(team.job("second"), "Finished")["message"], SETTLED_SECONDS)
+    assert condition(team.job("second"), "CacheAllocated").get("reason") == "Queued"
 
-    namespace.apply(queued("urgent", ["--epochs", 1, "--hold", "0:0"], level="high"))
-    urgent = namespace.pod("urgent")["metadata"]["name"]
-    namespace.wait_hold(urgent, "0:0")
-    wait_until("the first to wait again", lambda: state(namespace, "first") == "Queued", SETTLED_SECONDS)
-    assert workloads(namespace) == {"first-a1": False, "second-a1": False, "urgent-a1": True}
-    assert namespace.job("first")["status"]["attempt"] == 1, "a preemption is no failure"
-    namespace.go(urgent, "0:0")
-    namespace.wait_complete("urgent")
+    team.apply(queued("urgent", ["--epochs", 1, "--hold", "0:0"], level="high"))
+    urgent = team.pod("urgent")["metadata"]["name"]
+    team.wait_hold(urgent, "0:0")
+    wait_queued(team, "first")
+    assert team.get("job", "first-a1") is None
+    status = team.job("first")["status"]
+    assert status["attempt"] == 1 and not status.get("restarts"), "a preemption is no failure"
+    assert not holds(team, "second", "QuotaReserved")
+    team.go(urgent, "0:0")
+    team.wait_complete("urgent")
 
-    again = namespace.pod_at_hold("first", "1:0")
+    again = team.pod_at_hold("first", "1:0")
     assert again != first
-    namespace.go(again, "1:0")
-    done = namespace.wait_complete("first")
+    assert not holds(team, "second", "QuotaReserved"), "first came before"
+    team.go(again, "1:0")
+    done = team.wait_complete("first")
     assert done["status"]["attempt"] == 1
-    assert namespace.digests(again) == expected
-    namespace.wait_complete("second")
+    assert team.digests(again) == expected
+    wait_finished(team, "first")
+    team.wait_complete("second")
+    wait_finished(team, "second")
 
-    namespace.apply(queued("phoenix", ["--epochs", 2, "--crash-once", 1], run_policy={"backoffLimit": 2}))
-    done = namespace.wait_complete("phoenix")
-    assert done["status"]["attempt"] == 2
-    assert "phoenix-a2" in workloads(namespace), "a restart is a Workload of its own"
+
+@pytest.mark.own_cluster
+def test_a_restart_keeps_the_reservation(team):
+    team.apply(queued("phoenix", ["--epochs", 2, "--crash-once", 1, "--hold", "0:0"], run_policy={"backoffLimit": 1}))
+    first = team.pod_at_hold("phoenix", "0:0")
+    reservation = admitted_since(team, "phoenix")
+    team.apply(queued("patient", ["--epochs", 1]))
+    wait_queued(team, "patient")
+    team.go(first, "0:0")
+
+    second = wait_until("the second attempt",
+                        lambda: next((name for name in [team.pod_at_hold("phoenix", "0:0")] if name != first), None),
+                        SETTLED_SECONDS)
+    assert team.job("phoenix")["status"]["attempt"] == 2
+    assert admitted_since(team, "phoenix") == reservation
+    assert condition(workload(team, "patient"), "Admitted").get("status") != "True"
+    assert not team.pods("patient"), "it was never admitted"
+    team.go(second, "0:0")
+    team.wait_complete("phoenix")
+    wait_finished(team, "phoenix")
+    team.wait_complete("patient")
+
+
+@pytest.mark.own_cluster
+def test_a_suspended_job_leaves_the_queue(team):
+    team.apply(queued("parked", ["--epochs", 2, "--hold", "1:0"]))
+    team.pod_at_hold("parked", "1:0")
+    before = workload(team, "parked")["metadata"]["uid"]
+    team.apply(queued("next", ["--epochs", 1]))
+    wait_queued(team, "next")
+    suspend(team, "parked", True)
+    team.wait_complete("next")
+    assert state(team, "parked") == "Suspended" and not workload(team, "parked")
+    suspend(team, "parked", False)
+    pod = team.pod_at_hold("parked", "1:0")
+    assert workload(team, "parked")["metadata"]["uid"] != before
+    team.go(pod, "1:0")
+    assert team.wait_complete("parked")["status"]["attempt"] == 1
+
+
+@pytest.mark.own_cluster
+def test_a_deactivated_job_waits_until_it_is_activated(team):
+    team.apply(queued("stopped", ["--epochs", 2, "--hold", "1:0"]))
+    team.pod_at_hold("stopped", "1:0")
+    patch(team, "workload", "trainingjob-stopped", {"active": False})
+    wait_queued(team, "stopped")
+    assert "Deactivated" in condition(team.job("stopped"), "Finished")["message"]
+    patch(team, "workload", "trainingjob-stopped", {"active": True})
+    team.go(team.pod_at_hold("stopped", "1:0"), "1:0")
+    assert team.wait_complete("stopped")["status"]["attempt"] == 1
+
+
+@pytest.mark.own_cluster
+def test_where_every_job_is_managed_attempts_are_left_alone(team, strict):  # pylint: disable=unused-argument
+    def suspended():  # the webhook may still be the old one's
+        team.apply(plain_job("plain"))
+        if team.get("job", "plain")["spec"].get("suspend"):
+            return True
+        team.kube.delete("job", "plain", team.name)
+        return False
+    wait_until("Kueue to suspend a Job without a queue", suspended, SETTLED_SECONDS, 1)
+
+    team.apply(queued("child", ["--epochs", 2, "--crash-once", 1], run_policy={"backoffLimit": 1}))
+    assert team.wait_complete("child")["status"]["attempt"] == 2
+    def owners():
+        return {owner["kind"] + "/" + owner["name"] for item in team.kube.list("workloads", team.name)
+                for owner in item["metadata"].get("ownerReferences", [])}
+    assert owners() == {"Job/plain", "TrainingJob/child"}, "no Workload of the attempts' Jobs"
+    team.kube.delete("job", "plain", team.name)
+    # Its finalizer is Kueue's own: without Kueue nobody would remove it.
+    wait_until("Kueue to let the Job's Workload go", lambda: owners() == {"TrainingJob/child"}, SETTLED_SECONDS)

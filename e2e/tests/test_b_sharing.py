@@ -6,65 +6,13 @@ from harness import jobs, origin as origins
 from harness.jobs import FULL, SETTLED_SECONDS
 from harness.kube import condition, wait_until
 from harness.nodes import kill
+from harness.sharing import FILLER, begin_reading, filler_pods, filling, label, shared_dataset
 
-LABEL = "stoker-e2e/reader"
-FILLER = "stoker.dev/filler"
 GRACE_SECONDS = 60  # that a filler stays after the last guest
-
-
-@pytest.fixture
-def others(kube, namespace):
-    """Makes namespaces beside the test's own one, which is the owner's. They have no Secret."""
-    made = []
-
-    def make(role, readers_label="yes"):
-        place = jobs.Namespace(kube, f"{namespace.name[:40]}-{role}").create()
-        made.append(place)
-        kube.delete("secret", "s3", place.name)
-        label(place, readers_label)
-        return place
-    yield make
-    for place in made:
-        place.delete()
-
-
-def label(place, value):
-    place.kube.run("label", "namespace", place.name, "--overwrite", f"{LABEL}={value}")
-
-
-def shared_dataset():
-    return jobs.dataset(sharing={"namespaceSelector": {"matchLabels": {LABEL: "yes"}}})
 
 
 def used(place):
     return (place.get("cachequota", "quota") or {}).get("status", {}).get("usedBytes")
-
-
-def begin_reading(place, name, owner, *args, **spec):
-    """A guest's job that waits before its first batch; its pod's name."""
-    place.apply(jobs.training_job(name, [*args, "--hold", "0:0"], on=place.home, cache=FULL,
-                                  datasets=[{"name": "train", "datasetRef": {"name": "mnist", "namespace": owner.name}}],
-                                  **spec))
-    pod = place.pod(name)["metadata"]["name"]
-    place.wait_hold(pod, "0:0")
-    return pod
-
-
-def filler_pods(owner):
-    """Those that have not ended."""
-    return [pod for pod in owner.kube.list("pods", owner.name, FILLER)
-            if pod["status"].get("phase") in ("Pending", "Running") and "deletionTimestamp" not in pod["metadata"]]
-
-
-def filling(owner):
-    """The only filler's pod once its sidecar leads with a grant; waited for."""
-    def leads():
-        pods = filler_pods(owner)
-        told = owner.sidecar(pods[0]["metadata"]["name"]) if len(pods) == 1 else {}
-        leader = told.get("leader", {})
-        granted = leader.get("grantedBytes", "unlimited")
-        return pods[0] if leader.get("state") == "serving" and granted != "unlimited" and int(granted) > 0 else None
-    return wait_until("a filler to lead with a grant", leads, SETTLED_SECONDS)
 
 
 def test_one_fetch_serves_two_guests_and_the_owner_pays(namespace, others, origin, expected):

@@ -27,7 +27,7 @@ def test_two_pods_on_one_node_share_one_node_directory(namespace, origin):
 
 def test_half_a_grant_costs_half_the_dataset_each_epoch(namespace, origin):
     """(1-w)N GETs, where w is the share of the dataset's bytes on the node that was granted: 0.5. Which samples stay is
-    luck, and they differ in size, so half of the bytes are half of the samples give or take 5 (one sigma): a fifth of
+    chance, and they differ in size, so half of the bytes are half of the samples give or take 5 (one sigma): a fifth of
     what is allowed."""
     namespace.apply(jobs.dataset())
     whole = bytes_on_the_node(origin.sizes())

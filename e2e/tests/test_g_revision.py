@@ -78,6 +78,29 @@ def test_an_object_that_changes_in_mid_run_is_a_condition_with_its_key_and_the_a
     assert status["datasets"][0]["changedKey"] == "0/07.bin"
 
 
+def test_a_job_that_was_suspended_twice_goes_on_and_lists_anew(namespace, bucket):
+    """Its trainer ends with 143 on SIGTERM, and no restart is left to it."""
+    def suspend(value):
+        namespace.kube.run("patch", "trainingjob", "parked", "-n", namespace.name, "--type=merge", "-p",
+                           f'{{"spec": {{"suspend": {value}}}}}')
+    fill(namespace, bucket)
+    namespace.apply(read("parked", ["--hold", "0:0"], run_policy={"backoffLimit": 0}))
+    for words in ("changed", "changed again"):
+        namespace.pod_at_hold("parked", "0:0")
+        before, = namespace.job("parked")["status"]["datasets"]
+        suspend("true")
+        wait_until("its pods to go", lambda: not namespace.pods("parked"), jobs.SETTLED_SECONDS)
+        wait_until("its Job to go", lambda: not namespace.get("job", "parked-a1"), jobs.SETTLED_SECONDS)
+        namespace.wait_condition("trainingjob", "parked", "Suspended", "True", "Suspended")
+        bucket.put({"0/07.bin": text(words)})
+        suspend("false")
+    namespace.go(namespace.pod_at_hold("parked", "0:0"), "0:0")
+    status = namespace.wait_complete("parked")["status"]
+    assert status["attempt"] == 1 and not status.get("restarts")
+    data, = status["datasets"]
+    assert data["revision"] != before["revision"] and data["revisionAttempt"] == 1
+
+
 def test_an_overwritten_object_does_not_fail_the_next_attempt(namespace, bucket):
     """The trainer gives up at an object that cannot be read; its next attempt lists anew."""
     fill(namespace, bucket)

@@ -34,7 +34,7 @@ STAYS = {"configmaps/kube-root-ca.crt", "serviceaccounts/default", "leases/stoke
 
 
 def busy(namespace):
-    """A namespace with an object of each kind and a job that runs. Of a namespace with pods Kubernetes waits for half of
+    """A namespace with an object of each kind and a job that runs. For a namespace with pods Kubernetes waits for half of
     their grace before it looks again, however soon they end."""
     namespace.apply(jobs.dataset(), jobs.quota("1Gi"),
                     jobs.training_job("busy", ["--epochs", 50], cache=jobs.FULL, grace=5))
@@ -46,7 +46,7 @@ def names(kube, kinds, namespace=None):
 
 
 def leftovers(kube, namespace):
-    """Of the kinds and what they became, in their namespace and in ours."""
+    """Names of the kinds and what they became, in their namespace and in ours."""
     return names(kube, IN_NAMESPACE, namespace) | names(kube, ["cachepools"])
 
 

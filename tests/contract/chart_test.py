@@ -228,13 +228,20 @@ def test_the_node_program_is_the_only_privileged_part_and_the_operator_knows_its
     assert driver["spec"]["volumeLifecycleModes"] == ["Ephemeral"]
 
 
+@needs_helm
+def test_mounts_of_the_node_program_reach_the_host_and_outlive_it():
+    container = one(render(), "DaemonSet")["spec"]["template"]["spec"]["containers"][0]
+    mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
+    assert mounts["kubelet"]["mountPropagation"] == "Bidirectional"
+
+
 # What `kubectl stoker why` and `what-if` need: who leads, a GET to that pod, and a token of the account that may read.
 EXPLAIN_RULES = {("coordination.k8s.io", "leases"): {"get"}, ("", "pods/proxy"): {"get"},
                  ("", "serviceaccounts/token"): {"create"}}
 
 
 @needs_helm
-def test_who_may_ask_the_operator_why_is_named_and_may_do_nothing_else(tmp_path):
+def test_explain_role_names_its_subjects_and_gives_nothing_else(tmp_path):
     role = one(render(), "Role", "stoker-explain")
     assert rules(role) == EXPLAIN_RULES
     account = one(render(), "ServiceAccount", "stoker-explain")["metadata"]["name"]

@@ -220,7 +220,7 @@ void plan_running(TrainingJob job, bool survives) {
     cluster.jobs = {use_of(view)};
     cluster.reports = view.reports;
     const AllocationPlan given = plan_allocation(view_allocation(cluster, moment(kNow)));
-    for (const AgentGrant& grant : given.grants) {
+    for (const Grant& grant : given.grants) {
         EXPECT_LE(grant.resident_bytes, gib(100));
     }
 }
@@ -268,7 +268,7 @@ Complaint try_dataset(const value& document, const value& /*extreme*/) {
     cluster.jobs = {use_of(view)};
     static_cast<void>(find_places(cluster, moment(kNow)));
     const AllocationPlan given = plan_allocation(view_allocation(cluster, moment(kNow)));
-    for (const AgentGrant& grant : given.grants) {
+    for (const Grant& grant : given.grants) {
         EXPECT_LE(grant.resident_bytes, gib(100));
     }
     const std::string wrong = to_string(validate(*dataset));

@@ -71,14 +71,14 @@ JobSettings settings() {
     return result;
 }
 
-TEST(JobManifestGolden, OfTheSmallestJob) {
+TEST(JobManifestGolden, SmallestJob) {
     TrainingJobView view = make_view();
     view.settings = settings();
     expect_golden("job-minimal", to_json(manifest_of(view)));
     expect_golden("service", to_json(build_service(view.job)));
 }
 
-TEST(JobManifestGolden, OfAJobWithoutACache) {
+TEST(JobManifestGolden, JobWithoutACache) {
     TrainingJob job = make_training_job();
     job.spec.cache.mode = CacheMode::kOff;
     TrainingJobView view = make_view(job);
@@ -123,7 +123,7 @@ TrainingJob full_job() {
     return *job;
 }
 
-TEST(JobManifestGolden, OfAFiller) {
+TEST(JobManifestGolden, FillerJob) {
     Dataset dataset = make_dataset();
     dataset.spec.sources[0] = {
         "s3://imagenet/train", "http://s3:9000", "eu-west-1", {}, "keys", {}};
@@ -132,7 +132,7 @@ TEST(JobManifestGolden, OfAFiller) {
     expect_golden("filler", to_json(build_filler({dataset, pool, settings(), "node-a"})));
 }
 
-TEST(JobManifestGolden, OfAJobWithEverything) {
+TEST(JobManifestGolden, JobWithEverything) {
     TrainingJobView view = make_view(full_job());
     Dataset s3 = make_dataset();
     s3.spec.sources[0] = {"s3://imagenet/train", "http://s3:9000", "eu-west-1", {}, "keys", {}};

@@ -80,6 +80,15 @@ def test_with_a_secret_of_somebody_else_the_operator_reads_none():
 
 
 @needs_helm
+def test_users_write_training_jobs_and_datasets_and_nothing_else_of_stoker():
+    writers = [item for item in render() if item["kind"] == "ClusterRole" and
+               "rbac.authorization.k8s.io/aggregate-to-edit" in item["metadata"]["labels"]]
+    written = {resource for role in writers for (_, resource, _), verbs in rights(role).items()
+               if verbs - {"get", "list", "watch"}}
+    assert len(writers) == 2 and written == {"trainingjobs", "datasets"}
+
+
+@needs_helm
 def test_nobody_may_read_secrets_by_kind():
     for item in render():
         for rule in item.get("rules", []) if item["kind"] in ("Role", "ClusterRole") else []:

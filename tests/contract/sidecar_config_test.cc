@@ -22,6 +22,7 @@ control::SidecarConfig written() {
     config.control_token_file = "/stoker/token/token";
     config.training_job = "resnet";
     config.training_job_uid = "uid-1";
+    config.end_when_idle_seconds = 600;
     config.datasets = {
         {"train",
          "uid-2",
@@ -132,6 +133,7 @@ TEST(SidecarConfigContract, LeavesThePodsIdentityToTheEnvironment) {
     EXPECT_EQ(config->job.pod_namespace, "$POD_NAMESPACE");
     EXPECT_EQ(config->job.pod, "$POD_NAME");
     EXPECT_EQ(config->job.node, "$NODE_NAME");
+    EXPECT_EQ(config->job.attempt_uid, "$ATTEMPT_UID");
     EXPECT_EQ(config->control.ca_pem, "$STOKER_CONTROL_CA");
 }
 

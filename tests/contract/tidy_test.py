@@ -1,6 +1,7 @@
 """tools/tidy finds what it promises to find, and nothing in this tree."""
 
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -55,6 +56,19 @@ SINS = [
     ("a header without a guard", "common/base/open.h", "\n", "#pragma once"),
     ("a drawer", "common/base/utils.h", "#pragma once\n", "a drawer is not a name"),
     ("a giant", "common/base/giant.py", "x\n" * 451, "split it by idea"),
+    ("a long function", "operator/core/plan.cc", "int plan(\n    int x) {\n" + "    x += 1;\n" * 36 + "}\n", "plan has 36 lines"),
+    ("a long method", "operator/core/plan.h", "#pragma once\nclass P {\n    int p() const {\n" + "        go();\n" * 36 + "    }\n};\n",
+     "p has 36 lines"),
+    ("a function of the list that is short now", "tools/long_functions.txt", "operator/core/plan.cc plan 40\n", "drop the line"),
+    ("a comment without a subject", "operator/core/plan.h", "#pragma once\n// Of a plan; empty: none.\n", "begin with the subject"),
+    ("a sentence without a subject", "docs/a.md", "# one\n\nIt ends. Who asks waits.\n", "begin with the subject"),
+    ("a cell without a subject", "docs/a.md", "# one\n\n| a | Of the pool |\n", "begin with the subject"),
+    ("a docstring without a subject", "tools/a.py", 'def f():\n    """Of a job."""\n', "begin with the subject"),
+    ("a message without a subject", "operator/core/plan.cc", 'auto x = "Who may not ask waits";\n', "begin with the subject"),
+    ("a private metaphor", "operator/core/plan.cc", "// the referee decides\n", "write an oracle"),
+    ("a message in nobody's words", "operator/core/plan.cc", 'fail("a stands twice");\n', "write a duplicate"),
+    ("a test's name without a subject", "tests/unit/operator/core/plan_test.cc", "TEST(Plan, OfNothing) {}\n", "states a fact"),
+    ("a Python test's name without a subject", "tests/contract/a_test.py", "def test_who_asks():\n    pass\n", "states a fact"),
     ("two titles on a page", "docs/a.md", "# one\n# two\n", "2 titles"),
     ("an unlisted folder", "common/new/a.h", "#pragma once\n", "not in layers.txt"),
 ]
@@ -66,6 +80,36 @@ def test_each_sin_is_found(tree, path, text, words):
     code, out = run(tree)
     assert code == 1 and words in out, out
     assert path in out
+
+
+def test_a_function_of_the_list_may_keep_its_length(tree):
+    body = "int plan() {\n" + "    go();\n" * 36 + "}\n"
+    write(tree, "operator/core/plan.cc", body)
+    write(tree, "tools/long_functions.txt", "operator/core/plan.cc plan 36\n")
+    assert run(tree)[0] == 0
+    write(tree, "operator/core/plan.cc", body.replace("go();", "go();\n    on();"))
+    code, out = run(tree)
+    assert code == 1 and "the limit is 36" in out
+
+
+def test_long_classes_and_tables_are_no_functions(tree):
+    write(tree, "operator/core/plan.h", "#pragma once\nstruct P {\n" + "    int p = f();\n" * 40 + "};\n"
+          "const int kTable[] = {\n" + "    f(1),\n" * 40 + "};\n")
+    assert run(tree)[0] == 0
+
+
+def test_words_in_code_and_in_the_middle_of_sentences_are_free(tree):
+    write(tree, "operator/core/plan.h", "#pragma once\n// The share of a pool, and the user who asks.\n// Office hours. Whole.\n")
+    write(tree, "docs/a.md", "# one\n\n`Of the pool`, that is all.\n\n```\nWho asks? Of us.\n```\n")
+    write(tree, "operator/core/plan.cc", "int luck = 0;  // `luck` is uniform\n")
+    assert run(tree)[0] == 0
+
+
+def test_every_place_says_the_same_function_limit():
+    limits = [re.search(pattern, (ROOT / path).read_text()).group(1) for path, pattern in (
+        ("tools/tidy", r"FUNCTION_LINES_MAX = (\d+)"), (".clang-tidy", r"LineThreshold, +value: (\d+)"),
+        ("CONTRIBUTING.md", r"Functions under (\d+) lines"))]
+    assert len(set(limits)) == 1, limits
 
 
 def test_a_heavy_header_spreads_only_inside_its_folder(tree):

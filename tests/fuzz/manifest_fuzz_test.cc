@@ -56,7 +56,7 @@ protected:
         return name;
     }
 
-    std::uint64_t any_size() { return luck_.below(8) == 0 ? luck_() >> 8 : luck_.below(5000); }
+    std::uint64_t any_size() { return luck_.below(8) == 0 ? luck_() >> 20 : luck_.below(5000); }
 
     // Overwrites a field of header, records or labels with a number that is near a border.
     void lie(std::vector<std::byte>& bytes) {

@@ -9,13 +9,14 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "operator/kube/kubeconfig.h"
+#include "common/base/read_file.h"
+#include "operator/kube/access.h"
 #include "operator/kube/rest_client.h"
 #include "operator/kube/rest_transport.h"
 #include "tests/support/api_server/server.h"
 
-// What we rely on from an API server, asked of the fake one and, with STOKER_REAL_API=<kubeconfig>,
-// of a real one: the same questions, so that the fake cannot drift.
+// What we rely on from an API server, asked of the fake one and, with STOKER_REAL_API=<URL
+// of `kubectl proxy`>, of a real one: the same questions, so that the fake cannot drift.
 namespace stoker::control {
 
 inline Json json(const std::string& text) {
@@ -37,14 +38,12 @@ protected:
     void SetUp() override {
         AccessConfig config;
         if (GetParam() == "real") {
-            auto loaded = load_kubeconfig(std::getenv("STOKER_REAL_API"));
-            ASSERT_TRUE(loaded) << loaded.error().message;
-            config = *std::move(loaded);
+            config.server = std::getenv("STOKER_REAL_API");
         } else {
             fake = std::make_unique<test::ApiServer>();
             config.server = fake->url();
         }
-        access = std::make_unique<AccessSource>(config, system_doors(), clock);
+        access = std::make_unique<AccessSource>(config, read_file, clock);
         transport = std::make_unique<RestTransport>(
             *access, RestTransportOptions{"stoker-contract", mib(64), 8}, clock);
         client = make_client("contract");

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "common/base/read_file.h"
 #include "operator/kube/rest_transport.h"
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/leader_elector.h"
@@ -40,7 +41,7 @@ AccessConfig config_of(const ApiServer& server) {
 class Candidate {
 public:
     Candidate(ApiServer& server, const std::string& identity, LeaseTiming timing = kQuick)
-        : access_(config_of(server), system_doors(), clock_),
+        : access_(config_of(server), read_file, clock_),
           transport_(access_, {"stoker-test lease", mib(1), 1}, clock_),
           elector_(
               transport_, {kLease, identity, timing}, clock_, std::hash<std::string>{}(identity)) {}
@@ -239,7 +240,7 @@ TEST(KubeLeader, ALostAnswerOfARenewalIsReadBackNotFeared) {
 TEST(KubeEvents, AreCreatedFoldedAndMadeAnewWhenRemoved) {
     ApiServer server;
     const SystemClock clock;
-    AccessSource access(config_of(server), system_doors(), clock);
+    AccessSource access(config_of(server), read_file, clock);
     RestTransport transport(access, {"stoker-test events", mib(1), 1}, clock);
     EventRecorderOptions options;
     options.reporter = {"stoker.dev/operator", "pod-0"};
@@ -278,7 +279,7 @@ TEST(KubeEvents, AreCreatedFoldedAndMadeAnewWhenRemoved) {
 TEST(KubeEvents, AFullQueueDropsAndCounts) {
     ApiServer server;
     const SystemClock clock;
-    AccessSource access(config_of(server), system_doors(), clock);
+    AccessSource access(config_of(server), read_file, clock);
     RestTransport transport(access, {"stoker-test events", mib(1), 1}, clock);
     EventRecorderOptions options;
     options.queue_max = 10;
@@ -354,7 +355,7 @@ protected:
 
 TEST_F(SupervisorTest, StartsAndStopsInOrderAndReleasesTheLeaseLast) {
     ApiServer server;
-    AccessSource access(config_of(server), system_doors(), clock);
+    AccessSource access(config_of(server), read_file, clock);
     RestTransport transport(access, {"stoker-test lease", mib(1), 1}, clock);
     LeaderElector elector(transport, {kLease, "me", kQuick}, clock, 1);
     auto supervisor = make();
@@ -399,7 +400,7 @@ TEST_F(SupervisorTest, CachesThatDoNotSyncInTimeAreFatal) {
 
 TEST_F(SupervisorTest, ALostLeaseEndsItAtOnce) {
     ApiServer server;
-    AccessSource access(config_of(server), system_doors(), clock);
+    AccessSource access(config_of(server), read_file, clock);
     RestTransport transport(access, {"stoker-test lease", mib(1), 1}, clock);
     LeaderElector elector(transport, {kLease, "me", kQuick}, clock, 1);
     auto supervisor = make();

@@ -3,6 +3,7 @@
 // one.
 #include <gtest/gtest.h>
 
+#include "common/base/read_file.h"
 #include "operator/runtime/work_queue.h"
 #include "tests/integration/kube_watch_fixture.h"
 
@@ -363,7 +364,7 @@ TEST_F(KubeWatchFaults, AnUnreadableObjectKeepsItsLastReadableState) {
     const SystemClock clock;
     AccessConfig config;
     config.server = server.url();
-    AccessSource access(config, system_doors(), clock);
+    AccessSource access(config, read_file, clock);
     RestTransport transport(access, {"test", mib(64), 8}, clock);
     Informer<std::string> informer(
         transport,

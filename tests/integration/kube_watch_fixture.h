@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "common/base/read_file.h"
 #include "operator/kube/access.h"
 #include "operator/kube/rest_transport.h"
 #include "operator/runtime/informer.h"
@@ -21,7 +22,7 @@ namespace stoker::control {
 class WatchingInformer {
 public:
     WatchingInformer(test::ApiServer& server, std::uint64_t seed, WatchOptions options = quick())
-        : access_(config_of(server), system_doors(), clock_),
+        : access_(config_of(server), read_file, clock_),
           transport_(access_, {"stoker-test", mib(64), 8}, clock_),
           informer_(
               transport_,

@@ -1,18 +1,15 @@
 // The real kubectl-stoker as a process, against an API server on loopback and, where it matters, a
 // real operator behind it.
-#include <cstdio>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include "common/base/check.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/allocation/snapshot.h"
 #include "operator/kube/request.h"
+#include "tests/integration/kubectl_plugin.h"
 #include "tests/integration/operator_fixture.h"
 #include "tests/support/temp_folder.h"
 
@@ -23,51 +20,6 @@ using control::AllocationSnapshot;
 using control::Json;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-struct Answer {
-    int status = -1;
-    std::string out;
-    std::string err;
-};
-
-class Plugin {
-public:
-    explicit Plugin(const std::string& url) {
-        std::ofstream{folder_.path() + "/kubeconfig"} << fmt::format(
-            "apiVersion: v1\nkind: Config\ncurrent-context: test\n"
-            "clusters: [{{name: test, cluster: {{server: '{}'}}}}]\n"
-            "users: [{{name: test, user: {{}}}}]\n"
-            "contexts: [{{name: test, context: {{cluster: test, user: test, namespace: ml}}}}]\n",
-            url);
-    }
-
-    // `words` as after `kubectl stoker`; nothing in them needs quotes.
-    Answer run(const std::string& words) {
-        const std::string err = folder_.path() + "/err";
-        const std::string command = fmt::format(
-            "{} {} --kubeconfig {}/kubeconfig 2>{}",
-            STOKER_PLUGIN_PROGRAM,
-            words,
-            folder_.path(),
-            err);
-        Answer answer;
-        FILE* pipe = popen(command.c_str(), "r");
-        STOKER_CHECK(pipe != nullptr, "starting kubectl-stoker");
-        char buffer[4096];
-        for (std::size_t size = 0; (size = fread(buffer, 1, sizeof buffer, pipe)) > 0;) {
-            answer.out.append(buffer, size);
-        }
-        const int status = pclose(pipe);
-        answer.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-        std::ostringstream text;
-        text << std::ifstream{err}.rdbuf();
-        answer.err = text.str();
-        return answer;
-    }
-
-private:
-    TempFolder folder_;
-};
 
 constexpr const char* kStatusJson =
     R"({"status":{"cache":{"pool":"nvme","wantedBytes":3221225472,"allocatedBytes":1073741824},
@@ -143,6 +95,19 @@ protected:
     FakeCluster cluster;
     Plugin plugin{cluster.api().url()};
 };
+
+TEST_F(KubectlStoker, LeavesNoSocketBehind) {
+    EXPECT_EQ(plugin.run("top").status, 0);
+    EXPECT_EQ(plugin.folders_left(), 0);
+}
+
+TEST_F(KubectlStoker, SaysThatItNeedsKubectl) {
+    plugin.remove_kubectl();
+    const Answer answer = plugin.run("top");
+    EXPECT_EQ(answer.status, 1);
+    EXPECT_EQ(answer.err, "error: there is no kubectl in $PATH, which this needs\n");
+    EXPECT_EQ(plugin.folders_left(), 0);
+}
 
 TEST_F(KubectlStoker, AsksTheLeaderThroughTheApiServerAndExplains) {
     lead_with(snapshot());
@@ -394,7 +359,7 @@ TEST_F(KubectlStokerWithOperator, WhyAgreesWithTheStatusAndTheMetrics) {
     EXPECT_EQ(answer.err, "") << "this program decides as the operator does";
 }
 
-TEST_F(KubectlStokerWithOperator, WhoMayNotSeeEverythingSeesNothingOfTheDebugPages) {
+TEST_F(KubectlStokerWithOperator, UnauthorizedUsersGetNoDebugPages) {
     ASSERT_TRUE(operator_->wait_ready());
     const std::string explain = "system:serviceaccount:stoker-system:stoker-explain";
     const std::string tenant = "system:serviceaccount:ml:default";

@@ -107,6 +107,16 @@ TEST_F(KernelMounts, MountOnceAndUnmountOnce) {
     EXPECT_EQ(read(top_ / "data" / "sample"), "bytes");
 }
 
+TEST_F(KernelMounts, OutliveTheProgramAndAreUnmountedByTheNextOne) {
+    ASSERT_TRUE(mounts_->mount(source_.get(), target_, Access::kReadOnly));
+    mounts_.reset();
+    EXPECT_EQ(read(target_ / "sample"), "bytes");
+    mounts_ = make_mounts(folder_.path() + "/kubelet", kDriver);
+    ASSERT_TRUE(mounts_->mount(source_.get(), target_, Access::kReadOnly));
+    ASSERT_TRUE(mounts_->unmount(target_));
+    EXPECT_FALSE(fs::exists(target_));
+}
+
 TEST_F(KernelMounts, UnmountUnderAReaderWhoKeepsItsFile) {
     ASSERT_TRUE(mounts_->mount(source_.get(), target_, Access::kReadOnly));
     std::ifstream open_file{target_ / "sample"};

@@ -69,13 +69,13 @@ TEST_F(OperatorJobs, SuspendStopsAndResumeGoesOn) {
     run_job("mnist");
     cluster.change(kinds::kTrainingJobs, "mnist", R"({"spec":{"suspend":true}})");
     EXPECT_EQ(wait_state("mnist", "False Suspended"), "False Suspended");
-    EXPECT_TRUE(eventually([&] {
-        return cluster.find(kinds::kJobs, "mnist-a1")->value().at("spec").at("suspend").as_bool();
-    }));
+    EXPECT_TRUE(wait_gone(kinds::kJobs, "mnist-a1"));
     cluster.change(kinds::kTrainingJobs, "mnist", R"({"spec":{"suspend":false}})");
-    EXPECT_TRUE(eventually([&] {
-        return !cluster.find(kinds::kJobs, "mnist-a1")->value().at("spec").at("suspend").as_bool();
-    }));
+    ASSERT_TRUE(wait_object(kinds::kJobs, "mnist-a1"));
+    cluster.run_pods("mnist-a1", "node-1");
+    EXPECT_EQ(wait_state("mnist", "False Running"), "False Running");
+    EXPECT_EQ(cluster.training_job("mnist").status.attempt, 1);
+    EXPECT_EQ(cluster.training_job("mnist").status.restarts, 0);
 }
 
 TEST_F(OperatorJobs, AFinishedJobGoesWhenItsTimeIsOver) {

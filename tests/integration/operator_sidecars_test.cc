@@ -138,9 +138,9 @@ TEST_F(OperatorSidecars, WhatASidecarSaysAboutOthersIsNotBelieved) {
     run_job("mnist");
     const std::string other = cluster.add_dataset("other");
     const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
-    cluster.add_token("token.of.liar", pod, "node-1");
+    cluster.add_token("token.of.stranger", pod, "node-1");
     testing::SidecarClient liar(
-        operator_->wait_control_address(), operator_->ca(), "token.of.liar");
+        operator_->wait_control_address(), operator_->ca(), "token.of.stranger");
     control::v1::Hello hello = testing::make_hello("ml", pod);
     hello.set_training_job_uid(cluster.uid_of(kinds::kTrainingJobs, "mnist"));
     hello.mutable_datasets(0)->set_dataset_uid(other);
@@ -302,20 +302,18 @@ TEST_F(OperatorSidecars, TheLinkOfARealSidecarAttachesReportsAndTakesGrants) {
     mount.name = "train";
     mount.uid = dataset_uid;
 
-    sidecar::LinkDataset told;
+    control::DatasetReport told;
     told.name = "train";
-    told.uid = dataset_uid;
+    told.dataset_uid = dataset_uid;
     told.leader = true;
-    told.stage = sidecar::ManifestStage::kReady;
+    told.manifest_state = control::ManifestState::kReady;
     told.samples = 100;
     told.total_bytes = Bytes{100'000};
     told.resident_bytes = Bytes{70'000};
     std::atomic<std::uint64_t> granted{0};
     sidecar::LinkCallbacks callbacks;
-    callbacks.report = [&] { return sidecar::LinkReport{{told}, {}}; };
-    callbacks.grant = [&](const sidecar::LinkGrant& grant) {
-        granted = grant.resident_bytes.count();
-    };
+    callbacks.report = [&] { return sidecar::LinkReport{{0, {told}, {}}}; };
+    callbacks.grant = [&](const control::Grant& grant) { granted = grant.resident_bytes.count(); };
     sidecar::LinkOptions options;
     options.report_interval = std::chrono::milliseconds{50};
     auto link =

@@ -1,6 +1,7 @@
 // Sidecars of namespaces that a dataset is shared with: they follow through doors of their own, and
 // wait where they have no key.
 #include <future>
+#include <thread>
 
 #include "sidecar/service/monitor.h"
 #include "tests/integration/sidecar_guest_fixture.h"
@@ -43,6 +44,52 @@ TEST_F(SidecarGuest, NeverLeadsLocksOrWrites) {
     EXPECT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
     EXPECT_TRUE(eventually([&] { return guest.error().empty(); }));
     read_all(client = connect_to(guest, 9), {1, 2, 3}, 0);
+}
+
+TEST_F(SidecarGuest, TheOwnersSidecarIsInUseWhileAGuestIsThere) {
+    const auto is_in_use = [this] {
+        return running->ask([](sidecar::Sidecar& sidecar) { return sidecar.is_in_use(); });
+    };
+    start_serving();
+    EXPECT_FALSE(is_in_use());
+    Guest& guest = invite("team-a");
+    ASSERT_TRUE(eventually(is_in_use)) << "a guest's sidecar stays connected without a trainer";
+    std::this_thread::sleep_for(std::chrono::seconds{1});
+    EXPECT_TRUE(is_in_use());
+    guest.running.reset();
+    EXPECT_TRUE(eventually([&] { return !is_in_use(); }));
+}
+
+TEST_F(SidecarGuest, TheOwnersSidecarIsInUseWhileItStandsBy) {
+    start_serving();
+    FakeOrigin* other_origin = nullptr;
+    sidecar::SidecarConfig settings = config;
+    settings.socket_path = folder.path() + "/other.sock";
+    const auto other = run(settings, other_origin);
+    ASSERT_TRUE(eventually([&] {
+        return other->ask([](sidecar::Sidecar& sidecar) {
+            return sidecar.nodes()[0]->role() == sidecar::Role::kFollowing;
+        });
+    }));
+    EXPECT_TRUE(other->ask([](sidecar::Sidecar& sidecar) { return sidecar.is_in_use(); }));
+}
+
+TEST_F(SidecarGuest, AGrantThatIsValidIsAUse) {
+    start_serving();
+    const auto is_in_use_with = [this](std::optional<Duration> valid) {
+        return running->ask([valid](sidecar::Sidecar& sidecar) {
+            const SystemClock clock;
+            sidecar::EngineGrant grant{mib(1), std::nullopt};
+            if (valid) {
+                grant.valid_until = clock.now() + *valid;
+            }
+            sidecar.set_grant("train", grant);
+            return sidecar.is_in_use();
+        });
+    };
+    EXPECT_TRUE(is_in_use_with(std::chrono::minutes{1}));
+    EXPECT_FALSE(is_in_use_with(-std::chrono::minutes{1}));
+    EXPECT_FALSE(is_in_use_with(std::nullopt)) << "nobody granted it";
 }
 
 TEST_F(SidecarGuest, NeedsNoKeyOfItsOwn) {
@@ -213,6 +260,7 @@ TEST_F(SidecarGuest, TheStartupProbeOfAPodWithoutAKeyWaitsForALeader) {
             metrics::Registry registry;
             const sidecar::Monitor monitor{sidecar, guest.running->loop(), registry};
             http::ServerRequest request;
+            request.peer = "127.0.0.1:1";
             request.method = "GET";
             request.target = path;
             return monitor.answer(request).status;

@@ -22,6 +22,7 @@ protected:
             metrics::Registry registry;
             const sidecar::Monitor monitor{sidecar, running->loop(), registry};
             http::ServerRequest request;
+            request.peer = "127.0.0.1:1";
             request.method = "GET";
             request.target = target;
             return monitor.answer(request);
@@ -56,7 +57,7 @@ TEST_F(SidecarLeaderless, ClientsAreSentAwayAndTheReasonIsTold) {
         HasSubstr("stoker_sidecar_leader_silent_seconds{dataset=\"train\"} 1"));
     const auto report =
         running->ask([](sidecar::Sidecar& sidecar) { return sidecar::link_report(sidecar); });
-    EXPECT_EQ(report.datasets.at(0).stage, sidecar::ManifestStage::kFailed);
+    EXPECT_EQ(report.datasets.at(0).manifest_state, control::ManifestState::kFailed);
     EXPECT_THAT(report.datasets.at(0).error, HasSubstr("holds the lock"));
 
     lock_.reset();

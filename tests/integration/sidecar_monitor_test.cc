@@ -12,11 +12,14 @@ using testing::HasSubstr;
 class SidecarMonitor : public SidecarTest {
 protected:
     // What the HTTP door would answer now.
-    [[nodiscard]] http::ServerResponse get(const std::string& target) const {
-        return running->ask([&target, this](sidecar::Sidecar& sidecar) {
+    [[nodiscard]] http::ServerResponse get(
+        const std::string& target, const std::string& peer = "127.0.0.1:1") const {
+        return running->ask([&, this](sidecar::Sidecar& sidecar) {
             metrics::Registry registry;
-            const sidecar::Monitor monitor{sidecar, running->loop(), registry};
+            const sidecar::Monitor monitor{
+                sidecar, running->loop(), registry, *config::AddressRanges::parse({"10.7.0.0/16"})};
             http::ServerRequest request;
+            request.peer = peer;
             request.method = "GET";
             request.target = target;
             return monitor.answer(request);
@@ -84,6 +87,18 @@ TEST_F(SidecarMonitor, SaysHowItStandsAsJson) {
     EXPECT_THAT(status.body, HasSubstr("\"sessions\":1"));
 }
 
+TEST_F(SidecarMonitor, TellsStrangersNothingButTheProbes) {
+    start();
+    for (const char* peer : {"10.8.0.1:5", "[fd00::1]:5", "unknown"}) {
+        EXPECT_EQ(get("/metrics", peer).status, 403);
+        EXPECT_EQ(get("/status", peer).status, 403);
+        EXPECT_EQ(get("/readyz", peer).status, 200);
+        EXPECT_EQ(get("/healthz", peer).body, "ok\n");
+    }
+    EXPECT_EQ(get("/metrics", "10.7.0.1:5").status, 200);
+    EXPECT_EQ(get("/status", "[::1]:5").status, 200);
+}
+
 TEST_F(SidecarMonitor, IsReadyWhileItStillLists) {
     origin_error = Error{ErrorCode::kUnavailable, "503 from the bucket"};
     start();
@@ -91,7 +106,7 @@ TEST_F(SidecarMonitor, IsReadyWhileItStillLists) {
     EXPECT_EQ(get("/healthz").status, 200);
     EXPECT_EQ(get("/nonsense").status, 404);
     ASSERT_TRUE(eventually(
-        [&] { return report().datasets.at(0).stage == sidecar::ManifestStage::kFailed; }));
+        [&] { return report().datasets.at(0).manifest_state == control::ManifestState::kFailed; }));
     EXPECT_EQ(report().datasets[0].error, "503 from the bucket");
 }
 
@@ -119,9 +134,9 @@ TEST_F(SidecarMonitor, ReportsTheNodeAndTheTrainersOfThePod) {
     }));
     const auto now = report();
     const auto& dataset = now.datasets.at(0);
-    EXPECT_EQ(dataset.uid, "uid-7");
+    EXPECT_EQ(dataset.dataset_uid, "uid-7");
     EXPECT_TRUE(dataset.leader);
-    EXPECT_EQ(dataset.stage, sidecar::ManifestStage::kReady);
+    EXPECT_EQ(dataset.manifest_state, control::ManifestState::kReady);
     EXPECT_EQ(dataset.samples, 200U);
     EXPECT_EQ(dataset.total_bytes, data.manifest().total_bytes());
     EXPECT_EQ(dataset.hit_samples, 0U) << "they were fetched for these reads";

@@ -1,5 +1,6 @@
 // Keys that the origin refuses: of a leader, which lets the lock go, and of a follower, which gets
 // nothing that the leader fetched.
+#include "sidecar/service/monitor.h"
 #include "tests/integration/sidecar_pair_fixture.h"
 
 namespace stoker::test {
@@ -23,6 +24,11 @@ protected:
     [[nodiscard]] Result<local::Welcome> hello_second() const {
         SampleClient client{second_config.socket_path};
         return client.hello("train", 9);
+    }
+
+    [[nodiscard]] control::DatasetReport first_report() const {
+        return running->ask(
+            [](sidecar::Sidecar& sidecar) { return sidecar::link_report(sidecar).datasets[0]; });
     }
 
     void refuse_second() {
@@ -83,6 +89,8 @@ TEST_F(SidecarPermission, ALeaderWhoseKeyIsTakenAwayLetsAnotherLead) {
     SampleClient client = connect_second(9);
     SampleClient own = connect(1);
     read_all(client, {1, 2, 3}, 0);
+    const control::DatasetReport before = first_report();
+    EXPECT_EQ(before.origin_requests, 3U);
     origin->fail_with(kRefusal);
     ASSERT_TRUE(eventually([&] {
         const auto fetched = client.fetch({50, 51, 52, 53, 54, 55, 56, 57, 58, 59});
@@ -91,6 +99,9 @@ TEST_F(SidecarPermission, ALeaderWhoseKeyIsTakenAwayLetsAnotherLead) {
     read_all(client, {60, 61, 62}, 0);
     EXPECT_TRUE(client.read(1)->has_value()) << "what was stored stays";
     EXPECT_EQ(first_role(), sidecar::Role::kFollowing);
+    EXPECT_FALSE(first_report().leader);
+    EXPECT_GT(first_report().origin_requests, before.origin_requests) << "a total does not fall";
+    EXPECT_EQ(first_report().origin_bytes_read, before.origin_bytes_read);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ protected:
         });
     }
 
-    [[nodiscard]] static sidecar::LinkProbeResult told(RunningSidecar& sidecar) {
+    [[nodiscard]] static control::ProbeReport told(RunningSidecar& sidecar) {
         return sidecar.ask(
             [](sidecar::Sidecar& inside) { return sidecar::link_report(inside).trainer.probe; });
     }

@@ -70,6 +70,17 @@ protected:
     Dataset data = Dataset::random(400, 60000, 5);
 };
 
+TEST_F(SidecarProgram, ExitsWithZeroByItselfWhenNobodyHasUsedItForAWhile) {
+    const auto sidecar = run("one", "endWhenIdle: 2s\n");
+    {
+        SampleClient client = connect("one");
+        read_all(client, shuffled(1));
+        EXPECT_FALSE(sidecar->ends_within(std::chrono::seconds{4})) << "in use";
+    }
+    EXPECT_TRUE(sidecar->ends_within(kPatience));
+    EXPECT_EQ(sidecar->stop(), 0);
+}
+
 TEST_F(SidecarProgram, ServesAndExitsWithZeroOnSigterm) {
     const auto sidecar = run("one");
     SampleClient client = connect("one");

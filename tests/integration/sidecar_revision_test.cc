@@ -13,7 +13,7 @@ class SidecarRevision : public SidecarPairTest {
 protected:
     SidecarRevision() {
         config.job.training_job_uid = second_config.job.training_job_uid = "job-1";
-        config.job.attempt = second_config.job.attempt = 1;
+        config.job.attempt_uid = second_config.job.attempt_uid = "uid-a1";
         config.control.endpoint = second_config.control.endpoint = "localhost:1";  // never dialled
         config.datasets[0].pinned = second_config.datasets[0].pinned = true;
     }
@@ -39,19 +39,19 @@ protected:
     }
 
     // The listing of another rank.
-    [[nodiscard]] sidecar::RevisionPin pin_of(std::vector<domain::ListedObject> objects) const {
+    [[nodiscard]] control::RevisionPin pin_of(std::vector<domain::ListedObject> objects) const {
         const auto bytes = domain::encode_manifest(std::move(objects)).value();
         const auto view = domain::ManifestView::open(bytes).value();
-        return {view.revision(), domain::mark_manifest(view)};
+        return {"train", view.revision(), domain::mark_manifest(view)};
     }
 
-    [[nodiscard]] sidecar::RevisionPin pin_of_data() const {
-        return {data.manifest().revision(), domain::mark_manifest(data.manifest())};
+    [[nodiscard]] control::RevisionPin pin_of_data() const {
+        return {"train", data.manifest().revision(), domain::mark_manifest(data.manifest())};
     }
 
-    static void pin(RunningSidecar& on, const sidecar::RevisionPin& pin) {
+    static void pin(RunningSidecar& on, const control::RevisionPin& pin) {
         on.ask([&pin](sidecar::Sidecar& sidecar) {
-            sidecar.set_pin("train", pin);
+            sidecar.set_pin(pin);
             return true;
         });
     }
@@ -61,7 +61,7 @@ protected:
             [](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->read_revision(); });
     }
 
-    static std::optional<sidecar::OriginChange> change(RunningSidecar& on) {
+    static std::optional<control::OriginChange> change(RunningSidecar& on) {
         return on.ask(
             [](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->origin_change(); });
     }
@@ -118,7 +118,7 @@ TEST_F(SidecarRevision, AnOriginThatChangedIsToldWithTheKeyAndNobodyReadsIt) {
     auto trainer = begin(config.socket_path, 1);
     pin(*running, pin_of_data());
     ASSERT_TRUE(eventually([&] { return change(*running).has_value(); }));
-    EXPECT_EQ(change(*running), (sidecar::OriginChange{changed_key(), 1}));
+    EXPECT_EQ(change(*running), (control::OriginChange{changed_key(), 1}));
     EXPECT_EQ(origin->listings(), 2U);
     EXPECT_TRUE(waits(trainer));
     pin(*running, pin_of(overwritten()));

@@ -13,7 +13,7 @@
 #include "operator/core/allocation/grant_book.h"
 #include "operator/core/allocation/reclaim_book.h"
 
-// Who acts in allocation_sim_test.cc: sidecars, operators, and the messages between them.
+// Actors of allocation_sim_test.cc: sidecars, operators, and the messages between them.
 namespace stoker::control {
 
 inline constexpr const char* kPool = "p";

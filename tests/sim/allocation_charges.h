@@ -10,7 +10,7 @@
 
 #include "operator/core/allocation/allocation_view.h"
 
-// Who pays for what, said once more for allocation_sim_test.cc: not with the planner's own code.
+// Oracle of charges for allocation_sim_test.cc, without the planner's own code.
 namespace stoker::control {
 
 using PlaceBytes = std::map<std::pair<std::string, std::string>, Bytes>;  // by node, uid

@@ -70,7 +70,7 @@ public:
         work();
     }
 
-    // Of every tick: nothing is where it may not be.
+    // Holds at every tick: nothing is where it may not be.
     void expect_safe() const {
         std::map<std::string, Bytes> on_node;
         for (const auto& [place, sidecar] : sidecars_) {
@@ -351,14 +351,14 @@ private:
         return view;
     }
 
-    // Of the only leader: it knows how things are, and its plan is how they are.
+    // Whether the only leader knows the state and plans no change to it.
     [[nodiscard]] bool is_settled(
         const Operator& it, const AllocationView& view, const AllocationPlan& plan) const {
         const bool alone = !operators_[0].leads || !operators_[1].leads;
         if (!alone || !view.settled || !view.held_back.empty() || !it.grants.empty()) {
             return false;
         }
-        for (const AgentGrant& grant : plan.grants) {
+        for (const Grant& grant : plan.grants) {
             const Place place{grant.node, grant.dataset_uid};
             const Sidecar& sidecar = sidecars_.at(place);
             const auto told = it.told.find(place);
@@ -376,14 +376,14 @@ private:
         const AllocationPlan plan = plan_allocation(view);
         settled_ = is_settled(it, view, plan);
         it.reclaims.watch(plan.reclaims, at(now_));
-        for (const AgentGrant& grant : it.book.take(plan)) {
+        for (const Grant& grant : it.book.take(plan)) {
             const Place place{grant.node, grant.dataset_uid};
             const int attached = sidecars_.at(place).leader;
             if (attached != kNobody && &operators_[static_cast<std::size_t>(attached)] == &it) {
                 it.grants.push_back({now_ + delay(faults), place, grant.resident_bytes, {}});
             }
         }
-        for (const AgentGrant& grant : plan.grants) {
+        for (const Grant& grant : plan.grants) {
             status_[{grant.node, grant.dataset_uid}].granted = grant.resident_bytes;
         }
     }

@@ -64,7 +64,7 @@ public:
     }
 
     // A sidecar of that pod attaches to the registry; grants to it are dropped.
-    control::SessionId attach(const control::AgentHello& hello) {
+    control::SessionId attach(const control::Hello& hello) {
         return *registry.attach(hello, {[](const auto&) {}, [](const auto&) {}, [] {}}, now());
     }
 

@@ -89,6 +89,14 @@ public:
         return answer("apply_status", kind, key, body);
     }
 
+    Result<control::Object> apply_status_as(
+        const std::string& field_manager,
+        const control::ResourceKind& kind,
+        const control::ObjectKey& key,
+        const control::Json& body) override {
+        return answer("apply_status as " + field_manager, kind, key, body);
+    }
+
     Result<control::Object> patch(
         const control::ResourceKind& kind,
         const control::ObjectKey& key,

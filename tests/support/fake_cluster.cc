@@ -64,6 +64,23 @@ void FakeCluster::set_status(
     STOKER_CHECK(done.status == 200, done.body.c_str());
 }
 
+void FakeCluster::apply_status(
+    const ResourceKind& kind,
+    const std::string& name,
+    const std::string& manager,
+    const std::string& status) {
+    const auto body = Json::parse(fmt::format(
+        R"({{"apiVersion":"{}","kind":"{}",{},"status":{}}})",
+        kind.api_version(),
+        kind.kind,
+        metadata(name),
+        status));
+    STOKER_CHECK(body.has_value(), status.c_str());
+    const auto built = control::apply_request(kind, key_of(kind, name), *body, {manager, "status"});
+    const auto done = api_.request({"PATCH", built.target, built.content_type, built.body});
+    STOKER_CHECK(done.status == 200, done.body.c_str());
+}
+
 void FakeCluster::add_node(const std::string& name) {
     add(kinds::kNodes, name, "{}");
     set_status(

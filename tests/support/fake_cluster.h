@@ -30,6 +30,12 @@ public:
     void change(
         const control::ResourceKind& kind, const std::string& name, const std::string& patch);
     void remove(const control::ResourceKind& kind, const std::string& name);
+    // As a controller of others that applies `status`, which is JSON, in the name of `manager`.
+    void apply_status(
+        const control::ResourceKind& kind,
+        const std::string& name,
+        const std::string& manager,
+        const std::string& status);
 
     void add_node(const std::string& name);
     void add_pool(const std::string& name, const std::string& capacity);

@@ -50,10 +50,11 @@ Result<std::vector<domain::ListedObject>> FakeOrigin::list(
 
 void FakeOrigin::fetch(OriginFetch request, std::function<void(Result<OriginBytes>)> done) {
     ++fetches_;
+    const auto due = std::chrono::steady_clock::now() + Duration{latency_ns_.load()};
     {
         const std::lock_guard lock{mutex_};
         ++fetches_by_key_[request.key];
-        jobs_.push_back({std::move(request), std::move(done)});
+        jobs_.push_back({std::move(request), std::move(done), due});
     }
     wake_.notify_one();
 }
@@ -111,6 +112,7 @@ void FakeOrigin::run() {
             job = std::move(jobs_.front());
             jobs_.pop_front();
         }
+        std::this_thread::sleep_until(job.due);
         std::this_thread::sleep_for(Duration{delay_ns_.load()});
         job.done(answer(job.request));
     }

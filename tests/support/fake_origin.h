@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -49,6 +50,9 @@ public:
     // What each fetch takes; they go one after the other.
     void set_delay(Duration delay) { delay_ns_ = delay.count(); }
 
+    // What each fetch takes beside all others, as over a long way.
+    void set_latency(Duration latency) { latency_ns_ = latency.count(); }
+
     // Held fetches wait in order and are counted; release() lets them go on.
     void hold();
     void release();
@@ -69,6 +73,7 @@ private:
     struct Job {
         sidecar::OriginFetch request;
         std::function<void(Result<sidecar::OriginBytes>)> done;
+        std::chrono::steady_clock::time_point due;
     };
 
     void run();
@@ -78,6 +83,7 @@ private:
     std::map<std::string, std::uint64_t> ids_;
     std::atomic<bool> has_key_{true};
     std::atomic<Duration::rep> delay_ns_{0};
+    std::atomic<Duration::rep> latency_ns_{0};
     std::atomic<std::uint64_t> listings_{0};
     std::atomic<std::uint64_t> fetches_{0};
     mutable std::mutex mutex_;

@@ -33,7 +33,7 @@ public:
         }
     }
 
-    // Of each namespace, beyond its minimums.
+    // Bytes of each namespace, beyond its minimums.
     [[nodiscard]] const std::vector<double>& owed() const { return owed_; }
 
     // Whether some namespace has less than it can use within its quota.

@@ -27,7 +27,7 @@ struct PromisedMinimums {
 
 class MinimumsOracle {
 public:
-    // Of one pool's view. `grain`: bytes that are poured at once.
+    // `view` is one pool's. `grain`: bytes that are given out at once.
     explicit MinimumsOracle(const AllocationView& view, std::uint64_t grain = 1)
         : grain_(grain) {
         for (const PoolNode& node : view.nodes) {

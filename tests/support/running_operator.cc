@@ -46,15 +46,6 @@ std::string config_text(const RunningOperator::Options& options, const std::stri
         options.lease_seconds * 750);
 }
 
-std::string kubeconfig_text(const std::string& url) {
-    return fmt::format(
-        "apiVersion: v1\nkind: Config\ncurrent-context: test\n"
-        "clusters: [{{name: test, cluster: {{server: '{}'}}}}]\n"
-        "users: [{{name: test, user: {{}}}}]\n"
-        "contexts: [{{name: test, context: {{cluster: test, user: test}}}}]\n",
-        url);
-}
-
 void write_file(const std::string& path, const std::string& text) {
     std::ofstream file(path);
     file << text;
@@ -92,17 +83,16 @@ void RunningOperator::write_files(const Options& options) {
     std::filesystem::create_directories(folder + "/tls");
     testing::write_certificates(certificates_, folder + "/tls");
     write_file(folder + "/operator.yaml", config_text(options, folder));
-    write_file(folder + "/kubeconfig", kubeconfig_text(options.api_server));
 }
 
 void RunningOperator::start(const Options& options) {
     const std::string& folder = folder_.path();
     const std::string config = "--config=" + folder + "/operator.yaml";
-    const std::string kubeconfig = "--kubeconfig=" + folder + "/kubeconfig";
+    const std::string api_server = "--api-server=" + options.api_server;
     const std::string log_file = folder + "/log";
     const std::string pod = "POD_NAME=" + options.pod_name;
     const std::vector<const char*> arguments{
-        STOKER_OPERATOR_PROGRAM, config.c_str(), kubeconfig.c_str(), "--log-level=debug", nullptr};
+        STOKER_OPERATOR_PROGRAM, config.c_str(), api_server.c_str(), "--log-level=debug", nullptr};
     const std::vector<const char*> environment{pod.c_str(), "POD_NAMESPACE=stoker-system", nullptr};
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "common/base/check.h"
+#include "tests/support/poll.h"
 
 extern char** environ;
 
@@ -51,6 +52,17 @@ void SidecarProcess::pause() {
 
 void SidecarProcess::resume() {
     ::kill(pid_, SIGCONT);
+}
+
+bool SidecarProcess::ends_within(Duration limit) const {
+    return eventually(
+        [this] {
+            siginfo_t info{};
+            const auto pid = static_cast<id_t>(pid_);
+            ::waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT);
+            return info.si_pid == pid_;
+        },
+        limit);
 }
 
 int SidecarProcess::stop() {

@@ -4,6 +4,8 @@
 
 #include <sys/types.h>
 
+#include "common/base/clock.h"
+
 namespace stoker::test {
 
 // The real program `stoker-sidecar` in a process of its own, killed when this goes away.
@@ -22,6 +24,9 @@ public:
     // SIGSTOP: it is there and does nothing; SIGCONT.
     void pause();
     void resume();
+
+    // Ends it by itself before `limit` is over? stop() gives the exit code then.
+    [[nodiscard]] bool ends_within(Duration limit) const;
 
     // SIGTERM, and the exit code (negative: the signal that ended it).
     int stop();

@@ -62,13 +62,17 @@ start_dns() {
   ensure coredns "$EXTRAS_BIN/coredns" -conf "$STATE/Corefile"
 }
 
+port_is_free() { [ -z "$(ss --no-header --listening --tcp --numeric "sport = :6443")" ]; }
+
 apiserver() { # stop [SIGNAL] | start
   local pid
   case ${1:-} in
     stop)
       pid=$(pid_of apiserver) || die "the API server is not running"
       kill "-${2:-KILL}" "$pid"
-      wait_for 60 "the API server to end" is_gone "$pid" ;;
+      wait_for 60 "the API server to end" is_gone "$pid"
+      # A killed process is gone from the list before its last thread has closed its sockets.
+      wait_for 60 "the API server's port to be free" port_is_free ;;
     start)
       start_apiserver
       wait_for 60 "the API server" api_ready ;;

@@ -61,7 +61,7 @@ class Observer(threading.Thread):
         return {"seconds": at, "jobs": jobs, "quotas": quotas, "metrics": self.metrics()}
 
     def metrics(self):
-        """Of both replicas: either tells of the objects, and who leads of the profiles, too."""
+        """Metrics of both replicas: either tells of the objects; the leader also tells of the profiles."""
         found = {}
         for pod in self._kube.list("pods", SYSTEM):
             name = pod["metadata"]["name"]

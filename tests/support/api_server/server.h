@@ -95,7 +95,7 @@ private:
     bool answer(const ScriptRequest& request, const Fault& fault, ScriptConnection& connection);
     bool stream(WatchCursor cursor, const Fault& fault, ScriptConnection& connection);
     Fault take_fault(const ScriptRequest& request);
-    // Of a pod, where the request goes to one.
+    // Answer of a pod, where the request goes to one.
     std::optional<ModelAnswer> proxied(const ScriptRequest& request);
 
     mutable Guarded<State> state_;

@@ -85,6 +85,24 @@ TEST(Output, WhySaysWhatAJobWaitsForThatMayNotReadItsDataset) {
     EXPECT_EQ(why_text(facts).find("Data:"), std::string::npos);
 }
 
+TEST(Output, WhySaysWhichKeyOfTheOriginHasChanged) {
+    WhyFacts facts = facts_of(BusyCluster{}, "resnet");
+    facts.job.status.conditions.push_back(
+        {"OriginUnchanged",
+         control::ConditionStatus::kFalse,
+         1,
+         {},
+         "OriginChanged",
+         "Attempt 1 was ended: dataset train: rank 3 listed another revision than rank 0; the "
+         "first key that differs is cat/7.png."});
+    EXPECT_NE(why_text(facts).find("Origin: OriginChanged\n"), std::string::npos);
+    facts.explanation.reset();
+    expect_page("why-origin-changed.txt", why_text(facts));
+    expect_golden("why-origin-changed.json", why_json(facts));
+    facts.job.status.conditions.back().status = control::ConditionStatus::kTrue;
+    EXPECT_EQ(why_text(facts).find("Origin:"), std::string::npos);
+}
+
 TEST(Output, WhatIfPutsBeforeBesideAfter) {
     expect_page(
         "what-if-add.txt", what_if_text(if_only({control::AddCapacity{"nvme", gib(800), false}})));

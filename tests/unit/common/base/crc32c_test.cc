@@ -34,7 +34,7 @@ TEST(Crc32c, ContinuesFromASeedAtEverySplit) {
     }
 }
 
-TEST(Crc32c, OfNothingIsZero) {
+TEST(Crc32c, IsZeroForNoBytes) {
     EXPECT_EQ(crc32c({}), 0U);
 }
 

@@ -104,7 +104,7 @@ TEST(ConfigReader, AKeyThatStandsTwiceIsAMistake) {
     Settings out;
     const auto status = read("socket: a\nsocket: b\n", out);
     ASSERT_FALSE(status);
-    EXPECT_EQ(status.error().message, "socket: stands twice");
+    EXPECT_EQ(status.error().message, "socket: duplicate key");
 }
 
 TEST(ConfigReader, BrokenYamlIsToldWithItsPlace) {

@@ -80,6 +80,16 @@ TEST(Manifest, WhatCannotBeACacheKeyIsRefusedByName) {
         "object 'a' is listed twice");
 }
 
+TEST(Manifest, SizesThatCannotBeAreRefused) {
+    constexpr std::uint64_t kMost = std::uint64_t{1} << 56U;
+    EXPECT_TRUE(encode_manifest({{"a", kMost - 1, "x"}, {"b", 1, "x"}}).has_value());
+    EXPECT_EQ(
+        encode_manifest({{"a", kMost, "x"}, {"b", 1, "x"}}).error().message,
+        "the objects up to 'b' (1 bytes) have more than 72057594037927936 bytes together, the most "
+        "that a dataset may have");
+    EXPECT_FALSE(encode_manifest({{"a", UINT64_MAX, "x"}, {"b", UINT64_MAX, "x"}}).has_value());
+}
+
 TEST(Manifest, EveryFlippedBitIsRefused) {
     const auto good = encode_manifest(digits()).value();
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {

@@ -175,7 +175,7 @@ TEST(HttpServerAbuse, AFloodOfSilentConnectionsKeepsNobodyOut) {
     }
 }
 
-TEST(HttpServerAbuse, WhoHasSaidNothingIsCutWhenAHeaderWouldBeLate) {
+TEST(HttpServerAbuse, CutsASilentPeerAtTheHeaderTimeout) {
     const auto server = serve({.idle_timeout = 60s, .header_timeout = 200ms});
     HttpRawClient silent{server->port()};
     EXPECT_TRUE(silent.wait_until_closed(kPatience));

@@ -171,6 +171,15 @@ TEST_F(Pool, ShowsTheOwnerEverythingAndOthersTheData) {
     EXPECT_EQ(mode("guests"), 0755U);
 }
 
+TEST_F(Pool, KeepsNamespacesThatNameTheSameUidApart) {
+    fill(kName);
+    const auto ours = open()->view_source(request(View::kOwner));
+    const auto others = open()->view_source(request(View::kOwner, {"other", kName.uid}));
+    ASSERT_TRUE(ours && others);
+    EXPECT_NE(*file_id(ours->get()), *file_id(others->get()));
+    EXPECT_FALSE(fs::exists(directory({"other", kName.uid}) / "control" / "lock"));
+}
+
 TEST_F(Pool, ShowsAGuestItsOwnDoorOnly) {
     auto other = request(View::kGuest);
     other.pod.ns = "other";

@@ -17,8 +17,8 @@ Moment at(Duration since_start) {
     return {TimePoint{minutes{60}} + since_start, WallTime{seconds{1769860800}} + since_start};
 }
 
-AgentHello hello_of(const std::string& pod, std::int32_t rank, const std::string& node) {
-    AgentHello hello;
+Hello hello_of(const std::string& pod, std::int32_t rank, const std::string& node) {
+    Hello hello;
     hello.namespace_name = "ml";
     hello.pod = pod;
     hello.node = node;
@@ -26,14 +26,14 @@ AgentHello hello_of(const std::string& pod, std::int32_t rank, const std::string
     hello.training_job_uid = "j1";
     hello.rank = rank;
     hello.version = "0.1.0";
-    hello.datasets = {{"train", "d1"}};
+    hello.mounts = {{"train", "d1"}};
     return hello;
 }
 
 const GrantReaders kReaders{{{"ml", "mnist"}, {"d1"}}};
 
-ReportBody report_of(std::uint64_t sequence, std::uint64_t hits) {
-    ReportBody report;
+Report report_of(std::uint64_t sequence, std::uint64_t hits) {
+    Report report;
     report.sequence = sequence;
     DatasetReport dataset;
     dataset.name = "train";
@@ -43,8 +43,8 @@ ReportBody report_of(std::uint64_t sequence, std::uint64_t hits) {
     return report;
 }
 
-AgentGrant grant_of(const std::string& node, const std::string& uid, Bytes bytes) {
-    AgentGrant grant;
+Grant grant_of(const std::string& node, const std::string& uid, Bytes bytes) {
+    Grant grant;
     grant.node = node;
     grant.dataset_uid = uid;
     grant.resident_bytes = bytes;
@@ -55,21 +55,21 @@ AgentGrant grant_of(const std::string& node, const std::string& uid, Bytes bytes
 
 // What one sidecar was sent, and whether it was closed.
 struct Peer {
-    std::vector<AgentGrant> grants;
+    std::vector<Grant> grants;
     std::vector<std::uint64_t> probes;
     std::vector<std::string> pins;  // "<dataset uid> <revision>"
     int closed = 0;
 
     AgentLink link() {
         return {
-            [this](const std::vector<AgentGrant>& sent) {
+            [this](const std::vector<Grant>& sent) {
                 grants.insert(grants.end(), sent.begin(), sent.end());
             },
-            [this](const AgentProbe& probe) { probes.push_back(probe.id); },
+            [this](const Probe& probe) { probes.push_back(probe.id); },
             [this] { ++closed; },
-            [this](const std::vector<AgentPin>& sent) {
-                for (const AgentPin& pin : sent) {
-                    pins.push_back(pin.dataset_uid + " " + pin.revision);
+            [this](const std::vector<RevisionPin>& sent) {
+                for (const RevisionPin& pin : sent) {
+                    pins.push_back(pin.dataset_uid + " " + domain::to_string(pin.revision));
                 }
             }};
     }
@@ -106,7 +106,7 @@ TEST_F(AgentRegistryTest, KeepsTheLastWordOfEachPodInOrderOfRank) {
 TEST_F(AgentRegistryTest, AsksEverySidecarOfAJobOnceForEachMeasurement) {
     Peer late;
     Peer stranger;
-    AgentHello other_job = hello_of("c", 0, "node-1");
+    Hello other_job = hello_of("c", 0, "node-1");
     other_job.training_job = "other";
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
     ASSERT_TRUE(registry.attach(other_job, stranger.link(), at(seconds{0})));
@@ -145,7 +145,7 @@ TEST_F(AgentRegistryTest, KeepsASketchThatIsNotRepeated) {
     const SessionId session =
         *registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0}));
     const auto report_sketch = [&](std::uint64_t sequence, RankSketch sketch) {
-        ReportBody report = report_of(sequence, 7);
+        Report report = report_of(sequence, 7);
         report.datasets[0].leader = true;
         report.datasets[0].sketches = {std::move(sketch)};
         return registry.report(session, std::move(report), at(seconds{5}));
@@ -162,7 +162,7 @@ TEST_F(AgentRegistryTest, KeepsASketchThatIsNotRepeated) {
 
 TEST_F(AgentRegistryTest, SendsOtherWeightsAtOnce) {
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
-    AgentGrant grant = grant_of("node-1", "d1", mib(5));
+    Grant grant = grant_of("node-1", "d1", mib(5));
     grant.weights = {{"j1", 0.5}, {"j2", 0.5}};
     registry.publish({grant}, kReaders, at(seconds{1}).steady);
     grant.weights = {{"j1", 0.9}, {"j2", 0.1}};
@@ -229,13 +229,16 @@ TEST_F(AgentRegistryTest, SendsGrantsToTheSidecarsOfTheirNodeAndDatasetOnly) {
 
 TEST_F(AgentRegistryTest, TellsNobodyOfADatasetThatItsJobDoesNotRead) {
     Peer stranger;
-    AgentHello hello = hello_of("a", 0, "node-1");
+    Hello hello = hello_of("a", 0, "node-1");
     hello.namespace_name = "nlp";
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
     ASSERT_TRUE(registry.attach(hello, stranger.link(), at(seconds{0})));
     registry.publish({grant_of("node-1", "d1", mib(5))}, kReaders, at(seconds{1}).steady);
     EXPECT_EQ(peer.grants.size(), 1U);
     EXPECT_THAT(stranger.grants, IsEmpty()) << "a job of the same name, in another namespace";
+    registry.publish(
+        {grant_of("node-1", "d1", mib(5))}, {{{"nlp", "mnist"}, {"d2"}}}, at(seconds{1}).steady);
+    EXPECT_THAT(stranger.grants, IsEmpty()) << "its job reads another one";
     registry.publish(
         {grant_of("node-1", "d1", mib(5))}, {{{"nlp", "mnist"}, {"d1"}}}, at(seconds{2}).steady);
     EXPECT_EQ(stranger.grants.size(), 1U) << "it was shared";
@@ -249,7 +252,7 @@ TEST_F(AgentRegistryTest, ANewSidecarGetsItsGrantAtOnce) {
 
 TEST_F(AgentRegistryTest, RepeatsAGrantBeforeItRunsOutAndAChangedOneAtOnce) {
     ASSERT_TRUE(registry.attach(hello_of("a", 0, "node-1"), peer.link(), at(seconds{0})));
-    const std::vector<AgentGrant> grants{grant_of("node-1", "d1", mib(5))};
+    const std::vector<Grant> grants{grant_of("node-1", "d1", mib(5))};
     registry.publish(grants, kReaders, at(seconds{0}).steady);
     registry.publish(grants, kReaders, at(seconds{19}).steady);
     EXPECT_EQ(peer.grants.size(), 1U);
@@ -260,21 +263,21 @@ TEST_F(AgentRegistryTest, RepeatsAGrantBeforeItRunsOutAndAChangedOneAtOnce) {
     EXPECT_EQ(peer.grants[2].resident_bytes, mib(6));
 }
 
-AttemptPins pins_of(const std::string& revision, const std::string& prefix = "mnist-a1-") {
-    return {"j1", prefix, {{"d1", revision, {}}}};
+AttemptPins pins_of(std::uint64_t revision, const std::string& prefix = "mnist-a1-") {
+    return {"j1", prefix, {{"d1", domain::RevisionId{revision}, {}}}};
 }
 
 TEST_F(AgentRegistryTest, PinsAreToldOnceToThoseWhoAreThereAndThoseWhoCome) {
     const ObjectKey job{"ml", "mnist"};
     ASSERT_TRUE(registry.attach(hello_of("mnist-a1-0-x", 0, "n1"), peer.link(), at(seconds{0})));
-    registry.pin(job, pins_of("aa"));
-    registry.pin(job, pins_of("aa"));
-    EXPECT_THAT(peer.pins, ElementsAre("d1 aa"));
+    registry.pin(job, pins_of(0xAA));
+    registry.pin(job, pins_of(0xAA));
+    EXPECT_THAT(peer.pins, ElementsAre("d1 00000000000000aa"));
     Peer second;
     ASSERT_TRUE(registry.attach(hello_of("mnist-a1-1-x", 1, "n2"), second.link(), at(seconds{1})));
-    EXPECT_THAT(second.pins, ElementsAre("d1 aa"));
-    registry.pin(job, pins_of("bb"));
-    EXPECT_THAT(peer.pins, ElementsAre("d1 aa", "d1 bb"));
+    EXPECT_THAT(second.pins, ElementsAre("d1 00000000000000aa"));
+    registry.pin(job, pins_of(0xBB));
+    EXPECT_THAT(peer.pins, ElementsAre("d1 00000000000000aa", "d1 00000000000000bb"));
     registry.pin(job, {});
     Peer third;
     ASSERT_TRUE(registry.attach(hello_of("mnist-a1-2-x", 2, "n3"), third.link(), at(seconds{2})));
@@ -283,10 +286,10 @@ TEST_F(AgentRegistryTest, PinsAreToldOnceToThoseWhoAreThereAndThoseWhoCome) {
 
 TEST_F(AgentRegistryTest, PinsAreForTheirOwnAttemptAndJob) {
     const ObjectKey job{"ml", "mnist"};
-    registry.pin(job, pins_of("aa", "mnist-a2-"));
+    registry.pin(job, pins_of(0xAA, "mnist-a2-"));
     ASSERT_TRUE(registry.attach(hello_of("mnist-a1-0-x", 0, "n1"), peer.link(), at(seconds{0})));
     Peer reborn;
-    AgentHello hello = hello_of("mnist-a2-0-x", 0, "n1");
+    Hello hello = hello_of("mnist-a2-0-x", 0, "n1");
     hello.training_job_uid = "j0";
     ASSERT_TRUE(registry.attach(hello, reborn.link(), at(seconds{0})));
     EXPECT_THAT(peer.pins, IsEmpty());
@@ -295,13 +298,13 @@ TEST_F(AgentRegistryTest, PinsAreForTheirOwnAttemptAndJob) {
 
 TEST_F(AgentRegistryTest, ADetachedSidecarHearsItsPinsWhenItComesBack) {
     const ObjectKey job{"ml", "mnist"};
-    const AgentHello hello = hello_of("mnist-a1-0-x", 0, "n1");
+    const Hello hello = hello_of("mnist-a1-0-x", 0, "n1");
     const SessionId session = *registry.attach(hello, peer.link(), at(seconds{0}));
     registry.detach(session, at(seconds{1}));
-    registry.pin(job, pins_of("aa"));
+    registry.pin(job, pins_of(0xAA));
     EXPECT_THAT(peer.pins, IsEmpty());
     ASSERT_TRUE(registry.attach(hello, peer.link(), at(seconds{2})));
-    EXPECT_THAT(peer.pins, ElementsAre("d1 aa"));
+    EXPECT_THAT(peer.pins, ElementsAre("d1 00000000000000aa"));
 }
 
 }  // namespace

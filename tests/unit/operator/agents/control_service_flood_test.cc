@@ -123,7 +123,7 @@ TEST_F(ControlServiceFloodTest, AFloodOfOneAddressCutsOffNoOther) {
     EXPECT_FALSE(is_cut(honest));
 }
 
-TEST_F(ControlServiceFloodTest, WhoProvesNothingInTimeIsCutOff) {
+TEST_F(ControlServiceFloodTest, CutsConnectionsWithoutProofInTime) {
     const auto living = attach("a");
     const UniqueFd silent = connect_from("127.0.0.1");
     const UniqueFd slow = connect_from("127.0.0.1");
@@ -138,7 +138,7 @@ TEST_F(ControlServiceFloodTest, WhoProvesNothingInTimeIsCutOff) {
     EXPECT_TRUE(eventually([&] { return registry.counts().reports == 1; }));
 }
 
-TEST_F(ControlServiceFloodTest, WhoHangsUpIsNotCounted) {
+TEST_F(ControlServiceFloodTest, IgnoresClosedConnections) {
     {
         const UniqueFd brief = connect_from("127.0.0.1");
         ASSERT_TRUE(eventually([&] { return service->half_open_count() == 1; }));

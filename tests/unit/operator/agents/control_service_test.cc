@@ -78,10 +78,14 @@ struct ControlServiceTest : ::testing::Test {
         return std::make_unique<SidecarClient>(address(), certificates.ca, token);
     }
 
-    grpc::StatusCode end_after_hello(const std::string& token, const v1::Hello& hello) {
+    grpc::Status status_after_hello(const std::string& token, const v1::Hello& hello) {
         const auto client = dial(token);
         client->hello(hello);
-        return client->finish().error_code();
+        return client->finish();
+    }
+
+    grpc::StatusCode end_after_hello(const std::string& token, const v1::Hello& hello) {
+        return status_after_hello(token, hello).error_code();
     }
 
     testing::TestCertificates certificates;
@@ -149,7 +153,6 @@ TEST_F(ControlServiceTest, CarriesSketchesUpAndWeightsDown) {
     v1::OperatorMessage answer;
     ASSERT_TRUE(client->receive(answer));
     v1::Report report = make_report(1, 0);
-    report.mutable_job()->set_epochs(90);
     v1::RankSketch& sketch = *report.mutable_datasets(0)->add_sketches();
     sketch.set_training_job_uid("j1");
     sketch.set_revision(2);
@@ -159,7 +162,6 @@ TEST_F(ControlServiceTest, CarriesSketchesUpAndWeightsDown) {
     ASSERT_TRUE(client->report(report));
     ASSERT_TRUE(eventually([&] { return registry.counts().reports == 1; }));
     const AgentReport told = registry.all().at(0);
-    EXPECT_EQ(told.trainer.epochs, 90U);
     EXPECT_EQ(
         told.datasets.at(0).sketches, (std::vector<RankSketch>{{"j1", 2, {0.75F, 0.25F}, 0.5}}));
 
@@ -172,6 +174,17 @@ TEST_F(ControlServiceTest, CarriesSketchesUpAndWeightsDown) {
     EXPECT_EQ(answer.grants(0).weights(0).training_job_uid(), "j1");
     EXPECT_EQ(answer.grants(0).weights(0).weight(), 0.75);
     EXPECT_EQ(answer.grants(0).origin_bytes_per_second(), 1000U);
+}
+
+TEST_F(ControlServiceTest, SaysWhetherThePodOrTheNodeIsAnother) {
+    v1::Hello other_node = make_hello("ml", "a");
+    other_node.set_node("node-2");
+    EXPECT_EQ(
+        status_after_hello("good", other_node).error_message(),
+        "pod ml/a runs on node node-1, not on node-2");
+    EXPECT_EQ(
+        status_after_hello("good", make_hello("ml", "b")).error_message(),
+        "the token is of pod ml/a, not of ml/b");
 }
 
 TEST_F(ControlServiceTest, RefusesWhoIsNotWhoItClaimsToBe) {

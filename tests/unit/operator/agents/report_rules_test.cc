@@ -4,25 +4,33 @@
 #include <functional>
 #include <limits>
 
+#include <gmock/gmock.h>
+#include <google/protobuf/message.h>
 #include <gtest/gtest.h>
+
+#include "proto/control/v1/control.pb.h"
+#include "wire/control/codec/control_codec.h"
 
 namespace stoker::control {
 namespace {
 
-AgentHello good_hello() {
-    AgentHello hello;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Hello good_hello() {
+    Hello hello;
     hello.namespace_name = "ml";
     hello.pod = "mnist-a1-0-x";
     hello.node = "node-1";
     hello.training_job = "mnist";
     hello.training_job_uid = "j1";
     hello.version = "0.1.0";
-    hello.datasets = {{"train", "d1"}};
+    hello.mounts = {{"train", "d1"}};
     return hello;
 }
 
-ReportBody good_report(std::uint64_t sequence) {
-    ReportBody report;
+Report good_report(std::uint64_t sequence) {
+    Report report;
     report.sequence = sequence;
     DatasetReport dataset;
     dataset.name = "train";
@@ -43,7 +51,7 @@ ErrorCode code_of(const Status& status) {
 
 TEST(ValidateHello, AcceptsWhatASidecarSays) {
     EXPECT_TRUE(validate_hello(good_hello()));
-    AgentHello filler = good_hello();
+    Hello filler = good_hello();
     filler.training_job = "filler/" + std::string(253, 'd') + "/" + std::string(253, 'p');
     EXPECT_TRUE(validate_hello(filler));
 }
@@ -51,47 +59,47 @@ TEST(ValidateHello, AcceptsWhatASidecarSays) {
 TEST(ValidateHello, RefusesWhatCannotBe) {
     struct Case {
         const char* name;
-        std::function<void(AgentHello&)> spoil;
+        std::function<void(Hello&)> spoil;
     };
 
     const Case cases[] = {
-        {"no namespace", [](AgentHello& h) { h.namespace_name.clear(); }},
-        {"no pod", [](AgentHello& h) { h.pod.clear(); }},
-        {"no node", [](AgentHello& h) { h.node.clear(); }},
-        {"no job", [](AgentHello& h) { h.training_job.clear(); }},
+        {"no namespace", [](Hello& h) { h.namespace_name.clear(); }},
+        {"no pod", [](Hello& h) { h.pod.clear(); }},
+        {"no node", [](Hello& h) { h.node.clear(); }},
+        {"no job", [](Hello& h) { h.training_job.clear(); }},
         {"a job name longer than a filler's",
-         [](AgentHello& h) { h.training_job.assign(kAgentJobBytesMax + 1, 'j'); }},
-        {"no job uid", [](AgentHello& h) { h.training_job_uid.clear(); }},
-        {"a pod name longer than Kubernetes allows", [](AgentHello& h) { h.pod.assign(254, 'p'); }},
-        {"a negative rank", [](AgentHello& h) { h.rank = -1; }},
-        {"a rank out of range", [](AgentHello& h) { h.rank = kAgentRankMax + 1; }},
-        {"one dataset twice", [](AgentHello& h) { h.datasets.push_back(h.datasets[0]); }},
-        {"a dataset without uid", [](AgentHello& h) { h.datasets[0].dataset_uid.clear(); }},
+         [](Hello& h) { h.training_job.assign(kAgentJobBytesMax + 1, 'j'); }},
+        {"no job uid", [](Hello& h) { h.training_job_uid.clear(); }},
+        {"a pod name longer than Kubernetes allows", [](Hello& h) { h.pod.assign(254, 'p'); }},
+        {"a negative rank", [](Hello& h) { h.rank = -1; }},
+        {"a rank out of range", [](Hello& h) { h.rank = kAgentRankMax + 1; }},
+        {"one dataset twice", [](Hello& h) { h.mounts.push_back(h.mounts[0]); }},
+        {"a dataset without uid", [](Hello& h) { h.mounts[0].dataset_uid.clear(); }},
         {"too many datasets",
-         [](AgentHello& h) {
+         [](Hello& h) {
              for (std::size_t i = 0; i < kAgentDatasetCountMax; ++i) {
-                 h.datasets.push_back({"d" + std::to_string(i), "u"});
+                 h.mounts.push_back({"d" + std::to_string(i), "u"});
              }
          }},
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
-        AgentHello hello = good_hello();
+        Hello hello = good_hello();
         c.spoil(hello);
         EXPECT_EQ(code_of(validate_hello(hello)), ErrorCode::kInvalidArgument);
     }
 }
 
 TEST(ValidateReport, AcceptsRisingTotals) {
-    const ReportBody before = good_report(1);
-    ReportBody next = good_report(2);
+    const Report before = good_report(1);
+    Report next = good_report(2);
     next.datasets[0].hit_samples = 11;
     EXPECT_TRUE(validate_report(good_hello(), nullptr, before));
     EXPECT_TRUE(validate_report(good_hello(), &before, next));
 }
 
 TEST(ValidateReport, CallsAnOlderOrRepeatedReportStale) {
-    const ReportBody before = good_report(5);
+    const Report before = good_report(5);
     EXPECT_EQ(
         code_of(validate_report(good_hello(), &before, good_report(5))), ErrorCode::kAlreadyExists);
     EXPECT_EQ(
@@ -101,76 +109,152 @@ TEST(ValidateReport, CallsAnOlderOrRepeatedReportStale) {
 TEST(ValidateReport, RefusesWhatCannotBe) {
     struct Case {
         const char* name;
-        std::function<void(ReportBody&)> spoil;
+        std::function<void(Report&)> spoil;
     };
 
     const Case cases[] = {
-        {"sequence 0", [](ReportBody& r) { r.sequence = 0; }},
-        {"a dataset that the hello did not name", [](ReportBody& r) { r.datasets[0].name = "x"; }},
-        {"a uid that the hello did not name",
-         [](ReportBody& r) { r.datasets[0].dataset_uid = "d2"; }},
-        {"a dataset twice", [](ReportBody& r) { r.datasets.push_back(r.datasets[0]); }},
+        {"sequence 0", [](Report& r) { r.sequence = 0; }},
+        {"a dataset that the hello did not name", [](Report& r) { r.datasets[0].name = "x"; }},
+        {"a uid that the hello did not name", [](Report& r) { r.datasets[0].dataset_uid = "d2"; }},
+        {"a dataset twice", [](Report& r) { r.datasets.push_back(r.datasets[0]); }},
         {"more samples than there are atoms",
-         [](ReportBody& r) { r.datasets[0].samples = kAgentCountMax + 1; }},
+         [](Report& r) { r.datasets[0].samples = kAgentCountMax + 1; }},
         {"resident bytes near 2^64",
-         [](ReportBody& r) { r.datasets[0].resident_bytes = Bytes::unlimited(); }},
-        {"hits that fell", [](ReportBody& r) { r.datasets[0].hit_samples = 9; }},
-        {"trainer samples that fell", [](ReportBody& r) { r.trainer.samples = 9; }},
-        {"negative time", [](ReportBody& r) { r.trainer.wait = Duration{-1}; }},
-        {"time that fell", [](ReportBody& r) { r.trainer.wait = std::chrono::seconds{2}; }},
+         [](Report& r) { r.datasets[0].resident_bytes = Bytes::unlimited(); }},
+        {"hits that fell", [](Report& r) { r.datasets[0].hit_samples = 9; }},
+        {"trainer samples that fell", [](Report& r) { r.trainer.samples = 9; }},
+        {"negative time", [](Report& r) { r.trainer.wait = Duration{-1}; }},
+        {"time that fell", [](Report& r) { r.trainer.wait = std::chrono::seconds{2}; }},
         {"requests that took negative time",
-         [](ReportBody& r) { r.datasets[0].origin_request_time = Duration{-1}; }},
+         [](Report& r) { r.datasets[0].origin_request_time = Duration{-1}; }},
         {"a measurement of negative time",
-         [](ReportBody& r) { r.trainer.probe.cached.time = Duration{-1}; }},
+         [](Report& r) { r.trainer.probe.cached.time = Duration{-1}; }},
         {"a measurement of more bytes than there are",
-         [](ReportBody& r) { r.trainer.probe.bypassed.bytes = Bytes::unlimited(); }},
-        {"more epochs than there are atoms",
-         [](ReportBody& r) { r.trainer.epochs = kAgentCountMax + 1; }},
+         [](Report& r) { r.trainer.probe.bypassed.bytes = Bytes::unlimited(); }},
         {"a sketch with NaN",
-         [](ReportBody& r) { r.datasets[0].sketches[0].masses[1] = std::nanf(""); }},
+         [](Report& r) { r.datasets[0].sketches[0].masses[1] = std::nanf(""); }},
         {"a sketch with infinity",
-         [](ReportBody& r) {
+         [](Report& r) {
              r.datasets[0].sketches[0].masses[0] = std::numeric_limits<float>::infinity();
          }},
         {"a sketch with a negative mass",
-         [](ReportBody& r) { r.datasets[0].sketches[0].masses[0] = -1; }},
+         [](Report& r) { r.datasets[0].sketches[0].masses[0] = -1; }},
         {"a sketch of too many parts",
-         [](ReportBody& r) {
-             r.datasets[0].sketches[0].masses.assign(kRankSketchSizeMax + 1, 1.0F);
-         }},
+         [](Report& r) { r.datasets[0].sketches[0].masses.assign(kRankSketchSizeMax + 1, 1.0F); }},
         {"a sketch of a volume that is no number",
-         [](ReportBody& r) { r.datasets[0].sketches[0].volume = std::nan(""); }},
-        {"a sketch of an absurd volume",
-         [](ReportBody& r) { r.datasets[0].sketches[0].volume = 1e9; }},
-        {"a sketch of a negative volume",
-         [](ReportBody& r) { r.datasets[0].sketches[0].volume = -1; }},
-        {"a sketch without revision",
-         [](ReportBody& r) { r.datasets[0].sketches[0].revision = 0; }},
-        {"a sketch of nobody", [](ReportBody& r) { r.datasets[0].sketches[0].job_uid.clear(); }},
+         [](Report& r) { r.datasets[0].sketches[0].volume = std::nan(""); }},
+        {"a sketch of an absurd volume", [](Report& r) { r.datasets[0].sketches[0].volume = 1e9; }},
+        {"a sketch of a negative volume", [](Report& r) { r.datasets[0].sketches[0].volume = -1; }},
+        {"a sketch without revision", [](Report& r) { r.datasets[0].sketches[0].revision = 0; }},
+        {"a sketch of nobody", [](Report& r) { r.datasets[0].sketches[0].job_uid.clear(); }},
         {"two sketches of one job",
-         [](ReportBody& r) { r.datasets[0].sketches.push_back(r.datasets[0].sketches[0]); }},
+         [](Report& r) { r.datasets[0].sketches.push_back(r.datasets[0].sketches[0]); }},
         {"sketches of more jobs than a node directory takes",
-         [](ReportBody& r) {
+         [](Report& r) {
              for (std::size_t i = 0; i < kAgentSketchCountMax; ++i) {
                  r.datasets[0].sketches.push_back({"k" + std::to_string(i), 1, {1.0F}, 1});
              }
          }},
-        {"a sketch by a follower", [](ReportBody& r) { r.datasets[0].leader = false; }},
-        {"an endless revision", [](ReportBody& r) { r.datasets[0].revision.assign(300, '0'); }},
+        {"a sketch by a follower", [](Report& r) { r.datasets[0].leader = false; }},
+        {"an endless revision", [](Report& r) { r.datasets[0].revision.assign(300, '0'); }},
     };
-    const ReportBody before = good_report(1);
+    const Report before = good_report(1);
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
-        ReportBody next = good_report(2);
+        Report next = good_report(2);
         c.spoil(next);
         EXPECT_EQ(
             code_of(validate_report(good_hello(), &before, next)), ErrorCode::kInvalidArgument);
     }
 }
 
+// One message in a report, the fields of which are judged.
+using Part = std::function<google::protobuf::Message*(v1::Report&)>;
+
+v1::DatasetReport* dataset_of(v1::Report& report) {
+    return report.mutable_datasets(0);
+}
+
+// good_report(sequence), with one number of one part changed.
+Report with_number(std::uint64_t sequence, const Part& part, int field, std::uint64_t value) {
+    v1::SidecarMessage message = encode(good_report(sequence));
+    google::protobuf::Message* changed = part(*message.mutable_report());
+    changed->GetReflection()->SetUInt64(changed, changed->GetDescriptor()->field(field), value);
+    return decode(message.report());
+}
+
+// The indices of the part's numbers.
+std::vector<int> numbers_of(const Part& part) {
+    v1::SidecarMessage message = encode(good_report(1));
+    const auto* descriptor = part(*message.mutable_report())->GetDescriptor();
+    std::vector<int> numbers;
+    for (int i = 0; i < descriptor->field_count(); ++i) {
+        const auto& field = *descriptor->field(i);
+        const bool is_number =
+            field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_UINT64;
+        if (is_number && !field.is_repeated() && field.name() != "id") {
+            numbers.push_back(i);
+        }
+    }
+    return numbers;
+}
+
+TEST(ValidateReport, RefusesEveryNumberBeyondReason) {
+    const Part parts[] = {
+        dataset_of,
+        [](v1::Report& r) { return dataset_of(r)->mutable_disk_limit(); },
+        [](v1::Report& r) { return dataset_of(r)->mutable_marks(); },
+        [](v1::Report& r) { return dataset_of(r)->mutable_origin_change(); },
+        [](v1::Report& r) { return r.mutable_job(); },
+        [](v1::Report& r) { return r.mutable_job()->mutable_probe(); },
+    };
+    for (const Part& part : parts) {
+        for (const int field : numbers_of(part)) {
+            const std::uint64_t huge = std::numeric_limits<std::uint64_t>::max() - 1;
+            EXPECT_EQ(
+                code_of(validate_report(good_hello(), nullptr, with_number(1, part, field, huge))),
+                ErrorCode::kInvalidArgument)
+                << field;
+        }
+    }
+}
+
+// The names of the numbers that may not fall.
+std::vector<std::string> totals_of(const Part& part) {
+    std::vector<std::string> totals;
+    for (const int field : numbers_of(part)) {
+        const Report before = with_number(1, part, field, 1000);
+        if (!validate_report(good_hello(), &before, with_number(2, part, field, 999))) {
+            v1::Report any;
+            any.add_datasets();
+            totals.push_back(part(any)->GetDescriptor()->field(field)->name());
+        }
+    }
+    return totals;
+}
+
+TEST(ValidateReport, NoTotalFalls) {
+    EXPECT_THAT(
+        totals_of(dataset_of),
+        ElementsAre(
+            "cache_bytes_read",
+            "origin_bytes_read",
+            "origin_requests",
+            "hit_samples",
+            "miss_samples",
+            "corrupt_samples",
+            "miss_bytes_read"));
+    EXPECT_THAT(
+        totals_of([](v1::Report& r) { return r.mutable_job(); }),
+        ElementsAre("samples", "bytes", "steps", "wait_ns", "compute_ns", "fallback_samples"));
+    EXPECT_THAT(
+        totals_of([](v1::Report& r) { return r.mutable_job()->mutable_probe(); }), IsEmpty())
+        << "each measurement begins at zero";
+}
+
 TEST(CompleteSketches, TakesOverWhatWasToldWithTheSameRevision) {
-    const ReportBody before = good_report(1);
-    ReportBody next = good_report(2);
+    const Report before = good_report(1);
+    Report next = good_report(2);
     next.datasets[0].sketches = {{"j1", 4, {}, 1.25}};
     complete_sketches(&before, next);
     EXPECT_EQ(
@@ -178,20 +262,20 @@ TEST(CompleteSketches, TakesOverWhatWasToldWithTheSameRevision) {
 }
 
 TEST(CompleteSketches, ForgetsWhatWasNeverTold) {
-    const ReportBody before = good_report(1);
-    ReportBody next = good_report(2);
+    const Report before = good_report(1);
+    Report next = good_report(2);
     next.datasets[0].sketches = {{"j1", 5, {}, 1}, {"j2", 4, {}, 1}, {"j3", 1, {1.0F}, 1}};
     complete_sketches(&before, next);
     EXPECT_EQ(next.datasets[0].sketches, (std::vector<RankSketch>{{"j3", 1, {1.0F}, 1}}));
 
-    ReportBody first = good_report(1);
+    Report first = good_report(1);
     first.datasets[0].sketches = {{"j1", 4, {}, 1}};
     complete_sketches(nullptr, first);
     EXPECT_TRUE(first.datasets[0].sketches.empty());
 }
 
 TEST(TrimTexts, CutsAtTheBorderOfACharacter) {
-    ReportBody report = good_report(1);
+    Report report = good_report(1);
     // "é" has two bytes and would stand across the limit.
     report.datasets[0].error = std::string(kAgentErrorBytesMax - 1, 'x') + "é and more";
     trim_texts(report);
@@ -199,23 +283,23 @@ TEST(TrimTexts, CutsAtTheBorderOfACharacter) {
 }
 
 TEST(ValidateReport, TakesRevisionsThatAreOne) {
-    ReportBody report = good_report(1);
+    Report report = good_report(1);
     DatasetReport& dataset = report.datasets[0];
     dataset.read_revision = "0123456789abcdef";
     dataset.marks = {1U << 20U, std::vector<std::uint64_t>(domain::kManifestMarksMax, 7)};
     dataset.origin_change = OriginChange{"key", 4096};
     EXPECT_TRUE(validate_report(good_hello(), nullptr, report));
     for (const char* revision : {"0123456789abcde", "0123456789abcdef0", "0123456789ABCDEF", "x"}) {
-        ReportBody spoilt = report;
+        Report spoilt = report;
         spoilt.datasets[0].read_revision = revision;
         EXPECT_EQ(
             code_of(validate_report(good_hello(), nullptr, spoilt)), ErrorCode::kInvalidArgument)
             << revision;
     }
-    ReportBody many = report;
+    Report many = report;
     many.datasets[0].marks.digests.push_back(7);
     EXPECT_FALSE(validate_report(good_hello(), nullptr, many));
-    ReportBody huge = report;
+    Report huge = report;
     huge.datasets[0].marks.samples = std::numeric_limits<std::uint64_t>::max();
     EXPECT_FALSE(validate_report(good_hello(), nullptr, huge));
     huge = report;
@@ -224,7 +308,7 @@ TEST(ValidateReport, TakesRevisionsThatAreOne) {
 }
 
 TEST(TrimTexts, CutsKeys) {
-    ReportBody report = good_report(1);
+    Report report = good_report(1);
     report.datasets[0].changed_key.assign(5000, 'k');
     report.datasets[0].origin_change = OriginChange{std::string(5000, 'k'), 1};
     trim_texts(report);

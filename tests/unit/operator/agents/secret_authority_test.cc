@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/read_file.h"
 #include "operator/agents/certificate_keeper.h"
 #include "operator/kube/rest_client.h"
 #include "operator/kube/rest_transport.h"
@@ -32,7 +33,7 @@ AccessConfig access_to(const std::string& url) {
 // A replica of the operator as far as its CA goes.
 struct Replica {
     Replica(const std::string& url, const Clock& wall)
-        : access(access_to(url), system_doors(), clock),
+        : access(access_to(url), read_file, clock),
           transport(access, RestTransportOptions{"test", mib(1), 2}, clock),
           client(transport, {"test"}, clock, {}),
           authority(client, {kSecret, {"stoker-control"}, kTerms}, wall) {}

@@ -30,7 +30,7 @@ ObjectMeta some_meta() {
     return meta;
 }
 
-TEST(StatusPatch, OfATrainingJobIsReadBackEqual) {
+TEST(StatusPatch, RoundTripsATrainingJob) {
     TrainingJob job;
     job.meta = some_meta();
     TrainingJobStatus& status = job.status;
@@ -65,7 +65,7 @@ TEST(StatusPatch, OfATrainingJobIsReadBackEqual) {
     EXPECT_EQ(read->meta, job.meta);
 }
 
-TEST(StatusPatch, OfADatasetIsReadBackEqual) {
+TEST(StatusPatch, RoundTripsADataset) {
     Dataset dataset;
     dataset.meta = some_meta();
     dataset.status = {
@@ -88,7 +88,7 @@ TEST(StatusPatch, OfADatasetIsReadBackEqual) {
     EXPECT_EQ(read->status, dataset.status);
 }
 
-TEST(StatusPatch, OfACachePoolIsReadBackEqual) {
+TEST(StatusPatch, RoundTripsACachePool) {
     CachePool pool;
     pool.meta = some_meta();
     pool.meta.ns.clear();
@@ -99,7 +99,7 @@ TEST(StatusPatch, OfACachePoolIsReadBackEqual) {
     EXPECT_EQ(status_patch(pool).find("namespace"), std::string::npos);
 }
 
-TEST(StatusPatch, OfACacheQuotaIsReadBackEqual) {
+TEST(StatusPatch, RoundTripsACacheQuota) {
     CacheQuota quota;
     quota.meta = some_meta();
     quota.status = {

@@ -13,6 +13,10 @@ sidecar:
   image: "stoker-sidecar:0.1.0"
   imagePullPolicy: IfNotPresent
   windowBytes: 128Mi
+  metricsReaders: ["10.244.0.0/16","fd00::/8"]
+  proxy:
+    HTTPS_PROXY: http://proxy:3128
+    NO_PROXY: .svc,10.0.0.0/8
   resources:
     limits:
       memory: 1Gi
@@ -41,6 +45,11 @@ TEST(OperatorConfig, ReadsWhatTheChartWrites) {
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->sidecar.image, "stoker-sidecar:0.1.0");
     EXPECT_EQ(config->sidecar.window_bytes, mib(128));
+    EXPECT_EQ(
+        config->sidecar.metrics_readers, (std::vector<std::string>{"10.244.0.0/16", "fd00::/8"}));
+    EXPECT_EQ(
+        config->sidecar.proxy,
+        (TextMap{{"HTTPS_PROXY", "http://proxy:3128"}, {"NO_PROXY", ".svc,10.0.0.0/8"}}));
     EXPECT_EQ(config->sidecar.requests, (TextMap{{"cpu", "100m"}, {"memory", "256Mi"}}));
     EXPECT_EQ(config->control.address, "stoker-control.stoker-system.svc:9443");
     EXPECT_EQ(config->control.grant_seconds, 90U);
@@ -63,6 +72,8 @@ TEST(OperatorConfig, NamesEveryMistakeAtOnce) {
 sidecar:
   imagePullPolicy: Sometimes
   windowBytes: 12
+  metricsReaders: [lan]
+  proxy: {https_proxy: "http://proxy:3128"}
   resources: {limits: {memory: lots}}
 control:
   listen: 9443
@@ -79,6 +90,8 @@ watchNamespaces: [a, a]
     EXPECT_EQ(
         refused.error().message,
         "sidecar.image: is required\n"
+        "sidecar.metricsReaders: \"lan\" is no range of addresses, such as 10.0.0.0/8\n"
+        "sidecar.proxy.https_proxy: must be one of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY\n"
         "sidecar.resources.limits.memory: \"lots\" is no quantity\n"
         "sidecar.imagePullPolicy: must be Always, IfNotPresent or Never\n"
         "sidecar.windowBytes: must be a number of bytes from 1Mi on\n"

@@ -155,7 +155,7 @@ TEST_F(SharedDatasetTest, BelievesAFillerAndNoGuest) {
     const Pod pod = make_filler_pod(put_filler());
     bench.put(bench.cache.filler_pods(), pod);
     const SessionId filler = bench.attach(make_filler_hello(pod));
-    ReportBody report = make_agent_report(1);
+    Report report = make_agent_report(1);
     report.datasets[0].name = "digits";
     report.datasets[0].resident_bytes = Bytes{50'000};
     ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));

@@ -37,17 +37,17 @@ TEST_F(GatherTest, BelievesASidecarOfARunningPodOfTheJob) {
 TEST_F(GatherTest, DoesNotBelieveWhatCannotBe) {
     struct Case {
         const char* name;
-        std::function<void(AgentHello&)> spoil;
+        std::function<void(Hello&)> spoil;
     };
 
     const Case cases[] = {
-        {"a pod that does not exist", [](AgentHello& h) { h.pod = "ghost"; }},
-        {"another node than its pod's", [](AgentHello& h) { h.node = "node-9"; }},
-        {"an earlier job of the same name", [](AgentHello& h) { h.training_job_uid = "j0"; }},
+        {"a pod that does not exist", [](Hello& h) { h.pod = "ghost"; }},
+        {"another node than its pod's", [](Hello& h) { h.node = "node-9"; }},
+        {"an earlier job of the same name", [](Hello& h) { h.training_job_uid = "j0"; }},
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
-        AgentHello hello = make_agent_hello();
+        Hello hello = make_agent_hello();
         c.spoil(hello);
         const SessionId session = bench.attach(hello);
         ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
@@ -55,11 +55,21 @@ TEST_F(GatherTest, DoesNotBelieveWhatCannotBe) {
     }
 }
 
+TEST_F(GatherTest, TakesNoPodOfAnotherNamespaceForTheJobs) {
+    Pod stranger = make_running_pod();
+    stranger.meta.ns = "other";
+    stranger.meta.uid = "stranger";
+    bench.put(bench.cache.pods(), stranger);
+    const JobUse use = gather_use(make_running_job(), bench.cache);
+    ASSERT_EQ(use.pods.size(), 1U);
+    EXPECT_NE(use.pods[0].meta.ns, "other");
+}
+
 TEST_F(GatherTest, DropsWhatASidecarSaysAboutDatasetsThatItsJobDoesNotUse) {
-    AgentHello hello = make_agent_hello();
-    hello.datasets = {{"train", "d1"}, {"else", "d9"}};
+    Hello hello = make_agent_hello();
+    hello.mounts = {{"train", "d1"}, {"else", "d9"}};
     const SessionId session = bench.attach(hello);
-    ReportBody report = make_agent_report(1);
+    Report report = make_agent_report(1);
     report.datasets.push_back(report.datasets[0]);
     report.datasets[1].name = "else";
     report.datasets[1].dataset_uid = "d9";
@@ -122,11 +132,11 @@ TEST_F(GatherSharedTest, BelievesAGuestNothingOfTheDirectory) {
 // Fillers of data/digits.
 struct GatherFillersTest : GatherSharedTest {
     // Whether a filler that says hello like this is believed.
-    bool believes(const AgentHello& hello) {
+    bool believes(const Hello& hello) {
         bench.put(bench.cache.filler_pods(), pod);
         const SessionId session = bench.attach(hello);
-        ReportBody report = make_agent_report(1);
-        report.datasets[0].name = hello.datasets[0].name;
+        Report report = make_agent_report(1);
+        report.datasets[0].name = hello.mounts[0].name;
         EXPECT_TRUE(bench.registry.report(session, report, bench.now()));
         for (const JobUse& use : gather_fillers(make_shared_digits(), bench.cache)) {
             const std::vector<AgentReport> reports = reports_on_datasets(use, bench.registry);
@@ -150,7 +160,7 @@ TEST_F(GatherFillersTest, AreBelieved) {
     EXPECT_EQ(view.reports.size(), 1U);
 }
 
-TEST_F(GatherFillersTest, OfAnotherNamespaceAreNotBelieved) {
+TEST_F(GatherFillersTest, IgnoresFillersOfAnotherNamespace) {
     pod.meta.ns = "ml";
     EXPECT_FALSE(believes(make_filler_hello(pod)));
     EXPECT_TRUE(gather_fillers(make_shared_digits(), bench.cache).empty());
@@ -162,18 +172,18 @@ TEST_F(GatherFillersTest, WithoutThePodsLabelAreNotBelieved) {
 }
 
 TEST_F(GatherFillersTest, OnAnotherNodeAreNotBelieved) {
-    AgentHello hello = make_filler_hello(pod);
+    Hello hello = make_filler_hello(pod);
     hello.node = "node-9";
     EXPECT_FALSE(believes(hello));
 }
 
-TEST_F(GatherFillersTest, OfAnEarlierDatasetAreNotBelieved) {
-    AgentHello hello = make_filler_hello(pod);
+TEST_F(GatherFillersTest, IgnoresFillersOfAnEarlierDataset) {
+    Hello hello = make_filler_hello(pod);
     hello.training_job_uid = "d0";
     EXPECT_FALSE(believes(hello));
 }
 
-TEST_F(GatherFillersTest, OfAPoolThatIsGoneAreNone) {
+TEST_F(GatherFillersTest, GivesNoneForADeletedPool) {
     pod.meta.annotations[std::string{kFillerPoolAnnotation}] = "gone";
     EXPECT_FALSE(believes(make_filler_hello(pod)));
 }

@@ -22,10 +22,10 @@ struct GrantsControllerTest : ::testing::Test {
         bench.put(bench.cache.training_jobs(), make_running_job());
         session = *bench.registry.attach(
             make_agent_hello(),
-            {[this](const std::vector<AgentGrant>& grants) {
+            {[this](const std::vector<Grant>& grants) {
                  sent.insert(sent.end(), grants.begin(), grants.end());
              },
-             [](const AgentProbe&) {},
+             [](const Probe&) {},
              [] {}},
             bench.now());
     }
@@ -38,7 +38,7 @@ struct GrantsControllerTest : ::testing::Test {
 
     test::ControllerBench bench;
     SessionId session;
-    std::vector<AgentGrant> sent;
+    std::vector<Grant> sent;
     std::vector<std::string> woken;
     std::vector<EventNote> events;
     AllocationBoard board;
@@ -121,7 +121,7 @@ TEST_F(GrantsControllerTest, GrantsNothingToASidecarThatWasThereBeforeUntilItHas
 
 // 60,000 bytes are on the node, and the pool shrinks to 10,000 a node.
 TEST_F(GrantsControllerTest, TellsWhoMustGiveBackAndWhoDoesNot) {
-    ReportBody report = make_agent_report(1);
+    Report report = make_agent_report(1);
     ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
     decide();
     const auto confirm = [&] {
@@ -169,23 +169,23 @@ struct SharedGrantsTest : GrantsControllerTest {
         bench.put(bench.cache.filler_pods(), pod);
         filler = *bench.registry.attach(
             make_filler_hello(pod),
-            {[this](const std::vector<AgentGrant>& grants) {
+            {[this](const std::vector<Grant>& grants) {
                  to_filler.insert(to_filler.end(), grants.begin(), grants.end());
              },
-             [](const AgentProbe&) {},
+             [](const Probe&) {},
              [] {}},
             bench.now());
     }
 
-    static ReportBody filler_report() {
-        ReportBody report = make_agent_report(1);
+    static Report filler_report() {
+        Report report = make_agent_report(1);
         report.datasets[0].name = "digits";
         return report;
     }
 
     Pod pod = make_filler_pod(make_child_filler());
     SessionId filler;
-    std::vector<AgentGrant> to_filler;
+    std::vector<Grant> to_filler;
 };
 
 TEST_F(SharedGrantsTest, GrantsGoToTheFillerAndToNoGuest) {
@@ -209,7 +209,7 @@ TEST_F(SharedGrantsTest, WaitForTheFillersWordAndNotForAGuests) {
 }
 
 TEST_F(SharedGrantsTest, TellTheDatasetWhatItsFillerGivesBack) {
-    ReportBody report = filler_report();
+    Report report = filler_report();
     ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));
     decide();
     ++report.sequence;

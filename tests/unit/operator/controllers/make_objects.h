@@ -83,7 +83,7 @@ inline TrainingJob make_reading_job() {
     return job;
 }
 
-// Of the job above, attempt 1, as its Job controller shows it.
+// Child of the job above, attempt 1, as its Job controller shows it.
 inline Job make_child_job() {
     Job job;
     job.meta.ns = "ml";
@@ -109,15 +109,15 @@ inline Pod make_running_pod(const std::string& node = "node-1") {
     return pod;
 }
 
-inline AgentHello make_agent_hello() {
-    AgentHello hello;
+inline Hello make_agent_hello() {
+    Hello hello;
     hello.namespace_name = "ml";
     hello.pod = "mnist-a1-0-x";
     hello.node = "node-1";
     hello.training_job = "mnist";
     hello.training_job_uid = "j1";
     hello.version = "test";
-    hello.datasets = {{"train", "d1"}};
+    hello.mounts = {{"train", "d1"}};
     return hello;
 }
 
@@ -148,21 +148,21 @@ inline Pod make_filler_pod(const Job& job) {
     return pod;
 }
 
-inline AgentHello make_filler_hello(const Pod& pod) {
-    AgentHello hello;
+inline Hello make_filler_hello(const Pod& pod) {
+    Hello hello;
     hello.namespace_name = pod.meta.ns;
     hello.pod = pod.meta.name;
     hello.node = pod.node_name;
     hello.training_job = "filler/digits/nvme";
     hello.training_job_uid = "d1";
     hello.version = "test";
-    hello.datasets = {{"digits", "d1"}};
+    hello.mounts = {{"digits", "d1"}};
     return hello;
 }
 
 // 100 samples are listed, 60 of them on the node.
-inline ReportBody make_agent_report(std::uint64_t sequence) {
-    ReportBody report;
+inline Report make_agent_report(std::uint64_t sequence) {
+    Report report;
     report.sequence = sequence;
     DatasetReport dataset;
     dataset.name = "train";

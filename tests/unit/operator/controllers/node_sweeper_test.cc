@@ -145,6 +145,24 @@ TEST_F(NodeSweeperTest, SweepsTheNodesOfADeletedDataset) {
     EXPECT_FALSE(order());
 }
 
+TEST_F(NodeSweeperTest, SweepsWhatNoSidecarHasToldOfADeletedDataset) {
+    dataset.status.placements = {};
+    delete_dataset();
+    look();
+    EXPECT_FALSE(order()) << "nothing is there";
+    const auto measured = [](NodeReport& report) {
+        report.pools[0].directories = {{"ml", "d1", Bytes{60'000}, false}};
+    };
+    bench.report_node("node-1", measured);
+    ASSERT_TRUE(sweeper.reconcile());
+    ASSERT_TRUE(order());
+    EXPECT_THAT(order()->expired, ElementsAre("d1"));
+    finish();
+    bench.report_node("node-1", measured);
+    ASSERT_TRUE(sweeper.reconcile());
+    EXPECT_FALSE(order()) << "measured before it was swept";
+}
+
 TEST_F(NodeSweeperTest, SweepsOnlyNodesWhoseProgramCallsThePoolReady) {
     delete_dataset();
     ASSERT_TRUE(sweeper.reconcile());
@@ -242,9 +260,9 @@ TEST_F(NodeSweeperTest, WhatAPodOfAnotherNamespaceReadsStaysWhenItsDatasetIsDele
 }
 
 TEST_F(NodeSweeperTest, ASidecarCannotStopSweepsByAnOddName) {
-    AgentHello hello = make_agent_hello();
-    hello.datasets[0].dataset_uid = "../*";
-    ReportBody report = make_agent_report(1);
+    Hello hello = make_agent_hello();
+    hello.mounts[0].dataset_uid = "../*";
+    Report report = make_agent_report(1);
     report.datasets[0].dataset_uid = "../*";
     ASSERT_TRUE(bench.registry.report(bench.attach(hello), report, bench.now()));
     delete_dataset();

@@ -184,13 +184,13 @@ TEST_F(TrainingJobControllerTest, APinIsWrittenBeforeItIsTold) {
     run_its_pods();
     std::vector<std::string> told;
     AgentLink link{[](const auto&) {}, [](const auto&) {}, [] {}};
-    link.pin = [&](const std::vector<AgentPin>& pins) {
-        told.push_back(pins.at(0).revision);
+    link.pin = [&](const std::vector<RevisionPin>& pins) {
+        told.push_back(domain::to_string(pins.at(0).revision));
         EXPECT_THAT(verbs(), ::testing::ElementsAre("apply_status trainingjobs"));
         EXPECT_THAT(bench.client.calls.back().body, HasSubstr("00000000000000aa"));
     };
     const SessionId session = *bench.registry.attach(make_agent_hello(), link, bench.now());
-    ReportBody report = make_agent_report(1);
+    Report report = make_agent_report(1);
     ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
     reconcile();
     report.sequence = 2;

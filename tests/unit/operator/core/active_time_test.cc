@@ -7,17 +7,21 @@
 namespace stoker::control {
 namespace {
 
-TEST(ActiveTime, BeginsWithTheJobAndStopsWhereItIsSuspended) {
+TEST(ActiveTime, BeginsWithTheJobOrWithTheEndOfASuspension) {
     TrainingJobStatus status;
     Job job;
     job.start_time = wall(100);
+    EXPECT_EQ(observe_active_time(status, nullptr, wall(150)), ActiveTime{});
     EXPECT_EQ(observe_active_time(status, &job, wall(150)), (ActiveTime{0, wall(100)}));
-    status.active_since = wall(100);
-    job.suspend = true;
-    EXPECT_EQ(observe_active_time(status, &job, wall(150)), (ActiveTime{50, std::nullopt}));
-    job.suspended_since = wall(120);
-    EXPECT_EQ(observe_active_time(status, &job, wall(150)), (ActiveTime{20, std::nullopt}));
-    EXPECT_EQ(observe_active_time(status, nullptr, wall(150)), (ActiveTime{0, wall(100)}));
+    Condition& suspended = status.conditions.emplace_back();
+    suspended.type = "Suspended";
+    suspended.status = ConditionStatus::kTrue;
+    suspended.last_transition = wall(120);
+    EXPECT_EQ(observe_active_time(status, &job, wall(150)), ActiveTime{});
+    suspended.status = ConditionStatus::kFalse;
+    EXPECT_EQ(observe_active_time(status, &job, wall(150)), (ActiveTime{0, wall(120)}));
+    job.start_time = wall(130);
+    EXPECT_EQ(observe_active_time(status, &job, wall(150)), (ActiveTime{0, wall(130)}));
 }
 
 TEST(ActiveTime, DoesNotBeginWithAJobThatWasBornSuspended) {

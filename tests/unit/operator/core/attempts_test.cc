@@ -35,14 +35,14 @@ TEST(FindAttempts, IgnoresJobsOfOthers) {
 TEST(OlderAttemptsAreGone, OnlyWhenNoPodAndNoJobIsLeft) {
     TrainingJobView view = make_view();
     view.job.status.attempt = 2;
-    EXPECT_TRUE(older_attempts_are_gone(view, find_attempts(view), wall(0)));
+    EXPECT_TRUE(pods_are_gone(view, find_attempts(view), wall(0)));
     view.jobs = {make_job(view, 1)};
-    EXPECT_FALSE(older_attempts_are_gone(view, find_attempts(view), wall(0)));
+    EXPECT_FALSE(pods_are_gone(view, find_attempts(view), wall(0)));
     view.jobs.clear();
     view.pods = {make_pod(view, 1, 0)};
-    EXPECT_FALSE(older_attempts_are_gone(view, find_attempts(view), wall(0)));
+    EXPECT_FALSE(pods_are_gone(view, find_attempts(view), wall(0)));
     view.pods[0].phase = PodPhase::kFailed;
-    EXPECT_TRUE(older_attempts_are_gone(view, find_attempts(view), wall(0)));
+    EXPECT_TRUE(pods_are_gone(view, find_attempts(view), wall(0)));
 }
 
 TEST(OlderAttemptsAreGone, DoesNotWaitForPodsOnLostNodes) {
@@ -53,10 +53,10 @@ TEST(OlderAttemptsAreGone, DoesNotWaitForPodsOnLostNodes) {
     view.pods[0].meta.deleting_since = wall(100);
     view.nodes[0].ready = false;
     view.nodes[0].not_ready_since = wall(100);
-    EXPECT_FALSE(older_attempts_are_gone(view, find_attempts(view), wall(159)));
-    EXPECT_TRUE(older_attempts_are_gone(view, find_attempts(view), wall(160)));
+    EXPECT_FALSE(pods_are_gone(view, find_attempts(view), wall(159)));
+    EXPECT_TRUE(pods_are_gone(view, find_attempts(view), wall(160)));
     view.pods.push_back(make_pod(view, 1, 1));  // on a node that is well
-    EXPECT_FALSE(older_attempts_are_gone(view, find_attempts(view), wall(160)));
+    EXPECT_FALSE(pods_are_gone(view, find_attempts(view), wall(160)));
 }
 
 TEST(LostPods, AreThoseThatEndOnANodeThatIsGone) {

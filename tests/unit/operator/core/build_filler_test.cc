@@ -52,11 +52,30 @@ TEST(BuildFiller, BelongsToTheDataset) {
 }
 
 TEST(BuildFiller, ListsTheOriginAnewInEachJob) {
-    ResolvedPool pool;
-    pool.name = "nvme";
-    const JobManifest job = build_filler({make_shared_dataset(), pool, {}, "n1", 1763826000});
     EXPECT_THAT(
-        env(job.pod.trainer, "STOKER_SIDECAR_CONFIG"), HasSubstr(R"("attempt":1763826000)"));
+        to_json(filler_of(make_shared_dataset())), HasSubstr("batch.kubernetes.io/controller-uid"));
+}
+
+TEST(BuildFiller, EndsByItselfWhenNobodyUsesIt) {
+    EXPECT_THAT(
+        env(filler_of(make_shared_dataset()).pod.trainer, "STOKER_SIDECAR_CONFIG"),
+        HasSubstr(R"("endWhenIdle":"600s")"));
+}
+
+TEST(BuildFiller, GetsTheOperatorsProxy) {
+    JobSettings settings;
+    settings.sidecar_proxy = {{"HTTPS_PROXY", "http://proxy:3128"}, {"NO_PROXY", ".svc"}};
+    const JobManifest job = filler_of(make_shared_dataset(), settings);
+    EXPECT_EQ(env(job.pod.trainer, "HTTPS_PROXY"), "http://proxy:3128");
+    EXPECT_EQ(env(job.pod.trainer, "NO_PROXY"), ".svc");
+    EXPECT_EQ(env(job.pod.trainer, "HTTP_PROXY"), "");
+}
+
+// Kubernetes adds those of ServiceAccount "default" to a pod that names none.
+TEST(BuildFiller, LeavesPullSecretsToTheServiceAccountOfItsNamespace) {
+    const std::string json = to_json(filler_of(make_shared_dataset()));
+    EXPECT_THAT(json, Not(HasSubstr("imagePullSecrets")));
+    EXPECT_THAT(json, Not(HasSubstr("serviceAccountName")));
 }
 
 TEST(BuildFiller, RunsOnItsNodeAloneAndForEver) {
@@ -149,7 +168,6 @@ TEST(BuildFiller, TheDigestIsThatOfAllNodesOfThePool) {
     const JobSettings settings;
     const std::string digest = filler_digest({dataset, pool, settings, "n1"});
     EXPECT_EQ(filler_digest({dataset, pool, settings, "n2"}), digest);
-    EXPECT_EQ(filler_digest({dataset, pool, settings, "n1", 7}), digest);
     pool.name = "ssd";
     EXPECT_NE(filler_digest({dataset, pool, settings, "n1"}), digest);
 }

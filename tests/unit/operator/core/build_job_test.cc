@@ -19,7 +19,6 @@ TEST(BuildJob, NamesAttemptsSoThatRepeatingIsHarmless) {
     EXPECT_EQ(attempt_of(job.meta), 2);
     EXPECT_EQ(job.meta.owners.at(0).uid, "uid-resnet");
     EXPECT_EQ(job.node_count, 2);
-    EXPECT_FALSE(job.suspend);
     EXPECT_EQ(job.pod.labels.at("stoker.dev/training-job"), "resnet");
     EXPECT_EQ(job.pod.labels.at("stoker.dev/attempt"), "2");
     EXPECT_EQ(build_job(input_of(view)), job);
@@ -31,42 +30,25 @@ TEST(BuildJob, KeepsTheLongestNameWithinAHostName) {
     EXPECT_LE(service_name(job).size(), 63U);
 }
 
-TEST(BuildJob, HandsTheQueueToKueueAndWaitsForIt) {
+TEST(BuildJob, SaysNothingOfTheQueueToItsJob) {
     TrainingJob queued = make_training_job();
-    queued.meta.labels = {
-        {"kueue.x-k8s.io/queue-name", "vision"},
-        {"kueue.x-k8s.io/priority-class", "high"},
-        {"notkueue.x-k8s.io/x", "label"},
-        {"other", "label"}};
-    queued.meta.annotations = {
-        {"kueue.x-k8s.io/elastic-job", "true"},
-        {"provreq.kueue.x-k8s.io/ValidUntilSeconds", "60"},
-        {"other", "annotation"}};
+    queued.meta.labels = {{"kueue.x-k8s.io/queue-name", "vision"}, {"other", "label"}};
     const TrainingJobView view = make_view(queued);
     const JobManifest job = build_job(input_of(view));
-    EXPECT_TRUE(job.suspend);
-    EXPECT_EQ(job.meta.labels.at("kueue.x-k8s.io/queue-name"), "vision");
-    EXPECT_EQ(job.meta.labels.at("kueue.x-k8s.io/priority-class"), "high");
+    EXPECT_FALSE(job.meta.labels.contains("kueue.x-k8s.io/queue-name"));
     EXPECT_FALSE(job.meta.labels.contains("other"));
-    EXPECT_FALSE(job.meta.labels.contains("notkueue.x-k8s.io/x"));
-    EXPECT_EQ(job.meta.annotations.at("kueue.x-k8s.io/elastic-job"), "true");
-    EXPECT_EQ(job.meta.annotations.at("provreq.kueue.x-k8s.io/ValidUntilSeconds"), "60");
-    EXPECT_FALSE(job.meta.annotations.contains("other"));
 }
 
-TEST(TemplateDigest, ChangesWithThePodsAndWithNothingElse) {
+TEST(BuildJob, RunsWhereItIsPlacedUnlessTheTemplateSaysOtherwise) {
     TrainingJobView view = make_view();
-    const std::string digest = template_digest(input_of(view));
-    JobInput later = input_of(view);
-    later.attempt = 7;
-    later.preferred_nodes = {{"n1", 100}};
-    later.active_deadline_seconds = 9;
-    EXPECT_EQ(template_digest(later), digest);
-    EXPECT_EQ(build_job(later).meta.annotations.at("stoker.dev/template-digest"), digest);
-    view.job.spec.suspend = true;
-    EXPECT_EQ(template_digest(input_of(view)), digest);
-    view.job.spec.trainer.image = "train:2";
-    EXPECT_NE(template_digest(input_of(view)), digest);
+    view.job.spec.pod_template.node_selector["gpu"] = "h100";
+    view.job.spec.pod_template.tolerations = {RawJson{R"({"key":"gpu"})"}};
+    JobInput input = input_of(view);
+    input.placement.node_selector = {{"gpu", "a100"}, {"zone", "a"}};
+    input.placement.tolerations = {RawJson{R"({"key":"gpu"})"}, RawJson{R"({"key":"spot"})"}};
+    const PodManifest pod = build_job(input).pod;
+    EXPECT_EQ(pod.node_selector, (TextMap{{"gpu", "h100"}, {"zone", "a"}}));
+    EXPECT_EQ(pod.tolerations.size(), 2U);
 }
 
 TEST(ProcessesPerNode, CountsWhatTheResourcesHave) {

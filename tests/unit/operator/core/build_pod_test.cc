@@ -39,7 +39,7 @@ const MountManifest* find_mount(const ContainerManifest& container, const std::s
 std::set<std::string> volume_names(const PodManifest& pod) {
     std::set<std::string> names;
     for (const VolumeManifest& volume : pod.volumes) {
-        EXPECT_TRUE(names.insert(volume.name).second) << volume.name << " stands twice";
+        EXPECT_TRUE(names.insert(volume.name).second) << volume.name << " is a duplicate";
         EXPECT_LE(volume.name.size(), 63U);
     }
     return names;
@@ -238,11 +238,14 @@ TEST(BuildPod, TellsSidecarAndTrainerOfTheDatasets) {
         R"("origin":{"endpoint":"http://h:9","region":"r1","uri":"s3://b/p"},"pinned":true,)"
         R"("reservedFree":"0.15","uid":"uid-imagenet","window":268435456}],)"
         R"("http":{"listen":"[::]:9455"},)"
-        R"("job":{"attempt":1,"trainingJob":"resnet","trainingJobUid":"uid-resnet"},)"
+        R"("job":{"trainingJob":"resnet","trainingJobUid":"uid-resnet"},)"
         R"("socket":"/stoker/run/stoker.sock","socketMode":"0666"})");
     EXPECT_EQ(env(sidecar, "STOKER_CONTROL_CA"), "PEM");
     EXPECT_EQ(env(sidecar, "POD_NAME"), R"({"fieldRef":{"fieldPath":"metadata.name"}})");
     EXPECT_EQ(env(sidecar, "NODE_NAME"), R"({"fieldRef":{"fieldPath":"spec.nodeName"}})");
+    EXPECT_EQ(
+        env(sidecar, "ATTEMPT_UID"),
+        R"({"fieldRef":{"fieldPath":"metadata.labels['batch.kubernetes.io/controller-uid']"}})");
     EXPECT_EQ(env(pod.trainer, "STOKER_SOCKET"), "/stoker/run/stoker.sock");
     EXPECT_EQ(
         env(pod.trainer, "STOKER_DATASETS"),
@@ -378,7 +381,7 @@ TEST(RendezvousEnv, LetsTheUsersVariablesStand) {
     EXPECT_EQ(env(trainer, "MINE"), "1");
     std::set<std::string> names;
     for (const EnvVar& variable : trainer.env) {
-        EXPECT_TRUE(names.insert(variable.name).second) << variable.name << " stands twice";
+        EXPECT_TRUE(names.insert(variable.name).second) << variable.name << " is a duplicate";
     }
 }
 
@@ -411,6 +414,18 @@ TEST(BuildPod, GivesTheSidecarTheProxiesOfTheTrainerAndNothingElse) {
     EXPECT_EQ(env(sidecar, "NO_PROXY"), ".svc");
     EXPECT_EQ(env(sidecar, "https_proxy"), "(absent)") << "gRPC would take it";
     EXPECT_EQ(env(sidecar, "TOKEN"), "(absent)");
+}
+
+TEST(BuildPod, TheTrainersProxyComesBeforeTheOperators) {
+    TrainingJob job = make_training_job();
+    job.spec.trainer.env = {{"HTTPS_PROXY", "http://users:3128", {}}};
+    TrainingJobView view = make_view(job);
+    view.settings.sidecar_proxy = {{"HTTPS_PROXY", "http://operators:3128"}, {"NO_PROXY", ".svc"}};
+    const PodManifest pod = pod_of(view);
+    const ContainerManifest& sidecar = pod.init_containers[0];
+    EXPECT_EQ(env(sidecar, "HTTPS_PROXY"), "http://users:3128");
+    EXPECT_EQ(env(sidecar, "NO_PROXY"), ".svc");
+    EXPECT_EQ(env(pod.trainer, "NO_PROXY"), "(absent)") << "its environment is the user's";
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ TEST(Guests, WeighUnderTheirNamespace) {
     profile.ingest_rate = 1000;
     cluster.profiles[{"team", "resnet"}] = profile;
     cluster.profiles[{"data", "resnet"}] = profile;
-    std::vector<AgentGrant> grants(1);
+    std::vector<Grant> grants(1);
     grants[0].node = "n1";
     grants[0].dataset_uid = "uid-imagenet";
     weigh_jobs(cluster, grants);

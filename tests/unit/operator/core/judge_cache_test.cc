@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/operator/core/fake_kueue.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {
@@ -16,11 +17,11 @@ std::string why_no_bytes(const TrainingJobView& view) {
 TEST(JudgeCache, SaysWhyAJobThatDoesNotRunHasNoBytes) {
     TrainingJobView view = make_running_view();
     view.pods.clear();
-    view.jobs[0].suspend = true;
+    view.jobs.clear();
     view.job.spec.suspend = true;
     EXPECT_EQ(why_no_bytes(view), "Suspended");
     view.job.spec.suspend = false;
-    view.job.meta.labels[std::string{kQueueLabel}] = "q";
+    view = make_queued_view();
     EXPECT_EQ(why_no_bytes(view), "Queued");
     JobAllocation waiting;
     waiting.reason = AllocationReason::kWaitingForPods;

@@ -94,18 +94,6 @@ TEST(Lifecycle, WaitsUntilADatasetIsSharedAndLetsARunningAttemptGoOn) {
     EXPECT_TRUE(running.actions.empty());
 }
 
-TEST(Lifecycle, LeavesKueuesQueueWhenADatasetIsNotSharedAnyMore) {
-    TrainingJobView view = naming_a_foreign_dataset(make_running_view());
-    view.job.meta.labels[std::string{kQueueLabel}] = "q";
-    view.jobs[0].suspend = true;
-    const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
-    EXPECT_EQ(lifecycle.state, JobState::kWaiting);
-    EXPECT_NE(only<DeleteJob>(lifecycle), nullptr) << "or Kueue would start it";
-    view.jobs.clear();
-    view.pods.clear();
-    EXPECT_EQ(decide_lifecycle(view, moment(20)).state, JobState::kWaiting);
-}
-
 TEST(Lifecycle, WaitsForAPoolOnlyIfTheJobNamesIt) {
     TrainingJobView view = make_view();
     view.pool = resolve_pool(view.job, {}, {});
@@ -285,31 +273,90 @@ TEST(Lifecycle, RemembersWhenItFirstRan) {
     EXPECT_EQ(decide_lifecycle(view, moment(50)).start_time, wall(7));
 }
 
-TEST(Lifecycle, StandsStillWhileSuspendedAndGoesOnWithTheSameJob) {
-    TrainingJobView view = make_running_view();
+TEST(Lifecycle, StandsStillWhileSuspendedAndGoesOnWithTheSameAttempt) {
+    TrainingJobView view = make_running_view(2);
     view.job.spec.suspend = true;
-    Lifecycle lifecycle = decide_lifecycle(view, moment(10));
-    EXPECT_EQ(lifecycle.state, JobState::kSuspended);
-    EXPECT_EQ(*only<SuspendJob>(lifecycle), (SuspendJob{"resnet-a1", true}));
-    view.jobs[0].suspend = true;
+    const Lifecycle stopping = decide_lifecycle(view, moment(10));
+    EXPECT_EQ(stopping.state, JobState::kSuspended);
+    EXPECT_EQ(*only<DeleteJob>(stopping), (DeleteJob{"resnet-a2", "uid-resnet-a2"}));
+    view.jobs.clear();
+    view.pods.clear();
     EXPECT_TRUE(decide_lifecycle(view, moment(11)).actions.empty());
     view.job.spec.suspend = false;
-    const JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, 1, {}, {}};
-    view.jobs[0].meta.annotations[std::string{kDigestAnnotation}] = template_digest(input);
-    lifecycle = decide_lifecycle(view, moment(12));
-    EXPECT_EQ(lifecycle.state, JobState::kStarting);
-    EXPECT_EQ(*only<SuspendJob>(lifecycle), (SuspendJob{"resnet-a1", false}));
+    view.job.spec.trainer.image = "train:2";
+    const Lifecycle again = decide_lifecycle(view, moment(12));
+    EXPECT_EQ(again.state, JobState::kStarting);
+    EXPECT_EQ(again.attempt, 2);
+    EXPECT_EQ(again.restarts, 1);
+    ASSERT_NE(only<CreateJob>(again), nullptr);
+    EXPECT_EQ(only<CreateJob>(again)->job.meta.name, "resnet-a2");
+    EXPECT_EQ(only<CreateJob>(again)->job.pod.trainer.image, "train:2");
 }
 
-TEST(Lifecycle, StartsTheNextAttemptWhenItWasChangedWhileSuspended) {
+TEST(Lifecycle, ATrainerThatDiesOfASuspensionHasNotFailed) {
+    TrainingJobView view = make_running_view();
+    view.job.spec.run_policy.backoff_limit = 0;
+    view.job.spec.suspend = true;
+    view.jobs[0].meta.deleting_since = wall(10);
+    view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 143", wall(11)};
+    view.pods[0].phase = PodPhase::kFailed;
+    view.pods[0].trainer.exit_code = 143;
+    EXPECT_EQ(decide_lifecycle(view, moment(12)).state, JobState::kSuspended);
+    EXPECT_TRUE(decide_lifecycle(view, moment(12)).actions.empty());
+    view.job.spec.suspend = false;
+    EXPECT_EQ(decide_lifecycle(view, moment(12)).state, JobState::kRestarting);
+}
+
+TEST(Lifecycle, AFailureBeforeTheSuspensionCounts) {
+    TrainingJobView view = make_running_view();
+    view.job.spec.run_policy.backoff_limit = 0;
+    view.job.spec.suspend = true;
+    view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 1", wall(9)};
+    EXPECT_EQ(decide_lifecycle(view, moment(10)).state, JobState::kFailed);
+}
+
+TEST(Lifecycle, ResumedTooEarlyItWaitsUntilTheOldPodsAreGone) {
+    TrainingJobView view = make_running_view();
+    view.jobs[0].meta.deleting_since = wall(10);
+    const Lifecycle waiting = decide_lifecycle(view, moment(12));
+    EXPECT_EQ(waiting.state, JobState::kRestarting);
+    EXPECT_TRUE(waiting.actions.empty());
+    view.jobs.clear();
+    EXPECT_TRUE(decide_lifecycle(view, moment(13)).actions.empty()) << "their watch is behind";
+    for (Pod& pod : view.pods) {
+        pod.phase = PodPhase::kFailed;
+        pod.meta.deleting_since = wall(10);
+    }
+    EXPECT_TRUE(decide_lifecycle(view, moment(13)).actions.empty());
+    view.pods.clear();
+    const Lifecycle again = decide_lifecycle(view, moment(14));
+    EXPECT_EQ(again.attempt, 1);
+    EXPECT_NE(only<CreateJob>(again), nullptr);
+}
+
+TEST(Lifecycle, ASuspensionStopsAlsoWhatIsLeftOfOlderAttempts) {
+    TrainingJobView view = make_running_view(2);
+    view.jobs = {make_job(view, 1)};
+    view.job.spec.suspend = true;
+    const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
+    EXPECT_EQ(lifecycle.state, JobState::kSuspended);
+    ASSERT_NE(only<DeleteJob>(lifecycle), nullptr);
+    EXPECT_EQ(only<DeleteJob>(lifecycle)->name, "resnet-a1");
+}
+
+TEST(Lifecycle, ReplacesAJobThatSomebodyElseSuspendedAfterAPause) {
     TrainingJobView view = make_running_view();
     view.jobs[0].suspend = true;
-    view.jobs[0].meta.annotations[std::string{kDigestAnnotation}] = "of another image";
-    const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
-    EXPECT_EQ(lifecycle.state, JobState::kRestarting);
-    EXPECT_EQ(lifecycle.attempt, 2);
-    EXPECT_EQ(lifecycle.restarts, 0);
-    EXPECT_NE(only<DeleteJob>(lifecycle), nullptr);
+    view.jobs[0].meta.created_at = wall(100);
+    const Lifecycle waiting = decide_lifecycle(view, moment(110));
+    EXPECT_EQ(waiting.state, JobState::kSuspended);
+    EXPECT_TRUE(waiting.actions.empty());
+    EXPECT_EQ(waiting.wake_after, seconds{20});
+    view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 143", wall(111)};
+    const Lifecycle replacing = decide_lifecycle(view, moment(130));
+    EXPECT_EQ(replacing.attempt, 1);
+    ASSERT_NE(only<DeleteJob>(replacing), nullptr);
+    EXPECT_EQ(only<DeleteJob>(replacing)->name, "resnet-a1");
 }
 
 TEST(Lifecycle, DoesNotEvenStartASuspendedJob) {
@@ -318,23 +365,6 @@ TEST(Lifecycle, DoesNotEvenStartASuspendedJob) {
     const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
     EXPECT_EQ(lifecycle.state, JobState::kSuspended);
     EXPECT_TRUE(lifecycle.actions.empty());
-}
-
-TEST(Lifecycle, LeavesStartingAQueuedJobToKueue) {
-    TrainingJobView view = make_running_view();
-    view.job.meta.labels[std::string{kQueueLabel}] = "q";
-    view.jobs[0].suspend = true;
-    Lifecycle lifecycle = decide_lifecycle(view, moment(10));
-    EXPECT_EQ(lifecycle.state, JobState::kQueued);
-    EXPECT_TRUE(lifecycle.actions.empty());
-    view.jobs[0].suspend = false;
-    EXPECT_EQ(decide_lifecycle(view, moment(10)).state, JobState::kRunning);
-    view.job.spec.suspend = true;
-    lifecycle = decide_lifecycle(view, moment(10));
-    EXPECT_EQ(lifecycle.state, JobState::kSuspended);
-    EXPECT_NE(only<DeleteJob>(lifecycle), nullptr) << "or Kueue would start it again";
-    view.jobs[0].suspend = true;
-    EXPECT_NE(only<DeleteJob>(decide_lifecycle(view, moment(10))), nullptr) << "or start it at all";
 }
 
 TEST(Lifecycle, RemovesItselfWhenItsTimeAfterTheEndIsOver) {

@@ -1,10 +1,12 @@
 // Deadlines and times after the end of a TrainingJob.
 
 #include <limits>
+#include <utility>
 
 #include <gtest/gtest.h>
 
-#include "operator/core/lifecycle.h"
+#include "operator/core/plan_training_job.h"
+#include "tests/unit/operator/core/fake_kueue.h"
 #include "tests/unit/operator/core/make_training_job.h"
 #include "tests/unit/operator/core/write_down.h"
 
@@ -47,19 +49,19 @@ TrainingJobView view_with_deadline() {
 }
 
 TEST(LifecycleTime, TimeInAQueueDoesNotCountAgainstTheDeadline) {
-    TrainingJobView view = view_with_deadline();
-    view.job.meta.labels[std::string{kQueueLabel}] = "q";
+    TrainingJobView view = make_admitted_view();
+    view.job.spec.run_policy.active_deadline_seconds = 100;
     write_down(decide_lifecycle(view, moment(60)), view);
-    view.jobs[0].suspend = true;  // preempted
-    view.jobs[0].suspended_since = wall(70);
-    view.pods.clear();
-    const Lifecycle queued = decide_lifecycle(view, moment(5000));
-    EXPECT_EQ(queued.state, JobState::kQueued);
-    EXPECT_EQ(queued.active_time, (ActiveTime{70, std::nullopt}));
-    write_down(queued, view);
-    view.jobs[0].suspend = false;
+    const std::vector<Job> jobs = std::exchange(view.jobs, {});
+    const std::vector<Pod> pods = std::exchange(view.pods, {});
+    evict(view.kueue, "Preempted", 70);
+    write_down(decide_lifecycle(view, moment(70)), view);
+    EXPECT_EQ(view.job.status.active_seconds, 70);
+    EXPECT_EQ(decide_lifecycle(view, moment(5000)).state, JobState::kQueued);
+    admit(view.kueue, 5990);
+    view.jobs = jobs;
     view.jobs[0].start_time = wall(6000);
-    view.pods = {make_pod(view, 1, 0), make_pod(view, 1, 1)};
+    view.pods = pods;
     const Lifecycle running = decide_lifecycle(view, moment(6029));
     EXPECT_EQ(running.state, JobState::kRunning);
     EXPECT_EQ(running.wake_after, seconds{1});
@@ -71,12 +73,42 @@ TEST(LifecycleTime, TimeInWhichAJobIsSuspendedDoesNotCount) {
     TrainingJobView view = view_with_deadline();
     write_down(decide_lifecycle(view, moment(50)), view);
     view.job.spec.suspend = true;
+    view.job.status = plan_training_job(view, moment(50)).status;
+    // Its pods take their time, or the deletion was lost.
+    for (const bool leaves : {false, true}) {
+        view.jobs[0].meta.deleting_since = leaves ? std::optional(wall(50)) : std::nullopt;
+        const TrainingJobStatus status = plan_training_job(view, moment(9999)).status;
+        EXPECT_EQ(find_condition(status.conditions, "Suspended")->reason, "Suspended");
+        EXPECT_EQ(status.active_seconds, 50);
+        EXPECT_EQ(status.active_since, std::nullopt);
+    }
+    const std::vector<Job> jobs = std::exchange(view.jobs, {});
+    const std::vector<Pod> pods = std::exchange(view.pods, {});
+    view.job.status = plan_training_job(view, moment(9999)).status;
+    EXPECT_EQ(view.job.status.active_seconds, 50);
+    view.job.spec.suspend = false;
+    const Lifecycle again = decide_lifecycle(view, moment(10000));
+    ASSERT_EQ(again.actions.size(), 1U);
+    EXPECT_EQ(std::get<CreateJob>(again.actions[0]).job.active_deadline_seconds, 50);
+    view.job.status = plan_training_job(view, moment(10000)).status;
+    view.jobs = jobs;
+    view.jobs[0].meta.deleting_since.reset();
+    view.jobs[0].start_time = wall(10001);
+    view.pods = pods;
+    EXPECT_EQ(decide_lifecycle(view, moment(10050)).state, JobState::kRunning);
+    EXPECT_EQ(decide_lifecycle(view, moment(10051)).failure, "DeadlineExceeded");
+}
+
+TEST(LifecycleTime, AJobOlderThanItsSuspensionCountsFromItsEnd) {
+    TrainingJobView view = view_with_deadline();
     write_down(decide_lifecycle(view, moment(50)), view);
-    view.jobs[0].suspend = true;
-    view.pods.clear();
-    write_down(decide_lifecycle(view, moment(51)), view);
-    EXPECT_EQ(decide_lifecycle(view, moment(9999)).state, JobState::kSuspended);
-    EXPECT_EQ(decide_lifecycle(view, moment(9999)).active_time, (ActiveTime{51, std::nullopt}));
+    view.job.spec.suspend = true;
+    view.job.status = plan_training_job(view, moment(50)).status;
+    view.job.spec.suspend = false;  // before the deletion reached the API server
+    view.job.status = plan_training_job(view, moment(70)).status;
+    view.job.status = plan_training_job(view, moment(80)).status;
+    EXPECT_EQ(decide_lifecycle(view, moment(119)).state, JobState::kRunning);
+    EXPECT_EQ(decide_lifecycle(view, moment(120)).failure, "DeadlineExceeded");
 }
 
 TEST(LifecycleTime, TimeOfAllAttemptsCountsTogether) {

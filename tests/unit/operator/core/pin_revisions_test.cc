@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/core/plan_training_job.h"
+#include "tests/unit/operator/core/fake_kueue.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {
@@ -70,6 +71,46 @@ TEST(PinRevisions, TheNextAttemptTakesTheNewRevision) {
     EXPECT_EQ(status.datasets[0].changed_key, "");
 }
 
+TEST(PinRevisions, AResumedAttemptTakesTheNewRevision) {
+    TrainingJobView view = view_of({kOld, kOld});
+    view.job.status = plan(view).status;
+    ASSERT_EQ(view.job.status.datasets[0].revision, kOld);
+    view.job.spec.suspend = true;
+    view.job.status = plan(view, 101).status;
+    TrainingJobView gone = view;
+    gone.jobs.clear();
+    gone.pods.clear();
+    gone.reports.clear();
+    gone.job.status = plan(gone, 102).status;
+    gone.job.spec.suspend = false;
+    const TrainingJobPlan resumed = plan(gone, 103);
+    EXPECT_TRUE(resumed.pins.pins.empty());
+    TrainingJobView again = view_of({"", kNew});
+    again.job.status = resumed.status;
+    again.job.status.datasets[0].changed_key = "a.png";
+    const TrainingJobPlan made = plan(again, 104);
+    EXPECT_EQ(made.status.attempt, 1);
+    EXPECT_EQ(made.status.datasets[0].revision, kNew);
+    EXPECT_EQ(made.status.datasets[0].changed_key, "");
+    ASSERT_EQ(made.pins.pins.size(), 1U);
+    EXPECT_EQ(domain::to_string(made.pins.pins[0].revision), kNew);
+}
+
+TEST(PinRevisions, AJobThatIsAdmittedAgainTakesTheNewRevision) {
+    TrainingJobView view = make_admitted_view();
+    view.jobs.clear();
+    view.pods.clear();
+    JobDatasetStatus before;
+    before.name = "train";
+    before.revision = kOld;
+    before.revision_attempt = 1;
+    view.job.status.datasets = {before};
+    const TrainingJobPlan admitted = plan(view);
+    EXPECT_EQ(admitted.status.attempt, 1);
+    EXPECT_TRUE(admitted.pins.pins.empty());
+    EXPECT_EQ(admitted.status.datasets[0].revision_attempt, 0);
+}
+
 TEST(PinRevisions, OnlyFreshReportsOfTheAttemptCount) {
     TrainingJobView view = view_of({kOld});
     EXPECT_EQ(plan(view, 161).status.datasets[0].revision, "");
@@ -86,7 +127,8 @@ TEST(PinRevisions, TheAttemptsSidecarsAreTold) {
     EXPECT_EQ(pins.job_uid, "uid-resnet");
     EXPECT_EQ(pins.pod_prefix, "resnet-a1-");
     ASSERT_EQ(pins.pins.size(), 1U);
-    EXPECT_EQ(pins.pins[0], (AgentPin{"uid-imagenet", kOld, {1000, {1, 2, 3}}}));
+    EXPECT_EQ(
+        pins.pins[0], (RevisionPin{"uid-imagenet", domain::RevisionId{0xAA}, {1000, {1, 2, 3}}}));
 }
 
 TEST(PinRevisions, AnOperatorThatStartsTellsWhatTheStatusSays) {
@@ -94,7 +136,7 @@ TEST(PinRevisions, AnOperatorThatStartsTellsWhatTheStatusSays) {
     view.job.status = plan(view).status;
     view.reports.clear();
     ASSERT_EQ(plan(view, 500).pins.pins.size(), 1U);
-    EXPECT_EQ(plan(view, 500).pins.pins[0].revision, kOld);
+    EXPECT_EQ(plan(view, 500).pins.pins[0].revision, domain::RevisionId{0xAA});
 }
 
 TEST(PinRevisions, OneRankAndDirectoriesAreNotPinned) {

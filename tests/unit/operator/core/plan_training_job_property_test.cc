@@ -8,6 +8,7 @@
 
 #include "common/base/prng.h"
 #include "operator/core/plan_training_job.h"
+#include "tests/unit/operator/core/fake_kueue.h"
 #include "tests/unit/operator/core/make_training_job.h"
 #include "tests/unit/operator/core/test_seed.h"
 
@@ -25,7 +26,8 @@ void shuffle(std::vector<T>& items, Prng& prng) {
     }
 }
 
-// API server, Job controller, kubelets and garbage collector, as far as the operator sees them.
+// API server, Job controller, kubelets, garbage collector and Kueue, as far as the operator sees
+// them.
 class World {
 public:
     explicit World(std::uint64_t seed)
@@ -34,6 +36,7 @@ public:
         view_.job.spec.run_policy.backoff_limit = static_cast<std::int64_t>(prng_.below(4));
         if (prng_.below(4) == 0) {
             view_.job.meta.labels[std::string{kQueueLabel}] = "q";
+            view_.kueue.installed = true;
         }
         if (prng_.below(6) == 0) {
             view_.job.spec.run_policy.active_deadline_seconds = 300;
@@ -43,6 +46,11 @@ public:
     [[nodiscard]] const TrainingJobView& view() const { return view_; }
 
     [[nodiscard]] Moment now() const { return moment(seconds_); }
+
+    [[nodiscard]] bool runs() const {
+        return std::ranges::any_of(
+            view_.jobs, [](const Job& job) { return !job.meta.deleting_since; });
+    }
 
     [[nodiscard]] std::string state() const {
         const Condition* finished = find_condition(view_.job.status.conditions, "Finished");
@@ -65,7 +73,7 @@ public:
     }
 
     void meddle() {
-        switch (prng_.below(14)) {
+        switch (prng_.below(15)) {
             case 0:
                 return fail_a_pod(false);
             case 1:
@@ -92,6 +100,11 @@ public:
                     mark_deleting(view_.jobs[prng_.below(view_.jobs.size())]);
                 }
                 return;
+            case 8:
+                if (is_admitted()) {
+                    evict(view_.kueue, "Preempted", seconds_);
+                }
+                return;
             default:
                 return;
         }
@@ -110,6 +123,9 @@ public:
             run_job(job);
         }
         remove_what_is_gone();
+        if (view_.kueue.workload && !has_quota() && prng_.below(3) == 0) {
+            admit(view_.kueue, seconds_);
+        }
     }
 
     void complete() {
@@ -134,11 +150,26 @@ public:
     }
 
 private:
+    [[nodiscard]] bool has_quota() const {
+        return view_.kueue.workload && is_true(view_.kueue.workload->conditions, "QuotaReserved");
+    }
+
+    [[nodiscard]] bool is_admitted() const {
+        return has_quota() && !is_true(view_.kueue.workload->conditions, "Evicted") &&
+               !is_true(view_.kueue.workload->conditions, "Finished");
+    }
+
+    [[nodiscard]] bool uses_quota() const {
+        return std::ranges::any_of(
+            view_.pods, [this](const Pod& pod) { return !has_ended(pod) && !is_lost(pod); });
+    }
+
     void check_status(const TrainingJobStatus& next) const {
         EXPECT_GE(next.attempt, view_.job.status.attempt);
         EXPECT_LE(next.attempt, view_.job.status.attempt + 1);
         EXPECT_GE(next.restarts, view_.job.status.restarts);
         EXPECT_LE(next.restarts, view_.job.spec.run_policy.backoff_limit);
+        EXPECT_LE(next.restarts, failure_count_) << "a Job that is being deleted was judged";
         for (const std::string type : {"Complete", "Failed"}) {
             if (is_true(view_.job.status.conditions, type)) {
                 EXPECT_TRUE(is_true(next.conditions, type)) << "an end is final";
@@ -156,7 +187,29 @@ private:
 
     void apply(const CreateService& /*action*/) { view_.service = make_service(view_); }
 
+    void apply(const CreateWorkload& action) {
+        if (!view_.kueue.workload) {
+            view_.kueue.workload = as_made(action.workload);
+        }
+    }
+
+    void apply(const DeleteWorkload& /*action*/) {
+        EXPECT_FALSE(uses_quota());
+        view_.kueue.workload.reset();
+    }
+
+    void apply(const ReleaseQuota& action) {
+        EXPECT_FALSE(uses_quota());
+        view_.kueue.workload = action.workload;
+    }
+
+    void apply(const TellWorkload& action) {
+        EXPECT_TRUE(action.condition.type == "PodsReady" || !uses_quota());
+        set_condition(view_.kueue.workload->conditions, action.condition);
+    }
+
     void apply(const CreateJob& action) {
+        EXPECT_TRUE(is_admitted() || !is_queued(view_.job));
         for (const Pod& pod : view_.pods) {
             EXPECT_TRUE(has_ended(pod) || is_lost(pod) || job_name_of(pod) == action.job.meta.name)
                 << "two attempts would run at once: " << pod.meta.name;
@@ -169,20 +222,9 @@ private:
         Job job = make_job(view_, attempt_of(action.job.meta));
         job.meta.uid += "/" + std::to_string(++uid_count_);
         job.meta.annotations = action.job.meta.annotations;
-        job.suspend = action.job.suspend;
         job.active = job.ready = 0;
         job.start_time.reset();
         view_.jobs.push_back(std::move(job));
-    }
-
-    void apply(const SuspendJob& action) {
-        EXPECT_FALSE(view_.job.meta.labels.contains(std::string{kQueueLabel}))
-            << "Kueue's business";
-        for (Job& job : view_.jobs) {
-            if (job.meta.name == action.name) {
-                job.suspend = action.suspend;
-            }
-        }
     }
 
     void apply(const DeleteJob& action) {
@@ -203,17 +245,13 @@ private:
     }
 
     void run_job(Job& job) {
-        const bool admitted =
-            !job.suspend ||
-            (view_.job.meta.labels.contains(std::string{kQueueLabel}) && prng_.below(3) == 0);
-        if (job.meta.deleting_since || (job.end && !job.end->succeeded) || !admitted) {
+        if (job.meta.deleting_since || (job.end && !job.end->succeeded) || job.suspend) {
             stop_pods(job);
             return;
         }
         if (job.end) {
             return;
         }
-        job.suspend = false;
         if (!job.start_time) {
             job.start_time = wall(seconds_);
         }
@@ -237,8 +275,12 @@ private:
         job.active += 1;
     }
 
+    // A trainer may end with 143 on SIGTERM, and the Job controller calls that a failure.
     void stop_pods(Job& job) {
         job.active = job.ready = 0;
+        if (job.meta.deleting_since && !job.end && prng_.below(2) == 0) {
+            job.end = JobEnd{false, "PodFailurePolicy", "exit code 143", wall(seconds_)};
+        }
         for (Pod& pod : view_.pods) {
             if (job_name_of(pod) == job.meta.name && !pod.meta.deleting_since) {
                 pod.meta.deleting_since = wall(seconds_);
@@ -269,6 +311,7 @@ private:
                     pod.phase = PodPhase::kFailed;
                     pod.trainer.exit_code = 1;
                     pod.disruption = by_disruption ? "EvictionByEvictionAPI" : "";
+                    ++failure_count_;
                     job.end = JobEnd{false, "PodFailurePolicy", "exit code 1", wall(seconds_)};
                     return;
                 }
@@ -302,6 +345,7 @@ private:
     TrainingJobView view_;
     std::int64_t seconds_ = 1000;
     std::uint64_t uid_count_ = 0;
+    std::int64_t failure_count_ = 0;
 };
 
 template <class Check>
@@ -351,6 +395,9 @@ TEST(PlanTrainingJobProperty, PlansThatAreCarriedOutComeToRest) {
             EXPECT_TRUE(plan.actions.empty());
             EXPECT_TRUE(plan.events.empty());
             EXPECT_EQ(plan.status, world.view().job.status);
+            if (world.state() == "Suspended" || world.state() == "Queued") {
+                EXPECT_FALSE(world.runs());
+            }
             world.tick();
         }
     });

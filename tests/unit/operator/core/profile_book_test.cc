@@ -66,7 +66,7 @@ TEST(ProfileBook, KnowsThatAJobWaitsThatMayFetchNoFaster) {
     Bench bench;
     AllocationPlan plan;
     for (const Pod& pod : bench.cluster.jobs[0].pods) {
-        AgentGrant grant;
+        Grant grant;
         grant.node = pod.node_name;
         grant.dataset_uid = bench.view.datasets.datasets.at(0).uid;
         grant.origin_bytes_per_second = 20'000'000;
@@ -134,7 +134,7 @@ TEST(ProfileBook, AsksForAMeasurementWhereTheSpecWantsOne) {
     bench.cluster.jobs[0].job.spec.cache.profiling = ProfilingSpec{"Measured", 20, 60};
     bench.step();
     ASSERT_TRUE(bench.book.probes().contains(kJob));
-    const AgentProbe probe = bench.book.probes().at(kJob);
+    const Probe probe = bench.book.probes().at(kJob);
     EXPECT_EQ(probe.batches, 20U);
     EXPECT_GE(probe.id, 1000U);
     bench.second += kStep;

@@ -66,7 +66,7 @@ TEST(SummarizePoolOfAttempt, ShowsNoGrantWithoutAPool) {
 TEST(SummarizePoolOfAttempt, ShowsNoGrantOnceThePodsOfASuspendedJobAreGone) {
     TrainingJobView view = granted_view();
     view.job.spec.suspend = true;
-    view.jobs[0].suspend = true;
+    view.jobs[0].meta.deleting_since = wall(2);
     EXPECT_EQ(status_at(view, 2).columns.cache, "3Gi/4Gi") << "its pods still read";
     view.pods.clear();
     EXPECT_EQ(status_at(view, 2).columns.cache, "0B/4Gi");

@@ -191,7 +191,7 @@ TEST(SummarizeTrainingJob, SaysWhenADiskHasLessRoomThanTheGrantAndWhatToDo) {
     EXPECT_EQ(condition(status_at(view, 101), "CacheAllocated").message, "one sentence.");
 }
 
-// "0B granted" in the first second is no refusal.
+// In the first second "0B granted" means Unknown.
 TEST(SummarizeTrainingJob, WaitsForTheListingBeforeItJudgesTheGrant) {
     TrainingJobView view = make_running_view();
     view.allocation = allocation({}, {}, AllocationReason::kProfiling);

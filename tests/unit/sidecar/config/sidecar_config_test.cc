@@ -34,6 +34,7 @@ TEST(SidecarConfig, InAPodTheEnvironmentSaysWhoWeAre) {
         {"POD_NAMESPACE", "team-a"},
         {"POD_NAME", "resnet-a1-3-x"},
         {"NODE_NAME", "node-7"},
+        {"ATTEMPT_UID", "uid-a1"},
         {"JOB_COMPLETION_INDEX", "3"},
         {"STOKER_CONTROL_CA", "PEM"},
     };
@@ -45,6 +46,7 @@ TEST(SidecarConfig, InAPodTheEnvironmentSaysWhoWeAre) {
     EXPECT_EQ(config.job.pod_namespace, "team-a");
     EXPECT_EQ(config.job.pod, "resnet-a1-3-x");
     EXPECT_EQ(config.job.node, "node-7");
+    EXPECT_EQ(config.job.attempt_uid, "uid-a1");
     EXPECT_EQ(config.job.rank, 3U);
     EXPECT_EQ(config.control.ca_pem, "PEM");
 }
@@ -66,10 +68,16 @@ TEST(SidecarConfig, EveryMistakeIsToldAtOnce) {
         "datasets[0].directory: must be an absolute path\n"
         "datasets[0].reservedFree: must be at least 0 and less than 1\n"
         "datasets[1].origin: is required\n"
-        "datasets[1].name: \"a\" stands twice\n"
+        "datasets[1].name: \"a\" is a duplicate name\n"
         "datasets[1].window: must be at least 1Mi\n"
-        "sokcet: unknown key; known here: control, datasets, http, ioThreads, job, "
+        "sokcet: unknown key; known here: control, datasets, endWhenIdle, http, ioThreads, job, "
         "maxConnections, socket, socketMode");
+}
+
+TEST(SidecarConfig, EndsWhenIdleOnlyIfSettingsSaySo) {
+    EXPECT_EQ(parse_sidecar_config(kLaptop, no_env()).value().end_when_idle, Duration{});
+    const auto config = parse_sidecar_config("endWhenIdle: 10m\n" + std::string{kLaptop}, no_env());
+    EXPECT_EQ(config.value().end_when_idle, std::chrono::minutes{10});
 }
 
 TEST(SidecarConfig, NothingIsEvictedUnlessSettingsSaySo) {

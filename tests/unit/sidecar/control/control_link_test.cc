@@ -120,16 +120,16 @@ protected:
 
     Result<std::unique_ptr<ControlLink>> start(
         const ControlConfig& settings, Duration report_interval = 10ms, Duration retry_min = 10ms) {
-        JobConfig identity{"team-a", "resnet-a1-0-x", "node-7", "resnet", "job-uid", 2};
+        JobConfig identity{"team-a", "resnet-a1-0-x", "node-7", "resnet", "job-uid", "", 2};
         DatasetConfig mount;
         mount.name = "train";
         mount.uid = "uid-1";
         LinkCallbacks callbacks;
         callbacks.report = [this] {
             LinkReport report;
-            LinkDataset& dataset = report.datasets.emplace_back();
+            control::DatasetReport& dataset = report.datasets.emplace_back();
             dataset.name = "train";
-            dataset.uid = "uid-1";
+            dataset.dataset_uid = "uid-1";
             dataset.leader = true;
             dataset.resident_bytes = Bytes{77};
             for (std::size_t job = 0; job < sketches_; ++job) {
@@ -138,7 +138,7 @@ protected:
             report.awaits_pin = awaits_pin_;
             dataset.read_revision = "00000000000000aa";
             dataset.changed_key = "a\xff.png";
-            dataset.origin_change = LinkOriginChange{std::string(2000, 'k'), 3};
+            dataset.origin_change = control::OriginChange{std::string(2000, 'k'), 3};
             report.trainer.wait = 5ns;
             report.trainer.samples = samples_;
             if (probe_asked_ != 0) {
@@ -146,13 +146,13 @@ protected:
             }
             return report;
         };
-        callbacks.grant = [this](const LinkGrant& grant) {
+        callbacks.grant = [this](const control::Grant& grant) {
             const std::scoped_lock lock{operator_.mutex_};
             granted_.push_back(grant);
             operator_.changed_.notify_all();
         };
-        callbacks.probe = [this](const LinkProbe& probe) { probe_asked_ = probe.id; };
-        callbacks.pin = [this](const LinkPin& pin) {
+        callbacks.probe = [this](const control::Probe& probe) { probe_asked_ = probe.id; };
+        callbacks.pin = [this](const control::RevisionPin& pin) {
             const std::scoped_lock lock{operator_.mutex_};
             pinned_.push_back(pin);
             operator_.changed_.notify_all();
@@ -171,8 +171,8 @@ protected:
     std::filesystem::path token_file_;
     std::unique_ptr<grpc::Server> server_;
     int port_ = 0;
-    std::vector<LinkGrant> granted_;
-    std::vector<LinkPin> pinned_;
+    std::vector<control::Grant> granted_;
+    std::vector<control::RevisionPin> pinned_;
     std::atomic<bool> awaits_pin_{false};
     std::atomic<std::uint64_t> samples_{0};
     std::atomic<std::size_t> sketches_{0};
@@ -204,7 +204,7 @@ TEST_F(ControlLinkTest, HandsGrantsOn) {
     const std::scoped_lock lock{operator_.mutex_};
     EXPECT_EQ(granted_[0].dataset_uid, "uid-1");
     EXPECT_EQ(granted_[0].resident_bytes, Bytes{4096});
-    EXPECT_EQ(granted_[0].valid, 60s);
+    EXPECT_EQ(granted_[0].valid_seconds, 60U);
     EXPECT_EQ(granted_[0].reason, "Granted");
 }
 

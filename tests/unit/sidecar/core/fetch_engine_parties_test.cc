@@ -1,6 +1,9 @@
 // What guests and the dataset's own namespace leave to each other.
+#include <deque>
+
 #include <gmock/gmock.h>
 
+#include "sidecar/core/eviction/lru.h"
 #include "tests/unit/sidecar/core/fetch_engine_fixture.h"
 
 namespace stoker::sidecar {
@@ -33,36 +36,30 @@ protected:
     }
 };
 
-TEST_F(FetchEngineParties, DemandsAreServedInTurns) {
+TEST_F(FetchEngineParties, DemandsOfGuestsAreServedInTurns) {
     make_with_guest({.max_in_flight = 1}, Bytes::unlimited());
+    engine->on_connect(kOtherGuest, std::nullopt, Party{2});
     EXPECT_THAT(fetch({0, 1, 2, 3}, kGuest).fetches, ElementsAre(resident(0)));
-    EXPECT_THAT(fetch({5, 6}).fetches, IsEmpty());
+    EXPECT_THAT(fetch({5, 6}, kOtherGuest).fetches, IsEmpty());
     EXPECT_THAT(stored(0).fetches, ElementsAre(resident(5)));
     EXPECT_THAT(stored(5).fetches, ElementsAre(resident(1)));
     EXPECT_THAT(stored(1).fetches, ElementsAre(resident(6)));
 }
 
-TEST_F(FetchEngineParties, ADemandDoesNotWaitInTheQueueOfAGuestThatAskedBefore) {
-    make_with_guest({.max_in_flight = 1}, Bytes::unlimited());
-    fetch({0, 1, 2, 3, 4, 5}, kGuest);
-    EXPECT_THAT(fetch({5}).fetches, IsEmpty());
-    EXPECT_THAT(stored(0).fetches, ElementsAre(resident(5)));
+TEST_F(FetchEngineParties, AGuestTakesNoneOfOurSlots) {
+    make_with_guest({.max_in_flight = 4}, Bytes::unlimited());
+    EXPECT_THAT(fetch({0, 1, 2, 3, 4}, kGuest).fetches, SizeIs(4));
+    EXPECT_THAT(fetch({5}).fetches, ElementsAre(resident(5)));
+    EXPECT_THAT(plan({6, 7, 8, 9}).fetches, SizeIs(3));
 }
 
-TEST_F(FetchEngineParties, DemandsOfAGuestLeaveSlotsToPrefetches) {
-    make_with_guest({.max_in_flight = 4}, Bytes::unlimited());
-    EXPECT_THAT(fetch({0, 1, 2, 3, 4}, kGuest).fetches, SizeIs(3));
-    EXPECT_THAT(plan({8, 9}).fetches, ElementsAre(resident(8)));
-    EXPECT_THAT(stored(0).fetches, ElementsAre(resident(9))) << "it has fewer in flight";
-}
-
-TEST_F(FetchEngineParties, PlansShareTheSlots) {
-    make_with_guest({.max_in_flight = 4}, Bytes::unlimited());
-    EXPECT_THAT(guest_plans({0, 1, 2, 3, 4, 5}).fetches, SizeIs(3));
-    EXPECT_THAT(plan({6, 7, 8, 9}).fetches, ElementsAre(resident(6)));
-    EXPECT_THAT(stored(0).fetches, ElementsAre(resident(7)));
-    EXPECT_THAT(stored(1).fetches, ElementsAre(resident(3)));
-    EXPECT_EQ(engine->account().in_flight_samples, 4U);
+TEST_F(FetchEngineParties, GuestsHaveASlotBesideOursWhenWeUseAll) {
+    make_with_guest({.max_in_flight = 2}, Bytes::unlimited());
+    EXPECT_THAT(fetch({0, 1, 2}).fetches, SizeIs(2));
+    EXPECT_THAT(guest_plans({7, 8, 9}).fetches, ElementsAre(resident(7)));
+    EXPECT_THAT(stored(0).fetches, ElementsAre(resident(2)));
+    EXPECT_EQ(engine->account().in_flight_samples, 3U);
+    EXPECT_THAT(stored(7).fetches, ElementsAre(resident(8)));
 }
 
 TEST_F(FetchEngineParties, AloneAGuestHasAllSlots) {
@@ -93,6 +90,43 @@ TEST_F(FetchEngineParties, AGuestThatHoldsItsShareIsSentToTheOrigin) {
     stored(2);
     const auto beyond = fetch({3, 4}, kOtherGuest);
     EXPECT_THAT(beyond.fetches, ElementsAre(window(3)));
+}
+
+TEST_F(FetchEngineParties, GuestsHaveOneTurnOfElevenOfARate) {
+    make_with_guest({}, Bytes::unlimited());
+    engine->on_grant({Bytes::unlimited(), std::nullopt, kPayload}, kNow);
+    std::vector<SampleIndex> fetched;
+    const auto take = [&fetched](const Effects& effects) {
+        std::ranges::transform(
+            effects.fetches, std::back_inserter(fetched), [](auto fetch) { return fetch.sample; });
+    };
+    take(guest_plans({8, 9}));
+    take(plan({0, 1, 2, 3, 4, 5, 6, 7}));
+    std::size_t arrived = 0;
+    for (TimePoint now = kNow; now < kNow + std::chrono::seconds{20};
+         now += std::chrono::seconds{1}) {
+        take(engine->tick(now));
+        for (; arrived < fetched.size(); ++arrived) {
+            take(engine->on_stored(fetched[arrived], now));
+        }
+    }
+    ASSERT_THAT(fetched, SizeIs(10));
+    EXPECT_EQ(fetched.back(), 9U);
+}
+
+TEST_F(FetchEngineParties, NothingIsEvictedForWhatOnlyGuestsCallImportant) {
+    for (const bool ranked : {true, false}) {
+        make_with_guest({}, kRecord * 2);
+        engine->set_eviction(std::make_unique<Lru>());
+        engine->set_ranked_by_guests(ranked);
+        plan({0, 1});
+        stored(0);
+        stored(1);
+        consume({0, 1});
+        const auto asked = fetch({5}, kGuest);
+        EXPECT_THAT(asked.fetches, ElementsAre(ranked ? window(5) : resident(5)));
+        EXPECT_THAT(asked.drops, SizeIs(ranked ? 0 : 1));
+    }
 }
 
 TEST_F(FetchEngineParties, AGuestKeepsNothingThatIsChargedToAnother) {
@@ -183,6 +217,27 @@ TEST_F(FetchEngineParties, AGuestsWordOnWhatItReadChangesNobodysHits) {
     stored(5);
     engine->on_consumed(kTrainer, 1, {5}, kNow, &counts);
     EXPECT_EQ(counts.hit_samples, 1U) << "fetched for the guest";
+}
+
+// Nobody reads, so each plan is fetched once; what one party has just fetched stays for it.
+TEST_F(FetchEngineParties, TwoPartiesDoNotEvictEachOthersPrefetchesForEver) {
+    make({.window = kRecord * 2, .max_in_flight = 1}, kRecord * 2, std::make_unique<Lru>());
+    engine->on_connect(kGuest, kGuestStream, Party{1});
+    std::deque<SampleIndex> coming;
+    const auto take = [&coming](const Effects& effects) {
+        for (const StartFetch& fetch : effects.fetches) {
+            coming.push_back(fetch.sample);
+        }
+    };
+    take(plan({0, 1, 2, 3, 4}));
+    take(guest_plans({5, 6, 7, 8, 9}));
+    for (int round = 0; round < 1000 && !coming.empty(); ++round) {
+        const SampleIndex sample = coming.front();
+        coming.pop_front();
+        take(stored(sample));
+    }
+    EXPECT_LE(engine->counters().fetches, 10U);
+    EXPECT_TRUE(coming.empty());
 }
 
 TEST_F(FetchEngineParties, AGuestKeepsNoResidentThatHasToGo) {

@@ -290,7 +290,7 @@ TEST(FetchEngineProperty, EachEpochFetchesExactlyWhatIsNotResident) {
     });
 }
 
-// Who reads over the borders of epochs asks the origin for nothing in vain and for nothing twice:
+// A reader that crosses epoch boundaries asks the origin for nothing in vain and for nothing twice:
 // every fetch is the first reading of a sample, and what is spared, was kept over a border.
 TEST(FetchEngineProperty, EpochsThatForeseeTheNextOneFetchNoMoreThanOthers) {
     in_random_worlds(300, [](std::uint64_t world_seed) {

@@ -1,6 +1,11 @@
 #include "sidecar/core/stream_plan.h"
 
+#include <utility>
+
 #include <gtest/gtest.h>
+
+#include "common/base/prng.h"
+#include "tests/support/test_seed.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -29,6 +34,34 @@ TEST(StreamPlan, ReadsRepeatedSamplesOnceForEachOccurrence) {
     EXPECT_FALSE(plan.read(3));
     EXPECT_EQ(plan.next_position(3), std::nullopt);
     EXPECT_EQ(plan.frontier(), 1U);
+}
+
+// Against a list that is searched from its beginning: with and without repeated samples.
+TEST(StreamPlan, FindsTheFirstUnreadPositionWhateverItHolds) {
+    Prng luck{test::seed()};
+    for (int round = 0; round < 200; ++round) {
+        std::vector<SampleIndex> samples{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+        for (std::size_t i = samples.size(); i > 1; --i) {
+            std::swap(samples[i - 1], samples[luck.below(i)]);
+        }
+        if (round % 2 == 0) {
+            samples[luck.below(10)] = samples[luck.below(10)];
+        }
+        StreamPlan plan = plan_of(samples);
+        std::vector<bool> read(10);
+        for (int step = 0; step < 12; ++step) {
+            const auto sample = static_cast<SampleIndex>(luck.below(10));
+            std::optional<std::uint32_t> expected;
+            for (std::uint32_t position = 10; position-- > 0;) {
+                expected = samples[position] == sample && !read[position] ? position : expected;
+            }
+            ASSERT_EQ(plan.next_position(sample), expected);
+            ASSERT_EQ(plan.read(sample), expected.has_value());
+            if (expected) {
+                read[*expected] = true;
+            }
+        }
+    }
 }
 
 TEST(StreamPlan, RefusesToReadWhatItDoesNotHold) {

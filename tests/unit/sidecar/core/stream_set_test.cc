@@ -130,6 +130,17 @@ TEST_F(StreamSetTest, IsNearOnlyWhatTheCursorHasPassed) {
     EXPECT_FALSE(streams.is_near(3));
 }
 
+TEST_F(StreamSetTest, WhatIsTakenIsNearBeforeTheCursorHasPassedIt) {
+    plan(kA, {1, 2, 3});
+    std::uint32_t steps = 10;
+    const auto candidate = streams.nearest([](SampleIndex) { return true; }, steps);
+    ASSERT_TRUE(candidate.has_value());
+    EXPECT_FALSE(streams.is_near(1));
+    streams.take(*candidate);
+    EXPECT_TRUE(streams.is_near(1));
+    EXPECT_FALSE(streams.is_near(2));
+}
+
 TEST_F(StreamSetTest, APlanGoesWithTheLastConnectionOfItsStream) {
     plan(kA, {1});
     streams.join(kA);

@@ -9,7 +9,7 @@
 namespace stoker::sidecar {
 namespace {
 
-const CurrentRevision kCurrent{domain::RevisionId{0xBEEF}, "s3://b/ü at \"x\"", "job-1", 3};
+const CurrentRevision kCurrent{domain::RevisionId{0xBEEF}, "s3://b/ü at \"x\"", "job-1", "uid-a3"};
 
 TEST(CurrentRevision, ComesBackFromTheDirectory) {
     const test::TempFolder folder;
@@ -35,11 +35,11 @@ TEST(CurrentRevision, AnythingElseIsNoRevision) {
 }
 
 TEST(CurrentRevision, AnOlderFileHasNoAttempt) {
-    for (const char* more : {"", R"(,"attempt":-1)", R"(,"attempt":1.5)", R"(,"attempt":"2")"}) {
+    for (const char* more : {"", R"(,"attempt":2)", R"(,"attemptUid":2)"}) {
         const auto current =
             decode_current(fmt::format(R"({{"revision":"000000000000beef"{}}})", more));
         ASSERT_TRUE(current.has_value()) << more;
-        EXPECT_EQ(current->attempt, 0U) << more;
+        EXPECT_EQ(current->attempt_uid, "") << more;
     }
 }
 

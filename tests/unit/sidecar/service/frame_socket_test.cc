@@ -52,8 +52,8 @@ protected:
 
     SystemClock clock_;
     EventLoop loop_{clock_};
-    std::shared_ptr<FrameSocket::SharedRoom> room_ =
-        std::make_shared<FrameSocket::SharedRoom>(FrameSocket::SharedRoom{mib(4).count(), 0});
+    std::shared_ptr<FrameSocket::SharedRoom> room_ = std::make_shared<FrameSocket::SharedRoom>(
+        FrameSocket::SharedRoom{.bytes_max = mib(4).count()});
 };
 
 TEST_F(SharedRoomTest, ConnectionsThatReadNothingAreClosedBeforeTheyFillIt) {
@@ -71,6 +71,25 @@ TEST_F(SharedRoomTest, ConnectionsThatReadNothingAreClosedBeforeTheyFillIt) {
     EXPECT_FALSE(modest.reason.has_value()) << "one that holds little goes on";
     greedy.clear();
     EXPECT_EQ(room_->bytes, modest.socket->backlog_bytes());
+}
+
+TEST_F(SharedRoomTest, RoomsThatArePartsOfOneFillItTogether) {
+    const auto whole = std::make_shared<FrameSocket::SharedRoom>(
+        FrameSocket::SharedRoom{.bytes_max = mib(4).count()});
+    std::vector<std::unique_ptr<Connection>> greedy;
+    for (int i = 0; i < 12; ++i) {
+        greedy.push_back(std::make_unique<Connection>(
+            loop_,
+            std::make_shared<FrameSocket::SharedRoom>(
+                FrameSocket::SharedRoom{.bytes_max = mib(64).count(), .whole = whole})));
+        for (int answer = 0; answer < 64 && greedy.back()->socket->is_open(); ++answer) {
+            greedy.back()->socket->send_raw(std::vector<std::byte>(mib(1).count() / 8));
+            loop_.step(Duration{});
+        }
+        EXPECT_LE(whole->bytes, mib(6).count());
+    }
+    greedy.clear();
+    EXPECT_EQ(whole->bytes, 0U);
 }
 
 TEST_F(SharedRoomTest, FramesThatDoNotComeWholeCountToo) {

@@ -37,12 +37,35 @@ protected:
         std::filesystem::create_directories(folder() + "/" + name);
     }
 
-    void open() {
+    void open(GuestDoors::Limits limits = {}) {
         doors_ = std::make_unique<GuestDoors>(
-            loop_, ids_, folder(), [](const local::Hello&) -> Result<SessionHandler*> {
+            loop_,
+            ids_,
+            folder(),
+            [](const local::Hello&) -> Result<SessionHandler*> {
                 return fail(ErrorCode::kUnavailable, "no leader");
-            });
+            },
+            limits);
     }
+
+    // So many connections at a door; returns how many sessions all doors have then.
+    std::size_t connect(const std::string& name, int count) {
+        for (int i = 0; i < count; ++i) {
+            auto client = connect_unix(socket(name));
+            EXPECT_TRUE(client.has_value());
+            clients_.push_back(*std::move(client));
+        }
+        std::size_t sessions = 0;
+        for (int quiet = 0; quiet < 5;) {
+            loop_.step(std::chrono::milliseconds{1});
+            const std::size_t now = doors_->session_count();
+            quiet = now == sessions ? quiet + 1 : 0;
+            sessions = now;
+        }
+        return sessions;
+    }
+
+    std::vector<UniqueFd> clients_;
 
     template <class Condition>
     [[nodiscard]] bool eventually(Condition condition) {
@@ -105,6 +128,26 @@ TEST_F(GuestDoorsTest, OpensSoManyAndNoMore) {
     }
     open();
     EXPECT_EQ(doors_->size(), GuestDoors::kDoorsMax);
+}
+
+TEST_F(GuestDoorsTest, AllDoorsTogetherHaveSoManySessions) {
+    for (const char* name : {"team-a", "team-b", "team-c"}) {
+        make(name);
+    }
+    open({.sessions = 40});
+    EXPECT_EQ(connect("team-a", 60), 30U) << "the last quarter is for doors with few";
+    EXPECT_EQ(connect("team-b", 8), 38U);
+    EXPECT_EQ(connect("team-c", 8), 40U);
+    clients_.clear();
+    ASSERT_TRUE(eventually([this] { return doors_->session_count() == 0; }));
+    EXPECT_EQ(connect("team-c", 5), 5U) << "places come back";
+}
+
+TEST(GuestDoorsLimits, FollowTheDescriptorsOfTheProcess) {
+    EXPECT_EQ(GuestDoors::Limits::of(1024).sessions, 64U);
+    EXPECT_EQ(GuestDoors::Limits::of(32768).sessions, 2048U);
+    EXPECT_EQ(GuestDoors::Limits::of(1U << 20U).sessions, 4096U);
+    EXPECT_EQ(GuestDoors::Limits::of(UINT64_MAX).sessions, 4096U) << "no limit";
 }
 
 TEST_F(GuestDoorsTest, ClosedDoorsLeaveNoSocket) {

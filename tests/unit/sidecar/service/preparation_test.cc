@@ -63,37 +63,37 @@ TEST_F(PrepareDataset, WithoutAJobEveryStartSeesTheDatasetOfToday) {
 
 TEST_F(PrepareDataset, AnAttemptKeepsItsRevision) {
     options.job_uid = "job-1";
-    options.attempt = 1;
+    options.attempt_uid = "uid-a1";
     const auto before = revision();
     change_dataset();
     EXPECT_EQ(revision(), before);
     EXPECT_EQ(origin.listings(), 1U);
-    options.job_uid = "job-2";
+    options.attempt_uid = "";
     EXPECT_NE(revision(), before);
 }
 
 TEST_F(PrepareDataset, TheNextAttemptListsAnew) {
     options.job_uid = "job-1";
-    options.attempt = 1;
+    options.attempt_uid = "uid-a1";
     const auto before = revision();
     change_dataset();
-    options.attempt = 2;
+    options.attempt_uid = "uid-a2";
     EXPECT_NE(revision(), before);
 }
 
 TEST_F(PrepareDataset, TheNextAttemptOfAnotherJobsRevisionKeepsItWhileClientsWork) {
     options.job_uid = "job-1";
-    options.attempt = 1;
+    options.attempt_uid = "uid-a1";
     const auto before = revision();
     change_dataset();
-    options.attempt = 2;
+    options.attempt_uid = "uid-a2";
     options.keep_revision = true;
     EXPECT_EQ(revision(), before);
 }
 
 TEST_F(PrepareDataset, AnAttemptListsAgainWhenItIsTold) {
     options.job_uid = "job-1";
-    options.attempt = 1;
+    options.attempt_uid = "uid-a1";
     const auto before = revision();
     change_dataset();
     options.list_again = true;
@@ -122,10 +122,12 @@ TEST_F(PrepareDataset, AnOriginThatIsDownDoesNotStopWhatWasListedBefore) {
 
 TEST_F(PrepareDataset, AnotherJobsListingShowsNoPermissionWhileTheOriginIsDown) {
     options.job_uid = "job-1";
+    options.attempt_uid = "uid-a1";
     const auto before = revision();
     origin.fail_with(Error{ErrorCode::kUnavailable, "503"});
     EXPECT_EQ(revision(), before) << "its own";
     options.job_uid = "job-2";
+    options.attempt_uid = "uid-b1";
     EXPECT_EQ(prepare().error().code, ErrorCode::kUnavailable);
 }
 

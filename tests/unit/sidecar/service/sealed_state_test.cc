@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 
-#include "sidecar/service/contracts.h"
 #include "tests/support/sample_client.h"
 
 namespace stoker::sidecar {
@@ -41,23 +40,6 @@ TEST(SealedState, LiesAreRefused) {
     EXPECT_FALSE(read_begin_state(eight, begin_of(UINT64_MAX, 9), 16).has_value()) << "overflow";
     const UniqueFd open{::memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     EXPECT_FALSE(read_begin_state(open, begin_of(1, 0), 16).has_value()) << "not sealed";
-}
-
-TEST(StampJob, PutsThePodsJobBeforeTheName) {
-    local::Begin begin;
-    begin.job = "another job";
-    const auto bytes = local::encode_frame(begin, 5);
-    const std::span all{bytes};
-    Frame frame{
-        local::decode_frame_header(all.first(local::kFrameHeaderBytes)).value(),
-        {all.begin() + local::kFrameHeaderBytes, all.end()},
-        {}};
-    stamp_job(frame, begin, "uid-1");
-    ASSERT_EQ(frame.header.payload_bytes, frame.payload.size());
-    const auto read = local::decode_payload(frame.header.type, frame.payload).value();
-    EXPECT_EQ(std::get<local::Begin>(read).job, "uid-1/another job");
-    stamp_job(frame, std::get<local::Begin>(read), "");
-    EXPECT_EQ(frame.header.payload_bytes, frame.payload.size());
 }
 
 }  // namespace

@@ -18,7 +18,7 @@
 namespace stoker::sidecar {
 namespace {
 
-// Who waits for a socket's name to appear may connect as soon as it is there.
+// A client that waits for the socket's name may connect as soon as it is there.
 TEST(UnixListener, AcceptsFromTheMomentInWhichItHasAName) {
     const test::TempFolder folder;
     const std::string path = folder.path() + "/s.sock";

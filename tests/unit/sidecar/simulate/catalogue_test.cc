@@ -50,9 +50,6 @@ TEST(Catalogue, RefusesWhatCannotBeSimulated) {
     Scenario share;
     share.cache.share = 1.2;
     EXPECT_THAT(complaint(share), HasSubstr("0 to 1, not 1.2"));
-    Scenario unimportant;
-    unimportant.cache.policy = "importance";
-    EXPECT_THAT(complaint(unimportant), HasSubstr("needs a job with contract=importance"));
     Scenario none;
     none.epochs = 1;
     EXPECT_THAT(complaint(none), HasSubstr("epochs > discard"));
@@ -74,13 +71,13 @@ TEST(Catalogue, GivesStandardValuesOfWhatIsNotSaid) {
     EXPECT_EQ(value_of(job, "beta"), 1);
 }
 
-TEST(Catalogue, TheFirstJobsContractNamesThePolicy) {
-    Scenario scenario;
-    EXPECT_EQ(policy_of(scenario), "never-evict");
-    scenario.jobs[0].contract = "importance";
-    EXPECT_EQ(policy_of(scenario), "importance");
-    scenario.cache.policy = "lru";
-    EXPECT_EQ(policy_of(scenario), "lru");
+TEST(Catalogue, TheSidecarHearsAParameterByItsOwnName) {
+    JobSpec job;
+    job.contract = "importance";
+    job.parameters = {{"warmup-epochs", 2}, {"beta", 1}, {"loss-decay", 0.1}, {"weight", 3}};
+    EXPECT_THAT(
+        parameters_of(job),
+        testing::ElementsAre(local::Parameter{"beta", 1}, local::Parameter{"warmupEpochs", 2}));
 }
 
 }  // namespace

@@ -17,6 +17,13 @@ TEST(DirectoryLock, OneLeads) {
     EXPECT_TRUE(DirectoryLock::try_acquire(device, "/node").value().has_value());
 }
 
+TEST(DirectoryLock, IsInControlWhereNoTrainerSeesIt) {
+    test::FaultDevice device{1};
+    const auto leader = DirectoryLock::try_acquire(device, "/node").value();
+    EXPECT_EQ(device.try_lock("/node/control/lock").value(), nullptr);
+    EXPECT_NE(device.try_lock("/node/data/lock").value(), nullptr);
+}
+
 TEST(DirectoryLock, MovesWithItsOwner) {
     test::FaultDevice device{1};
     auto leader = DirectoryLock::try_acquire(device, "/node").value();

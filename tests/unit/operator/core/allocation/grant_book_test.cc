@@ -31,11 +31,11 @@ PlaceWord told(const std::string& node, Bytes resident, Bytes granted) {
     return word;
 }
 
-AgentGrant grant(const std::string& node, Bytes bytes) {
+Grant grant(const std::string& node, Bytes bytes) {
     return {node, "d", bytes, 60, 0, "Granted"};
 }
 
-AllocationPlan plan_of(std::vector<AgentGrant> grants) {
+AllocationPlan plan_of(std::vector<Grant> grants) {
     AllocationPlan plan;
     plan.grants = std::move(grants);
     return plan;

@@ -130,7 +130,7 @@ void expect_owed(const AllocationView& view, const AllocationPlan& plan) {
     const OwedWorld world = world_of(view, minimums);
     const OwedOracle oracle{world};
     std::vector<double> has(kNamespaces, 0);
-    for (const AgentGrant& grant : plan.grants) {
+    for (const Grant& grant : plan.grants) {
         has[grant.dataset_uid[2] - '0'] += static_cast<double>(grant.resident_bytes.count());
     }
     for (std::uint64_t ns = 0; ns < kNamespaces; ++ns) {

@@ -12,7 +12,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(MissCurve, OfAnExactEpochIsAStraightLine) {
+TEST(MissCurve, IsAStraightLineForAnExactEpoch) {
     const MissCurve curve = MissCurve::exact(Bytes{200});
     EXPECT_DOUBLE_EQ(curve(Bytes{0}), 1);
     EXPECT_DOUBLE_EQ(curve(Bytes{50}), 0.75);
@@ -22,7 +22,7 @@ TEST(MissCurve, OfAnExactEpochIsAStraightLine) {
     EXPECT_DOUBLE_EQ(curve.marginal(Bytes{200}), 0);
 }
 
-TEST(MissCurve, OfAWindowedEpochIsDividedByTheJobsThatShareAFetch) {
+TEST(MissCurve, DividesAWindowedEpochByTheSharingJobs) {
     const MissCurve curve = MissCurve::windowed(Bytes{100}, 4);
     EXPECT_DOUBLE_EQ(curve(Bytes{0}), 0.25);
     EXPECT_DOUBLE_EQ(curve(Bytes{20}), 0.2);
@@ -30,7 +30,7 @@ TEST(MissCurve, OfAWindowedEpochIsDividedByTheJobsThatShareAFetch) {
 }
 
 // Law 3: beta 1 and a fifth of the data cached hit 36 % of the requests, and half is requested.
-TEST(MissCurve, OfImportanceSamplingFollowsTheClosedForm) {
+TEST(MissCurve, FollowsTheClosedFormOfImportanceSampling) {
     const MissCurve one = MissCurve::importance(Bytes{1000}, 1);
     EXPECT_NEAR(1 - one(Bytes{200}), 0.36, 1e-12);
     EXPECT_DOUBLE_EQ(one.epoch_volume(), 0.5);
@@ -41,7 +41,7 @@ TEST(MissCurve, OfImportanceSamplingFollowsTheClosedForm) {
     EXPECT_NEAR(one(Bytes{200}) * one.epoch_volume(), 0.8 * 0.8 / 2, 1e-12);
 }
 
-TEST(MissCurve, OfASketchInterpolatesAndStaysConvex) {
+TEST(MissCurve, InterpolatesASketchAndStaysConvex) {
     const MissCurve curve = MissCurve::measured(Bytes{400}, {4, 1, 3, 0});
     EXPECT_DOUBLE_EQ(curve(Bytes{0}), 1);
     EXPECT_DOUBLE_EQ(curve(Bytes{100}), 0.5);
@@ -50,7 +50,7 @@ TEST(MissCurve, OfASketchInterpolatesAndStaysConvex) {
     EXPECT_DOUBLE_EQ(curve(Bytes{300}), 0);
 }
 
-TEST(MissCurve, OfASketchThatMakesNoSenseIsThatOfAnExactEpoch) {
+TEST(MissCurve, TreatsAnInvalidSketchAsAnExactEpoch) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float infinity = std::numeric_limits<float>::infinity();
     for (const std::vector<float>& masses :
@@ -67,7 +67,7 @@ TEST(MissCurve, TakesABetaThatMakesNoSenseForNone) {
     EXPECT_GE(MissCurve::importance(Bytes{100}, 1e300)(Bytes{1}), 0);
 }
 
-TEST(MissCurve, OfAnEmptyDatasetMissesNothing) {
+TEST(MissCurve, IsZeroForAnEmptyDataset) {
     for (const MissCurve& curve :
          {MissCurve::exact(Bytes{0}), MissCurve::measured(Bytes{0}, {1, 2})}) {
         EXPECT_DOUBLE_EQ(curve(Bytes{0}), 0);

@@ -230,7 +230,7 @@ void expect_fair_bandwidth(const ClaimTable& table, const PoolDecision& decision
     for (std::size_t job = 0; job < needs.size(); ++job) {
         const double share = all <= budget ? needs[job] : std::min(needs[job], low);
         EXPECT_GE(decision.job_origin[job] + kRounding, share);
-        // Who gets all that it needs may have more.
+        // A job that gets all that it needs may have more.
         if (needs[job] > share + kRounding) {
             EXPECT_LE(decision.job_origin[job], share + kRounding);
         }

@@ -69,7 +69,7 @@ AllocationView random_cluster(Prng& prng, bool quotas) {
 
 Places carry_out(AllocationView& view) {
     Places places;
-    for (const AgentGrant& grant : plan_allocation(view).grants) {
+    for (const Grant& grant : plan_allocation(view).grants) {
         places[{grant.node, grant.dataset_uid}] = grant.resident_bytes.count();
     }
     view.holdings.clear();

@@ -40,7 +40,7 @@ AllocationView view_of(std::vector<QuotaView> quotas, std::vector<Demand> demand
 }
 
 Bytes granted(const AllocationPlan& plan, const std::string& uid) {
-    const auto found = std::ranges::find(plan.grants, uid, &AgentGrant::dataset_uid);
+    const auto found = std::ranges::find(plan.grants, uid, &Grant::dataset_uid);
     return found == plan.grants.end() ? Bytes::unlimited() : found->resident_bytes;
 }
 

@@ -77,7 +77,7 @@ void expect_fixpoint(AllocationView view, int steps_max = 10) {
     ASSERT_TRUE(has_one_pool(view));
     AllocationPlan plan = plan_allocation(view);
     for (int step = 0; step < steps_max; ++step) {
-        for (const AgentGrant& grant : plan.grants) {
+        for (const Grant& grant : plan.grants) {
             std::erase_if(view.holdings, [&](const Holding& holding) {
                 return holding.node == grant.node && holding.dataset_uid == grant.dataset_uid;
             });
@@ -118,7 +118,7 @@ TEST(PlanAllocationProperty, NoNodeHoldsMoreThanItsCapacityEvenWhileDatasetsShri
             Bytes worst{};     // when everybody has grown and nobody has shrunk yet
             Bytes promised{};  // in the end
             std::set<std::string> used;
-            for (const AgentGrant& grant : plan.grants) {
+            for (const Grant& grant : plan.grants) {
                 if (grant.node == node.node) {
                     used.insert(grant.dataset_uid);
                     promised += grant.resident_bytes;
@@ -136,7 +136,7 @@ TEST(PlanAllocationProperty, NoNodeHoldsMoreThanItsCapacityEvenWhileDatasetsShri
             }
             EXPECT_LE(worst, std::max(node.capacity, on_disk)) << node.node;
             Bytes idle_only = promised;
-            for (const AgentGrant& grant : plan.grants) {
+            for (const Grant& grant : plan.grants) {
                 idle_only -= grant.node == node.node ? grant.resident_bytes : Bytes::zero();
             }
             EXPECT_LE(promised, std::max(node.capacity, idle_only)) << node.node;
@@ -152,7 +152,7 @@ TEST(PlanAllocationProperty, NoNamespaceIsGrantedMoreThanItsQuota) {
             Bytes granted{};
             Bytes on_disk{};  // now
             Bytes worst{};    // when everybody has grown and nobody has shrunk yet
-            for (const AgentGrant& grant : plan.grants) {
+            for (const Grant& grant : plan.grants) {
                 // The namespace is a part of the uid in these worlds.
                 if (quota.pool == "p0" && grant.dataset_uid.starts_with(quota.ns)) {
                     const Bytes now = resident(view, grant.node, grant.dataset_uid);
@@ -186,7 +186,7 @@ TEST(PlanAllocationProperty, OwnersPayForTheirDatasetsWhoeverReadsThem) {
             }
             Bytes paid{};
             Bytes charged{};
-            for (const AgentGrant& grant : plan.grants) {
+            for (const Grant& grant : plan.grants) {
                 const bool is_its = grant.dataset_uid.starts_with(quota.ns);
                 paid += is_its ? grant.resident_bytes : Bytes::zero();
             }
@@ -216,7 +216,7 @@ TEST(PlanAllocationProperty, NoNamespaceGrowsBeyondItsLimitsWhileDatasetsShrink)
         for (const QuotaView& quota : view.quotas) {
             Bytes now{};
             Bytes worst{};
-            for (const AgentGrant& grant : plan.grants) {
+            for (const Grant& grant : plan.grants) {
                 const Bytes there = resident(view, grant.node, grant.dataset_uid);
                 if (quota.pool == "p0" && grant.dataset_uid.starts_with(quota.ns)) {
                     now += there;
@@ -246,7 +246,7 @@ TEST(PlanAllocationProperty, NobodyGetsMoreThanTheyWant) {
                 EXPECT_LT(job.granted, job.wanted) << job.message;
             }
         }
-        for (const AgentGrant& grant : plan.grants) {
+        for (const Grant& grant : plan.grants) {
             Bytes most{};
             for (const JobAllocation& job : plan.jobs) {
                 most = std::max(most, job.wanted);
@@ -293,7 +293,7 @@ TEST(PlanAllocationProperty, NothingIsLeftOverThatSomebodyCouldUse) {
         const AllocationPlan plan = plan_allocation(view);
         for (const PoolNode& node : view.nodes) {
             Bytes left = node.capacity;
-            for (const AgentGrant& grant : plan.grants) {
+            for (const Grant& grant : plan.grants) {
                 left -= grant.node == node.node ? grant.resident_bytes : Bytes::zero();
             }
             for (const JobAllocation& job : plan.jobs) {

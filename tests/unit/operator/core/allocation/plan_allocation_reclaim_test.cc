@@ -119,7 +119,7 @@ TEST(ReclaimPolicy, ComesToRest) {
             AllocationPlan plan = plan_allocation(view);
             for (int round = 0; round < 2; ++round) {
                 view.holdings.clear();
-                for (const AgentGrant& grant : plan.grants) {
+                for (const Grant& grant : plan.grants) {
                     view.holdings.push_back(
                         {kPool,
                          grant.node,

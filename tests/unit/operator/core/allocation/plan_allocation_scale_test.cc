@@ -77,7 +77,7 @@ TEST(PlanAllocationScale, SharesTheOriginOnlyWhereItDoesNotSuffice) {
     // Nothing is cached yet: everybody needs the origin, the smallest need is met.
     AllocationPlan plan = plan_allocation(view);
     std::uint64_t sum = 0;
-    for (const AgentGrant& grant : plan.grants) {
+    for (const Grant& grant : plan.grants) {
         sum += grant.origin_bytes_per_second;
         EXPECT_GT(grant.origin_bytes_per_second, 0U);
         if (grant.dataset_uid == "four") {
@@ -86,12 +86,12 @@ TEST(PlanAllocationScale, SharesTheOriginOnlyWhereItDoesNotSuffice) {
     }
     EXPECT_LE(sum, 400'000'000U);
     EXPECT_GE(sum, 399'999'990U);
-    for (const AgentGrant& grant : plan.grants) {
+    for (const Grant& grant : plan.grants) {
         view.holdings.push_back(
             {kPool, "n1", grant.dataset_uid, grant.resident_bytes, grant.resident_bytes});
     }
     plan = plan_allocation(view);
-    for (const AgentGrant& grant : plan.grants) {
+    for (const Grant& grant : plan.grants) {
         EXPECT_EQ(grant.origin_bytes_per_second, 0U) << "no limit";
     }
 }
@@ -113,7 +113,7 @@ TEST(PlanAllocationScale, SharesTheOriginBetweenJobsThatNumberTheirDatasetsDiffe
     EXPECT_NEAR(predicted, 400, 1);
 }
 
-// Of this thread: what others do on the machine does not count.
+// Processor time of this thread; other programs on the machine do not count.
 double cpu_seconds() {
     timespec now{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -153,7 +153,7 @@ TEST(PlanAllocationScale, PlansAThousandJobsOnAThousandNodesForAHundredNamespace
     AllocationPlan plan;
     const double first = seconds_for(view, plan);
     EXPECT_EQ(plan.jobs.size(), 1000U);
-    for (const AgentGrant& grant : plan.grants) {
+    for (const Grant& grant : plan.grants) {
         view.holdings.push_back(
             {kPool, grant.node, grant.dataset_uid, grant.resident_bytes, grant.resident_bytes});
     }
@@ -161,12 +161,12 @@ TEST(PlanAllocationScale, PlansAThousandJobsOnAThousandNodesForAHundredNamespace
     const double second = seconds_for(view, again);
     const std::uint64_t peak = memory_now("VmHWM");
     std::map<std::pair<std::string, std::string>, double> left;
-    for (const AgentGrant& grant : again.grants) {
+    for (const Grant& grant : again.grants) {
         left[{grant.node, grant.dataset_uid}] = static_cast<double>(grant.resident_bytes.count());
     }
     double moved = 0;
     double all = 0;
-    for (const AgentGrant& grant : plan.grants) {
+    for (const Grant& grant : plan.grants) {
         const auto before = static_cast<double>(grant.resident_bytes.count());
         moved += std::abs(left[{grant.node, grant.dataset_uid}] - before);
         all += before;

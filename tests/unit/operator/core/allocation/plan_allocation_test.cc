@@ -33,7 +33,7 @@ AllocationView view(Bytes capacity, std::vector<Demand> demands) {
 }
 
 Bytes granted(const AllocationPlan& plan, const std::string& node, const std::string& uid) {
-    for (const AgentGrant& grant : plan.grants) {
+    for (const Grant& grant : plan.grants) {
         if (grant.node == node && grant.dataset_uid == uid) {
             return grant.resident_bytes;
         }

@@ -49,7 +49,7 @@ TEST(ReclaimBook, TellsOnceWhoIsLate) {
     EXPECT_TRUE(book.late().empty());
 }
 
-TEST(ReclaimBook, WhoIsCutFurtherHasItsGraceAgain) {
+TEST(ReclaimBook, FurtherCutRestartsTheGracePeriod) {
     ReclaimBook book;
     book.watch({reclaim(gib(5), gib(2))}, at(0));
     book.watch({reclaim(gib(5), gib(1))}, at(29));

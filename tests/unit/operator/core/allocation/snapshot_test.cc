@@ -81,7 +81,7 @@ TEST(Snapshot, PassesOverWhatANewerOperatorSays) {
     EXPECT_EQ(read->view.hysteresis, AllocationView{}.hysteresis);
 }
 
-TEST(Snapshot, OfAnotherFormatIsRefusedWithBothNumbers) {
+TEST(Snapshot, RefusesAnotherFormatAndNamesBoth) {
     const auto read = parse_snapshot(R"({"format": 2, "version": "0.9.0", "view": []})");
     ASSERT_FALSE(read);
     EXPECT_EQ(

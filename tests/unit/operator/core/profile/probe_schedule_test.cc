@@ -26,7 +26,7 @@ TEST(ProbeSchedule, AsksOnceAndTakesTheAnswerOfAllRanks) {
     Bench bench;
     const ProbeStep first = bench.step();
     ASSERT_TRUE(first.ask);
-    EXPECT_EQ(*first.ask, (AgentProbe{100, 20}));
+    EXPECT_EQ(*first.ask, (Probe{100, 20}));
     EXPECT_EQ(bench.step().ask, first.ask) << "those that attach later are asked, too";
     bench.answer(0, 100, seconds{30}, seconds{10});
     EXPECT_FALSE(bench.step().benefit) << "one rank says nothing";

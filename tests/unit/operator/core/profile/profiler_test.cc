@@ -266,7 +266,7 @@ TEST(JobProfiler, SaysItOnceMoreWhenAllWindowsAreThere) {
     EXPECT_NEAR(profiler.profile().ingest_rate, 104e6, 1e6);
 }
 
-// A window holds whole steps. Of steps of 1.4 s it is seven or eight, 12 % apart.
+// A window holds whole steps. With steps of 1.4 s it is seven or eight, 12 % apart.
 TEST(JobProfiler, LongStepsMakeNoJobFaster) {
     for (const double step : {0.3, 0.9, 1.4, 1.7, 2.4}) {
         SCOPED_TRACE(step);

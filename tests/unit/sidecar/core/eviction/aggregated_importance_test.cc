@@ -62,7 +62,7 @@ TEST(ImportanceWeights, AreTheSharesOfTheBenefitAboveTheThreshold) {
 }
 
 // (c) One job, whatever its weight: its own ranks, exactly.
-TEST(AggregatedImportance, OfOneJobIsThatJobs) {
+TEST(AggregatedImportance, IsTheJobsOwnForOneJob) {
     Prng luck(test::seed());
     const Ranks ranks = random_ranks(1000, luck);
     AggregatedImportance values;

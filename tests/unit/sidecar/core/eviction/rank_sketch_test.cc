@@ -52,7 +52,7 @@ TEST(RankOrder, CountsBytesAndNotSamples) {
     EXPECT_DOUBLE_EQ(order.place(0.5F).begin, 0.75);
 }
 
-TEST(RankOrder, OfNothingIsEverywhere) {
+TEST(RankOrder, SpansEverythingWithoutEntries) {
     EXPECT_DOUBLE_EQ(RankOrder{}.place(0.5F).begin, 0);
     EXPECT_DOUBLE_EQ(RankOrder{}.place(0.5F).end, 1);
 }
@@ -96,7 +96,7 @@ TEST(RankSketch, SpreadsEqualsEvenlyOverTheirPlaces) {
 
 // A sample of rank q is read with probability q^beta, so the best share w takes 1 - (1-w)^(1+beta)
 // of what is read (law 3 of the project's study; iCACHE, HPCA 2023).
-TEST(RankSketch, OfImportanceSamplingIsItsMissCurve) {
+TEST(RankSketch, EqualsTheMissCurveOfImportanceSampling) {
     Prng prng{test::seed()};
     constexpr std::uint32_t kMany = 100000;
     const RankOrder order = rising(kMany);

@@ -170,7 +170,7 @@ TEST(BucketSampler, NeverMovesOutWhatNobodyHasMeasured) {
     }
 }
 
-// Who is out after one epoch of equal losses, by what the job had waited.
+// Samples that are out after one epoch of equal losses, by what the job had waited.
 std::vector<SampleIndex> out_after(std::initializer_list<double> waitings) {
     BucketSettings settings{.out_rate = 0.1, .adapt_rate = false};
     settings.criteria.size_of = [](SampleIndex sample) { return Bytes{sample < 50 ? 100U : 900U}; };

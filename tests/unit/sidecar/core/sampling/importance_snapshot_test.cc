@@ -67,7 +67,7 @@ TEST(ImportanceSnapshot, IsAboutOneByteASample) {
     EXPECT_LT(sampler->snapshot().size(), kCount * 1.25 + 1100);
 }
 
-TEST(ImportanceSnapshot, OfAnotherJobIsRefused) {
+TEST(ImportanceSnapshot, RefusesASnapshotOfAnotherJob) {
     Prng luck(test::seed());
     const auto sampler = make(3);
     teach(*sampler, luck);
@@ -79,7 +79,7 @@ TEST(ImportanceSnapshot, OfAnotherJobIsRefused) {
 }
 
 // It comes from a file that others may have written.
-TEST(ImportanceSnapshot, ThatIsDamagedIsRefusedOrHarmless) {
+TEST(ImportanceSnapshot, CorruptSnapshotIsRejectedOrIgnored) {
     Prng luck(test::seed());
     const auto sampler = make(3);
     teach(*sampler, luck);

@@ -39,14 +39,14 @@ TEST(RedundancyGroups, PutNearOnesTogether) {
     EXPECT_FALSE(groups.is_copy(8));
 }
 
-TEST(RedundancyGroups, OfDistanceZeroAreEqualFingerprints) {
+TEST(RedundancyGroups, GroupEqualFingerprintsAtDistanceZero) {
     const std::vector<Fingerprint> prints = {5, 4, 5, 4, 5};
     const RedundancyGroups groups(prints, 0);
     EXPECT_EQ(group(groups, 4), (std::vector<SampleIndex>{0, 2, 4}));
     EXPECT_EQ(group(groups, 3), (std::vector<SampleIndex>{1, 3}));
 }
 
-TEST(RedundancyGroups, OfNothingAreEmpty) {
+TEST(RedundancyGroups, AreEmptyWithoutFingerprints) {
     EXPECT_TRUE(RedundancyGroups().empty());
     EXPECT_TRUE(RedundancyGroups({}, 3).empty());
     EXPECT_FALSE(RedundancyGroups().is_copy(0));

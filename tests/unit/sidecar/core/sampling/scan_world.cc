@@ -165,7 +165,7 @@ void ScanWorld::arrive(SampleIndex sample) {
 void ScanWorld::make_room() {
     std::vector<SampleIndex> victims;
     while (window_ >= window_max_) {
-        scan_.victims(1, true, victims);
+        scan_.victims({.urgent = true}, victims);
         ASSERT_FALSE(victims.empty());
         stored_[victims.back()] = Stored::kNo;
         --window_;

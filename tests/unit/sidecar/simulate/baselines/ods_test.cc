@@ -10,17 +10,30 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
 
-TEST(OdsCache, GivesUpAResidentThatEveryJobHasReadAndRefills) {
+class AnyMayGo final : public sidecar::EvictionPolicy::MayGo {
+    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+};
+
+std::vector<SampleIndex> refills_of(OdsCache& cache) {
+    std::vector<SampleIndex> refills;
+    cache.take_refills(refills);
+    return refills;
+}
+
+TEST(OdsCache, RefillsTheRoomOfAResidentThatEveryJobHasRead) {
     OdsCache cache{100, 2, 1};
     cache.on_resident(7, Bytes{10});
     cache.on_read(7, false);
-    BackgroundWork::Work work;
-    cache.take_work(work);
-    EXPECT_THAT(work.drops, IsEmpty());
+    EXPECT_THAT(refills_of(cache), IsEmpty());
     cache.on_read(7, true);
-    cache.take_work(work);
-    EXPECT_THAT(work.drops, ElementsAre(7));
-    EXPECT_THAT(work.fetches, ElementsAre(Not(7)));
+    const auto refills = refills_of(cache);
+    ASSERT_THAT(refills, ElementsAre(Not(7)));
+    EXPECT_THAT(refills_of(cache), IsEmpty()) << "it is on its way";
+    std::vector<SampleIndex> victims;
+    const SampleIndex other = refills[0] == 8 ? 9 : 8;
+    EXPECT_FALSE(cache.make_room(other, Bytes{10}, AnyMayGo{}, victims)) << "no refill";
+    EXPECT_TRUE(cache.make_room(refills[0], Bytes{10}, AnyMayGo{}, victims));
+    EXPECT_THAT(victims, ElementsAre(7));
 }
 
 TEST(OdsCache, CountsReadsAnewWhenASampleComesBack) {
@@ -30,9 +43,7 @@ TEST(OdsCache, CountsReadsAnewWhenASampleComesBack) {
     cache.on_gone(7);
     cache.on_resident(7, Bytes{10});
     cache.on_read(7, false);
-    BackgroundWork::Work work;
-    cache.take_work(work);
-    EXPECT_THAT(work.drops, IsEmpty());
+    EXPECT_THAT(refills_of(cache), IsEmpty());
 }
 
 TEST(OdsSampler, PrefersAnUnreadResident) {

@@ -1,0 +1,36 @@
+"""The Makefile: every target installs or names what it lacks, and none is hidden by a file of its name."""
+
+import pathlib
+import re
+import subprocess
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "Makefile").read_text()
+TARGETS = re.findall(r"^([a-z0-9-]+):.*## ", TEXT, re.MULTILINE)
+NEED_NOTHING = {"help", "clean", "demo-down", "cluster-down"}
+NEED_TESTS = {"bench", "test-local", "traffic", "windowed", "importance", "accuracy", "lint", "format", "docs", "pre-commit",
+              "mutants", "asan", "tsan", "clang-tidy", "generate", "check-generated", "wheel"}
+
+
+def groups(target):
+    """The groups of packages that the target's commands install, also those of targets that it makes first."""
+    # The commands of the phony targets; --always-make would run cmake first.
+    out = subprocess.run(["make", "--dry-run", "--no-print-directory", target], cwd=ROOT, capture_output=True, text=True,
+                         check=True).stdout
+    return {group for line in re.findall(r"tools/deps\.sh ([a-z ]+)", out) for group in line.split()}
+
+
+@pytest.mark.parametrize("target", sorted(set(TARGETS) - NEED_NOTHING))
+def test_a_target_asks_for_what_it_needs(target):
+    assert groups(target) >= ({"test"} if target in NEED_TESTS else set()) and groups(target)
+
+
+def test_every_target_is_phony():
+    phony = re.search(r"^\.PHONY:((?:.*\\\n)*.*)$", TEXT, re.MULTILINE).group(1)
+    assert set(TARGETS) <= set(phony.replace("\\", " ").split())
+
+
+def test_the_targets_that_need_tests_exist():
+    assert NEED_TESTS | NEED_NOTHING <= set(TARGETS)

@@ -1,0 +1,419 @@
+#include "sidecar/engine/contracts.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gmock/gmock.h>
+
+namespace stoker::sidecar {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint32_t kCount = 400;
+
+SamplerOrder order(std::string contract, std::vector<local::Parameter> parameters = {}) {
+    SamplerOrder order;
+    order.contract = std::move(contract);
+    order.seed = 3;
+    order.parameters = std::move(parameters);
+    return order;
+}
+
+local::Begin begin_of(std::string contract, std::string job, std::uint64_t epoch) {
+    local::Begin begin;
+    begin.contract = std::move(contract);
+    begin.job = std::move(job);
+    begin.epoch = epoch;
+    begin.seed = 3;
+    begin.batch = 20;
+    if (begin.contract == "importance") {
+        begin.parameters = {{"warmupEpochs", 1}, {"beta", 1}, {"reuseFactor", 100}};
+    }
+    return begin;
+}
+
+TEST(Contracts, NamesWhatItDoesNotKnow) {
+    Contracts contracts{kCount, 100};
+    EXPECT_THAT(contracts.make(order("fast"), 0).error().message, HasSubstr("no contract 'fast'"));
+    const auto unknown = contracts.make(order("importance", {{"bta", 1}}), 0).error();
+    EXPECT_EQ(unknown.code, ErrorCode::kInvalidArgument);
+    EXPECT_THAT(unknown.message, HasSubstr("no parameter 'bta' here; it has: beta"));
+    EXPECT_THAT(
+        contracts.make(order("importance", {{"beta", 17}}), 0).error().message,
+        HasSubstr("beta is 17, outside 0..16"));
+    EXPECT_FALSE(contracts.make(order("windowed", {{"beta", 1}}), 0).has_value());
+    EXPECT_TRUE(
+        contracts.make(order("importance", {{"family", 1}, {"redundancy", 2}}), 0).has_value());
+    EXPECT_FALSE(
+        contracts.make(order("importance", {{"family", 1}, {"redundancy", 3}}), 0).has_value());
+}
+
+TEST(Contracts, AFamilyHasItsOwnSamplerAndParameters) {
+    Contracts contracts{kCount, 100};
+    EXPECT_TRUE(
+        contracts.make(order("importance", {{"family", 1}, {"outRate", 0.2}}), 0).has_value());
+    EXPECT_FALSE(contracts.make(order("importance", {{"outRate", 0.2}}), 0).has_value());
+    EXPECT_FALSE(
+        contracts.make(order("importance", {{"family", 1}, {"beta", 0.2}}), 0).has_value());
+}
+
+TEST(Contracts, EveryRankOfAReplicatingJobMayDraw) {
+    Contracts contracts{kCount, 100};
+    auto two = order("replicate", {{"replication", 2}});
+    two.ranks = 2;
+    const auto sampler = contracts.make(two, 1).value();
+    std::vector<Draw> draws;
+    for (const std::uint32_t rank : {1U, 0U}) {
+        sampler->begin_epoch(rank, 0, 0);
+        sampler->draw(rank, kCount, draws);
+    }
+    EXPECT_EQ(draws.size(), kCount);
+}
+
+TEST(Contracts, AWindowedJobKeepsTheWindowForWhatItHasNotDrawn) {
+    Contracts contracts{kCount, 100};
+    contracts.on_stored(7, true);
+    contracts.on_stored(8, false);
+    EXPECT_EQ(contracts.window_keeper(), nullptr);
+    const auto sampler = contracts.make(order("windowed"), 0).value();
+    const WindowKeeper* keeper = contracts.window_keeper();
+    ASSERT_NE(keeper, nullptr);
+    sampler->begin_epoch(0, 0, 0);
+    EXPECT_TRUE(keeper->keeps(8));
+    std::vector<Draw> draws;
+    sampler->draw(0, kCount, draws);
+    EXPECT_EQ(draws.size(), kCount);
+    EXPECT_FALSE(keeper->keeps(8));
+}
+
+TEST(Contracts, AGroupOfChunksIsReadBeforeTheNextOne) {
+    constexpr std::uint32_t kChunk = 20;
+    Contracts contracts{kCount, 100, {}, kChunk};
+    const auto sampler = contracts.make(order("windowed", {{"chunkGroup", 2}}), 0).value();
+    EXPECT_EQ(contracts.window_keeper(), nullptr)
+        << "its order is fixed, so it takes no part in the scan";
+    sampler->begin_epoch(0, 0, 0);
+    std::vector<Draw> draws;
+    sampler->draw(0, kCount, draws);
+    ASSERT_EQ(draws.size(), kCount);
+    std::set<SampleIndex> all;
+    for (std::size_t group = 0; group < kCount; group += std::size_t{2} * kChunk) {
+        std::set<SampleIndex> chunks;
+        for (std::size_t i = group; i < group + std::size_t{2} * kChunk; ++i) {
+            chunks.insert(draws[i].served / kChunk);
+            all.insert(draws[i].served);
+        }
+        EXPECT_EQ(chunks.size(), 2U);
+    }
+    EXPECT_EQ(all.size(), kCount);
+}
+
+TEST(Contracts, ABetaOfNothingReadsAll) {
+    Contracts contracts{kCount, 100};
+    const auto sampler = contracts.make(order("importance", {{"beta", 0}, {"warmupEpochs", 0}}), 0);
+    ASSERT_TRUE(sampler.has_value());
+}
+
+// What family Iowa serves in its last epoch, of equal losses, when each is begun with one of these.
+std::set<std::uint64_t> last_epoch(
+    Contracts& contracts, const std::string& name, std::initializer_list<double> values) {
+    SamplingDesk desk{kCount, contracts};
+    std::set<std::uint64_t> served;
+    std::uint64_t epoch = 0;
+    for (const double value : values) {
+        auto begin = begin_of("importance", "j", epoch);
+        begin.parameters = {{"family", 1}, {"outRate", 0.2}, {"recallAfter", 1}, {name, value}};
+        if (name != "accuracy") {
+            begin.parameters.push_back({"accuracy", 0.5 + 0.1 * static_cast<double>(epoch)});
+        }
+        EXPECT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
+        served.clear();
+        for (bool ended = false; !ended;) {
+            const auto drawn = desk.draw(StreamId{1}, {epoch, 50}).value();
+            desk.on_losses(
+                StreamId{1}, {epoch, drawn.served, std::vector<float>(drawn.served.size(), 1.0F)});
+            served.insert(drawn.served.begin(), drawn.served.end());
+            ended = drawn.ended;
+        }
+        ++epoch;
+    }
+    return served;
+}
+
+std::size_t waiting_after(std::initializer_list<double> accuracies) {
+    Contracts contracts{kCount, 100};
+    return kCount - last_epoch(contracts, "accuracy", accuracies).size();
+}
+
+TEST(Contracts, WhileTheAccuracyGrowsNothingIsRecalled) {
+    const std::size_t growing = waiting_after({0.1, 0.2, 0.4, 0.6, 0.8, 0.9});
+    const std::size_t stagnating = waiting_after({0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
+    EXPECT_GT(growing, 0U);
+    EXPECT_LT(stagnating, growing);
+}
+
+TEST(Contracts, AnIowaJobThatWaitsForDataLeavesOutWhatIsDearToFetch) {
+    const auto large_left = [](double waiting) {
+        Contracts contracts{
+            kCount, 100, [](SampleIndex sample) { return Bytes{sample % 2 == 0 ? 100U : 900U}; }};
+        const auto served = last_epoch(contracts, "waiting", {waiting, waiting});
+        EXPECT_LT(served.size(), kCount);
+        const auto small = std::ranges::count_if(served, [](auto id) { return id % 2 == 0; });
+        return small == kCount / 2;  // none of the small ones is left out
+    };
+    EXPECT_TRUE(large_left(0.5));
+    EXPECT_FALSE(large_left(0.01));
+}
+
+TEST(Contracts, RanksNeedNotAgreeOnTheAccuracy) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    auto begin = begin_of("replicate", "j", 0);
+    begin.world_size = 2;
+    begin.parameters = {{"accuracy", 0.5}, {"waiting", 0.2}};
+    ASSERT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
+    begin.rank = 1;
+    begin.parameters = {{"waiting", 0.3}};
+    const auto second = desk.begin(StreamId{2}, begin, {});
+    EXPECT_TRUE(second.has_value()) << second.error().message;
+}
+
+class AnyMayGo final : public EvictionPolicy::MayGo {
+    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+};
+
+// One epoch of a replicating job in which sample i has loss i.
+void replicate_epoch(
+    SamplingDesk& desk, StreamId stream, const std::string& job, std::uint64_t epoch) {
+    ASSERT_TRUE(desk.begin(stream, begin_of("replicate", job, epoch), {}).has_value());
+    for (bool ended = false; !ended;) {
+        const auto drawn = desk.draw(stream, {epoch, 50}).value();
+        desk.on_losses(stream, {epoch, drawn.served, {drawn.served.begin(), drawn.served.end()}});
+        ended = drawn.ended;
+    }
+}
+
+TEST(Contracts, AReplicatingJobAloneHasThePriorityAndGhostQueue) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    ASSERT_TRUE(desk.begin(StreamId{1}, begin_of("replicate", "j", 0), {}).has_value());
+    const auto eviction = contracts.importance().new_eviction();
+    ASSERT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
+    replicate_epoch(desk, StreamId{1}, "j", 0);
+    EXPECT_EQ(contracts.importance().new_eviction(), nullptr) << "one is enough";
+    eviction->on_resident(0, Bytes{100});
+    std::vector<SampleIndex> victims;
+    EXPECT_TRUE(eviction->make_room(kCount - 1, Bytes{100}, AnyMayGo{}, victims));
+    EXPECT_EQ(victims, std::vector<SampleIndex>{0}) << "its ghost scores more than the resident";
+    eviction->on_gone(0);
+    eviction->on_resident(kCount - 1, Bytes{100});
+    EXPECT_FALSE(eviction->make_room(0, Bytes{100}, AnyMayGo{}, victims));
+}
+
+TEST(Contracts, ASecondJobThatMeasuresImportanceMakesThePolicyCommon) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    replicate_epoch(desk, StreamId{1}, "j", 0);
+    auto eviction = contracts.importance().new_eviction();
+    ASSERT_TRUE(desk.begin(StreamId{2}, begin_of("importance", "k", 0), {}).has_value());
+    eviction = contracts.importance().new_eviction();
+    EXPECT_NE(dynamic_cast<ImportanceEviction*>(eviction.get()), nullptr);
+    desk.leave(StreamId{2});
+    replicate_epoch(desk, StreamId{1}, "j", 1);
+    eviction = contracts.importance().new_eviction();
+    ASSERT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
+    eviction->on_resident(0, Bytes{100});
+    std::vector<SampleIndex> victims;
+    EXPECT_TRUE(eviction->make_room(kCount - 1, Bytes{100}, AnyMayGo{}, victims))
+        << "it takes over the scores that there are";
+}
+
+TEST(Contracts, TheUnimportantShareIsTheMeanOfWhatJobsAsk) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    const auto begin = [&](StreamId stream, const std::string& job, double share) {
+        auto frame = begin_of("importance", job, 0);
+        frame.parameters = {{"lShare", share}};
+        return desk.begin(stream, frame, {}).has_value();
+    };
+    ASSERT_TRUE(begin(StreamId{1}, "j", 0.5));
+    const auto eviction = contracts.importance().new_eviction();
+    const auto* policy = dynamic_cast<const ImportanceEviction*>(eviction.get());
+    ASSERT_NE(policy, nullptr);
+    EXPECT_DOUBLE_EQ(policy->unimportant_share(), 0.5);
+    ASSERT_TRUE(begin(StreamId{2}, "k", 0.1));
+    EXPECT_DOUBLE_EQ(policy->unimportant_share(), 0.3);
+}
+
+std::vector<std::byte> bits_of(const std::set<std::uint64_t>& samples) {
+    std::vector<std::byte> bits((kCount + 7) / 8);
+    for (const std::uint64_t sample : samples) {
+        bits[sample / 8] |= std::byte{1} << (sample % 8);
+    }
+    return bits;
+}
+
+// The trainer read some of an epoch alone, in another order than the sampler's.
+TEST(Contracts, AFullEpochThatWasBegunWithoutASidecarMissesNothingAndRepeatsNothing) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    std::set<std::uint64_t> alone;
+    for (std::uint64_t sample = 0; sample < 150; ++sample) {
+        alone.insert(sample);
+    }
+    auto begin = begin_of("importance", "j", 0);
+    begin.skip = alone.size();
+    ASSERT_TRUE(desk.begin(StreamId{1}, begin, {bits_of(alone), ""}).has_value());
+    std::set<std::uint64_t> rest;
+    std::size_t draws = 0;
+    for (bool ended = false; !ended;) {
+        const auto drawn = desk.draw(StreamId{1}, {0, 20}).value();
+        rest.insert(drawn.served.begin(), drawn.served.end());
+        draws += drawn.served.size();
+        ended = drawn.ended;
+    }
+    EXPECT_EQ(draws, kCount - alone.size());
+    EXPECT_EQ(rest.size(), draws);
+    EXPECT_EQ(*rest.begin(), 150U);
+}
+
+// Since then other samples have come and gone, so the same steps would choose other stand-ins.
+TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    for (SampleIndex sample = 0; sample < kCount; sample += 2) {
+        desk.on_stored(sample, true);
+    }
+    std::set<std::uint64_t> had;
+    for (const std::uint64_t epoch : {0U, 1U}) {
+        ASSERT_TRUE(desk.begin(StreamId{1}, begin_of("importance", "j", epoch), {}).has_value());
+        for (std::uint32_t batch = 0; batch < (epoch == 0 ? kCount / 20 : 5); ++batch) {
+            const auto drawn = desk.draw(StreamId{1}, {epoch, 20}).value();
+            desk.on_losses(
+                StreamId{1}, {epoch, drawn.served, {drawn.served.begin(), drawn.served.end()}});
+            if (epoch == 1) {
+                had.insert(drawn.served.begin(), drawn.served.end());
+            }
+        }
+    }
+    for (SampleIndex sample = 0; sample < kCount; sample += 4) {
+        desk.on_gone(sample);
+        desk.on_stored(sample + 1, true);
+    }
+    auto again = begin_of("importance", "j", 1);
+    again.skip = 100;
+    ASSERT_TRUE(desk.begin(StreamId{1}, again, {bits_of(had), ""}).has_value());
+    std::size_t stand_ins = 0;
+    for (bool ended = false; !ended;) {
+        const auto drawn = desk.draw(StreamId{1}, {1, 20}).value();
+        for (std::size_t i = 0; i < drawn.served.size(); ++i) {
+            stand_ins += drawn.served[i] != drawn.requested[i] ? 1 : 0;
+            EXPECT_FALSE(had.contains(drawn.served[i])) << drawn.served[i];
+        }
+        ended = drawn.ended;
+    }
+    EXPECT_GT(stand_ins, 0U);
+}
+
+// Samples 2i and 2i+1 are alike but for three bits.
+TEST(Contracts, CopiesAreLeftOutFromTheEpochAfterTheirFingerprintsCame) {
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    auto begin = begin_of("importance", "j", 0);
+    begin.parameters = {{"family", 1}, {"redundancy", 1}, {"outRate", 0}};
+    const auto draw_all = [&](std::uint64_t epoch) {
+        begin.epoch = epoch;
+        EXPECT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
+        std::set<std::uint64_t> drawn;
+        for (bool ended = false; !ended;) {
+            const auto some = desk.draw(StreamId{1}, {epoch, 20}).value();
+            desk.on_losses(
+                StreamId{1}, {epoch, some.served, std::vector<float>(some.served.size(), 1)});
+            drawn.insert(some.served.begin(), some.served.end());
+            ended = some.ended;
+        }
+        return drawn;
+    };
+    EXPECT_EQ(draw_all(0).size(), kCount);
+    local::Similarity similarity{{kCount, ~0ULL}, {1, 1}};  // which do not exist
+    for (std::uint64_t sample = 0; sample < kCount; ++sample) {
+        similarity.samples.push_back(sample);
+        similarity.hashes.push_back(((sample / 2) << 4U) * 0x10001ULL | (sample % 2 == 0 ? 0 : 7));
+    }
+    desk.on_similarity(StreamId{7}, similarity);  // of nobody
+    EXPECT_EQ(draw_all(1).size(), kCount);
+    desk.on_similarity(StreamId{1}, similarity);
+    const auto drawn = draw_all(2);
+    const auto snapshot = desk.snapshot(StreamId{1}).value().state;
+    for (std::uint64_t sample : drawn) {
+        EXPECT_EQ(sample % 2, 0U);
+    }
+
+    SamplingDesk later{kCount, contracts};
+    const std::string state{reinterpret_cast<const char*>(snapshot.data()), snapshot.size()};
+    begin.epoch = 2;
+    ASSERT_TRUE(later.begin(StreamId{1}, begin, {{}, state}).has_value());
+    EXPECT_EQ(later.draw(StreamId{1}, {2, kCount}).value().served.size(), drawn.size());
+}
+
+class ImportanceContract : public testing::Test {
+protected:
+    // An epoch in which sample i has loss i.
+    std::vector<std::uint64_t> run_epoch(std::uint64_t epoch) {
+        EXPECT_TRUE(desk.begin(kStream, begin_of("importance", "j", epoch), {}).has_value());
+        if (auto fresh = contracts.importance().new_eviction()) {
+            eviction = std::move(fresh);
+        }
+        std::vector<std::uint64_t> all;
+        for (bool ended = false; !ended;) {
+            const auto drawn = desk.draw(kStream, {epoch, 20}).value();
+            std::vector<float> losses(drawn.served.begin(), drawn.served.end());
+            desk.on_losses(kStream, {epoch, drawn.served, losses});
+            all.insert(all.end(), drawn.served.begin(), drawn.served.end());
+            ended = drawn.ended;
+        }
+        return all;
+    }
+
+    [[nodiscard]] bool displaces(SampleIndex incoming, SampleIndex resident) const {
+        class Any final : public EvictionPolicy::MayGo {
+            [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+        };
+
+        std::vector<SampleIndex> victims;
+        return eviction->make_room(incoming, Bytes{100}, Any{}, victims) &&
+               victims == std::vector{resident};
+    }
+
+    static constexpr StreamId kStream{1};
+    Contracts contracts{kCount, 100};
+    SamplingDesk desk{kCount, contracts};
+    std::unique_ptr<EvictionPolicy> eviction;
+};
+
+TEST_F(ImportanceContract, ReadsAllInTheWarmUpAndLessOfWhatMattersLessAfterwards) {
+    const auto first = run_epoch(0);
+    EXPECT_EQ(std::set(first.begin(), first.end()).size(), kCount);
+    run_epoch(1);
+    const auto third = run_epoch(2);
+    EXPECT_LT(third.size(), kCount * 9 / 10);
+    const auto high = std::ranges::count_if(third, [](auto id) { return id >= kCount / 2; });
+    EXPECT_GT(high, static_cast<std::ptrdiff_t>(third.size() / 2));
+}
+
+TEST_F(ImportanceContract, KeepsWhatTheJobsHoldImportantAndNothingMovesInFullEpochs) {
+    run_epoch(0);
+    ASSERT_NE(eviction, nullptr);
+    EXPECT_EQ(contracts.importance().new_eviction(), nullptr) << "one is enough";
+    eviction->on_resident(10, Bytes{100});
+    EXPECT_FALSE(displaces(kCount - 1, 10)) << "held in a full epoch";
+    run_epoch(1);
+    for (int calls = 0; calls < 10; ++calls) {
+        eviction->on_read(10, true);
+    }
+    EXPECT_TRUE(displaces(kCount - 1, 10));
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

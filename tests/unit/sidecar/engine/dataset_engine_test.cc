@@ -1,0 +1,127 @@
+#include "sidecar/engine/dataset_engine.h"
+
+#include <gmock/gmock.h>
+
+#include "common/domain/segment_format.h"
+#include "sidecar/core/eviction/lru.h"
+
+namespace stoker::sidecar {
+namespace {
+
+using testing::IsEmpty;
+using testing::Not;
+using testing::SizeIs;
+
+constexpr std::uint64_t kSamples = 40;
+constexpr Bytes kRecord{domain::record_bytes(100)};
+constexpr ConnectionId kConnection{1};
+constexpr StreamId kStream{1};
+
+EngineLimits limits() {
+    EngineLimits limits;
+    limits.window = Bytes{10 * kRecord.count()};
+    return limits;
+}
+
+class DatasetEngineTest : public testing::Test {
+protected:
+    explicit DatasetEngineTest(std::unique_ptr<EvictionPolicy> eviction = nullptr)
+        : engine(
+              SampleSizes{sizes}, limits(), {Bytes{4 * kRecord.count()}, {}}, std::move(eviction)) {
+        engine.fetch().on_connect(kConnection, kStream);
+    }
+
+    Effects begin(const std::string& contract, std::uint64_t epoch = 0) {
+        local::Begin begin;
+        begin.contract = contract;
+        begin.job = "job";
+        begin.epoch = epoch;
+        begin.batch = 5;
+        Effects effects;
+        EXPECT_TRUE(engine.begin({kConnection, kStream}, begin, {}, now, effects).has_value());
+        return effects;
+    }
+
+    std::vector<std::uint64_t> sizes = std::vector<std::uint64_t>(kSamples, 100);
+    TimePoint now{};
+    DatasetEngine engine;
+};
+
+TEST_F(DatasetEngineTest, WhatASamplerForeseesIsFetched) {
+    EXPECT_THAT(begin("windowed").fetches, Not(IsEmpty()));
+}
+
+TEST_F(DatasetEngineTest, ARefusedBeginDoesNothing) {
+    Effects effects;
+    local::Begin begin;
+    begin.contract = "fast";
+    EXPECT_FALSE(engine.begin({kConnection, kStream}, begin, {}, now, effects).has_value());
+    EXPECT_EQ(effects.fetches.size(), 0U);
+}
+
+// A draw says of each sample whether somebody's draw stands already for the fetch that brought it.
+TEST_F(DatasetEngineTest, TheSamplersHearWhatIsStoredAndWhatIsGone) {
+    engine.adopt(7, domain::SegmentClass::kResident);
+    begin("replicate");
+    Effects effects;
+    const auto drawn = engine.draw(kConnection, kStream, {0, kSamples}, now, effects);
+    ASSERT_TRUE(drawn.has_value());
+    for (std::size_t i = 0; i < drawn->served.size(); ++i) {
+        EXPECT_EQ((drawn->kinds[i] & local::kKindOnNode) != 0, drawn->served[i] == 7);
+    }
+    effects = engine.fetch().on_grant({Bytes{}, {}}, now);
+    EXPECT_THAT(effects.drops, testing::Contains(7));
+    begin("replicate", 1);
+    const auto again = engine.draw(kConnection, kStream, {1, kSamples}, now, effects);
+    ASSERT_TRUE(again.has_value());
+    const auto at = std::ranges::find(again->served, 7U) - again->served.begin();
+    ASSERT_LT(at, std::ssize(again->served));
+    EXPECT_EQ(again->kinds[static_cast<std::size_t>(at)] & local::kKindOnNode, 0);
+}
+
+TEST_F(DatasetEngineTest, AWindowSampleStaysWhileAnotherWindowedJobNeedsIt) {
+    begin("windowed");
+    engine.fetch().on_connect(ConnectionId{2}, StreamId{2});
+    local::Begin other;
+    other.contract = "windowed";
+    other.job = "other";
+    Effects effects;
+    ASSERT_TRUE(engine.begin({ConnectionId{2}, StreamId{2}}, other, {}, now, effects).has_value());
+    std::optional<SampleIndex> passing;
+    for (SampleIndex sample = 0; sample < kSamples; ++sample) {
+        if (engine.fetch().sample(sample).state == SampleState::kFetching) {
+            engine.fetch().on_stored(sample, now);
+            if (engine.fetch().sample(sample).segment_class == domain::SegmentClass::kWindow) {
+                passing = sample;
+            }
+        }
+    }
+    ASSERT_TRUE(passing.has_value());
+    const auto drawn = engine.draw(kConnection, kStream, {0, kSamples}, now, effects);
+    ASSERT_TRUE(drawn.has_value());
+    ReadCounts counts;
+    effects = engine.on_consumed(kConnection, kStream, 0, {*passing}, now, counts);
+    EXPECT_THAT(effects.drops, IsEmpty());
+    EXPECT_EQ(counts.fetched_samples, 1U);
+}
+
+TEST_F(DatasetEngineTest, TheJobsImportanceDecidesWhoStays) {
+    const EvictionPolicy* before = &engine.fetch().eviction();
+    begin("importance");
+    EXPECT_NE(&engine.fetch().eviction(), before);
+}
+
+class WithLru : public DatasetEngineTest {
+protected:
+    WithLru()
+        : DatasetEngineTest(std::make_unique<Lru>()) {}
+};
+
+TEST_F(WithLru, APolicyThatIsGivenStays) {
+    const EvictionPolicy* before = &engine.fetch().eviction();
+    begin("importance");
+    EXPECT_EQ(&engine.fetch().eviction(), before);
+}
+
+}  // namespace
+}  // namespace stoker::sidecar

@@ -1,0 +1,409 @@
+#include "sidecar/engine/sampling_desk.h"
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "common/base/prng.h"
+#include "tests/support/test_seed.h"
+
+namespace stoker::sidecar {
+namespace {
+
+using testing::ElementsAre;
+using testing::ElementsAreArray;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::UnorderedElementsAre;
+
+constexpr std::uint32_t kCount = 20;
+constexpr StreamId kOne{1};
+constexpr StreamId kTwo{2};
+
+// Gives 0, 1, 2, ... to rank 0 of 1, every `ranks`-th to one of more. What it was told is public.
+class InOrder final : public Sampler {
+public:
+    InOrder(std::uint32_t count, std::uint32_t ranks)
+        : count_(count),
+          ranks_(ranks) {}
+
+    void on_stored(SampleIndex sample) override { stored.insert(sample); }
+
+    void on_gone(SampleIndex sample) override { stored.erase(sample); }
+
+    void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override {
+        next_[rank] = rank + skip * ranks_;
+        report_.epoch = epoch;
+    }
+
+    void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override {
+        for (auto& next = next_[rank]; count > 0 && next < count_; next += ranks_, --count) {
+            const auto sample = static_cast<SampleIndex>(next);
+            draws.push_back({sample, sample, Draw::Kind::kImportant});
+            ++report_.requested;
+        }
+    }
+
+    void foresee(
+        std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const override {
+        for (auto next = next_.at(rank); count > 0 && next < count_; next += ranks_, --count) {
+            samples.push_back(static_cast<SampleIndex>(next));
+        }
+    }
+
+    void on_losses(
+        std::uint32_t rank,
+        std::span<const SampleIndex> samples,
+        std::span<const float> values) override {
+        for (std::size_t i = 0; i < std::min(samples.size(), values.size()); ++i) {
+            losses.emplace_back(rank, samples[i], values[i]);
+        }
+    }
+
+    void on_waiting(double share) override { waited.push_back(share); }
+
+    [[nodiscard]] EpochReport report(std::uint32_t /*rank*/) const override { return report_; }
+
+    [[nodiscard]] std::span<const float> relative_importance() const override { return {}; }
+
+    [[nodiscard]] std::string snapshot() const override { return "state"; }
+
+    bool restore(std::string_view snapshot) override {
+        restored = snapshot;
+        return snapshot != "rubbish";
+    }
+
+    std::set<SampleIndex> stored;
+    std::vector<std::tuple<std::uint32_t, SampleIndex, float>> losses;
+    std::string restored;
+    std::vector<double> waited;
+
+private:
+    std::uint64_t count_;
+    std::uint64_t ranks_;
+    std::map<std::uint32_t, std::uint64_t> next_;
+    EpochReport report_;
+};
+
+class InOrderSource final : public SamplerSource {
+public:
+    Result<std::unique_ptr<Sampler>> make(
+        const SamplerOrder& order, std::uint32_t /*rank*/) override {
+        if (order.contract == "none") {
+            return fail(ErrorCode::kInvalidArgument, "no contract 'none'");
+        }
+        auto sampler = std::make_unique<InOrder>(kCount, order.ranks);
+        made.push_back(sampler.get());
+        return sampler;
+    }
+
+    [[nodiscard]] bool is_per_rank(const std::string& contract) const override {
+        return contract == "each";
+    }
+
+    void on_stored(SampleIndex sample, bool kept) override { told.emplace_back(sample, kept); }
+
+    void on_gone(SampleIndex sample) override { gone.push_back(sample); }
+
+    std::vector<InOrder*> made;  // may be gone
+    std::vector<std::pair<SampleIndex, bool>> told;
+    std::vector<SampleIndex> gone;
+};
+
+class SamplingDeskTest : public testing::Test {
+protected:
+    static local::Begin begin(std::string job = "j", std::uint32_t rank = 0) {
+        local::Begin begin;
+        begin.contract = "windowed";
+        begin.job = std::move(job);
+        begin.rank = rank;
+        begin.world_size = rank + 1;
+        begin.batch = 4;
+        return begin;
+    }
+
+    std::vector<std::uint64_t> draw(StreamId stream, std::uint32_t count, std::uint64_t epoch = 0) {
+        return desk.draw(stream, {epoch, count}).value().served;
+    }
+
+    InOrderSource source;
+    std::vector<InOrder*>& made = source.made;
+    SamplingDesk desk{
+        kCount,
+        source,
+        SamplingDesk::Limits{.samplers = 3, .ranks = 8, .outstanding = 30, .horizon = 8}};
+};
+
+TEST_F(SamplingDeskTest, GivesTheSamplersDrawsUntilTheEpochEnds) {
+    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
+    EXPECT_THAT(draw(kOne, 3), ElementsAre(0, 1, 2));
+    const auto drawn = desk.draw(kOne, {0, 18}).value();
+    EXPECT_THAT(drawn.served, SizeIs(17));
+    EXPECT_EQ(drawn.kinds[0], static_cast<std::uint8_t>(local::DrawKind::kImportant));
+    EXPECT_TRUE(drawn.ended);
+    EXPECT_THAT(draw(kOne, 5), IsEmpty());
+}
+
+TEST_F(SamplingDeskTest, AnEpochThatWasNotBegunGivesNothing) {
+    EXPECT_EQ(desk.draw(kOne, {0, 1}).error().code, ErrorCode::kConflict);
+    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
+    EXPECT_EQ(desk.draw(kOne, {1, 1}).error().code, ErrorCode::kConflict);
+    EXPECT_EQ(desk.tally(kOne, 1).error().code, ErrorCode::kConflict);
+    EXPECT_EQ(desk.snapshot(kTwo).error().code, ErrorCode::kConflict);
+}
+
+TEST_F(SamplingDeskTest, AnotherPodCannotTakeARankThatIsDrawnFor) {
+    constexpr std::uint64_t kPod = 7;
+    constexpr std::uint64_t kOther = 8;
+    ASSERT_TRUE(desk.begin(kOne, begin(), {}, kPod).has_value());
+    EXPECT_EQ(desk.begin(kTwo, begin(), {}, kOther).error().code, ErrorCode::kConflict);
+    EXPECT_TRUE(desk.draw(kOne, {0, 1}).has_value());
+    EXPECT_FALSE(desk.draw(kTwo, {0, 1}).has_value());
+    desk.leave(kOne);
+    EXPECT_TRUE(desk.begin(kTwo, begin(), {}, kOther).has_value());
+}
+
+TEST_F(SamplingDeskTest, RanksOfAJobShareItsSampler) {
+    auto first = begin("j", 0);
+    first.world_size = 2;
+    ASSERT_TRUE(desk.begin(kOne, first, {}).has_value());
+    ASSERT_TRUE(desk.begin(kTwo, begin("j", 1), {}).has_value());
+    EXPECT_THAT(made, SizeIs(1));
+    EXPECT_THAT(draw(kOne, 3), ElementsAre(0, 2, 4));
+    EXPECT_THAT(draw(kTwo, 3), ElementsAre(1, 3, 5));
+}
+
+TEST_F(SamplingDeskTest, WhatTheFirstRankOfAnEpochHasWaitedCountsForAll) {
+    auto first = begin("j", 0);
+    first.world_size = 2;
+    auto second = begin("j", 1);
+    for (const std::uint64_t epoch : {1U, 2U}) {
+        first.epoch = second.epoch = epoch;
+        first.parameters = {{"waiting", 0.1 * static_cast<double>(epoch)}};
+        second.parameters = {{"waiting", 0.9}};
+        ASSERT_TRUE(desk.begin(kOne, first, {}).has_value());
+        ASSERT_TRUE(desk.begin(kTwo, second, {}).has_value());
+        ASSERT_TRUE(desk.begin(kOne, first, {}).has_value()) << "again: a new connection";
+    }
+    EXPECT_THAT(made.at(0)->waited, ElementsAre(0.1, 0.2));
+}
+
+TEST_F(SamplingDeskTest, RanksMayHaveSamplersOfTheirOwn) {
+    auto first = begin("j", 0);
+    auto second = begin("j", 1);
+    first.contract = second.contract = "each";
+    ASSERT_TRUE(desk.begin(kOne, first, {}).has_value());
+    ASSERT_TRUE(desk.begin(kTwo, second, {}).has_value());
+    EXPECT_THAT(made, SizeIs(2));
+    EXPECT_THAT(draw(kTwo, 2), ElementsAre(1, 3));
+}
+
+TEST_F(SamplingDeskTest, RanksThatDisagreeAreRefusedWhileOthersDraw) {
+    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
+    auto other = begin();
+    other.seed = 9;
+    EXPECT_EQ(desk.begin(kTwo, other, {}).error().code, ErrorCode::kConflict);
+    desk.leave(kOne);
+    EXPECT_TRUE(desk.begin(kTwo, other, {}).has_value());
+    EXPECT_EQ(desk.job_count(), 1U);
+}
+
+TEST_F(SamplingDeskTest, ParametersMayComeInAnyOrder) {
+    auto first = begin();
+    first.parameters = {{"a", 1}, {"b", 2}};
+    ASSERT_TRUE(desk.begin(kOne, first, {}).has_value());
+    std::ranges::reverse(first.parameters);
+    EXPECT_TRUE(desk.begin(kTwo, first, {}).has_value());
+}
+
+TEST_F(SamplingDeskTest, AStreamThatTakesARankOverLeavesTheOtherNothing) {
+    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
+    ASSERT_TRUE(desk.begin(kTwo, begin(), {}).has_value());
+    EXPECT_EQ(desk.draw(kOne, {0, 1}).error().code, ErrorCode::kConflict);
+    desk.leave(kOne);
+    EXPECT_THAT(draw(kTwo, 1), ElementsAre(0));
+}
+
+TEST_F(SamplingDeskTest, AWorldWithoutTheRankIsRefused) {
+    auto wrong = begin();
+    wrong.rank = wrong.world_size;
+    EXPECT_EQ(desk.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
+    wrong.world_size = 9;
+    EXPECT_EQ(desk.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
+    wrong = begin();
+    wrong.parameters = {{"beta", std::numeric_limits<double>::quiet_NaN()}};
+    EXPECT_EQ(desk.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
+    wrong = begin();
+    wrong.contract = "none";
+    EXPECT_EQ(desk.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(desk.job_count(), 0U);
+}
+
+TEST_F(SamplingDeskTest, WhatWasServedBeforeIsNeverDrawnAgain) {
+    BeginState state;
+    state.served = {std::byte{0b00001011}, std::byte{0}, std::byte{0b1000}};
+    ASSERT_TRUE(desk.begin(kOne, begin(), state).has_value());
+    EXPECT_THAT(draw(kOne, 4), ElementsAre(2, 4, 5, 6));
+    EXPECT_THAT(draw(kOne, 20), ElementsAre(7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18));
+}
+
+TEST_F(SamplingDeskTest, WithReplacementTheNumberOfDrawsCounts) {
+    auto again = begin();
+    again.contract = "replicate";
+    again.skip = 6;
+    BeginState state;
+    state.served = {std::byte{0xFF}};
+    ASSERT_TRUE(desk.begin(kOne, again, state).has_value());
+    EXPECT_THAT(draw(kOne, 2), ElementsAre(6, 7));
+}
+
+TEST_F(SamplingDeskTest, APlanIsWhatWasDrawnAndNotReadThenWhatIsForeseen) {
+    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
+    EXPECT_THAT(desk.new_plan(kOne).value(), SizeIs(20));  // 16 batches of 4 are all there is
+    EXPECT_FALSE(desk.new_plan(kOne).has_value());
+    draw(kOne, 4);
+    EXPECT_FALSE(desk.new_plan(kOne).has_value()) << "it was foreseen";
+}
+
+TEST_F(SamplingDeskTest, APlanIsRenewedWhenHalfOfItIsDrawn) {
+    auto small = begin();
+    small.batch = 1;  // a horizon of 16
+    ASSERT_TRUE(desk.begin(kOne, small, {}).has_value());
+    EXPECT_THAT(desk.new_plan(kOne).value(), SizeIs(16));
+    draw(kOne, 8);
+    EXPECT_FALSE(desk.new_plan(kOne).has_value());
+    desk.on_read(kOne, std::vector<SampleIndex>{0, 1, 2, 3, 4, 5, 7});
+    draw(kOne, 1);
+    std::vector<SampleIndex> rest(14);
+    std::iota(rest.begin(), rest.end(), 6U);
+    rest.erase(rest.begin() + 1);
+    EXPECT_THAT(desk.new_plan(kOne).value(), ElementsAreArray(rest));
+}
+
+TEST_F(SamplingDeskTest, APlanLeavesOutWhatWasServedBefore) {
+    BeginState state;
+    state.served = {std::byte{0xFF}, std::byte{0xFF}};
+    ASSERT_TRUE(desk.begin(kOne, begin(), state).has_value());
+    EXPECT_THAT(desk.new_plan(kOne).value(), ElementsAre(16, 17, 18, 19));
+    draw(kOne, 2);
+    EXPECT_FALSE(desk.new_plan(kOne).has_value());
+}
+
+TEST_F(SamplingDeskTest, SamplersHearWhatIsStoredEvenBeforeTheyWereMade) {
+    desk.on_stored(3, true);
+    desk.note_paid(3);
+    desk.on_stored(4, true);
+    desk.on_stored(5, false);
+    desk.on_gone(5);
+    ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
+    ASSERT_TRUE(desk.begin(kTwo, begin("b"), {}).has_value());
+    desk.on_stored(6, false);
+    desk.on_gone(3);
+    desk.on_gone(7);
+    EXPECT_THAT(made.at(0)->stored, ElementsAre(4, 6));
+    EXPECT_THAT(made.at(1)->stored, ElementsAre(4, 6));
+    EXPECT_THAT(
+        source.told,
+        ElementsAre(
+            std::pair{3U, true}, std::pair{4U, true}, std::pair{5U, false}, std::pair{6U, false}));
+    EXPECT_THAT(source.gone, ElementsAre(5, 3, 7));
+}
+
+TEST_F(SamplingDeskTest, TheFirstDrawAfterAFetchStandsForIt) {
+    desk.on_stored(0, true);
+    desk.note_paid(0);
+    desk.on_stored(1, true);
+    ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
+    ASSERT_TRUE(desk.begin(kTwo, begin("b"), {}).has_value());
+    const auto on_node = [this](StreamId stream, std::uint32_t count) {
+        std::vector<bool> flags;
+        const auto drawn = desk.draw(stream, {0, count}).value();
+        for (const auto kind : drawn.kinds) {
+            flags.push_back((kind & local::kKindOnNode) != 0);
+        }
+        return flags;
+    };
+    EXPECT_THAT(on_node(kOne, 3), ElementsAre(true, false, false));
+    EXPECT_THAT(on_node(kTwo, 4), ElementsAre(true, true, true, false));
+    desk.on_stored(4, true);
+    desk.on_gone(4);
+    EXPECT_THAT(on_node(kTwo, 1), ElementsAre(false));
+}
+
+TEST_F(SamplingDeskTest, LossesGoToTheSamplerWithUnknownIdsMarked) {
+    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
+    desk.on_losses(kOne, {0, {1, 1ULL << 32U}, {0.5F, 2}});
+    desk.on_losses(kOne, {7, {1}, {0.5F}});
+    desk.on_losses(kTwo, {0, {1}, {0.5F}});
+    EXPECT_THAT(
+        made.at(0)->losses,
+        ElementsAre(std::tuple{0U, 1U, 0.5F}, std::tuple{0U, UINT32_MAX, 2.0F}));
+    EXPECT_EQ(desk.begin(kOne, begin(), {}).value().losses, 2U);
+}
+
+TEST_F(SamplingDeskTest, AJobWithoutRanksKeepsItsSamplerUntilThePlaceIsNeeded) {
+    ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
+    desk.leave(kOne);
+    ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
+    EXPECT_THAT(made, SizeIs(1));
+    desk.leave(kOne);
+    for (const auto& [stream, job] : {std::pair{2, "b"}, {3, "c"}, {4, "d"}}) {
+        ASSERT_TRUE(desk.begin(StreamId(stream), begin(job), {}).has_value());
+    }
+    EXPECT_EQ(desk.job_count(), 3U);
+    EXPECT_EQ(desk.begin(kOne, begin("a"), {}).error().code, ErrorCode::kResourceExhausted);
+}
+
+TEST_F(SamplingDeskTest, StopsAClientThatDrawsAndNeverReads) {
+    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
+    draw(kOne, 20);
+    EXPECT_EQ(desk.draw(kOne, {0, 11}).error().code, ErrorCode::kResourceExhausted);
+    desk.on_read(kOne, std::vector<SampleIndex>{0, 0, 0, 1});
+    EXPECT_TRUE(desk.draw(kOne, {0, 12}).has_value());
+    EXPECT_EQ(
+        desk.draw(kOne, {0, local::kDrawSamplesMax + 1}).error().code, ErrorCode::kInvalidArgument);
+}
+
+TEST_F(SamplingDeskTest, ASnapshotIsRestoredIntoAFreshSamplerOnly) {
+    EXPECT_TRUE(desk.begin(kOne, begin(), {{}, "kept"}).has_value());
+    EXPECT_EQ(made.at(0)->restored, "kept");
+    EXPECT_TRUE(desk.begin(kOne, begin(), {{}, "newer"}).has_value());
+    EXPECT_EQ(made.at(0)->restored, "kept");
+    EXPECT_THAT(desk.snapshot(kOne).value().state, SizeIs(5));
+}
+
+TEST_F(SamplingDeskTest, ASnapshotThatCannotBeReadLeavesAFreshSampler) {
+    EXPECT_TRUE(desk.begin(kOne, begin(), {{}, "rubbish"}).has_value());
+    ASSERT_THAT(made, SizeIs(2));
+    EXPECT_EQ(made.at(1)->restored, "");
+}
+
+// Leaders come and go at random places; each rank's epoch stays complete and without repeats.
+TEST_F(SamplingDeskTest, ManyLeadersGiveEverySampleOnce) {
+    Prng prng{test::seed()};
+    for (int round = 0; round < 200; ++round) {
+        std::vector<std::uint64_t> served;
+        while (served.size() < kCount) {
+            InOrderSource samplers;
+            SamplingDesk leader{kCount, samplers};
+            BeginState state;
+            state.served.resize(kCount / 8 + 1);
+            for (const auto sample : served) {
+                state.served[sample / 8] |= std::byte{1} << (sample % 8);
+            }
+            ASSERT_TRUE(leader.begin(kOne, begin(), state).has_value());
+            const auto count = static_cast<std::uint32_t>(1 + prng.below(kCount));
+            const auto drawn = leader.draw(kOne, {0, count}).value();
+            served.insert(served.end(), drawn.served.begin(), drawn.served.end());
+        }
+        std::ranges::sort(served);
+        std::vector<std::uint64_t> all(kCount);
+        std::iota(all.begin(), all.end(), 0U);
+        ASSERT_EQ(served, all);
+    }
+}
+
+}  // namespace
+}  // namespace stoker::sidecar
