@@ -10,7 +10,11 @@ export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build programs test test-local laws mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
-        check-generated asan tsan clang-tidy wheel clean
+        check-generated asan tsan clang-tidy wheel docs pre-commit clean deps-build deps-test
+
+# $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
+venv = @[ -e build/venv-$(1)/$(2) ] || { $(PYTHON) -m venv --clear build/venv-$(1) && \
+	build/venv-$(1)/bin/pip --quiet install $(2) && touch build/venv-$(1)/$(2); }
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,30 +22,37 @@ help: ## list the commands
 deps: ## install the Debian packages that build and tests need (as root)
 	tools/deps.sh build test
 
-$(BUILD)/build.ninja: CMakePresets.json
+# Every target says what it needs: as root it is installed, otherwise named. Quick and silent when all is there.
+deps-build:
+	@tools/deps.sh build
+
+deps-test:
+	@tools/deps.sh test
+
+$(BUILD)/build.ninja: CMakePresets.json | deps-build
 	cmake --preset $(PRESET)
 
-build: $(BUILD)/build.ninja ## build operator, sidecar, client core and tests
+build: deps-build $(BUILD)/build.ninja ## build operator, sidecar, client core and tests
 	cmake --build --preset $(PRESET)
 
-programs: $(BUILD)/build.ninja ## build only what the images hold and users run
+programs: deps-build $(BUILD)/build.ninja ## build only what the images hold and users run
 	cmake --build --preset $(PRESET) --target programs
 
 test: deps build ## every test: those without a cluster, then the cluster tests where they can run
 	@[ "$$(id -u)" != 0 ] || $(MAKE) --no-print-directory cluster-build images
 	tools/run-tests --build $(BUILD) ctest client contract e2e
 
-test-local: build ## every test that needs no cluster
+test-local: deps-test build ## every test that needs no cluster
 	tools/run-tests --build $(BUILD) ctest client contract
 
-laws: $(BUILD)/build.ninja ## simulate what is known in advance and compare: one row a law and parameter
+laws: deps-build $(BUILD)/build.ninja ## simulate what is known in advance and compare: one row a law and parameter
 	cmake --build --preset $(PRESET) --target stoker
 	$(BUILD)/bin/stoker laws
 
-windowed: build ## three real jobs on one dataset: what the origin sends, beside never-evict and ODS (about 5 minutes)
+windowed: deps-test build ## three real jobs on one dataset: what the origin sends, beside never-evict and ODS (about 5 minutes)
 	$(PYTHON) bench/windowed/jobs.py --build $(BUILD)
 
-mutants: ## plant known bugs one by one; every one must be killed by a test (PATCHES=..., default all)
+mutants: deps-build deps-test ## plant known bugs one by one; every one must be killed by a test (PATCHES=..., default all)
 	tools/mutants $(PATCHES)
 
 e2e: ## the tests on a real cluster (KUBECONFIG, or one of its own), as in the check at landing; not e2e/attacks
@@ -82,17 +93,17 @@ images: programs ## build the container images (buildah)
 	tools/deps.sh cluster
 	tools/images.sh
 
-bench: build ## measure; writes build/bench/results.json and prints the bars
+bench: deps-test build ## measure; writes build/bench/results.json and prints the bars
 	$(PYTHON) bench/run.py --build $(BUILD)
 
-traffic: build ## what the real sidecar reads at the origin under each contract, beside the simulator's figure
+traffic: deps-test build ## what the real sidecar reads at the origin under each contract, beside the simulator's figure
 	$(PYTHON) bench/traffic.py --build $(BUILD)
 
 accuracy: build ## train small models under every contract: accuracy, origin bytes (20 minutes; goes on where it stopped)
 	tools/deps.sh test accuracy
 	$(PYTHON) bench/accuracy/run.py --build $(BUILD) --page docs/reference/accuracy.md
 
-importance: build ## two jobs share a node directory by importance: hits against the map of one of them (some minutes)
+importance: deps-test build ## two jobs share a node directory by importance: hits against the map of one of them (some minutes)
 	$(PYTHON) bench/shared_importance.py --build $(BUILD)
 
 three-jobs: ## three jobs on one pool of a real cluster: planned, evenly split, LRU; writes docs/experiments (15 minutes)
@@ -100,36 +111,44 @@ three-jobs: ## three jobs on one pool of a real cluster: planned, evenly split, 
 	@$(MAKE) --no-print-directory images
 	$(PYTHON) e2e/experiments/three_jobs/run.py --build $(BUILD) --page docs/experiments/three-jobs.md
 
-wheel: ## build the Python client as a wheel into build/wheels
+wheel: deps-build deps-test ## build the Python client as a wheel into build/wheels
 	$(PYTHON) -m venv build/venv-wheel
 	build/venv-wheel/bin/pip wheel --no-deps -w build/wheels ./client
 
-release: $(BUILD)/build.ninja ## the archive of kubectl-stoker and stoker, with completion
+release: deps-build $(BUILD)/build.ninja ## the archive of kubectl-stoker and stoker, with completion
 	cmake --build --preset $(PRESET) --target kubectl-stoker stoker
 	cd $(BUILD) && cpack -B release
 
-lint: ## formatting, layers, scripts, YAML
+lint: deps-test ## formatting, layers, words, scripts, YAML
 	tools/tidy
 	@clang-format-14 --dry-run --Werror $(CXX_FILES)
 	shellcheck $$(git ls-files '*.sh') .ci/run
 	yamllint -s crds docs/examples charts/stoker/values.yaml charts/stoker/Chart.yaml
 
-clang-tidy: build ## the static analyser over all sources (slow)
+clang-tidy: deps-test build ## the static analyser over all sources (slow)
 	git ls-files '*.cc' | grep -v '^tests/fuzz' | xargs -P 2 -n 4 clang-tidy-14 -p $(BUILD) --quiet
 
-format: ## format the C++ sources
+format: deps-test ## format the C++ sources
 	@clang-format-14 -i $(CXX_FILES)
 
-generate: ## make the generated reference pages again
+generate: deps-test ## make the generated reference pages again
 	tools/generate
 
-check-generated: ## fail when a generated page is out of date
+check-generated: deps-test ## fail when a generated page is out of date
 	tools/generate --check
 
-asan: ## the C++ tests under the address and undefined-behaviour sanitizers
+docs: deps-test ## all pages as a site with search (build/site/html); a broken link fails it
+	$(call venv,docs,mkdocs-material==9.8.1)
+	NO_MKDOCS_2_WARNING=1 build/venv-docs/bin/python tools/build_site.py
+
+pre-commit: deps-test ## run the hooks of .pre-commit-config.yaml over all files; installs no hook
+	$(call venv,pre-commit,pre-commit==4.3.0)
+	build/venv-pre-commit/bin/pre-commit run --all-files
+
+asan: deps-build deps-test ## the C++ tests under the address and undefined-behaviour sanitizers
 	cmake --preset dev && cmake --build --preset dev && tools/run-tests --build build/dev ctest
 
-tsan: ## the C++ tests under the thread sanitizer
+tsan: deps-build deps-test ## the C++ tests under the thread sanitizer
 	cmake --preset tsan && cmake --build --preset tsan && tools/run-tests --build build/tsan ctest
 
 clean: ## remove what was built here

@@ -17,7 +17,8 @@ FAMILY_LABELS = re.compile(r"gauge_family\(name, help, \{([^}]*)\}")  # of the c
 HEAD = """# Metrics
 
 Made by `make generate` from the sources; do not edit. Both programs serve `/metrics` as text for Prometheus. The
-operator's are scraped by the chart's ServiceMonitor; `metrics.dashboard` and `metrics.prometheusRule` bring
+operator's are scraped by the chart's ServiceMonitor, a sidecar's may be read by its own pod and by the ranges of
+`sidecar.metricsReaders`; `metrics.dashboard` and `metrics.prometheusRule` bring
 a dashboard and alerts made of them. Names are those of client-go and controller-runtime where they have one.
 
 Each replica of the operator tells of jobs, datasets, pools and quotas, and the one that leads of profiles as well: take
