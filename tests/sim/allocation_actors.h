@@ -54,7 +54,7 @@ struct Told {
 
 // What the API server remembers of a place, whoever leads.
 struct Remembered {
-    Bytes granted{};   // by the last plan
+    Bytes granted{};   // the most that its sidecar may believe
     Bytes resident{};  // as told last
 };
 

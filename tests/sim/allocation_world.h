@@ -315,6 +315,8 @@ private:
         }
     }
 
+    [[nodiscard]] bool is_fresh(const Told& told) const { return now_ - told.at <= kReportTicks; }
+
     // As find_places() says it of a cluster.
     std::vector<PlaceWord> words_for(Operator& it) {
         std::vector<PlaceWord> words;
@@ -328,7 +330,7 @@ private:
             word.reached = sidecar.leader != kNobody &&
                            &operators_[static_cast<std::size_t>(sidecar.leader)] == &it;
             const auto told = it.told.find(place);
-            if (told != it.told.end() && now_ - told->second.at <= kReportTicks) {
+            if (told != it.told.end() && is_fresh(told->second)) {
                 word.resident = told->second.resident;
                 word.granted = told->second.granted;
             } else if (const auto known = status_.find(place); known != status_.end()) {
@@ -362,7 +364,8 @@ private:
             const Place place{grant.node, grant.dataset_uid};
             const Sidecar& sidecar = sidecars_.at(place);
             const auto told = it.told.find(place);
-            if (told == it.told.end() || told->second.resident != sidecar.resident ||
+            if (told == it.told.end() || !is_fresh(told->second) ||
+                told->second.resident != sidecar.resident ||
                 told->second.granted != sidecar.granted || sidecar.resident > sidecar.granted ||
                 grant.resident_bytes != sidecar.granted) {
                 return false;
@@ -383,8 +386,8 @@ private:
                 it.grants.push_back({now_ + delay(faults), place, grant.resident_bytes, {}});
             }
         }
-        for (const Grant& grant : plan.grants) {
-            status_[{grant.node, grant.dataset_uid}].granted = grant.resident_bytes;
+        for (const Holding& holding : it.book.holdings()) {
+            status_[{holding.node, holding.dataset_uid}].granted = holding.outstanding;
         }
     }
 

@@ -61,12 +61,15 @@ struct JobAllocation {
     Bytes wanted{};   // over all its nodes
     Bytes granted{};  // over all its nodes; bytes shared with another job count for both
     AllocationReason reason = AllocationReason::kWaitingForPods;
-    std::string message;          // one sentence for people
-    std::vector<Bytes> datasets;  // granted, in the order of the demand's datasets
-    Bytes borrowed{};             // of the granted bytes
-    Bytes minimum{};              // asked for as a minimum, as far as the datasets have bytes
-    Bytes guaranteed{};           // of the minimum, what nominal quotas and nodes cover
-    Bytes target{};               // granted once others have given back what they must
+    std::string message;  // one sentence for people
+    // In the order of the demand's datasets: the most that their sidecars may believe to be
+    // granted. More than the grant until they have confirmed a smaller one. An operator after us
+    // relies on it where a sidecar is out of reach.
+    std::vector<Bytes> datasets;
+    Bytes borrowed{};    // of the granted bytes
+    Bytes minimum{};     // asked for as a minimum, as far as the datasets have bytes
+    Bytes guaranteed{};  // of the minimum, what nominal quotas and nodes cover
+    Bytes target{};      // granted once others have given back what they must
     AllocationNumbers numbers{};
 
     bool operator==(const JobAllocation&) const = default;

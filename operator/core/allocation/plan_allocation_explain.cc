@@ -381,7 +381,8 @@ JobAllocation Explainer::allocation_of(std::size_t index) const {
         result.wanted += user.wanted;
         result.granted += granted;
         result.target += std::min(decision_.target[i], user.wanted);
-        result.datasets[user.dataset] += granted;
+        result.datasets[user.dataset] +=
+            std::max(decision_.granted[i], table_.claims[i].outstanding);
         own += std::min(decision_.within[i], user.wanted);
         result.minimum += user.minimum;
         result.guaranteed += std::min(decision_.lower[i], user.minimum);

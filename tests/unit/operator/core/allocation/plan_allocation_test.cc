@@ -230,6 +230,17 @@ TEST(PlanAllocation, LetsADatasetShrinkBeforeAnotherGrows) {
     EXPECT_EQ(granted(plan_allocation(v), "n1", "young"), gib(3));
 }
 
+// What a status keeps of it bounds a sidecar that the next operator does not reach.
+TEST(PlanAllocation, SaysOfADatasetWhatItsSidecarMayStillBelieve) {
+    Demand job = demand(1, {"n1"}, {dataset("d", gib(4))});
+    job.max_bytes = gib(1);
+    AllocationView cluster = view(gib(4), {job});
+    cluster.holdings = {{kPool, "n1", "d", gib(2), gib(1), gib(3)}};
+    const JobAllocation result = allocation(plan_allocation(cluster), "job1");
+    EXPECT_EQ(result.granted, gib(1));
+    EXPECT_EQ(result.datasets, std::vector<Bytes>{gib(3)});
+}
+
 TEST(PlanAllocation, WhatAJobHasAndCanDoWithoutStaysUntilSomebodyElseWantsIt) {
     Demand job = demand(1, {"n1"}, {dataset("d", gib(4))});
     job.rates = {100e6, 75e6, 1, false};  // a quarter of the dataset is enough
