@@ -77,6 +77,23 @@ def test_every_file_that_is_named_in_code_exists(page):
     assert not gone
 
 
+def modules():
+    lines = (ROOT / "layers.txt").read_text().splitlines()
+    return [line.split(":")[0] for line in lines if ":" in line and not line.startswith("#")]
+
+
+@pytest.mark.parametrize("module", modules())
+def test_a_short_readme_says_what_a_module_is(module):
+    """Its own README, or the next one above it, which names it then."""
+    folder = pathlib.PurePosixPath(module)
+    while not (ROOT / folder / "README.md").exists():
+        folder = folder.parent
+    text = (ROOT / folder / "README.md").read_text()
+    assert folder.parts, "only the whole project's README is above it"
+    assert folder == pathlib.PurePosixPath(module) or f"`{module.removeprefix(f'{folder}/')}/" in text
+    assert folder.parts[0] == "client" or text.count("\n") <= 10
+
+
 def test_the_map_names_every_page_once():
     page = pathlib.PurePosixPath("docs/README.md")
     targets = LINK.findall(prose((ROOT / page).read_text()))
