@@ -1,11 +1,10 @@
 // stoker-bench prepare FOLDER        makes the samples in every form that a row needs
 // stoker-bench link URL COPIES       for each such line reads one pass from the objects below URL
-// and prints `SECONDS
-//                                    BYTES_PER_SECOND`, the rate from the third second on
+//                                    and prints `SECONDS BYTES_PER_SECOND`, the rate from the third
+//                                    second on
 // stoker-bench KIND PATH             then, for each line `FIRST_PASS PASSES` on stdin, reads that
-// many passes in random
-//                                    order and prints `SECONDS SUM`; KIND: stoker, mmap, files,
-//                                    redis
+//                                    many passes in random order and prints `SECONDS SUM`;
+//                                    KIND: stoker, mmap, files, redis
 //
 // bench/run.py starts one of these for each side of a row and lets them run in turns.
 #include <cstdio>

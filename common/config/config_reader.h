@@ -28,8 +28,8 @@ Result<Duration> parse_duration(std::string_view text);
 //
 //     STOKER_TRY(auto in, ConfigReader::parse(text));
 //     in.read("socket", options.socket);
-//     in.section("metrics", [&](ConfigReader& metrics) { metrics.read("listen", options.listen);
-//     }); STOKER_TRY_VOID(in.finish());
+//     in.section("metrics", [&](ConfigReader& it) { it.read("listen", options.listen); });
+//     STOKER_TRY_VOID(in.finish());
 class ConfigReader {
 public:
     // kInvalidArgument: not YAML (with line and column), or not a mapping. An empty text is an

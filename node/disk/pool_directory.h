@@ -19,8 +19,7 @@
 //
 //   .stoker-pool                 says whose it is; without it nothing here is touched
 //   <namespace>/                 root's, 0755
-//     <dataset uid>/             root's, 0755: a node directory; no tenant can replace what is in
-//     it
+//     <dataset uid>/             root's, 0755: a node directory; tenants can replace nothing in it
 //       control/                 the sidecars', 0700: lock, sockets, state
 //       data/                    the sidecars', 0755: manifest, residency table, segments
 //       guests/                  root's, 0755

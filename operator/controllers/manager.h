@@ -33,17 +33,20 @@ struct ManagerSettings {
 
 // All controllers with their queues, and who wakes whom:
 //
-//   TrainingJob ─┬─▶ trainingjob       Node ─┬─▶ cachepool         reports ─┬─▶ trainingjob
-//                ├─▶ dataset (its own)       │                              ├─▶ dataset (its own)
-//                └─▶ grants                  ├─▶ grants                     └─▶ grants
-//   Dataset ─────┬─▶ dataset                 └─▶ trainingjob (all)
-//                ├─▶ trainingjob (its users)                       decision ─┬─▶ trainingjob
-//                (changed) └─▶ grants             CachePool, CacheQuota ─▶ all that may │
-//                cachequota, cachepool
-//   Job, Pod, Service, Workload ─▶ trainingjob          depend on them
-//   Pod of a job ─▶ dataset (its own, of other namespaces)   Job, Pod of a filler ─▶ dataset,
-//   grants Namespace (labels) ─▶ trainingjob (its own), dataset (theirs), grants word of a node
-//   program ─▶ cachepool (all), grants, sweep
+//   changes of                        wake
+//   TrainingJob                       trainingjob, dataset (those it names), grants
+//   Job, Service, Workload of a job   trainingjob
+//   Pod of a job                      trainingjob, dataset (of other namespaces), grants
+//   Job, Pod of a filler              dataset; a Pod: grants, too
+//   Dataset                           dataset, trainingjob (its users), grants; deleted: sweep, too
+//   CachePool                         cachepool, cachequota (all), trainingjob (all), grants
+//   CacheQuota                        cachequota (of the namespace), trainingjob (of it), grants
+//   Node                              cachepool (all), trainingjob (all), grants
+//   Namespace (labels)                trainingjob (its own), dataset (theirs), grants
+//   a sidecar's report                trainingjob and dataset, or the filler's dataset; grants
+//   a node program's word             sweep; on a directory: cachepool (all) and grants, too
+//   a decision of grants              trainingjob, cachequota and cachepool that it changed
+//   a sweep that has ended            dataset (all)
 //
 // Waking too often costs a look; waking too rarely would be a bug. Thread-safe.
 class Manager {

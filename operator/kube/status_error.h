@@ -30,10 +30,15 @@ struct ApiFailure {
     std::optional<Duration> retry_after;  // the header, or details.retryAfterSeconds
 
     // For callers that only steer: the code below and one line with the server's words.
-    //   400 405 406 413 415 422 kInvalidArgument · 401 403 kForbidden · 404 kNotFound · 410 kGone ·
-    //   507 kResourceExhausted 409 kConflict, or kAlreadyExists by its reason · 403 of a namespace
-    //   that terminates kGone (retrying cannot help) 408 504 kDeadlineExceeded · 429 and every
-    //   other 5xx kUnavailable · anything else kInternal
+    //   400 405 406 413 415 422   kInvalidArgument
+    //   401 403                   kForbidden; kGone in a namespace that terminates: no retry helps
+    //   404                       kNotFound
+    //   408 504                   kDeadlineExceeded
+    //   409                       kConflict, or kAlreadyExists by its reason
+    //   410                       kGone
+    //   507                       kResourceExhausted
+    //   429, other 5xx            kUnavailable
+    //   anything else             kInternal
     [[nodiscard]] Error error() const;
 
     [[nodiscard]] bool has_cause(std::string_view cause) const;

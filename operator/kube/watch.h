@@ -82,17 +82,22 @@ using WatchStep = std::variant<WaitUntil, SendRequest>;
 // else sends what next_step() says and tells what came of it; what each call returns keeps a copy
 // equal to the server's state.
 //
-//   Empty     nothing is known to be current. -> Listing
-//   Listing   pages of a list are coming. -> Listed; 410 or a resource version ahead of the
-//   server's: once more at once,
-//             fresh by quorum; 410 on a later page: once more at once, unpaged; any other failure:
-//             back off -> Empty
-//   Listed    the copy is as of resource_version(). -> Watching
-//   Watching  changes are coming. The stream ends -> Listed at once, or, if it lived under a second
-//   without events,
-//             back off -> Empty. No answer, or 429: back off -> Listed, without listing. Any other
-//             refusal, 410 above all, something unreadable, or events out of order: back off ->
-//             Empty
+//   Empty      nothing is known to be current
+//              -> Listing
+//   Listing    pages of a list are coming
+//              all are there                         -> Listed
+//              410, or a resource version ahead of
+//              the server's                          once more at once, fresh by quorum
+//              410 on a later page                   once more at once, unpaged
+//              any other failure                     back off -> Empty
+//   Listed     the copy is as of resource_version()
+//              -> Watching
+//   Watching   changes are coming
+//              the stream ends                       -> Listed at once
+//              it ends within a second, no events    back off -> Empty
+//              no answer, or 429                     back off -> Listed, without listing
+//              any other refusal, 410 above all,
+//              something unreadable, disorder        back off -> Empty
 //
 // Where this differs from client-go: a watch that gets no answer at all is opened again without a
 // list whatever the reason (an answer that never came says nothing about our resource version), and

@@ -22,11 +22,10 @@ struct SupervisorOptions {
 };
 
 // The order in which an operator's parts start and stop, as controller-runtime has it:
-//   start  services (probes, metrics) · caches, until they have synced · loops that need no leader
-//   · the election ·
-//          workers, once we lead
-//   stop   loops · workers, each ending what it does · caches · services · the lease is released ·
-//   the events' writer
+//   start   services (probes, metrics); caches, until they have synced; loops that need no leader;
+//           the election; workers, once we lead
+//   stop    loops; workers, each ending what it does; caches; services; the lease is released;
+//           the events' writer
 // Probes come first, or a slow API server gets us killed; the lease goes last, or two lead at once.
 //
 // Everything that is added must outlive it. add_* before run(); run() once.

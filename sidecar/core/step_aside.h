@@ -20,8 +20,7 @@ struct FetchTimes {
 // so a long second half is not enough: the writers must have been kept waiting by the disk itself.
 //
 // It looks at windows of time. A window is slow when in it
-//   - the median fetch took `slower` times as long to store as to get, and `store_min` at least,
-//   and
+//   - the median fetch took `slower` times as long to store as to get, at least `store_min`, and
 //   - the writers stood still in the disk for `blocked_share` of the time (DeviceCounters::
 //     write_blocked: neither running nor waiting for a processor).
 // After `slow_windows` slow ones in a row it steps aside for `pause_min`, then tries again. If the

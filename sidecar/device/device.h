@@ -25,8 +25,9 @@
 //   kAlreadyExists      create() of a name that is taken
 //   kForbidden          permissions
 //   kResourceExhausted  disk, disk quota or file descriptors are used up; nothing that was stored
-//   before is hurt kUnavailable        I/O error, read-only file system, or anything else that only
-//   the machine's owner can mend
+//                       before is hurt
+//   kUnavailable        I/O error, read-only file system, or anything else that only the machine's
+//                       owner can mend
 namespace stoker::sidecar {
 
 // What went through one device since it was made. Bytes that a failed call moved are not counted.

@@ -10,8 +10,7 @@ namespace stoker::control {
 //  1. Guaranteed minimums (of those of higher priority, then the older ones, first), then what
 //     mode Fixed asks for; within the namespaces' nominal quotas.
 //  2. What is left of the nodes within the nominal quotas, by the pool's objective: to the byte
-//  that
-//     saves most, f* (-dm/dc) of all jobs that share it, until a job no longer waits.
+//     that saves most, f* (-dm/dc) of all jobs that share it, until a job no longer waits.
 //  3. The same with bytes that namespaces lend: up to borrowingLimit out of the others' unused
 //     lendingLimit, and with the weights of the namespaces. Nobody loses bytes of 1. and 2. to a
 //     borrower, and so an owner that returns gets its bytes back from the least useful ones.
