@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view kCredentials =
     "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/";
 constexpr std::string_view kError = "ErrorResponse/Error/";
+constexpr std::time_t kLastSecond = 7258118400;  // 2200: nanoseconds in 64 bits end in 2262
 
 // Codes that STS sends with a 4xx status although another try helps.
 bool may_pass(int status, std::string_view code) {
@@ -44,7 +45,7 @@ std::optional<WallTime> parse_iso_time(std::string_view text) {
     if (zone != "Z" && zone != "+00:00") {
         return std::nullopt;
     }
-    return WallTime{std::chrono::seconds{::timegm(&date)}};
+    return WallTime{std::chrono::seconds{std::clamp<std::time_t>(::timegm(&date), 0, kLastSecond)}};
 }
 
 Result<TemporaryCredentials> parse_sts_credentials(std::string_view xml) {

@@ -10,7 +10,8 @@
 // What a token service (STS) answers. Pure.
 namespace stoker::sidecar {
 
-// "2026-01-31T12:00:00Z", also with a fraction of a second or the offset +00:00. nullopt: not that.
+// "2026-01-31T12:00:00Z", also with a fraction of a second or the offset +00:00. Times before
+// 1970 and after 2200 become those. nullopt: not that.
 std::optional<WallTime> parse_iso_time(std::string_view text);
 
 // The answer to AssumeRoleWithWebIdentity with status 200; `expires` is set. kUnavailable: it is

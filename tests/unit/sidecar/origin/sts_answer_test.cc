@@ -88,6 +88,8 @@ TEST(IsoTime, IsUtc) {
     EXPECT_EQ(parse_iso_time("2026-01-31T12:00:00Z"), WallTime{1769860800s});
     EXPECT_EQ(parse_iso_time("2026-01-31T12:00:00.123456Z"), WallTime{1769860800s});
     EXPECT_EQ(parse_iso_time("2026-01-31T12:00:00+00:00"), WallTime{1769860800s});
+    EXPECT_EQ(parse_iso_time("1013-02-03T00:00:00Z"), WallTime{}) << "no overflow";
+    EXPECT_EQ(parse_iso_time("9999-12-31T23:59:59Z"), WallTime{7258118400s}) << "no overflow";
     for (const char* wrong :
          {"", "2026-01-31", "2026-01-31T12:00:00", "2026-01-31T12:00:00+02:00", "tomorrow"}) {
         EXPECT_EQ(parse_iso_time(wrong), std::nullopt) << wrong;
