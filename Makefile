@@ -10,7 +10,7 @@ export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
 .PHONY: help deps build programs test test-local laws mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
-        check-generated asan tsan clang-tidy wheel docs pre-commit clean deps-build deps-test
+        check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
 venv = @[ -e build/venv-$(1)/$(2) ] || { $(PYTHON) -m venv --clear build/venv-$(1) && \
@@ -28,6 +28,9 @@ deps-build:
 
 deps-test:
 	@tools/deps.sh test
+
+deps-nightly:
+	@tools/deps.sh nightly
 
 $(BUILD)/build.ninja: CMakePresets.json | deps-build
 	cmake --preset $(PRESET)
@@ -125,8 +128,15 @@ lint: deps-test ## formatting, layers, words, scripts, YAML
 	shellcheck $$(git ls-files '*.sh') .ci/run
 	yamllint -s crds docs/examples charts/stoker/values.yaml charts/stoker/Chart.yaml
 
-clang-tidy: deps-test build ## the static analyser over all sources (slow)
-	git ls-files '*.cc' | grep -v '^tests/fuzz' | xargs -P 2 -n 4 clang-tidy-14 -p $(BUILD) --quiet
+fuzzers: deps-build deps-nightly ## build the libFuzzer targets: build/fuzz/bin/fuzz_*
+	cmake --preset fuzz && cmake --build --preset fuzz
+
+clang-tidy: deps-build deps-test deps-nightly ## the static analyser over all sources (an hour)
+	cmake --preset fuzz && cmake --build --preset fuzz --target stoker_proto_control stoker_proto_node stoker_proto_csi stoker_proto_kubelet stoker_test_headers
+	git ls-files '*.cc' | xargs -P 2 -n 4 clang-tidy-16 -p build/fuzz --quiet --extra-arg=-Wno-unknown-warning-option
+
+nightly: deps-build deps-test deps-nightly ## sanitizers, analyser, planted bugs, fuzzers (five hours); writes docs/quality.md
+	tools/nightly $(STEPS)
 
 format: deps-test ## format the C++ sources
 	@clang-format-14 -i $(CXX_FILES)

@@ -30,6 +30,10 @@ target_compile_options(stoker_flags INTERFACE
 # cpprestsdk defines a macro `U` that breaks Boost and gRPC headers unless this is set everywhere.
 target_compile_definitions(stoker_flags INTERFACE
     _TURN_OFF_PLATFORM_STRING STOKER_VERSION="${PROJECT_VERSION}")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # Boost 1.74 knows the coroutines of C++20 from g++ only.
+    target_compile_definitions(stoker_flags INTERFACE BOOST_ASIO_HAS_CO_AWAIT BOOST_ASIO_HAS_STD_COROUTINE)
+endif()
 if(STOKER_SANITIZE)
     target_compile_options(stoker_flags INTERFACE -fsanitize=${STOKER_SANITIZE} -fno-sanitize-recover=all)
     target_link_options(stoker_flags INTERFACE -fsanitize=${STOKER_SANITIZE})

@@ -70,3 +70,14 @@ function(stoker_test name)
     endif()
     set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()
+
+# stoker_fuzz(manifest SOURCES targets/manifest_fuzz.cc DEPS common/domain): bin/fuzz_manifest. Only where
+# STOKER_SANITIZE has fuzzer-no-link (preset `fuzz`).
+function(stoker_fuzz name)
+    cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+    add_executable(fuzz_${name} targets/fuzz_main.cc ${ARG_SOURCES})
+    target_link_libraries(fuzz_${name} PRIVATE stoker_flags fmt::fmt tl::expected)
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    stoker_link(fuzz_${name} PRIVATE ${ARG_DEPS})
+    add_dependencies(fuzzers fuzz_${name})
+endfunction()

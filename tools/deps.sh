@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that Stoker needs, by group. Quick and silent when all of them are there.
 #
-# usage: tools/deps.sh [--check] GROUP...      GROUP: build, test, accuracy, cluster, all
+# usage: tools/deps.sh [--check] GROUP...      GROUP: build, test, accuracy, cluster, nightly, all
 #   --check   install nothing; print what is missing and exit 1 if anything is
 set -euo pipefail
 
@@ -9,9 +9,10 @@ build=(g++ cmake ninja-build ccache pkg-config make git
   libcpprest-dev libyaml-cpp-dev libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc
   libcurl4-openssl-dev libexpat1-dev libssl-dev libboost-dev libboost-system-dev libexpected-dev libfmt-dev
   libgtest-dev libgmock-dev libhiredis-dev pybind11-dev python3-dev)
-test=(clang-format-14 clang-tidy-14 shellcheck yamllint redis-server
+test=(clang-format-14 shellcheck yamllint redis-server
   python3-numpy python3-pil python3-pytest python3-torch python3-hypothesis python3-yaml python3-venv python3-pip)
 accuracy=(python3-matplotlib)
+nightly=(clang-16 clang-tidy-16 libclang-rt-16-dev)
 cluster=(etcd-server containerd runc containernetworking-plugins buildah debootstrap
   iptables iproute2 procps util-linux mount e2fsprogs openssl curl bc gcc libc6-dev
   python3-venv python3-pip python3-yaml ca-certificates)
@@ -31,8 +32,9 @@ group() {
     test) printf '%s\n' "${test[@]}" ;;
     accuracy) printf '%s\n' "${accuracy[@]}" ;;
     cluster) printf '%s\n' "${cluster[@]}" ;;
-    all) printf '%s\n' "${build[@]}" "${test[@]}" "${accuracy[@]}" "${cluster[@]}" ;;
-    *) say "unknown group '$1' (build, test, accuracy, cluster, all)"; exit 2 ;;
+    nightly) printf '%s\n' "${nightly[@]}" ;;
+    all) printf '%s\n' "${build[@]}" "${test[@]}" "${accuracy[@]}" "${cluster[@]}" "${nightly[@]}" ;;
+    *) say "unknown group '$1' (build, test, accuracy, cluster, nightly, all)"; exit 2 ;;
   esac
 }
 
