@@ -100,9 +100,13 @@ private:
         TimePoint at,
         const DatasetReport& dataset,
         std::map<Place, TimePoint>& newest) {
-        told_.insert(place);
         PlaceWord& it = word(place);
-        it.resident = std::max(it.resident, dataset.resident_bytes);
+        if (has_counted(dataset)) {
+            told_.insert(place);
+            it.resident = std::max(it.resident, dataset.resident_bytes);
+        } else {
+            it.opening = true;
+        }
         const auto before = newest.find(place);
         const bool tie = before != newest.end() && before->second == at;
         if (before == newest.end() || before->second < at) {

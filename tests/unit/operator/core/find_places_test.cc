@@ -87,5 +87,21 @@ TEST(FindPlaces, PromiseWhatAStatusSaysAndNobodyHasTold) {
     EXPECT_EQ(place(cluster, "n2", 101).promised, gib(5));
 }
 
+// While it lists the origin, its directory is not open, and it tells of no bytes.
+TEST(FindPlaces, RememberWhatALeaderHasNotCountedYet) {
+    ClusterView cluster = make_cluster();
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    cluster.datasets[0].status.placements = {{"nvme", "n1", 999, 1}};
+    for (const ManifestState state : {ManifestState::kListing, ManifestState::kFailed}) {
+        cluster.reports[0].datasets[0].manifest_state = state;
+        EXPECT_EQ(place(cluster, "n1", 101).resident, Bytes{999});
+        EXPECT_TRUE(place(cluster, "n1", 101).opening);
+        EXPECT_TRUE(place(cluster, "n1", 101).granted);
+    }
+    cluster.reports[0].datasets[0].manifest_state = ManifestState::kReady;
+    EXPECT_EQ(place(cluster, "n1", 101).resident, Bytes::zero());
+    EXPECT_FALSE(place(cluster, "n1", 101).opening);
+}
+
 }  // namespace
 }  // namespace stoker::control
