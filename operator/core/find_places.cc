@@ -100,9 +100,13 @@ private:
         TimePoint at,
         const DatasetReport& dataset,
         std::map<Place, TimePoint>& newest) {
-        told_.insert(place);
         PlaceWord& it = word(place);
-        it.resident = std::max(it.resident, dataset.resident_bytes);
+        if (has_counted(dataset)) {
+            told_.insert(place);
+            it.resident = std::max(it.resident, dataset.resident_bytes);
+        } else {
+            it.opening = true;
+        }
         const auto before = newest.find(place);
         const bool tie = before != newest.end() && before->second == at;
         if (before == newest.end() || before->second < at) {
@@ -127,21 +131,26 @@ private:
             for (const JobDatasetStatus& status : use.job.status.datasets) {
                 for (const ResolvedDataset& dataset : use.datasets.datasets) {
                     if (dataset.name == status.name && status.allocated_bytes > 0) {
-                        promise(dataset.uid, bytes_of(status.allocated_bytes));
+                        promise(use, dataset, bytes_of(status.allocated_bytes));
                     }
                 }
             }
         }
     }
 
-    void promise(const std::string& uid, Bytes all) {
+    // `all` counts the job's own nodes only. A guest's bytes are where fillers are, which may
+    // outlast its pods.
+    void promise(const JobUse& use, const ResolvedDataset& dataset, Bytes all) {
+        const std::set<std::string> nodes = use.live_nodes();
+        const bool anywhere = is_guest(use, dataset);
         for (const auto& [place, told] : words_) {
-            if (told.dataset_uid == uid && told.granted) {
-                all -= *told.granted;
+            if (told.dataset_uid == dataset.uid && nodes.contains(told.node)) {
+                all -= grant_in_force(told);
             }
         }
         for (auto& [place, silent] : words_) {
-            if (silent.dataset_uid == uid && silent.live && !silent.granted) {
+            if (silent.dataset_uid == dataset.uid && silent.live && !silent.granted &&
+                (anywhere || nodes.contains(silent.node))) {
                 silent.promised = std::max(silent.promised, all);
             }
         }

@@ -107,6 +107,22 @@ Verdict stay_finished(const Facts& facts) {
     return result;
 }
 
+// Nothing of the job goes on from here. Pods that the user has suspended or that Kueue has evicted
+// stop all the same: nobody keeps a place that was taken back by a spec that is refused.
+Lifecycle refuse(const Facts& facts, JobState state, std::string message) {
+    Lifecycle result = as_before(facts, state, std::move(message));
+    if (!spec_of(facts).suspend && may_have_pods(facts.view)) {
+        return result;
+    }
+    const Job* current = facts.attempts.current;
+    if (current != nullptr && !current->end) {
+        delete_unless_deleting(*current, result);
+        result.wake_after = kLostNodeAfter;
+    }
+    delete_older(facts, result);
+    return result;
+}
+
 Verdict refuse_invalid(const Facts& facts) {
     std::vector<FieldError> errors = validate(facts.view.job);
     const bool starts = facts.attempts.current == nullptr && facts.attempts.older.empty();
@@ -117,7 +133,7 @@ Verdict refuse_invalid(const Facts& facts) {
     if (errors.empty()) {
         return std::nullopt;
     }
-    return as_before(facts, JobState::kInvalid, to_string(errors));
+    return refuse(facts, JobState::kInvalid, to_string(errors));
 }
 
 Verdict respect_foreign_names(const Facts& facts) {
@@ -126,9 +142,8 @@ Verdict respect_foreign_names(const Facts& facts) {
         return std::nullopt;
     }
     return clash.leaves
-               ? as_before(
-                     facts, JobState::kWaiting, clash.object + " of an earlier job is leaving.")
-               : as_before(
+               ? refuse(facts, JobState::kWaiting, clash.object + " of an earlier job is leaving.")
+               : refuse(
                      facts,
                      JobState::kNameTaken,
                      clash.object +

@@ -48,7 +48,7 @@ std::vector<DatasetPlacement> place_bytes(
     std::map<Place, DatasetPlacement> by_place;
     for (const AgentReport& report : reports) {
         for (const DatasetReport& dataset : report.datasets) {
-            if (!dataset.leader || !is_fresh(report, now)) {
+            if (!has_counted(dataset) || !is_fresh(report, now)) {
                 continue;
             }
             const std::string& pool = user_of(view, report)->pool;

@@ -285,12 +285,14 @@ void measure(
     status.columns = print_columns(status);
 }
 
-// What the attempt's Job was, or is now, built with. A Job that cannot be made pins nothing.
+// What the attempt's Job was, or is now, built with. A Job that cannot be made pins nothing, nor
+// does one on its way out: the attempt goes on with a Job made anew.
 std::optional<AttemptPool> given_pool(const TrainingJobView& view, const Lifecycle& lifecycle) {
     const std::optional<AttemptPool>& before = view.job.status.attempt_pool;
     const bool is_told = before && before->attempt == lifecycle.attempt;
     const Attempts attempts = find_attempts(view);
-    const bool exists = attempts.current != nullptr && attempts.number == lifecycle.attempt;
+    const bool exists = attempts.current != nullptr && attempts.number == lifecycle.attempt &&
+                        !attempts.current->meta.deleting_since;
     if (is_final(lifecycle.state) || (exists && is_told)) {
         return before;
     }

@@ -129,6 +129,10 @@ bool is_fresh(const AgentReport& report, const Moment& now) {
     return now.steady - report.received_at <= kReportAgeMax;
 }
 
+bool has_counted(const DatasetReport& report) {
+    return report.leader && report.manifest_state == ManifestState::kReady;
+}
+
 Bytes DatasetTally::resident_bytes() const {
     Bytes result{};
     for (const auto& [node, bytes] : resident) {

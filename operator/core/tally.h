@@ -19,6 +19,10 @@ namespace stoker::control {
 // Whether the sidecar was heard of in the last kReportAgeMax.
 bool is_fresh(const AgentReport& report, const Moment& now);
 
+// Whether the sidecar knows what is in its node directory. One that still lists the origin, or that
+// the origin refuses, has not opened it: its zero bytes say nothing.
+bool has_counted(const DatasetReport& report);
+
 // What sidecars say about one dataset.
 struct DatasetTally {
     ManifestState state =

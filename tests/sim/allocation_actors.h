@@ -32,8 +32,9 @@ inline TimePoint at(int tick) {
 
 struct Sidecar {
     Bytes resident{};
-    Bytes granted{};
+    Bytes granted = Bytes::unlimited();  // until the first grant, which is not in force
     int granted_until = 0;
+    int opens_at = 0;       // until then it tells of no bytes, keeps them and adds none
     int leader = kNobody;   // which operator it is attached to
     int cut_until = 0;      // reaches nobody
     bool stubborn = false;  // does not shrink
@@ -44,12 +45,26 @@ struct Message {
     Place place;
     Bytes granted{};
     Bytes resident{};
+    bool opening = false;
 };
+
+inline Message report_of(const Place& place, const Sidecar& sidecar, int now, int delay) {
+    const bool opening = now < sidecar.opens_at;
+    const Bytes counted = opening ? Bytes::zero() : sidecar.resident;
+    return {now + delay, place, sidecar.granted, counted, opening};
+}
+
+inline void begin_anew(Sidecar& sidecar, int opens_at) {
+    sidecar.granted = Bytes::unlimited();
+    sidecar.granted_until = 0;
+    sidecar.opens_at = opens_at;
+}
 
 struct Told {
     Bytes resident{};
     Bytes granted{};
     int at = 0;
+    bool opening = false;
 };
 
 // What the API server remembers of a place, whoever leads.
@@ -68,6 +83,13 @@ struct Operator {
     std::deque<Message> reports;  // on their way
     std::deque<Message> grants;
 };
+
+// What was on its way on a stream that has ended.
+template <class Predicate>
+void lose_messages(Operator& it, Predicate is_lost) {
+    std::erase_if(it.grants, is_lost);
+    std::erase_if(it.reports, is_lost);
+}
 
 // What may be on each place before any operator speaks again.
 inline std::map<Place, Bytes> possible(

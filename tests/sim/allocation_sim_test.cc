@@ -1,7 +1,7 @@
 // The planner and the books that an operator keeps of its grants, among sidecars that are slow, cut
-// off or stubborn, with messages late or lost, leaders that change and overlap for a while, jobs
-// that come and go, profiles that are wrong, and nodes that vanish. Safety holds at every tick;
-// when the faults stop, everything comes to rest. A tick is a second.
+// off or stubborn, or that begin anew and forget, with messages late or lost, leaders that change
+// and overlap for a while, jobs that come and go, profiles that are wrong, and nodes that vanish.
+// Safety holds at every tick; when the faults stop, everything comes to rest. A tick is a second.
 
 #include <string>
 

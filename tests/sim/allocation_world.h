@@ -168,6 +168,9 @@ private:
             if (prng_.below(60) == 0) {
                 cut(entry.first, entry.second, now_ + static_cast<int>(prng_.below(40)));
             }
+            if (prng_.below(100) == 0) {
+                restart(entry.first, entry.second);
+            }
         }
         if (prng_.below(15) == 0) {
             start_second_leader();
@@ -191,12 +194,15 @@ private:
     void cut(const Place& place, Sidecar& sidecar, int until) {
         sidecar.cut_until = until;
         sidecar.leader = kNobody;
-        for (Operator& it : operators_) {
-            std::erase_if(
-                it.grants, [&](const Message& message) { return message.place == place; });
-            std::erase_if(
-                it.reports, [&](const Message& message) { return message.place == place; });
-        }
+        const auto is_its = [&](const Message& message) { return message.place == place; };
+        std::ranges::for_each(operators_, [&](Operator& it) { lose_messages(it, is_its); });
+    }
+
+    // It forgets its grant, and lists the origin before it looks at its directory.
+    void restart(const Place& place, Sidecar& sidecar) {
+        cut(place, sidecar, now_);
+        status_[place].resident = sidecar.resident;  // no later than the API server here
+        begin_anew(sidecar, now_ + static_cast<int>(prng_.below(20)));
     }
 
     // The older one does not know yet, and goes on for a while.
@@ -268,8 +274,7 @@ private:
             const auto is_gone = [&](const Message& message) {
                 return !sidecars_.contains(message.place);
             };
-            std::erase_if(it.grants, is_gone);
-            std::erase_if(it.reports, is_gone);
+            lose_messages(it, is_gone);
             std::erase_if(it.told, [&](const auto& e) { return !sidecars_.contains(e.first); });
         }
         std::erase_if(status_, [&](const auto& entry) { return !wanted.contains(entry.first); });
@@ -284,9 +289,9 @@ private:
                 continue;
             }
             attach(place, sidecar);
+            Operator& leader = operators_[static_cast<std::size_t>(sidecar.leader)];
             if (!faults || prng_.below(3) != 0) {
-                operators_[static_cast<std::size_t>(sidecar.leader)].reports.push_back(
-                    {now_ + delay(faults), place, sidecar.granted, sidecar.resident});
+                leader.reports.push_back(report_of(place, sidecar, now_, delay(faults)));
             }
         }
     }
@@ -309,8 +314,10 @@ private:
     void receive(Operator& it) {
         while (!it.reports.empty() && it.reports.front().due <= now_) {
             const Message& report = it.reports.front();
-            it.told[report.place] = {report.resident, report.granted, now_};
-            status_[report.place].resident = report.resident;
+            it.told[report.place] = {report.resident, report.granted, now_, report.opening};
+            if (!report.opening) {
+                status_[report.place].resident = report.resident;
+            }
             it.reports.pop_front();
         }
     }
@@ -331,7 +338,8 @@ private:
                            &operators_[static_cast<std::size_t>(sidecar.leader)] == &it;
             const auto told = it.told.find(place);
             if (told != it.told.end() && is_fresh(told->second)) {
-                word.resident = told->second.resident;
+                word.opening = told->second.opening;
+                word.resident = word.opening ? status_[place].resident : told->second.resident;
                 word.granted = told->second.granted;
             } else if (const auto known = status_.find(place); known != status_.end()) {
                 word.promised = known->second.granted;
@@ -364,7 +372,7 @@ private:
             const Place place{grant.node, grant.dataset_uid};
             const Sidecar& sidecar = sidecars_.at(place);
             const auto told = it.told.find(place);
-            if (told == it.told.end() || !is_fresh(told->second) ||
+            if (told == it.told.end() || !is_fresh(told->second) || told->second.opening ||
                 told->second.resident != sidecar.resident ||
                 told->second.granted != sidecar.granted || sidecar.resident > sidecar.granted ||
                 grant.resident_bytes != sidecar.granted) {
@@ -383,7 +391,7 @@ private:
             const Place place{grant.node, grant.dataset_uid};
             const int attached = sidecars_.at(place).leader;
             if (attached != kNobody && &operators_[static_cast<std::size_t>(attached)] == &it) {
-                it.grants.push_back({now_ + delay(faults), place, grant.resident_bytes, {}});
+                it.grants.push_back({now_ + delay(faults), place, grant.resident_bytes});
             }
         }
         for (const Holding& holding : it.book.holdings()) {
@@ -409,6 +417,9 @@ private:
         for (auto& entry : sidecars_) {
             Sidecar& it = entry.second;
             const Bytes some{1 + prng_.below(20)};
+            if (now_ < it.opens_at) {
+                continue;
+            }
             if (it.resident < it.granted) {
                 // Nothing new once the grant has run out.
                 it.resident = now_ >= it.granted_until ? it.resident

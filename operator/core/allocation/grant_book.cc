@@ -4,6 +4,11 @@
 
 namespace stoker::control {
 
+Bytes grant_in_force(const PlaceWord& word) {
+    const Bytes told = word.granted.value_or(Bytes::zero());
+    return told.is_unlimited() ? Bytes::zero() : told;
+}
+
 GrantBook::Place GrantBook::place_of(const PlaceWord& word) {
     return {word.node, word.dataset_uid, word.pool};
 }
@@ -36,9 +41,16 @@ void GrantBook::observe(const std::vector<PlaceWord>& words, TimePoint now) {
 void GrantBook::note(const PlaceWord& word, Entry& entry) {
     entry.word = word;
     if (word.granted) {
-        entry.resident = word.resident;
-        const bool confirmed = !entry.sent || *entry.sent == *word.granted;
-        entry.believed = confirmed ? *word.granted : std::max(entry.believed, *word.granted);
+        if (word.opening) {
+            const Bytes filled = entry.open ? entry.believed : Bytes::zero();
+            entry.resident = std::max({entry.resident, word.resident, filled});
+        } else {
+            entry.resident = word.resident;
+        }
+        entry.open = !word.opening;
+        const Bytes grant = grant_in_force(word);
+        const bool confirmed = !entry.sent || *entry.sent == grant;
+        entry.believed = confirmed ? grant : std::max(entry.believed, grant);
     } else if (word.live) {
         // Silent for now: what it has said last is there, or what it was granted since.
         entry.resident = std::max(entry.resident, word.resident);
@@ -54,7 +66,7 @@ std::vector<Holding> GrantBook::holdings() const {
         Holding holding{word.pool, word.node, word.dataset_uid, entry.resident, entry.resident};
         holding.ns = word.ns;
         holding.last_used = word.last_used;
-        holding.outstanding = std::max(entry.believed, word.granted.value_or(Bytes::zero()));
+        holding.outstanding = std::max(entry.believed, grant_in_force(word));
         if (unheard_.contains(place)) {
             // What an operator before us granted stays as it is until we know what that was.
             holding.granted = entry.believed;

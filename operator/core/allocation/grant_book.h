@@ -21,16 +21,23 @@ struct PlaceWord {
     std::string pool;
     std::string node;
     std::string dataset_uid;
-    std::string ns;                // of the dataset
-    Bytes resident{};              // told by whoever leads there, else what a status remembers
-    std::optional<Bytes> granted;  // that the leader there enforces; none: nobody there has spoken
-    bool live = false;             // a pod whose sidecar may hold a grant is there
-    bool reached = false;          // a sidecar there is attached: it gets grants at once
-    Bytes promised{};              // by an operator before us, as far as statuses tell
-    WallTime last_used{};          // of the dataset
+    std::string ns;        // of the dataset
+    Bytes resident{};      // told by whoever leads there, else what a status remembers
+    bool opening = false;  // the leader there has not counted yet what is on the disk
+    // That the leader there enforces; none: nobody there has spoken. Unlimited: it has been granted
+    // nothing since it began, keeps what is there and adds nothing.
+    std::optional<Bytes> granted;
+    bool live = false;     // a pod whose sidecar may hold a grant is there
+    bool reached = false;  // a sidecar there is attached: it gets grants at once
+    Bytes promised{};      // by an operator before us, as far as statuses tell
+    WallTime last_used{};  // of the dataset
 
     bool operator==(const PlaceWord&) const = default;
 };
+
+// What the sidecar there may fill by what it says; zero where nobody has spoken, or where it has
+// been granted nothing since it began.
+Bytes grant_in_force(const PlaceWord& word);
 
 // What an operator has granted and what the sidecars may believe to be granted: the planner's
 // holdings. Two things make it safe, whatever is lost or late:
@@ -77,8 +84,9 @@ private:
     struct Entry {
         PlaceWord word;
         std::optional<Bytes> sent;
-        Bytes believed{};  // the most that the sidecar may hold for granted
-        Bytes resident{};  // last told, while it is there
+        Bytes believed{};   // the most that the sidecar may hold for granted
+        Bytes resident{};   // last told, while it is there
+        bool open = false;  // it has counted what is on the disk, and may fill up
     };
 
     static Place place_of(const PlaceWord& word);

@@ -87,5 +87,57 @@ TEST(FindPlaces, PromiseWhatAStatusSaysAndNobodyHasTold) {
     EXPECT_EQ(place(cluster, "n2", 101).promised, gib(5));
 }
 
+// Two jobs read the dataset, each on a node of its own: what one has says nothing of the other.
+TEST(FindPlaces, PromiseAJobWhatItsOwnNodesHaveNotTold) {
+    ClusterView cluster = make_cluster();
+    const auto status_of = [](Bytes bytes) {
+        JobDatasetStatus status;
+        status.name = "train";
+        status.allocated_bytes = static_cast<std::int64_t>(bytes.count());
+        return status;
+    };
+    JobUse other = cluster.jobs[0];
+    other.job.meta.name = "other";
+    other.job.meta.uid = "uid-other";
+    std::erase_if(cluster.jobs[0].pods, [](const Pod& pod) { return pod.node_name != "n1"; });
+    std::erase_if(other.pods, [](const Pod& pod) { return pod.node_name != "n2"; });
+    cluster.jobs[0].job.status.datasets = {status_of(gib(2))};
+    other.job.status.datasets = {status_of(gib(9))};
+    cluster.jobs.push_back(other);
+    AgentReport spoke = make_report(make_running_view(), 1, 100);
+    spoke.training_job = "other";
+    spoke.training_job_uid = "uid-other";
+    spoke.datasets[0].granted_bytes = gib(9);
+    cluster.reports = {spoke};
+    EXPECT_EQ(place(cluster, "n1", 101).promised, gib(2));
+}
+
+TEST(FindPlaces, PromiseNoLessForASidecarThatHasJustBegun) {
+    ClusterView cluster = make_cluster();
+    JobDatasetStatus status;
+    status.name = "train";
+    status.allocated_bytes = static_cast<std::int64_t>(gib(8).count());
+    cluster.jobs[0].job.status.datasets = {status};
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    cluster.reports[0].datasets[0].granted_bytes = Bytes::unlimited();
+    EXPECT_EQ(place(cluster, "n2", 101).promised, gib(8));
+}
+
+// While it lists the origin, its directory is not open, and it tells of no bytes.
+TEST(FindPlaces, RememberWhatALeaderHasNotCountedYet) {
+    ClusterView cluster = make_cluster();
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    cluster.datasets[0].status.placements = {{"nvme", "n1", 999, 1}};
+    for (const ManifestState state : {ManifestState::kListing, ManifestState::kFailed}) {
+        cluster.reports[0].datasets[0].manifest_state = state;
+        EXPECT_EQ(place(cluster, "n1", 101).resident, Bytes{999});
+        EXPECT_TRUE(place(cluster, "n1", 101).opening);
+        EXPECT_TRUE(place(cluster, "n1", 101).granted);
+    }
+    cluster.reports[0].datasets[0].manifest_state = ManifestState::kReady;
+    EXPECT_EQ(place(cluster, "n1", 101).resident, Bytes::zero());
+    EXPECT_FALSE(place(cluster, "n1", 101).opening);
+}
+
 }  // namespace
 }  // namespace stoker::control

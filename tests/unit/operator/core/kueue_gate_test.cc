@@ -179,6 +179,23 @@ TEST(KueueGate, AnEvictionStopsThePodsAndThenGivesTheQuotaBack) {
     EXPECT_EQ(released->workload.past_execution_seconds, 43);
 }
 
+// Or a user keeps preempted quota by an edit, or by a Service in the place of the job's own.
+TEST(KueueGate, AnEvictionStopsThePodsOfAJobThatIsRefused) {
+    TrainingJobView invalid = make_admitted_view();
+    invalid.job.spec.trainer.node_count = 0;
+    TrainingJobView clashing = make_admitted_view();
+    clashing.service->owners.clear();
+    for (TrainingJobView* view : {&invalid, &clashing}) {
+        EXPECT_TRUE(decide_lifecycle(*view, moment(39)).actions.empty()) << "what runs goes on";
+        evict(view->kueue, "Preempted", 40);
+        const Lifecycle stopping = decide_lifecycle(*view, moment(41));
+        EXPECT_NE(only<DeleteJob>(stopping), nullptr);
+        EXPECT_TRUE(stopping.wake_after);
+        remove_attempt(*view);
+        EXPECT_NE(only<DeleteWorkload>(decide_lifecycle(*view, moment(42))), nullptr);
+    }
+}
+
 TEST(KueueGate, OnlyWhatWasPreemptedIsQueuedAgainAtOnce) {
     TrainingJobView view = make_admitted_view();
     remove_attempt(view);

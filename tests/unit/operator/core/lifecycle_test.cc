@@ -112,6 +112,16 @@ TEST(Lifecycle, TellsAnInvalidSpecAndDoesNothing) {
     EXPECT_TRUE(lifecycle.actions.empty());
 }
 
+TEST(Lifecycle, SuspendsAJobWhoseSpecHasBecomeInvalid) {
+    TrainingJobView view = make_running_view();
+    view.job.spec.trainer.node_count = 0;
+    EXPECT_TRUE(decide_lifecycle(view, moment(10)).actions.empty()) << "what runs goes on";
+    view.job.spec.suspend = true;
+    EXPECT_NE(only<DeleteJob>(decide_lifecycle(view, moment(11))), nullptr);
+    view.jobs[0].end = failure();
+    EXPECT_TRUE(decide_lifecycle(view, moment(12)).actions.empty()) << "its end is judged later";
+}
+
 TEST(Lifecycle, LeavesNamesOfOthersAlone) {
     TrainingJobView view = make_view();
     view.jobs = {make_job(view, 1)};

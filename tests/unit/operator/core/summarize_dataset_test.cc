@@ -80,6 +80,18 @@ TEST(SummarizeDataset, RemembersBytesAndReadinessWhenTheLastJobIsGone) {
     EXPECT_EQ(summarize_dataset(view, moment(100'000)).cached_bytes, 0) << "the node is gone";
 }
 
+// It tells of no bytes until its directory is open, however long the origin takes.
+TEST(SummarizeDataset, RemembersBytesThatALeaderHasNotCountedYet) {
+    DatasetView view = make_dataset_view();
+    view.reports = {report_of(0, 100, gib(1))};
+    view.dataset.status = summarize_dataset(view, moment(100));
+    view.reports = {report_of(0, 110, Bytes::zero())};
+    view.reports[0].datasets[0].manifest_state = ManifestState::kListing;
+    EXPECT_EQ(summarize_dataset(view, moment(111)).cached_bytes, count_of(gib(1)));
+    view.reports[0].datasets[0].manifest_state = ManifestState::kReady;
+    EXPECT_EQ(summarize_dataset(view, moment(112)).cached_bytes, 0);
+}
+
 TEST(SummarizeDataset, BecomesUnknownWhenItsUsersAreSilent) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, gib(1))};

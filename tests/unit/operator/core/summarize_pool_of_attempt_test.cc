@@ -25,6 +25,22 @@ TEST(SummarizePoolOfAttempt, RemembersThePoolOfTheAttemptThatIsStarted) {
     EXPECT_EQ(status_at(view, 4).attempt_pool, (AttemptPool{1, "nvme"}));
 }
 
+TEST(SummarizePoolOfAttempt, AnAttemptThatIsResumedMayChooseThoughItsOldJobStillLeaves) {
+    TrainingJobView view = make_running_view();
+    view.job.status = status_at(view, 1);
+    view.job.spec.suspend = true;
+    view.job.status = status_at(view, 2);
+    view.jobs[0].meta.deleting_since = wall(2);
+    view.job.spec.suspend = false;
+    view.job.status = status_at(view, 3);
+    EXPECT_EQ(view.job.status.attempt, 1);
+    EXPECT_EQ(view.job.status.attempt_pool, std::nullopt);
+    view.jobs.clear();
+    view.pods.clear();
+    view.pool.name = "other";
+    EXPECT_EQ(status_at(view, 4).attempt_pool, (AttemptPool{1, "other"}));
+}
+
 TEST(SummarizePoolOfAttempt, ForgetsThePoolOfAnAttemptThatCannotStart) {
     TrainingJobView view = make_view();
     view.job.status = status_at(view, 1);

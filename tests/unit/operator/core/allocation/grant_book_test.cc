@@ -105,6 +105,39 @@ TEST(GrantBook, AGrantIsInFlightUntilItsSidecarEnforcesIt) {
     EXPECT_EQ(book.holdings().at(0).resident, gib(3));
 }
 
+TEST(GrantBook, ASidecarThatBeginsAnewHasNoGrantInForce) {
+    GrantBook book{kValid};
+    book.observe({told("n1", gib(2), Bytes::unlimited())}, at(0));
+    EXPECT_EQ(book.holdings().at(0).outstanding, Bytes::zero());
+    EXPECT_EQ(book.holdings().at(0).granted, Bytes::unlimited()) << "it keeps what is there";
+    book.take(plan_of({grant("n1", gib(3))}));
+    book.observe({told("n1", gib(2), Bytes::unlimited())}, at(1));
+    EXPECT_TRUE(book.holdings().at(0).in_flight);
+    EXPECT_EQ(book.holdings().at(0).outstanding, gib(3));
+}
+
+// Its trainers wait for the origin's listing, and its disk holds what it held before.
+TEST(GrantBook, ASidecarThatOpensItsDirectoryHasWhatWasThereBefore) {
+    GrantBook book{kValid};
+    PlaceWord opening = told("n1", gib(3), Bytes::unlimited());
+    opening.opening = true;
+    book.observe({opening}, at(0));
+    book.take(plan_of({grant("n1", gib(5))}));
+    opening.granted = gib(5);
+    book.observe({opening}, at(1));
+    EXPECT_EQ(book.holdings().at(0).resident, gib(3)) << "it adds nothing yet";
+    book.observe({told("n1", gib(1), gib(5))}, at(2));
+    EXPECT_EQ(book.holdings().at(0).resident, gib(1));
+    book.observe({opening}, at(3));
+    EXPECT_EQ(book.holdings().at(0).resident, gib(5)) << "it may have filled up before";
+    book.take(plan_of({grant("n1", gib(2))}));
+    opening.granted = gib(2);
+    book.observe({opening}, at(4));
+    EXPECT_EQ(book.holdings().at(0).resident, gib(5)) << "it gives back when it is open";
+    book.observe({told("n1", gib(2), gib(2))}, at(5));
+    EXPECT_EQ(book.holdings().at(0).resident, gib(2));
+}
+
 TEST(GrantBook, ASidecarThatFallsSilentKeepsWhatItWasGranted) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(4), gib(4))}, at(0));
