@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <memory>
-#include <system_error>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -19,35 +18,6 @@ namespace {
 
 constexpr unsigned kFileMode = 0644;
 constexpr std::size_t kSmallFileBytes = 4096;
-
-ErrorCode code_of(int number) {
-    switch (number) {
-        case ENOENT:
-            return ErrorCode::kNotFound;
-        case EEXIST:
-            return ErrorCode::kAlreadyExists;
-        case EACCES:
-        case EPERM:
-            return ErrorCode::kForbidden;
-        case ENOSPC:
-        case EDQUOT:
-        case EMFILE:
-        case ENFILE:
-        case ENOMEM:
-            return ErrorCode::kResourceExhausted;
-        case ENOTDIR:
-        case ELOOP:
-        case ENAMETOOLONG:
-        case EINVAL:
-            return ErrorCode::kInvalidArgument;
-        default:
-            return ErrorCode::kUnavailable;
-    }
-}
-
-tl::unexpected<Error> fail_errno(std::string_view operation, std::string_view name) {
-    return fail(posix_error(errno, operation, name));
-}
 
 struct CloseFolder {
     void operator()(DIR* folder) const { ::closedir(folder); }
@@ -71,12 +41,6 @@ EntryKind kind_of(int folder, const dirent& entry) {
 }
 
 }  // namespace
-
-Error posix_error(int number, std::string_view operation, std::string_view name) {
-    return {
-        code_of(number),
-        fmt::format("{} {}: {}", operation, name, std::generic_category().message(number))};
-}
 
 Result<UniqueFd> open_host_folder(int root, const std::string& path) {
     open_how how{};

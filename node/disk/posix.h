@@ -6,17 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/posix_error.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 
 // System calls on folders by descriptor. No call follows a symbolic link in a name that it is
 // given: tenants can plant one anywhere in their node directories. Thread-safe.
 namespace stoker::node {
-
-// The error of a system call that failed, as "OPERATION NAME: words of errno". kNotFound,
-// kAlreadyExists, kForbidden, kResourceExhausted (no space, quota, descriptors), kInvalidArgument
-// (not a folder, a symbolic link, a name that is too long), kUnavailable (anything else).
-Error posix_error(int number, std::string_view operation, std::string_view name);
 
 // A path on the host, where symbolic links are the administrator's and are followed inside `root`.
 // Never leaves `root`.

@@ -1,51 +1,149 @@
 #pragma once
 
+#include <bit>
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "common/base/wire.h"
 
-// How texts and id arrays are spelled inside the frames of the local protocol.
+// How the fields of a frame stand on the wire. fields(io, frame) in protocol.cc names each field
+// once, in its order; FieldWriter and FieldReader are its two directions, with the same members.
 namespace stoker::local {
 
 inline constexpr std::size_t kTextBytesMax = 4096;
 
-// [bytes u16][utf-8]; longer ones are cut.
-inline void put_text(WireWriter& out, std::string_view text) {
-    const std::string_view cut = text.substr(0, kTextBytesMax);
-    out.put(static_cast<std::uint16_t>(cut.size())).put_text(cut);
-}
+// A frame to be written is const, one to be read is not.
+template <class Frame, class Type>
+concept Either = std::same_as<std::remove_const_t<Frame>, Type>;
 
-inline std::string get_text(WireReader& in) {
-    const auto size = in.get<std::uint16_t>();
-    return std::string{in.get_text(size)};
-}
+class FieldWriter {
+public:
+    explicit FieldWriter(WireWriter& out)
+        : out_(out) {}
 
-// `count` numbers without their count in front. Empty, and the reader not ok, when there are fewer.
-template <class T>
-std::vector<T> get_array(WireReader& in, std::uint32_t count) {
-    const auto raw = in.get_bytes(std::size_t{count} * sizeof(T));
-    std::vector<T> values(raw.size() / sizeof(T));
-    if (!raw.empty()) {
-        std::memcpy(values.data(), raw.data(), raw.size());
+    template <std::integral... T>
+    void numbers(T... values) {
+        (out_.put(values), ...);
     }
-    return values;
-}
 
-// [count u32][0 u32][ids u64]
-inline void put_ids(WireWriter& out, const std::vector<std::uint64_t>& ids) {
-    out.put(static_cast<std::uint32_t>(ids.size())).put(std::uint32_t{0});
-    out.put_bytes(std::as_bytes(std::span{ids}));
-}
+    void number(double value) { out_.put(std::bit_cast<std::uint64_t>(value)); }
 
-inline std::vector<std::uint64_t> get_ids(WireReader& in) {
-    const auto count = in.get<std::uint32_t>();
-    in.get<std::uint32_t>();
-    return get_array<std::uint64_t>(in, count);
-}
+    // A number that says nothing yet.
+    template <std::integral T>
+    void zero() {
+        out_.put(T{0});
+    }
+
+    template <std::integral T>
+    void flag(bool value) {
+        out_.put(static_cast<T>(value ? 1 : 0));
+    }
+
+    // A number that is always this one.
+    void constant(std::uint32_t value) { out_.put(value); }
+
+    // [bytes u16][utf-8]; longer ones are cut.
+    void text(std::string_view text) {
+        const std::string_view cut = text.substr(0, kTextBytesMax);
+        out_.put(static_cast<std::uint16_t>(cut.size())).put_text(cut);
+    }
+
+    // How many entries follow, at most `most`. Gives it.
+    std::uint32_t count(std::size_t count, std::uint32_t most = ~0U) {
+        static_cast<void>(most);  // the reader's to refuse
+        out_.put(static_cast<std::uint32_t>(count));
+        return static_cast<std::uint32_t>(count);
+    }
+
+    // The entries without their count.
+    template <class Entries>
+    void array(const Entries& entries, std::uint32_t /*count*/) {
+        out_.put_bytes(std::as_bytes(std::span{entries}));
+    }
+
+    // Makes room for entries that have fields of their own.
+    template <class Entries>
+    void resize(const Entries& /*entries*/, std::uint32_t /*count*/) {}
+
+    // Where the frame may end early, what follows is left out when read.
+    static bool ends_early(bool /*ends*/) { return false; }
+
+private:
+    WireWriter& out_;
+};
+
+// Reads what FieldWriter writes. A frame that is cut short, or is none, leaves the reader not ok.
+class FieldReader {
+public:
+    explicit FieldReader(WireReader& in)
+        : in_(in) {}
+
+    template <std::integral... T>
+    void numbers(T&... values) {
+        ((values = in_.get<T>()), ...);
+    }
+
+    void number(double& value) { value = std::bit_cast<double>(in_.get<std::uint64_t>()); }
+
+    template <std::integral T>
+    void zero() {
+        in_.get<T>();
+    }
+
+    template <std::integral T>
+    void flag(bool& value) {
+        value = (in_.get<T>() & 1U) != 0;
+    }
+
+    void constant(std::uint32_t value) { constants_ok_ &= in_.get<std::uint32_t>() == value; }
+
+    void text(std::string& text) { text = in_.get_text(in_.get<std::uint16_t>()); }
+
+    std::uint32_t count(std::size_t /*count*/, std::uint32_t most = ~0U) {
+        const auto count = in_.get<std::uint32_t>();
+        if (count > most) {
+            in_.get_bytes(in_.left() + 1);  // as if it had been cut short
+            return 0;
+        }
+        return count;
+    }
+
+    // Empty, and the reader not ok, when there are fewer.
+    template <class Entries>
+    void array(Entries& entries, std::uint32_t count) {
+        using Entry = typename Entries::value_type;
+        const auto raw = in_.get_bytes(std::size_t{count} * sizeof(Entry));
+        if constexpr (requires { entries.resize(count); }) {
+            entries.resize(raw.size() / sizeof(Entry));
+        }
+        if (!raw.empty()) {
+            std::memcpy(entries.data(), raw.data(), raw.size());
+        }
+    }
+
+    template <class Entries>
+    void resize(Entries& entries, std::uint32_t count) {
+        entries.resize(count);
+    }
+
+    bool ends_early(bool ends) {
+        if (ends) {
+            in_.get_bytes(in_.left());
+        }
+        return ends;
+    }
+
+    [[nodiscard]] bool constants_ok() const { return constants_ok_; }
+
+private:
+    WireReader& in_;
+    bool constants_ok_ = true;
+};
 
 }  // namespace stoker::local

@@ -4,8 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "common/base/wire.h"
-
 // The frames by which one sidecar knows another: only over leader.sock, never from a trainer.
 // docs/design/local-protocol.md, "Leader and followers".
 namespace stoker::local {
@@ -28,14 +26,5 @@ struct Ping {
 struct Pong {
     bool operator==(const Pong&) const = default;
 };
-
-void put_fields(WireWriter& out, const Peer& peer);
-void put_fields(WireWriter& out, const Ping& ping);
-void put_fields(WireWriter& out, const Pong& pong);
-
-// A frame that is cut short leaves the reader not ok.
-void get_fields(WireReader& in, Peer& peer);
-void get_fields(WireReader& in, Ping& ping);
-void get_fields(WireReader& in, Pong& pong);
 
 }  // namespace stoker::local

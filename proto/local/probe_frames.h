@@ -2,8 +2,6 @@
 
 #include <cstdint>
 
-#include "common/base/wire.h"
-
 // Frames of the local protocol by which a sidecar asks its trainers what the cache is worth. Part
 // of protocol.h.
 namespace stoker::local {
@@ -36,13 +34,5 @@ struct Probed {
 
     bool operator==(const Probed&) const = default;
 };
-
-void put_fields(WireWriter& out, const AskProbe& ask);
-void put_fields(WireWriter& out, const Probe& probe);
-void put_fields(WireWriter& out, const Probed& probed);
-
-void get_fields(WireReader& in, AskProbe& ask);
-void get_fields(WireReader& in, Probe& probe);
-void get_fields(WireReader& in, Probed& probed);
 
 }  // namespace stoker::local

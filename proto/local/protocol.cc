@@ -1,9 +1,8 @@
 #include "proto/local/protocol.h"
 
-#include <algorithm>
-#include <optional>
-#include <string_view>
+#include <array>
 #include <type_traits>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -16,244 +15,184 @@ namespace {
 
 constexpr FrameType kLastType = FrameType::kPong;
 
-void put(WireWriter& out, const Hello& hello) {
-    out.put(kProtocolMagic)
-        .put(hello.version)
-        .put(static_cast<std::uint16_t>(hello.relay ? 1 : 0))
-        .put(hello.pid)
-        .put(hello.rank)
-        .put(hello.world_size)
-        .put(std::uint32_t{0})
-        .put(hello.stream);
-    put_text(out, hello.dataset);
-    put_text(out, hello.client);
+void fields(auto& io, Either<Hello> auto& hello) {
+    io.constant(kProtocolMagic);
+    io.numbers(hello.version);
+    io.template flag<std::uint16_t>(hello.relay);
+    if (io.ends_early(hello.version != kProtocolVersion)) {
+        return;  // the rest is another version's business
+    }
+    io.numbers(hello.pid, hello.rank, hello.world_size);
+    io.template zero<std::uint32_t>();
+    io.numbers(hello.stream);
+    io.text(hello.dataset);
+    io.text(hello.client);
 }
 
-void put(WireWriter& out, const Welcome& welcome) {
-    out.put(welcome.version)
-        .put(std::uint16_t{0})
-        .put(welcome.features)
-        .put(welcome.revision)
-        .put(welcome.sample_count);
-    put_text(out, welcome.directory);
+void fields(auto& io, Either<Welcome> auto& welcome) {
+    io.numbers(welcome.version);
+    io.template zero<std::uint16_t>();
+    io.numbers(welcome.features, welcome.revision, welcome.sample_count);
+    io.text(welcome.directory);
 }
 
-void put(WireWriter& out, const Listing& listing) {
-    out.put(listing.objects_listed);
+void fields(auto& io, Either<Listing> auto& listing) {
+    io.numbers(listing.objects_listed);
 }
 
-void put(WireWriter& out, const ErrorReply& error) {
-    out.put(error.code);
-    put_text(out, error.message);
+void fields(auto& io, Either<ErrorReply> auto& error) {
+    io.numbers(error.code);
+    io.text(error.message);
 }
 
-void put(WireWriter& out, const Fetch& fetch) {
-    put_ids(out, fetch.samples);
+// [count u32][0 u32][ids u64]
+void id_fields(auto& io, auto& ids) {
+    const auto count = io.count(ids.size());
+    io.template zero<std::uint32_t>();
+    io.array(ids, count);
 }
 
-void put(WireWriter& out, const Fetched& fetched) {
-    out.put(static_cast<std::uint32_t>(fetched.statuses.size()));
-    out.put_bytes(std::as_bytes(std::span{fetched.statuses}));
-    put_text(out, fetched.message);
+void fields(auto& io, Either<Fetch> auto& fetch) {
+    id_fields(io, fetch.samples);
 }
 
-void put(WireWriter& out, const Plan& plan) {
-    out.put(plan.epoch).put(plan.sample_count).put(plan.start);
+void fields(auto& io, Either<Fetched> auto& fetched) {
+    io.array(fetched.statuses, io.count(fetched.statuses.size()));
+    io.text(fetched.message);
 }
 
-void put(WireWriter& /*out*/, const Planned& /*planned*/) {}
-
-void put(WireWriter& out, const Consumed& consumed) {
-    out.put(consumed.epoch);
-    put_ids(out, consumed.samples);
+void fields(auto& io, Either<Plan> auto& plan) {
+    io.numbers(plan.epoch, plan.sample_count, plan.start);
 }
 
-void put(WireWriter& out, const Report& report) {
-    out.put(report.epoch)
-        .put(report.steps)
-        .put(report.samples)
-        .put(report.bytes)
-        .put(report.hit_samples)
-        .put(report.origin_samples)
-        .put(report.wait_ns)
-        .put(report.compute_ns);
+void fields(auto& io, Either<Consumed> auto& consumed) {
+    io.numbers(consumed.epoch);
+    id_fields(io, consumed.samples);
 }
 
-void put(WireWriter& out, const Counted& counted) {
-    out.put(counted.hit_samples)
-        .put(counted.hit_bytes)
-        .put(counted.fetched_samples)
-        .put(counted.fetched_bytes);
+void fields(auto& io, Either<Report> auto& report) {
+    io.numbers(
+        report.epoch,
+        report.steps,
+        report.samples,
+        report.bytes,
+        report.hit_samples,
+        report.origin_samples,
+        report.wait_ns,
+        report.compute_ns);
 }
 
-// The sampling frames, and those of a probe.
+void fields(auto& io, Either<Counted> auto& counted) {
+    io.numbers(
+        counted.hit_samples, counted.hit_bytes, counted.fetched_samples, counted.fetched_bytes);
+}
+
+void fields(auto& io, Either<Parameter> auto& parameter) {
+    io.text(parameter.name);
+    io.number(parameter.value);
+}
+
+void fields(auto& io, Either<Begin> auto& begin) {
+    io.numbers(
+        begin.epoch,
+        begin.skip,
+        begin.seed,
+        begin.rank,
+        begin.world_size,
+        begin.batch,
+        begin.served_bytes,
+        begin.snapshot_bytes);
+    io.resize(begin.parameters, io.count(begin.parameters.size(), kParametersMax));
+    io.text(begin.contract);
+    io.text(begin.job);
+    for (auto& parameter : begin.parameters) {
+        fields(io, parameter);
+    }
+}
+
+void fields(auto& io, Either<Begun> auto& begun) {
+    io.numbers(begun.epoch, begun.losses);
+}
+
+void fields(auto& io, Either<Draw> auto& draw) {
+    io.numbers(draw.epoch, draw.count);
+    io.template zero<std::uint32_t>();
+}
+
+void fields(auto& io, Either<Drawn> auto& drawn) {
+    io.numbers(drawn.epoch);
+    const auto count = io.count(drawn.served.size());
+    io.template flag<std::uint32_t>(drawn.ended);
+    io.array(drawn.requested, count);
+    io.array(drawn.served, count);
+    io.array(drawn.kinds, count);
+}
+
+void fields(auto& io, Either<Losses> auto& losses) {
+    io.numbers(losses.epoch);
+    const auto count = io.count(losses.samples.size());
+    io.template zero<std::uint32_t>();
+    io.array(losses.samples, count);
+    io.array(losses.losses, count);
+}
+
+void fields(auto& io, Either<Similarity> auto& similarity) {
+    const auto count = io.count(similarity.samples.size());
+    io.template zero<std::uint32_t>();
+    io.array(similarity.samples, count);
+    io.array(similarity.hashes, count);
+}
+
+void fields(auto& io, Either<AskEpoch> auto& ask) {
+    io.numbers(ask.epoch);
+}
+
+void fields(auto& io, Either<EpochTally> auto& tally) {
+    io.numbers(
+        tally.epoch,
+        tally.requested,
+        tally.distinct,
+        tally.repeated,
+        tally.substituted,
+        tally.skipped,
+        tally.losses_used,
+        tally.losses_ignored);
+}
+
+void fields(auto& io, Either<Snapshot> auto& snapshot) {
+    io.array(snapshot.state, io.count(snapshot.state.size()));
+}
+
+void fields(auto& io, Either<Probe> auto& probe) {
+    io.numbers(probe.id, probe.batches);
+}
+
+void fields(auto& io, Either<Probed> auto& probed) {
+    io.numbers(probed.id);
+    io.template flag<std::uint64_t>(probed.bypassing);
+    io.numbers(
+        probed.bypassed_batches,
+        probed.bypassed_ns,
+        probed.bypassed_bytes,
+        probed.cached_batches,
+        probed.cached_ns,
+        probed.cached_bytes);
+}
+
+void fields(auto& io, Either<Peer> auto& peer) {
+    io.array(peer.secret, kSecretBytes);
+    io.numbers(peer.sidecar);
+}
+
 template <class Frame>
-void put(WireWriter& out, const Frame& frame) {
-    put_fields(out, frame);
-}
+requires std::is_empty_v<Frame>
 
-template <class Frame>
-Message get_frame(WireReader& in) {
-    Frame frame;
-    get_fields(in, frame);
-    return frame;
-}
+void fields(auto& /*io*/, Frame& /*frame*/) {}
 
-Hello get_hello(WireReader& in, bool& magic_ok) {
-    Hello hello;
-    magic_ok = in.get<std::uint32_t>() == kProtocolMagic;
-    hello.version = in.get<std::uint16_t>();
-    hello.relay = (in.get<std::uint16_t>() & 1U) != 0;
-    if (hello.version != kProtocolVersion) {
-        in.get_bytes(in.left());  // the rest is another version's business
-        return hello;
-    }
-    hello.pid = in.get<std::uint32_t>();
-    hello.rank = in.get<std::uint32_t>();
-    hello.world_size = in.get<std::uint32_t>();
-    in.get<std::uint32_t>();
-    hello.stream = in.get<std::uint64_t>();
-    hello.dataset = get_text(in);
-    hello.client = get_text(in);
-    return hello;
-}
-
-Welcome get_welcome(WireReader& in) {
-    Welcome welcome;
-    welcome.version = in.get<std::uint16_t>();
-    in.get<std::uint16_t>();
-    welcome.features = in.get<std::uint32_t>();
-    welcome.revision = in.get<std::uint64_t>();
-    welcome.sample_count = in.get<std::uint64_t>();
-    welcome.directory = get_text(in);
-    return welcome;
-}
-
-Fetched get_fetched(WireReader& in) {
-    Fetched fetched;
-    const auto count = in.get<std::uint32_t>();
-    const auto raw = in.get_bytes(count);
-    fetched.statuses.reserve(raw.size());
-    for (const std::byte status : raw) {
-        fetched.statuses.push_back(static_cast<FetchStatus>(status));
-    }
-    fetched.message = get_text(in);
-    return fetched;
-}
-
-Report get_report(WireReader& in) {
-    Report report;
-    for (auto* field :
-         {&report.epoch,
-          &report.steps,
-          &report.samples,
-          &report.bytes,
-          &report.hit_samples,
-          &report.origin_samples,
-          &report.wait_ns,
-          &report.compute_ns}) {
-        *field = in.get<std::uint64_t>();
-    }
-    return report;
-}
-
-Counted get_counted(WireReader& in) {
-    Counted counted;
-    for (auto* field :
-         {&counted.hit_samples,
-          &counted.hit_bytes,
-          &counted.fetched_samples,
-          &counted.fetched_bytes}) {
-        *field = in.get<std::uint64_t>();
-    }
-    return counted;
-}
-
-std::optional<Message> get_later_frame(FrameType type, WireReader& in) {
-    switch (type) {
-        case FrameType::kBegin:
-            return get_frame<Begin>(in);
-        case FrameType::kBegun:
-            return get_frame<Begun>(in);
-        case FrameType::kDraw:
-            return get_frame<Draw>(in);
-        case FrameType::kDrawn:
-            return get_frame<Drawn>(in);
-        case FrameType::kLosses:
-            return get_frame<Losses>(in);
-        case FrameType::kAskEpoch:
-            return get_frame<AskEpoch>(in);
-        case FrameType::kEpochTally:
-            return get_frame<EpochTally>(in);
-        case FrameType::kAskSnapshot:
-            return get_frame<AskSnapshot>(in);
-        case FrameType::kSnapshot:
-            return get_frame<Snapshot>(in);
-        case FrameType::kAskProbe:
-            return get_frame<AskProbe>(in);
-        case FrameType::kProbe:
-            return get_frame<Probe>(in);
-        case FrameType::kProbed:
-            return get_frame<Probed>(in);
-        case FrameType::kSimilarity:
-            return get_frame<Similarity>(in);
-        case FrameType::kPeer:
-            return get_frame<Peer>(in);
-        case FrameType::kPing:
-            return get_frame<Ping>(in);
-        case FrameType::kPong:
-            return get_frame<Pong>(in);
-        default:
-            return std::nullopt;
-    }
-}
-
-Result<Message> get_message(FrameType type, WireReader& in) {
-    switch (type) {
-        case FrameType::kHello: {
-            bool magic_ok = false;
-            Hello hello = get_hello(in, magic_ok);
-            if (!magic_ok) {
-                return fail(ErrorCode::kInvalidArgument, "hello without the protocol's magic");
-            }
-            return Message{std::move(hello)};
-        }
-        case FrameType::kWelcome:
-            return Message{get_welcome(in)};
-        case FrameType::kListing:
-            return Message{Listing{in.get<std::uint64_t>()}};
-        case FrameType::kError: {
-            const auto code = in.get<std::uint16_t>();
-            return Message{ErrorReply{code, get_text(in)}};
-        }
-        case FrameType::kFetch:
-            return Message{Fetch{get_ids(in)}};
-        case FrameType::kFetched:
-            return Message{get_fetched(in)};
-        case FrameType::kPlan: {
-            const auto epoch = in.get<std::uint64_t>();
-            const auto count = in.get<std::uint64_t>();
-            return Message{Plan{epoch, count, in.get<std::uint64_t>()}};
-        }
-        case FrameType::kPlanned:
-            return Message{Planned{}};
-        case FrameType::kConsumed: {
-            const auto epoch = in.get<std::uint64_t>();
-            return Message{Consumed{epoch, get_ids(in)}};
-        }
-        case FrameType::kReport:
-            return Message{get_report(in)};
-        case FrameType::kCounted:
-            return Message{get_counted(in)};
-        default:
-            break;
-    }
-    if (auto message = get_later_frame(type, in)) {
-        return *std::move(message);
-    }
-    return fail(
-        ErrorCode::kInvalidArgument,
-        fmt::format("unknown frame type {}", static_cast<unsigned>(type)));
+template <std::size_t... kTypes>
+Message empty_message(FrameType type, std::index_sequence<kTypes...> /*types*/) {
+    constexpr std::array kMake{+[] { return Message{std::in_place_index<kTypes>}; }...};
+    return kMake.at(static_cast<std::size_t>(type) - 1)();
 }
 
 }  // namespace
@@ -284,7 +223,8 @@ bool is_client_frame(FrameType type) {
 
 std::vector<std::byte> encode_frame(const Message& message, std::uint64_t request_id) {
     WireWriter payload;
-    std::visit([&payload](const auto& body) { put(payload, body); }, message);
+    FieldWriter io{payload};
+    std::visit([&io](const auto& body) { fields(io, body); }, message);
     WireWriter frame;
     frame.put(static_cast<std::uint32_t>(payload.size()))
         .put(static_cast<std::uint16_t>(message.index() + 1))
@@ -321,9 +261,19 @@ Result<FrameHeader> decode_frame_header(std::span<const std::byte> bytes) {
 }
 
 Result<Message> decode_payload(FrameType type, std::span<const std::byte> payload) {
+    if (type < FrameType::kHello || type > kLastType) {
+        return fail(
+            ErrorCode::kInvalidArgument,
+            fmt::format("unknown frame type {}", static_cast<unsigned>(type)));
+    }
     WireReader in{payload};
-    auto message = get_message(type, in);
-    if (message && (!in.ok() || in.left() != 0)) {
+    FieldReader io{in};
+    Message message = empty_message(type, std::make_index_sequence<std::variant_size_v<Message>>{});
+    std::visit([&io](auto& body) { fields(io, body); }, message);
+    if (!io.constants_ok()) {
+        return fail(ErrorCode::kInvalidArgument, "hello without the protocol's magic");
+    }
+    if (!in.ok() || in.left() != 0) {
         return fail(
             ErrorCode::kInvalidArgument,
             fmt::format(

@@ -5,8 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "common/base/wire.h"
-
 // The frames by which a job reads under a sampling contract: the sidecar decides what comes next
 // and says so in answers to kDraw; the trainer tells its losses. docs/design/local-protocol.md,
 // "Sampling contracts".
@@ -132,28 +130,5 @@ struct Snapshot {
 
     bool operator==(const Snapshot&) const = default;
 };
-
-void put_fields(WireWriter& out, const Begin& begin);
-void put_fields(WireWriter& out, const Begun& begun);
-void put_fields(WireWriter& out, const Draw& draw);
-void put_fields(WireWriter& out, const Drawn& drawn);
-void put_fields(WireWriter& out, const Losses& losses);
-void put_fields(WireWriter& out, const Similarity& similarity);
-void put_fields(WireWriter& out, const AskEpoch& ask);
-void put_fields(WireWriter& out, const EpochTally& tally);
-void put_fields(WireWriter& out, const AskSnapshot& ask);
-void put_fields(WireWriter& out, const Snapshot& snapshot);
-
-// A frame that is cut short leaves the reader not ok.
-void get_fields(WireReader& in, Begin& begin);
-void get_fields(WireReader& in, Begun& begun);
-void get_fields(WireReader& in, Draw& draw);
-void get_fields(WireReader& in, Drawn& drawn);
-void get_fields(WireReader& in, Losses& losses);
-void get_fields(WireReader& in, Similarity& similarity);
-void get_fields(WireReader& in, AskEpoch& ask);
-void get_fields(WireReader& in, EpochTally& tally);
-void get_fields(WireReader& in, AskSnapshot& ask);
-void get_fields(WireReader& in, Snapshot& snapshot);
 
 }  // namespace stoker::local

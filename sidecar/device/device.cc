@@ -16,10 +16,6 @@ constexpr std::size_t kTransferBytesMax = std::size_t{1}
 constexpr std::uint64_t kHintBytes =
     128 * 1024;  // the kernel cuts a longer hint to its read-ahead size
 
-void relaxed_add(std::atomic<std::uint64_t>& counter, std::uint64_t amount) {
-    counter.fetch_add(amount, std::memory_order_relaxed);
-}
-
 // The parts of one write that are still to be written.
 class PartsLeft {
 public:
@@ -66,53 +62,23 @@ private:
     std::size_t count_;
 };
 
+// An error that is an answer (not there, already there) does not count.
+Error count_error(DeviceTally& tally, Error error) {
+    if (error.code != ErrorCode::kNotFound && error.code != ErrorCode::kAlreadyExists) {
+        ++tally.lock()->errors;
+    }
+    return error;
+}
+
 template <class R>
 R counted(DeviceTally& tally, R result) {
     if (!result.has_value()) {
-        return fail(tally.count_error(std::move(result).error()));
+        return fail(count_error(tally, std::move(result).error()));
     }
     return result;
 }
 
 }  // namespace
-
-void DeviceTally::count_read(std::uint64_t bytes) {
-    relaxed_add(reads_, 1);
-    relaxed_add(read_bytes_, bytes);
-}
-
-void DeviceTally::count_write(std::uint64_t bytes) {
-    relaxed_add(writes_, 1);
-    relaxed_add(written_bytes_, bytes);
-}
-
-void DeviceTally::count_write_blocked(Duration time) {
-    relaxed_add(write_blocked_ns_, static_cast<std::uint64_t>(time.count()));
-}
-
-void DeviceTally::count_sync() {
-    relaxed_add(syncs_, 1);
-}
-
-Error DeviceTally::count_error(Error error) {
-    if (error.code != ErrorCode::kNotFound && error.code != ErrorCode::kAlreadyExists) {
-        relaxed_add(errors_, 1);
-    }
-    return error;
-}
-
-DeviceCounters DeviceTally::snapshot() const {
-    DeviceCounters out;
-    out.reads = reads_.load(std::memory_order_relaxed);
-    out.read_bytes = read_bytes_.load(std::memory_order_relaxed);
-    out.writes = writes_.load(std::memory_order_relaxed);
-    out.written_bytes = written_bytes_.load(std::memory_order_relaxed);
-    out.syncs = syncs_.load(std::memory_order_relaxed);
-    out.errors = errors_.load(std::memory_order_relaxed);
-    out.write_blocked =
-        Duration{static_cast<std::int64_t>(write_blocked_ns_.load(std::memory_order_relaxed))};
-    return out;
-}
 
 Result<std::size_t> DeviceFile::read(std::uint64_t offset, std::span<std::byte> out) {
     std::size_t done = 0;
@@ -121,7 +87,11 @@ Result<std::size_t> DeviceFile::read(std::uint64_t offset, std::span<std::byte> 
         STOKER_TRY(
             const std::size_t got,
             counted(tally_, do_read(offset + done, out.subspan(done, want))));
-        tally_.count_read(got);
+        {
+            const auto counters = tally_.lock();
+            ++counters->reads;
+            counters->read_bytes += got;
+        }
         if (got == 0) {
             break;
         }
@@ -138,13 +108,17 @@ Status DeviceFile::write(std::uint64_t offset, std::span<const ConstBuffer> part
     while (!left.empty()) {
         const BlockedTime blocked;
         auto moved = do_write(offset, left.next(chosen));
-        tally_.count_write_blocked(blocked.elapsed());
+        tally_.lock()->write_blocked += blocked.elapsed();
         STOKER_TRY(const std::size_t written, counted(tally_, std::move(moved)));
         if (written == 0) {
-            return fail(tally_.count_error(
-                {ErrorCode::kUnavailable, "the file system accepts no more bytes"}));
+            return fail(count_error(
+                tally_, {ErrorCode::kUnavailable, "the file system accepts no more bytes"}));
         }
-        tally_.count_write(written);
+        {
+            const auto counters = tally_.lock();
+            ++counters->writes;
+            counters->written_bytes += written;
+        }
         left.advance(written);
         offset += written;
     }
@@ -160,7 +134,7 @@ Status DeviceFile::allocate(std::uint64_t size_bytes) {
 }
 
 Status DeviceFile::sync() {
-    tally_.count_sync();
+    ++tally_.lock()->syncs;
     return counted(tally_, do_sync());
 }
 
@@ -213,7 +187,7 @@ Result<std::vector<std::string>> Device::list(const std::string& folder) {
 }
 
 Status Device::sync_folder(const std::string& folder) {
-    tally_.count_sync();
+    ++tally_.lock()->syncs;
     return counted(tally_, do_sync_folder(folder));
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +12,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
+#include "common/base/guarded.h"
 #include "common/base/result.h"
 
 // The one door to the disk. Everything that the sidecar keeps in node directories goes through a
@@ -41,28 +41,8 @@ struct DeviceCounters {
     Duration write_blocked{};  // time that writers stood still in the disk (blocked_time.h), summed
 };
 
-// Counts for one device and its files. Thread-safe.
-class DeviceTally {
-public:
-    void count_read(std::uint64_t bytes);
-    void count_write(std::uint64_t bytes);
-    void count_write_blocked(Duration time);
-    void count_sync();
-
-    // Counts `error` unless it is an answer (not there, already there), and gives it back.
-    Error count_error(Error error);
-
-    [[nodiscard]] DeviceCounters snapshot() const;
-
-private:
-    std::atomic<std::uint64_t> reads_{0};
-    std::atomic<std::uint64_t> read_bytes_{0};
-    std::atomic<std::uint64_t> writes_{0};
-    std::atomic<std::uint64_t> written_bytes_{0};
-    std::atomic<std::uint64_t> syncs_{0};
-    std::atomic<std::uint64_t> errors_{0};
-    std::atomic<std::uint64_t> write_blocked_ns_{0};
-};
+// Counts for one device and its files.
+using DeviceTally = Guarded<DeviceCounters>;
 
 // An open file. Thread-safe: positions are arguments, and calls that do not overlap do not disturb
 // each other. The device must outlive it.
@@ -214,7 +194,7 @@ public:
     // somebody else has it.
     Result<std::unique_ptr<DeviceLock>> try_lock(const std::string& path);
 
-    [[nodiscard]] DeviceCounters counters() const { return tally_.snapshot(); }
+    [[nodiscard]] DeviceCounters counters() const { return *tally_.lock(); }
 
 protected:
     [[nodiscard]] DeviceTally& tally() { return tally_; }
@@ -233,7 +213,7 @@ protected:
     virtual Result<std::unique_ptr<DeviceLock>> do_try_lock(const std::string& path) = 0;
 
 private:
-    DeviceTally tally_;
+    mutable DeviceTally tally_;
 };
 
 // Writes a file so that its name never shows half of it: a temporary name beside it, then rename.

@@ -1,7 +1,6 @@
 #include "sidecar/device/posix_device.h"
 
 #include <cerrno>
-#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/base/posix_error.h"
 #include "common/base/unique_fd.h"
 
 namespace stoker::sidecar {
@@ -25,31 +25,6 @@ constexpr mode_t kFileMode = 0644;
 constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kPrivateFolderMode = 0700;
 constexpr mode_t kPrivateFileMode = 0600;
-
-ErrorCode code_of(int number) {
-    switch (number) {
-        case ENOENT:
-            return ErrorCode::kNotFound;
-        case EEXIST:
-            return ErrorCode::kAlreadyExists;
-        case EACCES:
-        case EPERM:
-            return ErrorCode::kForbidden;
-        case ENOSPC:
-        case EDQUOT:
-        case EFBIG:
-        case EMFILE:
-        case ENFILE:
-        case ENOMEM:
-            return ErrorCode::kResourceExhausted;
-        case EINVAL:
-        case EBADF:
-        case EFAULT:
-            return ErrorCode::kInternal;
-        default:
-            return ErrorCode::kUnavailable;  // EIO, EROFS, ESTALE and what else a device may say
-    }
-}
 
 // True when the folder is there, made just now or before; errno otherwise.
 bool make_one_folder(const std::string& path, Access access) {
@@ -63,10 +38,6 @@ bool make_one_folder(const std::string& path, Access access) {
     }
     // Somebody else's folder is as its owner wants it.
     return !is_private || ::chmod(path.c_str(), mode) == 0 || errno == EPERM || errno == EROFS;
-}
-
-tl::unexpected<Error> fail_errno(std::string_view operation, std::string_view path) {
-    return fail(posix_error(errno, operation, path));
 }
 
 // Repeats a system call that a signal interrupted.
@@ -319,12 +290,6 @@ protected:
 };
 
 }  // namespace
-
-Error posix_error(int number, std::string_view operation, std::string_view path) {
-    std::array<char, 128> text{};
-    const char* words = ::strerror_r(number, text.data(), text.size());
-    return {code_of(number), fmt::format("{} {}: {}", operation, path, words)};
-}
 
 std::unique_ptr<Device> make_posix_device() {
     return std::make_unique<PosixDevice>();

@@ -30,62 +30,72 @@ private:
     const std::optional<Credentials> credentials_;
 };
 
-class DirectorySource final : public CredentialSource {
+class FilesSource final : public CredentialSource {
 public:
-    DirectorySource(std::string directory, const Clock& clock)
-        : directory_(std::move(directory)),
+    using Read = std::function<Result<TemporaryCredentials>()>;
+
+    FilesSource(std::string path, Read read, const Clock& clock)
+        : path_(std::move(path)),
+          read_(std::move(read)),
           clock_(&clock) {}
 
     Answer get() override {
         auto cache = cache_.lock();
         const TimePoint now = clock_->now();
-        if (!cache->answer || now >= cache->read_at + kRecheckInterval) {
-            cache->answer = read();
+        if (!cache->found || now >= cache->read_at + kRecheckInterval) {
+            cache->found = read_();
             cache->read_at = now;
         }
-        return *cache->answer;
+        const auto& found = *cache->found;
+        if (!found) {
+            return fail(found.error().prefixed("credentials"));
+        }
+        if (found->expires && clock_->wall_now() >= *found->expires) {
+            return fail(
+                ErrorCode::kForbidden,
+                fmt::format("credentials: {} has expired and was not renewed", path_));
+        }
+        return found->credentials;
     }
 
-    [[nodiscard]] bool is_missing() const override {
-        return ::access(fmt::format("{}/{}", directory_, kIdName).c_str(), F_OK) != 0;
-    }
+    [[nodiscard]] bool is_missing() const override { return ::access(path_.c_str(), F_OK) != 0; }
 
 private:
     struct Cache {
-        std::optional<Answer> answer;
+        std::optional<Result<TemporaryCredentials>> found;
         TimePoint read_at;
     };
 
-    [[nodiscard]] Answer read() const {
-        Credentials credentials;
-        for (const auto& [name, value] :
-             {std::pair{kIdName, &credentials.access_key_id},
-              std::pair{kSecretName, &credentials.secret_access_key}}) {
-            auto text = read_small_file(fmt::format("{}/{}", directory_, name));
-            if (!text) {
-                return fail(text.error().prefixed("credentials"));
-            }
-            *value = *std::move(text);
-        }
-        credentials.session_token =
-            read_small_file(fmt::format("{}/{}", directory_, kTokenName)).value_or("");
-        return credentials;
-    }
-
-    const std::string directory_;
+    const std::string path_;
+    const Read read_;
     const Clock* clock_;
     Guarded<Cache> cache_;
 };
 
+Result<TemporaryCredentials> read_directory(const std::string& directory) {
+    const auto file = [&directory](const char* name) {
+        return read_small_file(fmt::format("{}/{}", directory, name));
+    };
+    Credentials credentials;
+    STOKER_TRY(credentials.access_key_id, file(kIdName));
+    STOKER_TRY(credentials.secret_access_key, file(kSecretName));
+    credentials.session_token = file(kTokenName).value_or("");
+    return TemporaryCredentials{std::move(credentials)};
+}
+
 }  // namespace
+
+std::string variable(const Environment& environment, const char* name) {
+    const char* text = environment(name);
+    return text == nullptr ? "" : text;
+}
 
 Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
     const Environment& environment) {
-    const auto value = [&](const char* name) -> std::string {
-        const char* text = environment(name);
-        return text == nullptr ? "" : text;
-    };
-    Credentials credentials{value(kIdName), value(kSecretName), value(kTokenName)};
+    Credentials credentials{
+        variable(environment, kIdName),
+        variable(environment, kSecretName),
+        variable(environment, kTokenName)};
     const bool has_id = !credentials.access_key_id.empty();
     const bool has_secret = !credentials.secret_access_key.empty();
     if (has_id != has_secret) {
@@ -102,9 +112,17 @@ Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
     return std::unique_ptr<CredentialSource>{std::make_unique<FixedSource>(std::move(credentials))};
 }
 
+std::unique_ptr<CredentialSource> credentials_from_files(
+    std::string path, std::function<Result<TemporaryCredentials>()> read, const Clock& clock) {
+    return std::make_unique<FilesSource>(std::move(path), std::move(read), clock);
+}
+
 std::unique_ptr<CredentialSource> credentials_from_directory(
-    std::string directory, const Clock& clock) {
-    return std::make_unique<DirectorySource>(std::move(directory), clock);
+    const std::string& directory, const Clock& clock) {
+    return credentials_from_files(
+        fmt::format("{}/{}", directory, kIdName),
+        [directory] { return read_directory(directory); },
+        clock);
 }
 
 std::unique_ptr<CredentialSource> no_credentials() {

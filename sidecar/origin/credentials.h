@@ -50,11 +50,18 @@ using Environment = std::function<const char*(const char*)>;
 Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
     const Environment& environment);
 
-// Files of the same names in `directory`, read again when they change (looked at no more often than
-// once a second), so a rotated Secret works without a restart. `clock` must outlive the source.
-// While a file is missing, get() says so.
+// The variable's value; "" where there is none.
+std::string variable(const Environment& environment, const char* name);
+
+// What `read` finds, read again when it is asked for and a second has passed, so that rotated keys
+// work without a restart. The source is missing where `path` is; errors of `read` name the file.
+// `clock` must outlive the source.
+std::unique_ptr<CredentialSource> credentials_from_files(
+    std::string path, std::function<Result<TemporaryCredentials>()> read, const Clock& clock);
+
+// Files of the same names in `directory`. While a file is missing, get() says so.
 std::unique_ptr<CredentialSource> credentials_from_directory(
-    std::string directory, const Clock& clock);
+    const std::string& directory, const Clock& clock);
 
 // Always anonymous.
 std::unique_ptr<CredentialSource> no_credentials();

@@ -1,24 +1,16 @@
 #include "sidecar/origin/credentials_file.h"
 
 #include <system_error>
-#include <tuple>
-#include <utility>
 
 #include <cpprest/json.h>
 #include <fmt/core.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "common/base/guarded.h"
 #include "sidecar/origin/small_file.h"
 #include "sidecar/origin/sts_answer.h"
 
 namespace stoker::sidecar {
 
 namespace {
-
-constexpr Duration kLookInterval = std::chrono::seconds{1};
-constexpr Duration kReadBefore = std::chrono::minutes{1};
 
 // Empty where there is no such text.
 std::string text_of(const web::json::value& object, const char* name) {
@@ -48,85 +40,21 @@ Result<TemporaryCredentials> parse(const std::string& text) {
     return found;
 }
 
-class FileSource final : public CredentialSource {
-public:
-    FileSource(std::string path, const Clock& clock)
-        : path_(std::move(path)),
-          clock_(&clock) {}
-
-    Result<std::optional<Credentials>> get() override {
-        auto state = state_.lock();
-        const TimePoint now = clock_->now();
-        if (!state->looked_at || now >= *state->looked_at + kLookInterval) {
-            state->looked_at = now;
-            look(*state);
-        }
-        if (!state->read) {
-            return fail(state->read.error());
-        }
-        const auto& expires = state->read->expires;
-        if (expires && clock_->wall_now() >= *expires) {
-            return fail(
-                ErrorCode::kForbidden,
-                fmt::format("credentials: {} has expired and was not renewed", path_));
-        }
-        return state->read->credentials;
+Result<TemporaryCredentials> read_file(const std::string& path) {
+    STOKER_TRY(const std::string text, read_small_file(path));
+    auto found = parse(text);
+    if (!found) {
+        return fail(found.error().code, fmt::format("{} {}", path, found.error().message));
     }
-
-    [[nodiscard]] bool is_missing() const override { return ::access(path_.c_str(), F_OK) != 0; }
-
-private:
-    // Device, inode, size, time of the last change.
-    using Version = std::tuple<dev_t, ino_t, off_t, std::time_t, long>;
-
-    struct State {
-        std::optional<TimePoint> looked_at;
-        Version version{};
-        Result<TemporaryCredentials> read = fail(ErrorCode::kForbidden, "");
-    };
-
-    void look(State& state) const {
-        struct stat status {};
-
-        Version version{};
-        if (::stat(path_.c_str(), &status) == 0) {
-            const auto& changed = status.st_mtim;
-            version = {
-                status.st_dev, status.st_ino, status.st_size, changed.tv_sec, changed.tv_nsec};
-        }
-        const bool is_fresh =
-            state.read &&
-            (!state.read->expires || clock_->wall_now() < *state.read->expires - kReadBefore);
-        if (version == state.version && is_fresh) {
-            return;
-        }
-        state.version = version;
-        state.read = read_file();
-    }
-
-    [[nodiscard]] Result<TemporaryCredentials> read_file() const {
-        const auto text = read_small_file(path_);
-        if (!text) {
-            return fail(text.error().prefixed("credentials"));
-        }
-        auto found = parse(*text);
-        if (!found) {
-            return fail(
-                found.error().code,
-                fmt::format("credentials: {} {}", path_, found.error().message));
-        }
-        return found;
-    }
-
-    const std::string path_;
-    const Clock* clock_;
-    Guarded<State> state_;
-};
+    return found;
+}
 
 }  // namespace
 
-std::unique_ptr<CredentialSource> credentials_from_file(std::string path, const Clock& clock) {
-    return std::make_unique<FileSource>(std::move(path), clock);
+std::unique_ptr<CredentialSource> credentials_from_file(
+    const std::string& path, const Clock& clock) {
+    return credentials_from_files(
+        path, [path] { return read_file(path); }, clock);
 }
 
 }  // namespace stoker::sidecar

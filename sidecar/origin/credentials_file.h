@@ -10,9 +10,9 @@ namespace stoker::sidecar {
 
 // Credentials that another program keeps fresh in a JSON file, as an AWS `credential_process`
 // prints them: {"AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"}, the last two
-// optional. Looked at at most once a second, read again when the file was replaced or written and
-// in the last minute before the expiration. `clock` must outlive the source. get(): kForbidden (no
-// such file, not that JSON, expired and not renewed); the message names the file.
-std::unique_ptr<CredentialSource> credentials_from_file(std::string path, const Clock& clock);
+// optional. Read at most once a second. `clock` must outlive the source. get(): kForbidden (no such
+// file, not that JSON, expired and not renewed); the message names the file.
+std::unique_ptr<CredentialSource> credentials_from_file(
+    const std::string& path, const Clock& clock);
 
 }  // namespace stoker::sidecar

@@ -111,7 +111,8 @@ public:
             thread.join();
         }
         for (auto& [id, fetch] : fetches_) {
-            fetch.done(fail(described({ErrorCode::kCancelled, "the origin is closing"}, fetch, 1)));
+            fetch.done(fail(fetch_error(
+                *this, fetch.request, {ErrorCode::kCancelled, "the origin is closing"}, 1)));
         }
     }
 
@@ -165,11 +166,8 @@ private:
 
     Result<OriginBytes> read_with_retries(const FileFetch& fetch) {
         if (Bytes{fetch.request.size_bytes} > options_.object_bytes_max) {
-            const std::string message = fmt::format(
-                "{} is more than the {} that a fetch may hold: read it at the origin",
-                to_string(Bytes{fetch.request.size_bytes}),
-                to_string(options_.object_bytes_max));
-            return fail(described({ErrorCode::kResourceExhausted, message}, fetch, 1));
+            return fail(fetch_error(
+                *this, fetch.request, too_large(fetch.request.size_bytes, options_), 1));
         }
         for (std::uint32_t attempt = 1;; ++attempt) {
             Result<OriginBytes> result = read_once(fetch.request);
@@ -178,7 +176,7 @@ private:
                 return result;
             }
             if (!wait_before_retry(attempt, result.error())) {
-                return fail(described(result.error(), fetch, attempt));
+                return fail(fetch_error(*this, fetch.request, result.error(), attempt));
             }
         }
     }
@@ -216,14 +214,6 @@ private:
         } else {
             options_.metrics->failed_objects.with({outcome})->add();
         }
-    }
-
-    [[nodiscard]] Error described(
-        const Error& error, const FileFetch& fetch, std::uint32_t attempts) const {
-        const std::string tries = attempts > 1 ? fmt::format(" (after {} attempts)", attempts) : "";
-        return {
-            error.code,
-            fmt::format("'{}' of {}: {}{}", fetch.request.key, describe(), error.message, tries)};
     }
 
     const std::string path_;

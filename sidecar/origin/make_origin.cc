@@ -4,7 +4,6 @@
 
 #include <fmt/core.h>
 
-#include "common/http/http_client.h"
 #include "sidecar/origin/credentials_file.h"
 #include "sidecar/origin/directory_origin.h"
 #include "sidecar/origin/s3_origin.h"
@@ -28,15 +27,37 @@ OriginOptions completed(OriginOptions options, const Environment& environment) {
 
 Result<std::unique_ptr<CredentialSource>> exchanged(
     WebIdentity identity, const OriginOptions& options, const Clock& clock) {
-    http::ClientOptions client_options;
-    client_options.ca_file = identity.endpoint.starts_with("https:") ? options.ca_file : "";
-    client_options.verify = options.verify_tls;
-    client_options.proxies = options.proxies;
-    STOKER_TRY(auto client, http::make_curl_client(std::move(client_options), clock));
+    STOKER_TRY(
+        auto client, http::make_curl_client(client_options(options, identity.endpoint), clock));
     return credentials_from_web_identity(std::move(identity), std::move(client), clock);
 }
 
 }  // namespace
+
+Error too_large(std::uint64_t size_bytes, const OriginOptions& options) {
+    return {
+        ErrorCode::kResourceExhausted,
+        fmt::format(
+            "{} is more than the {} that a fetch may hold: read it at the origin",
+            to_string(Bytes{size_bytes}),
+            to_string(options.object_bytes_max))};
+}
+
+Error fetch_error(
+    const Origin& origin, const OriginFetch& fetch, const Error& error, std::uint32_t attempts) {
+    const std::string tries = attempts > 1 ? fmt::format(" (after {} attempts)", attempts) : "";
+    return {
+        error.code,
+        fmt::format("'{}' of {}: {}{}", fetch.key, origin.describe(), error.message, tries)};
+}
+
+http::ClientOptions client_options(const OriginOptions& options, std::string_view url) {
+    http::ClientOptions client;
+    client.ca_file = url.starts_with("https:") ? options.ca_file : "";
+    client.verify = options.verify_tls;
+    client.proxies = options.proxies;
+    return client;
+}
 
 Result<std::unique_ptr<CredentialSource>> choose_credentials(
     const OriginOptions& options, const Environment& environment, const Clock& clock) {

@@ -8,6 +8,7 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "common/http/http_client.h"
 #include "common/http/proxy.h"
 #include "sidecar/origin/credentials.h"
 #include "sidecar/origin/origin.h"
@@ -46,6 +47,16 @@ struct OriginOptions {
 
     OriginMetrics* metrics = nullptr;
 };
+
+// For an object that is more than a fetch may hold.
+Error too_large(std::uint64_t size_bytes, const OriginOptions& options);
+
+// An error of one fetch: names the object and the origin, and says how often it was tried.
+Error fetch_error(
+    const Origin& origin, const OriginFetch& fetch, const Error& error, std::uint32_t attempts);
+
+// Trusts and goes by what the options say; `url` begins with the scheme that it will be asked for.
+http::ClientOptions client_options(const OriginOptions& options, std::string_view url);
 
 // Whose keys an S3 origin uses: options.credentials_directory; options.credentials_file;
 // AWS_ACCESS_KEY_ID; AWS_ROLE_ARN with AWS_WEB_IDENTITY_TOKEN_FILE; nobody's. `environment` is

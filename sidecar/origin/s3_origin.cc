@@ -105,8 +105,6 @@ private:
     void release(const PartPtr& part);
     void finish(ObjectFetch& object, Result<OriginBytes> result);
     void shut_down();
-    [[nodiscard]] Error describe_error(
-        const ObjectFetch& object, const Error& error, std::uint32_t attempts) const;
 
     const S3Location location_;
     const OriginOptions options_;
@@ -161,11 +159,8 @@ Inbox S3Origin::wait_for_work() {
 void S3Origin::admit(const ObjectPtr& object) {
     const std::uint64_t size_bytes = object->request.size_bytes;
     if (Bytes{size_bytes} > options_.object_bytes_max) {
-        const std::string message = fmt::format(
-            "{} is more than the {} that a fetch may hold: read it at the origin",
-            to_string(Bytes{size_bytes}),
-            to_string(options_.object_bytes_max));
-        finish(*object, fail(describe_error(*object, {ErrorCode::kResourceExhausted, message}, 1)));
+        finish(
+            *object, fail(fetch_error(*this, object->request, too_large(size_bytes, options_), 1)));
         return;
     }
     object->id = FetchId{next_id_++};
@@ -248,7 +243,7 @@ void S3Origin::on_failed(const PartPtr& part, S3Failure failure) {
         return;
     }
     ObjectFetch& object = part->object();
-    finish(object, fail(describe_error(object, failure.error, part->attempt())));
+    finish(object, fail(fetch_error(*this, object.request, failure.error, part->attempt())));
     release(part);
     give_up_siblings(object);
 }
@@ -324,7 +319,8 @@ void S3Origin::shut_down() {
     const auto cancel = [&](ObjectFetch& object) {
         if (!object.over) {
             object.over = true;
-            std::exchange(object.done, nullptr)(fail(describe_error(object, closing, 1)));
+            std::exchange(
+                object.done, nullptr)(fail(fetch_error(*this, object.request, closing, 1)));
         }
     };
     for (const auto& [id, object] : std::exchange(objects_, {})) {
@@ -340,14 +336,6 @@ void S3Origin::shut_down() {
     }
 }
 
-Error S3Origin::describe_error(
-    const ObjectFetch& object, const Error& error, std::uint32_t attempts) const {
-    const std::string tries = attempts > 1 ? fmt::format(" (after {} attempts)", attempts) : "";
-    return Error{
-        error.code,
-        fmt::format("'{}' of {}: {}{}", object.request.key, describe(), error.message, tries)};
-}
-
 }  // namespace
 
 Result<std::unique_ptr<Origin>> make_s3_origin(
@@ -356,12 +344,9 @@ Result<std::unique_ptr<Origin>> make_s3_origin(
     std::unique_ptr<CredentialSource> credentials,
     const Clock& clock,
     std::uint64_t seed) {
-    http::ClientOptions client_options;
-    client_options.ca_file = location.scheme == "https" ? options.ca_file : "";
-    client_options.proxies = options.proxies;
-    client_options.verify = options.verify_tls;
-    client_options.idle_connections = options.max_in_flight + 1;
-    STOKER_TRY(auto client, http::make_curl_client(std::move(client_options), clock));
+    http::ClientOptions asked_by = client_options(options, location.scheme + ":");
+    asked_by.idle_connections = options.max_in_flight + 1;
+    STOKER_TRY(auto client, http::make_curl_client(std::move(asked_by), clock));
     return std::unique_ptr<Origin>{std::make_unique<S3Origin>(
         std::move(location), options, std::move(credentials), std::move(client), clock, seed)};
 }

@@ -128,19 +128,9 @@ Result<ListPage> parse_list_page(std::string_view xml) {
 }
 
 std::optional<S3Error> parse_s3_error(std::string_view xml) {
-    S3Error error;
-    const Status walked = walk_xml(
-        xml,
-        [&](std::string_view path, std::string text) {
-            if (path == "Error/Code") {
-                error.code = std::move(text);
-            } else if (path == "Error/Message") {
-                error.message = std::move(text);
-            }
-            return true;
-        },
-        [](std::string_view) { return true; });
-    if (!walked || error.code.empty()) {
+    const XmlLeaves leaves = read_xml_leaves(xml);
+    const S3Error error{leaves.text("Error/Code"), leaves.text("Error/Message")};
+    if (!leaves.is_whole || error.code.empty()) {
         return std::nullopt;
     }
     return error;

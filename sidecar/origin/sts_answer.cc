@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ctime>
 #include <string>
-#include <utility>
 
 #include <fmt/core.h>
 
@@ -16,16 +15,11 @@ namespace {
 
 constexpr std::string_view kCredentials =
     "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/";
-constexpr std::string_view kError = "ErrorResponse/Error/";
 constexpr std::time_t kLastSecond = 7258118400;  // 2200: nanoseconds in 64 bits end in 2262
 
 // Codes that STS sends with a 4xx status although another try helps.
 bool may_pass(int status, std::string_view code) {
     return is_transient_status(status) || code == "IDPCommunicationError" || code == "Throttling";
-}
-
-bool is_walked(std::string_view xml, const OnXmlLeaf& leaf) {
-    return walk_xml(xml, leaf, [](std::string_view) { return true; }).has_value();
 }
 
 }  // namespace
@@ -49,23 +43,15 @@ std::optional<WallTime> parse_iso_time(std::string_view text) {
 }
 
 Result<TemporaryCredentials> parse_sts_credentials(std::string_view xml) {
-    TemporaryCredentials found;
-    const bool walked = is_walked(xml, [&found](std::string_view path, std::string text) {
-        const std::string_view name =
-            path.starts_with(kCredentials) ? path.substr(kCredentials.size()) : std::string_view{};
-        if (name == "AccessKeyId") {
-            found.credentials.access_key_id = std::move(text);
-        } else if (name == "SecretAccessKey") {
-            found.credentials.secret_access_key = std::move(text);
-        } else if (name == "SessionToken") {
-            found.credentials.session_token = std::move(text);
-        } else if (name == "Expiration") {
-            found.expires = parse_iso_time(text);
-        }
-        return true;
-    });
+    const XmlLeaves leaves = read_xml_leaves(xml);
+    const auto text = [&leaves](std::string_view name) {
+        return leaves.text(fmt::format("{}{}", kCredentials, name));
+    };
+    const TemporaryCredentials found{
+        {text("AccessKeyId"), text("SecretAccessKey"), text("SessionToken")},
+        parse_iso_time(text("Expiration"))};
     const Credentials& keys = found.credentials;
-    if (!walked || keys.access_key_id.empty() || keys.secret_access_key.empty() ||
+    if (!leaves.is_whole || keys.access_key_id.empty() || keys.secret_access_key.empty() ||
         keys.session_token.empty() || !found.expires) {
         return fail(
             ErrorCode::kUnavailable, "its answer does not hold credentials with an expiration");
@@ -74,17 +60,9 @@ Result<TemporaryCredentials> parse_sts_credentials(std::string_view xml) {
 }
 
 Error sts_refusal(int status, std::string_view xml) {
-    std::string code;
-    std::string message;
-    static_cast<void>(is_walked(xml, [&](std::string_view path, std::string text) {
-        const bool is_error = path.starts_with(kError);
-        if (is_error && path.substr(kError.size()) == "Code") {
-            code = std::move(text);
-        } else if (is_error && path.substr(kError.size()) == "Message") {
-            message = std::move(text);
-        }
-        return true;
-    }));
+    const XmlLeaves leaves = read_xml_leaves(xml);
+    const std::string code = leaves.text("ErrorResponse/Error/Code");
+    const std::string message = leaves.text("ErrorResponse/Error/Message");
     return {
         may_pass(status, code) ? ErrorCode::kUnavailable : ErrorCode::kForbidden,
         code.empty() ? fmt::format("{} without an explanation", status)

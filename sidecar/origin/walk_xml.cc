@@ -102,4 +102,19 @@ Status walk_xml(std::string_view xml, const OnXmlLeaf& on_leaf, const OnXmlEnd& 
         fmt::format("{} at byte {}", why, ::XML_GetCurrentByteIndex(parser.get())));
 }
 
+std::string XmlLeaves::text(std::string_view path) const {
+    const auto found = texts.find(path);
+    return found == texts.end() ? "" : found->second;
+}
+
+XmlLeaves read_xml_leaves(std::string_view xml) {
+    XmlLeaves leaves;
+    const auto take = [&leaves](std::string_view path, std::string text) {
+        leaves.texts.insert_or_assign(std::string{path}, std::move(text));
+        return true;
+    };
+    leaves.is_whole = walk_xml(xml, take, [](std::string_view) { return true; }).has_value();
+    return leaves;
+}
+
 }  // namespace stoker::sidecar

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,16 @@ using OnXmlEnd = std::function<bool(std::string_view path)>;
 
 // kInvalidArgument: not well-formed, deeper than 8 elements, or stopped; with the byte.
 Status walk_xml(std::string_view xml, const OnXmlLeaf& on_leaf, const OnXmlEnd& on_end);
+
+// The leaves of a small document by their paths; of those with one path the last.
+struct XmlLeaves {
+    std::map<std::string, std::string, std::less<>> texts;
+    bool is_whole = false;  // else those before what is wrong
+
+    // "" where there is none.
+    [[nodiscard]] std::string text(std::string_view path) const;
+};
+
+XmlLeaves read_xml_leaves(std::string_view xml);
 
 }  // namespace stoker::sidecar

@@ -153,10 +153,7 @@ private:
 
 std::optional<WebIdentity> web_identity_from_environment(
     const Environment& environment, std::string_view region) {
-    const auto value = [&environment](const char* name) -> std::string {
-        const char* text = environment(name);
-        return text == nullptr ? "" : text;
-    };
+    const auto value = [&environment](const char* name) { return variable(environment, name); };
     WebIdentity identity;
     identity.role_arn = value("AWS_ROLE_ARN");
     identity.token_file = value("AWS_WEB_IDENTITY_TOKEN_FILE");

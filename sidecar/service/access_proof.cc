@@ -65,7 +65,8 @@ AccessProof::AccessProof(
     : parts_(parts),
       config_(config),
       origin_(origin),
-      on_change_(std::move(on_change)) {}
+      on_change_(std::move(on_change)),
+      tasks_(parts.loop) {}
 
 AccessProof::State AccessProof::ask(domain::RevisionId revision) {
     if (config_.guest) {
@@ -84,8 +85,7 @@ AccessProof::State AccessProof::ask(domain::RevisionId revision) {
 void AccessProof::find_object() {
     const auto finding = std::make_shared<std::optional<Finding>>();
     parts_.io.post([this,
-                    alive = std::weak_ptr<int>{alive_},
-                    &loop = parts_.loop,
+                    post = tasks_.poster(),
                     &device = parts_.device,
                     data = domain::data_folder(config_.directory),
                     source = origin_.describe(),
@@ -93,8 +93,8 @@ void AccessProof::find_object() {
                     revision = *revision_,
                     finding] {
         *finding = find_smallest(device, data, revision, source, job_uid);
-        loop.post([this, alive, revision, finding] {
-            if (alive.expired() || revision_ != revision) {
+        post([this, revision, finding] {
+            if (revision_ != revision) {
                 return;
             }
             const Finding& found = **finding;
@@ -112,12 +112,11 @@ void AccessProof::find_object() {
 void AccessProof::fetch(const OriginFetch& request) {
     origin_.fetch(
         request,
-        [this, alive = std::weak_ptr<int>{alive_}, &loop = parts_.loop, revision = *revision_](
-            const Result<OriginBytes>& bytes) {
+        [this, post = tasks_.poster(), revision = *revision_](const Result<OriginBytes>& bytes) {
             const Error error = bytes ? Error{} : bytes.error();
             const bool proven = bytes.has_value() || proves(error.code);
-            loop.post([this, alive, revision, proven, error] {
-                if (alive.expired() || revision_ != revision) {
+            post([this, revision, proven, error] {
+                if (revision_ != revision) {
                     return;
                 }
                 const bool refused = error.code == ErrorCode::kForbidden;

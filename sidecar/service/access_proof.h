@@ -7,9 +7,10 @@
 #include <string>
 
 #include "common/domain/ids.h"
+#include "common/runtime/loop_tasks.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/origin/origin.h"
-#include "sidecar/service/leader.h"
+#include "sidecar/service/sidecar_parts.h"
 
 namespace stoker::sidecar {
 
@@ -57,7 +58,7 @@ private:
     State state_ = State::kAsking;
     Error error_;
     TimePoint asked_again_at_{};
-    std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
+    LoopTasks tasks_;
 };
 
 }  // namespace stoker::sidecar

@@ -1,21 +1,8 @@
 #include "sidecar/service/begin_frame.h"
 
-#include <utility>
-
 namespace stoker::sidecar {
 
-namespace {
-
-void put_begin(Frame& frame, const local::Begin& begin) {
-    auto bytes = local::encode_frame(begin, frame.header.request_id);
-    bytes.erase(bytes.begin(), bytes.begin() + local::kFrameHeaderBytes);
-    frame.header.payload_bytes = static_cast<std::uint32_t>(bytes.size());
-    frame.payload = std::move(bytes);
-}
-
-}  // namespace
-
-Status limit_begin(Frame& frame, local::Begin& begin, const std::optional<ContractTerms>& allowed) {
+Status limit_begin(local::Begin& begin, const std::optional<ContractTerms>& allowed) {
     if (!allowed) {
         return {};
     }
@@ -28,16 +15,13 @@ Status limit_begin(Frame& frame, local::Begin& begin, const std::optional<Contra
     for (const auto& [name, value] : terms.parameters) {
         begin.parameters.push_back({name, value});
     }
-    put_begin(frame, begin);
     return {};
 }
 
-void stamp_job(Frame& frame, local::Begin begin, const std::string& job_uid) {
-    if (job_uid.empty()) {
-        return;
+void stamp_job(local::Begin& begin, const std::string& job_uid) {
+    if (!job_uid.empty()) {
+        begin.job = job_uid + "/" + begin.job;
     }
-    begin.job = job_uid + "/" + begin.job;
-    put_begin(frame, begin);
 }
 
 }  // namespace stoker::sidecar

@@ -50,16 +50,14 @@ DatasetNode::DatasetNode(const SidecarParts& parts, const DatasetConfig& config,
       grant_{first_grant(parts, config)},
       weights_(config.weights),
       gate_(config.pinned && parts.operator_grants),
+      gate_timer_(parts.loop),
+      seek_timer_(parts.loop),
       watch_(
           parts.loop, [this] { return leader_door(); }, [this] { on_watch(); }),
       proof_(parts, config, origin, [this] { admit_relays(); }),
-      rest_(kRestMin) {
+      rest_(kRestMin),
+      tasks_(parts.loop) {
     seek();
-}
-
-DatasetNode::~DatasetNode() {
-    parts_.loop.cancel(gate_timer_);
-    parts_.loop.cancel(seek_timer_);
 }
 
 void DatasetNode::attach(Session& session) {
@@ -91,32 +89,27 @@ void DatasetNode::attach(Session& session) {
 // Every frame is checked here, whoever serves it: a bad one ends its own session, not the one to
 // the leader.
 void DatasetNode::on_frame(Session& session, Frame frame) {
-    auto message = local::decode_payload(frame.header.type, frame.payload);
-    if (message && !local::is_client_frame(frame.header.type)) {
-        message = fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format(
-                "unexpected frame type {} from a client",
-                static_cast<unsigned>(frame.header.type)));
-    }
-    if (!message) {
-        session.send_error(message.error(), frame.header.request_id);
+    const auto type = static_cast<local::FrameType>(frame.message.index() + 1);
+    if (!local::is_client_frame(type)) {
+        const auto why =
+            fmt::format("unexpected frame type {} from a client", static_cast<unsigned>(type));
+        session.send_error({ErrorCode::kInvalidArgument, why}, frame.request_id);
         session.hang_up();
         return;
     }
-    if (answer_ourselves(session, frame, *message)) {
+    if (answer_ourselves(session, frame)) {
         return;
     }
-    if (auto* begin = std::get_if<local::Begin>(&*message)) {
-        if (const auto limited = limit_begin(frame, *begin, config_.contract); !limited) {
-            session.send_error(limited.error(), frame.header.request_id);
+    if (auto* begin = std::get_if<local::Begin>(&frame.message)) {
+        if (const auto limited = limit_begin(*begin, config_.contract); !limited) {
+            session.send_error(limited.error(), frame.request_id);
             return;
         }
-        stamp_job(frame, *begin, parts_.job_uid);
+        stamp_job(*begin, parts_.job_uid);
     }
-    note_progress(session, *message);
-    if (std::holds_alternative<local::Consumed>(*message)) {
-        frame.header.request_id = 0;  // the answer is for us, not for the client
+    note_progress(session, frame.message);
+    if (std::holds_alternative<local::Consumed>(frame.message)) {
+        frame.request_id = 0;  // the answer is for us, not for the client
     }
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
@@ -130,17 +123,16 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
 
 // Ours, whoever leads: the operator hears of a job from its own sidecar. What is measured past the
 // cache concerns the leader, too.
-bool DatasetNode::answer_ourselves(
-    Session& session, const Frame& frame, const local::Message& message) {
-    if (const auto* report = std::get_if<local::Report>(&message)) {
+bool DatasetNode::answer_ourselves(Session& session, const Frame& frame) {
+    if (const auto* report = std::get_if<local::Report>(&frame.message)) {
         on_report(*report);
         return true;
     }
-    if (std::holds_alternative<local::AskProbe>(message)) {
-        session.send(is_measured() ? local::Probe{} : probe_, frame.header.request_id);
+    if (std::holds_alternative<local::AskProbe>(frame.message)) {
+        session.send(is_measured() ? local::Probe{} : probe_, frame.request_id);
         return true;
     }
-    if (const auto* probed = std::get_if<local::Probed>(&message)) {
+    if (const auto* probed = std::get_if<local::Probed>(&frame.message)) {
         if (probed->id == probe_.id) {
             probed_[session.id()] = *probed;
         }
@@ -193,13 +185,7 @@ void DatasetNode::part(ConnectionId id, std::unique_ptr<Relay> relay) {
     }
     Relay& left = *relay;
     parting_.emplace(id, std::move(relay));
-    left.part([this, id] {
-        parts_.loop.post([this, id, alive = std::weak_ptr<int>{alive_}] {
-            if (!alive.expired()) {
-                parting_.erase(id);
-            }
-        });
-    });
+    left.part([this, id] { tasks_.post([this, id] { parting_.erase(id); }); });
 }
 
 void DatasetNode::set_grant(EngineGrant grant) {
@@ -236,8 +222,8 @@ bool DatasetNode::is_in_use() const {
 }
 
 void DatasetNode::stop() {
-    parts_.loop.cancel(gate_timer_);
-    parts_.loop.cancel(seek_timer_);
+    gate_timer_.cancel();
+    seek_timer_.cancel();
     watch_.stop();
     close_doors();
     if (leader_ != nullptr) {

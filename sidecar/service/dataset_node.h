@@ -44,7 +44,6 @@ public:
     DatasetNode(const SidecarParts& parts, const DatasetConfig& config, Origin& origin);
     DatasetNode(const DatasetNode&) = delete;
     DatasetNode& operator=(const DatasetNode&) = delete;
-    ~DatasetNode() override;
 
     void attach(Session& session) override;
     void on_frame(Session& session, Frame frame) override;
@@ -126,7 +125,7 @@ private:
     void on_report(const local::Report& report);
     [[nodiscard]] bool is_measured() const;
     [[nodiscard]] control::ProbeReport probed() const;
-    bool answer_ourselves(Session& session, const Frame& frame, const local::Message& message);
+    bool answer_ourselves(Session& session, const Frame& frame);
     void note_progress(const Session& session, const local::Message& message);
     void note_begin(const Session& session, const local::Begin& begin);
     [[nodiscard]] std::uint64_t sample_count(const Session& session) const;
@@ -166,8 +165,8 @@ private:
     RevisionGate gate_;
     std::optional<control::RevisionPin> pin_;
     std::optional<control::OriginChange> origin_change_;
-    TimerId gate_timer_{};
-    TimerId seek_timer_{};
+    LoopTimer gate_timer_;
+    LoopTimer seek_timer_;
     std::optional<TimePoint> lost_at_;  // when a leader's connection ended last
     std::optional<DirectoryLock> lock_;
     std::unique_ptr<Leader> leader_;
@@ -183,9 +182,9 @@ private:
     std::optional<TimePoint> rests_until_;
     Duration rest_;
     bool told_silence_ = false;
-    bool was_led_ = false;                                   // a leader has answered
-    TimePoint told_to_wait_at_{};                            // the clients that a guest lets wait
-    std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
+    bool was_led_ = false;         // a leader has answered
+    TimePoint told_to_wait_at_{};  // the clients that a guest lets wait
+    LoopTasks tasks_;
 };
 
 }  // namespace stoker::sidecar

@@ -31,15 +31,10 @@ constexpr std::size_t kPeerSessionsMax = 4096;  // of all pods
 
 void DatasetNode::close() {
     for (auto* leader : {&leader_, &retiring_}) {
-        if (*leader == nullptr) {
-            continue;
+        if (*leader != nullptr) {
+            (*leader)->close_store();
+            leader->reset();
         }
-        if (const auto closed = (*leader)->close_store(); !closed) {
-            log::warning(
-                "the store did not close cleanly",
-                {{"dataset", config_.name}, {"error", closed.error().message}});
-        }
-        leader->reset();
     }
     lock_.reset();
     role_ = Role::kSeeking;
@@ -189,8 +184,7 @@ void DatasetNode::follow() {
 }
 
 void DatasetNode::seek_later(Duration delay) {
-    parts_.loop.cancel(seek_timer_);
-    seek_timer_ = parts_.loop.run_at(parts_.loop.now() + delay, [this] { seek(); });
+    seek_timer_.run_in(delay, [this] { seek(); });
 }
 
 // At once after a leader's death, but not in a tight circle when somebody there keeps hanging up.
@@ -211,8 +205,8 @@ void DatasetNode::on_forbidden(const Error& error) {
         {{"dataset", config_.name}, {"error", error.message}});
     refusal_ = error;
     rests_until_ = TimePoint::max();
-    parts_.loop.post([this, alive = std::weak_ptr<int>{alive_}] {
-        if (alive.expired() || leader_ == nullptr) {
+    tasks_.post([this] {
+        if (leader_ == nullptr) {
             return;
         }
         close_doors();
@@ -224,15 +218,8 @@ void DatasetNode::on_forbidden(const Error& error) {
 }
 
 void DatasetNode::on_retired() {
-    if (const auto closed = retiring_->close_store(); !closed) {
-        log::warning(
-            "the store did not close cleanly",
-            {{"dataset", config_.name}, {"error", closed.error().message}});
-    }
-    parts_.loop.post([this, alive = std::weak_ptr<int>{alive_}] {
-        if (alive.expired()) {
-            return;
-        }
+    retiring_->close_store();
+    tasks_.post([this] {
         retiring_.reset();
         lock_.reset();
         rests_until_ = parts_.loop.now() + std::exchange(rest_, std::min(rest_ * 2, kRestMax));
@@ -242,11 +229,7 @@ void DatasetNode::on_retired() {
 
 // Told by a relay in the middle of what it does.
 void DatasetNode::admit_relays_soon() {
-    parts_.loop.post([this, alive = std::weak_ptr<int>{alive_}] {
-        if (!alive.expired()) {
-            admit_relays();
-        }
-    });
+    tasks_.post([this] { admit_relays(); });
 }
 
 // A leader has listed the origin itself; a follower shows that its key is as good.

@@ -49,8 +49,7 @@ void DatasetNode::admit(Relay& relay, domain::RevisionId revision) {
     }
     relay.session().send_listing(0);
     judge_pin();
-    parts_.loop.cancel(gate_timer_);
-    gate_timer_ = parts_.loop.run_at(parts_.loop.now() + kAskGateAgain, [this] { admit_relays(); });
+    gate_timer_.run_in(kAskGateAgain, [this] { admit_relays(); });
 }
 
 // Trainers that have begun without a pin are judged, too.

@@ -9,9 +9,6 @@
 #include <fmt/core.h>
 #include <sys/socket.h>
 
-#include "common/base/check.h"
-#include "common/base/wire.h"
-
 namespace stoker::sidecar {
 
 namespace {
@@ -26,7 +23,8 @@ FrameSocket::FrameSocket(EventLoop& loop, UniqueFd socket, OnFrame on_frame, OnC
     : loop_(loop),
       socket_(std::move(socket)),
       on_frame_(std::move(on_frame)),
-      on_closed_(std::move(on_closed)) {
+      on_closed_(std::move(on_closed)),
+      tasks_(loop) {
     loop_.watch(socket_.get(), [this](IoReady ready) { on_io(ready); });
 }
 
@@ -34,14 +32,15 @@ FrameSocket::~FrameSocket() {
     close();
 }
 
-void FrameSocket::send(const local::Message& message, std::uint64_t request_id) {
-    send_raw(local::encode_frame(message, request_id));
+void FrameSocket::send_error(const Error& error, std::uint64_t request_id) {
+    send(local::ErrorReply{static_cast<std::uint16_t>(error.code), error.message}, request_id);
 }
 
-void FrameSocket::send_raw(std::vector<std::byte> frame, UniqueFd fd) {
+void FrameSocket::send(const local::Message& message, std::uint64_t request_id, UniqueFd fd) {
     if (!is_open() || closing_) {
         return;
     }
+    auto frame = local::encode_frame(message, request_id);
     backlog_bytes_ += frame.size();
     outgoing_.push_back({std::move(frame), std::move(fd)});
     was_high_ = was_high_ || backlog_bytes_ > kBacklogLow;
@@ -94,12 +93,10 @@ bool FrameSocket::may_read() {
 void FrameSocket::wait_for_throttle() {
     waiting_ = true;
     update_interest();
-    throttle_->on_resume([this, alive = std::weak_ptr<int>{alive_}] {
-        if (!alive.expired()) {
-            waiting_ = false;
-            go_on();
-        }
-    });
+    throttle_->on_resume(tasks_.guarded([this] {
+        waiting_ = false;
+        go_on();
+    }));
 }
 
 // What has come already goes first. Then it reads, and does not wait for the loop to tell that it
@@ -220,32 +217,11 @@ void FrameSocket::hand_out_frames() {
     }
     std::size_t done = 0;
     while (is_open() && may_read()) {
-        const std::span<const std::byte> left{incoming_.data() + done, incoming_used_ - done};
-        if (left.size() < local::kFrameHeaderBytes) {
+        const std::size_t taken = take_frame({incoming_.data() + done, incoming_used_ - done});
+        if (taken == 0) {
             break;
         }
-        const auto header = local::decode_frame_header(left.first(local::kFrameHeaderBytes));
-        if (!header) {
-            fail(header.error().message);
-            break;
-        }
-        if (header->payload_bytes > limits_.payload_bytes_max) {
-            fail(fmt::format("frame of {} bytes", header->payload_bytes));
-            break;
-        }
-        if (left.size() < local::kFrameHeaderBytes + header->payload_bytes) {
-            break;
-        }
-        const auto payload = left.subspan(local::kFrameHeaderBytes, header->payload_bytes);
-        Frame frame{*header, {payload.begin(), payload.end()}, {}};
-        const bool may_carry =
-            header->type == local::FrameType::kPlan || header->type == local::FrameType::kBegin;
-        if (may_carry && !descriptors_.empty()) {
-            frame.fd = std::move(descriptors_.front());
-            descriptors_.pop_front();
-        }
-        done += local::kFrameHeaderBytes + header->payload_bytes;
-        on_frame_(std::move(frame));
+        done += taken;
     }
     std::copy(
         incoming_.begin() + static_cast<std::ptrdiff_t>(done),
@@ -256,6 +232,46 @@ void FrameSocket::hand_out_frames() {
     if (is_open() && !has_room()) {
         fail("too much waits in the frames of all connections together");
     }
+}
+
+// Hands out the frame with which `bytes` begin. Gives its length; 0: it has not come whole, or the
+// connection has ended.
+std::size_t FrameSocket::take_frame(std::span<const std::byte> bytes) {
+    if (bytes.size() < local::kFrameHeaderBytes) {
+        return 0;
+    }
+    const auto header = local::decode_frame_header(bytes.first(local::kFrameHeaderBytes));
+    if (!header) {
+        fail(header.error().message);
+        return 0;
+    }
+    if (header->payload_bytes > limits_.payload_bytes_max) {
+        fail(fmt::format("frame of {} bytes", header->payload_bytes));
+        return 0;
+    }
+    const std::size_t size = local::kFrameHeaderBytes + header->payload_bytes;
+    if (bytes.size() < size) {
+        return 0;
+    }
+    auto message = local::decode_payload(
+        header->type, bytes.subspan(local::kFrameHeaderBytes, header->payload_bytes));
+    if (message) {
+        on_frame_({header->request_id, *std::move(message), take_descriptor(header->type)});
+    } else {
+        send_error(message.error(), header->request_id);
+        close_when_sent();
+    }
+    return size;
+}
+
+UniqueFd FrameSocket::take_descriptor(local::FrameType type) {
+    UniqueFd fd;
+    const bool may_carry = type == local::FrameType::kPlan || type == local::FrameType::kBegin;
+    if (may_carry && !descriptors_.empty()) {
+        fd = std::move(descriptors_.front());
+        descriptors_.pop_front();
+    }
+    return fd;
 }
 
 void FrameSocket::flush() {
@@ -327,29 +343,7 @@ void FrameSocket::fail(const std::string& reason) {
 // For those who are in the middle of something with this peer and do not expect to lose it under
 // their hands.
 void FrameSocket::fail_later(const std::string& reason) {
-    loop_.post([this, alive = std::weak_ptr<int>{alive_}, reason] {
-        if (!alive.expired()) {
-            fail(reason);
-        }
-    });
-}
-
-Frame split_frame(std::span<const std::byte> bytes, UniqueFd fd) {
-    const auto header = local::decode_frame_header(bytes.first(local::kFrameHeaderBytes));
-    STOKER_CHECK(header.has_value(), "a frame of our own making");
-    const auto payload = bytes.subspan(local::kFrameHeaderBytes);
-    return {*header, {payload.begin(), payload.end()}, std::move(fd)};
-}
-
-std::vector<std::byte> join_frame(
-    const local::FrameHeader& header, std::span<const std::byte> payload) {
-    WireWriter out;
-    out.put(static_cast<std::uint32_t>(payload.size()))
-        .put(static_cast<std::uint16_t>(header.type))
-        .put(std::uint16_t{0})
-        .put(header.request_id)
-        .put_bytes(payload);
-    return std::move(out).take();
+    tasks_.post([this, reason] { fail(reason); });
 }
 
 }  // namespace stoker::sidecar

@@ -11,24 +11,26 @@
 
 #include <sys/socket.h>
 
+#include "common/base/error.h"
 #include "common/base/unique_fd.h"
-#include "common/runtime/event_loop.h"
+#include "common/runtime/loop_tasks.h"
 #include "proto/local/protocol.h"
 #include "sidecar/service/throttle.h"
 
 namespace stoker::sidecar {
 
-// One whole frame as it came, and the descriptor that came with it.
+// One whole frame, and the descriptor that came with it.
 struct Frame {
-    local::FrameHeader header;
-    std::vector<std::byte> payload;
-    UniqueFd fd;
+    std::uint64_t request_id = 0;
+    local::Message message;
+    UniqueFd fd{};
 };
 
 // A connected unix stream socket that speaks frames of the local protocol without ever blocking.
 // What a peer can make us hold is bounded: one frame of the allowed length, a few descriptors, and
 // a backlog of answers that it does not read. Whatever breaks a rule closes the connection with a
-// reason. Belongs to the loop's thread.
+// reason; a payload that does not decode is answered with its error before. Belongs to the loop's
+// thread.
 //
 // Callbacks may send, pause and close; they must not destroy the socket (post that).
 class FrameSocket {
@@ -75,8 +77,8 @@ public:
     void on_drained(std::function<void()> callback) { on_drained_ = std::move(callback); }
 
     // Queues a frame; `fd` travels with it. Nothing is sent any more after close().
-    void send(const local::Message& message, std::uint64_t request_id);
-    void send_raw(std::vector<std::byte> frame, UniqueFd fd = {});
+    void send(const local::Message& message, std::uint64_t request_id, UniqueFd fd = {});
+    void send_error(const Error& error, std::uint64_t request_id);
 
     // While paused nothing is read: frames wait in the kernel.
     void set_paused(bool paused);
@@ -104,6 +106,8 @@ private:
     void give_back_buffer();
     bool take_descriptors(msghdr& message);
     void hand_out_frames();
+    std::size_t take_frame(std::span<const std::byte> bytes);
+    UniqueFd take_descriptor(local::FrameType type);
     void flush();
     bool send_one(Outgoing& frame);
     void update_interest();
@@ -133,14 +137,7 @@ private:
     bool paused_ = false;
     bool closing_ = false;
     bool handing_out_ = false;
-    std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
+    LoopTasks tasks_;
 };
-
-// The frame in `bytes`, as encode_frame() or join_frame() made them.
-Frame split_frame(std::span<const std::byte> bytes, UniqueFd fd);
-
-// The bytes of a frame whose payload is already encoded.
-std::vector<std::byte> join_frame(
-    const local::FrameHeader& header, std::span<const std::byte> payload);
 
 }  // namespace stoker::sidecar

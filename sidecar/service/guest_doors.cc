@@ -56,15 +56,12 @@ GuestDoors::GuestDoors(
     : loop_(loop),
       ids_(ids),
       folder_(std::move(folder)),
-      route_(std::move(route)) {
+      route_(std::move(route)),
+      timer_(loop) {
     places_->places = limits.sessions;
     room_->bytes_max = limits.room_bytes;
     room_->little = limits.little;
     look();
-}
-
-GuestDoors::~GuestDoors() {
-    loop_.cancel(timer_);
 }
 
 std::size_t GuestDoors::session_count() const {
@@ -117,7 +114,7 @@ void GuestDoors::look() {
         }
     }
     share_time();
-    timer_ = loop_.run_at(loop_.now() + kLookInterval, [this] { look(); });
+    timer_.run_in(kLookInterval, [this] { look(); });
 }
 
 void GuestDoors::open(const std::string& name, Place place) {

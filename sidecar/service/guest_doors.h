@@ -11,7 +11,7 @@
 
 #include <sys/types.h>
 
-#include "common/runtime/event_loop.h"
+#include "common/runtime/loop_tasks.h"
 #include "sidecar/core/sample_table.h"
 #include "sidecar/service/session.h"
 #include "sidecar/service/throttle.h"
@@ -60,7 +60,6 @@ public:
         Limits limits = Limits::of_process());
     GuestDoors(const GuestDoors&) = delete;
     GuestDoors& operator=(const GuestDoors&) = delete;
-    ~GuestDoors();
 
     [[nodiscard]] std::size_t size() const { return doors_.size(); }
 
@@ -98,7 +97,7 @@ private:
     std::shared_ptr<FrameSocket::SharedRoom> room_ = std::make_shared<FrameSocket::SharedRoom>();
     std::map<std::string, Door> doors_;  // by namespace
     std::set<std::string> failed_;       // could not be opened, and that was told
-    TimerId timer_{};
+    LoopTimer timer_;
 };
 
 }  // namespace stoker::sidecar

@@ -15,23 +15,19 @@ IdleEnd::IdleEnd(EventLoop& loop, const Sidecar& sidecar, std::function<void()> 
     : loop_(loop),
       sidecar_(sidecar),
       end_(std::move(end)),
-      watch_(sidecar.config().end_when_idle, loop.now()) {
+      watch_(sidecar.config().end_when_idle, loop.now()),
+      timer_(loop) {
     if (sidecar.config().end_when_idle > Duration{}) {
         look();
     }
 }
 
-IdleEnd::~IdleEnd() {
-    loop_.cancel(timer_);
-}
-
 void IdleEnd::look() {
-    const TimePoint now = loop_.now();
-    if (watch_.is_over(now, sidecar_.is_in_use())) {
+    if (watch_.is_over(loop_.now(), sidecar_.is_in_use())) {
         end_();
         return;
     }
-    timer_ = loop_.run_at(now + kLookInterval, [this] { look(); });
+    timer_.run_in(kLookInterval, [this] { look(); });
 }
 
 }  // namespace stoker::sidecar

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "common/runtime/event_loop.h"
+#include "common/runtime/loop_tasks.h"
 #include "sidecar/core/idle_watch.h"
 #include "sidecar/service/sidecar.h"
 
@@ -15,7 +15,6 @@ public:
     IdleEnd(EventLoop& loop, const Sidecar& sidecar, std::function<void()> end);
     IdleEnd(const IdleEnd&) = delete;
     IdleEnd& operator=(const IdleEnd&) = delete;
-    ~IdleEnd();
 
 private:
     void look();
@@ -24,7 +23,7 @@ private:
     const Sidecar& sidecar_;
     std::function<void()> end_;
     IdleWatch watch_;
-    TimerId timer_{};
+    LoopTimer timer_;
 };
 
 }  // namespace stoker::sidecar

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <utility>
+#include <variant>
 
 namespace stoker::sidecar {
 
@@ -16,11 +17,8 @@ constexpr std::uint64_t kPingRequestId = 1;
 LeaderWatch::LeaderWatch(EventLoop& loop, FindDoor find_door, std::function<void()> on_change)
     : loop_(loop),
       find_door_(std::move(find_door)),
-      on_change_(std::move(on_change)) {}
-
-LeaderWatch::~LeaderWatch() {
-    loop_.cancel(timer_);
-}
+      on_change_(std::move(on_change)),
+      timer_(loop) {}
 
 void LeaderWatch::start() {
     if (!unanswered_from_ && state_ != State::kAnswering) {
@@ -30,7 +28,7 @@ void LeaderWatch::start() {
 }
 
 void LeaderWatch::stop() {
-    loop_.cancel(timer_);
+    timer_.cancel();
     socket_.reset();
     asked_at_.reset();
     unanswered_from_.reset();
@@ -42,10 +40,9 @@ Duration LeaderWatch::unanswered() const {
 }
 
 void LeaderWatch::look() {
-    loop_.cancel(timer_);
     const TimePoint now = loop_.now();
     const Duration since_last = now - std::exchange(looked_at_, now);
-    timer_ = loop_.run_at(now + kLookInterval, [this] { look(); });
+    timer_.run_at(now + kLookInterval, [this] { look(); });
     if (socket_ == nullptr || !socket_->is_open()) {
         connect();
     } else if (!asked_at_) {
@@ -82,7 +79,7 @@ void LeaderWatch::ask(TimePoint now) {
 }
 
 void LeaderWatch::on_frame(const Frame& frame) {
-    if (frame.header.type == local::FrameType::kPong) {
+    if (std::holds_alternative<local::Pong>(frame.message)) {
         asked_at_.reset();
         set_state(State::kAnswering);
     }

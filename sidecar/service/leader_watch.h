@@ -7,7 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "common/runtime/event_loop.h"
+#include "common/runtime/loop_tasks.h"
 #include "sidecar/service/frame_socket.h"
 #include "sidecar/service/peer_secret.h"
 
@@ -31,7 +31,6 @@ public:
     LeaderWatch(EventLoop& loop, FindDoor find_door, std::function<void()> on_change);
     LeaderWatch(const LeaderWatch&) = delete;
     LeaderWatch& operator=(const LeaderWatch&) = delete;
-    ~LeaderWatch();
 
     // Looks at once, and then every half second. A second call only looks.
     void start();
@@ -57,7 +56,7 @@ private:
     std::optional<TimePoint> asked_at_;         // of the ping without an answer
     std::optional<TimePoint> unanswered_from_;  // unset while somebody answers, and when stopped
     TimePoint looked_at_{};
-    TimerId timer_{};
+    LoopTimer timer_;
 };
 
 }  // namespace stoker::sidecar

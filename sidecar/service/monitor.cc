@@ -1,6 +1,7 @@
 #include "sidecar/service/monitor.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -17,45 +18,14 @@ constexpr Duration kLookInterval = std::chrono::seconds{1};
 constexpr Duration kLookWhileWaiting = std::chrono::milliseconds{250};  // for a pin
 constexpr Duration kStuckAfter = std::chrono::seconds{15};
 
-const char* to_text(Role role) {
-    switch (role) {
-        case Role::kSeeking:
-            return "seeking";
-        case Role::kLeading:
-            return "leading";
-        case Role::kFollowing:
-            return "following";
-    }
-    return "";
-}
+// Words for the values of an enum, in their order.
+constexpr std::array kRoles{"seeking", "leading", "following"};
+constexpr std::array kPermissions{"asking", "proven", "refused", "failed"};
+constexpr std::array kStates{"listing", "serving", "failed"};
 
-const char* to_text(std::optional<AccessProof::State> permission) {
-    if (!permission) {
-        return "not asked";
-    }
-    switch (*permission) {
-        case AccessProof::State::kAsking:
-            return "asking";
-        case AccessProof::State::kProven:
-            return "proven";
-        case AccessProof::State::kRefused:
-            return "refused";
-        case AccessProof::State::kFailed:
-            return "failed";
-    }
-    return "";
-}
-
-const char* to_text(LeaderState state) {
-    switch (state) {
-        case LeaderState::kPreparing:
-            return "listing";
-        case LeaderState::kServing:
-            return "serving";
-        case LeaderState::kFailed:
-            return "failed";
-    }
-    return "";
+template <class Enum>
+web::json::value json_word(const auto& words, Enum value) {
+    return web::json::value::string(words.at(static_cast<std::size_t>(value)));
 }
 
 std::int64_t seconds_of(Duration duration) {
@@ -69,7 +39,7 @@ web::json::value json_number(Bytes bytes) {
 
 web::json::value leader_json(const LeaderStatus& status) {
     auto json = web::json::value::object(true);
-    json["state"] = web::json::value::string(to_text(status.state));
+    json["state"] = json_word(kStates, status.state);
     json["error"] = web::json::value::string(status.error);
     json["objectsListed"] = web::json::value::number(status.objects_listed);
     json["revision"] = web::json::value::string(status.revision);
@@ -190,12 +160,9 @@ Monitor::Monitor(
       loop_(loop),
       registry_(registry),
       readers_(std::move(readers)),
-      metrics_(registry) {
+      metrics_(registry),
+      timer_(loop) {
     look_again();
-}
-
-Monitor::~Monitor() {
-    loop_.cancel(timer_);
 }
 
 void Monitor::look() {
@@ -216,7 +183,7 @@ void Monitor::look() {
 void Monitor::look_again() {
     look();
     const Duration interval = seen_.lock()->report.awaits_pin ? kLookWhileWaiting : kLookInterval;
-    timer_ = loop_.run_at(loop_.now() + interval, [this] { look_again(); });
+    timer_.run_in(interval, [this] { look_again(); });
 }
 
 http::ServerResponse Monitor::answer(const http::ServerRequest& request) const {
@@ -259,11 +226,12 @@ std::string status_json(const Sidecar& sidecar) {
         const DatasetNode& node = *sidecar.nodes()[i];
         auto json = web::json::value::object(true);
         json["name"] = web::json::value::string(node.config().name);
-        json["role"] = web::json::value::string(to_text(node.role()));
+        json["role"] = json_word(kRoles, node.role());
         json["serving"] = web::json::value::boolean(node.is_serving());
         json["error"] = web::json::value::string(node.error());
         json["leaderSilentSeconds"] = web::json::value::number(seconds_of(node.leader_silence()));
-        json["permission"] = web::json::value::string(to_text(node.permission()));
+        json["permission"] = node.permission() ? json_word(kPermissions, *node.permission())
+                                               : web::json::value::string("not asked");
         json["job"] = job_json(node.job());
         if (node.leader() != nullptr) {
             json["leader"] = leader_json(node.leader()->status());

@@ -7,7 +7,7 @@
 #include "common/config/address_ranges.h"
 #include "common/http/http_server.h"
 #include "common/metrics/metrics.h"
-#include "common/runtime/event_loop.h"
+#include "common/runtime/loop_tasks.h"
 #include "sidecar/control/control_link.h"
 #include "sidecar/service/sidecar.h"
 #include "sidecar/service/sidecar_metrics.h"
@@ -26,7 +26,6 @@ public:
         config::AddressRanges readers = {});
     Monitor(const Monitor&) = delete;
     Monitor& operator=(const Monitor&) = delete;
-    ~Monitor();
 
     // Any thread: /metrics, /healthz (the loop turns), /readyz (sessions are accepted; cold is
     // ready; a guest without a key is ready once the owner's leader has answered), /status (JSON).
@@ -57,7 +56,7 @@ private:
     const metrics::Registry& registry_;
     const config::AddressRanges readers_;
     SidecarMetrics metrics_;
-    TimerId timer_{};
+    LoopTimer timer_;
     mutable Guarded<Seen> seen_;
 };
 

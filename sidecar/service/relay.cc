@@ -33,6 +33,15 @@ bool may_pass(ErrorCode code) {
            code == ErrorCode::kInternal || code == ErrorCode::kCancelled;
 }
 
+// An answer that sends the client to the origin for some of its samples.
+const local::Fetched* refused_fetch(const Frame& frame) {
+    const auto* fetched = std::get_if<local::Fetched>(&frame.message);
+    const bool refused = fetched != nullptr &&
+                         std::ranges::find(fetched->statuses, local::FetchStatus::kReadAtOrigin) !=
+                             fetched->statuses.end();
+    return refused ? fetched : nullptr;
+}
+
 }  // namespace
 
 Relay::Relay(
@@ -45,11 +54,8 @@ Relay::Relay(
       session_(session),
       client_directory_(std::move(client_directory)),
       listener_(listener),
-      callbacks_(std::move(callbacks)) {}
-
-Relay::~Relay() {
-    loop_.cancel(ask_timer_);
-}
+      callbacks_(std::move(callbacks)),
+      ask_timer_(loop) {}
 
 void Relay::connect(LeaderDoor door) {
     forget_leader();
@@ -94,21 +100,16 @@ void Relay::stand_in(const Error& why) {
 }
 
 void Relay::answer_alone(Frame frame) {
-    const std::uint64_t request_id = frame.header.request_id;
-    const auto message = local::decode_payload(frame.header.type, frame.payload);
-    if (!message) {
-        return;
-    }
-    if (const auto* fetch = std::get_if<local::Fetch>(&*message)) {
+    const std::uint64_t request_id = frame.request_id;
+    if (const auto* fetch = std::get_if<local::Fetch>(&frame.message)) {
         local::Fetched fetched;
         fetched.statuses.assign(fetch->samples.size(), local::FetchStatus::kReadAtOrigin);
         session_.send(fetched, request_id);
-    } else if (std::holds_alternative<local::Plan>(*message)) {
+    } else if (std::holds_alternative<local::Plan>(frame.message)) {
         log_.on_request(frame);
-        const auto planned = local::encode_frame(local::Planned{}, request_id);
-        log_.on_answer(split_frame(planned, {}));
+        log_.on_answer({request_id, local::Planned{}});
         session_.send(local::Planned{}, request_id);
-    } else if (std::holds_alternative<local::Consumed>(*message)) {
+    } else if (std::holds_alternative<local::Consumed>(frame.message)) {
         log_.on_request(frame);
     } else if (request_id != 0) {
         session_.hang_up();  // what only a leader can answer
@@ -120,7 +121,7 @@ void Relay::forget_leader() {
     ready_ = false;
     uncounted_ = 0;
     held_.reset();
-    replay_.reset();
+    replay_.clear();
     patience_.ask_all();
     if (!on_parted_) {
         session_.set_paused(false);
@@ -136,18 +137,20 @@ void Relay::on_request(Frame frame) {
         return;
     }
     log_.on_request(frame);
-    if (ready_) {
-        if (counts_ && frame.header.type == local::FrameType::kConsumed) {
-            ++uncounted_;
-            frame.header.request_id = kCountRequestId;
-        }
-        if (!ahead_ && frame.header.type == local::FrameType::kPlan) {
-            trim_plan(frame);
-        }
-        upstream_->send_raw(join_frame(frame.header, frame.payload), std::move(frame.fd));
-        if (upstream_->backlog_bytes() > kUpstreamHigh) {
-            session_.set_paused(true);  // until send_on()
-        }
+    if (!ready_) {
+        return;
+    }
+    if (counts_ && std::holds_alternative<local::Consumed>(frame.message)) {
+        ++uncounted_;
+        frame.request_id = kCountRequestId;
+    }
+    // For a leader that is older than we are: the client has our word that it may say more.
+    if (const auto* plan = std::get_if<local::Plan>(&frame.message); plan != nullptr && !ahead_) {
+        frame.fd = without_ahead(std::move(frame.fd), *plan, log_.sample_count());
+    }
+    upstream_->send(frame.message, frame.request_id, std::move(frame.fd));
+    if (upstream_->backlog_bytes() > kUpstreamHigh) {
+        session_.set_paused(true);  // until send_on()
     }
 }
 
@@ -156,30 +159,18 @@ bool Relay::refuse_request(const Frame& frame) {
     if (log_.is_full()) {
         session_.send_error(
             {ErrorCode::kResourceExhausted, "too many requests wait for their answers"},
-            frame.header.request_id);
+            frame.request_id);
         return true;
     }
-    if (frame.header.type != local::FrameType::kPlan || log_.sample_count() == 0) {
+    const auto* plan = std::get_if<local::Plan>(&frame.message);
+    if (plan == nullptr || log_.sample_count() == 0) {
         return false;
     }
-    const auto message = local::decode_payload(frame.header.type, frame.payload);
-    if (!message) {
-        return false;
-    }
-    const auto checked = check_plan(frame.fd, std::get<local::Plan>(*message), log_.sample_count());
+    const auto checked = check_plan(frame.fd, *plan, log_.sample_count());
     if (!checked) {
-        session_.send_error(checked.error(), frame.header.request_id);
+        session_.send_error(checked.error(), frame.request_id);
     }
     return !checked;
-}
-
-// For a leader that is older than we are: the client has our word that it may say more.
-void Relay::trim_plan(Frame& frame) const {
-    const auto message = local::decode_payload(frame.header.type, frame.payload);
-    if (message) {
-        frame.fd = without_ahead(
-            std::move(frame.fd), std::get<local::Plan>(*message), log_.sample_count());
-    }
 }
 
 void Relay::part(std::function<void()> on_parted) {
@@ -194,7 +185,7 @@ void Relay::end_parting() {
 }
 
 void Relay::on_answer(const Frame& frame) {
-    if (ready_ && frame.header.request_id == kCountRequestId) {
+    if (ready_ && frame.request_id == kCountRequestId) {
         on_counted(frame);
         return;
     }
@@ -202,91 +193,61 @@ void Relay::on_answer(const Frame& frame) {
         return;
     }
     if (!ready_) {
-        on_welcome(frame);
+        on_welcome(frame.message);
         return;
     }
-    if (refused_fetch(frame) && callbacks_.must_wait()) {
-        if (ask_later(frame)) {
-            return;
-        }
-    } else {
-        patience_.forget(frame.header.request_id);
+    const auto* refused = refused_fetch(frame);
+    if (refused != nullptr && callbacks_.must_wait()) {
+        ask_later(frame, *refused);
+        return;
     }
-    const bool repeated = log_.is_repeated(frame.header.request_id);
+    patience_.forget(frame.request_id);
+    const bool repeated = log_.is_repeated(frame.request_id);
     log_.on_answer(frame);
     if (!repeated) {
-        if (frame.header.type == local::FrameType::kDrawn) {
-            on_drawn(frame);
+        if (const auto* drawn = std::get_if<local::Drawn>(&frame.message)) {
+            listener_.on_drawn(session_, *drawn);
         }
-        session_.send_raw(join_frame(frame.header, frame.payload));
+        session_.send(frame.message, frame.request_id);
     }
 }
 
-// An answer that sends the client to the origin for some of its samples.
-std::optional<local::Fetched> Relay::refused_fetch(const Frame& frame) const {
-    if (frame.header.type != local::FrameType::kFetched) {
-        return std::nullopt;
-    }
-    auto message = local::decode_payload(frame.header.type, frame.payload);
-    if (!message) {
-        return std::nullopt;
-    }
-    auto fetched = std::get<local::Fetched>(*std::move(message));
-    const bool refused = std::ranges::find(fetched.statuses, local::FetchStatus::kReadAtOrigin) !=
-                         fetched.statuses.end();
-    return refused ? std::optional{std::move(fetched)} : std::nullopt;
-}
-
-// The answer is kept from the client while asking again may help; then it is an error. True: the
-// client has its answer, or waits.
-bool Relay::ask_later(const Frame& frame) {
-    const std::uint64_t request_id = frame.header.request_id;
-    if (patience_.wait(request_id, loop_.now())) {
+// The answer is kept from the client while asking again may help; then it is an error.
+void Relay::ask_later(const Frame& frame, local::Fetched refused) {
+    if (patience_.wait(frame.request_id, loop_.now())) {
         ask_again_at_due();
-        return true;
-    }
-    auto fetched = refused_fetch(frame);
-    if (!fetched) {
-        return false;
+        return;
     }
     std::ranges::replace(
-        fetched->statuses, local::FetchStatus::kReadAtOrigin, local::FetchStatus::kOriginError);
-    if (fetched->message.empty()) {
-        fetched->message = kNotKept;
+        refused.statuses, local::FetchStatus::kReadAtOrigin, local::FetchStatus::kOriginError);
+    if (refused.message.empty()) {
+        refused.message = kNotKept;
     }
     log_.on_answer(frame);
-    session_.send(*fetched, request_id);
-    return true;
+    session_.send(refused, frame.request_id);
 }
 
 void Relay::ask_again_at_due() {
-    loop_.cancel(ask_timer_);
+    ask_timer_.cancel();
     if (const auto due = patience_.next_due()) {
-        ask_timer_ = loop_.run_at(*due, [this] { ask_again(); });
+        ask_timer_.run_at(*due, [this] { ask_again(); });
     }
 }
 
 void Relay::ask_again() {
     for (const std::uint64_t request_id : patience_.take_due(loop_.now())) {
-        auto frame = log_.pending(request_id);
-        if (ready_ && !on_parted_ && !frame.empty()) {
-            upstream_->send_raw(std::move(frame));
+        const local::Message* asked = log_.pending(request_id);
+        if (ready_ && !on_parted_ && asked != nullptr) {
+            upstream_->send(*asked, request_id);
         }
     }
     ask_again_at_due();
 }
 
-void Relay::on_drawn(const Frame& frame) {
-    if (const auto message = local::decode_payload(frame.header.type, frame.payload)) {
-        listener_.on_drawn(session_, std::get<local::Drawn>(*message));
-    }
-}
-
 // Or an error: ids that the dataset does not have.
 void Relay::on_counted(const Frame& frame) {
-    const auto message = local::decode_payload(frame.header.type, frame.payload);
-    if (message && std::holds_alternative<local::Counted>(*message)) {
-        listener_.on_counted(std::get<local::Counted>(*message));
+    if (const auto* counted = std::get_if<local::Counted>(&frame.message)) {
+        listener_.on_counted(*counted);
     }
     uncounted_ -= uncounted_ > 0 ? 1 : 0;
     if (on_parted_ && uncounted_ == 0) {
@@ -294,23 +255,18 @@ void Relay::on_counted(const Frame& frame) {
     }
 }
 
-void Relay::on_welcome(const Frame& frame) {
-    auto message = local::decode_payload(frame.header.type, frame.payload);
-    if (!message) {
-        upstream_->close_when_sent();
-        return;
-    }
-    if (const auto* listing = std::get_if<local::Listing>(&*message)) {
+void Relay::on_welcome(const local::Message& message) {
+    if (const auto* listing = std::get_if<local::Listing>(&message)) {
         if (!is_welcomed()) {
             session_.send_listing(listing->objects_listed);
         }
         return;
     }
-    if (const auto* error = std::get_if<local::ErrorReply>(&*message)) {
+    if (const auto* error = std::get_if<local::ErrorReply>(&message)) {
         on_error(*error);
         return;
     }
-    auto* welcome = std::get_if<local::Welcome>(&*message);
+    const auto* welcome = std::get_if<local::Welcome>(&message);
     if (welcome == nullptr) {
         upstream_->close_when_sent();
         return;
@@ -369,16 +325,13 @@ void Relay::send_on() {
     if (std::exchange(sending_on_, true)) {
         return;  // the outer call goes on
     }
-    while (replay_ && upstream_->backlog_bytes() <= FrameSocket::kBacklogLow) {
-        auto recorded = replay_->next();
-        if (!recorded) {
-            replay_.reset();
-            break;
-        }
-        upstream_->send_raw(std::move(recorded->bytes), std::move(recorded->fd));
+    while (!replay_.empty() && upstream_->backlog_bytes() <= FrameSocket::kBacklogLow) {
+        Frame frame = std::move(replay_.front());
+        replay_.pop_front();
+        upstream_->send(frame.message, frame.request_id, std::move(frame.fd));
     }
     sending_on_ = false;
-    if (!replay_ && !on_parted_) {
+    if (replay_.empty() && !on_parted_) {
         session_.set_paused(false);
     }
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/domain/ids.h"
-#include "common/runtime/event_loop.h"
+#include "common/runtime/loop_tasks.h"
 #include "sidecar/service/fetch_patience.h"
 #include "sidecar/service/frame_socket.h"
 #include "sidecar/service/replay_log.h"
@@ -41,7 +41,6 @@ public:
         Callbacks callbacks);
     Relay(const Relay&) = delete;
     Relay& operator=(const Relay&) = delete;
-    ~Relay();
 
     // Says hello there. Not from callbacks of our socket.
     void connect(LeaderDoor door);
@@ -82,19 +81,16 @@ public:
 private:
     void on_answer(const Frame& frame);
     void on_error(const local::ErrorReply& error);
-    [[nodiscard]] std::optional<local::Fetched> refused_fetch(const Frame& frame) const;
-    bool ask_later(const Frame& frame);
+    void ask_later(const Frame& frame, local::Fetched refused);
     void ask_again_at_due();
     void ask_again();
-    void on_drawn(const Frame& frame);
     void on_counted(const Frame& frame);
     void end_parting();
     void answer_alone(Frame frame);
-    void on_welcome(const Frame& frame);
+    void on_welcome(const local::Message& message);
     void say_again();
     void send_on();
     void forget_leader();
-    void trim_plan(Frame& frame) const;
     [[nodiscard]] bool refuse_request(const Frame& frame);
 
     EventLoop& loop_;
@@ -105,7 +101,7 @@ private:
     std::unique_ptr<FrameSocket> upstream_;
     std::optional<std::uint64_t> revision_;
     std::optional<local::Welcome> held_;  // until admit()
-    std::optional<Replay> replay_;        // what a new leader was not told yet
+    std::deque<Frame> replay_;            // what a new leader was not told yet
     bool ready_ = false;                  // welcomed on the present connection
     bool stands_in_ = false;
     bool sending_on_ = false;
@@ -114,7 +110,7 @@ private:
     std::uint64_t uncounted_ = 0;      // such answers that are owed
     std::function<void()> on_parted_;  // set: the client has hung up
     FetchPatience patience_;           // where the client must wait
-    TimerId ask_timer_{};
+    LoopTimer ask_timer_;
     ReplayLog log_;
 };
 

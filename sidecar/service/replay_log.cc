@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -18,67 +19,44 @@ namespace {
 constexpr std::size_t kIdsPerRead = std::size_t{64} << 10U;
 constexpr std::size_t kIdsPerFrame = 100'000;  // a frame below the sessions' limit
 
+// What a request without an answer costs, nearly.
+std::size_t held_bytes(const local::Message& message) {
+    const auto* fetch = std::get_if<local::Fetch>(&message);
+    return sizeof(message) + (fetch == nullptr ? 0 : fetch->samples.size() * sizeof(std::uint64_t));
+}
+
 UniqueFd duplicate(const UniqueFd& fd) {
     return UniqueFd{fd.valid() ? ::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0) : -1};
 }
 
 }  // namespace
 
-std::optional<Replay::Recorded> Replay::next() {
-    if (!first_.empty()) {
-        Recorded recorded = std::move(first_.front());
-        first_.pop_front();
-        return recorded;
-    }
-    if (said_ < beyond_.size()) {
-        const auto begin = beyond_.begin() + static_cast<std::ptrdiff_t>(said_);
-        const auto count = std::min(kIdsPerFrame, beyond_.size() - said_);
-        said_ += count;
-        const local::Consumed consumed{epoch_, {begin, begin + static_cast<std::ptrdiff_t>(count)}};
-        return Recorded{local::encode_frame(consumed, 0), {}};
-    }
-    if (last_.empty()) {
-        return std::nullopt;
-    }
-    Recorded recorded = std::move(last_.front());
-    last_.pop_front();
-    return recorded;
-}
-
 void ReplayLog::on_request(const Frame& frame) {
-    const auto message = local::decode_payload(frame.header.type, frame.payload);
-    if (!message) {
-        return;
-    }
-    if (const auto* plan = std::get_if<local::Plan>(&*message)) {
-        plan_ = RecordedPlan{*plan, frame.header.request_id, duplicate(frame.fd)};
-        begin_.reset();
+    const local::Message& message = frame.message;
+    if (std::holds_alternative<local::Plan>(message) ||
+        std::holds_alternative<local::Begin>(message)) {
+        said_ = Said{{frame.request_id, message, duplicate(frame.fd)}};
         consumed_ = {};
-    } else if (const auto* begin = std::get_if<local::Begin>(&*message)) {
-        begin_ = RecordedBegin{*begin, frame.header.request_id, duplicate(frame.fd)};
-        plan_.reset();
-        consumed_ = {};
-    } else if (const auto* consumed = std::get_if<local::Consumed>(&*message)) {
+    } else if (const auto* consumed = std::get_if<local::Consumed>(&message)) {
         note_consumed(*consumed);
     } else if (
-        std::holds_alternative<local::Fetch>(*message) ||
-        std::holds_alternative<local::Draw>(*message) ||
-        std::holds_alternative<local::AskEpoch>(*message) ||
-        std::holds_alternative<local::AskSnapshot>(*message)) {
-        auto& asked = pending_[frame.header.request_id];
-        pending_bytes_ -= asked.size();
-        asked = join_frame(frame.header, frame.payload);
-        pending_bytes_ += asked.size();
+        std::holds_alternative<local::Fetch>(message) ||
+        std::holds_alternative<local::Draw>(message) ||
+        std::holds_alternative<local::AskEpoch>(message) ||
+        std::holds_alternative<local::AskSnapshot>(message)) {
+        forget_pending(frame.request_id);
+        pending_.emplace(frame.request_id, message);
+        pending_bytes_ += held_bytes(message);
     }
 }
 
 // More reads than the plan has positions, and may have behind them, are repetitions, which no
 // leader needs to know.
 void ReplayLog::note_consumed(const local::Consumed& consumed) {
-    if (!plan_ || consumed.epoch != plan_->plan.epoch) {
+    if (plan() == nullptr || consumed.epoch != plan()->epoch) {
         return;
     }
-    const std::uint64_t most = plan_->plan.sample_count + local::kAheadSamplesMax;
+    const std::uint64_t most = plan()->sample_count + local::kAheadSamplesMax;
     for (const std::uint64_t sample : consumed.samples) {
         if (sample < sample_count_ && consumed_.size() < most) {
             consumed_.push_back(sample);
@@ -87,57 +65,55 @@ void ReplayLog::note_consumed(const local::Consumed& consumed) {
 }
 
 void ReplayLog::on_answer(const Frame& frame) {
-    const std::uint64_t request_id = frame.header.request_id;
+    forget_pending(frame.request_id);
+    if (said_ && frame.request_id == said_->frame.request_id) {
+        said_->answered = true;
+    }
+    if (const auto* drawn = std::get_if<local::Drawn>(&frame.message)) {
+        note_drawn(*drawn);
+    }
+}
+
+void ReplayLog::forget_pending(std::uint64_t request_id) {
     if (const auto asked = pending_.extract(request_id)) {
-        pending_bytes_ -= asked.mapped().size();
-    }
-    if (plan_ && request_id == plan_->request_id) {
-        plan_->answered = true;
-    }
-    if (begin_ && request_id == begin_->request_id) {
-        begin_->answered = true;
-    }
-    if (begin_ && frame.header.type == local::FrameType::kDrawn) {
-        const auto message = local::decode_payload(frame.header.type, frame.payload);
-        if (message) {
-            note_drawn(std::get<local::Drawn>(*message));
-        }
+        pending_bytes_ -= held_bytes(asked.mapped());
     }
 }
 
 void ReplayLog::note_drawn(const local::Drawn& drawn) {
-    if (drawn.epoch != begin_->begin.epoch) {
+    if (begin() == nullptr || drawn.epoch != begin()->epoch) {
         return;
     }
-    begin_->draws += drawn.served.size();
-    begin_->drawn.resize(sample_count_ / 8 + 1);
+    said_->draws += drawn.served.size();
+    said_->drawn.resize(sample_count_ / 8 + 1);
     for (const std::uint64_t sample : drawn.served) {
         if (sample < sample_count_) {
-            begin_->drawn[sample / 8] |= std::byte{1} << (sample % 8);
+            said_->drawn[sample / 8] |= std::byte{1} << (sample % 8);
         }
     }
 }
 
 // The begin with what was drawn since counted as served. One whose memfd cannot be read is the
 // leader's to refuse.
-Replay::Recorded ReplayLog::begin_again() const {
-    local::Begin begin = begin_->begin;
-    auto state = read_begin_state(begin_->memfd, begin, sample_count_);
+Frame ReplayLog::begin_again() const {
+    local::Begin again = *begin();
+    const std::uint64_t request_id = said_->frame.request_id;
+    auto state = read_begin_state(said_->frame.fd, again, sample_count_);
     if (!state) {
-        return {local::encode_frame(begin, begin_->request_id), duplicate(begin_->memfd)};
+        return {request_id, again, duplicate(said_->frame.fd)};
     }
-    begin.skip += begin_->draws;
-    state->served.resize(std::max(state->served.size(), begin_->drawn.size()));
-    for (std::size_t i = 0; i < begin_->drawn.size(); ++i) {
-        state->served[i] |= begin_->drawn[i];
+    again.skip += said_->draws;
+    state->served.resize(std::max(state->served.size(), said_->drawn.size()));
+    for (std::size_t i = 0; i < said_->drawn.size(); ++i) {
+        state->served[i] |= said_->drawn[i];
     }
-    begin.served_bytes = state->served.size();
+    again.served_bytes = state->served.size();
     auto memfd = seal_begin_state(*state);
     if (!memfd) {
-        begin.served_bytes = begin.snapshot_bytes = 0;
-        return {local::encode_frame(begin, begin_->request_id), {}};
+        again.served_bytes = again.snapshot_bytes = 0;
+        return {request_id, again};
     }
-    return {local::encode_frame(begin, begin_->request_id), *std::move(memfd)};
+    return {request_id, again, *std::move(memfd)};
 }
 
 // Moves the plan's start behind what was read without a gap; gives what was read beyond it. A memfd
@@ -152,7 +128,7 @@ std::vector<std::uint64_t> ReplayLog::skip_read(local::Plan& plan) const {
         // What lies behind the epoch was not read in it.
         const auto wanted = std::min<std::uint64_t>(ids.size(), plan.sample_count - plan.start);
         const ssize_t bytes = ::pread(
-            plan_->memfd.get(),
+            said_->frame.fd.get(),
             ids.data(),
             wanted * sizeof(std::uint64_t),
             static_cast<off_t>(plan.start * sizeof(std::uint64_t)));
@@ -175,42 +151,44 @@ std::vector<std::uint64_t> ReplayLog::skip_read(local::Plan& plan) const {
     return beyond;
 }
 
-Replay ReplayLog::replay(bool ahead) const {
-    Replay replay;
-    if (plan_) {
-        local::Plan plan = plan_->plan;
-        replay.epoch_ = plan.epoch;
-        replay.beyond_ = skip_read(plan);
-        UniqueFd memfd = duplicate(plan_->memfd);
-        replay.first_.push_back(
-            {local::encode_frame(plan, plan_->request_id),
-             ahead ? std::move(memfd) : without_ahead(std::move(memfd), plan, sample_count_)});
+std::deque<Frame> ReplayLog::replay(bool ahead) const {
+    std::deque<Frame> frames;
+    if (plan() != nullptr) {
+        local::Plan again = *plan();
+        const auto beyond = skip_read(again);
+        UniqueFd memfd = duplicate(said_->frame.fd);
+        frames.push_back(
+            {said_->frame.request_id,
+             again,
+             ahead ? std::move(memfd) : without_ahead(std::move(memfd), again, sample_count_)});
+        for (std::span left{beyond}; !left.empty();) {
+            const auto piece = left.first(std::min(kIdsPerFrame, left.size()));
+            frames.push_back({0, local::Consumed{again.epoch, {piece.begin(), piece.end()}}});
+            left = left.subspan(piece.size());
+        }
+    } else if (begin() != nullptr) {
+        frames.push_back(begin_again());
     }
-    if (begin_) {
-        replay.first_.push_back(begin_again());
+    for (const auto& [id, message] : pending_) {
+        frames.push_back({id, message});
     }
-    for (const auto& [id, bytes] : pending_) {
-        replay.last_.push_back({bytes, {}});
-    }
-    return replay;
+    return frames;
 }
 
 std::vector<Frame> ReplayLog::take_pending() {
     std::vector<Frame> frames;
-    if (plan_ && !plan_->answered) {
-        const auto bytes = local::encode_frame(plan_->plan, plan_->request_id);
-        frames.push_back(split_frame(bytes, duplicate(plan_->memfd)));
+    if (plan() != nullptr && !said_->answered) {
+        frames.push_back({said_->frame.request_id, *plan(), duplicate(said_->frame.fd)});
     }
     pending_bytes_ = 0;
-    for (const auto& [id, bytes] : std::exchange(pending_, {})) {
-        frames.push_back(split_frame(bytes, {}));
+    for (auto& [id, message] : std::exchange(pending_, {})) {
+        frames.push_back({id, std::move(message)});
     }
     return frames;
 }
 
 bool ReplayLog::is_repeated(std::uint64_t request_id) const {
-    return (plan_ && plan_->answered && request_id == plan_->request_id) ||
-           (begin_ && begin_->answered && request_id == begin_->request_id);
+    return said_ && said_->answered && request_id == said_->frame.request_id;
 }
 
 }  // namespace stoker::sidecar

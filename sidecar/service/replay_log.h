@@ -12,28 +12,6 @@
 
 namespace stoker::sidecar {
 
-// The frames that tell a new leader what a ReplayLog holds, made one at a time: millions of reads
-// are not put into memory twice, and whoever sends them waits between two while the peer is behind.
-class Replay {
-public:
-    struct Recorded {
-        std::vector<std::byte> bytes;
-        UniqueFd fd;
-    };
-
-    // In the order in which to send them, after the hello; nullopt: that was all.
-    std::optional<Recorded> next();
-
-private:
-    friend class ReplayLog;
-
-    std::deque<Recorded> first_;         // a plan or a begin
-    std::uint64_t epoch_ = 0;            // of the plan
-    std::vector<std::uint64_t> beyond_;  // read of it behind a gap
-    std::size_t said_ = 0;               // of those
-    std::deque<Recorded> last_;          // requests without an answer
-};
-
 // What a new leader has to be told so that it knows what the old one knew about one client: its
 // plan, what it has read of it, or the epoch that it draws under a contract and what it was given
 // of that; and what it waits for. Bounded whatever the client says: 8 bytes a position of the plan,
@@ -54,20 +32,21 @@ public:
     void on_answer(const Frame& frame);
 
     // The plan starts behind the positions that were read without a gap, so that nobody prefetches
-    // them again; what was read beyond follows as kConsumed. `ahead`: the leader takes a plan with
-    // the beginning of the next epoch. Reads the plan's memfd.
-    [[nodiscard]] Replay replay(bool ahead = true) const;
+    // them again; what was read beyond follows as kConsumed, in pieces: whoever sends them waits
+    // between two while the peer is behind. `ahead`: the leader takes a plan with the beginning of
+    // the next epoch. Reads the plan's memfd.
+    [[nodiscard]] std::deque<Frame> replay(bool ahead = true) const;
 
     // Does the client read under a contract?
-    [[nodiscard]] bool has_begun() const { return begin_.has_value(); }
+    [[nodiscard]] bool has_begun() const { return begin() != nullptr; }
 
     // Are there more requests without an answer than a client needs?
     [[nodiscard]] bool is_full() const { return pending_bytes_ > kPendingBytesMax; }
 
-    // The frame of a request without an answer; empty: there is none of this id.
-    [[nodiscard]] std::vector<std::byte> pending(std::uint64_t request_id) const {
+    // A request without an answer; nullptr: there is none of this id.
+    [[nodiscard]] const local::Message* pending(std::uint64_t request_id) const {
         const auto found = pending_.find(request_id);
-        return found == pending_.end() ? std::vector<std::byte>{} : found->second;
+        return found == pending_.end() ? nullptr : &found->second;
     }
 
     // The requests without an answer, which are forgotten; a plan or a begin stays.
@@ -77,32 +56,32 @@ public:
     [[nodiscard]] bool is_repeated(std::uint64_t request_id) const;
 
 private:
-    struct RecordedPlan {
-        local::Plan plan;
-        std::uint64_t request_id = 0;
-        UniqueFd memfd;
+    // The client's last plan or begin; each ends the other.
+    struct Said {
+        Frame frame;
         bool answered = false;
-    };
-
-    struct RecordedBegin {
-        local::Begin begin;
-        std::uint64_t request_id = 0;
-        UniqueFd memfd;
-        bool answered = false;
-        std::vector<std::byte> drawn{};  // as local::Begin's served
+        std::vector<std::byte> drawn{};  // of a begin, as local::Begin's served
         std::uint64_t draws = 0;
     };
 
+    [[nodiscard]] const local::Plan* plan() const {
+        return said_ ? std::get_if<local::Plan>(&said_->frame.message) : nullptr;
+    }
+
+    [[nodiscard]] const local::Begin* begin() const {
+        return said_ ? std::get_if<local::Begin>(&said_->frame.message) : nullptr;
+    }
+
     void note_consumed(const local::Consumed& consumed);
     void note_drawn(const local::Drawn& drawn);
-    [[nodiscard]] Replay::Recorded begin_again() const;
+    void forget_pending(std::uint64_t request_id);
+    [[nodiscard]] Frame begin_again() const;
     std::vector<std::uint64_t> skip_read(local::Plan& plan) const;
 
     std::uint64_t sample_count_ = 0;
-    std::optional<RecordedPlan> plan_;
-    std::optional<RecordedBegin> begin_;
-    std::vector<std::uint64_t> consumed_;  // of the plan's epoch, ids that exist
-    std::map<std::uint64_t, std::vector<std::byte>> pending_;  // by request id
+    std::optional<Said> said_;
+    std::vector<std::uint64_t> consumed_;              // of the plan's epoch, ids that exist
+    std::map<std::uint64_t, local::Message> pending_;  // by request id
     std::size_t pending_bytes_ = 0;
 };
 

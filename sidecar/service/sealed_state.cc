@@ -1,8 +1,7 @@
 #include "sidecar/service/sealed_state.h"
 
-#include <cerrno>
 #include <span>
-#include <system_error>
+#include <string_view>
 
 #include <fcntl.h>
 #include <fmt/core.h>
@@ -10,18 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/posix_error.h"
+
 namespace stoker::sidecar {
 
 namespace {
 
-Error system_failure(const char* doing) {
-    const int number = errno;
-    const bool is_full = number == ENOSPC || number == ENOMEM || number == EMFILE;
-    return {
-        is_full ? ErrorCode::kResourceExhausted : ErrorCode::kInternal,
-        fmt::format("{}: {}", doing, std::generic_category().message(number))};
-}
-
+constexpr std::string_view kState = "the state of a begin";
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_WRITE;
 
 Status check_memfd(const UniqueFd& memfd, std::uint64_t size) {
@@ -59,7 +53,7 @@ Status write_all(const UniqueFd& memfd, std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
         const ssize_t wrote = ::write(memfd.get(), bytes.data(), bytes.size());
         if (wrote < 0) {
-            return fail(system_failure("writing the state of a begin"));
+            return fail_errno("writing", kState);
         }
         bytes = bytes.subspan(static_cast<std::size_t>(wrote));
     }
@@ -95,12 +89,12 @@ Result<BeginState> read_begin_state(
 Result<UniqueFd> seal_begin_state(const BeginState& state) {
     UniqueFd memfd{::memfd_create("stoker-begin", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     if (!memfd.valid()) {
-        return fail(system_failure("making a memfd for the state of a begin"));
+        return fail_errno("making a memfd for", kState);
     }
     STOKER_TRY_VOID(write_all(memfd, state.served));
     STOKER_TRY_VOID(write_all(memfd, std::as_bytes(std::span{state.snapshot})));
     if (::fcntl(memfd.get(), F_ADD_SEALS, kSeals | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-        return fail(system_failure("sealing the state of a begin"));
+        return fail_errno("sealing", kState);
     }
     return memfd;
 }

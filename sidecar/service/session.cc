@@ -25,15 +25,11 @@ Session::Session(
     FrameSocket::OnFrame on_frame,
     FrameSocket::OnClosed on_closed)
     : id_(id),
-      socket_(loop, std::move(socket), std::move(on_frame), std::move(on_closed)) {}
+      socket_(loop, std::move(socket), std::move(on_frame), std::move(on_closed)),
+      hello_timer_(loop) {}
 
 std::optional<StreamId> Session::stream() const {
     return hello_.stream == 0 ? std::nullopt : std::optional{StreamId{hello_.stream}};
-}
-
-void Session::send_error(const Error& error, std::uint64_t request_id) {
-    socket_.send(
-        local::ErrorReply{static_cast<std::uint16_t>(error.code), error.message}, request_id);
 }
 
 void Session::note_work(Duration time) {
@@ -68,11 +64,11 @@ SessionServer::SessionServer(
     : loop_(loop),
       ids_(ids),
       options_(std::move(options)),
-      route_(std::move(route)) {}
+      route_(std::move(route)),
+      tasks_(loop) {}
 
 SessionServer::~SessionServer() {
     for (const auto& [id, session] : sessions_) {
-        loop_.cancel(session->hello_timer_);
         if (session->handler_ != nullptr) {
             session->handler_->detach(*session);
         }
@@ -119,7 +115,7 @@ void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
     session->guest_ = options_.guest;
     session->throttle_ = options_.throttle;
     session->is_known_ = !is_for_sidecars();
-    session->hello_timer_ = loop_.run_at(loop_.now() + options_.hello_timeout, [this, id] {
+    session->hello_timer_.run_in(options_.hello_timeout, [this, id] {
         sessions_.at(id)->refuse({ErrorCode::kDeadlineExceeded, "no hello in time"});
     });
     sessions_.emplace(id, std::move(session));
@@ -132,34 +128,30 @@ void SessionServer::take_turns() {
         return;
     }
     listener_->set_paused(true);
-    options_.throttle->on_resume([this, alive = std::weak_ptr<int>{alive_}] {
-        if (!alive.expired()) {
-            listener_->set_paused(false);
-        }
-    });
+    options_.throttle->on_resume(tasks_.guarded([this] { listener_->set_paused(false); }));
 }
 
 void SessionServer::on_frame(Session& session, Frame frame) {
     if (session.handler_ != nullptr) {
         session.handler_->on_frame(session, std::move(frame));
     } else {
-        greet(session, frame);
+        greet(session, std::move(frame));
     }
 }
 
-void SessionServer::greet(Session& session, const Frame& frame) {
-    loop_.cancel(session.hello_timer_);
-    session.hello_request_id_ = frame.header.request_id;
-    auto message = local::decode_payload(frame.header.type, frame.payload);
-    if (message && is_for_sidecars() && !std::holds_alternative<local::Hello>(*message)) {
-        meet(session, *message);
+void SessionServer::greet(Session& session, Frame frame) {
+    session.hello_timer_.cancel();
+    session.hello_request_id_ = frame.request_id;
+    auto* hello = std::get_if<local::Hello>(&frame.message);
+    if (hello == nullptr && is_for_sidecars()) {
+        meet(session, frame.message);
         return;
     }
-    if (!message || !std::holds_alternative<local::Hello>(*message)) {
+    if (hello == nullptr) {
         session.refuse({ErrorCode::kInvalidArgument, "the first frame has to be a hello"});
         return;
     }
-    session.hello_ = std::get<local::Hello>(std::move(*message));
+    session.hello_ = std::move(*hello);
     if (!session.is_known_) {
         session.refuse({ErrorCode::kForbidden, "only sidecars with the secret may say hello here"});
         return;
@@ -228,7 +220,7 @@ bool SessionServer::has_other_sidecars() const {
 
 void SessionServer::end(Session& session, const std::string& reason) {
     const ThrottledTime time{options_.throttle.get()};
-    loop_.cancel(session.hello_timer_);
+    session.hello_timer_.cancel();
     if (!reason.empty()) {
         log::warning(
             "connection closed",
@@ -240,11 +232,9 @@ void SessionServer::end(Session& session, const std::string& reason) {
         std::exchange(session.handler_, nullptr)->detach(session);
     }
     // The socket still runs our callback.
-    loop_.post([this, id = session.id(), alive = std::weak_ptr<int>{alive_}] {
-        if (!alive.expired()) {
-            sessions_.erase(id);
-            count_sessions();
-        }
+    tasks_.post([this, id = session.id()] {
+        sessions_.erase(id);
+        count_sessions();
     });
 }
 

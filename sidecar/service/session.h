@@ -9,7 +9,7 @@
 
 #include "common/base/error.h"
 #include "common/base/unique_fd.h"
-#include "common/runtime/event_loop.h"
+#include "common/runtime/loop_tasks.h"
 #include "proto/local/protocol.h"
 #include "sidecar/core/demand_book.h"
 #include "sidecar/core/sample_table.h"
@@ -80,10 +80,10 @@ public:
         socket_.send(message, request_id);
     }
 
-    void send_raw(std::vector<std::byte> frame) { socket_.send_raw(std::move(frame)); }
-
     // Answers the request with an error; the session goes on.
-    void send_error(const Error& error, std::uint64_t request_id);
+    void send_error(const Error& error, std::uint64_t request_id) {
+        socket_.send_error(error, request_id);
+    }
 
     // Answers the hello with an error and ends the session.
     void refuse(const Error& error);
@@ -113,7 +113,7 @@ private:
     local::Hello hello_;
     std::uint64_t hello_request_id_ = 0;
     SessionHandler* handler_ = nullptr;
-    TimerId hello_timer_{};
+    LoopTimer hello_timer_;
 };
 
 // Gives connection ids to all servers of a program.
@@ -182,7 +182,7 @@ private:
 
     void accept(UniqueFd socket, const PeerCredentials& peer);
     void on_frame(Session& session, Frame frame);
-    void greet(Session& session, const Frame& frame);
+    void greet(Session& session, Frame frame);
     void meet(Session& session, const local::Message& message);
     void take_turns();
     void count_sessions();
@@ -200,8 +200,8 @@ private:
     Route route_;
     std::unique_ptr<UnixListener> listener_;
     std::map<ConnectionId, std::unique_ptr<Session>> sessions_;
-    std::size_t counted_ = 0;                                // sessions, in options_.places
-    std::shared_ptr<int> alive_ = std::make_shared<int>(0);  // expires with us, for posted tasks
+    std::size_t counted_ = 0;  // sessions, in options_.places
+    LoopTasks tasks_;
 };
 
 }  // namespace stoker::sidecar

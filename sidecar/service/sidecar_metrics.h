@@ -16,14 +16,15 @@ namespace stoker::sidecar {
 class SidecarMetrics {
 public:
     explicit SidecarMetrics(metrics::Registry& registry);
+    ~SidecarMetrics();
 
     // Takes what one dataset looks like now.
     void update(const DatasetNode& node);
 
-    void set_sessions(std::size_t count) { sessions_.set(static_cast<double>(count)); }
+    void set_sessions(std::size_t count);
 
     // `total` since the program began.
-    void set_accept_failures(std::uint64_t total) { grow(accept_failures_, {}, total); }
+    void set_accept_failures(std::uint64_t total);
 
 private:
     // A counter from a total that its owner keeps: it grows by what the total grew. A total that
@@ -40,29 +41,9 @@ private:
         double per_unit = 1);
     void update_leader(const std::string& dataset, const LeaderStatus& status);
 
-    metrics::Gauge& sessions_;
-    metrics::CounterFamily& accept_failures_;
-    metrics::GaugeFamily& leading_;
-    metrics::GaugeFamily& serving_;
-    metrics::GaugeFamily& leader_silent_;
-    metrics::GaugeFamily& admitting_;
-    metrics::GaugeFamily& aside_;
-    metrics::GaugeFamily& samples_;
-    metrics::GaugeFamily& dataset_bytes_;
-    metrics::GaugeFamily& granted_bytes_;
-    metrics::GaugeFamily& disk_limit_bytes_;
-    metrics::GaugeFamily& stored_bytes_;    // by class
-    metrics::GaugeFamily& stored_samples_;  // by class
-    metrics::GaugeFamily& in_flight_bytes_;
-    metrics::CounterFamily& written_bytes_;
-    metrics::CounterFamily& fetched_samples_;
-    metrics::CounterFamily& fetched_bytes_;
-    metrics::CounterFamily& demanded_samples_;  // by outcome
-    metrics::CounterFamily& dropped_samples_;   // by reason
-    metrics::CounterFamily& failures_;          // by part
-    metrics::CounterFamily& trainer_samples_;   // by source
-    metrics::CounterFamily& trainer_bytes_;
-    metrics::CounterFamily& trainer_seconds_;  // by what
+    struct Families;
+
+    std::unique_ptr<Families> families_;
     std::map<std::pair<metrics::CounterFamily*, metrics::LabelValues>, Total> totals_;
 };
 

@@ -6,11 +6,8 @@ namespace stoker::sidecar {
 
 Throttle::Throttle(EventLoop& loop, double share)
     : loop_(loop),
-      share_(share, loop.now()) {}
-
-Throttle::~Throttle() {
-    loop_.cancel(timer_);
-}
+      share_(share, loop.now()),
+      timer_(loop) {}
 
 void Throttle::set_share(double share) {
     share_.set_share(share, loop_.now());
@@ -50,7 +47,7 @@ void Throttle::on_resume(std::function<void()> go_on) {
 
 void Throttle::wait() {
     if (!std::exchange(is_timed_, true)) {
-        timer_ = loop_.run_at(share_.resumes_at(loop_.now()), [this] { resume(); });
+        timer_.run_at(share_.resumes_at(loop_.now()), [this] { resume(); });
     }
 }
 

@@ -3,7 +3,7 @@
 #include <deque>
 #include <functional>
 
-#include "common/runtime/event_loop.h"
+#include "common/runtime/loop_tasks.h"
 #include "sidecar/core/time_share.h"
 
 namespace stoker::sidecar {
@@ -15,7 +15,6 @@ public:
     Throttle(EventLoop& loop, double share);
     Throttle(const Throttle&) = delete;
     Throttle& operator=(const Throttle&) = delete;
-    ~Throttle();
 
     void set_share(double share);
 
@@ -42,7 +41,7 @@ private:
     int depth_ = 0;
     TimePoint counted_to_{};
     std::deque<std::function<void()>> waiting_;
-    TimerId timer_{};
+    LoopTimer timer_;
     bool is_timed_ = false;
 };
 

@@ -83,12 +83,12 @@ UnixListener::UnixListener(EventLoop& loop, UniqueFd socket, std::string path, O
     : loop_(loop),
       socket_(std::move(socket)),
       path_(std::move(path)),
-      on_accept_(std::move(on_accept)) {
+      on_accept_(std::move(on_accept)),
+      resume_timer_(loop) {
     loop_.watch(socket_.get(), [this](IoReady) { accept_some(); });
 }
 
 UnixListener::~UnixListener() {
-    loop_.cancel(resume_timer_);
     loop_.forget(socket_.get());
     ::unlink(path_.c_str());
 }
@@ -128,7 +128,7 @@ void UnixListener::pause_accepting(int error_number) {
              {"failuresNotLogged", advice.silent}});
     }
     loop_.set_interest(socket_.get(), false, false);
-    resume_timer_ = loop_.run_at(loop_.now() + advice.pause, [this] { set_paused(paused_); });
+    resume_timer_.run_in(advice.pause, [this] { set_paused(paused_); });
 }
 
 Result<UniqueFd> connect_unix(const std::string& path) {

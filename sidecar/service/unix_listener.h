@@ -9,7 +9,7 @@
 #include "common/base/accept_backoff.h"
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
-#include "common/runtime/event_loop.h"
+#include "common/runtime/loop_tasks.h"
 
 namespace stoker::sidecar {
 
@@ -51,7 +51,7 @@ private:
     std::string path_;
     OnAccept on_accept_;
     AcceptBackoff backoff_;
-    TimerId resume_timer_{};
+    LoopTimer resume_timer_;
     bool paused_ = false;
 };
 

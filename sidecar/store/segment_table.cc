@@ -50,21 +50,9 @@ void SegmentTable::set_file_bytes(domain::SegmentSeq seq, std::uint64_t file_byt
     }
 }
 
-void SegmentTable::set_full_grown(domain::SegmentSeq seq) {
+void SegmentTable::set(domain::SegmentSeq seq, bool SegmentInfo::*flag, bool value) {
     if (const auto found = segments_.find(seq); found != segments_.end()) {
-        found->second.growing = false;
-    }
-}
-
-void SegmentTable::set_synced(domain::SegmentSeq seq) {
-    if (const auto found = segments_.find(seq); found != segments_.end()) {
-        found->second.synced = true;
-    }
-}
-
-void SegmentTable::set_damaged(domain::SegmentSeq seq) {
-    if (const auto found = segments_.find(seq); found != segments_.end()) {
-        found->second.damaged = true;
+        found->second.*flag = value;
     }
 }
 

@@ -43,9 +43,12 @@ public:
 
     // Nothing happens when there is no such segment (any more).
     void set_file_bytes(domain::SegmentSeq seq, std::uint64_t file_bytes);
-    void set_full_grown(domain::SegmentSeq seq);
-    void set_synced(domain::SegmentSeq seq);
-    void set_damaged(domain::SegmentSeq seq);
+
+    void set_full_grown(domain::SegmentSeq seq) { set(seq, &SegmentInfo::growing, false); }
+
+    void set_synced(domain::SegmentSeq seq) { set(seq, &SegmentInfo::synced, true); }
+
+    void set_damaged(domain::SegmentSeq seq) { set(seq, &SegmentInfo::damaged, true); }
 
     // Without live records only.
     void erase(domain::SegmentSeq seq);
@@ -69,6 +72,7 @@ public:
 
 private:
     [[nodiscard]] SegmentInfo& at(domain::SegmentSeq seq);
+    void set(domain::SegmentSeq seq, bool SegmentInfo::*flag, bool value);
 
     std::map<domain::SegmentSeq, SegmentInfo> segments_;
     std::map<domain::SegmentClass, ClassUsage> usage_;

@@ -15,57 +15,14 @@ namespace {
 constexpr unsigned kSchema = 1;
 constexpr std::uint64_t kStateBytesMax = 16ULL << 20U;
 
-// Reads exactly what encode_state() writes. After the first difference ok() is false and stays so.
-class Cursor {
-public:
-    explicit Cursor(std::string_view text)
-        : text_(text) {}
-
-    Cursor& expect(std::string_view literal) {
-        ok_ = ok_ && text_.starts_with(literal);
-        if (ok_) {
-            text_.remove_prefix(literal.size());
-        }
-        return *this;
+std::string_view between(std::string_view text, std::string_view before, std::string_view after) {
+    const auto at = text.find(before);
+    if (at == std::string_view::npos) {
+        return {};
     }
-
-    bool take(std::string_view literal) {
-        const bool there = ok_ && text_.starts_with(literal);
-        if (there) {
-            text_.remove_prefix(literal.size());
-        }
-        return there;
-    }
-
-    template <class Number>
-    Number number() {
-        Number value{};
-        const auto [stop, error] =
-            std::from_chars(text_.data(), text_.data() + text_.size(), value);
-        ok_ = ok_ && error == std::errc{};
-        if (ok_) {
-            text_.remove_prefix(static_cast<std::size_t>(stop - text_.data()));
-        }
-        return value;
-    }
-
-    std::string until(char stop) {
-        const auto end = text_.find(stop);
-        ok_ = ok_ && end != std::string_view::npos;
-        if (!ok_) {
-            return {};
-        }
-        std::string out{text_.substr(0, end)};
-        text_.remove_prefix(end);
-        return out;
-    }
-
-    [[nodiscard]] bool ok() const { return ok_; }
-
-private:
-    std::string_view text_;
-    bool ok_ = true;
-};
+    text.remove_prefix(at + before.size());
+    return text.substr(0, text.find(after));
+}
 
 std::uint32_t checksum(std::string_view text) {
     return crc32c(std::as_bytes(std::span{text}));
@@ -89,22 +46,23 @@ std::string encode_state(const StoreState& state) {
 
 std::optional<StoreState> decode_state(std::string_view text) {
     StoreState state;
-    Cursor in{text};
-    in.expect(fmt::format(R"({{"schema":{},"boot_id":")", kSchema));
-    state.boot_id = in.until('"');
-    in.expect(R"(","clean":)");
-    state.clean = in.take("true");
-    if (!state.clean) {
-        in.expect("false");
-    }
-    in.expect(R"(,"synced":[)");
-    while (in.ok() && !in.take("]")) {
-        state.synced.push_back(in.number<std::uint32_t>());
-        in.take(",");
+    state.boot_id = between(text, R"("boot_id":")", "\"");
+    state.clean = between(text, R"("clean":)", ",") == "true";
+    std::string_view synced = between(text, R"("synced":[)", "]");
+    while (!synced.empty()) {
+        std::uint32_t number = 0;
+        const char* end = synced.data() + synced.size();
+        const auto [stop, error] = std::from_chars(synced.data(), end, number);
+        if (error != std::errc{}) {
+            return std::nullopt;
+        }
+        state.synced.push_back(number);
+        synced.remove_prefix(
+            static_cast<std::size_t>(stop - synced.data()) + (stop == end ? 0 : 1));
     }
     // Writing it again checks everything else: spelling, order, the checksum, and that nothing
     // follows.
-    if (!in.ok() || !is_plain_text(state.boot_id) || encode_state(state) != text) {
+    if (!is_plain_text(state.boot_id) || encode_state(state) != text) {
         return std::nullopt;
     }
     return state;

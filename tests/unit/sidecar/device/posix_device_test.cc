@@ -207,25 +207,5 @@ TEST_F(PosixDeviceTest, ALockOnADeletedNameExcludesNobody) {
     EXPECT_EQ(device_->try_lock(path("lock")).value(), nullptr);
 }
 
-TEST(PosixError, SaysWhatTheCallerShouldDo) {
-    const std::vector<std::pair<int, ErrorCode>> table{
-        {ENOENT, ErrorCode::kNotFound},
-        {EEXIST, ErrorCode::kAlreadyExists},
-        {EACCES, ErrorCode::kForbidden},
-        {EPERM, ErrorCode::kForbidden},
-        {ENOSPC, ErrorCode::kResourceExhausted},
-        {EDQUOT, ErrorCode::kResourceExhausted},
-        {EMFILE, ErrorCode::kResourceExhausted},
-        {EIO, ErrorCode::kUnavailable},
-        {EROFS, ErrorCode::kUnavailable},
-        {ESTALE, ErrorCode::kUnavailable},
-        {EBADF, ErrorCode::kInternal},
-    };
-    for (const auto& [number, code] : table) {
-        EXPECT_EQ(posix_error(number, "writing", "/x").code, code) << number;
-    }
-    EXPECT_EQ(posix_error(ENOSPC, "writing", "/x").message, "writing /x: No space left on device");
-}
-
 }  // namespace
 }  // namespace stoker::sidecar

@@ -83,7 +83,7 @@ TEST_F(SharedRoomTest, RoomsThatArePartsOfOneFillItTogether) {
             std::make_shared<FrameSocket::SharedRoom>(
                 FrameSocket::SharedRoom{.bytes_max = mib(64).count(), .whole = whole})));
         for (int answer = 0; answer < 64 && greedy.back()->socket->is_open(); ++answer) {
-            greedy.back()->socket->send_raw(std::vector<std::byte>(mib(1).count() / 8));
+            greedy.back()->answer(mib(1).count() / 8);
             loop_.step(Duration{});
         }
         EXPECT_LE(whole->bytes, mib(6).count());
@@ -107,6 +107,22 @@ TEST_F(SharedRoomTest, FramesThatDoNotComeWholeCountToo) {
     EXPECT_GE(room_->bytes, most.size() - 1);
     slow.socket->close();
     EXPECT_EQ(room_->bytes, 0U);
+}
+
+TEST_F(SharedRoomTest, APayloadThatDoesNotDecodeIsAnsweredAndEndsTheConnection) {
+    Connection client{loop_, room_};
+    auto bad = local::encode_frame(local::Ping{}, 7);
+    bad[4] = static_cast<std::byte>(local::FrameType::kDraw);  // without its payload
+    EXPECT_GT(::send(client.peer.get(), bad.data(), bad.size(), MSG_NOSIGNAL), 0);
+    turn();
+    EXPECT_EQ(client.reason, "");
+    std::vector<std::byte> got(1U << 16U);
+    const auto count = ::recv(client.peer.get(), got.data(), got.size(), MSG_DONTWAIT);
+    ASSERT_GT(count, static_cast<ssize_t>(local::kFrameHeaderBytes));
+    const auto header =
+        local::decode_frame_header(std::span{got}.first(local::kFrameHeaderBytes)).value();
+    EXPECT_EQ(header.type, local::FrameType::kError);
+    EXPECT_EQ(header.request_id, 7U);
 }
 
 }  // namespace

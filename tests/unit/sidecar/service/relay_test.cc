@@ -61,16 +61,15 @@ public:
 
 private:
     void on_frame(Frame frame) {
-        if (frame.header.type == local::FrameType::kHello) {
+        if (std::holds_alternative<local::Hello>(frame.message)) {
             socket_->send(
                 local::Welcome{local::kProtocolVersion, 1, samples_, "/n", features_},
-                frame.header.request_id);
+                frame.request_id);
             socket_->set_paused(!reads_);
-        } else if (frame.header.type == local::FrameType::kPlan) {
+        } else if (std::holds_alternative<local::Plan>(frame.message)) {
             plans.push_back(std::move(frame));
-        } else if (frame.header.type == local::FrameType::kConsumed) {
-            const auto message = local::decode_payload(frame.header.type, frame.payload);
-            consumed += std::get<local::Consumed>(message.value()).samples.size();
+        } else if (const auto* read = std::get_if<local::Consumed>(&frame.message)) {
+            consumed += read->samples.size();
         }
     }
 
@@ -138,17 +137,11 @@ protected:
     }
 
     void consume(std::vector<std::uint64_t> samples) {
-        const auto bytes = local::encode_frame(local::Consumed{3, std::move(samples)}, 0);
-        relay_->on_request(split_frame(bytes, {}));
+        relay_->on_request({0, local::Consumed{3, std::move(samples)}});
     }
 
     void plan(std::uint64_t own, const std::vector<std::uint64_t>& ids) {
-        const auto bytes = local::encode_frame(local::Plan{3, own, 0}, 5);
-        const std::span all{bytes};
-        relay_->on_request(
-            {local::decode_frame_header(all.first(local::kFrameHeaderBytes)).value(),
-             {all.begin() + local::kFrameHeaderBytes, all.end()},
-             test::sealed_ids(ids)});
+        relay_->on_request({5, local::Plan{3, own, 0}, test::sealed_ids(ids)});
     }
 
     template <class Condition>
@@ -255,7 +248,7 @@ TEST_F(RelayTest, AnswersAloneWhileNobodyLeads) {
     until([this] { return relay_->is_welcomed(); });
     end_of_leader();
     relay_->stand_in({ErrorCode::kUnavailable, "nobody leads"});
-    relay_->on_request(split_frame(local::encode_frame(local::Fetch{{1, 2}}, 8), {}));
+    relay_->on_request({8, local::Fetch{{1, 2}}});
     plan(3, {4, 5, 6});
     using local::FrameType;
     EXPECT_THAT(

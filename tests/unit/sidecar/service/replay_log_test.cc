@@ -17,30 +17,17 @@ using testing::SizeIs;
 
 // A frame as it comes off a socket.
 Frame frame_of(const local::Message& message, std::uint64_t request_id, UniqueFd fd = {}) {
-    const auto bytes = local::encode_frame(message, request_id);
-    const std::span all{bytes};
-    return {
-        local::decode_frame_header(all.first(local::kFrameHeaderBytes)).value(),
-        {all.begin() + local::kFrameHeaderBytes, all.end()},
-        std::move(fd)};
+    return {request_id, message, std::move(fd)};
 }
 
-std::vector<Replay::Recorded> frames_of(const ReplayLog& log, bool ahead = true) {
-    std::vector<Replay::Recorded> frames;
-    Replay replay = log.replay(ahead);
-    while (auto recorded = replay.next()) {
-        frames.push_back(*std::move(recorded));
-    }
-    return frames;
+std::deque<Frame> frames_of(const ReplayLog& log, bool ahead = true) {
+    return log.replay(ahead);
 }
 
 std::vector<local::Message> messages_of(const ReplayLog& log) {
     std::vector<local::Message> messages;
-    for (const auto& recorded : frames_of(log)) {
-        const std::span all{recorded.bytes};
-        const auto header = local::decode_frame_header(all.first(local::kFrameHeaderBytes)).value();
-        messages.push_back(
-            local::decode_payload(header.type, all.subspan(local::kFrameHeaderBytes)).value());
+    for (const auto& frame : frames_of(log)) {
+        messages.push_back(frame.message);
     }
     return messages;
 }
@@ -123,7 +110,8 @@ TEST(ReplayLog, SaysReadsBehindAGapInPieces) {
     const auto frames = frames_of(log);
     ASSERT_THAT(frames, SizeIs(4));
     for (const auto& frame : frames) {
-        EXPECT_LT(frame.bytes.size(), FrameSocket::Limits{}.payload_bytes_max);
+        EXPECT_LT(
+            local::encode_frame(frame.message, 0).size(), FrameSocket::Limits{}.payload_bytes_max);
     }
     EXPECT_EQ(std::get<local::Consumed>(messages_of(log)[3]).samples.back(), 250'000U);
 }

@@ -1,0 +1,368 @@
+#include "sidecar/service/served_dataset.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "common/log/log.h"
+#include "sidecar/core/eviction/lfu.h"
+#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/never_evict.h"
+
+namespace stoker::sidecar {
+
+using domain::SampleId;
+
+namespace {
+
+constexpr Duration kUpkeepInterval = std::chrono::seconds{1};
+constexpr Bytes kCompactBudgetMin = mib(16);
+constexpr std::uint32_t kForbiddenMax = 8;  // one object may have an owner of its own
+constexpr const char* kSteppedAside =
+    "stepping aside: the node's disk is slower than the origin, trainers read the origin "
+    "themselves";
+
+StepAside::Limits step_aside_limits(const DatasetConfig& config) {
+    StepAside::Limits limits;
+    limits.window = config.step_aside_window;
+    limits.pause_min = 6 * config.step_aside_window;
+    return limits;
+}
+
+EngineLimits limits_of(const DatasetConfig& config) {
+    EngineLimits limits;
+    limits.window = config.window_bytes;
+    limits.memory = config.memory_bytes;
+    limits.max_in_flight = config.max_in_flight;
+    limits.readahead = config.readahead_bytes;
+    limits.page_cache = config.page_cache_bytes;
+    return limits;
+}
+
+// nullptr: kAuto, by what the jobs find important.
+std::unique_ptr<EvictionPolicy> make_eviction(EvictionKind kind) {
+    switch (kind) {
+        case EvictionKind::kLru:
+            return std::make_unique<Lru>();
+        case EvictionKind::kLfu:
+            return std::make_unique<Lfu>();
+        case EvictionKind::kNever:
+            return std::make_unique<NeverEvict>();
+        case EvictionKind::kAuto:
+            break;
+    }
+    return nullptr;
+}
+
+}  // namespace
+
+ServedDataset::ServedDataset(
+    const SidecarParts& parts,
+    const DatasetConfig& config,
+    Origin& origin,
+    Preparation prepared,
+    EngineGrant grant,
+    const JobWeights& weights,
+    Callbacks callbacks)
+    : parts_(parts),
+      config_(config),
+      origin_(origin),
+      callbacks_(std::move(callbacks)),
+      grant_(grant),
+      manifest_(std::move(prepared.manifest)),
+      store_(std::move(prepared.store)),
+      engine_(std::make_unique<DatasetEngine>(
+          manifest(), limits_of(config), grant, make_eviction(config.eviction))),
+      step_aside_(step_aside_limits(config)),
+      tick_timer_(parts.loop),
+      upkeep_timer_(parts.loop),
+      tasks_(parts.loop) {
+    engine_->importance().set_weights(weights);
+    for (const auto& [sample, segment_class] : prepared.stored) {
+        engine_->adopt(sample, segment_class);
+    }
+    const RecoveryReport recovery = store_->recovery();
+    log::info(
+        "serving",
+        {{"dataset", config_.name},
+         {"revision", domain::to_string(manifest().revision())},
+         {"samples", manifest().sample_count()},
+         {"bytes", manifest().total_bytes().count()},
+         {"resident_samples", engine_->fetch().account().resident_samples},
+         {"segments_dropped", recovery.segments_dropped},
+         {"samples_dropped", recovery.samples_dropped}});
+    apply(engine_->fetch().open(parts_.loop.now()));
+    upkeep();
+}
+
+void ServedDataset::set_grant(EngineGrant grant) {
+    grant_ = grant;
+    apply(engine_->fetch().on_grant(effective_grant(), parts_.loop.now()));
+}
+
+// The disk sets a limit of its own: residents leave room for the window, which every miss needs.
+EngineGrant ServedDataset::effective_grant() const {
+    EngineGrant grant = grant_;
+    grant.resident_bytes = std::min(grant.resident_bytes, resident_cap_);
+    return grant;
+}
+
+void ServedDataset::apply(Effects effects) {
+    if (retiring_) {
+        return;  // what is there stays, nothing more is begun
+    }
+    for (const SampleIndex sample : effects.drops) {
+        store_->drop(SampleId{sample});
+    }
+    for (const StartFetch& fetch : effects.fetches) {
+        start_fetch(fetch);
+    }
+    for (const SampleIndex sample : effects.verifies) {
+        start_verify(sample);
+    }
+    if (!effects.will_need.empty() || !effects.wont_need.empty()) {
+        on_pool(
+            [this,
+             will_need = std::move(effects.will_need),
+             wont_need = std::move(effects.wont_need)] {
+                std::ranges::for_each(
+                    will_need, [this](auto id) { store_->will_need(SampleId{id}); });
+                std::ranges::for_each(
+                    wont_need, [this](auto id) { store_->wont_need(SampleId{id}); });
+            },
+            [] {});
+    }
+    for (const FetchReply& answer : effects.replies) {
+        callbacks_.reply(answer);
+    }
+    schedule_tick();
+}
+
+void ServedDataset::start_fetch(const StartFetch& fetch) {
+    const auto info = manifest().sample(SampleId{fetch.sample});
+    ++busy_;
+    origin_.fetch(
+        {std::string{info.key}, std::string{info.etag}, info.size_bytes},
+        [this, fetch, started_at = parts_.loop.now()](Result<OriginBytes> bytes) {
+            on_origin_bytes(fetch, started_at, std::move(bytes));
+        });
+}
+
+// On a thread of the origin.
+void ServedDataset::on_origin_bytes(
+    const StartFetch& fetch, TimePoint started_at, Result<OriginBytes> bytes) {
+    if (!bytes) {
+        tasks_.post([this, fetch, started_at, error = bytes.error()] {
+            on_fetch_failed(fetch, started_at, error);
+            end_work();
+        });
+        return;
+    }
+    const auto shared = std::make_shared<OriginBytes>(*std::move(bytes));
+    const TimePoint arrived_at = parts_.loop.now();
+    parts_.io.post([this, fetch, started_at, arrived_at, shared] {
+        const auto stored =
+            store_->append(SampleId{fetch.sample}, shared->payload, fetch.segment_class);
+        const Status status = stored ? Status{} : Status{fail(stored.error())};
+        const Bytes size{shared->payload.size()};
+        const FetchTimes times{arrived_at - started_at, parts_.loop.now() - arrived_at};
+        tasks_.post([this, fetch, status, times, size, requests = shared->requests] {
+            origin_requests_ += requests;
+            origin_bytes_ += size;
+            origin_request_time_ += times.origin;
+            forbidden_in_row_ = 0;
+            on_append_done(fetch, status, times);
+            end_work();
+        });
+    });
+}
+
+void ServedDataset::on_fetch_failed(
+    const StartFetch& fetch, TimePoint started_at, const Error& error) {
+    ++origin_requests_;
+    origin_request_time_ += parts_.loop.now() - started_at;
+    const bool is_ours = engine_->fetch().sample(fetch.sample).party == kOwnParty;
+    apply(engine_->fetch().on_fetch_failed(fetch.sample, error, parts_.loop.now()));
+    if (is_ours) {
+        note_forbidden(error);  // what guests ask for is no reason to let the lead go
+    }
+    note_changed(fetch.sample, error);
+}
+
+void ServedDataset::note_forbidden(const Error& error) {
+    forbidden_in_row_ = error.code == ErrorCode::kForbidden ? forbidden_in_row_ + 1 : 0;
+    if (forbidden_in_row_ >= kForbiddenMax && !retiring_) {
+        callbacks_.forbidden(error);
+    }
+}
+
+// The attempt goes on: who reads the sample gets the error. The operator tells the key.
+void ServedDataset::note_changed(SampleIndex sample, const Error& error) {
+    if (error.code != ErrorCode::kConflict || !changed_key_.empty()) {
+        return;
+    }
+    changed_key_ = manifest().sample(SampleId{sample}).key;
+    log::warning(
+        "an object is not as it was listed",
+        {{"dataset", config_.name}, {"key", changed_key_}, {"error", error.message}});
+}
+
+void ServedDataset::on_append_done(
+    const StartFetch& fetch, const Status& status, const FetchTimes& times) {
+    const TimePoint now = parts_.loop.now();
+    if (status) {
+        step_aside_.on_stored(times);
+        apply(engine_->fetch().on_stored(fetch.sample, now));
+        return;
+    }
+    if (engine_->fetch().is_admitting()) {
+        log::warning(
+            "the store takes nothing more for now",
+            {{"dataset", config_.name},
+             {"code", to_string(status.error().code)},
+             {"error", status.error().message}});
+    }
+    apply(engine_->fetch().on_store_failed(fetch.sample, status.error(), now));
+}
+
+void ServedDataset::start_verify(SampleIndex sample) {
+    const auto intact = std::make_shared<bool>(false);
+    on_pool(
+        [this, sample, intact] { *intact = store_->verify(SampleId{sample}); },
+        [this, sample, intact] {
+            if (!*intact) {
+                log::warning(
+                    "a stored sample was damaged and is fetched again",
+                    {{"dataset", config_.name}, {"sample", sample}});
+            }
+            apply(engine_->fetch().on_verified(sample, *intact, parts_.loop.now()));
+        });
+}
+
+void ServedDataset::schedule_tick() {
+    const auto next = engine_->fetch().next_deadline(parts_.loop.now());
+    if (next == tick_at_) {
+        return;
+    }
+    tick_timer_.cancel();
+    tick_at_ = next;
+    if (next) {
+        tick_timer_.run_at(*next, [this] {
+            tick_at_.reset();
+            apply(engine_->fetch().tick(parts_.loop.now()));
+        });
+    }
+}
+
+// Every second: how much more the residents may take of the disk, and cleaning.
+void ServedDataset::upkeep() {
+    const StoreUsage usage = store_->usage();
+    if (const auto space = parts_.device.space(config_.directory)) {
+        const Bytes reserved{static_cast<std::uint64_t>(
+            static_cast<double>(space->total.count()) * config_.reserved_free)};
+        // Half as much again: a window segment is on the disk until its last sample is read.
+        const Bytes window = config_.window_bytes + Bytes{config_.window_bytes.count() / 2};
+        const Bytes room = space->available - reserved - (window - usage.window_bytes);
+        kept_free_ = reserved + window;
+        resident_cap_ = std::max(engine_->fetch().account().resident, usage.resident_bytes + room);
+    }
+    if (effective_grant().resident_bytes != engine_->fetch().grant().resident_bytes) {
+        apply(engine_->fetch().on_grant(effective_grant(), parts_.loop.now()));
+    }
+    watch_disk();
+    clean(usage);
+    upkeep_timer_.run_in(kUpkeepInterval, [this] { upkeep(); });
+}
+
+// Never slower than bypass: trainers read the origin themselves while our disk is the bottleneck.
+void ServedDataset::watch_disk() {
+    const TimePoint now = parts_.loop.now();
+    const bool before = step_aside_.is_aside();
+    step_aside_.step(now, parts_.device.counters().write_blocked);
+    if (step_aside_.is_aside() == before) {
+        return;
+    }
+    using Milliseconds = std::chrono::duration<double, std::milli>;
+    const StepAside::Finding& finding = step_aside_.finding();
+    log::warning(
+        before ? "trying the disk again after stepping aside" : kSteppedAside,
+        {{"dataset", config_.name},
+         {"origin_ms", Milliseconds{finding.origin}.count()},
+         {"store_ms", Milliseconds{finding.store}.count()},
+         {"disk_wait_share", finding.blocked_share}});
+    apply(engine_->fetch().on_aside(!before, now));
+}
+
+// Cleaning keeps up with what is written: what dies in a second is about as much.
+void ServedDataset::clean(const StoreUsage& usage) {
+    if (std::exchange(compacting_, true)) {
+        return;
+    }
+    const Bytes written = usage.written_bytes - std::exchange(compacted_at_, usage.written_bytes);
+    const Bytes budget = std::max(kCompactBudgetMin, written);
+    on_pool(
+        [this, budget] {
+            if (const auto done = store_->compact(budget); !done) {
+                log::debug("cleaning failed", {{"error", done.error().message}});
+            }
+        },
+        [this] { compacting_ = false; });
+}
+
+void ServedDataset::tell(LeaderStatus& status) const {
+    const FetchEngine& fetch = std::as_const(*engine_).fetch();
+    for (const JobSketch& sketch : engine_->importance().sketches()) {
+        status.sketches.push_back({sketch.job_uid, sketch.revision, sketch.masses, sketch.volume});
+    }
+    status.revision = domain::to_string(manifest().revision());
+    status.samples = manifest().sample_count();
+    status.total_bytes = manifest().total_bytes();
+    status.origin_requests = origin_requests_;
+    status.origin_bytes_read = origin_bytes_;
+    status.origin_request_time = origin_request_time_;
+    status.changed_key = changed_key_;
+    status.bytes = fetch.account();
+    status.counters = fetch.counters();
+    status.corrupt_samples = status.counters.corrupt_samples;
+    status.usage = store_->usage();
+    status.resident_bytes = status.usage.resident_bytes;
+    status.resident_samples = status.usage.resident_samples;
+    status.window_bytes = status.usage.window_bytes;
+    status.aside = step_aside_.is_aside();
+    if (!resident_cap_.is_unlimited()) {
+        status.disk_limit = control::DiskLimit{resident_cap_, kept_free_};
+    }
+    status.admitting = fetch.is_admitting() && !status.aside;
+    status.error = status.aside                        ? kSteppedAside
+                   : !fetch.last_store_error().empty() ? fetch.last_store_error()
+                                                       : fetch.last_origin_error();
+}
+
+void ServedDataset::retire(std::function<void()> on_idle) {
+    retiring_ = true;
+    on_idle_ = std::move(on_idle);
+    tick_timer_.cancel();
+    upkeep_timer_.cancel();
+    ++busy_;
+    end_work();
+}
+
+void ServedDataset::on_pool(std::function<void()> work, std::function<void()> then) {
+    ++busy_;
+    parts_.io.post([this, work = std::move(work), then = std::move(then)] {
+        work();
+        tasks_.post([this, then] {
+            then();
+            end_work();
+        });
+    });
+}
+
+// Our owner may destroy us in on_idle_, so that it is told from outside.
+void ServedDataset::end_work() {
+    if (--busy_ == 0 && on_idle_) {
+        tasks_.post(std::exchange(on_idle_, nullptr));
+    }
+}
+
+}  // namespace stoker::sidecar

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/runtime/loop_tasks.h"
+#include "sidecar/config/sidecar_config.h"
+#include "sidecar/core/step_aside.h"
+#include "sidecar/engine/dataset_engine.h"
+#include "sidecar/origin/origin.h"
+#include "sidecar/service/preparation.h"
+#include "sidecar/service/sidecar_parts.h"
+#include "wire/control/report.h"
+
+namespace stoker::sidecar {
+
+enum class LeaderState : std::uint8_t { kPreparing, kServing, kFailed };
+
+// What a leader reports, and what only metrics and the status page show. Its error: why preparing
+// failed, or what went wrong last.
+struct LeaderStatus : control::DatasetReport {
+    LeaderState state = LeaderState::kPreparing;
+    ByteAccount bytes;
+    EngineCounters counters;
+    StoreUsage usage;
+    bool aside = false;  // our disk is slower than the origin; `error` says it
+};
+
+// One revision of a dataset while its leader serves it: engine, store and origin. Carries out what
+// the engine decides, and looks after the disk; knows nothing of sessions. Belongs to the loop's
+// thread; the origin's threads and the pool only post to it.
+class ServedDataset {
+public:
+    struct Callbacks {
+        std::function<void(const FetchReply&)> reply;
+
+        // The origin refuses our credentials for one read after the other; may be told again.
+        std::function<void(const Error&)> forbidden;
+    };
+
+    // The store's samples are known and the engine is open when this returns.
+    ServedDataset(
+        const SidecarParts& parts,
+        const DatasetConfig& config,
+        Origin& origin,
+        Preparation prepared,
+        EngineGrant grant,
+        const JobWeights& weights,
+        Callbacks callbacks);
+    ServedDataset(const ServedDataset&) = delete;
+    ServedDataset& operator=(const ServedDataset&) = delete;
+
+    [[nodiscard]] const domain::ManifestView& manifest() const { return manifest_->view(); }
+
+    [[nodiscard]] DatasetEngine& engine() { return *engine_; }
+
+    [[nodiscard]] NodeStore& store() { return *store_; }
+
+    // Does what the engine said; nothing any more once we retire.
+    void apply(Effects effects);
+
+    // The operator's word. The disk may allow less.
+    void set_grant(EngineGrant grant);
+
+    // `work` on the pool, then `then` on the loop.
+    void on_pool(std::function<void()> work, std::function<void()> then);
+
+    // Puts in what is known since it is served.
+    void tell(LeaderStatus& status) const;
+
+    // Begins nothing more. `on_idle`: the origin and the pool do nothing for us any more, so that
+    // we may be destroyed.
+    void retire(std::function<void()> on_idle);
+
+private:
+    [[nodiscard]] EngineGrant effective_grant() const;
+    void start_fetch(const StartFetch& fetch);
+    void on_origin_bytes(const StartFetch& fetch, TimePoint started_at, Result<OriginBytes> bytes);
+    void on_fetch_failed(const StartFetch& fetch, TimePoint started_at, const Error& error);
+    void on_append_done(const StartFetch& fetch, const Status& status, const FetchTimes& times);
+    void start_verify(SampleIndex sample);
+    void schedule_tick();
+    void end_work();
+    void note_forbidden(const Error& error);
+    void note_changed(SampleIndex sample, const Error& error);
+    void upkeep();
+    void watch_disk();
+    void clean(const StoreUsage& usage);
+
+    SidecarParts parts_;
+    const DatasetConfig& config_;
+    Origin& origin_;
+    Callbacks callbacks_;
+    EngineGrant grant_;
+    std::unique_ptr<MappedManifest> manifest_;
+    std::unique_ptr<NodeStore> store_;
+    std::unique_ptr<DatasetEngine> engine_;
+    Bytes resident_cap_ = Bytes::unlimited();  // what the disk allows, whatever the grant says
+    Bytes kept_free_{};                        // of the disk, for that
+    bool compacting_ = false;
+    Bytes compacted_at_{};  // StoreUsage::written_bytes when the cleaner ran last
+    StepAside step_aside_;
+    std::size_t busy_ = 0;  // fetches and tasks of the pool under way
+    bool retiring_ = false;
+    std::function<void()> on_idle_;
+    std::uint32_t forbidden_in_row_ = 0;
+    std::string changed_key_;
+    std::optional<TimePoint> tick_at_;
+    std::uint64_t origin_requests_ = 0;
+    Bytes origin_bytes_{};
+    Duration origin_request_time_{};
+    LoopTimer tick_timer_;
+    LoopTimer upkeep_timer_;
+    LoopTasks tasks_;
+};
+
+}  // namespace stoker::sidecar

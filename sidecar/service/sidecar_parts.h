@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "common/runtime/event_loop.h"
+#include "common/runtime/worker_pool.h"
+#include "sidecar/device/device.h"
+#include "sidecar/service/session.h"
+
+namespace stoker::sidecar {
+
+// What all datasets of one sidecar share. Everything outlives the datasets.
+struct SidecarParts {
+    EventLoop& loop;
+    WorkerPool& io;  // stores, checksums, plans
+    Device& device;
+    ConnectionIds& connection_ids;
+    std::string boot_id;
+    std::string job_uid;           // empty: none
+    std::string attempt_uid;       // of its Job that runs now
+    std::uint64_t sidecar_id = 0;  // of this process, random
+    bool operator_grants = false;
+};
+
+}  // namespace stoker::sidecar
