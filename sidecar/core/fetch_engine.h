@@ -210,6 +210,9 @@ public:
 
     [[nodiscard]] const SampleRecord& sample(SampleIndex sample) const { return table_.at(sample); }
 
+    // What is on the node: as long as the engine.
+    [[nodiscard]] const Residency& residency() const { return table_; }
+
     // From now on a window sample that no plan needs stays while the keeper keeps it, and a full
     // window is cleared as the keeper says. Not owned: must outlive the engine, or be replaced;
     // nullptr: only plans count.

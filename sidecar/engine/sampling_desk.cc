@@ -83,19 +83,16 @@ std::vector<bool> unpack(const std::vector<std::byte>& bits, std::uint32_t count
 
 }  // namespace
 
-SamplingDesk::SamplingDesk(std::uint32_t sample_count, SamplerSource& source, Limits limits)
-    : sample_count_(sample_count),
+SamplingDesk::SamplingDesk(
+    const Residency& node, std::uint32_t sample_count, SamplerSource& source, Limits limits)
+    : node_(node),
+      sample_count_(sample_count),
       source_(source),
       limits_(limits),
-      stored_(sample_count),
       paid_(sample_count) {}
 
 void SamplingDesk::on_stored(SampleIndex sample, bool kept) {
     source_.on_stored(sample, kept);
-    if (stored_[sample]) {
-        return;
-    }
-    stored_[sample] = true;
     for (auto& [name, job] : jobs_) {
         job.sampler->on_stored(sample);
     }
@@ -104,13 +101,6 @@ void SamplingDesk::on_stored(SampleIndex sample, bool kept) {
 void SamplingDesk::on_gone(SampleIndex sample) {
     paid_[sample] = false;
     source_.on_gone(sample);
-    if (!stored_[sample]) {
-        return;
-    }
-    stored_[sample] = false;
-    for (auto& [name, job] : jobs_) {
-        job.sampler->on_gone(sample);
-    }
 }
 
 Result<local::Begun> SamplingDesk::begin(
@@ -209,7 +199,7 @@ Result<SamplingDesk::Job*> SamplingDesk::job_for(
         STOKER_TRY(sampler, make_sampler(order, begin.rank));  // it may have taken half of it
     }
     for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
-        if (stored_[sample]) {
+        if (node_.is_stored(sample)) {
             sampler->on_stored(sample);
         }
     }
@@ -349,7 +339,7 @@ void SamplingDesk::on_similarity(StreamId stream, const local::Similarity& simil
 void SamplingDesk::on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples) {
     const auto reader = stream ? readers_.find(*stream) : readers_.end();
     for (const SampleIndex sample : samples) {
-        paid_[sample] = paid_[sample] || stored_[sample];
+        paid_[sample] = paid_[sample] || node_.is_stored(sample);
         if (reader == readers_.end()) {
             continue;
         }
