@@ -135,7 +135,7 @@ public:
         std::span<const SampleIndex> samples,
         std::span<const float> losses) = 0;
 
-    // Fingerprints of samples (core/sampling/perceptual_hash.h), each once; equally long. Only
+    // Fingerprints of samples (core/sampling/redundancy_groups.h), each once; equally long. Only
     // contracts that group near-duplicates listen. Samples that there are not, too.
     virtual void on_similarity(
         std::span<const SampleIndex> /*samples*/, std::span<const std::uint64_t> /*hashes*/) {}
