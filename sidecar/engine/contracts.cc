@@ -78,12 +78,6 @@ bool is_iowa(const SamplerOrder& order) {
     return family != order.parameters.end() && family->value == 1;
 }
 
-// Does it learn from losses?
-bool measures(const Sampler& sampler) {
-    return dynamic_cast<const WindowedSampler*>(&sampler) == nullptr &&
-           dynamic_cast<const ExactSampler*>(&sampler) == nullptr;
-}
-
 }  // namespace
 
 Contracts::Contracts(
@@ -234,25 +228,6 @@ Result<std::unique_ptr<Sampler>> Contracts::make_replicate(
         world.local_ranks.push_back(rank);  // any of them may come; the others cost nothing
     }
     return ReplicateSampler::make(node, sample_count_, options, world);
-}
-
-// Exact and windowed samplers produce no importance values.
-void Contracts::set_active(const Sampler& sampler, const std::string& job, bool active) {
-    if (measures(sampler)) {
-        importance_.set_active(sampler, job, active);
-    }
-}
-
-void Contracts::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
-    importance_.on_epoch(sampler, epoch);
-}
-
-void Contracts::on_drawn(const Sampler& sampler, std::span<const Draw> draws) {
-    importance_.on_drawn(sampler, draws);
-}
-
-void Contracts::on_losses(const Sampler& sampler, std::span<const SampleIndex> samples) {
-    importance_.on_losses(sampler, samples);
 }
 
 }  // namespace stoker::sidecar

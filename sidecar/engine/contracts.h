@@ -31,17 +31,13 @@ public:
     Result<std::unique_ptr<Sampler>> make(
         const Residency& node, const SamplerOrder& order, std::uint32_t rank) override;
     [[nodiscard]] bool is_per_rank(const std::string& contract) const override;
-    void set_active(const Sampler& sampler, const std::string& job, bool active) override;
-    void on_epoch(const Sampler& sampler, std::uint64_t epoch) override;
-    void on_drawn(const Sampler& sampler, std::span<const Draw> draws) override;
-    void on_losses(const Sampler& sampler, std::span<const SampleIndex> samples) override;
 
     void on_stored(SampleIndex sample, bool kept) override { scans_.on_stored(sample, kept); }
 
     void on_gone(SampleIndex sample) override { scans_.on_gone(sample); }
 
     // What the jobs give their samples together.
-    [[nodiscard]] SharedImportance& importance() { return importance_; }
+    [[nodiscard]] SharedImportance& importance() override { return importance_; }
 
     [[nodiscard]] const SharedImportance& importance() const { return importance_; }
 

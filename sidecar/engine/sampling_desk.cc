@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "sidecar/engine/shared_importance.h"
+
 namespace stoker::sidecar {
 
 namespace {
@@ -121,7 +123,7 @@ Result<local::Begun> SamplingDesk::begin(
         readers_.erase(taken->second);
     }
     if (job->ranks.empty()) {
-        source_.set_active(*job->sampler, key_of(begin), true);
+        source_.importance().set_active(*job->sampler, key_of(begin), true);
     }
     tell_of_last_epoch(*job, begin);
     job->ranks[begin.rank] = stream;
@@ -136,7 +138,7 @@ Result<local::Begun> SamplingDesk::begin(
         limits_.horizon,
         std::max(limits_.horizon, kForeseenMax));
     begin_epoch(*job, reader, begin, unpack(state.served, sample_count_));
-    source_.on_epoch(*job->sampler, begin.epoch);
+    source_.importance().on_epoch(*job->sampler, begin.epoch);
     return local::Begun{begin.epoch, job->losses};
 }
 
@@ -217,7 +219,7 @@ void SamplingDesk::leave(StreamId stream) {
     Job& job = jobs_.at(reader->second.job);
     job.ranks.erase(reader->second.rank);
     if (job.ranks.empty()) {
-        source_.set_active(*job.sampler, reader->second.job, false);
+        source_.importance().set_active(*job.sampler, reader->second.job, false);
     }
     readers_.erase(reader);
 }
@@ -254,7 +256,7 @@ Result<local::Drawn> SamplingDesk::draw(StreamId stream, const local::Draw& draw
     Job& job = jobs_.at(reader.job);
     job.last_used = ++uses_;
     const auto draws = draw_new(reader, job, draw.count);
-    source_.on_drawn(*job.sampler, draws);
+    source_.importance().on_drawn(*job.sampler, draws);
     note_drawn(reader, draws);
     return answer_of(reader, draws);
 }
@@ -318,7 +320,7 @@ void SamplingDesk::on_losses(StreamId stream, const local::Losses& losses) {
     Job& job = jobs_.at(found->second.job);
     job.losses += samples.size();
     job.sampler->on_losses(found->second.rank, samples, losses.losses);
-    source_.on_losses(*job.sampler, samples);
+    source_.importance().on_losses(*job.sampler, samples);
 }
 
 std::vector<SampleIndex> SamplingDesk::samples_of(std::span<const std::uint64_t> ids) const {

@@ -21,6 +21,8 @@
 
 namespace stoker::sidecar {
 
+class SharedImportance;
+
 // What all ranks of a job have to agree on: it names their sampler.
 struct SamplerOrder {
     std::string contract;
@@ -39,28 +41,17 @@ public:
     virtual ~SamplerSource() = default;
 
     // A sampler for `rank`, and for the job's other ranks unless is_per_rank(), that asks `node`
-    // what is stored, which must outlive it. kInvalidArgument:
-    // no such contract, or no such parameter; the message names those that there are.
-    // kResourceExhausted: the party has too many samplers of this kind.
+    // what is stored, which must outlive it. kInvalidArgument: no such contract, or no such
+    // parameter; the message names those that there are. kResourceExhausted: the party has too many
+    // samplers of this kind.
     virtual Result<std::unique_ptr<Sampler>> make(
         const Residency& node, const SamplerOrder& order, std::uint32_t rank) = 0;
 
     // Do the ranks of a job each have a sampler of their own under this contract?
     [[nodiscard]] virtual bool is_per_rank(const std::string& contract) const = 0;
 
-    // The job (local::Begin's, perhaps of one of its ranks) begins to draw by this sampler, or has
-    // stopped to.
-    virtual void set_active(
-        const Sampler& /*sampler*/, const std::string& /*job*/, bool /*active*/) {}
-
-    // One of the job's ranks has begun this epoch.
-    virtual void on_epoch(const Sampler& /*sampler*/, std::uint64_t /*epoch*/) {}
-
-    // One of the job's ranks was given these.
-    virtual void on_drawn(const Sampler& /*sampler*/, std::span<const Draw> /*draws*/) {}
-
-    // The sampler has learnt from losses of these samples, some of which may not exist.
-    virtual void on_losses(const Sampler& /*sampler*/, std::span<const SampleIndex> /*samples*/) {}
+    // Hears how the jobs read by the samplers.
+    virtual SharedImportance& importance() = 0;
 
     // Told before the samplers. `kept`: it stays (class resident).
     virtual void on_stored(SampleIndex /*sample*/, bool /*kept*/) {}

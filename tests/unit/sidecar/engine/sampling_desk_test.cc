@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 
 #include "common/base/prng.h"
+#include "sidecar/engine/shared_importance.h"
 #include "tests/support/test_seed.h"
 #include "tests/unit/sidecar/core/sampling/node_contents.h"
 
@@ -100,6 +101,8 @@ public:
         return contract == "each";
     }
 
+    SharedImportance& importance() override { return importance_; }
+
     void on_stored(SampleIndex sample, bool kept) override { told.emplace_back(sample, kept); }
 
     void on_gone(SampleIndex sample) override { gone.push_back(sample); }
@@ -107,6 +110,9 @@ public:
     std::vector<InOrder*> made;  // may be gone
     std::vector<std::pair<SampleIndex, bool>> told;
     std::vector<SampleIndex> gone;
+
+private:
+    SharedImportance importance_{kCount, {}};
 };
 
 class SamplingDeskTest : public testing::Test {
