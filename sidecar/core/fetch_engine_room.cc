@@ -90,24 +90,9 @@ bool FetchEngine::make_resident_room(SampleIndex sample, TimePoint now, Party pa
         return false;
     }
 
-    class MayLeave final : public EvictionPolicy::MayGo {
-    public:
-        MayLeave(const FetchEngine& engine, Party party)
-            : engine_(engine),
-              party_(party) {}
-
-        bool operator()(SampleIndex resident) const override {
-            return engine_.may_leave(resident, party_);
-        }
-
-    private:
-        const FetchEngine& engine_;
-        Party party_;
-    };
-
+    const auto leaves = [this, party](SampleIndex resident) { return may_leave(resident, party); };
     std::vector<SampleIndex> victims;
-    if (!eviction_->make_room(
-            sample, wanted - grant_.resident_bytes, MayLeave{*this, party}, victims)) {
+    if (!eviction_->make_room(sample, wanted - grant_.resident_bytes, leaves, victims)) {
         return false;
     }
     for (const SampleIndex victim : victims) {

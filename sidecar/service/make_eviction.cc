@@ -1,7 +1,6 @@
 #include "sidecar/service/make_eviction.h"
 
-#include "sidecar/core/eviction/lfu.h"
-#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/least_used.h"
 #include "sidecar/core/eviction/never_evict.h"
 
 namespace stoker::sidecar {

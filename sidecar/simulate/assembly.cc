@@ -8,8 +8,7 @@
 
 #include "common/base/prng.h"
 #include "common/domain/segment_format.h"
-#include "sidecar/core/eviction/lfu.h"
-#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/least_used.h"
 #include "sidecar/core/eviction/never_evict.h"
 #include "sidecar/core/sampling/exact_sampler.h"
 #include "sidecar/simulate/baselines/belady.h"

@@ -194,8 +194,8 @@ TEST(Contracts, RanksNeedNotAgreeOnTheAccuracy) {
     EXPECT_TRUE(second.has_value()) << second.error().message;
 }
 
-class AnyMayGo final : public EvictionPolicy::MayGo {
-    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+struct AnyMayGo final {
+    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
 // One epoch of a replicating job in which sample i has loss i.
@@ -393,8 +393,8 @@ protected:
     }
 
     [[nodiscard]] bool displaces(SampleIndex incoming, SampleIndex resident) const {
-        class Any final : public EvictionPolicy::MayGo {
-            [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+        struct Any final {
+            [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }
         };
 
         std::vector<SampleIndex> victims;

@@ -24,8 +24,8 @@ local::Begin begin_of(std::string job, std::uint64_t epoch) {
     return begin;
 }
 
-class AnyMayGo final : public EvictionPolicy::MayGo {
-    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+struct AnyMayGo final {
+    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
 // Jobs on one node directory: each has a stream, and gives sample i the loss `slope * i + base`.

@@ -40,9 +40,8 @@ struct Outcome {
     double coverage = 0;
 };
 
-class Everything final : public EvictionPolicy::MayGo {
-public:
-    bool operator()(SampleIndex /*sample*/) const override { return true; }
+struct Everything final {
+    bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
 // A trainer whose losses are a sample's own times a noise of each visit, and a cache of equal
