@@ -92,9 +92,8 @@ double cpu_ns() {
     return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-class Everybody final : public sidecar::EvictionPolicy::MayGo {
-public:
-    bool operator()(SampleIndex /*sample*/) const override { return true; }
+struct Everybody final {
+    bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
 // About normal, with variance 1: four uniforms of one word.
@@ -118,6 +117,8 @@ struct Subject {
 
     virtual void on_stored(SampleIndex sample, bool /*kept*/) { sampler->on_stored(sample); }
 
+    virtual void on_gone(SampleIndex /*sample*/) {}
+
     virtual void on_losses(const std::vector<SampleIndex>& /*samples*/) {}
 
     // A sample that is not kept: may it go once it was read?
@@ -131,7 +132,7 @@ struct Figures {
     std::uint64_t draws = 0;
 };
 
-class Job {
+class Job final : public sidecar::Residency {
 public:
     explicit Job(std::uint32_t count)
         : capacity_(Bytes{static_cast<std::uint64_t>(count * kCacheShare) * kSampleBytes}),
@@ -142,6 +143,14 @@ public:
         }
         losses_.reserve(kBatch);
         draws_.reserve(kBatch);
+    }
+
+    [[nodiscard]] bool is_stored(SampleIndex sample) const override {
+        return place_[sample] != Place::kAbsent;
+    }
+
+    [[nodiscard]] bool is_kept(SampleIndex sample) const override {
+        return place_[sample] == Place::kResident;
     }
 
     Figures run_epoch(Subject& subject, std::uint64_t epoch) {
@@ -187,7 +196,7 @@ private:
             subject.policy->on_read(draw.served, true);
             if (place_[draw.served] == Place::kWindow && !subject.is_needed(draw.served)) {
                 place_[draw.served] = Place::kAbsent;
-                subject.sampler->on_gone(draw.served);
+                subject.on_gone(draw.served);
             }
         }
     }
@@ -231,7 +240,7 @@ private:
         }
         for (const SampleIndex victim : victims_) {
             subject.policy->on_gone(victim);
-            subject.sampler->on_gone(victim);
+            subject.on_gone(victim);
             place_[victim] = Place::kAbsent;
             resident_ -= Bytes{kSampleBytes};
         }
@@ -276,6 +285,8 @@ struct Windowed final : Subject {
 
     void on_stored(SampleIndex sample, bool kept) override { scan.on_stored(sample, kept); }
 
+    void on_gone(SampleIndex sample) override { scan.on_gone(sample); }
+
     bool is_needed(SampleIndex sample) const override { return scan.is_needed(sample); }
 
     sidecar::SharedScan scan;
@@ -302,8 +313,8 @@ struct Important : Subject {
 };
 
 struct Iis final : Important {
-    explicit Iis(std::uint32_t count) {
-        auto made = *sidecar::ImportanceSampler::create(count, {.seed = 7});
+    Iis(const sidecar::Residency& node, std::uint32_t count) {
+        auto made = *sidecar::ImportanceSampler::create(node, count, {.seed = 7});
         const double below = made->important_from();
         sampler = std::move(made);
         keep_by(count, below);
@@ -312,15 +323,15 @@ struct Iis final : Important {
 };
 
 struct Buckets final : Important {
-    explicit Buckets(std::uint32_t count) {
-        sampler = *sidecar::BucketSampler::create(count, {.seed = 7, .adapt_rate = false});
+    Buckets(const sidecar::Residency& node, std::uint32_t count) {
+        sampler = *sidecar::BucketSampler::create(node, count, {.seed = 7, .adapt_rate = false});
         keep_by(count, 0);
     }
 };
 
 struct Replicate final : Subject {
-    explicit Replicate(std::uint32_t count) {
-        auto made = *sidecar::ReplicateSampler::make(count, {.seed = 7}, {});
+    Replicate(const sidecar::Residency& node, std::uint32_t count) {
+        auto made = *sidecar::ReplicateSampler::make(node, count, {.seed = 7}, {});
         scores = made.get();
         sampler = std::move(made);
         auto kept = std::make_unique<sidecar::ReplicateEviction>(count);
@@ -345,16 +356,18 @@ struct Replicate final : Subject {
 
 struct Contract {
     std::string_view name;
-    std::function<std::unique_ptr<Subject>(std::uint32_t)> make;
+    std::function<std::unique_ptr<Subject>(const sidecar::Residency&, std::uint32_t)> make;
 };
 
 const std::vector<Contract>& contracts() {
     static const std::vector<Contract> kContracts = {
-        {"exact", [](std::uint32_t count) { return std::make_unique<Exact>(count); }},
-        {"windowed", [](std::uint32_t count) { return std::make_unique<Windowed>(count); }},
-        {"importance", [](std::uint32_t count) { return std::make_unique<Iis>(count); }},
-        {"importance-iowa", [](std::uint32_t count) { return std::make_unique<Buckets>(count); }},
-        {"replicate", [](std::uint32_t count) { return std::make_unique<Replicate>(count); }},
+        {"exact", [](auto& /*node*/, auto count) { return std::make_unique<Exact>(count); }},
+        {"windowed", [](auto& /*node*/, auto count) { return std::make_unique<Windowed>(count); }},
+        {"importance", [](auto& node, auto count) { return std::make_unique<Iis>(node, count); }},
+        {"importance-iowa",
+         [](auto& node, auto count) { return std::make_unique<Buckets>(node, count); }},
+        {"replicate",
+         [](auto& node, auto count) { return std::make_unique<Replicate>(node, count); }},
     };
     return kContracts;
 }
@@ -363,7 +376,7 @@ void measure(const Contract& contract, std::uint32_t count) {
     Job job(count);
     const std::size_t before = heap.live;
     heap.restart();
-    const auto subject = contract.make(count);
+    const auto subject = contract.make(job, count);
     const Figures first = job.run_epoch(*subject, 0);
     const Figures second = job.run_epoch(*subject, subject->second_epoch);
     const auto bytes = static_cast<double>(heap.most - before);

@@ -1,23 +1,27 @@
 #pragma once
 
 #include <bit>
-#include <concepts>
 #include <cstddef>
 #include <cstring>
 #include <span>
+#include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
-// Little-endian integers in byte buffers: the one way in which our files and sockets spell numbers.
+// Little-endian numbers in byte buffers: the one way in which our files and sockets spell numbers.
 // The machines that we build for are little-endian, so this is a bounds-checked memcpy.
 namespace stoker {
+
+template <class T>
+concept WireNumber = std::is_arithmetic_v<T>;
 
 static_assert(std::endian::native == std::endian::little, "files and frames are little-endian");
 
 // Appends to a growing buffer. Not thread-safe.
 class WireWriter {
 public:
-    template <std::integral T>
+    template <WireNumber T>
     WireWriter& put(T value) {
         const auto* raw = reinterpret_cast<const std::byte*>(&value);
         bytes_.insert(bytes_.end(), raw, raw + sizeof(T));
@@ -33,6 +37,18 @@ public:
         return put_bytes(std::as_bytes(std::span{text}));
     }
 
+    // The first `count` bits, eight a byte, the first one lowest.
+    WireWriter& put_bits(const std::vector<bool>& bits, std::size_t count) {
+        for (std::size_t first = 0; first < count; first += 8) {
+            unsigned byte = 0;
+            for (std::size_t i = first; i < count && i < first + 8; ++i) {
+                byte |= static_cast<unsigned>(bits[i]) << (i - first);
+            }
+            bytes_.push_back(static_cast<std::byte>(byte));
+        }
+        return *this;
+    }
+
     WireWriter& pad_to(std::size_t size) {
         bytes_.resize(size > bytes_.size() ? size : bytes_.size());
         return *this;
@@ -41,6 +57,10 @@ public:
     [[nodiscard]] std::size_t size() const { return bytes_.size(); }
 
     [[nodiscard]] std::span<const std::byte> view() const { return bytes_; }
+
+    [[nodiscard]] std::string text() const {
+        return {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
+    }
 
     [[nodiscard]] std::vector<std::byte> take() && { return std::move(bytes_); }
 
@@ -55,7 +75,7 @@ public:
     explicit WireReader(std::span<const std::byte> data)
         : data_(data) {}
 
-    template <std::integral T>
+    template <WireNumber T>
     T get() {
         T value{};
         if (const auto raw = get_bytes(sizeof(T)); !raw.empty()) {
@@ -77,6 +97,16 @@ public:
     std::string_view get_text(std::size_t count) {
         const auto raw = get_bytes(count);
         return {reinterpret_cast<const char*>(raw.data()), raw.size()};
+    }
+
+    // As put_bits() wrote them.
+    std::vector<bool> get_bits(std::size_t count) {
+        const auto raw = get_bytes((count + 7) / 8);
+        std::vector<bool> bits(raw.empty() ? 0 : count);
+        for (std::size_t i = 0; i < bits.size(); ++i) {
+            bits[i] = (raw[i / 8] >> (i % 8) & std::byte{1}) != std::byte{0};
+        }
+        return bits;
     }
 
     [[nodiscard]] bool ok() const { return ok_; }

@@ -1,6 +1,7 @@
 #include "sidecar/core/demand_book.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
 #include "common/base/check.h"
@@ -11,11 +12,39 @@ void DemandBook::connect(ConnectionId connection, Party party) {
     const auto [added, is_new] = connections_.try_emplace(connection);
     STOKER_CHECK(is_new, "a connection connects once");
     added->second.party = party;
+    ++parties_[party].connections;
+}
+
+std::vector<Party> DemandBook::parties() const {
+    const auto names = std::views::keys(parties_);
+    return {names.begin(), names.end()};
+}
+
+void DemandBook::queue(Party party, SampleIndex sample) {
+    PartyDemands& demands = parties_.at(party);
+    if (demands.known.insert(sample).second) {
+        demands.queue.push_back(sample);
+    }
+}
+
+bool DemandBook::are_queues_empty() const {
+    return std::ranges::all_of(
+        parties_, [](const auto& entry) { return entry.second.queue.empty(); });
+}
+
+void DemandBook::pop_queue(Party party) {
+    PartyDemands& demands = parties_.at(party);
+    demands.known.erase(demands.queue.front());
+    demands.queue.pop_front();
 }
 
 DemandBook::Leftovers DemandBook::disconnect(ConnectionId id) {
     const auto connection = connections_.extract(id);
     STOKER_CHECK(!connection.empty(), "only a connection can disconnect");
+    if (const auto party = parties_.find(connection.mapped().party);
+        --party->second.connections == 0) {
+        parties_.erase(party);
+    }
     Leftovers left{std::move(connection.mapped().held), {}};
     const auto& tickets = connection.mapped().tickets;
     for (const std::uint64_t ticket : tickets) {

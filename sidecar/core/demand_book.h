@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "common/base/strong.h"
@@ -32,9 +34,11 @@ struct FetchReply {
     bool operator==(const FetchReply&) const = default;
 };
 
-// The connections that wait for each sample, and the samples that each connection holds: those that
-// an answered fetch of it made ready, until its next fetch or its end. Knows nothing of bytes or
-// classes. Not thread-safe.
+// What is wanted, and by whom: the connections of each party, those that wait for each sample, and
+// the samples that each connection holds: those that an answered fetch of it made ready, until its
+// next fetch or its end. Each party has a queue of what it demands and is to be fetched, so that
+// nobody waits behind what another party asks for. Knows nothing of bytes or classes. Not
+// thread-safe.
 class DemandBook {
 public:
     // Names a position in a pending request.
@@ -48,6 +52,31 @@ public:
     [[nodiscard]] Party party_of(ConnectionId connection) const {
         return connections_.at(connection).party;
     }
+
+    // Has the party a connection?
+    [[nodiscard]] bool has(Party party) const { return parties_.contains(party); }
+
+    // That have a connection.
+    [[nodiscard]] std::size_t party_count() const { return parties_.size(); }
+
+    [[nodiscard]] std::vector<Party> parties() const;
+
+    // Puts the sample last into the queue of the party, which has a connection, unless it stands
+    // there. It may be on the node, or be demanded no more, when its turn comes.
+    void queue(Party party, SampleIndex sample);
+
+    [[nodiscard]] bool is_queue_empty(Party party) const {
+        return parties_.at(party).queue.empty();
+    }
+
+    [[nodiscard]] bool are_queues_empty() const;
+
+    // Precondition: the queue is not empty.
+    [[nodiscard]] SampleIndex queue_front(Party party) const {
+        return parties_.at(party).queue.front();
+    }
+
+    void pop_queue(Party party);
 
     struct Leftovers {
         std::vector<SampleIndex> held;       // once for each hold
@@ -123,6 +152,12 @@ private:
         std::vector<std::uint64_t> tickets;
     };
 
+    struct PartyDemands {
+        std::uint32_t connections = 0;
+        std::deque<SampleIndex> queue;          // oldest first
+        std::unordered_set<SampleIndex> known;  // the same
+    };
+
     [[nodiscard]] Party party_of(Place place) const {
         return party_of(requests_.at(place.ticket).reply.connection);
     }
@@ -130,6 +165,7 @@ private:
     void finish(std::uint64_t ticket);
 
     std::map<ConnectionId, Connection> connections_;
+    std::map<Party, PartyDemands> parties_;                // each has a connection
     std::unordered_map<std::uint64_t, Request> requests_;  // by ticket
     std::unordered_map<SampleIndex, std::vector<Place>> waiters_;
     std::vector<FetchReply> replies_;

@@ -78,7 +78,6 @@ Effects FetchEngine::open(TimePoint now) {
 
 void FetchEngine::on_connect(ConnectionId connection, std::optional<StreamId> stream, Party party) {
     book_.connect(connection, party);
-    ++parties_[party];
     stream_of_[connection] = stream;
     if (stream) {
         streams_.join(*stream, party);
@@ -88,9 +87,7 @@ void FetchEngine::on_connect(ConnectionId connection, std::optional<StreamId> st
 Effects FetchEngine::on_disconnect(ConnectionId connection, TimePoint now) {
     const Party party = book_.party_of(connection);
     const auto left = book_.disconnect(connection);
-    if (--parties_.at(party) == 0) {
-        parties_.erase(party);
-        demands_.forget(party);
+    if (!book_.has(party)) {
         checks_.erase(party);
     }
     for (const SampleIndex sample : left.abandoned) {
@@ -241,7 +238,7 @@ void FetchEngine::demand(
         effects_.verifies.push_back(sample);
     }
     if (record.state == SampleState::kAbsent) {
-        demands_.push(party, sample);
+        book_.queue(party, sample);
     }
     record.demanded = true;
     book_.wait(sample, place);
@@ -326,7 +323,7 @@ Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now)
     table_.remove(sample);
     streams_.rewind(sample);
     for (const Party party : book_.parties_waiting(sample)) {
-        demands_.push(party, sample);
+        book_.queue(party, sample);
     }
     return pump(now);
 }
@@ -369,7 +366,7 @@ std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
     if (const auto at = origin_rate_.allows_at(now)) {
         next = std::min(next.value_or(*at), *at);
     }
-    if (const auto at = origin_rate_.allows_urgent_at(now); at && !demands_.is_empty()) {
+    if (const auto at = origin_rate_.allows_urgent_at(now); at && !book_.are_queues_empty()) {
         next = std::min(next.value_or(*at), *at);
     }
     for (const AdmissionGate* gate : {&resident_gate_, &window_gate_, &origin_gate_}) {

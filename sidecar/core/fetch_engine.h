@@ -19,7 +19,6 @@
 #include "sidecar/core/admission_gate.h"
 #include "sidecar/core/byte_rate.h"
 #include "sidecar/core/demand_book.h"
-#include "sidecar/core/demand_queues.h"
 #include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/eviction/window_keeper.h"
 #include "sidecar/core/sample_table.h"
@@ -210,6 +209,9 @@ public:
 
     [[nodiscard]] const SampleRecord& sample(SampleIndex sample) const { return table_.at(sample); }
 
+    // What is on the node: as long as the engine.
+    [[nodiscard]] const Residency& residency() const { return table_; }
+
     // From now on a window sample that no plan needs stays while the keeper keeps it, and a full
     // window is cleared as the keeper says. Not owned: must outlive the engine, or be replaced;
     // nullptr: only plans count.
@@ -290,7 +292,7 @@ private:
     [[nodiscard]] bool may_demand(Party party, TimePoint now) const;
     [[nodiscard]] std::uint64_t stride(Party party) const;
 
-    [[nodiscard]] bool is_own_here() const { return parties_.contains(kOwnParty); }
+    [[nodiscard]] bool is_own_here() const { return book_.has(kOwnParty); }
 
     EngineLimits limits_;
     EngineGrant grant_;
@@ -301,7 +303,6 @@ private:
     const WindowKeeper* keeper_ = nullptr;
     std::map<ConnectionId, std::optional<StreamId>> stream_of_;
     std::set<ConnectionId> bypassing_;
-    DemandQueues demands_;            // absent and demanded
     std::deque<SampleIndex> spares_;  // window samples needed late or by nobody; may be stale
 
     struct Checks {
@@ -309,7 +310,6 @@ private:
         std::uint32_t count = 0;
     };
 
-    std::map<Party, std::uint32_t> parties_;          // connections of each; none is 0
     std::array<std::uint64_t, kPartiesMax> turns_{};  // when each is next; the lowest goes first
     std::uint64_t turn_ = 0;                          // of the party that went last
     std::map<Party, Checks> checks_;                  // verifications that guests asked for

@@ -35,15 +35,12 @@ Effects FetchEngine::pump(TimePoint now) {
 // While a demand of the own party waits for a slot or for room, nobody takes them.
 void FetchEngine::pump_fetches(TimePoint now) {
     std::uint32_t steps = kScanStepsMax;
-    std::vector<Party> open;
-    for (const auto& [party, connections] : parties_) {
-        open.push_back(party);
-    }
+    std::vector<Party> open = book_.parties();
     while (!open.empty()) {
         const auto next = std::ranges::min_element(
             open, {}, [this](Party party) { return std::max(turns_[party.value()], turn_); });
         const Turn turn =
-            demands_.is_empty(*next) ? prefetch_one(*next, steps, now) : demand_one(*next, now);
+            book_.is_queue_empty(*next) ? prefetch_one(*next, steps, now) : demand_one(*next, now);
         if (turn == Turn::kWaits && *next == kOwnParty) {
             break;
         }
@@ -55,10 +52,10 @@ void FetchEngine::pump_fetches(TimePoint now) {
 }
 
 FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
-    const SampleIndex sample = demands_.front(party);
+    const SampleIndex sample = book_.queue_front(party);
     const SampleRecord& record = table_.at(sample);
     if (record.state != SampleState::kAbsent || !record.demanded) {
-        demands_.pop(party);
+        book_.pop_queue(party);
         return Turn::kGoOn;
     }
     const bool in_flight = table_.account().in_flight_samples > 0;
@@ -73,7 +70,7 @@ FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
     if (verdict == Verdict::kFull && gets_room) {
         return Turn::kWaits;  // what is under way can be evicted once it has arrived
     }
-    demands_.pop(party);
+    book_.pop_queue(party);
     if (verdict == Verdict::kResident || verdict == Verdict::kWindow) {
         start(sample, verdict, party, now);
     } else {
@@ -98,7 +95,7 @@ FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, T
         return Turn::kDone;
     }
     start(candidate->sample, verdict, party, now);
-    if (parties_.size() > 1) {
+    if (book_.party_count() > 1) {
         streams_.take(*candidate);  // or another party has its turn first, and evicts it
     }
     origin_gate_.on_start();
@@ -117,7 +114,7 @@ bool FetchEngine::has_slot(Party party, std::uint32_t slots) const {
 
 // Between two turns of the party.
 std::uint64_t FetchEngine::stride(Party party) const {
-    return party == kOwnParty || !is_own_here() ? 1 : kOwnTurns * (parties_.size() - 1);
+    return party == kOwnParty || !is_own_here() ? 1 : kOwnTurns * (book_.party_count() - 1);
 }
 
 // A demand may run ahead of the rate; a guest's not, or it would leave nothing to our prefetches.

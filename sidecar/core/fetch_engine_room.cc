@@ -42,12 +42,12 @@ FetchEngine::Verdict FetchEngine::judge(SampleIndex sample, TimePoint now, Party
 
 // A party's share of the window while guests are connected. A guest that has left has none.
 Bytes FetchEngine::window_share(Party party) const {
-    const std::uint64_t guests = parties_.size() - (is_own_here() ? 1 : 0);
+    const std::uint64_t guests = book_.party_count() - (is_own_here() ? 1 : 0);
     if (guests == 0 || party == kOwnParty) {
         return guests == 0 ? limits_.window : Bytes{limits_.window.count() / 2};
     }
     const std::uint64_t all = limits_.window.count() / 4 * (is_own_here() ? 2 : 3);
-    return parties_.contains(party) ? Bytes{all / guests} : Bytes::zero();
+    return book_.has(party) ? Bytes{all / guests} : Bytes::zero();
 }
 
 // Would so much more be beyond the party's share? One sample is not. A quarter of the window stays
@@ -90,24 +90,9 @@ bool FetchEngine::make_resident_room(SampleIndex sample, TimePoint now, Party pa
         return false;
     }
 
-    class MayLeave final : public EvictionPolicy::MayGo {
-    public:
-        MayLeave(const FetchEngine& engine, Party party)
-            : engine_(engine),
-              party_(party) {}
-
-        bool operator()(SampleIndex resident) const override {
-            return engine_.may_leave(resident, party_);
-        }
-
-    private:
-        const FetchEngine& engine_;
-        Party party_;
-    };
-
+    const auto leaves = [this, party](SampleIndex resident) { return may_leave(resident, party); };
     std::vector<SampleIndex> victims;
-    if (!eviction_->make_room(
-            sample, wanted - grant_.resident_bytes, MayLeave{*this, party}, victims)) {
+    if (!eviction_->make_room(sample, wanted - grant_.resident_bytes, leaves, victims)) {
         return false;
     }
     for (const SampleIndex victim : victims) {

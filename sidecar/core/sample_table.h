@@ -8,7 +8,7 @@
 #include "common/base/bytes.h"
 #include "common/domain/residency_word.h"
 #include "sidecar/core/eviction/party.h"
-#include "sidecar/core/residency_listener.h"
+#include "sidecar/core/residency.h"
 #include "sidecar/core/sample_sizes.h"
 #include "sidecar/core/stream_plan.h"
 
@@ -54,7 +54,7 @@ struct ByteAccount {
 // The state of every sample of one revision on one node, and the byte sums that follow from it.
 // Transitions keep the account exact; a transition from a wrong state is a bug and crashes. Not
 // thread-safe.
-class SampleTable {
+class SampleTable final : public Residency {
 public:
     explicit SampleTable(const SampleSizes& sizes)
         : sizes_(sizes),
@@ -72,6 +72,14 @@ public:
     [[nodiscard]] SampleRecord& at(SampleIndex sample) { return records_[sample]; }
 
     [[nodiscard]] const SampleRecord& at(SampleIndex sample) const { return records_[sample]; }
+
+    [[nodiscard]] bool is_stored(SampleIndex sample) const override {
+        return records_[sample].state == SampleState::kStored;
+    }
+
+    [[nodiscard]] bool is_kept(SampleIndex sample) const override {
+        return records_[sample].segment_class == domain::SegmentClass::kResident;
+    }
 
     [[nodiscard]] Bytes payload_bytes(SampleIndex sample) const { return sizes_.of(sample); }
 

@@ -78,12 +78,6 @@ bool is_iowa(const SamplerOrder& order) {
     return family != order.parameters.end() && family->value == 1;
 }
 
-// Does it learn from losses?
-bool measures(const Sampler& sampler) {
-    return dynamic_cast<const WindowedSampler*>(&sampler) == nullptr &&
-           dynamic_cast<const ExactSampler*>(&sampler) == nullptr;
-}
-
 }  // namespace
 
 Contracts::Contracts(
@@ -95,22 +89,21 @@ Contracts::Contracts(
       window_samples_(window_samples),
       chunk_samples_(std::max(chunk_samples, 1U)),
       size_of_(std::move(size_of)),
-      stored_(sample_count),
-      kept_(sample_count),
       scans_(sample_count),
       importance_(sample_count, size_of_) {}
 
 Contracts::~Contracts() = default;
 
-Result<std::unique_ptr<Sampler>> Contracts::make(const SamplerOrder& order, std::uint32_t rank) {
+Result<std::unique_ptr<Sampler>> Contracts::make(
+    const Residency& node, const SamplerOrder& order, std::uint32_t rank) {
     if (order.contract == "windowed") {
-        return make_windowed(order, rank);
+        return make_windowed(node, order, rank);
     }
     if (order.contract == "importance") {
-        return is_iowa(order) ? make_buckets(order) : make_importance(order);
+        return is_iowa(order) ? make_buckets(node, order) : make_importance(node, order);
     }
     if (order.contract == "replicate") {
-        return make_replicate(order);
+        return make_replicate(node, order);
     }
     return fail(
         ErrorCode::kInvalidArgument,
@@ -124,7 +117,7 @@ bool Contracts::is_per_rank(const std::string& contract) const {
 }
 
 Result<std::unique_ptr<Sampler>> Contracts::make_windowed(
-    const SamplerOrder& order, std::uint32_t rank) {
+    const Residency& node, const SamplerOrder& order, std::uint32_t rank) {
     Parameters parameters{order};
     ScanLimits limits;
     limits.window_samples = window_samples_;
@@ -134,7 +127,7 @@ Result<std::unique_ptr<Sampler>> Contracts::make_windowed(
     if (group != 0) {
         return make_chunked(order, rank, static_cast<std::uint32_t>(group));
     }
-    STOKER_TRY(SharedScan * scan, scan_of(order.party, limits));
+    STOKER_TRY(SharedScan * scan, scan_of(node, order.party, limits));
     EpochShape shape;
     shape.count = sample_count_;
     shape.seed = order.seed;
@@ -142,7 +135,8 @@ Result<std::unique_ptr<Sampler>> Contracts::make_windowed(
     return WindowedSampler::make(*scan, shape, World{order.ranks, {rank}});
 }
 
-Result<SharedScan*> Contracts::scan_of(Party party, const ScanLimits& limits) {
+Result<SharedScan*> Contracts::scan_of(
+    const Residency& node, Party party, const ScanLimits& limits) {
     const bool is_new = !scans_.has(party);
     SharedScan* scan = scans_.find_or_make(party, limits, kScanSeed);
     if (scan == nullptr) {
@@ -151,8 +145,8 @@ Result<SharedScan*> Contracts::scan_of(Party party, const ScanLimits& limits) {
             fmt::format("{} other namespaces read this dataset windowed", PartyScans::kGuestsMax));
     }
     for (SampleIndex sample = 0; is_new && sample < sample_count_; ++sample) {
-        if (stored_[sample]) {
-            scan->on_stored(sample, kept_[sample]);
+        if (node.is_stored(sample)) {
+            scan->on_stored(sample, node.is_kept(sample));
         }
     }
     return scan;
@@ -178,18 +172,8 @@ std::unique_ptr<Sampler> Contracts::make_chunked(
         });
 }
 
-void Contracts::on_stored(SampleIndex sample, bool kept) {
-    stored_[sample] = true;
-    kept_[sample] = kept;
-    scans_.on_stored(sample, kept);
-}
-
-void Contracts::on_gone(SampleIndex sample) {
-    stored_[sample] = false;
-    scans_.on_gone(sample);
-}
-
-Result<std::unique_ptr<Sampler>> Contracts::make_importance(const SamplerOrder& order) const {
+Result<std::unique_ptr<Sampler>> Contracts::make_importance(
+    const Residency& node, const SamplerOrder& order) const {
     Parameters parameters{order};
     ImportanceSettings settings;
     settings.world.ranks = order.ranks;
@@ -204,12 +188,13 @@ Result<std::unique_ptr<Sampler>> Contracts::make_importance(const SamplerOrder& 
     parameters.count("family", 0, 0, 1);
     settings.unimportant_share = parameters.number("lShare", settings.unimportant_share, 0, 1);
     STOKER_TRY_VOID(parameters.check());
-    return ImportanceSampler::create(sample_count_, settings);
+    return ImportanceSampler::create(node, sample_count_, settings);
 }
 
 // Near-duplicates are those of the fingerprints that trainers tell: that takes a decoded sample,
 // which the sidecar never has.
-Result<std::unique_ptr<Sampler>> Contracts::make_buckets(const SamplerOrder& order) const {
+Result<std::unique_ptr<Sampler>> Contracts::make_buckets(
+    const Residency& node, const SamplerOrder& order) const {
     Parameters parameters{order};
     BucketSettings settings;
     settings.criteria.size_of = size_of_;
@@ -224,10 +209,11 @@ Result<std::unique_ptr<Sampler>> Contracts::make_buckets(const SamplerOrder& ord
     parameters.count("family", 1, 0, 1);
     settings.redundancy = static_cast<Redundancy>(parameters.count("redundancy", 0, 0, 2));
     STOKER_TRY_VOID(parameters.check());
-    return BucketSampler::create(sample_count_, std::move(settings));
+    return BucketSampler::create(node, sample_count_, std::move(settings));
 }
 
-Result<std::unique_ptr<Sampler>> Contracts::make_replicate(const SamplerOrder& order) const {
+Result<std::unique_ptr<Sampler>> Contracts::make_replicate(
+    const Residency& node, const SamplerOrder& order) const {
     Parameters parameters{order};
     ReplicateOptions options;
     options.seed = order.seed;
@@ -241,26 +227,7 @@ Result<std::unique_ptr<Sampler>> Contracts::make_replicate(const SamplerOrder& o
     for (std::uint32_t rank = 0; rank < order.ranks; ++rank) {
         world.local_ranks.push_back(rank);  // any of them may come; the others cost nothing
     }
-    return ReplicateSampler::make(sample_count_, options, world);
-}
-
-// Exact and windowed samplers produce no importance values.
-void Contracts::set_active(const Sampler& sampler, const std::string& job, bool active) {
-    if (measures(sampler)) {
-        importance_.set_active(sampler, job, active);
-    }
-}
-
-void Contracts::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
-    importance_.on_epoch(sampler, epoch);
-}
-
-void Contracts::on_drawn(const Sampler& sampler, std::span<const Draw> draws) {
-    importance_.on_drawn(sampler, draws);
-}
-
-void Contracts::on_losses(const Sampler& sampler, std::span<const SampleIndex> samples) {
-    importance_.on_losses(sampler, samples);
+    return ReplicateSampler::make(node, sample_count_, options, world);
 }
 
 }  // namespace stoker::sidecar

@@ -28,18 +28,16 @@ public:
         std::uint32_t chunk_samples = 1);
     ~Contracts() override;
 
-    Result<std::unique_ptr<Sampler>> make(const SamplerOrder& order, std::uint32_t rank) override;
+    Result<std::unique_ptr<Sampler>> make(
+        const Residency& node, const SamplerOrder& order, std::uint32_t rank) override;
     [[nodiscard]] bool is_per_rank(const std::string& contract) const override;
-    void on_stored(SampleIndex sample, bool kept) override;
-    void on_gone(SampleIndex sample) override;
 
-    void set_active(const Sampler& sampler, const std::string& job, bool active) override;
-    void on_epoch(const Sampler& sampler, std::uint64_t epoch) override;
-    void on_drawn(const Sampler& sampler, std::span<const Draw> draws) override;
-    void on_losses(const Sampler& sampler, std::span<const SampleIndex> samples) override;
+    void on_stored(SampleIndex sample, bool kept) override { scans_.on_stored(sample, kept); }
+
+    void on_gone(SampleIndex sample) override { scans_.on_gone(sample); }
 
     // What the jobs give their samples together.
-    [[nodiscard]] SharedImportance& importance() { return importance_; }
+    [[nodiscard]] SharedImportance& importance() override { return importance_; }
 
     [[nodiscard]] const SharedImportance& importance() const { return importance_; }
 
@@ -49,21 +47,23 @@ public:
     }
 
 private:
-    Result<SharedScan*> scan_of(Party party, const ScanLimits& limits);
-    Result<std::unique_ptr<Sampler>> make_windowed(const SamplerOrder& order, std::uint32_t rank);
+    Result<SharedScan*> scan_of(const Residency& node, Party party, const ScanLimits& limits);
+    Result<std::unique_ptr<Sampler>> make_windowed(
+        const Residency& node, const SamplerOrder& order, std::uint32_t rank);
     [[nodiscard]] std::unique_ptr<Sampler> make_chunked(
         const SamplerOrder& order, std::uint32_t rank, std::uint32_t group) const;
-    Result<std::unique_ptr<Sampler>> make_importance(const SamplerOrder& order) const;
-    Result<std::unique_ptr<Sampler>> make_buckets(const SamplerOrder& order) const;
-    Result<std::unique_ptr<Sampler>> make_replicate(const SamplerOrder& order) const;
+    Result<std::unique_ptr<Sampler>> make_importance(
+        const Residency& node, const SamplerOrder& order) const;
+    Result<std::unique_ptr<Sampler>> make_buckets(
+        const Residency& node, const SamplerOrder& order) const;
+    Result<std::unique_ptr<Sampler>> make_replicate(
+        const Residency& node, const SamplerOrder& order) const;
 
     std::uint32_t sample_count_;
     std::uint32_t window_samples_;
     std::uint32_t chunk_samples_;
     SharedImportance::SizeOf size_of_;  // empty: all alike
-    std::vector<bool> stored_;
-    std::vector<bool> kept_;
-    PartyScans scans_;  // of jobs that read windowed
+    PartyScans scans_;                  // of jobs that read windowed
     SharedImportance importance_;
 };
 

@@ -42,7 +42,7 @@ DatasetEngine::DatasetEngine(
           size_of(sizes),
           samples_in(kChunkBytes, sizes)),
       fetch_(sizes, limits, grant, std::move(eviction)),
-      desk_(static_cast<std::uint32_t>(sizes.count()), contracts_) {
+      desk_(fetch_.residency(), static_cast<std::uint32_t>(sizes.count()), contracts_) {
     fetch_.set_listener(&desk_);
 }
 

@@ -12,7 +12,7 @@
 namespace stoker::sidecar {
 
 // Everything that is decided about one dataset on one node: what is fetched, kept and dropped
-// (fetch()), and what jobs under sampling contracts read (desk()). The samplers hear from the fetch
+// (fetch()), and what jobs under sampling contracts read (desk()). The samplers ask the fetch
 // engine what is stored, and what they foresee is its plan. Sans-io, as FetchEngine is: every event
 // has a `now`, and what to do is in Effects. The leader drives it with an origin and a disk,
 // `stoker simulate` with virtual ones. Not thread-safe: one owner.

@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include "sidecar/engine/shared_importance.h"
+
 namespace stoker::sidecar {
 
 namespace {
@@ -83,19 +85,16 @@ std::vector<bool> unpack(const std::vector<std::byte>& bits, std::uint32_t count
 
 }  // namespace
 
-SamplingDesk::SamplingDesk(std::uint32_t sample_count, SamplerSource& source, Limits limits)
-    : sample_count_(sample_count),
+SamplingDesk::SamplingDesk(
+    const Residency& node, std::uint32_t sample_count, SamplerSource& source, Limits limits)
+    : node_(node),
+      sample_count_(sample_count),
       source_(source),
       limits_(limits),
-      stored_(sample_count),
       paid_(sample_count) {}
 
 void SamplingDesk::on_stored(SampleIndex sample, bool kept) {
     source_.on_stored(sample, kept);
-    if (stored_[sample]) {
-        return;
-    }
-    stored_[sample] = true;
     for (auto& [name, job] : jobs_) {
         job.sampler->on_stored(sample);
     }
@@ -104,13 +103,6 @@ void SamplingDesk::on_stored(SampleIndex sample, bool kept) {
 void SamplingDesk::on_gone(SampleIndex sample) {
     paid_[sample] = false;
     source_.on_gone(sample);
-    if (!stored_[sample]) {
-        return;
-    }
-    stored_[sample] = false;
-    for (auto& [name, job] : jobs_) {
-        job.sampler->on_gone(sample);
-    }
 }
 
 Result<local::Begun> SamplingDesk::begin(
@@ -131,7 +123,7 @@ Result<local::Begun> SamplingDesk::begin(
         readers_.erase(taken->second);
     }
     if (job->ranks.empty()) {
-        source_.set_active(*job->sampler, key_of(begin), true);
+        source_.importance().set_active(*job->sampler, key_of(begin), true);
     }
     tell_of_last_epoch(*job, begin);
     job->ranks[begin.rank] = stream;
@@ -146,7 +138,7 @@ Result<local::Begun> SamplingDesk::begin(
         limits_.horizon,
         std::max(limits_.horizon, kForeseenMax));
     begin_epoch(*job, reader, begin, unpack(state.served, sample_count_));
-    source_.on_epoch(*job->sampler, begin.epoch);
+    source_.importance().on_epoch(*job->sampler, begin.epoch);
     return local::Begun{begin.epoch, job->losses};
 }
 
@@ -209,7 +201,7 @@ Result<SamplingDesk::Job*> SamplingDesk::job_for(
         STOKER_TRY(sampler, make_sampler(order, begin.rank));  // it may have taken half of it
     }
     for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
-        if (stored_[sample]) {
+        if (node_.is_stored(sample)) {
             sampler->on_stored(sample);
         }
     }
@@ -227,7 +219,7 @@ void SamplingDesk::leave(StreamId stream) {
     Job& job = jobs_.at(reader->second.job);
     job.ranks.erase(reader->second.rank);
     if (job.ranks.empty()) {
-        source_.set_active(*job.sampler, reader->second.job, false);
+        source_.importance().set_active(*job.sampler, reader->second.job, false);
     }
     readers_.erase(reader);
 }
@@ -264,7 +256,7 @@ Result<local::Drawn> SamplingDesk::draw(StreamId stream, const local::Draw& draw
     Job& job = jobs_.at(reader.job);
     job.last_used = ++uses_;
     const auto draws = draw_new(reader, job, draw.count);
-    source_.on_drawn(*job.sampler, draws);
+    source_.importance().on_drawn(*job.sampler, draws);
     note_drawn(reader, draws);
     return answer_of(reader, draws);
 }
@@ -328,7 +320,7 @@ void SamplingDesk::on_losses(StreamId stream, const local::Losses& losses) {
     Job& job = jobs_.at(found->second.job);
     job.losses += samples.size();
     job.sampler->on_losses(found->second.rank, samples, losses.losses);
-    source_.on_losses(*job.sampler, samples);
+    source_.importance().on_losses(*job.sampler, samples);
 }
 
 std::vector<SampleIndex> SamplingDesk::samples_of(std::span<const std::uint64_t> ids) const {
@@ -349,7 +341,7 @@ void SamplingDesk::on_similarity(StreamId stream, const local::Similarity& simil
 void SamplingDesk::on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples) {
     const auto reader = stream ? readers_.find(*stream) : readers_.end();
     for (const SampleIndex sample : samples) {
-        paid_[sample] = paid_[sample] || stored_[sample];
+        paid_[sample] = paid_[sample] || node_.is_stored(sample);
         if (reader == readers_.end()) {
             continue;
         }

@@ -14,12 +14,14 @@
 #include "common/base/result.h"
 #include "proto/local/sampling_frames.h"
 #include "sidecar/core/demand_book.h"
-#include "sidecar/core/residency_listener.h"
+#include "sidecar/core/residency.h"
 #include "sidecar/core/sample_table.h"
 #include "sidecar/core/sampling/sampler.h"
 #include "sidecar/core/stream_set.h"
 
 namespace stoker::sidecar {
+
+class SharedImportance;
 
 // What all ranks of a job have to agree on: it names their sampler.
 struct SamplerOrder {
@@ -38,28 +40,18 @@ class SamplerSource {
 public:
     virtual ~SamplerSource() = default;
 
-    // A sampler for `rank`, and for the job's other ranks unless is_per_rank(). kInvalidArgument:
-    // no such contract, or no such parameter; the message names those that there are.
-    // kResourceExhausted: the party has too many samplers of this kind.
+    // A sampler for `rank`, and for the job's other ranks unless is_per_rank(), that asks `node`
+    // what is stored, which must outlive it. kInvalidArgument: no such contract, or no such
+    // parameter; the message names those that there are. kResourceExhausted: the party has too many
+    // samplers of this kind.
     virtual Result<std::unique_ptr<Sampler>> make(
-        const SamplerOrder& order, std::uint32_t rank) = 0;
+        const Residency& node, const SamplerOrder& order, std::uint32_t rank) = 0;
 
     // Do the ranks of a job each have a sampler of their own under this contract?
     [[nodiscard]] virtual bool is_per_rank(const std::string& contract) const = 0;
 
-    // The job (local::Begin's, perhaps of one of its ranks) begins to draw by this sampler, or has
-    // stopped to.
-    virtual void set_active(
-        const Sampler& /*sampler*/, const std::string& /*job*/, bool /*active*/) {}
-
-    // One of the job's ranks has begun this epoch.
-    virtual void on_epoch(const Sampler& /*sampler*/, std::uint64_t /*epoch*/) {}
-
-    // One of the job's ranks was given these.
-    virtual void on_drawn(const Sampler& /*sampler*/, std::span<const Draw> /*draws*/) {}
-
-    // The sampler has learnt from losses of these samples, some of which may not exist.
-    virtual void on_losses(const Sampler& /*sampler*/, std::span<const SampleIndex> /*samples*/) {}
+    // Hears how the jobs read by the samplers.
+    virtual SharedImportance& importance() = 0;
 
     // Told before the samplers. `kept`: it stays (class resident).
     virtual void on_stored(SampleIndex /*sample*/, bool /*kept*/) {}
@@ -75,8 +67,8 @@ struct BeginState {
 };
 
 // Where the ranks of all jobs on one dataset and node come for their next samples: holds one
-// sampler a job, tells every sampler what is stored, remembers what each rank has drawn and not
-// read yet, and says what to fetch ahead.
+// sampler a job, tells every sampler what comes, remembers what each rank has drawn and not read
+// yet, and says what to fetch ahead.
 //
 // Bounded whatever clients say: jobs, ranks, outstanding draws and the work of one call. A job
 // without ranks keeps its sampler, so that a rank that lost its connection finds it again, until a
@@ -99,11 +91,12 @@ public:
         std::size_t horizon = 2048;  // draws that are foreseen and fetched ahead, at least
     };
 
-    // `source` must outlive the desk.
-    SamplingDesk(std::uint32_t sample_count, SamplerSource& source, Limits limits);
+    // `node` and `source` must outlive the desk, which is to hear of all that `node` says.
+    SamplingDesk(
+        const Residency& node, std::uint32_t sample_count, SamplerSource& source, Limits limits);
 
-    SamplingDesk(std::uint32_t sample_count, SamplerSource& source)
-        : SamplingDesk(sample_count, source, Limits{}) {}
+    SamplingDesk(const Residency& node, std::uint32_t sample_count, SamplerSource& source)
+        : SamplingDesk(node, sample_count, source, Limits{}) {}
 
     void on_stored(SampleIndex sample, bool kept) override;
     void on_gone(SampleIndex sample) override;
@@ -197,10 +190,10 @@ private:
     void note_drawn(Reader& reader, const std::vector<Draw>& draws);
     local::Drawn answer_of(const Reader& reader, const std::vector<Draw>& draws);
 
+    const Residency& node_;
     std::uint32_t sample_count_;
     SamplerSource& source_;
     Limits limits_;
-    std::vector<bool> stored_;
     std::vector<bool> paid_;  // somebody's draw stands for the fetch that brought the bytes
     std::map<std::string, Job> jobs_;  // by key_of()
     std::map<StreamId, Reader> readers_;

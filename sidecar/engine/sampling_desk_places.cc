@@ -87,10 +87,10 @@ Result<std::unique_ptr<Sampler>> SamplingDesk::make_sampler(
     const auto counts = [&order](const Job& job) {
         return job.order.party == order.party && job.order.contract == order.contract;
     };
-    auto sampler = source_.make(order, rank);
+    auto sampler = source_.make(node_, order, rank);
     while (!sampler && sampler.error().code == ErrorCode::kResourceExhausted &&
            forget_idle(counts)) {
-        sampler = source_.make(order, rank);
+        sampler = source_.make(node_, order, rank);
     }
     return sampler;
 }

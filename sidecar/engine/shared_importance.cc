@@ -5,7 +5,9 @@
 
 #include <fmt/core.h>
 
+#include "sidecar/core/sampling/exact_sampler.h"
 #include "sidecar/core/sampling/importance_sampler.h"
+#include "sidecar/core/sampling/windowed_sampler.h"
 
 namespace stoker::sidecar {
 
@@ -39,6 +41,12 @@ std::string uid_of(std::string_view job) {
     return std::string{slash == std::string_view::npos ? std::string_view{} : job.substr(0, slash)};
 }
 
+// Exact and windowed samplers produce no importance values.
+bool measures(const Sampler& sampler) {
+    return dynamic_cast<const WindowedSampler*>(&sampler) == nullptr &&
+           dynamic_cast<const ExactSampler*>(&sampler) == nullptr;
+}
+
 }  // namespace
 
 std::string guest_job(std::string_view guest, std::string_view job) {
@@ -59,6 +67,9 @@ Bytes SharedImportance::bytes_of(SampleIndex sample) const {
 }
 
 void SharedImportance::set_active(const Sampler& sampler, std::string_view name, bool active) {
+    if (!measures(sampler)) {
+        return;
+    }
     if (!active) {
         importance_.remove_job(id_of(sampler));
         active_.erase(&sampler);

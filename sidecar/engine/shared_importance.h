@@ -46,10 +46,12 @@ public:
     // With `size_of`, samples matter per byte.
     SharedImportance(std::uint32_t sample_count, SizeOf size_of);
 
-    // The job draws by this sampler from now on, or does no more: then it takes what it found
-    // important with it.
+    // The job (local::Begin's, perhaps of one of its ranks) draws by this sampler from now on, or
+    // does no more: then it takes what it found important with it.
     void set_active(const Sampler& sampler, std::string_view job, bool active);
 
+    // One of the job's ranks has begun this epoch, was given these, or has told losses of these
+    // samples, some of which may not exist.
     void on_epoch(const Sampler& sampler, std::uint64_t epoch);
     void on_drawn(const Sampler& sampler, std::span<const Draw> draws);
     void on_losses(const Sampler& sampler, std::span<const SampleIndex> samples);

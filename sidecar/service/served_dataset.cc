@@ -5,8 +5,7 @@
 #include <utility>
 
 #include "common/log/log.h"
-#include "sidecar/core/eviction/lfu.h"
-#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/least_used.h"
 #include "sidecar/core/eviction/never_evict.h"
 
 namespace stoker::sidecar {

@@ -8,14 +8,13 @@
 
 #include "common/base/prng.h"
 #include "common/domain/segment_format.h"
-#include "sidecar/core/eviction/lfu.h"
-#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/least_used.h"
 #include "sidecar/core/eviction/never_evict.h"
+#include "sidecar/core/sampling/exact_sampler.h"
 #include "sidecar/simulate/baselines/belady.h"
 #include "sidecar/simulate/baselines/ods.h"
 #include "sidecar/simulate/baselines/quiver.h"
 #include "sidecar/simulate/catalogue.h"
-#include "sidecar/simulate/trainer_shuffle.h"
 
 namespace stoker::simulate {
 
@@ -104,9 +103,15 @@ std::unique_ptr<sidecar::Sampler> make_own_order(
     }
     if (scenario.cache.policy == "quiver") {
         return std::make_unique<QuiverSampler>(
-            samples, static_cast<std::uint32_t>(policy_value(scenario, "over-request")), seed);
+            parts.node->engine().fetch().residency(),
+            samples,
+            static_cast<std::uint32_t>(policy_value(scenario, "over-request")),
+            seed);
     }
-    return std::make_unique<TrainerShuffle>(samples, seed);
+    return std::make_unique<sidecar::ExactSampler>(
+        sidecar::EpochShape{.count = static_cast<std::uint32_t>(samples)},
+        sidecar::World{},
+        [samples, seed](std::uint64_t epoch) { return shuffled(samples, seed, epoch); });
 }
 
 // A baseline is a plain cache, which knows no plan.
@@ -132,9 +137,6 @@ void add_job(const Scenario& scenario, Assembly& parts, std::size_t job) {
     if (spec.contract == "exact") {
         auto& order = parts.orders.emplace_back(make_own_order(scenario, parts, job));
         setting.sampler = order.get();
-        if (scenario.cache.policy == "quiver") {
-            parts.node->tell(*order);
-        }
     } else if (spec.contract != "windowed") {
         setting.losses =
             parts.losses.emplace_back(make_losses(scenario, parts.sizes.size(), job)).get();

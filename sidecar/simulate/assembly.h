@@ -22,8 +22,8 @@ struct Assembly {
     Bytes window_bytes{};
     OdsCache* ods = nullptr;                      // the node's policy, where it is this one
     std::vector<std::unique_ptr<Losses>> losses;  // of jobs that report them
-    std::vector<std::unique_ptr<sidecar::Sampler>> orders;  // of jobs that choose their own
     std::unique_ptr<VirtualNode> node;
+    std::vector<std::unique_ptr<sidecar::Sampler>> orders;  // of jobs that choose their own
     std::deque<JobRun> jobs;
 };
 

@@ -56,9 +56,6 @@ EpochFigures& VirtualNode::pay(SampleIndex sample, std::size_t job) {
 }
 
 void VirtualNode::apply(const sidecar::Effects& effects, std::size_t job, TimePoint now) {
-    for (const SampleIndex sample : effects.drops) {
-        std::ranges::for_each(told_, [sample](auto* sampler) { sampler->on_gone(sample); });
-    }
     for (const auto& [sample, segment_class] : effects.fetches) {
         EpochFigures& figures = pay(sample, job);
         figures.refill_samples += engine_.fetch().sample(sample).party == kRefills ? 1 : 0;
@@ -105,9 +102,6 @@ void VirtualNode::advance(TimePoint now) {
     while (!arrivals_.empty() && arrivals_.front().at <= now) {
         const Arrival arrival = arrivals_.front();
         arrivals_.pop_front();
-        for (sidecar::Sampler* sampler : told_) {
-            sampler->on_stored(arrival.sample);
-        }
         apply(engine_.fetch().on_stored(arrival.sample, now), arrival.job, now);
     }
 }

@@ -48,9 +48,6 @@ public:
     // What is still fetched for the job counts as another one's.
     void leave(std::size_t job);
 
-    // `sampler`, which the engine does not know, is told what comes and goes.
-    void tell(sidecar::Sampler& sampler) { told_.push_back(&sampler); }
-
     // Carries out what the engine said in an event of the job.
     void apply(const sidecar::Effects& effects, std::size_t job, TimePoint now);
 
@@ -79,7 +76,6 @@ private:
     sidecar::DatasetEngine engine_;
     OriginLink link_;
     Refiller* refiller_;
-    std::vector<sidecar::Sampler*> told_;
     std::vector<EpochFigures*> figures_;  // by job; nullptr: it has left
     std::deque<Arrival> arrivals_;        // in their order
     std::vector<sidecar::FetchReply> replies_;

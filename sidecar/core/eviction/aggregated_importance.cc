@@ -16,19 +16,6 @@ double rank_in(std::span<const float> ranks, SampleIndex sample) {
 
 }  // namespace
 
-std::vector<double> importance_weights(std::span<const double> benefits, double threshold) {
-    std::vector<double> weights;
-    double sum = 0;
-    for (const double benefit : benefits) {
-        weights.push_back(benefit > threshold ? benefit : 0);
-        sum += weights.back();
-    }
-    for (double& weight : weights) {
-        weight = sum > 0 ? weight / sum : 0;
-    }
-    return weights;
-}
-
 void AggregatedImportance::set_job(JobId id, Job job) {
     STOKER_CHECK(job.weight >= 0 && job.ranks != nullptr, "a job has a weight and ranks");
     jobs_[id] = std::move(job);

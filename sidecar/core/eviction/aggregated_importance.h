@@ -11,11 +11,6 @@
 
 namespace stoker::sidecar {
 
-// Shares of a node directory's attention by what the cache is worth to each job: benefit (time
-// without cache / time with it) over the sum of benefits. A job whose benefit is not above
-// `threshold` is compute-bound and has weight 0: it displaces nothing.
-std::vector<double> importance_weights(std::span<const double> benefits, double threshold);
-
 // Aggregated importance over the jobs that read one dataset (iCACHE, HPCA 2023, multi-job):
 // AIV_i = sum of weight_j * RIV_ij over the sum of weights, per byte where sizes are given.
 //

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memory>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -38,11 +38,7 @@ public:
     // without being kept. No resident is forgotten here until on_gone() is called for it.
     // Residents for which `may_go` says false are passed over; a policy may give up after some of
     // them, so that a full house of readers costs nobody's time.
-    class MayGo {
-    public:
-        virtual ~MayGo() = default;
-        [[nodiscard]] virtual bool operator()(SampleIndex sample) const = 0;
-    };
+    using MayGo = std::function<bool(SampleIndex)>;
 
     // These will be asked about soon: asks for what is known of them from memory, and changes
     // nothing. Questions about samples in a random order mostly wait for memory.

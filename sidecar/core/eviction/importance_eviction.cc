@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <utility>
 
 #include "common/base/check.h"
@@ -19,11 +18,6 @@ constexpr std::uint32_t kAnyKey = ~0U;
 
 // Residents that may not go and are passed over, per question.
 constexpr std::uint32_t kPassedOverMax = 1024;
-
-std::uint32_t saturated(Bytes bytes) {
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(bytes.count(), std::numeric_limits<std::uint32_t>::max()));
-}
 
 }  // namespace
 
@@ -190,16 +184,11 @@ bool ImportanceEviction::take_unimportant(Room& room, Bytes down_to, bool spent_
 
 // Both regions shrink alike; the L-region gives what the H-region cannot.
 void ImportanceEviction::shrink(Bytes excess, std::vector<SampleIndex>& victims) {
-    class Anybody final : public MayGo {
-    public:
-        bool operator()(SampleIndex /*sample*/) const override { return true; }
-    };
-
     if (excess == Bytes::zero()) {
         return;
     }
     const std::size_t before = victims.size();
-    const Anybody anybody;
+    const MayGo anybody = [](SampleIndex /*sample*/) { return true; };
     Room room{.needed = excess, .may_go = anybody, .victims = victims};
     if (take_unimportant(room, share_of(resident_bytes_ - excess), false) ||
         take_important(room, kAnyKey)) {

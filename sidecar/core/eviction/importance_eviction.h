@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "sidecar/core/eviction/eviction_policy.h"
-#include "sidecar/core/eviction/importance_heaps.h"
 #include "sidecar/core/eviction/importance_values.h"
+#include "sidecar/core/eviction/keyed_heaps.h"
 
 namespace stoker::sidecar {
 
@@ -103,7 +103,7 @@ private:
     std::uint32_t old_before_ = 0;  // arrivals before the last refresh
     Bytes resident_bytes_;
     Bytes unimportant_bytes_;
-    std::vector<ImportanceHeaps::Ascent::Candidate> candidates_;  // kept for its memory
+    std::vector<ImportanceHeaps::Candidate> candidates_;  // kept for its memory
 };
 
 }  // namespace stoker::sidecar

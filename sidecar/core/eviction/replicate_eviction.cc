@@ -1,7 +1,6 @@
 #include "sidecar/core/eviction/replicate_eviction.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace stoker::sidecar {
 
@@ -18,11 +17,6 @@ constexpr std::uint32_t kScoreSteps = (1U << (32 - kReadBits)) - 1;
 std::uint32_t steps_of(float score) {
     return static_cast<std::uint32_t>(
         std::clamp(score / kScoreMax, 0.0F, 1.0F) * static_cast<float>(kScoreSteps));
-}
-
-std::uint32_t saturated(Bytes bytes) {
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(bytes.count(), std::numeric_limits<std::uint32_t>::max()));
 }
 
 }  // namespace
@@ -103,16 +97,7 @@ bool ReplicateEviction::make_room(
 }
 
 void ReplicateEviction::shrink(Bytes excess, std::vector<SampleIndex>& victims) {
-    Bytes freed;
-    ImportanceHeaps::Ascent ascent(queue_, {0}, candidates_);
-    while (freed < excess) {
-        const auto* entry = ascent.next();
-        if (entry == nullptr) {
-            break;
-        }
-        victims.push_back(entry->sample);
-        freed += Bytes{entry->bytes};
-    }
+    queue_.take_least(0, excess, candidates_, victims);
 }
 
 }  // namespace stoker::sidecar

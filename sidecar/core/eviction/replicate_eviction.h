@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "sidecar/core/eviction/eviction_policy.h"
-#include "sidecar/core/eviction/importance_heaps.h"
+#include "sidecar/core/eviction/keyed_heaps.h"
 
 namespace stoker::sidecar {
 
@@ -44,7 +44,7 @@ private:
 
     std::vector<Key> ghosts_;  // by sample
     ImportanceHeaps queue_;
-    std::vector<ImportanceHeaps::Ascent::Candidate> candidates_;  // kept for its memory
+    std::vector<ImportanceHeaps::Candidate> candidates_;  // kept for its memory
 };
 
 }  // namespace stoker::sidecar

@@ -89,7 +89,7 @@ BucketCriteria::BucketCriteria(std::uint32_t count, CriteriaSettings settings)
     mean_size_ = sizes > 0 ? sizes / count : 1;
 }
 
-bool BucketCriteria::record_loss(SampleIndex sample, float loss) {
+bool BucketCriteria::record(SampleIndex sample, float loss) {
     if (!std::isfinite(loss)) {
         return false;
     }

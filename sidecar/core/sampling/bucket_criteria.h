@@ -54,7 +54,7 @@ public:
     BucketCriteria(std::uint32_t count, CriteriaSettings settings);
 
     // What training said: the loss, that is -ln p_true. False: unknown sample, not finite.
-    bool record_loss(SampleIndex sample, float loss);
+    bool record(SampleIndex sample, float loss);
 
     // The same as the probability of the true class, 0..1.
     bool record_probability(SampleIndex sample, float p_true);

@@ -44,18 +44,19 @@ Status check(std::uint32_t count, const BucketSettings& settings) {
 }  // namespace
 
 Result<std::unique_ptr<BucketSampler>> BucketSampler::create(
-    std::uint32_t count, BucketSettings settings, RedundancyGroups groups) {
+    const Residency& node, std::uint32_t count, BucketSettings settings, RedundancyGroups groups) {
     STOKER_TRY_VOID(check(count, settings));
     return std::unique_ptr<BucketSampler>(
-        new BucketSampler(count, std::move(settings), std::move(groups)));
+        new BucketSampler(node, count, std::move(settings), std::move(groups)));
 }
 
-BucketSampler::BucketSampler(std::uint32_t count, BucketSettings settings, RedundancyGroups groups)
-    : count_(count),
+BucketSampler::BucketSampler(
+    const Residency& node, std::uint32_t count, BucketSettings settings, RedundancyGroups groups)
+    : node_(node),
+      count_(count),
       settings_(std::move(settings)),
       groups_(std::move(groups)),
       criteria_(count, settings_.criteria),
-      stored_(count, false),
       waiting_(count, false),
       worths_(count, 1),
       bucket_count_(count) {
@@ -80,23 +81,9 @@ bool BucketSampler::is_removed(SampleIndex sample) const {
     return settings_.redundancy == Redundancy::kRemove && groups_.is_copy(sample);
 }
 
-void BucketSampler::on_stored(SampleIndex sample) {
-    stored_[sample] = true;
-}
-
-void BucketSampler::on_gone(SampleIndex sample) {
-    stored_[sample] = false;
-}
-
 void BucketSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
     open_epoch(rank, epoch);
-    std::vector<Draw> forgotten;
-    for (std::uint64_t left = std::min<std::uint64_t>(skip, turns()); left > 0;) {
-        const std::uint64_t count = std::min<std::uint64_t>(left, 4096);
-        forgotten.clear();
-        draw(rank, count, forgotten);
-        left -= count;
-    }
+    skip_draws(rank, skip);
 }
 
 void BucketSampler::resume_epoch(
@@ -105,9 +92,7 @@ void BucketSampler::resume_epoch(
     Reader& reader = open_epoch(rank, epoch);
     reader.resumed.emplace(served, skip, reader.steps_max);
     reader.served = served;
-    reader.report.requested = reader.resumed->draws();
-    reader.report.distinct = reader.resumed->distinct();
-    reader.report.repeated = reader.resumed->draws() - reader.resumed->distinct();
+    reader.resumed->count_had(reader.report);
 }
 
 BucketSampler::Reader& BucketSampler::open_epoch(std::uint32_t rank, std::uint64_t epoch) {
@@ -210,15 +195,17 @@ void BucketSampler::decide_ahead(
 
 // A member of its group that is on the node, one not read yet if possible; else itself.
 SampleIndex BucketSampler::stand_in(const Reader& reader, SampleIndex sample) const {
-    if (settings_.redundancy != Redundancy::kRepeat || reader.full || stored_[sample]) {
+    if (settings_.redundancy != Redundancy::kRepeat || reader.full || node_.is_stored(sample)) {
         return sample;
     }
     SampleIndex found = sample;
     for (const SampleIndex other : groups_.group_of(sample)) {
-        if (stored_[other] && !reader.served[other]) {
-            return other;
+        if (node_.is_stored(other)) {
+            if (!reader.served[other]) {
+                return other;
+            }
+            found = other;
         }
-        found = stored_[other] ? other : found;
     }
     return found;
 }
@@ -235,18 +222,14 @@ void BucketSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw
         const Step step = reader.ahead.front();
         reader.ahead.pop_front();
         Draw draw{step.sample, stand_in(reader, step.sample), Draw::Kind::kPlain};
-        ++report.requested;
         report.skipped += static_cast<std::uint64_t>(step.left_out);
         if (draw.served != draw.requested) {
             draw.kind = Draw::Kind::kSubstituted;
-            ++report.substituted;
         }
         if (reader.served[draw.served]) {
             draw.kind = Draw::Kind::kRepeated;
-            ++report.repeated;
-        } else {
-            ++report.distinct;
         }
+        report.count(draw);
         reader.served[draw.served] = true;
         draws.push_back(draw);
     }
@@ -267,18 +250,9 @@ void BucketSampler::foresee(
 
 void BucketSampler::on_losses(
     std::uint32_t rank, std::span<const SampleIndex> samples, std::span<const float> losses) {
-    std::uint64_t used = 0;
-    if (samples.size() == losses.size()) {
-        for (const SampleIndex sample : samples) {
-            criteria_.expect(sample);
-        }
-        for (std::size_t i = 0; i < samples.size(); ++i) {
-            used += criteria_.record_loss(samples[i], losses[i]) ? 1 : 0;
-        }
-    }
+    const std::uint64_t used = learn(criteria_, samples, losses);
     if (const auto reader = readers_.find(rank); reader != readers_.end()) {
-        reader->second.report.losses_used += used;
-        reader->second.report.losses_ignored += std::max(samples.size(), losses.size()) - used;
+        reader->second.report.count_losses(used, samples.size(), losses.size());
     }
 }
 
@@ -325,7 +299,7 @@ std::span<const float> BucketSampler::relative_importance() const {
 
 std::size_t BucketSampler::memory_bytes() const {
     std::size_t bytes = sizeof(*this) + criteria_.memory_bytes();
-    bytes += (stored_.capacity() + waiting_.capacity()) / 8 + worths_.capacity() * sizeof(float);
+    bytes += waiting_.capacity() / 8 + worths_.capacity() * sizeof(float);
     bytes += groups_.memory_bytes() + prints_.capacity() * sizeof(Fingerprint);
     for (const auto& [rank, reader] : readers_) {
         bytes += sizeof(reader) + reader.served.capacity() / 8;

@@ -56,16 +56,17 @@ struct BucketSettings {
 //
 // All ranks of a node share the bucket, and read equally many samples; ranks on other nodes do so
 // as far as their sidecars know the same losses. An epoch's beginning takes O(N), some 20
-// ns a sample, of which the first rank to begin pays all. 12 bytes and three bits a sample;
+// ns a sample, of which the first rank to begin pays all. 12 bytes and two bits a sample;
 // redundancy groups 8, and 8 until they are known. Deterministic. Not thread-safe.
 class BucketSampler final : public Sampler {
 public:
     // kInvalidArgument names the setting.
     static Result<std::unique_ptr<BucketSampler>> create(
-        std::uint32_t count, BucketSettings settings, RedundancyGroups groups = {});
+        const Residency& node,
+        std::uint32_t count,
+        BucketSettings settings,
+        RedundancyGroups groups = {});
 
-    void on_stored(SampleIndex sample) override;
-    void on_gone(SampleIndex sample) override;
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
     void resume_epoch(
         std::uint32_t rank,
@@ -134,7 +135,11 @@ private:
         EpochReport report;
     };
 
-    BucketSampler(std::uint32_t count, BucketSettings settings, RedundancyGroups groups);
+    BucketSampler(
+        const Residency& node,
+        std::uint32_t count,
+        BucketSettings settings,
+        RedundancyGroups groups);
 
     Reader& reader_of(std::uint32_t rank);
     Reader& open_epoch(std::uint32_t rank, std::uint64_t epoch);
@@ -158,6 +163,7 @@ private:
     void recall(std::uint64_t epoch);
     void count_bucket();
 
+    const Residency& node_;
     std::uint32_t count_;
     BucketSettings settings_;
     RedundancyGroups groups_;
@@ -166,7 +172,6 @@ private:
     std::uint32_t printed_count_ = 0;
     bool has_new_prints_ = false;
     BucketCriteria criteria_;
-    std::vector<bool> stored_;
     std::vector<bool> waiting_;
     std::vector<float> worths_;  // relative_importance()
     std::uint32_t waiting_count_ = 0;

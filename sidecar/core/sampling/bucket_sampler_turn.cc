@@ -1,6 +1,5 @@
 // The part of BucketSampler that moves samples between the buckets, and its snapshot.
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <utility>
 
@@ -158,9 +157,7 @@ std::string BucketSampler::snapshot() const {
     wire.put(kVersion).put(count_).put(settings_.world.ranks).put(settings_.seed);
     wire.put(turned_for_).put(stagnating_);
     wire.put(static_cast<std::uint8_t>(criteria_.bottleneck()));
-    for (const double value : {first_loss_, best_quality_.value_or(-1), best_loss_.value_or(-1)}) {
-        wire.put(std::bit_cast<std::uint64_t>(value));
-    }
+    wire.put(first_loss_).put(best_quality_.value_or(-1)).put(best_loss_.value_or(-1));
     for (SampleIndex sample = 0; sample < count_; ++sample) {
         const std::uint32_t steps =
             criteria_.knows(sample)
@@ -173,8 +170,7 @@ std::string BucketSampler::snapshot() const {
     for (const auto& [copy, first] : copies) {
         wire.put(copy).put(first);
     }
-    const auto bytes = wire.view();
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    return wire.text();
 }
 
 bool BucketSampler::restore(std::string_view snapshot) {
@@ -186,9 +182,9 @@ bool BucketSampler::restore(std::string_view snapshot) {
     const auto turned_for = wire.get<std::uint64_t>();
     const auto stagnating = wire.get<std::uint32_t>();
     const auto bottleneck = wire.get<std::uint8_t>();
-    const auto first_loss = std::bit_cast<double>(wire.get<std::uint64_t>());
-    const auto best_quality = std::bit_cast<double>(wire.get<std::uint64_t>());
-    const auto best_loss = std::bit_cast<double>(wire.get<std::uint64_t>());
+    const auto first_loss = wire.get<double>();
+    const auto best_quality = wire.get<double>();
+    const auto best_loss = wire.get<double>();
     const auto samples = wire.get_bytes(count_);
     const auto copies = read_copies(wire, count_);
     if (!ours || !wire.ok() || !std::isfinite(first_loss)) {

@@ -24,12 +24,4 @@ std::vector<SampleIndex> chunk_order(
     std::uint64_t seed,
     std::uint64_t epoch);
 
-// How many chunks the batches of an order draw from, on average: how well it is mixed. The last
-// batch counts if it is full. 0 without a full batch.
-double distinct_chunks_per_batch(
-    std::span<const SampleIndex> order,
-    std::span<const std::uint32_t> chunk_of,
-    std::uint32_t chunk_count,
-    std::uint32_t batch);
-
 }  // namespace stoker::sidecar

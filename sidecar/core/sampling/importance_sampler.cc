@@ -58,16 +58,17 @@ ImportanceWalkSettings walk_settings(const ImportanceSettings& settings) {
 }  // namespace
 
 Result<std::unique_ptr<ImportanceSampler>> ImportanceSampler::create(
-    std::uint32_t count, const ImportanceSettings& settings) {
+    const Residency& node, std::uint32_t count, const ImportanceSettings& settings) {
     STOKER_TRY_VOID(check(count, settings));
-    return std::unique_ptr<ImportanceSampler>(new ImportanceSampler(count, settings));
+    return std::unique_ptr<ImportanceSampler>(new ImportanceSampler(node, count, settings));
 }
 
-ImportanceSampler::ImportanceSampler(std::uint32_t count, const ImportanceSettings& settings)
-    : settings_(settings),
+ImportanceSampler::ImportanceSampler(
+    const Residency& node, std::uint32_t count, const ImportanceSettings& settings)
+    : node_(node),
+      settings_(settings),
       important_from_(ImportanceWalk::important_from(settings.beta, settings.important_share)),
       losses_(count),
-      stored_(count, false),
       pooled_(count, false) {}
 
 ImportanceSampler::Reader::Reader(
@@ -83,16 +84,10 @@ ImportanceSampler::Reader& ImportanceSampler::reader_of(std::uint32_t rank) {
 }
 
 void ImportanceSampler::on_stored(SampleIndex sample) {
-    stored_[sample] = true;
     if (!pooled_[sample] && is_unimportant(sample)) {
         pooled_[sample] = true;
         pool_.push_back(sample);
     }
-}
-
-// The pool forgets it when it comes past.
-void ImportanceSampler::on_gone(SampleIndex sample) {
-    stored_[sample] = false;
 }
 
 bool ImportanceSampler::is_full(std::uint64_t epoch) const {
@@ -100,15 +95,8 @@ bool ImportanceSampler::is_full(std::uint64_t epoch) const {
 }
 
 void ImportanceSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
-    Reader& reader = open_epoch(rank, epoch);
-    restart(reader);
-    std::vector<Draw> forgotten;
-    for (std::uint64_t left = skip; left > 0 && !(reader.all_planned && reader.ahead.empty());) {
-        const auto count = std::min<std::uint64_t>(left, settings_.horizon);
-        forgotten.clear();
-        draw(rank, count, forgotten);
-        left -= count;
-    }
+    restart(open_epoch(rank, epoch));
+    skip_draws(rank, skip);
 }
 
 void ImportanceSampler::resume_epoch(
@@ -155,9 +143,7 @@ void ImportanceSampler::restart(Reader& reader, std::optional<ResumedEpoch> resu
     reader.report.exact_fallback = reader.walk.full() && !is_full(epoch);
     if (resumed) {
         reader.served = resumed->had();
-        reader.report.requested = resumed->draws();
-        reader.report.distinct = resumed->distinct();
-        reader.report.repeated = resumed->draws() - resumed->distinct();
+        resumed->count_had(reader.report);
     } else {
         reader.served.assign(losses_.count(), false);
     }
@@ -224,13 +210,13 @@ bool ImportanceSampler::is_fresh(const Reader& reader, SampleIndex sample) const
 
 // An L-request for what is not here: settles what to load for it, or to take from what is here.
 void ImportanceSampler::promise_stand_in(Reader& reader, Planned& planned) {
-    if (stored_[planned.step.sample] && is_fresh(reader, planned.step.sample)) {
+    if (node_.is_stored(planned.step.sample) && is_fresh(reader, planned.step.sample)) {
         return;
     }
     planned.has_stand_in = take_from_pool(reader, planned.stand_in);
     if (!planned.has_stand_in) {
         const auto wanted = [this, &reader](SampleIndex sample) {
-            return is_unimportant(sample) && !stored_[sample] && is_fresh(reader, sample) &&
+            return is_unimportant(sample) && !node_.is_stored(sample) && is_fresh(reader, sample) &&
                    reader.walk.owns(sample);
         };
         const auto found = reader.packages.next(wanted, kPackageLooks);
@@ -244,7 +230,7 @@ bool ImportanceSampler::take_from_pool(Reader& reader, SampleIndex& sample) {
     for (std::size_t look = 0; look < looks && !pool_.empty(); ++look) {
         reader.pool_cursor = reader.pool_cursor < pool_.size() ? reader.pool_cursor : 0;
         SampleIndex& candidate = pool_[reader.pool_cursor];
-        if (!stored_[candidate] || !is_unimportant(candidate)) {
+        if (!node_.is_stored(candidate) || !is_unimportant(candidate)) {
             pooled_[candidate] = false;
             candidate = pool_.back();
             pool_.pop_back();
@@ -288,7 +274,7 @@ Draw ImportanceSampler::serve(Reader& reader, const Planned& planned) {
         return {sample, sample, Draw::Kind::kImportant};
     }
     const auto here = [this, &reader](SampleIndex candidate) {
-        return stored_[candidate] && !reader.served[candidate];
+        return node_.is_stored(candidate) && !reader.served[candidate];
     };
     SampleIndex other = planned.stand_in;
     // Late or not: a sample that was read before the break is counted already.
@@ -304,15 +290,11 @@ Draw ImportanceSampler::serve(Reader& reader, const Planned& planned) {
 
 void ImportanceSampler::count_draw(Reader& reader, const Planned& planned, Draw& draw) {
     EpochReport& report = reader.report;
-    ++report.requested;
     report.skipped += static_cast<std::uint64_t>(std::int64_t{planned.step.left_out});
-    report.substituted += draw.served != draw.requested ? 1 : 0;
     if (reader.served[draw.served]) {
-        ++report.repeated;
         draw.kind = Draw::Kind::kRepeated;
-    } else {
-        ++report.distinct;
     }
+    report.count(draw);
     reader.served[draw.served] = true;
 }
 
@@ -331,19 +313,10 @@ void ImportanceSampler::foresee(
 
 void ImportanceSampler::on_losses(
     std::uint32_t rank, std::span<const SampleIndex> samples, std::span<const float> losses) {
-    std::uint64_t used = 0;
-    if (samples.size() == losses.size()) {
-        for (const SampleIndex sample : samples) {
-            losses_.expect(sample);
-        }
-        for (std::size_t i = 0; i < samples.size(); ++i) {
-            used += losses_.record(samples[i], losses[i]) ? 1 : 0;
-        }
-    }
+    const std::uint64_t used = learn(losses_, samples, losses);
     // A rank of another node, whose losses came through its sidecar, has its own report there.
     if (const auto reader = readers_.find(rank); reader != readers_.end()) {
-        reader->second.report.losses_used += used;
-        reader->second.report.losses_ignored += std::max(samples.size(), losses.size()) - used;
+        reader->second.report.count_losses(used, samples.size(), losses.size());
     }
 }
 
@@ -359,7 +332,7 @@ std::span<const float> ImportanceSampler::relative_importance() const {
 std::size_t ImportanceSampler::memory_bytes() const {
     std::size_t bytes =
         sizeof(*this) + losses_.memory_bytes() + pool_.capacity() * sizeof(pool_[0]);
-    bytes += (stored_.capacity() + pooled_.capacity()) / 8;
+    bytes += pooled_.capacity() / 8;
     for (const auto& [rank, reader] : readers_) {
         bytes += sizeof(reader) + reader.walk.memory_bytes() +
                  (reader.served.capacity() + reader.promised.capacity()) / 8 +

@@ -47,17 +47,16 @@ struct ImportanceSettings {
 // says so. Losses count from any rank, for any sample: they are applied to the ids that come with
 // them, the served ones.
 //
-// Deterministic. Not thread-safe. Per sample and job: 12 bytes and two bits, and per local rank
+// Deterministic. Not thread-safe. Per sample and job: 12 bytes and one bit, and per local rank
 // four bits. A draw costs well under a microsecond; the ranks are rebuilt in slices of draw() once
 // an epoch (at once where a quarter million steps suffice).
 class ImportanceSampler final : public Sampler {
 public:
     // kInvalidArgument names the setting.
     static Result<std::unique_ptr<ImportanceSampler>> create(
-        std::uint32_t count, const ImportanceSettings& settings);
+        const Residency& node, std::uint32_t count, const ImportanceSettings& settings);
 
     void on_stored(SampleIndex sample) override;
-    void on_gone(SampleIndex sample) override;
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
     void resume_epoch(
         std::uint32_t rank,
@@ -111,7 +110,8 @@ private:
         EpochReport report;
     };
 
-    ImportanceSampler(std::uint32_t count, const ImportanceSettings& settings);
+    ImportanceSampler(
+        const Residency& node, std::uint32_t count, const ImportanceSettings& settings);
 
     Reader& reader_of(std::uint32_t rank);
     void rebuild_ranks(std::uint64_t epoch);
@@ -128,10 +128,10 @@ private:
     static void count_draw(Reader& reader, const Planned& planned, Draw& draw);
     bool restore_readers(WireReader& wire);
 
+    const Residency& node_;
     ImportanceSettings settings_;
     double important_from_;
     LossRanks losses_;
-    std::vector<bool> stored_;
     std::vector<bool> pooled_;
     std::vector<SampleIndex> pool_;  // L-samples on the node; checked again when taken
     std::map<std::uint32_t, Reader> readers_;

@@ -44,23 +44,10 @@ std::uint8_t part_of(const Parts& parts, float loss) {
     return static_cast<std::uint8_t>(1 + (place - parts.begin()));
 }
 
-void put_bits(WireWriter& wire, const std::vector<bool>& bits, std::uint32_t count) {
-    for (std::uint32_t first = 0; first < count; first += 8) {
-        std::uint8_t byte = 0;
-        for (std::uint32_t i = first; i < std::min(first + 8, count); ++i) {
-            byte = static_cast<std::uint8_t>(byte | (bits[i] ? 1U << (i - first) : 0U));
-        }
-        wire.put(byte);
-    }
-}
-
 // `count` bits at the head of `size` that are otherwise false.
 std::vector<bool> get_bits(WireReader& wire, std::uint32_t count, std::uint32_t size) {
-    std::vector<bool> bits(size, false);
-    const auto bytes = wire.get_bytes((std::size_t{count} + 7) / 8);
-    for (std::uint32_t i = 0; i < count && !bytes.empty(); ++i) {
-        bits[i] = ((std::to_integer<std::uint32_t>(bytes[i / 8]) >> (i % 8)) & 1U) != 0;
-    }
+    auto bits = wire.get_bits(count);
+    bits.resize(size);
     return bits;
 }
 
@@ -80,11 +67,9 @@ std::string ImportanceSampler::snapshot() const {
         const ImportanceWalk& walk = reader.walk;
         wire.put(rank).put(walk.epoch()).put(static_cast<std::uint8_t>(walk.full() ? 1 : 0));
         wire.put(walk.decided());
-        put_bits(wire, walk.kept(), walk.decided());
-        put_bits(wire, walk.important(), walk.decided());
+        wire.put_bits(walk.kept(), walk.decided()).put_bits(walk.important(), walk.decided());
     }
-    const auto bytes = wire.view();
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    return wire.text();
 }
 
 bool ImportanceSampler::restore(std::string_view snapshot) {

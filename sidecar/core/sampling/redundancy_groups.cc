@@ -1,6 +1,7 @@
 #include "sidecar/core/sampling/redundancy_groups.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <numeric>
 
@@ -70,7 +71,8 @@ void join_near(
     for (std::size_t i = 0; i < distinct.size(); ++i) {
         const std::size_t last = std::min(distinct.size(), i + 1 + looks);
         for (std::size_t j = i + 1; j < last && part(distinct[j]) == part(distinct[i]); ++j) {
-            if (distance(fingerprints[distinct[i]], fingerprints[distinct[j]]) <= threshold) {
+            const Fingerprint differ = fingerprints[distinct[i]] ^ fingerprints[distinct[j]];
+            if (static_cast<std::uint32_t>(std::popcount(differ)) <= threshold) {
                 sets.join(distinct[i], distinct[j]);
             }
         }

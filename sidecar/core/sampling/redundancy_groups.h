@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "common/domain/ids.h"
-#include "sidecar/core/sampling/perceptual_hash.h"
 
 namespace stoker::sidecar {
 
 using domain::SampleIndex;
+
+// 64 bits that near-duplicates nearly share: the fewer bits differ, the more alike. Clients make
+// them, by any locality-sensitive hash (`stoker.similarity`).
+using Fingerprint = std::uint64_t;
 
 // Which samples of a dataset are near-duplicates of one another (IOWA's redundancy groups). Two
 // samples whose fingerprints differ in at most `threshold` bits share a group, and so on from one

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <span>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include "common/base/check.h"
+#include "common/base/wire.h"
 #include "sidecar/core/sampling/exact_order.h"
 
 namespace stoker::sidecar {
@@ -28,27 +28,13 @@ void sort_by_multiplicity(std::vector<SampleIndex>& draws, std::uint32_t sample_
     });
 }
 
-template <class Value>
-void put(const Value& value, std::string& text) {
-    char raw[sizeof(Value)];
-    std::memcpy(raw, &value, sizeof(Value));
-    text.append(raw, sizeof(Value));
-}
-
-template <class Value>
-bool take(std::string_view& text, Value& value) {
-    if (text.size() < sizeof(Value)) {
-        return false;
-    }
-    std::memcpy(&value, text.data(), sizeof(Value));
-    text.remove_prefix(sizeof(Value));
-    return true;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ReplicateSampler>> ReplicateSampler::make(
-    std::uint32_t sample_count, const ReplicateOptions& options, const World& world) {
+    const Residency& node,
+    std::uint32_t sample_count,
+    const ReplicateOptions& options,
+    const World& world) {
     const double halves = options.replication * 2;
     if (sample_count == 0 || !(options.bias > 1) || !(options.replication >= 1) ||
         halves != std::floor(halves) || !(options.unseen_score >= 0)) {
@@ -63,7 +49,7 @@ Result<std::unique_ptr<ReplicateSampler>> ReplicateSampler::make(
                 options.unseen_score));
     }
     // Not make_unique: the constructor is private.
-    std::unique_ptr<ReplicateSampler> sampler{new ReplicateSampler{sample_count, options}};
+    std::unique_ptr<ReplicateSampler> sampler{new ReplicateSampler{node, sample_count, options}};
     sampler->ranks_in_world_ = world.ranks;
     for (const std::uint32_t local : world.local_ranks) {
         if (local >= world.ranks) {
@@ -76,10 +62,11 @@ Result<std::unique_ptr<ReplicateSampler>> ReplicateSampler::make(
     return sampler;
 }
 
-ReplicateSampler::ReplicateSampler(std::uint32_t sample_count, const ReplicateOptions& options)
-    : options_(options),
-      scores_(sample_count, options.bias, options.unseen_score),
-      stored_(sample_count) {}
+ReplicateSampler::ReplicateSampler(
+    const Residency& node, std::uint32_t sample_count, const ReplicateOptions& options)
+    : node_(node),
+      options_(options),
+      scores_(sample_count, options.bias, options.unseen_score) {}
 
 void ReplicateSampler::on_validation(double accuracy_change) {
     accuracy_changes_.push_back(accuracy_change);
@@ -145,7 +132,7 @@ bool ReplicateSampler::all_have_begun(std::uint64_t epoch) const {
 }
 
 void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
-    Rank& state = ranks_[find(rank)];
+    Rank& state = local_rank(ranks_, rank);
     if (state.begun != epoch + 1) {  // who begins again reads the same again
         state.order = take_part(state, epoch);
         Prng prng{Prng{Prng{options_.seed}() + epoch}() + rank};
@@ -153,11 +140,9 @@ void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std:
             replicate(state.order, prng);
         }
     }
-    state.position = 0;
+    state.rewind(epoch);
     state.read.assign(scores_.size(), false);
-    state.report = EpochReport{.epoch = epoch};
-    std::vector<Draw> forgotten;
-    draw(rank, std::min<std::uint64_t>(skip, state.order.size()), forgotten);
+    skip_draws(rank, skip);
 }
 
 // Residents `replication` times (a half: every second one once more), then the others, as many as
@@ -165,7 +150,7 @@ void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std:
 void ReplicateSampler::replicate(std::vector<SampleIndex>& part, Prng& prng) const {
     shuffle(part, prng);
     const auto others = std::partition(
-        part.begin(), part.end(), [this](SampleIndex sample) { return stored_[sample]; });
+        part.begin(), part.end(), [this](SampleIndex sample) { return node_.is_stored(sample); });
     const auto residents = static_cast<std::size_t>(others - part.begin());
     const auto copies =
         static_cast<std::size_t>(static_cast<double>(residents) * (options_.replication - 1));
@@ -175,39 +160,29 @@ void ReplicateSampler::replicate(std::vector<SampleIndex>& part, Prng& prng) con
 }
 
 void ReplicateSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) {
-    Rank& state = ranks_[find(rank)];
-    const std::size_t end = std::min(state.position + count, state.order.size());
-    for (; state.position < end; ++state.position) {
-        const SampleIndex sample = state.order[state.position];
+    Rank& state = local_rank(ranks_, rank);
+    const auto repeats = [&state](SampleIndex sample, std::size_t /*position*/) {
         const bool repeated = state.read[sample];
         state.read[sample] = true;
-        draws.push_back({sample, sample, repeated ? Draw::Kind::kRepeated : Draw::Kind::kPlain});
-        ++state.report.requested;
-        ++(repeated ? state.report.repeated : state.report.distinct);
-    }
+        return repeated;
+    };
+    state.draw(count, repeats, draws);
 }
 
 void ReplicateSampler::foresee(
     std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const {
-    const Rank& state = ranks_[find(rank)];
-    const std::size_t end = std::min(state.position + count, state.order.size());
-    samples.insert(
-        samples.end(),
-        state.order.begin() + static_cast<std::ptrdiff_t>(state.position),
-        state.order.begin() + static_cast<std::ptrdiff_t>(end));
+    local_rank(ranks_, rank).foresee(count, samples);
 }
 
 void ReplicateSampler::on_losses(
     std::uint32_t rank, std::span<const SampleIndex> samples, std::span<const float> losses) {
     const auto used = scores_.on_batch(samples, losses);
-    EpochReport& report = ranks_[find(rank)].report;
-    report.losses_used += used.used;
-    report.losses_ignored += used.ignored;
+    local_rank(ranks_, rank).report.count_losses(used, samples.size(), losses.size());
     importance_stale_ = true;
 }
 
 EpochReport ReplicateSampler::report(std::uint32_t rank) const {
-    const Rank& state = ranks_[find(rank)];
+    const Rank& state = local_rank(ranks_, rank);
     EpochReport report = state.report;
     // The samples of a share without repetition that did not come.
     if (state.position == state.order.size()) {
@@ -225,40 +200,34 @@ std::span<const float> ReplicateSampler::relative_importance() const {
 
 std::string ReplicateSampler::snapshot() const {
     const auto state = scores_.state();
-    std::string text{kMagic};
-    put(static_cast<std::uint64_t>(state.scores.size()), text);
-    put(state.floor, text);
-    put(state.last_mean, text);
-    put(static_cast<std::uint64_t>(accuracy_changes_.size()), text);
+    WireWriter wire;
+    wire.put_text(kMagic).put(std::uint64_t{state.scores.size()});
+    wire.put(state.floor).put(state.last_mean).put(std::uint64_t{accuracy_changes_.size()});
     for (const double change : accuracy_changes_) {
-        put(change, text);
+        wire.put(change);
     }
-    for (const float score : state.scores) {
-        put(score, text);
-    }
-    return text;
+    wire.put_bytes(std::as_bytes(std::span{state.scores}));
+    return wire.text();
 }
 
 bool ReplicateSampler::restore(std::string_view snapshot) {
-    if (!snapshot.starts_with(kMagic)) {
+    WireReader wire{std::as_bytes(std::span{snapshot})};
+    if (wire.get_text(kMagic.size()) != kMagic || wire.get<std::uint64_t>() != scores_.size()) {
         return false;
     }
-    snapshot.remove_prefix(kMagic.size());
-    ReplicateScores::State state;
-    std::uint64_t samples = 0;
-    std::uint64_t changes = 0;
-    if (!take(snapshot, samples) || samples != scores_.size() || !take(snapshot, state.floor) ||
-        !take(snapshot, state.last_mean) || !take(snapshot, changes) || changes > kAccuracyMemory ||
-        !std::isfinite(state.floor) || !std::isfinite(state.last_mean)) {
-        return false;
-    }
-    std::deque<double> accuracy(changes);
-    const auto finite = [&snapshot](auto& value) {
-        return take(snapshot, value) && std::isfinite(value);
+    const auto next_finite = [&wire]<class Value>(Value& value) {
+        value = wire.get<Value>();
+        return wire.ok() && std::isfinite(value);
     };
-    state.scores.resize(samples);
-    const bool whole = std::ranges::all_of(accuracy, finite) &&
-                       std::ranges::all_of(state.scores, finite) && snapshot.empty();
+    ReplicateScores::State state;
+    if (!next_finite(state.floor) || !next_finite(state.last_mean)) {
+        return false;
+    }
+    const auto changes = wire.get<std::uint64_t>();
+    std::deque<double> accuracy(std::min<std::uint64_t>(changes, kAccuracyMemory));
+    state.scores.resize(scores_.size());
+    const bool whole = changes <= kAccuracyMemory && std::ranges::all_of(accuracy, next_finite) &&
+                       std::ranges::all_of(state.scores, next_finite) && wire.left() == 0;
     if (whole) {
         accuracy_changes_ = std::move(accuracy);
         scores_.set_state(std::move(state));
@@ -270,12 +239,6 @@ bool ReplicateSampler::restore(std::string_view snapshot) {
         importance_stale_ = true;
     }
     return whole;
-}
-
-std::size_t ReplicateSampler::find(std::uint32_t rank) const {
-    const auto found = std::ranges::find(ranks_, rank, &Rank::rank);
-    STOKER_CHECK(found != ranks_.end(), "only local ranks draw");
-    return static_cast<std::size_t>(found - ranks_.begin());
 }
 
 }  // namespace stoker::sidecar

@@ -10,8 +10,8 @@
 
 #include "common/base/prng.h"
 #include "common/base/result.h"
+#include "sidecar/core/sampling/listed_epoch.h"
 #include "sidecar/core/sampling/replicate_scores.h"
-#include "sidecar/core/sampling/sampler.h"
 
 namespace stoker::sidecar {
 
@@ -38,18 +38,17 @@ struct ReplicateOptions {
 // instead of one probe a sample.
 //
 // 4 bytes a sample for the scores, 4 for the ranks once they are asked for, 4 for the orders of all
-// local ranks together (8 until the last of them has begun its epoch), 1 bit each for what is
-// stored and what a rank has read.
+// local ranks together (8 until the last of them has begun its epoch), 1 bit for what a rank has
+// read.
 class ReplicateSampler final : public Sampler {
 public:
     // kInvalidArgument: no samples, a rank outside the world, a bias of 1 or less, a replication
     // below 1 or not a multiple of 0.5, an unseen score below 0.
     static Result<std::unique_ptr<ReplicateSampler>> make(
-        std::uint32_t sample_count, const ReplicateOptions& options, const World& world);
-
-    void on_stored(SampleIndex sample) override { stored_[sample] = true; }
-
-    void on_gone(SampleIndex sample) override { stored_[sample] = false; }
+        const Residency& node,
+        std::uint32_t sample_count,
+        const ReplicateOptions& options,
+        const World& world);
 
     // The validation accuracy after an epoch, as change since the one before.
     void on_validation(double accuracy_change);
@@ -79,27 +78,23 @@ public:
     bool restore(std::string_view snapshot) override;
 
 private:
-    struct Rank {
-        std::uint32_t rank = 0;
+    struct Rank : ListedEpoch {
         std::uint64_t begun = 0;  // the epoch + 1
-        std::vector<SampleIndex> order;
-        std::size_t position = 0;
-        std::vector<bool> read;  // in this epoch
-        EpochReport report;
+        std::vector<bool> read;   // in this epoch
     };
 
-    ReplicateSampler(std::uint32_t sample_count, const ReplicateOptions& options);
+    ReplicateSampler(
+        const Residency& node, std::uint32_t sample_count, const ReplicateOptions& options);
 
-    [[nodiscard]] std::size_t find(std::uint32_t rank) const;
     std::vector<SampleIndex>& epoch_draws(std::uint64_t epoch);
     std::vector<SampleIndex> take_part(Rank& rank, std::uint64_t epoch);
     [[nodiscard]] bool all_have_begun(std::uint64_t epoch) const;
     void replicate(std::vector<SampleIndex>& part, Prng& prng) const;
 
+    const Residency& node_;
     ReplicateOptions options_;
     std::uint32_t ranks_in_world_ = 1;
     ReplicateScores scores_;
-    std::vector<bool> stored_;
     std::deque<double> accuracy_changes_;       // the last three
     std::optional<double> accuracy_;            // the last one
     std::optional<std::uint64_t> drawn_epoch_;  // the latest

@@ -19,10 +19,10 @@ ReplicateScores::ReplicateScores(std::uint32_t sample_count, double bias, double
     : bias_(bias),
       scores_(sample_count, static_cast<float>(unseen > 0 ? unseen : std::log(bias))) {}
 
-ReplicateScores::Used ReplicateScores::on_batch(
+std::uint64_t ReplicateScores::on_batch(
     std::span<const SampleIndex> samples, std::span<const float> losses) {
     if (samples.size() != losses.size()) {
-        return {0, std::max(samples.size(), losses.size())};
+        return 0;
     }
     std::vector<std::pair<float, SampleIndex>> ranked;
     ranked.reserve(losses.size());
@@ -42,7 +42,7 @@ ReplicateScores::Used ReplicateScores::on_batch(
         scores_[ranked[i].second] =
             static_cast<float>(std::log(static_cast<double>(beaten) + bias_));
     }
-    return {ranked.size(), losses.size() - ranked.size()};
+    return ranked.size();
 }
 
 void ReplicateScores::end_epoch() {

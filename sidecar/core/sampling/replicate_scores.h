@@ -20,14 +20,9 @@ public:
     // `unseen`: the score until the first loss; 0: ln(bias), the least that a batch gives.
     ReplicateScores(std::uint32_t sample_count, double bias, double unseen = 0);
 
-    struct Used {
-        std::uint64_t used = 0;
-        std::uint64_t ignored = 0;
-    };
-
     // The losses of one batch, by the ids that were really served. NaN, infinite, negative and
-    // unknown ones are ignored; so is all of a batch whose spans differ in length.
-    Used on_batch(std::span<const SampleIndex> samples, std::span<const float> losses);
+    // unknown ones are ignored; so is all of a batch whose spans differ in length. How many count.
+    std::uint64_t on_batch(std::span<const SampleIndex> samples, std::span<const float> losses);
 
     // The epoch's mean loss moves the floor: first 0.01 of it, later by the factor
     // exp(relative change). Without losses nothing moves.

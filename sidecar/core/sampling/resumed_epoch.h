@@ -5,11 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "common/domain/ids.h"
+#include "sidecar/core/sampling/sampler.h"
 
 namespace stoker::sidecar {
-
-using domain::SampleIndex;
 
 // What is left of an epoch of which a rank has had some already: from a sampler with other samples
 // on its node, or alone in another order. Its sampler walks the epoch from the start and asks of
@@ -43,9 +41,12 @@ public:
 
     [[nodiscard]] const std::vector<bool>& had() const { return had_; }
 
-    [[nodiscard]] std::uint64_t draws() const { return draws_; }
-
-    [[nodiscard]] std::uint64_t distinct() const { return distinct_; }
+    // Into a report that is new.
+    void count_had(EpochReport& report) const {
+        report.requested = draws_;
+        report.distinct = distinct_;
+        report.repeated = draws_ - distinct_;
+    }
 
 private:
     std::vector<bool> had_;

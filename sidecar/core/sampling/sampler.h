@@ -1,16 +1,18 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "common/base/bytes.h"
+#include "common/base/check.h"
 #include "common/domain/ids.h"
+#include "sidecar/core/residency.h"
 
 // What a job reads next, under each sampling contract. A sampler is the pure mind behind one job on
-// one node directory: it decides an order and sees what is stored, but neither fetches nor stores.
+// one node directory: it decides an order and asks what is stored, but neither fetches nor stores.
 // The sidecar's leader and `stoker simulate` run the same ones.
 namespace stoker::sidecar {
 
@@ -46,6 +48,18 @@ struct EpochReport {
     std::uint64_t losses_ignored = 0;  // NaN, infinite, unknown id, wrong length
     bool exact_fallback = false;       // read in full, since no loss ever came
 
+    void count(const Draw& draw) {
+        ++requested;
+        ++(draw.kind == Draw::Kind::kRepeated ? repeated : distinct);
+        substituted += draw.served != draw.requested ? 1 : 0;
+    }
+
+    // `used` of so many samples and losses that came together.
+    void count_losses(std::uint64_t used, std::size_t samples, std::size_t losses) {
+        losses_used += used;
+        losses_ignored += std::max(samples, losses) - used;
+    }
+
     bool operator==(const EpochReport&) const = default;
 };
 
@@ -56,14 +70,40 @@ struct World {
     std::vector<std::uint32_t> local_ranks = {0};
 };
 
-// Not thread-safe. Deterministic: equal seeds and equal calls give equal draws.
+// The state of one of a sampler's local ranks, each of which has a number `rank`.
+template <class Ranks>
+auto& local_rank(Ranks& ranks, std::uint32_t rank) {
+    const auto found = std::ranges::find(ranks, rank, [](const auto& local) { return local.rank; });
+    STOKER_CHECK(found != std::ranges::end(ranks), "only local ranks draw");
+    return *found;
+}
+
+// Tells `memory` (its expect() and record()) losses by sample; spans of different lengths are
+// ignored. How many it took.
+template <class Memory>
+std::uint64_t learn(
+    Memory& memory, std::span<const SampleIndex> samples, std::span<const float> losses) {
+    if (samples.size() != losses.size()) {
+        return 0;
+    }
+    for (const SampleIndex sample : samples) {
+        memory.expect(sample);
+    }
+    std::uint64_t taken = 0;
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        taken += memory.record(samples[i], losses[i]) ? 1 : 0;
+    }
+    return taken;
+}
+
+// What is on the node is known to a Residency, which outlives the samplers that ask it. Not
+// thread-safe. Deterministic: equal seeds and equal calls give equal draws.
 class Sampler {
 public:
     virtual ~Sampler() = default;
 
-    // What is readable on this node now, residents and window alike.
-    virtual void on_stored(SampleIndex sample) = 0;
-    virtual void on_gone(SampleIndex sample) = 0;
+    // The sample is stored from now on. For those that list what they may give in another's place.
+    virtual void on_stored(SampleIndex /*sample*/) {}
 
     // `rank` begins `epoch`; a global rank, one of the world's local ones. Ranks of a job may be at
     // different epochs. Beginning the current epoch again restarts it; `skip` draws are drawn and
@@ -95,7 +135,7 @@ public:
         std::span<const SampleIndex> samples,
         std::span<const float> losses) = 0;
 
-    // Fingerprints of samples (core/sampling/perceptual_hash.h), each once; equally long. Only
+    // Fingerprints of samples (core/sampling/redundancy_groups.h), each once; equally long. Only
     // contracts that group near-duplicates listen. Samples that there are not, too.
     virtual void on_similarity(
         std::span<const SampleIndex> /*samples*/, std::span<const std::uint64_t> /*hashes*/) {}
@@ -112,11 +152,26 @@ public:
 
     // Relative importance by sample, 0..1: rank_j(i)/N (RIV, algorithms of iCACHE multi-job).
     // Empty: this contract knows no importance. Valid until the next call.
-    [[nodiscard]] virtual std::span<const float> relative_importance() const = 0;
+    [[nodiscard]] virtual std::span<const float> relative_importance() const { return {}; }
 
     // Small state for a checkpoint (no per-sample maps beyond what `restore` needs), and back.
-    [[nodiscard]] virtual std::string snapshot() const = 0;
-    virtual bool restore(std::string_view snapshot) = 0;
+    // Empty: seed, epoch and position, which the trainer has, are the whole state.
+    [[nodiscard]] virtual std::string snapshot() const { return {}; }
+
+    virtual bool restore(std::string_view snapshot) { return snapshot.empty(); }
+
+protected:
+    // Draws and forgets as many, in slices; fewer where the epoch ends.
+    void skip_draws(std::uint32_t rank, std::uint64_t count) {
+        constexpr std::uint64_t kSlice = 2048;
+        std::vector<Draw> forgotten;
+        while (count > 0) {
+            const std::uint64_t wanted = std::min(count, kSlice);
+            forgotten.clear();
+            draw(rank, wanted, forgotten);
+            count = forgotten.size() < wanted ? 0 : count - wanted;
+        }
+    }
 };
 
 }  // namespace stoker::sidecar

@@ -5,8 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "common/base/check.h"
-
 namespace stoker::sidecar {
 
 namespace {
@@ -14,48 +12,7 @@ namespace {
 // Draws that a trainer may have in its pipeline when it saves its state.
 constexpr std::size_t kRecentMax = 16384;
 
-constexpr std::string_view kMagic = "STKWIN1\n";
-
-void put_u64(std::uint64_t value, std::string& text) {
-    for (int shift = 0; shift < 64; shift += 8) {
-        text.push_back(static_cast<char>((value >> shift) & 0xFFU));
-    }
-}
-
-// False: the text is too short.
-bool take_u64(std::string_view& text, std::uint64_t& value) {
-    if (text.size() < 8) {
-        return false;
-    }
-    value = 0;
-    for (unsigned byte = 0; byte < 8; ++byte) {
-        value |= std::uint64_t{static_cast<unsigned char>(text[byte])} << (8 * byte);
-    }
-    text.remove_prefix(8);
-    return true;
-}
-
-void put_bits(const std::vector<bool>& bits, std::string& text) {
-    std::string bytes((bits.size() + 7) / 8, '\0');
-    for (std::size_t i = 0; i < bits.size(); ++i) {
-        if (bits[i]) {
-            bytes[i / 8] = static_cast<char>(bytes[i / 8] | (1 << (i % 8)));
-        }
-    }
-    text += bytes;
-}
-
-bool take_bits(std::string_view& text, std::vector<bool>& bits) {
-    const std::size_t bytes = (bits.size() + 7) / 8;
-    if (text.size() < bytes) {
-        return false;
-    }
-    for (std::size_t i = 0; i < bits.size(); ++i) {
-        bits[i] = ((static_cast<unsigned char>(text[i / 8]) >> (i % 8)) & 1U) != 0;
-    }
-    text.remove_prefix(bytes);
-    return true;
-}
+constexpr std::uint64_t kMagic = 0x0A314E49574B5453;  // "STKWIN1\n"
 
 }  // namespace
 
@@ -102,20 +59,8 @@ WindowedSampler::~WindowedSampler() {
     }
 }
 
-void WindowedSampler::on_stored(SampleIndex sample) {
-    if (!scan_.is_stored(sample)) {
-        scan_.on_stored(sample, false);
-    }
-}
-
-void WindowedSampler::on_gone(SampleIndex sample) {
-    if (scan_.is_stored(sample)) {
-        scan_.on_gone(sample);
-    }
-}
-
 void WindowedSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
-    Rank& state = at(rank);
+    Rank& state = local_rank(ranks_, rank);
     state.prng = Prng{Prng{Prng{shape_.seed}() + epoch}() + rank};
     state.report = EpochReport{.epoch = epoch};
     state.padding.reset();
@@ -137,8 +82,7 @@ void WindowedSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::
         go_on(state, *resume, skip);
         return;
     }
-    std::vector<Draw> forgotten;
-    draw(rank, skip, forgotten);
+    skip_draws(rank, skip);
 }
 
 std::vector<SampleIndex> WindowedSampler::share_of(const Rank& rank) const {
@@ -170,7 +114,7 @@ void WindowedSampler::go_on(Rank& rank, const Resume& resume, std::uint64_t skip
 }
 
 void WindowedSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) {
-    Rank& state = at(rank);
+    Rank& state = local_rank(ranks_, rank);
     for (std::size_t i = 0; i < count; ++i) {
         const auto sample = scan_.draw(state.reader, state.prng);
         if (!sample) {
@@ -178,8 +122,7 @@ void WindowedSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Dr
         }
         const bool repeated = sample == state.padding;
         draws.push_back({*sample, *sample, repeated ? Draw::Kind::kRepeated : Draw::Kind::kPlain});
-        ++state.report.requested;
-        ++(repeated ? state.report.repeated : state.report.distinct);
+        state.report.count(draws.back());
         state.recent.push_back(*sample);
         if (state.recent.size() > kRecentMax) {
             state.recent.pop_front();
@@ -189,7 +132,7 @@ void WindowedSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Dr
 
 void WindowedSampler::foresee(
     std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const {
-    const SharedScan::Reader reader = at(rank).reader;
+    const SharedScan::Reader reader = local_rank(ranks_, rank).reader;
     for (const SampleIndex sample : scan_.feed()) {
         if (count == 0) {
             return;
@@ -203,60 +146,48 @@ void WindowedSampler::foresee(
 
 void WindowedSampler::on_losses(
     std::uint32_t rank, std::span<const SampleIndex> /*samples*/, std::span<const float> losses) {
-    at(rank).report.losses_ignored += losses.size();
+    local_rank(ranks_, rank).report.losses_ignored += losses.size();
 }
 
 EpochReport WindowedSampler::report(std::uint32_t rank) const {
-    return at(rank).report;
+    return local_rank(ranks_, rank).report;
 }
 
 std::string WindowedSampler::snapshot() const {
-    std::string text{kMagic};
-    put_u64(shape_.count, text);
-    put_u64(shape_.seed, text);
-    put_u64(shape_.ranks, text);
-    put_u64(ranks_.size(), text);
+    WireWriter wire;
+    wire.put(kMagic).put(std::uint64_t{shape_.count}).put(shape_.seed);
+    wire.put(std::uint64_t{shape_.ranks}).put(std::uint64_t{ranks_.size()});
     for (const Rank& rank : ranks_) {
-        write(rank, text);
+        write(rank, wire);
     }
-    return text;
+    return wire.text();
 }
 
-void WindowedSampler::write(const Rank& rank, std::string& text) const {
-    put_u64(rank.rank, text);
-    put_u64(rank.report.epoch, text);
-    put_u64(rank.report.requested, text);
+void WindowedSampler::write(const Rank& rank, WireWriter& wire) const {
+    wire.put(std::uint64_t{rank.rank}).put(rank.report.epoch).put(rank.report.requested);
     const auto share = shape_.ranks == 1 ? std::vector<SampleIndex>{} : share_of(rank);
     std::vector<bool> read(shape_.ranks == 1 ? shape_.count : share.size());
     for (std::size_t position = 0; position < read.size(); ++position) {
         const auto sample = share.empty() ? static_cast<SampleIndex>(position) : share[position];
         read[position] = rank.report.requested > 0 && !scan_.needs(rank.reader, sample);
     }
-    put_bits(read, text);
-    put_u64(rank.recent.size(), text);
+    wire.put_bits(read, read.size()).put(std::uint64_t{rank.recent.size()});
     for (const SampleIndex sample : rank.recent) {
-        put_u64(sample, text);
+        wire.put(std::uint64_t{sample});
     }
 }
 
 bool WindowedSampler::restore(std::string_view snapshot) {
-    if (!snapshot.starts_with(kMagic)) {
-        return false;
-    }
-    snapshot.remove_prefix(kMagic.size());
-    std::uint64_t count = 0;
-    std::uint64_t seed = 0;
-    std::uint64_t world = 0;
-    std::uint64_t local = 0;
-    if (!take_u64(snapshot, count) || !take_u64(snapshot, seed) || !take_u64(snapshot, world) ||
-        !take_u64(snapshot, local) || count != shape_.count || seed != shape_.seed ||
-        world != shape_.ranks || local != ranks_.size()) {
-        return false;
-    }
-    const auto parse = [&] {
-        return std::ranges::all_of(ranks_, [&](Rank& rank) { return read(snapshot, rank); });
+    WireReader wire{std::as_bytes(std::span{snapshot})};
+    const auto is_next = [&wire](std::uint64_t number) {
+        return wire.get<std::uint64_t>() == number && wire.ok();
     };
-    if (parse() && snapshot.empty()) {
+    if (!is_next(kMagic) || !is_next(shape_.count) || !is_next(shape_.seed) ||
+        !is_next(shape_.ranks) || !is_next(ranks_.size())) {
+        return false;
+    }
+    const auto parse = [&](Rank& rank) { return is_next(rank.rank) && read(wire, rank); };
+    if (std::ranges::all_of(ranks_, parse) && wire.left() == 0) {
         return true;
     }
     for (Rank& rank : ranks_) {
@@ -265,37 +196,21 @@ bool WindowedSampler::restore(std::string_view snapshot) {
     return false;
 }
 
-bool WindowedSampler::read(std::string_view& text, Rank& rank) const {
-    std::uint64_t number = 0;
-    std::uint64_t drawn = 0;
+bool WindowedSampler::read(WireReader& wire, Rank& rank) const {
     Resume resume;
-    if (!take_u64(text, number) || number != rank.rank || !take_u64(text, resume.epoch) ||
-        !take_u64(text, resume.position)) {
-        return false;
-    }
-    resume.read.resize(shape_.ranks == 1 ? shape_.count : rank_length(shape_));
-    if (!take_bits(text, resume.read) || !take_u64(text, drawn) || drawn > kRecentMax) {
-        return false;
-    }
-    for (; drawn > 0; --drawn) {
-        std::uint64_t sample = 0;
-        if (!take_u64(text, sample) || sample >= shape_.count) {
+    resume.epoch = wire.get<std::uint64_t>();
+    resume.position = wire.get<std::uint64_t>();
+    resume.read = wire.get_bits(shape_.ranks == 1 ? shape_.count : rank_length(shape_));
+    const auto drawn = wire.get<std::uint64_t>();
+    for (std::uint64_t i = 0; i < drawn && wire.ok() && drawn <= kRecentMax; ++i) {
+        const auto sample = wire.get<std::uint64_t>();
+        if (sample >= shape_.count) {
             return false;
         }
         resume.recent.push_back(static_cast<SampleIndex>(sample));
     }
     rank.resume = std::move(resume);
-    return true;
-}
-
-const WindowedSampler::Rank& WindowedSampler::at(std::uint32_t rank) const {
-    const auto found = std::ranges::find(ranks_, rank, &Rank::rank);
-    STOKER_CHECK(found != ranks_.end(), "only local ranks draw");
-    return *found;
-}
-
-WindowedSampler::Rank& WindowedSampler::at(std::uint32_t rank) {
-    return const_cast<Rank&>(std::as_const(*this).at(rank));
+    return wire.ok() && drawn <= kRecentMax;
 }
 
 }  // namespace stoker::sidecar

@@ -10,6 +10,7 @@
 
 #include "common/base/prng.h"
 #include "common/base/result.h"
+#include "common/base/wire.h"
 #include "sidecar/core/sampling/exact_order.h"
 #include "sidecar/core/sampling/sampler.h"
 #include "sidecar/core/sampling/windowed_scan.h"
@@ -37,12 +38,6 @@ public:
     WindowedSampler(const WindowedSampler&) = delete;
     WindowedSampler& operator=(const WindowedSampler&) = delete;
 
-    // Whoever drives several samplers on one scan tells the scan, once, and which class it is
-    // (SharedScan::on_stored). Told here, a sample that the scan does not know of yet is in the
-    // window.
-    void on_stored(SampleIndex sample) override;
-    void on_gone(SampleIndex sample) override;
-
     // After restore(), the epoch of the snapshot goes on behind its first `skip` draws: those are
     // not drawn again, what came after them is. Otherwise `skip` draws are drawn and forgotten.
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
@@ -58,8 +53,6 @@ public:
         std::span<const float> losses) override;
 
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
-
-    [[nodiscard]] std::span<const float> relative_importance() const override { return {}; }
 
     // For each local rank: epoch, position, one bit a sample of its share, the latest draws.
     [[nodiscard]] std::string snapshot() const override;
@@ -85,12 +78,10 @@ private:
 
     WindowedSampler(SharedScan& scan, const EpochShape& shape);
 
-    [[nodiscard]] const Rank& at(std::uint32_t rank) const;
-    Rank& at(std::uint32_t rank);
     [[nodiscard]] std::vector<SampleIndex> share_of(const Rank& rank) const;
     void go_on(Rank& rank, const Resume& resume, std::uint64_t skip);
-    void write(const Rank& rank, std::string& text) const;
-    bool read(std::string_view& text, Rank& rank) const;
+    void write(const Rank& rank, WireWriter& wire) const;
+    bool read(WireReader& wire, Rank& rank) const;
 
     SharedScan& scan_;
     EpochShape shape_;

@@ -2,11 +2,10 @@
 
 #include <cstdint>
 #include <functional>
-#include <queue>
-#include <utility>
 #include <vector>
 
 #include "sidecar/core/eviction/eviction_policy.h"
+#include "sidecar/core/eviction/keyed_heaps.h"
 
 namespace stoker::simulate {
 
@@ -33,11 +32,10 @@ public:
     void shrink(Bytes excess, std::vector<SampleIndex>& victims) override;
 
 private:
-    using Use = std::pair<std::uint64_t, SampleIndex>;  // position over all epochs, sample
-
     void begin_epoch(std::uint64_t epoch);
     void index(std::uint64_t epoch, std::vector<std::uint64_t>& positions) const;
-    [[nodiscard]] bool is_current(const Use& use) const;
+
+    using Heap = sidecar::KeyedHeaps<std::uint64_t>;
 
     OrderOf order_of_;
     std::uint64_t samples_;
@@ -45,8 +43,8 @@ private:
     std::vector<std::uint64_t> this_epoch_;  // by sample: its position, over all epochs
     std::vector<std::uint64_t> next_epoch_;
     std::vector<std::uint64_t> next_use_;
-    std::vector<Bytes> bytes_;           // zero: not resident
-    std::priority_queue<Use> farthest_;  // may hold outdated uses
+    Heap farthest_;                            // residents; key: the complement of their next use
+    std::vector<Heap::Candidate> candidates_;  // kept for its memory
 };
 
 }  // namespace stoker::simulate

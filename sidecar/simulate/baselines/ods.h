@@ -53,10 +53,6 @@ public:
     OdsSampler(
         const OdsCache& cache, std::uint64_t samples, std::uint32_t probes, std::uint64_t seed);
 
-    void on_stored(SampleIndex /*sample*/) override {}
-
-    void on_gone(SampleIndex /*sample*/) override {}
-
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
 
 private:

@@ -12,20 +12,21 @@ namespace stoker::simulate {
 // reconstruction; Quiver's chunks and its benefit-aware division of space are left out.
 class QuiverSampler final : public SwapOrder {
 public:
-    QuiverSampler(std::uint64_t samples, std::uint32_t over_request, std::uint64_t seed)
+    // `node` must outlive it.
+    QuiverSampler(
+        const sidecar::Residency& node,
+        std::uint64_t samples,
+        std::uint32_t over_request,
+        std::uint64_t seed)
         : SwapOrder(samples, seed),
-          over_request_(over_request),
-          stored_(samples) {}
-
-    void on_stored(SampleIndex sample) override { stored_[sample] = true; }
-
-    void on_gone(SampleIndex sample) override { stored_[sample] = false; }
+          node_(node),
+          over_request_(over_request) {}
 
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
 
 private:
+    const sidecar::Residency& node_;
     std::uint32_t over_request_;
-    std::vector<bool> stored_;
     std::vector<SampleIndex> wanted_;
 };
 

@@ -1,9 +1,20 @@
 #include "sidecar/simulate/baselines/swap_order.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
+#include "sidecar/core/sampling/exact_order.h"
+
 namespace stoker::simulate {
+
+std::vector<SampleIndex> shuffled(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch) {
+    std::vector<SampleIndex> order(samples);
+    std::iota(order.begin(), order.end(), SampleIndex{0});
+    Prng prng{Prng{seed}() + epoch};
+    sidecar::shuffle(order, prng);
+    return order;
+}
 
 void SwapOrder::begin_epoch(std::uint32_t /*rank*/, std::uint64_t epoch, std::uint64_t skip) {
     epoch_ = epoch;

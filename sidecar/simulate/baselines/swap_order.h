@@ -2,18 +2,23 @@
 
 #include <cstdint>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "sidecar/core/sampling/sampler.h"
-#include "sidecar/simulate/trainer_shuffle.h"
 
 namespace stoker::simulate {
 
+using domain::SampleIndex;
+using sidecar::Draw;
+using sidecar::EpochReport;
+
+// A new uniform permutation of 0..samples-1 for every epoch, of the trainer's own choice: Fisher
+// and Yates, from seed and epoch alone.
+std::vector<SampleIndex> shuffled(std::uint64_t samples, std::uint64_t seed, std::uint64_t epoch);
+
 // A job's epoch as a shuffled list whose entries may change places before they are read, so that
-// each is read exactly once whatever is preferred. What Seneca's and Quiver's substitution share;
-// the rest of Sampler that neither needs. Not thread-safe.
+// each is read exactly once whatever is preferred: what Seneca's and Quiver's substitution share.
+// Baselines are not resumed. Not thread-safe.
 class SwapOrder : public sidecar::Sampler {
 public:
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
@@ -23,13 +28,6 @@ public:
     void on_losses(std::uint32_t, std::span<const SampleIndex>, std::span<const float>) override {}
 
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
-
-    [[nodiscard]] std::span<const float> relative_importance() const override { return {}; }
-
-    // Baselines are not resumed.
-    [[nodiscard]] std::string snapshot() const override { return {}; }
-
-    bool restore(std::string_view snapshot) override { return snapshot.empty(); }
 
 protected:
     SwapOrder(std::uint64_t samples, std::uint64_t seed)

@@ -19,8 +19,7 @@
 #include <gtest/gtest.h>
 
 #include "common/domain/segment_format.h"
-#include "sidecar/core/eviction/lfu.h"
-#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/least_used.h"
 #include "sidecar/core/eviction/never_evict.h"
 #include "sidecar/core/fetch_engine.h"
 #include "tests/support/test_seed.h"

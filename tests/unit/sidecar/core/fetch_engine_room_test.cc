@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/least_used.h"
 #include "tests/unit/sidecar/core/fetch_engine_fixture.h"
 
 namespace stoker::sidecar {

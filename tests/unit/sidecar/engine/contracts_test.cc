@@ -5,6 +5,8 @@
 
 #include <gmock/gmock.h>
 
+#include "tests/unit/sidecar/core/sampling/node_contents.h"
+
 namespace stoker::sidecar {
 namespace {
 
@@ -35,34 +37,42 @@ local::Begin begin_of(std::string contract, std::string job, std::uint64_t epoch
 
 TEST(Contracts, NamesWhatItDoesNotKnow) {
     Contracts contracts{kCount, 100};
-    EXPECT_THAT(contracts.make(order("fast"), 0).error().message, HasSubstr("no contract 'fast'"));
-    const auto unknown = contracts.make(order("importance", {{"bta", 1}}), 0).error();
+    EXPECT_THAT(
+        contracts.make(test::kEmptyNode, order("fast"), 0).error().message,
+        HasSubstr("no contract 'fast'"));
+    const auto unknown =
+        contracts.make(test::kEmptyNode, order("importance", {{"bta", 1}}), 0).error();
     EXPECT_EQ(unknown.code, ErrorCode::kInvalidArgument);
     EXPECT_THAT(unknown.message, HasSubstr("no parameter 'bta' here; it has: beta"));
     EXPECT_THAT(
-        contracts.make(order("importance", {{"beta", 17}}), 0).error().message,
+        contracts.make(test::kEmptyNode, order("importance", {{"beta", 17}}), 0).error().message,
         HasSubstr("beta is 17, outside 0..16"));
-    EXPECT_FALSE(contracts.make(order("windowed", {{"beta", 1}}), 0).has_value());
+    EXPECT_FALSE(contracts.make(test::kEmptyNode, order("windowed", {{"beta", 1}}), 0).has_value());
     EXPECT_TRUE(
-        contracts.make(order("importance", {{"family", 1}, {"redundancy", 2}}), 0).has_value());
+        contracts.make(test::kEmptyNode, order("importance", {{"family", 1}, {"redundancy", 2}}), 0)
+            .has_value());
     EXPECT_FALSE(
-        contracts.make(order("importance", {{"family", 1}, {"redundancy", 3}}), 0).has_value());
+        contracts.make(test::kEmptyNode, order("importance", {{"family", 1}, {"redundancy", 3}}), 0)
+            .has_value());
 }
 
 TEST(Contracts, AFamilyHasItsOwnSamplerAndParameters) {
     Contracts contracts{kCount, 100};
     EXPECT_TRUE(
-        contracts.make(order("importance", {{"family", 1}, {"outRate", 0.2}}), 0).has_value());
-    EXPECT_FALSE(contracts.make(order("importance", {{"outRate", 0.2}}), 0).has_value());
+        contracts.make(test::kEmptyNode, order("importance", {{"family", 1}, {"outRate", 0.2}}), 0)
+            .has_value());
     EXPECT_FALSE(
-        contracts.make(order("importance", {{"family", 1}, {"beta", 0.2}}), 0).has_value());
+        contracts.make(test::kEmptyNode, order("importance", {{"outRate", 0.2}}), 0).has_value());
+    EXPECT_FALSE(
+        contracts.make(test::kEmptyNode, order("importance", {{"family", 1}, {"beta", 0.2}}), 0)
+            .has_value());
 }
 
 TEST(Contracts, EveryRankOfAReplicatingJobMayDraw) {
     Contracts contracts{kCount, 100};
     auto two = order("replicate", {{"replication", 2}});
     two.ranks = 2;
-    const auto sampler = contracts.make(two, 1).value();
+    const auto sampler = contracts.make(test::kEmptyNode, two, 1).value();
     std::vector<Draw> draws;
     for (const std::uint32_t rank : {1U, 0U}) {
         sampler->begin_epoch(rank, 0, 0);
@@ -72,11 +82,14 @@ TEST(Contracts, EveryRankOfAReplicatingJobMayDraw) {
 }
 
 TEST(Contracts, AWindowedJobKeepsTheWindowForWhatItHasNotDrawn) {
+    test::NodeContents node;
     Contracts contracts{kCount, 100};
+    node.store(7, true);
     contracts.on_stored(7, true);
+    node.store(8);
     contracts.on_stored(8, false);
     EXPECT_EQ(contracts.window_keeper(), nullptr);
-    const auto sampler = contracts.make(order("windowed"), 0).value();
+    const auto sampler = contracts.make(node, order("windowed"), 0).value();
     const WindowKeeper* keeper = contracts.window_keeper();
     ASSERT_NE(keeper, nullptr);
     sampler->begin_epoch(0, 0, 0);
@@ -90,7 +103,8 @@ TEST(Contracts, AWindowedJobKeepsTheWindowForWhatItHasNotDrawn) {
 TEST(Contracts, AGroupOfChunksIsReadBeforeTheNextOne) {
     constexpr std::uint32_t kChunk = 20;
     Contracts contracts{kCount, 100, {}, kChunk};
-    const auto sampler = contracts.make(order("windowed", {{"chunkGroup", 2}}), 0).value();
+    const auto sampler =
+        contracts.make(test::kEmptyNode, order("windowed", {{"chunkGroup", 2}}), 0).value();
     EXPECT_EQ(contracts.window_keeper(), nullptr)
         << "its order is fixed, so it takes no part in the scan";
     sampler->begin_epoch(0, 0, 0);
@@ -111,14 +125,15 @@ TEST(Contracts, AGroupOfChunksIsReadBeforeTheNextOne) {
 
 TEST(Contracts, ABetaOfNothingReadsAll) {
     Contracts contracts{kCount, 100};
-    const auto sampler = contracts.make(order("importance", {{"beta", 0}, {"warmupEpochs", 0}}), 0);
+    const auto sampler = contracts.make(
+        test::kEmptyNode, order("importance", {{"beta", 0}, {"warmupEpochs", 0}}), 0);
     ASSERT_TRUE(sampler.has_value());
 }
 
 // What family Iowa serves in its last epoch, of equal losses, when each is begun with one of these.
 std::set<std::uint64_t> last_epoch(
     Contracts& contracts, const std::string& name, std::initializer_list<double> values) {
-    SamplingDesk desk{kCount, contracts};
+    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
     std::set<std::uint64_t> served;
     std::uint64_t epoch = 0;
     for (const double value : values) {
@@ -168,7 +183,7 @@ TEST(Contracts, AnIowaJobThatWaitsForDataLeavesOutWhatIsDearToFetch) {
 
 TEST(Contracts, RanksNeedNotAgreeOnTheAccuracy) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{kCount, contracts};
+    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
     auto begin = begin_of("replicate", "j", 0);
     begin.world_size = 2;
     begin.parameters = {{"accuracy", 0.5}, {"waiting", 0.2}};
@@ -179,8 +194,8 @@ TEST(Contracts, RanksNeedNotAgreeOnTheAccuracy) {
     EXPECT_TRUE(second.has_value()) << second.error().message;
 }
 
-class AnyMayGo final : public EvictionPolicy::MayGo {
-    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+struct AnyMayGo final {
+    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
 // One epoch of a replicating job in which sample i has loss i.
@@ -196,7 +211,7 @@ void replicate_epoch(
 
 TEST(Contracts, AReplicatingJobAloneHasThePriorityAndGhostQueue) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{kCount, contracts};
+    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
     ASSERT_TRUE(desk.begin(StreamId{1}, begin_of("replicate", "j", 0), {}).has_value());
     const auto eviction = contracts.importance().new_eviction();
     ASSERT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
@@ -213,7 +228,7 @@ TEST(Contracts, AReplicatingJobAloneHasThePriorityAndGhostQueue) {
 
 TEST(Contracts, ASecondJobThatMeasuresImportanceMakesThePolicyCommon) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{kCount, contracts};
+    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
     replicate_epoch(desk, StreamId{1}, "j", 0);
     auto eviction = contracts.importance().new_eviction();
     ASSERT_TRUE(desk.begin(StreamId{2}, begin_of("importance", "k", 0), {}).has_value());
@@ -231,7 +246,7 @@ TEST(Contracts, ASecondJobThatMeasuresImportanceMakesThePolicyCommon) {
 
 TEST(Contracts, TheUnimportantShareIsTheMeanOfWhatJobsAsk) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{kCount, contracts};
+    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
     const auto begin = [&](StreamId stream, const std::string& job, double share) {
         auto frame = begin_of("importance", job, 0);
         frame.parameters = {{"lShare", share}};
@@ -257,7 +272,7 @@ std::vector<std::byte> bits_of(const std::set<std::uint64_t>& samples) {
 // The trainer read some of an epoch alone, in another order than the sampler's.
 TEST(Contracts, AFullEpochThatWasBegunWithoutASidecarMissesNothingAndRepeatsNothing) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{kCount, contracts};
+    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
     std::set<std::uint64_t> alone;
     for (std::uint64_t sample = 0; sample < 150; ++sample) {
         alone.insert(sample);
@@ -280,10 +295,11 @@ TEST(Contracts, AFullEpochThatWasBegunWithoutASidecarMissesNothingAndRepeatsNoth
 
 // Since then other samples have come and gone, so the same steps would choose other stand-ins.
 TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
+    test::NodeContents node;
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{kCount, contracts};
+    SamplingDesk desk{node, kCount, contracts};
     for (SampleIndex sample = 0; sample < kCount; sample += 2) {
-        desk.on_stored(sample, true);
+        node.store(desk, sample, true);
     }
     std::set<std::uint64_t> had;
     for (const std::uint64_t epoch : {0U, 1U}) {
@@ -298,8 +314,8 @@ TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
         }
     }
     for (SampleIndex sample = 0; sample < kCount; sample += 4) {
-        desk.on_gone(sample);
-        desk.on_stored(sample + 1, true);
+        node.drop(desk, sample);
+        node.store(desk, sample + 1, true);
     }
     auto again = begin_of("importance", "j", 1);
     again.skip = 100;
@@ -319,7 +335,7 @@ TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
 // Samples 2i and 2i+1 are alike but for three bits.
 TEST(Contracts, CopiesAreLeftOutFromTheEpochAfterTheirFingerprintsCame) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{kCount, contracts};
+    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
     auto begin = begin_of("importance", "j", 0);
     begin.parameters = {{"family", 1}, {"redundancy", 1}, {"outRate", 0}};
     const auto draw_all = [&](std::uint64_t epoch) {
@@ -350,7 +366,7 @@ TEST(Contracts, CopiesAreLeftOutFromTheEpochAfterTheirFingerprintsCame) {
         EXPECT_EQ(sample % 2, 0U);
     }
 
-    SamplingDesk later{kCount, contracts};
+    SamplingDesk later{test::kEmptyNode, kCount, contracts};
     const std::string state{reinterpret_cast<const char*>(snapshot.data()), snapshot.size()};
     begin.epoch = 2;
     ASSERT_TRUE(later.begin(StreamId{1}, begin, {{}, state}).has_value());
@@ -377,8 +393,8 @@ protected:
     }
 
     [[nodiscard]] bool displaces(SampleIndex incoming, SampleIndex resident) const {
-        class Any final : public EvictionPolicy::MayGo {
-            [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+        struct Any final {
+            [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }
         };
 
         std::vector<SampleIndex> victims;
@@ -388,7 +404,7 @@ protected:
 
     static constexpr StreamId kStream{1};
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{kCount, contracts};
+    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
     std::unique_ptr<EvictionPolicy> eviction;
 };
 

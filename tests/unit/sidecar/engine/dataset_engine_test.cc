@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/domain/segment_format.h"
-#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/least_used.h"
 
 namespace stoker::sidecar {
 namespace {

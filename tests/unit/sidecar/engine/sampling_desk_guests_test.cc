@@ -3,6 +3,7 @@
 
 #include "sidecar/engine/contracts.h"
 #include "sidecar/engine/sampling_desk.h"
+#include "tests/unit/sidecar/core/sampling/node_contents.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -29,6 +30,7 @@ protected:
 
     Contracts contracts{kCount, 10};
     SamplingDesk desk{
+        test::kEmptyNode,
         kCount,
         contracts,
         SamplingDesk::Limits{.samplers = 3, .guest_samplers = 2, .guests_samplers = 3}};
@@ -46,7 +48,7 @@ TEST_F(GuestsDesk, AThousandJobsOfAGuestTakeNoPlaceOfOtherParties) {
 }
 
 TEST_F(GuestsDesk, AGuestsWindowedRanksLeaveTheOwnersPlaces) {
-    SamplingDesk wide{kCount, contracts};
+    SamplingDesk wide{test::kEmptyNode, kCount, contracts};
     const auto begin_rank = [&](std::uint64_t stream, std::uint32_t rank, Party party) {
         local::Begin begin;
         begin.contract = "windowed";
@@ -68,6 +70,7 @@ TEST_F(GuestsDesk, AGuestsWindowedRanksLeaveTheOwnersPlaces) {
 
 TEST_F(GuestsDesk, SamplersOfGuestsAreBoundedByWhatTheyHoldOfTheDataset) {
     SamplingDesk large{
+        test::kEmptyNode,
         kCount,
         contracts,
         SamplingDesk::Limits{
@@ -89,6 +92,7 @@ TEST_F(GuestsDesk, SamplersOfGuestsAreBoundedByWhatTheyHoldOfTheDataset) {
 
 TEST_F(GuestsDesk, ADatasetHoweverLargeHasOneSamplerOfGuests) {
     SamplingDesk tiny{
+        test::kEmptyNode,
         kCount,
         contracts,
         SamplingDesk::Limits{.guest_sampler_samples = 1, .guests_sampler_samples = 1}};
@@ -99,7 +103,8 @@ TEST_F(GuestsDesk, ADatasetHoweverLargeHasOneSamplerOfGuests) {
 
 // What all guests have drawn and not read leaves half of what is left to each draw.
 TEST_F(GuestsDesk, WhatGuestsDrawAndDoNotReadIsBoundedTogether) {
-    SamplingDesk small{kCount, contracts, SamplingDesk::Limits{.guests_outstanding = 40}};
+    SamplingDesk small{
+        test::kEmptyNode, kCount, contracts, SamplingDesk::Limits{.guests_outstanding = 40}};
     const auto draws = [&](std::uint64_t stream, Party party) {
         local::Begin begin;
         begin.contract = "importance";
@@ -131,7 +136,7 @@ TEST(GuestsScan, WindowedJobsOfGuestsTakeNothingOfWhatWeForesee) {
     constexpr std::uint32_t kMany = 400;
     const auto foreseen = [](std::uint8_t guests) {
         Contracts contracts{kMany, 100};
-        SamplingDesk desk{kMany, contracts};
+        SamplingDesk desk{test::kEmptyNode, kMany, contracts};
         local::Begin begin;
         begin.contract = "windowed";
         begin.batch = 4;

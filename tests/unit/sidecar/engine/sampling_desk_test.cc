@@ -7,7 +7,9 @@
 #include <gmock/gmock.h>
 
 #include "common/base/prng.h"
+#include "sidecar/engine/shared_importance.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/core/sampling/node_contents.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -29,9 +31,7 @@ public:
         : count_(count),
           ranks_(ranks) {}
 
-    void on_stored(SampleIndex sample) override { stored.insert(sample); }
-
-    void on_gone(SampleIndex sample) override { stored.erase(sample); }
+    void on_stored(SampleIndex sample) override { stored.push_back(sample); }
 
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override {
         next_[rank] = rank + skip * ranks_;
@@ -66,8 +66,6 @@ public:
 
     [[nodiscard]] EpochReport report(std::uint32_t /*rank*/) const override { return report_; }
 
-    [[nodiscard]] std::span<const float> relative_importance() const override { return {}; }
-
     [[nodiscard]] std::string snapshot() const override { return "state"; }
 
     bool restore(std::string_view snapshot) override {
@@ -75,7 +73,7 @@ public:
         return snapshot != "rubbish";
     }
 
-    std::set<SampleIndex> stored;
+    std::vector<SampleIndex> stored;
     std::vector<std::tuple<std::uint32_t, SampleIndex, float>> losses;
     std::string restored;
     std::vector<double> waited;
@@ -90,7 +88,7 @@ private:
 class InOrderSource final : public SamplerSource {
 public:
     Result<std::unique_ptr<Sampler>> make(
-        const SamplerOrder& order, std::uint32_t /*rank*/) override {
+        const Residency& /*node*/, const SamplerOrder& order, std::uint32_t /*rank*/) override {
         if (order.contract == "none") {
             return fail(ErrorCode::kInvalidArgument, "no contract 'none'");
         }
@@ -103,6 +101,8 @@ public:
         return contract == "each";
     }
 
+    SharedImportance& importance() override { return importance_; }
+
     void on_stored(SampleIndex sample, bool kept) override { told.emplace_back(sample, kept); }
 
     void on_gone(SampleIndex sample) override { gone.push_back(sample); }
@@ -110,6 +110,9 @@ public:
     std::vector<InOrder*> made;  // may be gone
     std::vector<std::pair<SampleIndex, bool>> told;
     std::vector<SampleIndex> gone;
+
+private:
+    SharedImportance importance_{kCount, {}};
 };
 
 class SamplingDeskTest : public testing::Test {
@@ -128,9 +131,11 @@ protected:
         return desk.draw(stream, {epoch, count}).value().served;
     }
 
+    test::NodeContents node;
     InOrderSource source;
     std::vector<InOrder*>& made = source.made;
     SamplingDesk desk{
+        node,
         kCount,
         source,
         SamplingDesk::Limits{.samplers = 3, .ranks = 8, .outstanding = 30, .horizon = 8}};
@@ -292,18 +297,18 @@ TEST_F(SamplingDeskTest, APlanLeavesOutWhatWasServedBefore) {
 }
 
 TEST_F(SamplingDeskTest, SamplersHearWhatIsStoredEvenBeforeTheyWereMade) {
-    desk.on_stored(3, true);
+    node.store(desk, 3, true);
     desk.note_paid(3);
-    desk.on_stored(4, true);
-    desk.on_stored(5, false);
-    desk.on_gone(5);
+    node.store(desk, 4, true);
+    node.store(desk, 5, false);
+    node.drop(desk, 5);
     ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
     ASSERT_TRUE(desk.begin(kTwo, begin("b"), {}).has_value());
-    desk.on_stored(6, false);
-    desk.on_gone(3);
-    desk.on_gone(7);
-    EXPECT_THAT(made.at(0)->stored, ElementsAre(4, 6));
-    EXPECT_THAT(made.at(1)->stored, ElementsAre(4, 6));
+    node.store(desk, 6, false);
+    node.drop(desk, 3);
+    node.drop(desk, 7);
+    EXPECT_THAT(made.at(0)->stored, ElementsAre(3, 4, 6));
+    EXPECT_THAT(made.at(1)->stored, ElementsAre(3, 4, 6));
     EXPECT_THAT(
         source.told,
         ElementsAre(
@@ -312,9 +317,9 @@ TEST_F(SamplingDeskTest, SamplersHearWhatIsStoredEvenBeforeTheyWereMade) {
 }
 
 TEST_F(SamplingDeskTest, TheFirstDrawAfterAFetchStandsForIt) {
-    desk.on_stored(0, true);
+    node.store(desk, 0, true);
     desk.note_paid(0);
-    desk.on_stored(1, true);
+    node.store(desk, 1, true);
     ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
     ASSERT_TRUE(desk.begin(kTwo, begin("b"), {}).has_value());
     const auto on_node = [this](StreamId stream, std::uint32_t count) {
@@ -327,8 +332,8 @@ TEST_F(SamplingDeskTest, TheFirstDrawAfterAFetchStandsForIt) {
     };
     EXPECT_THAT(on_node(kOne, 3), ElementsAre(true, false, false));
     EXPECT_THAT(on_node(kTwo, 4), ElementsAre(true, true, true, false));
-    desk.on_stored(4, true);
-    desk.on_gone(4);
+    node.store(desk, 4, true);
+    node.drop(desk, 4);
     EXPECT_THAT(on_node(kTwo, 1), ElementsAre(false));
 }
 
@@ -387,7 +392,7 @@ TEST_F(SamplingDeskTest, ManyLeadersGiveEverySampleOnce) {
         std::vector<std::uint64_t> served;
         while (served.size() < kCount) {
             InOrderSource samplers;
-            SamplingDesk leader{kCount, samplers};
+            SamplingDesk leader{test::kEmptyNode, kCount, samplers};
             BeginState state;
             state.served.resize(kCount / 8 + 1);
             for (const auto sample : served) {

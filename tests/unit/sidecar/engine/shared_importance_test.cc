@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "sidecar/engine/contracts.h"
+#include "tests/unit/sidecar/core/sampling/node_contents.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -23,8 +24,8 @@ local::Begin begin_of(std::string job, std::uint64_t epoch) {
     return begin;
 }
 
-class AnyMayGo final : public EvictionPolicy::MayGo {
-    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+struct AnyMayGo final {
+    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
 // Jobs on one node directory: each has a stream, and gives sample i the loss `slope * i + base`.
@@ -78,7 +79,7 @@ protected:
     static constexpr Job kFalling{StreamId{2}, "uid-b/loader", -10, 10.0 * kCount};
 
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{kCount, contracts};
+    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
     std::unique_ptr<EvictionPolicy> eviction;
 };
 
@@ -125,7 +126,7 @@ TEST_F(SharedImportanceTest, ALargeSampleHasToBeWorthMore) {
     Contracts by_size{kCount, 100, [](SampleIndex sample) {
                           return sample >= kCount / 2 ? Bytes{4000} : Bytes{100};
                       }};
-    SamplingDesk sized{kCount, by_size};
+    SamplingDesk sized{test::kEmptyNode, kCount, by_size};
     for (const std::uint64_t epoch : {0U, 1U}) {
         ASSERT_TRUE(sized.begin(StreamId{1}, begin_of("uid-a/x", epoch), {}).has_value());
         if (auto fresh = by_size.importance().new_eviction()) {

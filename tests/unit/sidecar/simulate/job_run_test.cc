@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "sidecar/simulate/trainer_shuffle.h"
+#include "sidecar/core/sampling/exact_sampler.h"
 
 namespace stoker::simulate {
 namespace {
@@ -11,9 +11,9 @@ using std::chrono::seconds;
 
 // 100 samples in batches of 10, one second of compute each, over a node that keeps nothing.
 struct World {
-    World(Duration latency, std::uint32_t ahead, std::uint64_t samples = 100)
+    World(Duration latency, std::uint32_t ahead, std::uint32_t samples = 100)
         : sizes(samples, 1),
-          sampler(samples, 1),
+          sampler({.count = samples, .seed = 1}, {}),
           node({sizes, Bytes{}, Bytes{}, {latency, gib(1), 100}, nullptr, nullptr}),
           run(setting(ahead), node) {}
 
@@ -42,7 +42,7 @@ struct World {
     }
 
     std::vector<std::uint64_t> sizes;
-    TrainerShuffle sampler;
+    sidecar::ExactSampler sampler;
     VirtualNode node;
     JobRun run;
 };

@@ -10,8 +10,7 @@
 #include "common/base/prng.h"
 #include "common/domain/node_directory.h"
 #include "common/domain/segment_format.h"
-#include "sidecar/core/eviction/lfu.h"
-#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/least_used.h"
 #include "sidecar/core/eviction/never_evict.h"
 #include "sidecar/device/posix_device.h"
 #include "sidecar/store/node_store.h"
@@ -28,9 +27,8 @@ using test::Dataset;
 
 constexpr Bytes kSegment = kib(64);
 
-class Anyone final : public EvictionPolicy::MayGo {
-public:
-    bool operator()(SampleIndex /*sample*/) const override { return true; }
+struct Anyone final {
+    bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
 class StoreChurn : public ::testing::Test {

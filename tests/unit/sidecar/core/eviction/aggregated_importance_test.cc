@@ -44,21 +44,12 @@ TEST(AggregatedImportance, IsTheWeightedMeanOfTheJobsRanks) {
 TEST(AggregatedImportance, IgnoresWhatAComputeBoundJobFindsImportant) {
     const Ranks io_bound = {0.1F, 0.9F};
     const Ranks compute_bound = {1.0F, 0.0F};
-    const double benefits[] = {2.5, 1.02};
-    const auto weights = importance_weights(benefits, 1.1);
     AggregatedImportance values;
-    values.set_job(1, job(weights[0], io_bound));
-    values.set_job(2, job(weights[1], compute_bound));
+    values.set_job(1, job(1, io_bound));
+    values.set_job(2, job(0, compute_bound));
     EXPECT_EQ(values.value(0), 0.1F);
     EXPECT_EQ(values.value(1), 0.9F);
     EXPECT_FALSE(values.unimportant(0));
-}
-
-TEST(ImportanceWeights, AreTheSharesOfTheBenefitAboveTheThreshold) {
-    const double benefits[] = {3.0, 1.0, 2.0, 1.1};
-    EXPECT_EQ(importance_weights(benefits, 1.1), (std::vector<double>{0.6, 0, 0.4, 0}));
-    const double none[] = {1.0, 0.9};
-    EXPECT_EQ(importance_weights(none, 1.1), (std::vector<double>{0, 0}));
 }
 
 // (c) One job, whatever its weight: its own ranks, exactly.

@@ -9,8 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
-#include "sidecar/core/eviction/lfu.h"
-#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/least_used.h"
 #include "sidecar/core/eviction/never_evict.h"
 #include "sidecar/core/eviction/replicate_eviction.h"
 #include "tests/support/test_seed.h"

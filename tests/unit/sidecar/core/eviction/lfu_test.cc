@@ -1,11 +1,10 @@
-#include "sidecar/core/eviction/lfu.h"
-
 #include <algorithm>
 #include <map>
 
 #include <gmock/gmock.h>
 
 #include "common/base/prng.h"
+#include "sidecar/core/eviction/least_used.h"
 #include "tests/support/test_seed.h"
 #include "tests/unit/sidecar/core/eviction/policy_calls.h"
 

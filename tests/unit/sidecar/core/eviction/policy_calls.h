@@ -11,14 +11,11 @@
 namespace stoker::test {
 
 // Everybody may go but these.
-class AllBut final : public sidecar::EvictionPolicy::MayGo {
-public:
+struct AllBut final {
     explicit AllBut(std::set<sidecar::SampleIndex> pinned = {})
         : pinned_(std::move(pinned)) {}
 
-    bool operator()(sidecar::SampleIndex sample) const override {
-        return !pinned_.contains(sample);
-    }
+    bool operator()(sidecar::SampleIndex sample) const { return !pinned_.contains(sample); }
 
 private:
     std::set<sidecar::SampleIndex> pinned_;

@@ -49,9 +49,9 @@ TEST(BucketCriteria, NeedTheMarginToSeeTheHardest) {
 
 TEST(BucketCriteria, TakeALossForMinusLogP) {
     BucketCriteria criteria(4, {});
-    EXPECT_TRUE(criteria.record_loss(0, 0.0F));
-    EXPECT_TRUE(criteria.record_loss(1, std::log(4.0F)));
-    EXPECT_TRUE(criteria.record_loss(2, 1e30F));
+    EXPECT_TRUE(criteria.record(0, 0.0F));
+    EXPECT_TRUE(criteria.record(1, std::log(4.0F)));
+    EXPECT_TRUE(criteria.record(2, 1e30F));
     EXPECT_NEAR(criteria.p_true(0), 1, 1e-4);
     EXPECT_NEAR(criteria.p_true(1), 0.25, 1e-4);
     EXPECT_NEAR(criteria.p_true(2), 0, 1e-4);
@@ -64,9 +64,9 @@ TEST(BucketCriteria, TakeALossForMinusLogP) {
 TEST(BucketCriteria, RefuseWhatIsNoMeasurement) {
     BucketCriteria criteria(2, {});
     const float nan = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_FALSE(criteria.record_loss(0, nan));
-    EXPECT_FALSE(criteria.record_loss(0, std::numeric_limits<float>::infinity()));
-    EXPECT_FALSE(criteria.record_loss(2, 1.0F));
+    EXPECT_FALSE(criteria.record(0, nan));
+    EXPECT_FALSE(criteria.record(0, std::numeric_limits<float>::infinity()));
+    EXPECT_FALSE(criteria.record(2, 1.0F));
     EXPECT_FALSE(criteria.record_probability(0, nan));
     EXPECT_FALSE(criteria.record_probability(2, 0.5F));
     EXPECT_EQ(criteria.known(), 0U);
@@ -76,7 +76,7 @@ TEST(BucketCriteria, HoldWhatIsExpensiveToFetchForLessImportantWhenReadingIsTheB
     const auto size_of = [](SampleIndex sample) { return Bytes{sample == 1 ? 900U : 100U}; };
     BucketCriteria criteria(3, {.bottleneck = Bottleneck::kIo, .size_of = size_of});
     for (SampleIndex sample = 0; sample < 3; ++sample) {
-        criteria.record_loss(sample, 0.7F);
+        criteria.record(sample, 0.7F);
     }
     criteria.rescore();
     EXPECT_LT(criteria.score(1), criteria.score(0));

@@ -8,6 +8,7 @@
 
 #include "common/base/prng.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/core/sampling/node_contents.h"
 #include "tests/unit/sidecar/core/sampling/whole_epoch.h"
 
 namespace stoker::sidecar {
@@ -16,8 +17,11 @@ namespace {
 using Kind = Draw::Kind;
 
 std::unique_ptr<BucketSampler> make(
-    std::uint32_t count, BucketSettings settings = {}, RedundancyGroups groups = {}) {
-    auto sampler = BucketSampler::create(count, std::move(settings), std::move(groups));
+    std::uint32_t count,
+    BucketSettings settings = {},
+    RedundancyGroups groups = {},
+    const Residency& node = test::kEmptyNode) {
+    auto sampler = BucketSampler::create(node, count, std::move(settings), std::move(groups));
     EXPECT_TRUE(sampler.has_value());
     return *std::move(sampler);
 }
@@ -37,10 +41,10 @@ void teach(BucketSampler& sampler, std::uint32_t count, double spread = 0.6) {
 
 TEST(BucketSampler, RefusesSettingsThatMeanNothing) {
     const auto refuses = [](const BucketSettings& settings) {
-        const auto made = BucketSampler::create(9, settings);
+        const auto made = BucketSampler::create(test::kEmptyNode, 9, settings);
         return !made && made.error().code == ErrorCode::kInvalidArgument;
     };
-    EXPECT_FALSE(BucketSampler::create(0, {}).has_value());
+    EXPECT_FALSE(BucketSampler::create(test::kEmptyNode, 0, {}).has_value());
     EXPECT_TRUE(refuses({.out_rate = -0.1}));
     EXPECT_TRUE(refuses({.min_fraction = 1.5}));
     EXPECT_TRUE(refuses({.stagnation = 0}));
@@ -238,10 +242,11 @@ TEST(BucketSampler, ReadsOneOfAGroupWhereCopiesAreRemoved) {
 // The slides' example: with 2 on the node, requests for 4 and 7 are served by it.
 TEST(BucketSampler, GivesAResidentOfTheSameGroupWhereCopiesRepeat) {
     const std::vector<Fingerprint> prints = {10, 20, 1, 30, 1, 5, 5, 1};
+    test::NodeContents node;
     const auto sampler =
-        make(8, {.out_rate = 0, .redundancy = Redundancy::kRepeat}, RedundancyGroups(prints, 0));
+        make(8, {.out_rate = 0, .redundancy = Redundancy::kRepeat}, {prints, 0}, node);
     teach(*sampler, 8);
-    sampler->on_stored(2);
+    node.store(2);
     sampler->begin_epoch(0, 1, 0);
     std::vector<SampleIndex> foreseen;
     sampler->foresee(0, 8, foreseen);
@@ -265,19 +270,18 @@ TEST(BucketSampler, HitsGroupsAsOftenAsAnyMemberIsThere) {
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
         prints[sample] = sample / 3;
     }
-    const auto sampler = make(
-        kCount, {.out_rate = 0, .redundancy = Redundancy::kRepeat}, RedundancyGroups(prints, 0));
+    test::NodeContents node;
+    const auto sampler =
+        make(kCount, {.out_rate = 0, .redundancy = Redundancy::kRepeat}, {prints, 0}, node);
     teach(*sampler, kCount);
-    std::vector<bool> stored(kCount, false);
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
         if (luck.unit() < 0.2) {
-            stored[sample] = true;
-            sampler->on_stored(sample);
+            node.store(sample);
         }
     }
     double hits = 0;
     for (const Draw& draw : whole_epoch(*sampler, 0, 1)) {
-        hits += stored[draw.served] ? 1 : 0;
+        hits += node.is_stored(draw.served) ? 1 : 0;
     }
     EXPECT_NEAR(hits / kCount, 1 - std::pow(0.8, 3), 0.015);
 }
@@ -290,6 +294,7 @@ TEST(BucketSampler, ReportsExactlyWhatItGave) {
         for (Fingerprint& print : prints) {
             print = luck.below(200);
         }
+        test::NodeContents node;
         const auto sampler = make(
             kCount,
             {.world = {.ranks = ranks},
@@ -297,12 +302,13 @@ TEST(BucketSampler, ReportsExactlyWhatItGave) {
              .out_rate = 0.2,
              .adapt_rate = false,
              .redundancy = Redundancy::kRepeat},
-            RedundancyGroups(prints, 0));
+            {prints, 0},
+            node);
         teach(*sampler, kCount);
         for (std::uint64_t epoch = 0; epoch < 6; ++epoch) {
             std::set<std::size_t> lengths;
             for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-                sampler->on_stored(static_cast<SampleIndex>(luck.below(kCount)));
+                node.store(static_cast<SampleIndex>(luck.below(kCount)));
                 const auto draws = whole_epoch(*sampler, rank, epoch);
                 const EpochReport report = sampler->report(rank);
                 std::set<SampleIndex> distinct;

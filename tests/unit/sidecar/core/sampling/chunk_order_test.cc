@@ -11,6 +11,24 @@
 namespace stoker::sidecar {
 namespace {
 
+// How many chunks the full batches of an order draw from, on average: how well it is mixed.
+double distinct_chunks_per_batch(
+    std::span<const SampleIndex> order,
+    std::span<const std::uint32_t> chunk_of,
+    std::uint32_t chunk_count,
+    std::uint32_t batch) {
+    std::vector<std::size_t> last_batch(chunk_count, 0);
+    const std::size_t batches = order.size() / batch;
+    std::size_t distinct = 0;
+    for (std::size_t i = 0; i < batches * batch; ++i) {
+        std::size_t& seen = last_batch[chunk_of[order[i]]];
+        const std::size_t current = i / batch + 1;
+        distinct += seen == current ? 0 : 1;
+        seen = current;
+    }
+    return static_cast<double>(distinct) / static_cast<double>(batches);
+}
+
 std::vector<std::uint32_t> chunks_of_37(std::uint32_t chunks) {
     std::vector<std::uint32_t> chunk_of(std::size_t{chunks} * 37);
     for (std::size_t sample = 0; sample < chunk_of.size(); ++sample) {

@@ -9,6 +9,7 @@
 
 #include "common/base/prng.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/core/sampling/node_contents.h"
 #include "tests/unit/sidecar/core/sampling/whole_epoch.h"
 
 namespace stoker::sidecar {
@@ -18,8 +19,11 @@ using Kind = Draw::Kind;
 
 constexpr std::uint64_t kSelective = 7;  // no multiple of 3, and after the warm-up
 
-std::unique_ptr<ImportanceSampler> make(std::uint32_t count, ImportanceSettings settings = {}) {
-    auto sampler = ImportanceSampler::create(count, settings);
+std::unique_ptr<ImportanceSampler> make(
+    std::uint32_t count,
+    ImportanceSettings settings = {},
+    const Residency& node = test::kEmptyNode) {
+    auto sampler = ImportanceSampler::create(node, count, settings);
     EXPECT_TRUE(sampler.has_value());
     return *std::move(sampler);
 }
@@ -42,7 +46,7 @@ std::set<SampleIndex> served(const std::vector<Draw>& draws) {
 
 TEST(ImportanceSampler, RefusesSettingsThatMeanNothing) {
     const auto refuses = [](std::uint32_t count, const ImportanceSettings& settings) {
-        const auto made = ImportanceSampler::create(count, settings);
+        const auto made = ImportanceSampler::create(test::kEmptyNode, count, settings);
         return !made && made.error().code == ErrorCode::kInvalidArgument;
     };
     EXPECT_TRUE(refuses(0, {}));
@@ -123,12 +127,13 @@ TEST(ImportanceSampler, GivesALossToTheSampleThatItCameWith) {
 
 TEST(ImportanceSampler, SubstitutesOnlyAnUnimportantRequestByAnUnimportantResident) {
     constexpr std::uint32_t kCount = 4000;
-    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1});
+    test::NodeContents node;
+    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1}, node);
     teach(*sampler, kCount);
     sampler->begin_epoch(0, 5, 0);
     const double border = sampler->important_from();
     for (SampleIndex sample = 0; sample < kCount; sample += 4) {
-        sampler->on_stored(sample);
+        node.store(*sampler, sample);
     }
     const auto draws = whole_epoch(*sampler, 0, kSelective);
     std::uint64_t substituted = 0;
@@ -152,14 +157,15 @@ TEST(ImportanceSampler, SubstitutesOnlyAnUnimportantRequestByAnUnimportantReside
 
 TEST(ImportanceSampler, NeverSubstitutesWhatIsGone) {
     constexpr std::uint32_t kCount = 2000;
-    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1});
+    test::NodeContents node;
+    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1}, node);
     teach(*sampler, kCount);
     sampler->begin_epoch(0, 5, 0);
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
-        sampler->on_stored(sample);
+        node.store(*sampler, sample);
     }
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
-        sampler->on_gone(sample);
+        node.drop(sample);
     }
     for (const Draw& draw : whole_epoch(*sampler, 0, kSelective)) {
         ASSERT_EQ(draw.served, draw.requested);
@@ -167,11 +173,12 @@ TEST(ImportanceSampler, NeverSubstitutesWhatIsGone) {
 }
 
 TEST(ImportanceSampler, SubstitutesNothingWhenToldSo) {
-    const auto sampler = make(1000, {.beta = 1, .substitute = false});
+    test::NodeContents node;
+    const auto sampler = make(1000, {.beta = 1, .substitute = false}, node);
     teach(*sampler, 1000);
     sampler->begin_epoch(0, 5, 0);
     for (SampleIndex sample = 0; sample < 1000; sample += 2) {
-        sampler->on_stored(sample);
+        node.store(*sampler, sample);
     }
     whole_epoch(*sampler, 0, kSelective);
     EXPECT_EQ(sampler->report(0).substituted, 0U);
@@ -184,8 +191,9 @@ TEST(ImportanceSampler, ReportsExactlyWhatItGave) {
     for (const std::uint32_t ranks : {1U, 3U}) {
         Prng luck(seed);
         constexpr std::uint32_t kCount = 3000;
-        const auto sampler =
-            make(kCount, {.world = {.ranks = ranks}, .seed = luck(), .beta = 0.7, .ring = 128});
+        test::NodeContents node;
+        const auto sampler = make(
+            kCount, {.world = {.ranks = ranks}, .seed = luck(), .beta = 0.7, .ring = 128}, node);
         teach(*sampler, kCount);
         for (std::uint64_t epoch = 5; epoch < 9; ++epoch) {
             for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -196,8 +204,8 @@ TEST(ImportanceSampler, ReportsExactlyWhatItGave) {
                     before = draws.size();
                     sampler->draw(rank, 50, draws);
                     for (int i = 0; i < 40; ++i) {
-                        sampler->on_stored(static_cast<SampleIndex>(luck.below(kCount)));
-                        sampler->on_gone(static_cast<SampleIndex>(luck.below(kCount)));
+                        node.store(*sampler, static_cast<SampleIndex>(luck.below(kCount)));
+                        node.drop(static_cast<SampleIndex>(luck.below(kCount)));
                     }
                 } while (draws.size() > before);
                 const EpochReport report = sampler->report(rank);
@@ -221,7 +229,8 @@ TEST(ImportanceSampler, ReportsExactlyWhatItGave) {
 
 TEST(ImportanceSampler, ForeseesWhatItDraws) {
     constexpr std::uint32_t kCount = 4000;
-    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1, .horizon = 300});
+    test::NodeContents node;
+    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1, .horizon = 300}, node);
     teach(*sampler, kCount);
     sampler->begin_epoch(0, kSelective, 0);
     for (int round = 0; round < 5; ++round) {
@@ -230,7 +239,7 @@ TEST(ImportanceSampler, ForeseesWhatItDraws) {
         ASSERT_EQ(foreseen.size(), 200U);
         // What is foreseen is fetched, and so drawn: a stand-in in place of every L-request.
         for (const SampleIndex sample : foreseen) {
-            sampler->on_stored(sample);
+            node.store(*sampler, sample);
         }
         std::vector<Draw> draws;
         sampler->draw(0, 200, draws);

@@ -6,6 +6,7 @@
 #include "common/base/prng.h"
 #include "sidecar/core/sampling/importance_sampler.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/core/sampling/node_contents.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -14,7 +15,7 @@ constexpr std::uint32_t kCount = 4000;
 constexpr std::uint64_t kEpoch = 7;
 
 std::unique_ptr<ImportanceSampler> make(std::uint64_t seed) {
-    return *ImportanceSampler::create(kCount, {.seed = seed, .beta = 1});
+    return *ImportanceSampler::create(test::kEmptyNode, kCount, {.seed = seed, .beta = 1});
 }
 
 void teach(ImportanceSampler& sampler, Prng& luck) {
@@ -73,9 +74,11 @@ TEST(ImportanceSnapshot, RefusesASnapshotOfAnotherJob) {
     teach(*sampler, luck);
     const std::string snapshot = sampler->snapshot();
     EXPECT_FALSE(make(4)->restore(snapshot));
-    EXPECT_FALSE((*ImportanceSampler::create(kCount + 1, {.seed = 3}))->restore(snapshot));
-    EXPECT_FALSE((*ImportanceSampler::create(kCount, {.world = {.ranks = 2}, .seed = 3}))
-                     ->restore(snapshot));
+    EXPECT_FALSE(
+        (*ImportanceSampler::create(test::kEmptyNode, kCount + 1, {.seed = 3}))->restore(snapshot));
+    EXPECT_FALSE(
+        (*ImportanceSampler::create(test::kEmptyNode, kCount, {.world = {.ranks = 2}, .seed = 3}))
+            ->restore(snapshot));
 }
 
 // It comes from a file that others may have written.

@@ -1,6 +1,7 @@
 #include "sidecar/core/sampling/redundancy_groups.h"
 
 #include <algorithm>
+#include <bit>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -76,7 +77,9 @@ TEST(RedundancyGroups, AgreeWithComparingAllPairs) {
             changed = false;
             for (std::uint32_t i = 0; i < prints.size(); ++i) {
                 for (std::uint32_t j = 0; j < prints.size(); ++j) {
-                    if (distance(prints[i], prints[j]) <= threshold && lowest[j] < lowest[i]) {
+                    if (static_cast<std::uint32_t>(std::popcount(prints[i] ^ prints[j])) <=
+                            threshold &&
+                        lowest[j] < lowest[i]) {
                         lowest[i] = lowest[j];
                         changed = true;
                     }

@@ -8,13 +8,17 @@
 #include <gtest/gtest.h>
 
 #include "sidecar/core/eviction/replicate_eviction.h"
+#include "tests/unit/sidecar/core/sampling/node_contents.h"
 
 namespace stoker::sidecar {
 namespace {
 
 std::unique_ptr<ReplicateSampler> make(
-    std::uint32_t samples, ReplicateOptions options = {}, World world = {}) {
-    return *ReplicateSampler::make(samples, options, world);
+    std::uint32_t samples,
+    ReplicateOptions options = {},
+    World world = {},
+    const Residency& node = test::kEmptyNode) {
+    return *ReplicateSampler::make(node, samples, options, world);
 }
 
 std::vector<SampleIndex> draw(ReplicateSampler& sampler, std::uint32_t rank, std::size_t count) {
@@ -36,9 +40,8 @@ struct Outcome {
     double coverage = 0;
 };
 
-class Everything final : public EvictionPolicy::MayGo {
-public:
-    bool operator()(SampleIndex /*sample*/) const override { return true; }
+struct Everything final {
+    bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
 // A trainer whose losses are a sample's own times a noise of each visit, and a cache of equal
@@ -46,7 +49,7 @@ public:
 class Trainer {
 public:
     Trainer(double cached, const ReplicateOptions& options)
-        : sampler_(make(kSamples, options)),
+        : sampler_(make(kSamples, options, {}, node_)),
           room_(static_cast<std::uint64_t>(cached * kSamples)) {
         for (double& loss : losses_) {
             loss = std::exp(normal(prng_));
@@ -97,18 +100,19 @@ private:
             (used_ < room_ || eviction_.make_room(sample, Bytes{1}, Everything{}, victims))) {
             for (const SampleIndex victim : victims) {
                 eviction_.on_gone(victim);
-                sampler_->on_gone(victim);
+                node_.drop(victim);
                 resident_[victim] = false;
                 --used_;
             }
             eviction_.on_resident(sample, Bytes{1});
-            sampler_->on_stored(sample);
+            node_.store(sample);
             resident_[sample] = true;
             ++used_;
         }
         eviction_.on_read(sample, hit);
     }
 
+    test::NodeContents node_;
     Prng prng_{5};
     std::vector<double> losses_ = std::vector<double>(kSamples);
     std::vector<bool> resident_ = std::vector<bool>(kSamples);
@@ -175,21 +179,23 @@ TEST(ReplicateSampler, DrawsFromTheFirstEpochOnWithoutWarmUp) {
 
 // Ranks of one job that lose their connection and come again read what they would have read.
 TEST(ReplicateSampler, BeginsAnEpochAgainWithTheSameDraws) {
-    const auto sampler = make(200, {.seed = 4}, World{2, {0, 1}});
+    test::NodeContents node;
+    const auto sampler = make(200, {.seed = 4}, World{2, {0, 1}}, node);
     for (const std::uint32_t rank : {0U, 1U}) {
         sampler->begin_epoch(rank, 1, 0);
     }
     const auto all = draw(*sampler, 0, 200);
     for (SampleIndex sample = 0; sample < 50; ++sample) {
-        sampler->on_stored(sample);  // would be read several times, had the epoch not begun
+        node.store(sample);  // would be read several times, had the epoch not begun
     }
     sampler->begin_epoch(0, 1, 30);
     EXPECT_EQ(draw(*sampler, 0, 200), std::vector(all.begin() + 30, all.end()));
 }
 
 TEST(ReplicateSampler, BeginsWithAPlainShuffle) {
-    const auto sampler = make(100);
-    sampler->on_stored(5);
+    test::NodeContents node;
+    node.store(5);
+    const auto sampler = make(100, {}, {}, node);
     sampler->begin_epoch(0, 0, 0);
     const auto samples = draw(*sampler, 0, 1000);
     EXPECT_EQ(samples.size(), 100U);
@@ -199,9 +205,10 @@ TEST(ReplicateSampler, BeginsWithAPlainShuffle) {
 TEST(ReplicateSampler, ReadsResidentsSeveralTimes) {
     for (const double replication : {1.0, 2.5, 3.0}) {
         const auto sampler = make(1000, {.seed = 1, .replication = 1});
-        const auto replicating = make(1000, {.seed = 1, .replication = replication});
+        test::NodeContents node;
+        const auto replicating = make(1000, {.seed = 1, .replication = replication}, {}, node);
         for (SampleIndex sample = 0; sample < 100; ++sample) {
-            replicating->on_stored(sample);
+            node.store(sample);
         }
         sampler->begin_epoch(0, 1, 0);
         replicating->begin_epoch(0, 1, 0);
@@ -392,7 +399,7 @@ TEST(ReplicateSampler, GoesOnFromASnapshot) {
 
 TEST(ReplicateSampler, RefusesImpossibleOptions) {
     const auto refused = [](ReplicateOptions options, const World& world, std::uint32_t samples) {
-        return !ReplicateSampler::make(samples, options, world).has_value();
+        return !ReplicateSampler::make(test::kEmptyNode, samples, options, world).has_value();
     };
     EXPECT_TRUE(refused({.bias = 1}, {}, 10));
     EXPECT_TRUE(refused({.replication = 0.5}, {}, 10));

@@ -14,6 +14,7 @@
 #include "sidecar/core/sampling/epoch_permutation.h"
 #include "sidecar/core/sampling/importance_sampler.h"
 #include "tests/support/test_seed.h"
+#include "tests/unit/sidecar/core/sampling/node_contents.h"
 
 namespace stoker::sidecar {
 namespace {
@@ -21,10 +22,13 @@ namespace {
 constexpr std::uint32_t kCount = 400;
 constexpr std::uint32_t kRanks = 3;
 
-using Make = std::function<std::unique_ptr<Sampler>(std::uint32_t ranks)>;
+using test::NodeContents;
+using Make = std::function<std::unique_ptr<Sampler>(const NodeContents& node, std::uint32_t ranks)>;
 
-std::unique_ptr<Sampler> make_importance(std::uint32_t ranks, bool substitute) {
+std::unique_ptr<Sampler> make_importance(
+    const NodeContents& node, std::uint32_t ranks, bool substitute) {
     return ImportanceSampler::create(
+               node,
                kCount,
                {.world = {.ranks = ranks},
                 .seed = 5,
@@ -36,12 +40,14 @@ std::unique_ptr<Sampler> make_importance(std::uint32_t ranks, bool substitute) {
         .value();
 }
 
-std::unique_ptr<Sampler> make_buckets(std::uint32_t ranks, Redundancy redundancy) {
+std::unique_ptr<Sampler> make_buckets(
+    const NodeContents& node, std::uint32_t ranks, Redundancy redundancy) {
     std::vector<Fingerprint> prints(kCount);
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
         prints[sample] = sample / 4;  // four alike each
     }
     return BucketSampler::create(
+               node,
                kCount,
                {.world = {.ranks = ranks},
                 .seed = 5,
@@ -62,11 +68,15 @@ struct Kind {
 class ResumedEpochOf : public testing::TestWithParam<Kind> {};
 
 const std::vector<Kind> kKinds = {
-    {"Icache", [](auto ranks) { return make_importance(ranks, true); }, true},
-    {"IcacheWithoutSubstitution", [](auto ranks) { return make_importance(ranks, false); }},
-    {"Iowa", [](auto ranks) { return make_buckets(ranks, Redundancy::kKeep); }},
+    {"Icache",
+     [](const auto& node, auto ranks) { return make_importance(node, ranks, true); },
+     true},
+    {"IcacheWithoutSubstitution",
+     [](const auto& node, auto ranks) { return make_importance(node, ranks, false); }},
+    {"Iowa",
+     [](const auto& node, auto ranks) { return make_buckets(node, ranks, Redundancy::kKeep); }},
     {"IowaWithRepeats",
-     [](auto ranks) { return make_buckets(ranks, Redundancy::kRepeat); },
+     [](const auto& node, auto ranks) { return make_buckets(node, ranks, Redundancy::kRepeat); },
      true,
      true},
 };
@@ -76,9 +86,9 @@ INSTANTIATE_TEST_SUITE_P(Samplers, ResumedEpochOf, testing::ValuesIn(kKinds), []
 });
 
 // Puts a random half of the samples on the node and takes the others away.
-void store_half(Sampler& sampler, Prng& luck) {
+void store_half(NodeContents& node, Sampler& sampler, Prng& luck) {
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
-        luck.below(2) == 0 ? sampler.on_stored(sample) : sampler.on_gone(sample);
+        luck.below(2) == 0 ? node.store(sampler, sample) : node.drop(sample);
     }
 }
 
@@ -122,12 +132,13 @@ TEST_P(ResumedEpochOf, GivesTheRestOfAFullEpochThatRanksReadAlone) {
     const std::uint64_t seed = test::seed();
     SCOPED_TRACE(seed);
     Prng luck(seed);
-    const auto sampler = GetParam().make(kRanks);
+    NodeContents node;
+    const auto sampler = GetParam().make(node, kRanks);
     const EpochPermutation order{kCount, 5, 0};
     std::set<SampleIndex> all;
     const std::uint32_t turns = (kCount + kRanks - 1) / kRanks;
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-        store_half(*sampler, luck);
+        store_half(node, *sampler, luck);
         std::vector<bool> had(kCount);
         const auto skip = static_cast<std::uint32_t>(luck.below(turns));
         for (std::uint32_t turn = 0; turn < skip; ++turn) {
@@ -155,18 +166,19 @@ TEST_P(ResumedEpochOf, RepeatsNothingOfASelectiveEpochAndKeepsRanksEquallyLong) 
     Prng luck(seed);
     for (const std::uint32_t ranks : {1U, kRanks}) {
         std::set<std::size_t> lengths;
-        const auto sampler = GetParam().make(ranks);
+        NodeContents node;
+        const auto sampler = GetParam().make(node, ranks);
         for (std::uint32_t rank = 0; rank < ranks; ++rank) {
             sampler->begin_epoch(rank, 0, 0);
             draw_rest(*sampler, rank);
         }
         teach(*sampler);
         for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-            store_half(*sampler, luck);
+            store_half(node, *sampler, luck);
             sampler->begin_epoch(rank, 1, 0);
             std::vector<Draw> first;
             sampler->draw(rank, 1 + luck.below(39), first);
-            store_half(*sampler, luck);
+            store_half(node, *sampler, luck);
             sampler->resume_epoch(rank, 1, first.size(), flags_of(first));
             const auto rest = draw_rest(*sampler, rank);
             EXPECT_GT(rest.size(), 0U);
@@ -192,8 +204,9 @@ TEST_P(ResumedEpochOf, GoesOnAsIfNothingHadHappened) {
     SCOPED_TRACE(seed);
     const auto epoch_of = [&](std::size_t broken_after) {
         Prng luck(seed);
-        const auto sampler = GetParam().make(1);
-        store_half(*sampler, luck);
+        NodeContents node;
+        const auto sampler = GetParam().make(node, 1);
+        store_half(node, *sampler, luck);
         sampler->begin_epoch(0, 0, 0);
         draw_rest(*sampler, 0);
         teach(*sampler);
@@ -218,8 +231,9 @@ TEST_P(ResumedEpochOf, GoesOnAsIfNothingHadHappened) {
 
 TEST(ResumedEpoch, SettlesOneStepForEachDraw) {
     ResumedEpoch resumed{{true, false, false, true}, 3, 4};
-    EXPECT_EQ(resumed.draws(), 3U);
-    EXPECT_EQ(resumed.distinct(), 2U);
+    EpochReport report;
+    resumed.count_had(report);
+    EXPECT_EQ(report, (EpochReport{.requested = 3, .distinct = 2, .repeated = 1}));
     EXPECT_FALSE(resumed.settle(1, false));
     EXPECT_TRUE(resumed.settle(0, false));
     EXPECT_TRUE(resumed.settle(1, true));

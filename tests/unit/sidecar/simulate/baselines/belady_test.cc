@@ -9,17 +9,15 @@ namespace {
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-class AllMayGo final : public sidecar::EvictionPolicy::MayGo {
-public:
-    bool operator()(SampleIndex) const override { return true; }
+struct AllMayGo final {
+    bool operator()(SampleIndex) const { return true; }
 };
 
-class AllBut final : public sidecar::EvictionPolicy::MayGo {
-public:
+struct AllBut final {
     explicit AllBut(SampleIndex sample)
         : sample_(sample) {}
 
-    bool operator()(SampleIndex sample) const override { return sample != sample_; }
+    bool operator()(SampleIndex sample) const { return sample != sample_; }
 
 private:
     SampleIndex sample_;

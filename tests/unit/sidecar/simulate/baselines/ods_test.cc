@@ -10,8 +10,8 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
 
-class AnyMayGo final : public sidecar::EvictionPolicy::MayGo {
-    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const override { return true; }
+struct AnyMayGo final {
+    [[nodiscard]] bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
 std::vector<SampleIndex> refills_of(OdsCache& cache) {

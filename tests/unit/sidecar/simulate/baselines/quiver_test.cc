@@ -2,16 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/sidecar/core/sampling/node_contents.h"
+
 namespace stoker::simulate {
 namespace {
 
 TEST(QuiverSampler, TakesResidentsAmongTenBatchesFirst) {
-    QuiverSampler sampler{100, 10, 3};
+    test::NodeContents node;
+    QuiverSampler sampler{node, 100, 10, 3};
     sampler.begin_epoch(0, 0, 0);
     std::vector<SampleIndex> order;
     sampler.foresee(0, 100, order);
-    sampler.on_stored(order[19]);
-    sampler.on_stored(order[20]);  // beyond ten batches of two
+    node.store(order[19]);
+    node.store(order[20]);  // beyond ten batches of two
     std::vector<Draw> draws;
     sampler.draw(0, 2, draws);
     EXPECT_EQ(draws[0].served, order[19]);
@@ -19,8 +22,9 @@ TEST(QuiverSampler, TakesResidentsAmongTenBatchesFirst) {
 }
 
 TEST(QuiverSampler, ReadsWhatItPutOffLaterInTheEpoch) {
-    QuiverSampler sampler{100, 10, 3};
-    sampler.on_stored(5);
+    test::NodeContents node;
+    QuiverSampler sampler{node, 100, 10, 3};
+    node.store(5);
     sampler.begin_epoch(0, 0, 0);
     std::vector<Draw> draws;
     for (int i = 0; i < 50; ++i) {

@@ -1,6 +1,7 @@
 #include "sidecar/simulate/baselines/swap_order.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <gtest/gtest.h>
 
@@ -18,10 +19,6 @@ public:
           samples_(samples),
           prng_(seed) {}
 
-    void on_stored(SampleIndex) override {}
-
-    void on_gone(SampleIndex) override {}
-
     void draw(std::uint32_t, std::size_t count, std::vector<Draw>& draws) override {
         for (; count > 0 && !is_at_end(); --count) {
             const auto wished = static_cast<SampleIndex>(prng_.below(samples_));
@@ -33,6 +30,18 @@ private:
     std::uint64_t samples_;
     Prng prng_;
 };
+
+TEST(Shuffled, IsANewPermutationEachEpoch) {
+    auto first = shuffled(1000, 1, 0);
+    auto second = shuffled(1000, 1, 1);
+    EXPECT_NE(first, second);
+    EXPECT_NE(first, shuffled(1000, 2, 0));
+    EXPECT_EQ(first, shuffled(1000, 1, 0));
+    std::vector<SampleIndex> all(1000);
+    std::iota(all.begin(), all.end(), SampleIndex{0});
+    EXPECT_TRUE(std::ranges::is_permutation(first, all));
+    EXPECT_TRUE(std::ranges::is_permutation(second, all));
+}
 
 TEST(SwapOrder, ReadsEachSampleOnceWhateverIsPreferred) {
     AnyOrder order{500, test::seed()};

@@ -1,4 +1,4 @@
-#include "sidecar/core/eviction/importance_heaps.h"
+#include "sidecar/core/eviction/keyed_heaps.h"
 
 #include <algorithm>
 #include <map>

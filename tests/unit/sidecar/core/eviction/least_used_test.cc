@@ -1,4 +1,4 @@
-#include "sidecar/core/eviction/lru.h"
+#include "sidecar/core/eviction/least_used.h"
 
 #include <algorithm>
 

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <vector>
 
+#include "common/base/bytes.h"
 #include "common/base/piece_list.h"
 #include "common/domain/ids.h"
 
@@ -12,17 +16,27 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
+// How often and when a sample was read last; reads first.
+struct ReadKey {
+    std::uint32_t reads = 0;
+    std::uint64_t read_at = 0;  // on a clock of reads
+
+    auto operator<=>(const ReadKey&) const = default;
+};
+
 // Three min-heaps over one set of samples: each sample is in one of them or in none, can be found,
 // taken out and given another key there. Least key first, ties by the lower sample. Four children
 // to an entry: half as deep as with two, and every level costs a look into other memory. Memory:
-// 4 bytes a sample of the dataset, 12 a sample held. Every change is O(log n). Not thread-safe.
-class ImportanceHeaps {
+// 4 bytes a sample of the dataset, 8 and a key a sample held. Every change is O(log n). Not
+// thread-safe.
+template <class Key>
+class KeyedHeaps {
 public:
     static constexpr std::uint32_t kHeaps = 3;
     static constexpr std::uint32_t kChildren = 4;
 
     struct Entry {
-        std::uint32_t key = 0;
+        Key key{};
         SampleIndex sample = 0;
         std::uint32_t bytes = 0;
 
@@ -31,12 +45,18 @@ public:
         }
     };
 
+    struct Candidate {
+        Entry entry;
+        std::uint32_t heap = 0;
+        std::uint32_t index = 0;
+    };
+
     class Ascent;
 
     // A heap that is moved into another frees its memory on the way.
     using Entries = PieceList<Entry, 1024>;
 
-    explicit ImportanceHeaps(std::uint32_t count)
+    explicit KeyedHeaps(std::uint32_t count)
         : places_(count, kNowhere) {}
 
     [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(places_.size()); }
@@ -68,10 +88,18 @@ public:
 
     // The sample must be held.
     Entry remove(SampleIndex sample);
-    void rekey(SampleIndex sample, std::uint32_t key);
+    void rekey(SampleIndex sample, Key key);
 
     // Takes an entry out where that costs least; the heap must not be empty.
     Entry take_last(std::uint32_t heap);
+
+    // Appends the heap's samples, least first, that together have at least so many bytes, or all.
+    // None is taken out. `candidates` as for Ascent.
+    void take_least(
+        std::uint32_t heap,
+        Bytes bytes,
+        std::vector<Candidate>& candidates,
+        std::vector<SampleIndex>& samples) const;
 
     [[nodiscard]] std::size_t memory_bytes() const;
 
@@ -88,19 +116,24 @@ private:
     std::vector<std::uint32_t> places_;  // heap and index
 };
 
+using ImportanceHeaps = KeyedHeaps<std::uint32_t>;
+
+// An entry's bytes; more than 4 GiB count as 4 GiB.
+inline std::uint32_t saturated(Bytes bytes) {
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(bytes.count(), std::numeric_limits<std::uint32_t>::max()));
+}
+
 // Walks some heaps' entries in the order of their keys without touching the heaps, which must not
 // change meanwhile. O(log n) an entry, the first one O(1).
-class ImportanceHeaps::Ascent {
+template <class Key>
+class KeyedHeaps<Key>::Ascent {
 public:
-    struct Candidate {
-        Entry entry;
-        std::uint32_t heap = 0;
-        std::uint32_t index = 0;
-    };
+    using Candidate = KeyedHeaps::Candidate;
 
     // `candidates` is memory for the walk, kept by the caller for the next one.
     Ascent(
-        const ImportanceHeaps& heaps,
+        const KeyedHeaps& heaps,
         std::initializer_list<std::uint32_t> which,
         std::vector<Candidate>& candidates);
 
@@ -108,9 +141,11 @@ public:
     const Entry* next();
 
 private:
+    static bool later(const Candidate& a, const Candidate& b) { return b.entry.before(a.entry); }
+
     void offer(std::uint32_t heap, std::uint32_t index);
 
-    const ImportanceHeaps& heaps_;
+    const KeyedHeaps& heaps_;
     std::vector<Candidate>& candidates_;
     Candidate current_;
     bool has_current_ = false;

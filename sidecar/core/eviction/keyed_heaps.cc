@@ -1,4 +1,4 @@
-#include "sidecar/core/eviction/importance_heaps.h"
+#include "sidecar/core/eviction/keyed_heaps.h"
 
 #include <algorithm>
 
@@ -6,13 +6,15 @@
 
 namespace stoker::sidecar {
 
-void ImportanceHeaps::put(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
+template <class Key>
+void KeyedHeaps<Key>::put(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
     heaps_[heap][index] = entry;
     places_[entry.sample] = (heap << kIndexBits) | index;
 }
 
 // Finds the place of `entry` from the free one at `index` towards the root.
-void ImportanceHeaps::rise(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
+template <class Key>
+void KeyedHeaps<Key>::rise(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
     while (index > 0) {
         const std::uint32_t parent = (index - 1) / kChildren;
         if (!entry.before(heaps_[heap][parent])) {
@@ -25,7 +27,8 @@ void ImportanceHeaps::rise(std::uint32_t heap, std::uint32_t index, const Entry&
 }
 
 // Finds the place of `entry` from the free one at `index`, away from the root or towards it.
-void ImportanceHeaps::settle(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
+template <class Key>
+void KeyedHeaps<Key>::settle(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
     const Entries& entries = heaps_[heap];
     for (;;) {
         const std::uint32_t first = kChildren * index + 1;
@@ -46,7 +49,8 @@ void ImportanceHeaps::settle(std::uint32_t heap, std::uint32_t index, const Entr
     rise(heap, index, entry);
 }
 
-void ImportanceHeaps::insert(std::uint32_t heap, Entry entry) {
+template <class Key>
+void KeyedHeaps<Key>::insert(std::uint32_t heap, Entry entry) {
     STOKER_CHECK(!holds(entry.sample), "a sample has one place");
     Entries& entries = heaps_[heap];
     STOKER_CHECK(entries.size() < kIndexMask, "a place fits its bits");
@@ -54,7 +58,8 @@ void ImportanceHeaps::insert(std::uint32_t heap, Entry entry) {
     rise(heap, static_cast<std::uint32_t>(entries.size() - 1), entry);
 }
 
-ImportanceHeaps::Entry ImportanceHeaps::remove(SampleIndex sample) {
+template <class Key>
+typename KeyedHeaps<Key>::Entry KeyedHeaps<Key>::remove(SampleIndex sample) {
     STOKER_CHECK(holds(sample), "only what is held can be taken out");
     const std::uint32_t heap = heap_of(sample);
     const std::uint32_t index = places_[sample] & kIndexMask;
@@ -67,7 +72,8 @@ ImportanceHeaps::Entry ImportanceHeaps::remove(SampleIndex sample) {
     return gone;
 }
 
-void ImportanceHeaps::rekey(SampleIndex sample, std::uint32_t key) {
+template <class Key>
+void KeyedHeaps<Key>::rekey(SampleIndex sample, Key key) {
     const std::uint32_t heap = heap_of(sample);
     const std::uint32_t index = places_[sample] & kIndexMask;
     Entry entry = heaps_[heap][index];
@@ -77,14 +83,16 @@ void ImportanceHeaps::rekey(SampleIndex sample, std::uint32_t key) {
     }
 }
 
-ImportanceHeaps::Entry ImportanceHeaps::take_last(std::uint32_t heap) {
+template <class Key>
+typename KeyedHeaps<Key>::Entry KeyedHeaps<Key>::take_last(std::uint32_t heap) {
     const Entry last = heaps_[heap].back();
     heaps_[heap].pop_back();
     places_[last.sample] = kNowhere;
     return last;
 }
 
-std::size_t ImportanceHeaps::memory_bytes() const {
+template <class Key>
+std::size_t KeyedHeaps<Key>::memory_bytes() const {
     std::size_t bytes = sizeof(*this) + places_.capacity() * sizeof(places_[0]);
     for (const auto& heap : heaps_) {
         bytes += heap.memory_bytes();
@@ -92,17 +100,9 @@ std::size_t ImportanceHeaps::memory_bytes() const {
     return bytes;
 }
 
-namespace {
-
-bool later(
-    const ImportanceHeaps::Ascent::Candidate& a, const ImportanceHeaps::Ascent::Candidate& b) {
-    return b.entry.before(a.entry);
-}
-
-}  // namespace
-
-ImportanceHeaps::Ascent::Ascent(
-    const ImportanceHeaps& heaps,
+template <class Key>
+KeyedHeaps<Key>::Ascent::Ascent(
+    const KeyedHeaps& heaps,
     std::initializer_list<std::uint32_t> which,
     std::vector<Candidate>& candidates)
     : heaps_(heaps),
@@ -114,7 +114,8 @@ ImportanceHeaps::Ascent::Ascent(
 }
 
 // Children are looked at when somebody wants more than their parent: mostly nobody does.
-const ImportanceHeaps::Entry* ImportanceHeaps::Ascent::next() {
+template <class Key>
+const typename KeyedHeaps<Key>::Entry* KeyedHeaps<Key>::Ascent::next() {
     for (std::uint32_t child = 1; has_current_ && child <= kChildren; ++child) {
         offer(current_.heap, kChildren * current_.index + child);
     }
@@ -128,12 +129,34 @@ const ImportanceHeaps::Entry* ImportanceHeaps::Ascent::next() {
     return &current_.entry;
 }
 
-void ImportanceHeaps::Ascent::offer(std::uint32_t heap, std::uint32_t index) {
+template <class Key>
+void KeyedHeaps<Key>::Ascent::offer(std::uint32_t heap, std::uint32_t index) {
     const auto& entries = heaps_.entries(heap);
     if (index < entries.size()) {
         candidates_.push_back({entries[index], heap, index});
         std::push_heap(candidates_.begin(), candidates_.end(), later);
     }
 }
+
+template <class Key>
+void KeyedHeaps<Key>::take_least(
+    std::uint32_t heap,
+    Bytes bytes,
+    std::vector<Candidate>& candidates,
+    std::vector<SampleIndex>& samples) const {
+    Ascent ascent(*this, {heap}, candidates);
+    for (Bytes taken; taken < bytes;) {
+        const Entry* entry = ascent.next();
+        if (entry == nullptr) {
+            return;
+        }
+        samples.push_back(entry->sample);
+        taken += Bytes{entry->bytes};
+    }
+}
+
+template class KeyedHeaps<std::uint32_t>;
+template class KeyedHeaps<std::uint64_t>;
+template class KeyedHeaps<ReadKey>;
 
 }  // namespace stoker::sidecar
