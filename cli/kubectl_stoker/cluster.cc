@@ -82,35 +82,32 @@ Cluster::Cluster(
 
 Result<control::TrainingJob> Cluster::job(const control::ObjectKey& key) {
     STOKER_TRY(const control::Object object, client_->get(kinds::kTrainingJobs, key));
-    return control::parse_training_job(object.raw.text());
+    return control::read_document<control::TrainingJob>(object.raw);
 }
 
 template <class T>
-Result<std::vector<T>> Cluster::list(
-    const control::ResourceKind& kind,
-    const std::string& ns,
-    Result<T> (*parse)(std::string_view json)) {
+Result<std::vector<T>> Cluster::list(const control::ResourceKind& kind, const std::string& ns) {
     control::Scope scope;
     scope.ns = ns;
     STOKER_TRY(const std::vector<control::Object> objects, client_->list(kind, scope));
     std::vector<T> result;
     for (const control::Object& object : objects) {
-        STOKER_TRY(T item, parse(object.raw.text()));
+        STOKER_TRY(T item, control::read_document<T>(object.raw));
         result.push_back(std::move(item));
     }
     return result;
 }
 
 Result<std::vector<control::TrainingJob>> Cluster::jobs(const std::string& ns) {
-    return list(kinds::kTrainingJobs, ns, &control::parse_training_job);
+    return list<control::TrainingJob>(kinds::kTrainingJobs, ns);
 }
 
 Result<std::vector<control::CacheQuota>> Cluster::quotas(const std::string& ns) {
-    return list(kinds::kCacheQuotas, ns, &control::parse_cache_quota);
+    return list<control::CacheQuota>(kinds::kCacheQuotas, ns);
 }
 
 Result<std::vector<control::CachePool>> Cluster::pools() {
-    return list(kinds::kCachePools, "", &control::parse_cache_pool);
+    return list<control::CachePool>(kinds::kCachePools, "");
 }
 
 Result<std::string> Cluster::find_leader() {

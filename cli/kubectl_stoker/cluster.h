@@ -42,10 +42,7 @@ private:
     Cluster(std::unique_ptr<Kubectl> kubectl, const ConnectOptions& options, const Clock& clock);
 
     template <class T>
-    Result<std::vector<T>> list(
-        const control::ResourceKind& kind,
-        const std::string& ns,
-        Result<T> (*parse)(std::string_view json));
+    Result<std::vector<T>> list(const control::ResourceKind& kind, const std::string& ns);
     Result<std::string> find_leader();
     // For the operator's debug pages; got once.
     Result<std::string> debug_token();

@@ -4,7 +4,7 @@
 
 #include "operator/api/cache_pool.h"
 #include "operator/api/dataset.h"
-#include "operator/api/metadata.h"
+#include "operator/api/document.h"
 #include "operator/kube/resource_kind.h"
 
 namespace stoker::node {
@@ -21,7 +21,7 @@ bool is_going(const Result<control::Object>& object) {
         return object.error().code == ErrorCode::kNotFound ||
                object.error().code == ErrorCode::kForbidden;
     }
-    const auto meta = control::parse_metadata(object->raw.text());
+    const auto meta = control::read_document<control::ObjectMeta>(object->raw);
     return meta && meta->deleting_since.has_value();
 }
 
@@ -39,7 +39,7 @@ Result<std::string> ApiFacts::pool_path(const std::string& pool) {
     if (!object) {
         return fail(object.error().prefixed(fmt::format("CachePool {}", pool)));
     }
-    STOKER_TRY(const auto parsed, control::parse_cache_pool(object->raw.text()));
+    STOKER_TRY(const auto parsed, control::read_document<control::CachePool>(object->raw));
     (*pools_.lock())[pool] = {parsed.spec.host_path, clock_.now()};
     return parsed.spec.host_path;
 }
@@ -62,9 +62,9 @@ Status ApiFacts::check_shared(const ViewRequest& request) {
         return object.error().code == ErrorCode::kNotFound ? refused()
                                                            : Status{fail(object.error())};
     }
-    STOKER_TRY(const auto dataset, control::parse_dataset(object->raw.text()));
+    STOKER_TRY(const auto dataset, control::read_document<control::Dataset>(object->raw));
     STOKER_TRY(const auto ns, client_.get(kinds::kNamespaces, {"", request.pod.ns}));
-    STOKER_TRY(const auto meta, control::parse_metadata(ns.raw.text()));
+    STOKER_TRY(const auto meta, control::read_document<control::ObjectMeta>(ns.raw));
     const bool shared = dataset.meta.uid == request.directory.uid && dataset.spec.shared_with &&
                         control::selects(*dataset.spec.shared_with, meta.labels);
     return shared ? Status{} : refused();

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <cpprest/json.h>
-
 namespace stoker::control {
 
 namespace {
@@ -22,14 +20,12 @@ Status TrustPublisher::publish(const std::string& trust) {
     if (config_map_.name.empty() || (trust == published_ && now < published_at_ + kRepeat)) {
         return {};
     }
-    using web::json::value;
-    value body;
-    body["apiVersion"] = value("v1");
-    body["kind"] = value("ConfigMap");
-    body["metadata"]["name"] = value(config_map_.name);
-    body["metadata"]["namespace"] = value(config_map_.ns);
-    body["data"]["ca.crt"] = value(trust);
-    STOKER_TRY_VOID(client_.apply(kinds::kConfigMaps, config_map_, Json(std::move(body))));
+    const Json body = json_object(
+        {{"apiVersion", "v1"},
+         {"kind", "ConfigMap"},
+         {"metadata", json_object({{"name", config_map_.name}, {"namespace", config_map_.ns}})},
+         {"data", json_object({{"ca.crt", trust, Presence::kAlways}})}});
+    STOKER_TRY_VOID(client_.apply(kinds::kConfigMaps, config_map_, body));
     published_ = trust;
     published_at_ = now;
     return {};

@@ -1,13 +1,10 @@
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "operator/api/choices.h"
 
 namespace stoker::control {
-
-class JsonReader;
 
 // The key of a ConfigMap or Secret that holds certificates (PEM) to trust at an origin. In the
 // namespace of the pods that read it.
@@ -18,8 +15,5 @@ struct CaBundle {
 
     bool operator==(const CaBundle&) const = default;
 };
-
-// The field caBundle of `source`; none where it is not set.
-std::optional<CaBundle> read_ca_bundle(const JsonReader& source);
 
 }  // namespace stoker::control

@@ -2,8 +2,7 @@
 
 #include <charconv>
 
-#include "operator/api/json_reader.h"
-#include "operator/api/json_writer.h"
+#include "operator/api/field_codec.h"
 
 namespace stoker::control {
 
@@ -11,95 +10,88 @@ namespace {
 
 constexpr std::int64_t kReservedFreePercentMax = 90;
 
-// Of "15%".
-std::int64_t read_percent(const JsonReader& spec, const std::string& name, std::int64_t fallback) {
-    const std::optional<std::string> written = spec.maybe_text(name);
-    if (!written) {
-        return fallback;
+// "15%".
+struct Percent {
+    void read(const JsonReader& json, const std::string& name, std::int64_t& value) const {
+        const std::optional<std::string> written = json.maybe_text(name);
+        if (!written) {
+            return;
+        }
+        std::int64_t percent = -1;
+        const char* end = written->data() + written->size();
+        const auto parsed = std::from_chars(written->data(), end, percent);
+        if (parsed.ec != std::errc{} || std::string_view(parsed.ptr, end) != "%" || percent < 0 ||
+            percent > kReservedFreePercentMax) {
+            json.complain(name, "must be 0% to 90%");
+            return;
+        }
+        value = percent;
     }
-    std::int64_t percent = -1;
-    const char* end = written->data() + written->size();
-    const auto parsed = std::from_chars(written->data(), end, percent);
-    if (parsed.ec != std::errc{} || std::string_view(parsed.ptr, end) != "%" || percent < 0 ||
-        percent > kReservedFreePercentMax) {
-        spec.complain(name, "must be 0% to 90%");
-        return fallback;
+};
+
+// Set to anything but null; passed over otherwise.
+struct IsSet {
+    void read(const JsonReader& json, const std::string& name, bool& value) const {
+        value = json.raw(name) != Json();
     }
-    return percent;
-}
-
-CachePoolSpec read_spec(const JsonReader& spec) {
-    CachePoolSpec result;
-    result.node_selector = spec.text_map("nodeSelector");
-    result.medium = spec.choice("medium", Medium::kNvme);
-    const JsonReader volume = spec.object("volume");
-    result.host_path = volume.object("hostPath").text("path");
-    result.has_claim_template = !volume.raw("persistentVolumeClaimTemplate").value().empty();
-    result.has_csi = !volume.raw("csi").value().empty();
-    result.capacity_per_node = spec.maybe_bytes("capacityPerNode").value_or(Bytes::zero());
-    result.reserved_free_percent = read_percent(spec, "reservedFree", result.reserved_free_percent);
-    result.stop_policy = spec.choice("stopPolicy", StopPolicy::kNone);
-    result.allocation = spec.choice("allocation", Objective::kThroughput);
-    result.origin_bandwidth = spec.maybe_bytes("originBandwidth");
-    const JsonReader price = spec.object("originPrice");
-    result.price_per_gib = price.int_or_text("perGiB");
-    result.price_per_thousand_requests = price.int_or_text("perThousandRequests");
-    const JsonReader quota = spec.object("defaultQuota");
-    result.default_quota = {
-        quota.maybe_bytes("nominalQuota").value_or(Bytes::zero()),
-        quota.maybe_bytes("borrowingLimit"),
-        quota.maybe_bytes("lendingLimit")};
-    return result;
-}
-
-CachePoolStatus read_status(const JsonReader& status) {
-    CachePoolStatus result;
-    result.observed_generation = status.integer("observedGeneration");
-    result.conditions = read_conditions(status);
-    const JsonReader columns = status.object("columns");
-    result.columns = {columns.text("nodes"), columns.text("used"), columns.text("granted")};
-    result.capacity_bytes = status.integer("capacityBytes");
-    result.granted_bytes = status.integer("grantedBytes");
-    result.used_bytes = status.integer("usedBytes");
-    const JsonReader nodes = status.object("nodes");
-    result.nodes_ready = nodes.integer("ready");
-    result.nodes_total = nodes.integer("total");
-    result.sampled_at = status.maybe_time("sampledAt");
-    return result;
-}
-
-CachePool read_pool(const JsonReader& root) {
-    return {read_meta(root), read_spec(root.object("spec")), read_status(root.object("status"))};
-}
+};
 
 }  // namespace
 
-Result<CachePool> parse_cache_pool(std::string_view json) {
-    return read_document(json, read_pool);
-}
+template <>
+inline constexpr auto kFields<DefaultQuotaSpec> = table(
+    field("nominalQuota", &DefaultQuotaSpec::nominal_quota, Quantity{}),
+    field("borrowingLimit", &DefaultQuotaSpec::borrowing_limit, Quantity{}),
+    field("lendingLimit", &DefaultQuotaSpec::lending_limit, Quantity{}));
 
-std::set<std::string> cache_pool_fields() {
-    return record_fields(read_pool);
-}
+template <>
+inline constexpr auto kFields<CachePoolSpec> = table(
+    field("nodeSelector", &CachePoolSpec::node_selector),
+    field("medium", &CachePoolSpec::medium),
+    field("volume.hostPath.path", &CachePoolSpec::host_path),
+    field("volume.persistentVolumeClaimTemplate", &CachePoolSpec::has_claim_template, IsSet{}),
+    field("volume.csi", &CachePoolSpec::has_csi, IsSet{}),
+    field("capacityPerNode", &CachePoolSpec::capacity_per_node, Quantity{}),
+    field("reservedFree", &CachePoolSpec::reserved_free_percent, Percent{}),
+    field("stopPolicy", &CachePoolSpec::stop_policy),
+    field("allocation", &CachePoolSpec::allocation),
+    field("originBandwidth", &CachePoolSpec::origin_bandwidth, Quantity{}),
+    field("originPrice.perGiB", &CachePoolSpec::price_per_gib, IntOrText{}),
+    field(
+        "originPrice.perThousandRequests",
+        &CachePoolSpec::price_per_thousand_requests,
+        IntOrText{}),
+    field("defaultQuota", &CachePoolSpec::default_quota));
 
-std::string status_patch(const CachePool& pool) {
-    const CachePoolStatus& status = pool.status;
-    JsonWriter columns;
-    columns.text("nodes", status.columns.nodes)
-        .text("used", status.columns.used)
-        .text("granted", status.columns.granted);
-    JsonWriter nodes;
-    nodes.number("ready", status.nodes_ready).number("total", status.nodes_total);
-    JsonWriter writer;
-    writer.number("observedGeneration", status.observed_generation)
-        .list("conditions", status.conditions, write_condition)
-        .object("columns", columns)
-        .number("capacityBytes", status.capacity_bytes)
-        .number("grantedBytes", status.granted_bytes)
-        .number("usedBytes", status.used_bytes)
-        .object("nodes", nodes)
-        .time("sampledAt", status.sampled_at);
-    return status_body("CachePool", pool.meta, writer);
+template <>
+inline constexpr auto kFields<CachePoolColumns> = table(
+    field("nodes", &CachePoolColumns::nodes),
+    field("used", &CachePoolColumns::used),
+    field("granted", &CachePoolColumns::granted));
+
+template <>
+inline constexpr auto kFields<CachePoolStatus> = table(
+    field("observedGeneration", &CachePoolStatus::observed_generation),
+    field("conditions", &CachePoolStatus::conditions),
+    field("columns", &CachePoolStatus::columns),
+    field("capacityBytes", &CachePoolStatus::capacity_bytes),
+    field("grantedBytes", &CachePoolStatus::granted_bytes),
+    field("usedBytes", &CachePoolStatus::used_bytes),
+    field("nodes.ready", &CachePoolStatus::nodes_ready),
+    field("nodes.total", &CachePoolStatus::nodes_total),
+    field("sampledAt", &CachePoolStatus::sampled_at));
+
+template <>
+inline constexpr auto kFields<CachePool> = table(
+    field("metadata", &CachePool::meta),
+    field("spec", &CachePool::spec),
+    field("status", &CachePool::status));
+
+template Result<CachePool> read_document<CachePool>(const Json& json);
+template std::set<std::string> known_fields<CachePool>();
+
+Json status_patch(const CachePool& pool) {
+    return status_body("CachePool", pool.meta, FieldWriter::write_fields(pool.status));
 }
 
 }  // namespace stoker::control

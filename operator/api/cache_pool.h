@@ -2,16 +2,14 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
-#include "common/base/result.h"
 #include "operator/api/choices.h"
 #include "operator/api/condition.h"
+#include "operator/api/document.h"
 #include "operator/api/meta.h"
 
 // CachePool of stoker.dev/v1alpha1 as values; crds/stoker.dev_cachepools.yaml describes every
@@ -77,9 +75,7 @@ struct CachePool {
     bool operator==(const CachePool&) const = default;
 };
 
-// As parse_training_job, status_patch and training_job_fields.
-Result<CachePool> parse_cache_pool(std::string_view json);
-std::string status_patch(const CachePool& pool);
-std::set<std::string> cache_pool_fields();
+// As that of a TrainingJob.
+Json status_patch(const CachePool& pool);
 
 }  // namespace stoker::control

@@ -1,92 +1,63 @@
 #include "operator/api/cache_quota.h"
 
-#include "operator/api/json_reader.h"
-#include "operator/api/json_writer.h"
+#include "operator/api/field_codec.h"
 
 namespace stoker::control {
 
-namespace {
+template <>
+inline constexpr auto kFields<FairSharingSpec> =
+    table(field("weight", &FairSharingSpec::weight, IntOrText{}));
 
-CacheQuotaSpec read_spec(const JsonReader& spec) {
-    CacheQuotaSpec result;
-    result.pool_ref = spec.object("poolRef").text("name");
-    result.nominal_quota = spec.maybe_bytes("nominalQuota").value_or(Bytes::zero());
-    result.borrowing_limit = spec.maybe_bytes("borrowingLimit");
-    result.lending_limit = spec.maybe_bytes("lendingLimit");
-    const JsonReader sharing = spec.object("fairSharing");
-    if (sharing.present()) {
-        result.fair_sharing = FairSharingSpec{sharing.int_or_text("weight")};
-    }
-    const JsonReader reclaim = spec.object("reclaim");
-    if (reclaim.present()) {
-        result.reclaim = ReclaimSpec{
-            reclaim.choice("policy", ReclaimPolicy::kAny),
-            reclaim.maybe_integer("gracePeriodSeconds")};
-    }
-    result.stop_policy = spec.choice("stopPolicy", StopPolicy::kNone);
-    return result;
-}
+template <>
+inline constexpr auto kFields<ReclaimSpec> = table(
+    field("policy", &ReclaimSpec::policy),
+    field("gracePeriodSeconds", &ReclaimSpec::grace_period_seconds));
 
-CacheQuotaStatus read_status(const JsonReader& status) {
-    CacheQuotaStatus result;
-    result.observed_generation = status.integer("observedGeneration");
-    result.conditions = read_conditions(status);
-    const JsonReader columns = status.object("columns");
-    result.columns = {
-        columns.text("used"),
-        columns.text("borrowed"),
-        columns.text("lent"),
-        columns.text("share")};
-    result.used_bytes = status.integer("usedBytes");
-    result.borrowed_bytes = status.integer("borrowedBytes");
-    result.lent_bytes = status.integer("lentBytes");
-    result.weighted_share = status.integer("weightedShare");
-    status.each("jobs", [&](const JsonReader& item) {
-        result.jobs.push_back(
-            {item.text("name"), item.integer("allocatedBytes"), item.text("marginalPerGiB")});
-    });
-    return result;
-}
+template <>
+inline constexpr auto kFields<CacheQuotaSpec> = table(
+    field("poolRef.name", &CacheQuotaSpec::pool_ref),
+    field("nominalQuota", &CacheQuotaSpec::nominal_quota, Quantity{}),
+    field("borrowingLimit", &CacheQuotaSpec::borrowing_limit, Quantity{}),
+    field("lendingLimit", &CacheQuotaSpec::lending_limit, Quantity{}),
+    field("fairSharing", &CacheQuotaSpec::fair_sharing),
+    field("reclaim", &CacheQuotaSpec::reclaim),
+    field("stopPolicy", &CacheQuotaSpec::stop_policy));
 
-CacheQuota read_quota(const JsonReader& root) {
-    return {read_meta(root), read_spec(root.object("spec")), read_status(root.object("status"))};
-}
+template <>
+inline constexpr auto kFields<CacheQuotaColumns> = table(
+    field("used", &CacheQuotaColumns::used),
+    field("borrowed", &CacheQuotaColumns::borrowed),
+    field("lent", &CacheQuotaColumns::lent),
+    field("share", &CacheQuotaColumns::share));
 
-JsonWriter write_job(const QuotaJobStatus& job) {
-    JsonWriter writer;
-    writer.text("name", job.name)
-        .number("allocatedBytes", job.allocated_bytes)
-        .text("marginalPerGiB", job.marginal_per_gib);
-    return writer;
-}
+template <>
+inline constexpr auto kFields<QuotaJobStatus> = table(
+    field("name", &QuotaJobStatus::name),
+    field("allocatedBytes", &QuotaJobStatus::allocated_bytes),
+    field("marginalPerGiB", &QuotaJobStatus::marginal_per_gib));
 
-}  // namespace
+template <>
+inline constexpr auto kFields<CacheQuotaStatus> = table(
+    field("observedGeneration", &CacheQuotaStatus::observed_generation),
+    field("conditions", &CacheQuotaStatus::conditions),
+    field("columns", &CacheQuotaStatus::columns),
+    field("usedBytes", &CacheQuotaStatus::used_bytes),
+    field("borrowedBytes", &CacheQuotaStatus::borrowed_bytes),
+    field("lentBytes", &CacheQuotaStatus::lent_bytes),
+    field("weightedShare", &CacheQuotaStatus::weighted_share),
+    field("jobs", &CacheQuotaStatus::jobs));
 
-Result<CacheQuota> parse_cache_quota(std::string_view json) {
-    return read_document(json, read_quota);
-}
+template <>
+inline constexpr auto kFields<CacheQuota> = table(
+    field("metadata", &CacheQuota::meta),
+    field("spec", &CacheQuota::spec),
+    field("status", &CacheQuota::status));
 
-std::set<std::string> cache_quota_fields() {
-    return record_fields(read_quota);
-}
+template Result<CacheQuota> read_document<CacheQuota>(const Json& json);
+template std::set<std::string> known_fields<CacheQuota>();
 
-std::string status_patch(const CacheQuota& quota) {
-    const CacheQuotaStatus& status = quota.status;
-    JsonWriter columns;
-    columns.text("used", status.columns.used)
-        .text("borrowed", status.columns.borrowed)
-        .text("lent", status.columns.lent)
-        .text("share", status.columns.share);
-    JsonWriter writer;
-    writer.number("observedGeneration", status.observed_generation)
-        .list("conditions", status.conditions, write_condition)
-        .object("columns", columns)
-        .number("usedBytes", status.used_bytes)
-        .number("borrowedBytes", status.borrowed_bytes)
-        .number("lentBytes", status.lent_bytes)
-        .number("weightedShare", status.weighted_share)
-        .list("jobs", status.jobs, write_job);
-    return status_body("CacheQuota", quota.meta, writer);
+Json status_patch(const CacheQuota& quota) {
+    return status_body("CacheQuota", quota.meta, FieldWriter::write_fields(quota.status));
 }
 
 }  // namespace stoker::control

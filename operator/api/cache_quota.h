@@ -2,15 +2,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/base/bytes.h"
-#include "common/base/result.h"
 #include "operator/api/choices.h"
 #include "operator/api/condition.h"
+#include "operator/api/document.h"
 #include "operator/api/meta.h"
 
 // CacheQuota of stoker.dev/v1alpha1 as values; crds/stoker.dev_cachequotas.yaml describes every
@@ -82,9 +80,7 @@ struct CacheQuota {
     bool operator==(const CacheQuota&) const = default;
 };
 
-// As parse_training_job, status_patch and training_job_fields.
-Result<CacheQuota> parse_cache_quota(std::string_view json);
-std::string status_patch(const CacheQuota& quota);
-std::set<std::string> cache_quota_fields();
+// As that of a TrainingJob.
+Json status_patch(const CacheQuota& quota);
 
 }  // namespace stoker::control

@@ -1,151 +1,87 @@
 #include "operator/api/dataset.h"
 
-#include "operator/api/json_reader.h"
-#include "operator/api/json_writer.h"
+#include "operator/api/shared_fields.h"
 
 namespace stoker::control {
 
-namespace {
+template <>
+inline constexpr auto kFields<SourceVolume> = table(
+    field("persistentVolumeClaim", &SourceVolume::claim_name, TextOf{"claimName"}),
+    field("hostPath", &SourceVolume::host_path, TextOf{"path"}));
 
-SourceVolume read_volume(const JsonReader& volume) {
-    SourceVolume result;
-    const JsonReader claim = volume.object("persistentVolumeClaim");
-    if (claim.present()) {
-        result.claim_name = claim.text("claimName");
-    }
-    const JsonReader host = volume.object("hostPath");
-    if (host.present()) {
-        result.host_path = host.text("path");
-    }
-    return result;
-}
+template <>
+inline constexpr auto kFields<DatasetSource> = table(
+    field("storageUri", &DatasetSource::storage_uri),
+    field("endpoint", &DatasetSource::endpoint),
+    field("region", &DatasetSource::region),
+    field("pathStyle", &DatasetSource::path_style),
+    field("secretRef", &DatasetSource::secret_ref, TextOf{"name"}),
+    field("volume", &DatasetSource::volume),
+    field("caBundle", &DatasetSource::ca_bundle));
 
-DatasetSource read_source(const JsonReader& source) {
-    DatasetSource result;
-    result.storage_uri = source.text("storageUri");
-    result.endpoint = source.text("endpoint");
-    result.region = source.text("region");
-    result.path_style = source.maybe_flag("pathStyle");
-    const JsonReader secret = source.object("secretRef");
-    if (secret.present()) {
-        result.secret_ref = secret.text("name");
-    }
-    const JsonReader volume = source.object("volume");
-    if (volume.present()) {
-        result.volume = read_volume(volume);
-    }
-    result.ca_bundle = read_ca_bundle(source);
-    return result;
-}
+template <>
+inline constexpr auto kFields<LabelRequirement> = table(
+    field("key", &LabelRequirement::key),
+    field("operator", &LabelRequirement::op),
+    field("values", &LabelRequirement::values));
 
-LabelSelector read_selector(const JsonReader& selector) {
-    LabelSelector result;
-    result.match_labels = selector.text_map("matchLabels");
-    selector.each("matchExpressions", [&](const JsonReader& item) {
-        result.match_expressions.push_back(
-            {item.text("key"), item.choice("operator", LabelOperator::kIn), item.texts("values")});
-    });
-    return result;
-}
+template <>
+inline constexpr auto kFields<LabelSelector> = table(
+    field("matchLabels", &LabelSelector::match_labels),
+    field("matchExpressions", &LabelSelector::match_expressions));
 
-DatasetSpec read_spec(const JsonReader& spec) {
-    DatasetSpec result;
-    spec.each("sources", [&](const JsonReader& source) {
-        result.sources.push_back(read_source(source));
-    });
-    result.format = spec.choice("format", DatasetFormat::kObjects);
-    const JsonReader consistency = spec.object("consistency");
-    result.consistency = consistency.choice("mode", Consistency::kImmutable);
-    result.ttl_seconds = consistency.maybe_integer("ttlSeconds");
-    const JsonReader selector = spec.object("sharing").object("namespaceSelector");
-    if (selector.present()) {
-        result.shared_with = read_selector(selector);
-    }
-    const JsonReader retention = spec.object("retention");
-    result.has_retention = retention.present();
-    result.retention_after_last_use_seconds = retention.maybe_integer("afterLastUseSeconds");
-    return result;
-}
+template <>
+inline constexpr auto kFields<DatasetSpec> = table(
+    field("sources", &DatasetSpec::sources),
+    field("format", &DatasetSpec::format),
+    field("consistency.mode", &DatasetSpec::consistency),
+    field("consistency.ttlSeconds", &DatasetSpec::ttl_seconds),
+    field("sharing.namespaceSelector", &DatasetSpec::shared_with),
+    field("retention", &DatasetSpec::has_retention, IsThere{}),
+    field("retention.afterLastUseSeconds", &DatasetSpec::retention_after_last_use_seconds));
 
-DatasetStatus read_status(const JsonReader& status) {
-    DatasetStatus result;
-    result.observed_generation = status.integer("observedGeneration");
-    result.conditions = read_conditions(status);
-    const JsonReader columns = status.object("columns");
-    result.columns = {
-        columns.text("size"),
-        columns.text("cached"),
-        columns.text("cachedPercentage"),
-        columns.text("hit")};
-    result.total_bytes = status.maybe_integer("totalBytes");
-    result.samples = status.maybe_integer("samples");
-    result.cached_bytes = status.integer("cachedBytes");
-    result.cached_samples = status.integer("cachedSamples");
-    result.cached_percentage = status.integer("cachedPercentage");
-    result.hit_ratio = status.text("hitRatio");
-    result.nodes = status.integer("nodes");
-    result.jobs = status.integer("jobs");
-    result.index_revision = status.text("indexRevision");
-    result.sampled_at = status.maybe_time("sampledAt");
-    status.each("placements", [&](const JsonReader& item) {
-        result.placements.push_back(
-            {item.text("pool"), item.text("node"), item.integer("bytes"), item.integer("samples")});
-    });
-    return result;
-}
+template <>
+inline constexpr auto kFields<DatasetColumns> = table(
+    field("size", &DatasetColumns::size),
+    field("cached", &DatasetColumns::cached),
+    field("cachedPercentage", &DatasetColumns::cached_percentage),
+    field("hit", &DatasetColumns::hit));
 
-Dataset read_dataset(const JsonReader& root) {
-    return {read_meta(root), read_spec(root.object("spec")), read_status(root.object("status"))};
-}
+template <>
+inline constexpr auto kFields<DatasetPlacement> = table(
+    field("pool", &DatasetPlacement::pool),
+    field("node", &DatasetPlacement::node),
+    field("bytes", &DatasetPlacement::bytes),
+    field("samples", &DatasetPlacement::samples));
 
-JsonWriter write_columns(const DatasetColumns& columns) {
-    JsonWriter writer;
-    writer.text("size", columns.size)
-        .text("cached", columns.cached)
-        .text("cachedPercentage", columns.cached_percentage)
-        .text("hit", columns.hit);
-    return writer;
-}
+template <>
+inline constexpr auto kFields<DatasetStatus> = table(
+    field("observedGeneration", &DatasetStatus::observed_generation),
+    field("conditions", &DatasetStatus::conditions),
+    field("columns", &DatasetStatus::columns),
+    field("totalBytes", &DatasetStatus::total_bytes),
+    field("samples", &DatasetStatus::samples),
+    field("cachedBytes", &DatasetStatus::cached_bytes),
+    field("cachedSamples", &DatasetStatus::cached_samples),
+    field("cachedPercentage", &DatasetStatus::cached_percentage),
+    field("hitRatio", &DatasetStatus::hit_ratio),
+    field("nodes", &DatasetStatus::nodes),
+    field("jobs", &DatasetStatus::jobs),
+    field("indexRevision", &DatasetStatus::index_revision),
+    field("sampledAt", &DatasetStatus::sampled_at),
+    field("placements", &DatasetStatus::placements));
 
-}  // namespace
+template <>
+inline constexpr auto kFields<Dataset> = table(
+    field("metadata", &Dataset::meta),
+    field("spec", &Dataset::spec),
+    field("status", &Dataset::status));
 
-Result<Dataset> parse_dataset(std::string_view json) {
-    return read_document(json, read_dataset);
-}
+template Result<Dataset> read_document<Dataset>(const Json& json);
+template std::set<std::string> known_fields<Dataset>();
 
-std::set<std::string> dataset_fields() {
-    return record_fields(read_dataset);
-}
-
-std::string status_patch(const Dataset& dataset) {
-    const DatasetStatus& status = dataset.status;
-    JsonWriter writer;
-    writer.number("observedGeneration", status.observed_generation)
-        .list("conditions", status.conditions, write_condition)
-        .object("columns", write_columns(status.columns))
-        .number("cachedBytes", status.cached_bytes)
-        .number("cachedSamples", status.cached_samples)
-        .number("cachedPercentage", status.cached_percentage)
-        .text("hitRatio", status.hit_ratio)
-        .number("nodes", status.nodes)
-        .number("jobs", status.jobs)
-        .text("indexRevision", status.index_revision)
-        .time("sampledAt", status.sampled_at)
-        .list("placements", status.placements, [](const DatasetPlacement& placement) {
-            JsonWriter item;
-            item.text("pool", placement.pool)
-                .text("node", placement.node)
-                .number("bytes", placement.bytes)
-                .number("samples", placement.samples);
-            return item;
-        });
-    if (status.total_bytes) {
-        writer.number("totalBytes", *status.total_bytes);
-    }
-    if (status.samples) {
-        writer.number("samples", *status.samples);
-    }
-    return status_body("Dataset", dataset.meta, writer);
+Json status_patch(const Dataset& dataset) {
+    return status_body("Dataset", dataset.meta, FieldWriter::write_fields(dataset.status));
 }
 
 }  // namespace stoker::control

@@ -2,16 +2,14 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/result.h"
 #include "operator/api/ca_bundle.h"
 #include "operator/api/choices.h"
 #include "operator/api/condition.h"
+#include "operator/api/document.h"
 #include "operator/api/label_selector.h"
 #include "operator/api/meta.h"
 
@@ -98,9 +96,7 @@ struct Dataset {
     bool operator==(const Dataset&) const = default;
 };
 
-// As parse_training_job, status_patch and training_job_fields.
-Result<Dataset> parse_dataset(std::string_view json);
-std::string status_patch(const Dataset& dataset);
-std::set<std::string> dataset_fields();
+// As that of a TrainingJob.
+Json status_patch(const Dataset& dataset);
 
 }  // namespace stoker::control

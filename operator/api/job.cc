@@ -1,6 +1,6 @@
 #include "operator/api/job.h"
 
-#include "operator/api/json_reader.h"
+#include "operator/api/field_codec.h"
 
 namespace stoker::control {
 
@@ -14,36 +14,35 @@ JobEnd read_end(const JsonReader& condition, bool succeeded) {
         condition.maybe_time("lastTransitionTime")};
 }
 
-Job read_job(const JsonReader& root) {
-    Job result;
-    result.meta = read_meta(root);
-    const JsonReader spec = root.object("spec");
-    result.suspend = spec.flag("suspend");
-    result.active_deadline_seconds = spec.maybe_integer("activeDeadlineSeconds");
-    const JsonReader status = root.object("status");
-    result.active = status.integer("active");
-    result.ready = status.integer("ready");
-    result.succeeded = status.integer("succeeded");
-    result.failed = status.integer("failed");
-    result.start_time = status.maybe_time("startTime");
-    status.each("conditions", [&](const JsonReader& condition) {
+void read_job_end(const JsonReader& root, Job& job) {
+    root.object("status").each("conditions", [&](const JsonReader& condition) {
         const std::string type = condition.text("type");
         if (condition.text("status") != "True") {
             return;
         }
         if (type == "Complete") {
-            result.end = read_end(condition, true);
-        } else if (type == "Failed" || (type == "FailureTarget" && !result.end)) {
-            result.end = read_end(condition, false);
+            job.end = read_end(condition, true);
+        } else if (type == "Failed" || (type == "FailureTarget" && !job.end)) {
+            job.end = read_end(condition, false);
         }
     });
-    return result;
 }
 
 }  // namespace
 
-Result<Job> parse_job(std::string_view json) {
-    return read_document(json, read_job);
-}
+template <>
+inline constexpr auto kFields<Job> = std::tuple{
+    field("metadata", &Job::meta),
+    field("spec.suspend", &Job::suspend),
+    field("spec.activeDeadlineSeconds", &Job::active_deadline_seconds),
+    field("status.active", &Job::active),
+    field("status.ready", &Job::ready),
+    field("status.succeeded", &Job::succeeded),
+    field("status.failed", &Job::failed),
+    field("status.startTime", &Job::start_time)};
+template <>
+inline constexpr auto kAlsoRead<Job> = &read_job_end;
+
+template Result<Job> read_document<Job>(const Json& json);
 
 }  // namespace stoker::control

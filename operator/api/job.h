@@ -3,10 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "common/base/clock.h"
-#include "common/base/result.h"
+#include "operator/api/document.h"
 #include "operator/api/meta.h"
 
 namespace stoker::control {
@@ -36,8 +35,5 @@ struct Job {
 
     bool operator==(const Job&) const = default;
 };
-
-// kInvalidArgument: not JSON or a field of another type.
-Result<Job> parse_job(std::string_view json);
 
 }  // namespace stoker::control

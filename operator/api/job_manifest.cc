@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include "operator/api/json_writer.h"
 #include "operator/api/pod.h"
+#include "operator/api/shared_fields.h"
 
 namespace stoker::control {
 
@@ -15,296 +15,187 @@ namespace {
 
 constexpr std::int64_t kSidecarUser = 65532;
 
-// Writes the one field of a volume that says what it is.
+// The one field of a volume that says what it is.
 struct VolumeSourceWriter {
-    JsonWriter& volume;
-
-    void operator()(const HostPathVolume& source) const {
-        JsonWriter writer;
-        writer.text("path", source.path).text("type", "Directory");
-        volume.object("hostPath", writer);
+    JsonMember operator()(const HostPathVolume& source) const {
+        return {"hostPath", json_object({{"path", source.path}, {"type", "Directory"}})};
     }
 
-    void operator()(const EmptyDirVolume& source) const {
-        JsonWriter writer;
-        writer.text("medium", source.memory ? "Memory" : "").text("sizeLimit", source.size_limit);
-        volume.required_object("emptyDir", writer);
+    JsonMember operator()(const EmptyDirVolume& source) const {
+        return {
+            "emptyDir",
+            json_object(
+                {{"medium", source.memory ? "Memory" : ""}, {"sizeLimit", source.size_limit}}),
+            Presence::kAlways};
     }
 
-    void operator()(const TokenVolume& source) const {
-        JsonWriter token;
-        token.text("audience", source.audience)
-            .number("expirationSeconds", source.expiration_seconds)
-            .text("path", "token");
-        JsonWriter item;
-        item.object("serviceAccountToken", token);
-        JsonWriter projected;
-        projected.append("sources", item);
-        volume.object("projected", projected);
+    JsonMember operator()(const TokenVolume& source) const {
+        const Json token = json_object(
+            {{"audience", source.audience},
+             {"expirationSeconds", source.expiration_seconds},
+             {"path", "token"}});
+        const Json projected = json_object({{"serviceAccountToken", token}});
+        return {"projected", json_object({{"sources", std::vector{projected}}})};
     }
 
-    void operator()(const SecretVolume& source) const {
-        JsonWriter writer;
-        writer.text("secretName", source.secret);
-        if (source.optional) {
-            writer.flag("optional", true);
-        }
-        volume.object("secret", writer);
+    JsonMember operator()(const SecretVolume& source) const {
+        return {
+            "secret",
+            json_object({{"secretName", source.secret}, {"optional", if_true(source.optional)}})};
     }
 
-    void operator()(const BundleVolume& source) const {
+    JsonMember operator()(const BundleVolume& source) const {
         const bool is_secret = source.bundle.kind == BundleKind::kSecret;
-        JsonWriter item;
-        item.text("key", source.bundle.key).text("path", source.bundle.key);
-        JsonWriter writer;
-        writer.text(is_secret ? "secretName" : "name", source.bundle.name).append("items", item);
-        if (source.optional) {
-            writer.flag("optional", true);
-        }
-        volume.object(is_secret ? "secret" : "configMap", writer);
+        const Json item = json_object({{"key", source.bundle.key}, {"path", source.bundle.key}});
+        return {
+            is_secret ? "secret" : "configMap",
+            json_object(
+                {{is_secret ? "secretName" : "name", source.bundle.name},
+                 {"items", std::vector{item}},
+                 {"optional", if_true(source.optional)}})};
     }
 
-    void operator()(const ClaimVolume& source) const {
-        JsonWriter writer;
-        writer.text("claimName", source.claim_name).flag("readOnly", source.read_only);
-        volume.object("persistentVolumeClaim", writer);
+    JsonMember operator()(const ClaimVolume& source) const {
+        return {
+            "persistentVolumeClaim",
+            json_object({{"claimName", source.claim_name}, {"readOnly", source.read_only}})};
     }
 
-    void operator()(const CsiVolume& source) const {
-        JsonWriter writer;
-        writer.text("driver", source.driver)
-            .flag("readOnly", source.read_only)
-            .text_map("volumeAttributes", source.attributes);
-        volume.object("csi", writer);
+    JsonMember operator()(const CsiVolume& source) const {
+        return {
+            "csi",
+            json_object(
+                {{"driver", source.driver},
+                 {"readOnly", source.read_only},
+                 {"volumeAttributes", source.attributes}})};
     }
 };
 
-JsonWriter write_volume(const VolumeManifest& volume) {
-    JsonWriter writer;
-    writer.text("name", volume.name);
-    std::visit(VolumeSourceWriter{writer}, volume.source);
-    return writer;
+Json write_volume(const VolumeManifest& volume) {
+    return json_object({{"name", volume.name}, std::visit(VolumeSourceWriter{}, volume.source)});
 }
 
-JsonWriter write_mount(const MountManifest& mount) {
-    JsonWriter writer;
-    writer.text("name", mount.volume)
-        .text("mountPath", mount.path)
-        .flag("readOnly", mount.read_only);
-    return writer;
+Json write_mount(const MountManifest& mount) {
+    return json_object(
+        {{"name", mount.volume}, {"mountPath", mount.path}, {"readOnly", mount.read_only}});
 }
 
-JsonWriter write_env(const EnvVar& variable) {
-    JsonWriter writer;
-    writer.text("name", variable.name)
-        .text("value", variable.value)
-        .raw("valueFrom", variable.value_from);
-    return writer;
+Json restricted_context() {
+    return json_object(
+        {{"allowPrivilegeEscalation", false},
+         {"capabilities", json_object({{"drop", std::vector<Json>{"ALL"}}})},
+         {"privileged", false},
+         {"readOnlyRootFilesystem", true},
+         {"runAsNonRoot", true},
+         {"runAsUser", kSidecarUser},
+         {"runAsGroup", kSidecarUser},
+         {"seccompProfile", json_object({{"type", "RuntimeDefault"}})}});
 }
 
-JsonWriter restricted_context() {
-    JsonWriter capabilities;
-    capabilities.append_text("drop", "ALL");
-    JsonWriter seccomp;
-    seccomp.text("type", "RuntimeDefault");
-    JsonWriter writer;
-    writer.flag("allowPrivilegeEscalation", false)
-        .object("capabilities", capabilities)
-        .flag("privileged", false)
-        .flag("readOnlyRootFilesystem", true)
-        .flag("runAsNonRoot", true)
-        .number("runAsUser", kSidecarUser)
-        .number("runAsGroup", kSidecarUser)
-        .object("seccompProfile", seccomp);
-    return writer;
+Json write_probe(const StartupProbe& probe) {
+    return json_object(
+        {{"httpGet", json_object({{"path", probe.path}, {"port", probe.port}})},
+         {"periodSeconds", probe.period_seconds},
+         {"failureThreshold", probe.failures_max}});
 }
 
-JsonWriter write_probe(const StartupProbe& probe) {
-    JsonWriter get;
-    get.text("path", probe.path).number("port", probe.port);
-    JsonWriter writer;
-    writer.object("httpGet", get)
-        .number("periodSeconds", probe.period_seconds)
-        .number("failureThreshold", probe.failures_max);
-    return writer;
+Json write_http_port(std::int32_t port) {
+    return json_object({{"name", "stoker-http"}, {"containerPort", port}, {"protocol", "TCP"}});
 }
 
-JsonWriter write_http_port(std::int32_t port) {
-    JsonWriter writer;
-    writer.text("name", "stoker-http").number("containerPort", port).text("protocol", "TCP");
-    return writer;
-}
-
-JsonWriter write_resources(const Resources& resources) {
-    JsonWriter writer;
-    writer.text_map("limits", resources.limits).text_map("requests", resources.requests);
-    return writer;
-}
-
-JsonWriter write_container(const ContainerManifest& container) {
-    JsonWriter writer;
-    writer.text("name", container.name)
-        .text("image", container.image)
-        .text("imagePullPolicy", container.image_pull_policy)
-        .text("restartPolicy", container.always_running ? "Always" : "")
-        .texts("command", container.command)
-        .texts("args", container.args)
-        .text("workingDir", container.working_dir)
-        .list("env", container.env, write_env)
-        .object("resources", write_resources(container.resources))
-        // What a container said last outlives its pod: the status quotes it.
-        .text("terminationMessagePolicy", "FallbackToLogsOnError")
-        .list("volumeMounts", container.mounts, write_mount);
-    for (const RawJson& item : container.env_from) {
-        writer.append_raw("envFrom", item);
-    }
-    for (const RawJson& item : container.user_mounts) {
-        writer.append_raw("volumeMounts", item);
-    }
-    for (const RawJson& item : container.ports) {
-        writer.append_raw("ports", item);
-    }
+Json write_container(const ContainerManifest& container) {
+    std::vector<Json> ports = container.ports;
     if (container.http_port) {
-        writer.append("ports", write_http_port(*container.http_port));
+        ports.push_back(write_http_port(*container.http_port));
     }
-    if (container.restricted) {
-        writer.object("securityContext", restricted_context());
-    } else {
-        writer.raw("securityContext", container.security_context);
-    }
-    if (container.startup_probe) {
-        writer.object("startupProbe", write_probe(*container.startup_probe));
-    }
-    return writer;
+    return json_object(
+        {{"name", container.name},
+         {"image", container.image},
+         {"imagePullPolicy", container.image_pull_policy},
+         {"restartPolicy", container.always_running ? "Always" : ""},
+         {"command", container.command},
+         {"args", container.args},
+         {"workingDir", container.working_dir},
+         {"env", json_list(container.env, FieldWriter::write_fields<EnvVar>)},
+         {"envFrom", container.env_from},
+         {"resources", FieldWriter::write_fields(container.resources)},
+         // What a container said last outlives its pod: the status quotes it.
+         {"terminationMessagePolicy", "FallbackToLogsOnError"},
+         {"volumeMounts", merged(json_list(container.mounts, write_mount), container.user_mounts)},
+         {"ports", ports},
+         {"securityContext",
+          container.restricted ? restricted_context() : container.security_context,
+          Presence::kUnlessNull},
+         {"startupProbe",
+          container.startup_probe ? write_probe(*container.startup_probe) : Json()}});
 }
 
-JsonWriter write_preference(const PreferredNode& preferred) {
-    JsonWriter field;
-    field.text("key", "metadata.name").text("operator", "In").append_text("values", preferred.node);
-    JsonWriter term;
-    term.append("matchFields", field);
-    JsonWriter writer;
-    writer.number("weight", preferred.weight).object("preference", term);
-    return writer;
+Json write_node_terms(const std::string& node) {
+    const Json field = json_object(
+        {{"key", "metadata.name"}, {"operator", "In"}, {"values", std::vector<Json>{node}}});
+    return json_object({{"matchFields", std::vector{field}}});
 }
 
-JsonWriter write_requirement(const std::string& node) {
-    JsonWriter field;
-    field.text("key", "metadata.name").text("operator", "In").append_text("values", node);
-    JsonWriter term;
-    term.append("matchFields", field);
-    JsonWriter writer;
-    writer.append("nodeSelectorTerms", term);
-    return writer;
+Json write_preference(const PreferredNode& preferred) {
+    return json_object(
+        {{"weight", preferred.weight}, {"preference", write_node_terms(preferred.node)}});
 }
 
-JsonWriter write_affinity(const PodManifest& pod) {
-    JsonWriter node_affinity;
+Json write_affinity(const PodManifest& pod) {
+    std::vector<Json> required;
     if (!pod.required_node.empty()) {
-        node_affinity.object(
-            "requiredDuringSchedulingIgnoredDuringExecution", write_requirement(pod.required_node));
+        required.push_back(write_node_terms(pod.required_node));
     }
-    node_affinity.list(
-        "preferredDuringSchedulingIgnoredDuringExecution", pod.preferred_nodes, write_preference);
-    JsonWriter writer;
-    writer.object("nodeAffinity", node_affinity).overlay(pod.affinity);
-    return writer;
+    const Json node_affinity = json_object(
+        {{"requiredDuringSchedulingIgnoredDuringExecution",
+          json_object({{"nodeSelectorTerms", required}})},
+         {"preferredDuringSchedulingIgnoredDuringExecution",
+          json_list(pod.preferred_nodes, write_preference)}});
+    return json_object({{"nodeAffinity", node_affinity}});
 }
 
-JsonWriter write_pod_security_context(const PodManifest& pod) {
-    JsonWriter writer;
-    writer.overlay(pod.security_context);
-    return writer;
-}
-
-void write_scheduling(const PodManifest& pod, JsonWriter& writer) {
-    writer.text_map("nodeSelector", pod.node_selector)
-        .object("affinity", write_affinity(pod))
-        .text("priorityClassName", pod.priority_class_name)
-        .text("schedulerName", pod.scheduler_name)
-        .text("runtimeClassName", pod.runtime_class_name);
-    for (const RawJson& item : pod.tolerations) {
-        writer.append_raw("tolerations", item);
-    }
-    for (const RawJson& item : pod.topology_spread_constraints) {
-        writer.append_raw("topologySpreadConstraints", item);
-    }
-    for (const std::string& secret : pod.image_pull_secrets) {
-        JsonWriter item;
-        item.text("name", secret);
-        writer.append("imagePullSecrets", item);
-    }
-}
-
-JsonWriter write_pod_spec(const PodManifest& pod, bool restarts) {
-    JsonWriter writer;
-    writer.list("initContainers", pod.init_containers, write_container)
-        .append("containers", write_container(pod.trainer))
-        .list("volumes", pod.volumes, write_volume)
-        .text("restartPolicy", restarts ? "OnFailure" : "Never")
-        .text("serviceAccountName", pod.service_account_name)
-        .flag("automountServiceAccountToken", pod.automount_service_account_token)
-        .flag("enableServiceLinks", false)
-        .object("securityContext", write_pod_security_context(pod))
-        .number("terminationGracePeriodSeconds", pod.termination_grace_period_seconds)
-        .text("subdomain", pod.subdomain);
-    for (const RawJson& container : pod.user_init_containers) {
-        writer.append_raw("initContainers", container);
-    }
-    for (const RawJson& volume : pod.user_volumes) {
-        writer.append_raw("volumes", volume);
-    }
-    if (pod.host_ipc) {
-        writer.flag("hostIPC", true);
-    }
-    write_scheduling(pod, writer);
-    return writer;
+Json write_pod_spec(const PodManifest& pod, bool restarts) {
+    const Json ours = json_object(
+        {{"initContainers",
+          merged(json_list(pod.init_containers, write_container), pod.user_init_containers)},
+         {"containers", std::vector{write_container(pod.trainer)}},
+         {"volumes", merged(json_list(pod.volumes, write_volume), pod.user_volumes)},
+         {"restartPolicy", restarts ? "OnFailure" : "Never"},
+         {"serviceAccountName", pod.service_account_name},
+         {"automountServiceAccountToken", pod.automount_service_account_token},
+         {"enableServiceLinks", false},
+         {"terminationGracePeriodSeconds", pod.termination_grace_period_seconds},
+         {"subdomain", pod.subdomain},
+         {"hostIPC", if_true(pod.host_ipc)},
+         {"affinity", write_affinity(pod)}});
+    return merged(ours, FieldWriter::write_fields<PodScheduling>(pod));
 }
 
 // A lost or drained pod ends the attempt, and so does a trainer that fails; the sidecar's exit code
 // never does.
-JsonWriter write_pod_failure_policy() {
-    JsonWriter condition;
-    condition.text("type", "DisruptionTarget").text("status", "True");
-    JsonWriter disrupted;
-    disrupted.text("action", "FailJob").append("onPodConditions", condition);
-    JsonWriter codes;
-    codes.text("containerName", std::string{kTrainerContainer})
-        .text("operator", "NotIn")
-        .append_number("values", 0);
-    JsonWriter failed;
-    failed.text("action", "FailJob").object("onExitCodes", codes);
-    JsonWriter writer;
-    writer.append("rules", disrupted).append("rules", failed);
-    return writer;
+Json write_pod_failure_policy() {
+    const Json condition = json_object({{"type", "DisruptionTarget"}, {"status", "True"}});
+    const Json codes = json_object(
+        {{"containerName", kTrainerContainer},
+         {"operator", "NotIn"},
+         {"values", std::vector<Json>{0}}});
+    const Json disrupted =
+        json_object({{"action", "FailJob"}, {"onPodConditions", std::vector{condition}}});
+    const Json failed = json_object({{"action", "FailJob"}, {"onExitCodes", codes}});
+    return json_object({{"rules", std::vector{disrupted, failed}}});
 }
 
-JsonWriter write_pod_template(const JobManifest& job) {
-    JsonWriter pod_meta;
-    pod_meta.text_map("labels", job.pod.labels).text_map("annotations", job.pod.annotations);
-    JsonWriter writer;
-    writer.object("metadata", pod_meta).object("spec", write_pod_spec(job.pod, job.restarts));
-    return writer;
-}
-
-JsonWriter write_job_spec(const JobManifest& job) {
-    JsonWriter writer;
-    writer.text("completionMode", job.restarts ? "NonIndexed" : "Indexed")
-        .number("completions", job.node_count)
-        .number("parallelism", job.node_count)
-        .number("backoffLimit", job.restarts ? std::numeric_limits<std::int32_t>::max() : 0)
-        .text("podReplacementPolicy", "Failed")
-        .object("template", write_pod_template(job));
-    if (!job.restarts) {
-        writer.object("podFailurePolicy", write_pod_failure_policy());
-    }
-    if (job.ttl_seconds_after_finished) {
-        writer.number("ttlSecondsAfterFinished", *job.ttl_seconds_after_finished);
-    }
-    if (job.active_deadline_seconds) {
-        writer.number("activeDeadlineSeconds", *job.active_deadline_seconds);
-    }
-    return writer;
+Json write_job_spec(const JobManifest& job) {
+    return json_object(
+        {{"completionMode", job.restarts ? "NonIndexed" : "Indexed"},
+         {"completions", job.node_count},
+         {"parallelism", job.node_count},
+         {"backoffLimit", job.restarts ? std::numeric_limits<std::int32_t>::max() : 0},
+         {"podReplacementPolicy", "Failed"},
+         {"template", pod_template(job)},
+         {"podFailurePolicy", job.restarts ? Json() : write_pod_failure_policy()},
+         {"ttlSecondsAfterFinished", job.ttl_seconds_after_finished},
+         {"activeDeadlineSeconds", job.active_deadline_seconds}});
 }
 
 }  // namespace
@@ -313,86 +204,64 @@ void add_placement(const PodPlacement& placement, PodManifest& pod) {
     pod.labels.insert(placement.labels.begin(), placement.labels.end());
     pod.annotations.insert(placement.annotations.begin(), placement.annotations.end());
     pod.node_selector.insert(placement.node_selector.begin(), placement.node_selector.end());
-    for (const RawJson& toleration : placement.tolerations) {
+    for (const Json& toleration : placement.tolerations) {
         if (std::ranges::find(pod.tolerations, toleration) == pod.tolerations.end()) {
             pod.tolerations.push_back(toleration);
         }
     }
 }
 
-std::string to_json(const JobManifest& job) {
-    JsonWriter writer;
-    writer.text("apiVersion", "batch/v1")
-        .text("kind", "Job")
-        .object("metadata", write_meta(job.meta))
-        .object("spec", write_job_spec(job));
-    return writer.serialize();
+Json to_json(const JobManifest& job) {
+    return json_object(
+        {{"apiVersion", "batch/v1"},
+         {"kind", "Job"},
+         {"metadata", write_meta(job.meta)},
+         {"spec", write_job_spec(job)}});
 }
 
-RawJson pod_template(const JobManifest& job) {
-    return RawJson{write_pod_template(job).serialize()};
+Json pod_template(const JobManifest& job) {
+    const Json meta =
+        json_object({{"labels", job.pod.labels}, {"annotations", job.pod.annotations}});
+    return json_object({{"metadata", meta}, {"spec", write_pod_spec(job.pod, job.restarts)}});
 }
 
-std::string to_json(const ServiceManifest& service) {
-    JsonWriter spec;
-    spec.text("clusterIP", "None")
-        .flag("publishNotReadyAddresses", true)
-        .text_map("selector", service.selector);
-    JsonWriter writer;
-    writer.text("apiVersion", "v1")
-        .text("kind", "Service")
-        .object("metadata", write_meta(service.meta))
-        .object("spec", spec);
-    return writer.serialize();
+Json to_json(const ServiceManifest& service) {
+    const Json spec = json_object(
+        {{"clusterIP", "None"},
+         {"publishNotReadyAddresses", true},
+         {"selector", service.selector}});
+    return json_object(
+        {{"apiVersion", "v1"},
+         {"kind", "Service"},
+         {"metadata", write_meta(service.meta)},
+         {"spec", spec}});
 }
 
-std::string deadline_patch(std::int64_t seconds) {
-    JsonWriter spec;
-    spec.number("activeDeadlineSeconds", seconds);
-    JsonWriter writer;
-    writer.object("spec", spec);
-    return writer.serialize();
+Json deadline_patch(std::int64_t seconds) {
+    return json_object({{"spec", json_object({{"activeDeadlineSeconds", seconds}})}});
 }
 
-std::string annotation_patch(const std::string& key, const std::string& text) {
-    JsonWriter annotations;
-    if (text.empty()) {
-        annotations.raw(key, RawJson{"null"});
-    } else {
-        annotations.text(key, text);
-    }
-    JsonWriter meta;
-    meta.object("annotations", annotations);
-    JsonWriter writer;
-    writer.object("metadata", meta);
-    return writer.serialize();
+Json annotation_patch(const std::string& key, const std::string& text) {
+    const JsonMember annotation{key, text.empty() ? Json() : Json(text), Presence::kAlways};
+    return json_object({{"metadata", json_object({{"annotations", json_object({annotation})}})}});
 }
 
 std::string digest(const JobManifest& job) {
     std::uint64_t hash = 0xCBF29CE484222325ULL;
-    for (const char c : to_json(job)) {
+    for (const char c : to_json(job).text()) {
         hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
     }
     return fmt::format("{:016x}", hash);
 }
 
-RawJson from_field(std::string_view field_path) {
-    JsonWriter field;
-    field.text("fieldPath", std::string{field_path});
-    JsonWriter writer;
-    writer.object("fieldRef", field);
-    return RawJson{writer.serialize()};
+Json from_field(std::string_view field_path) {
+    return json_object({{"fieldRef", json_object({{"fieldPath", field_path}})}});
 }
 
-RawJson from_secret(std::string_view secret, std::string_view key, bool optional) {
-    JsonWriter reference;
-    reference.text("name", std::string{secret}).text("key", std::string{key});
-    if (optional) {
-        reference.flag("optional", true);
-    }
-    JsonWriter writer;
-    writer.object("secretKeyRef", reference);
-    return RawJson{writer.serialize()};
+Json from_secret(std::string_view secret, std::string_view key, bool optional) {
+    const Json reference =
+        json_object({{"name", secret}, {"key", key}, {"optional", if_true(optional)}});
+    return json_object({{"secretKeyRef", reference}});
 }
 
 }  // namespace stoker::control

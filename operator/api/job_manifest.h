@@ -111,12 +111,12 @@ struct ContainerManifest {
     std::vector<std::string> args;
     std::string working_dir;
     std::vector<EnvVar> env;
-    std::vector<RawJson> env_from;
-    std::vector<RawJson> ports;
+    std::vector<Json> env_from;
+    std::vector<Json> ports;
     Resources resources;
     std::vector<MountManifest> mounts;
-    std::vector<RawJson> user_mounts;
-    RawJson security_context;
+    std::vector<Json> user_mounts;
+    Json security_context;
     bool restricted = false;      // the whole restricted security context, as user and group 65532
     bool always_running = false;  // an init container with restartPolicy Always: a native sidecar
     std::optional<std::int32_t> http_port;
@@ -138,32 +138,24 @@ struct PodPlacement {
     TextMap labels;
     TextMap annotations;
     TextMap node_selector;
-    std::vector<RawJson> tolerations;
+    std::vector<Json> tolerations;
 
     bool operator==(const PodPlacement&) const = default;
 };
 
-struct PodManifest {
+// `preferred_nodes` and `required_node` are added to the user's affinity.
+struct PodManifest : PodScheduling {
     TextMap labels;
     TextMap annotations;
     std::vector<ContainerManifest> init_containers;
-    std::vector<RawJson> user_init_containers;  // after ours
-    ContainerManifest trainer;  // the main container: a filler's is the sidecar itself
+    std::vector<Json> user_init_containers;  // after ours
+    ContainerManifest trainer;               // the main container: a filler's is the sidecar itself
     std::vector<VolumeManifest> volumes;
-    std::vector<RawJson> user_volumes;
+    std::vector<Json> user_volumes;
     std::string service_account_name;
     bool automount_service_account_token = false;
-    TextMap node_selector;
-    RawJson affinity;  // the user's; `preferred_nodes` are added to it
     std::vector<PreferredNode> preferred_nodes;
     std::string required_node;  // the pods run there or nowhere; empty: the scheduler chooses
-    std::vector<RawJson> tolerations;
-    std::vector<RawJson> topology_spread_constraints;
-    std::string priority_class_name;
-    std::string scheduler_name;
-    std::string runtime_class_name;
-    std::vector<std::string> image_pull_secrets;
-    RawJson security_context;  // the user's
     std::int64_t termination_grace_period_seconds = 60;
     bool host_ipc = false;
     std::string subdomain;  // the headless Service
@@ -198,24 +190,24 @@ struct ServiceManifest {
 void add_placement(const PodPlacement& placement, PodManifest& pod);
 
 // The bodies of server-side applies: one JSON object each.
-std::string to_json(const JobManifest& job);
-std::string to_json(const ServiceManifest& service);
+Json to_json(const JobManifest& job);
+Json to_json(const ServiceManifest& service);
 
 // The Job's spec.template, a v1 PodTemplateSpec.
-RawJson pod_template(const JobManifest& job);
+Json pod_template(const JobManifest& job);
 
 // The body of a merge patch that lets a Job run until so many seconds after its start.
-std::string deadline_patch(std::int64_t seconds);
+Json deadline_patch(std::int64_t seconds);
 
 // The body of a merge patch that sets one annotation; an empty text removes it.
-std::string annotation_patch(const std::string& key, const std::string& text);
+Json annotation_patch(const std::string& key, const std::string& text);
 
 // Sixteen hex digits over everything in the manifest (FNV-1a of its JSON). Equal manifests, equal
 // digests.
 std::string digest(const JobManifest& job);
 
 // EnvVarSource values.
-RawJson from_field(std::string_view field_path);
-RawJson from_secret(std::string_view secret, std::string_view key, bool optional);
+Json from_field(std::string_view field_path);
+Json from_secret(std::string_view secret, std::string_view key, bool optional);
 
 }  // namespace stoker::control

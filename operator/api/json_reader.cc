@@ -1,13 +1,13 @@
 #include "operator/api/json_reader.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include <cpprest/json.h>
 #include <fmt/format.h>
 
 #include "common/base/quantity.h"
+#include "operator/api/document.h"
 #include "operator/api/time_format.h"
 
 namespace stoker::control {
@@ -28,7 +28,11 @@ std::string JsonReader::path_of(const std::string& name) const {
 }
 
 void JsonReader::complain(const std::string& name, std::string_view what) const {
-    log_->errors.push_back(fmt::format("{}: {}", path_of(name), what));
+    std::string error = fmt::format("{}: {}", path_of(name), what);
+    // Several fields may look into one object that is none.
+    if (std::ranges::find(log_->errors, error) == log_->errors.end()) {
+        log_->errors.push_back(std::move(error));
+    }
 }
 
 // The field, or null when it is absent or null.
@@ -181,25 +185,31 @@ TextMap JsonReader::quantity_map(const std::string& name) const {
     return result;
 }
 
-RawJson JsonReader::raw(const std::string& name) const {
+Json JsonReader::raw(const std::string& name) const {
     if (log_->recording) {
         log_->fields.insert(path_of(name) + ".*");
     }
     const value* found = find(name);
-    return found == nullptr ? RawJson{} : RawJson{found->serialize()};
+    return found == nullptr ? Json{} : Json{*found};
 }
 
-std::vector<RawJson> JsonReader::raw_items(const std::string& name) const {
-    std::vector<RawJson> result;
+std::vector<Json> JsonReader::items(const std::string& name) const {
+    const value* list = find(name, &value::is_array, "a list");
+    return list == nullptr ? std::vector<Json>{}
+                           : std::vector<Json>(list->as_array().begin(), list->as_array().end());
+}
+
+std::vector<Json> JsonReader::raw_items(const std::string& name) const {
+    std::vector<Json> result;
     each(name, [&](const JsonReader& item) { result.push_back(item.raw_self()); });
     return result;
 }
 
-RawJson JsonReader::raw_self() const {
+Json JsonReader::raw_self() const {
     if (log_->recording) {
         log_->fields.insert(path_ + ".*");
     }
-    return value_ == nullptr ? RawJson{} : RawJson{value_->serialize()};
+    return value_ == nullptr ? Json{} : Json{*value_};
 }
 
 void JsonReader::each(
@@ -222,8 +232,7 @@ void JsonReader::each(
     }
 }
 
-ObjectMeta read_meta(const JsonReader& root) {
-    const JsonReader meta = root.object("metadata");
+ObjectMeta read_meta(const JsonReader& meta) {
     ObjectMeta result;
     result.ns = meta.text("namespace");
     result.name = meta.text("name");
@@ -245,9 +254,9 @@ ObjectMeta read_meta(const JsonReader& root) {
     return result;
 }
 
-std::vector<Condition> read_conditions(const JsonReader& status) {
+std::vector<Condition> read_conditions(const JsonReader& status, const std::string& name) {
     std::vector<Condition> result;
-    status.each("conditions", [&](const JsonReader& item) {
+    status.each(name, [&](const JsonReader& item) {
         Condition condition;
         condition.type = item.text("type");
         const std::string written = item.text("status");
@@ -266,22 +275,24 @@ std::vector<Condition> read_conditions(const JsonReader& status) {
     return result;
 }
 
-Status read_json(std::string_view text, const std::function<void(const JsonReader&)>& read) {
-    value document;
-    try {
-        document = value::parse(std::string{text});
-    } catch (const std::exception& error) {
-        return fail(ErrorCode::kInvalidArgument, fmt::format("not JSON: {}", error.what()));
-    }
-    if (!document.is_object()) {
+Status read_json(const Json& json, const std::function<void(const JsonReader&)>& read) {
+    if (!json.value().is_object()) {
         return fail(ErrorCode::kInvalidArgument, "not a JSON object");
     }
     ReadLog log;
-    read(JsonReader{&document, "", log});
+    read(JsonReader{&json.value(), "", log});
     if (!log.errors.empty()) {
         return fail(ErrorCode::kInvalidArgument, fmt::format("{}", fmt::join(log.errors, "; ")));
     }
     return {};
+}
+
+template <>
+Result<ObjectMeta> read_document(const Json& json) {
+    ObjectMeta result;
+    STOKER_TRY_VOID(read_json(
+        json, [&](const JsonReader& root) { result = read_meta(root.object("metadata")); }));
+    return result;
 }
 
 }  // namespace stoker::control

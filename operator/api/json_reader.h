@@ -8,18 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include <fmt/format.h>
-
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "operator/api/choices.h"
 #include "operator/api/condition.h"
+#include "operator/api/json.h"
 #include "operator/api/meta.h"
-
-namespace web::json {
-class value;
-}
 
 // Reads one JSON object of an API object, field by field, with the path in every complaint.
 namespace stoker::control {
@@ -59,23 +53,15 @@ public:
     // As text_map, but numbers count as texts: quantities, int-or-string.
     [[nodiscard]] TextMap quantity_map(const std::string& name) const;
     [[nodiscard]] std::string int_or_text(const std::string& name, std::string fallback = "") const;
-    // The value as it is. Everything below it counts as read.
-    [[nodiscard]] RawJson raw(const std::string& name) const;
+    // The value as it is; null: absent. Everything below it counts as read.
+    [[nodiscard]] Json raw(const std::string& name) const;
     // The items of a list as they are.
-    [[nodiscard]] std::vector<RawJson> raw_items(const std::string& name) const;
+    [[nodiscard]] std::vector<Json> items(const std::string& name) const;
+    // The same where they must be objects.
+    [[nodiscard]] std::vector<Json> raw_items(const std::string& name) const;
     // This object itself as it is.
-    [[nodiscard]] RawJson raw_self() const;
+    [[nodiscard]] Json raw_self() const;
     void each(const std::string& name, const std::function<void(const JsonReader&)>& visit) const;
-
-    template <class E>
-    [[nodiscard]] E choice(const std::string& name, E fallback) const {
-        const std::optional<std::string> chosen = maybe_text(name);
-        const std::optional<E> value = chosen ? parse_choice<E>(*chosen) : fallback;
-        if (!value) {
-            complain(name, fmt::format("'{}' is not a choice", *chosen));
-        }
-        return value.value_or(fallback);
-    }
 
     void complain(const std::string& name, std::string_view what) const;
 
@@ -93,30 +79,13 @@ private:
     ReadLog* log_;
 };
 
-// Parses `text` and hands the root to `read`. kInvalidArgument: not JSON, not an object, or `read`
-// complained; the message has all complaints.
-Status read_json(std::string_view text, const std::function<void(const JsonReader&)>& read);
+// Hands the root to `read`. kInvalidArgument: not an object, or `read` complained; the message has
+// all complaints.
+Status read_json(const Json& json, const std::function<void(const JsonReader&)>& read);
 
 // The parts that all kinds share.
-ObjectMeta read_meta(const JsonReader& root);
-std::vector<Condition> read_conditions(const JsonReader& status);  // sorted by type
-
-// What the parser of a kind is made of: `read` fills a T from the root.
-template <class T>
-Result<T> read_document(std::string_view text, T (*read)(const JsonReader&)) {
-    T result;
-    STOKER_TRY_VOID(read_json(text, [&](const JsonReader& root) { result = read(root); }));
-    return result;
-}
-
-// The paths that `read` knows, as "spec.datasets[].name"; ".*" ends a part that it passes on
-// unread.
-template <class T>
-std::set<std::string> record_fields(T (*read)(const JsonReader&)) {
-    ReadLog log;
-    log.recording = true;
-    static_cast<void>(read(JsonReader{nullptr, "", log}));
-    return log.fields;
-}
+ObjectMeta read_meta(const JsonReader& metadata);
+std::vector<Condition> read_conditions(
+    const JsonReader& status, const std::string& name);  // sorted by type
 
 }  // namespace stoker::control

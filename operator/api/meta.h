@@ -8,16 +8,12 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "common/base/strong.h"
 
-// What every Kubernetes object has. Values; no JSON in the headers of this folder.
+// What every Kubernetes object has.
 namespace stoker::control {
 
 using TextMap = std::map<std::string, std::string>;  // labels, annotations, resources; ordered, so
                                                      // output is stable
-
-// One JSON value as text, passed on without being looked at: an affinity, a volume. Empty: not set.
-using RawJson = Strong<std::string, struct RawJsonTag>;
 
 // Names one object of a kind. `ns` is empty for cluster-scoped kinds.
 struct ObjectKey {

@@ -1,32 +1,33 @@
 #include "operator/api/node.h"
 
-#include "operator/api/json_reader.h"
+#include "operator/api/field_codec.h"
 
 namespace stoker::control {
 
 namespace {
 
-Node read_node(const JsonReader& root) {
-    Node result;
-    result.meta = read_meta(root);
-    result.unschedulable = root.object("spec").flag("unschedulable");
-    result.boot_id = root.object("status").object("nodeInfo").text("bootID");
+void read_ready(const JsonReader& root, Node& node) {
     root.object("status").each("conditions", [&](const JsonReader& condition) {
         if (condition.text("type") != "Ready") {
             return;
         }
-        result.ready = condition.text("status") == "True";
-        if (!result.ready) {
-            result.not_ready_since = condition.maybe_time("lastTransitionTime");
+        node.ready = condition.text("status") == "True";
+        if (!node.ready) {
+            node.not_ready_since = condition.maybe_time("lastTransitionTime");
         }
     });
-    return result;
 }
 
 }  // namespace
 
-Result<Node> parse_node(std::string_view json) {
-    return read_document(json, read_node);
-}
+template <>
+inline constexpr auto kFields<Node> = std::tuple{
+    field("metadata", &Node::meta),
+    field("spec.unschedulable", &Node::unschedulable),
+    field("status.nodeInfo.bootID", &Node::boot_id)};
+template <>
+inline constexpr auto kAlsoRead<Node> = &read_ready;
+
+template Result<Node> read_document<Node>(const Json& json);
 
 }  // namespace stoker::control

@@ -2,10 +2,9 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "common/base/clock.h"
-#include "common/base/result.h"
+#include "operator/api/document.h"
 #include "operator/api/meta.h"
 
 namespace stoker::control {
@@ -21,8 +20,5 @@ struct Node {
 
     bool operator==(const Node&) const = default;
 };
-
-// kInvalidArgument: not JSON or a field of another type.
-Result<Node> parse_node(std::string_view json);
 
 }  // namespace stoker::control

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <set>
 
-#include "operator/api/json_reader.h"
+#include "operator/api/field_codec.h"
 
 namespace stoker::control {
 
@@ -65,36 +65,35 @@ std::vector<std::string> read_node_directories(const JsonReader& spec) {
     return {result.begin(), result.end()};
 }
 
-Pod read_pod(const JsonReader& root) {
-    Pod result;
-    result.meta = read_meta(root);
-    const JsonReader spec = root.object("spec");
-    result.node_name = spec.text("nodeName");
-    result.node_directories = read_node_directories(spec);
+void read_pod(const JsonReader& root, Pod& pod) {
+    pod.node_directories = read_node_directories(root.object("spec"));
     const JsonReader status = root.object("status");
-    result.phase = parse_phase(status.text("phase"));
-    read_pod_conditions(status, result);
+    pod.phase = parse_phase(status.text("phase"));
+    read_pod_conditions(status, pod);
     status.each("containerStatuses", [&](const JsonReader& container) {
         const std::string name = container.text("name");
         if (name == kTrainerContainer) {
-            result.trainer = read_container(container);
+            pod.trainer = read_container(container);
         } else if (name == kSidecarContainer) {
-            result.sidecar = read_container(container);  // of a filler
+            pod.sidecar = read_container(container);  // of a filler
         }
     });
     status.each("initContainerStatuses", [&](const JsonReader& container) {
         if (container.text("name") == kSidecarContainer) {
-            result.sidecar = read_container(container);
+            pod.sidecar = read_container(container);
         }
     });
-    return result;
 }
 
 }  // namespace
 
-Result<Pod> parse_pod(std::string_view json) {
-    return read_document(json, read_pod);
-}
+template <>
+inline constexpr auto kFields<Pod> =
+    std::tuple{field("metadata", &Pod::meta), field("spec.nodeName", &Pod::node_name)};
+template <>
+inline constexpr auto kAlsoRead<Pod> = &read_pod;
+
+template Result<Pod> read_document<Pod>(const Json& json);
 
 bool has_ended(const Pod& pod) {
     return pod.phase == PodPhase::kSucceeded || pod.phase == PodPhase::kFailed;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/result.h"
+#include "operator/api/document.h"
 #include "operator/api/meta.h"
 
 namespace stoker::control {
@@ -45,9 +45,6 @@ struct Pod {
 
     bool operator==(const Pod&) const = default;
 };
-
-// kInvalidArgument: not JSON or a field of another type.
-Result<Pod> parse_pod(std::string_view json);
 
 // Succeeded or Failed: nothing of it runs any more.
 bool has_ended(const Pod& pod);

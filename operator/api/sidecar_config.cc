@@ -2,21 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "operator/api/json_writer.h"
+#include "operator/api/write_object.h"
 
 namespace stoker::control {
 
 namespace {
-
-JsonWriter write_origin(const OriginConfig& origin) {
-    JsonWriter writer;
-    writer.text("uri", origin.uri).text("endpoint", origin.endpoint).text("region", origin.region);
-    if (origin.path_style) {
-        writer.flag("pathStyle", *origin.path_style);
-    }
-    writer.text("caFile", origin.ca_file);
-    return writer;
-}
 
 std::string lower(std::string_view text) {
     std::string result{text};
@@ -26,15 +16,25 @@ std::string lower(std::string_view text) {
     return result;
 }
 
-JsonWriter write_sampling(const ContractParameters& parameters) {
-    JsonWriter writer;
+Json write_sampling(const ContractParameters& parameters) {
+    std::vector<JsonMember> members;
     for (const auto& [name, value] : parameters.numbers) {
-        writer.decimal(name, value);
+        members.push_back({name, value});
     }
     for (const auto& [name, value] : parameters.words) {
-        writer.text(name, lower(value));
+        members.push_back({name, lower(value)});
     }
-    return writer;
+    return json_object(members);
+}
+
+// What sidecar and trainer are told alike of where a dataset's samples come from.
+std::vector<JsonMember> write_origin(const OriginConfig& origin) {
+    return {
+        {"uri", origin.uri},
+        {"endpoint", origin.endpoint},
+        {"region", origin.region},
+        {"pathStyle", origin.path_style},
+        {"caFile", origin.ca_file}};
 }
 
 // The sidecar's word for it; empty: its default, which is what the contract's own policy keeps.
@@ -52,67 +52,55 @@ std::string eviction_text(EvictionPolicy policy) {
     return "";
 }
 
-JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& config) {
-    JsonWriter origin = write_origin(dataset.origin);
-    origin.text("credentialsDirectory", dataset.origin.credentials_directory);
-    JsonWriter writer;
-    writer.text("name", dataset.name)
-        .text("uid", dataset.uid)
-        .text("directory", dataset.directory)
-        .object("origin", origin)
-        .number("window", static_cast<std::int64_t>(config.window_bytes.count()))
-        .text("reservedFree", fmt::format("0.{:02}", config.reserved_free_percent))
-        .text("eviction", eviction_text(dataset.eviction));
-    if (dataset.guest) {
-        writer.flag("guest", true);
-    }
-    if (dataset.pinned) {
-        writer.flag("pinned", true);
-    }
-    writer.text("contract", lower(choice_text(dataset.contract)))
-        .object("sampling", write_sampling(dataset.parameters));
-    return writer;
+Json write_dataset(const DatasetConfig& dataset, const SidecarConfig& config) {
+    std::vector<JsonMember> origin = write_origin(dataset.origin);
+    origin.push_back({"credentialsDirectory", dataset.origin.credentials_directory});
+    return json_object(
+        {{"name", dataset.name},
+         {"uid", dataset.uid},
+         {"directory", dataset.directory},
+         {"origin", json_object(origin)},
+         {"window", config.window_bytes.count()},
+         {"reservedFree", fmt::format("0.{:02}", config.reserved_free_percent)},
+         {"eviction", eviction_text(dataset.eviction)},
+         {"guest", if_true(dataset.guest)},
+         {"pinned", if_true(dataset.pinned)},
+         {"contract", lower(choice_text(dataset.contract))},
+         {"sampling", write_sampling(dataset.parameters)}});
 }
 
 }  // namespace
 
-std::string to_json(const SidecarConfig& config) {
-    JsonWriter job;
-    job.text("trainingJob", config.training_job).text("trainingJobUid", config.training_job_uid);
-    JsonWriter control;
-    control.text("endpoint", config.control_endpoint).text("tokenFile", config.control_token_file);
-    JsonWriter http;
-    http.text("listen", config.http_listen).texts("readers", config.http_readers);
-    JsonWriter writer;
-    writer.text("socket", config.socket)
-        .text("socketMode", config.socket_mode)
-        .text(
-            "endWhenIdle",
-            config.end_when_idle_seconds > 0 ? fmt::format("{}s", config.end_when_idle_seconds)
-                                             : "")
-        .object("http", http)
-        .object("control", control)
-        .object("job", job)
-        .list("datasets", config.datasets, [&](const DatasetConfig& dataset) {
-            return write_dataset(dataset, config);
-        });
-    return writer.serialize();
+Json to_json(const SidecarConfig& config) {
+    const std::int64_t idle = config.end_when_idle_seconds;
+    const auto write = [&](const DatasetConfig& dataset) { return write_dataset(dataset, config); };
+    return json_object(
+        {{"socket", config.socket},
+         {"socketMode", config.socket_mode},
+         {"endWhenIdle", idle > 0 ? fmt::format("{}s", idle) : ""},
+         {"http", json_object({{"listen", config.http_listen}, {"readers", config.http_readers}})},
+         {"control",
+          json_object(
+              {{"endpoint", config.control_endpoint}, {"tokenFile", config.control_token_file}})},
+         {"job",
+          json_object(
+              {{"trainingJob", config.training_job}, {"trainingJobUid", config.training_job_uid}})},
+         {"datasets", json_list(config.datasets, write)}});
 }
 
-std::string to_json(const std::vector<DatasetConfig>& datasets) {
-    JsonWriter writer;
+Json to_json(const std::vector<DatasetConfig>& datasets) {
+    std::vector<JsonMember> places;
     for (const DatasetConfig& dataset : datasets) {
-        JsonWriter place = write_origin(dataset.origin);
+        std::vector<JsonMember> place = write_origin(dataset.origin);
         // The trainer reads data/ of the node directory, and nothing else of it.
-        place.text("directory", dataset.directory.empty() ? "" : dataset.directory + "/data")
-            .text("contract", lower(choice_text(dataset.contract)))
-            .object("sampling", write_sampling(dataset.parameters));
-        if (dataset.guest) {
-            place.flag("guest", true);
-        }
-        writer.object(dataset.name, place);
+        place.push_back(
+            {"directory", dataset.directory.empty() ? "" : dataset.directory + "/data"});
+        place.push_back({"contract", lower(choice_text(dataset.contract))});
+        place.push_back({"sampling", write_sampling(dataset.parameters)});
+        place.push_back({"guest", if_true(dataset.guest)});
+        places.push_back({dataset.name, json_object(place)});
     }
-    return writer.serialize();
+    return json_object(places);
 }
 
 }  // namespace stoker::control

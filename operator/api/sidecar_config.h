@@ -8,6 +8,7 @@
 #include "common/base/bytes.h"
 #include "operator/api/choices.h"
 #include "operator/api/contract.h"
+#include "operator/api/json.h"
 
 // What the operator tells a sidecar and a trainer before they start: the sidecar's settings
 // (docs/reference/sidecar-config.md) and the trainer's STOKER_DATASETS.
@@ -57,13 +58,13 @@ struct SidecarConfig {
     bool operator==(const SidecarConfig&) const = default;
 };
 
-// The text of STOKER_SIDECAR_CONFIG: one JSON object, which is YAML too. Nothing is granted until
+// STOKER_SIDECAR_CONFIG: one JSON object, which is YAML too. Nothing is granted until
 // the operator grants it.
-std::string to_json(const SidecarConfig& config);
+Json to_json(const SidecarConfig& config);
 
-// The text of STOKER_DATASETS: one JSON object, from each dataset's name to where it is and what
+// STOKER_DATASETS: one JSON object, from each dataset's name to where it is and what
 // the job allows: "contract" ("exact", "windowed", "importance", "replicate"), and its parameters
 // in "sampling".
-std::string to_json(const std::vector<DatasetConfig>& datasets);
+Json to_json(const std::vector<DatasetConfig>& datasets);
 
 }  // namespace stoker::control

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,11 +11,11 @@
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
-#include "common/base/result.h"
 #include "operator/api/ca_bundle.h"
 #include "operator/api/choices.h"
 #include "operator/api/condition.h"
 #include "operator/api/contract.h"
+#include "operator/api/document.h"
 #include "operator/api/meta.h"
 
 // TrainingJob of stoker.dev/v1alpha1 as values; crds/stoker.dev_trainingjobs.yaml describes every
@@ -27,7 +26,7 @@ namespace stoker::control {
 struct EnvVar {
     std::string name;
     std::string value;
-    RawJson value_from;  // EnvVarSource; empty: `value` counts
+    Json value_from;  // EnvVarSource; null: `value` counts
 
     bool operator==(const EnvVar&) const = default;
 };
@@ -64,39 +63,45 @@ using NamedText = std::pair<std::string, std::string>;
 struct TrainerOverlay {
     std::string image_pull_policy;
     std::string working_dir;
-    std::vector<RawJson> env_from;
-    std::vector<RawJson> ports;
-    RawJson security_context;
-    std::vector<RawJson> volume_mounts;
+    std::vector<Json> env_from;
+    std::vector<Json> ports;
+    Json security_context;
+    std::vector<Json> volume_mounts;
     std::vector<std::string> volume_mount_paths;  // of volume_mounts, in their order
     std::vector<std::string> volume_mount_names;  // of volume_mounts, in their order
 
     bool operator==(const TrainerOverlay&) const = default;
 };
 
-// podTemplate. Unset parts are empty.
-struct PodOverlay {
-    TextMap labels;
-    TextMap annotations;
-    std::string service_account_name;
-    std::optional<bool> automount_service_account_token;
+// Where pods run and with what: what a podTemplate says of it and its pods have alike.
+struct PodScheduling {
     TextMap node_selector;
-    RawJson affinity;
-    std::vector<RawJson> tolerations;
-    std::vector<RawJson> topology_spread_constraints;
+    Json affinity;
+    std::vector<Json> tolerations;
+    std::vector<Json> topology_spread_constraints;
     std::string priority_class_name;
     std::string scheduler_name;
     std::string runtime_class_name;
     std::vector<std::string> image_pull_secrets;
-    RawJson security_context;
+    Json security_context;
+
+    bool operator==(const PodScheduling&) const = default;
+};
+
+// podTemplate. Unset parts are empty.
+struct PodOverlay : PodScheduling {
+    TextMap labels;
+    TextMap annotations;
+    std::string service_account_name;
+    std::optional<bool> automount_service_account_token;
     std::optional<std::int64_t> termination_grace_period_seconds;
-    std::vector<RawJson> volumes;
+    std::vector<Json> volumes;
     std::vector<std::string> volume_names;  // of volumes, in their order
     std::vector<NamedText> host_paths;      // of volumes on the node: name, path
     std::vector<NamedText> csi_drivers;     // of inline CSI volumes: name, driver
     TrainerOverlay trainer;
     std::vector<std::string> container_names;
-    std::vector<RawJson> init_containers;
+    std::vector<Json> init_containers;
     std::vector<std::string> init_container_names;  // of init_containers, in their order
     std::vector<NamedText> init_container_mounts;   // container, volume
     bool host_network = false;
@@ -295,17 +300,8 @@ struct TrainingJob {
     bool operator==(const TrainingJob&) const = default;
 };
 
-// Reads an object as the API server sends it; defaults as in the CRD; unknown fields are passed
-// over. kInvalidArgument: not JSON or a field of another type; the message has every complaint with
-// its path.
-Result<TrainingJob> parse_training_job(std::string_view json);
-
 // The body of a server-side apply to /status: kind, name, uid and the whole status, one JSON
 // object.
-std::string status_patch(const TrainingJob& job);
-
-// Every field that parse_training_job() knows ("spec.datasets[].name"); a name that ends in ".*" is
-// passed on unread.
-std::set<std::string> training_job_fields();
+Json status_patch(const TrainingJob& job);
 
 }  // namespace stoker::control

@@ -4,8 +4,7 @@
 #include <array>
 #include <set>
 
-#include "operator/api/json_reader.h"
-#include "operator/api/json_writer.h"
+#include "operator/api/field_codec.h"
 
 namespace stoker::control {
 
@@ -26,103 +25,97 @@ void read_pod_set_update(const JsonReader& update, PodPlacement& placement) {
     placement.labels.merge(update.text_map("labels"));
     placement.annotations.merge(update.text_map("annotations"));
     placement.node_selector.merge(update.text_map("nodeSelector"));
-    for (RawJson& toleration : update.raw_items("tolerations")) {
+    for (Json& toleration : update.raw_items("tolerations")) {
         placement.tolerations.push_back(std::move(toleration));
     }
 }
 
-Workload read_workload(const JsonReader& root) {
-    Workload result;
-    result.meta = read_meta(root);
+void read_answers(const JsonReader& root, Workload& workload) {
     const JsonReader status = root.object("status");
-    result.conditions = read_conditions(status);
     std::set<std::string> flavors;
     status.object("admission").each("podSetAssignments", [&](const JsonReader& assignment) {
         for (const auto& [resource, flavor] : assignment.text_map("flavors")) {
             flavors.insert(flavor);
         }
     });
-    result.flavors.assign(flavors.begin(), flavors.end());
+    workload.flavors.assign(flavors.begin(), flavors.end());
     status.each("admissionChecks", [&](const JsonReader& check) {
-        result.has_checks = true;
+        workload.has_checks = true;
         check.each("podSetUpdates", [&](const JsonReader& update) {
-            read_pod_set_update(update, result.check_placement);
+            read_pod_set_update(update, workload.check_placement);
         });
     });
-    result.admission = status.raw("admission");
-    result.admission_checks = status.raw("admissionChecks");
-    result.requeue_state = status.raw("requeueState");
-    result.resource_requests = status.raw("resourceRequests");
-    // Kueue's own spelling.
-    result.past_execution_seconds = status.maybe_integer("accumulatedPastExexcutionTimeSeconds");
-    return result;
-}
-
-ResourceFlavor read_resource_flavor(const JsonReader& root) {
-    const JsonReader spec = root.object("spec");
-    return {read_meta(root).name, spec.text_map("nodeLabels"), spec.raw_items("tolerations")};
-}
-
-PriorityClass read_priority_class(const JsonReader& root) {
-    return {read_meta(root).name, root.integer("value"), root.flag("globalDefault")};
 }
 
 }  // namespace
 
-Result<Workload> parse_workload(std::string_view json) {
-    return read_document(json, read_workload);
+template <>
+inline constexpr auto kFields<Workload> = std::tuple{
+    field("metadata", &Workload::meta),
+    field("status.conditions", &Workload::conditions),
+    field("status.admission", &Workload::admission),
+    field("status.admissionChecks", &Workload::admission_checks),
+    field("status.requeueState", &Workload::requeue_state),
+    field("status.resourceRequests", &Workload::resource_requests),
+    // Kueue's own spelling.
+    field("status.accumulatedPastExexcutionTimeSeconds", &Workload::past_execution_seconds)};
+template <>
+inline constexpr auto kAlsoRead<Workload> = &read_answers;
+
+template <>
+inline constexpr auto kFields<ResourceFlavor> = table(
+    field("metadata.name", &ResourceFlavor::name),
+    field("spec.nodeLabels", &ResourceFlavor::node_labels),
+    field("spec.tolerations", &ResourceFlavor::tolerations));
+
+template <>
+inline constexpr auto kFields<PriorityClass> = table(
+    field("metadata.name", &PriorityClass::name),
+    field("value", &PriorityClass::value),
+    field("globalDefault", &PriorityClass::is_default));
+
+template Result<Workload> read_document<Workload>(const Json& json);
+template Result<ResourceFlavor> read_document<ResourceFlavor>(const Json& json);
+template Result<PriorityClass> read_document<PriorityClass>(const Json& json);
+
+Json to_json(const WorkloadManifest& workload) {
+    const Json pod_set = json_object(
+        {{"name", kPodSet},
+         {"count", workload.pod_count},
+         {"template", workload.pod_template, Presence::kUnlessNull}});
+    const Json spec = json_object(
+        {{"podSets", std::vector{pod_set}},
+         {"queueName", workload.queue_name},
+         {"priority", workload.priority.value},
+         {"priorityClassName", workload.priority.class_name},
+         {"priorityClassSource", workload.priority.class_source},
+         {"maximumExecutionTimeSeconds", workload.max_execution_seconds}});
+    return json_object(
+        {{"apiVersion", kApiVersion},
+         {"kind", kKind},
+         {"metadata", write_meta(workload.meta)},
+         {"spec", spec}});
 }
 
-Result<ResourceFlavor> parse_resource_flavor(std::string_view json) {
-    return read_document(json, read_resource_flavor);
-}
-
-Result<PriorityClass> parse_priority_class(std::string_view json) {
-    return read_document(json, read_priority_class);
-}
-
-std::string to_json(const WorkloadManifest& workload) {
-    JsonWriter pod_set;
-    pod_set.text("name", std::string{kPodSet})
-        .number("count", workload.pod_count)
-        .raw("template", workload.pod_template);
-    JsonWriter spec;
-    spec.append("podSets", pod_set)
-        .text("queueName", workload.queue_name)
-        .number("priority", workload.priority.value)
-        .text("priorityClassName", workload.priority.class_name)
-        .text("priorityClassSource", workload.priority.class_source);
-    if (workload.max_execution_seconds) {
-        spec.number("maximumExecutionTimeSeconds", *workload.max_execution_seconds);
-    }
-    JsonWriter writer;
-    writer.text("apiVersion", std::string{kApiVersion})
-        .text("kind", std::string{kKind})
-        .object("metadata", write_meta(workload.meta))
-        .object("spec", spec);
-    return writer.serialize();
-}
-
-std::string admission_body(const Workload& workload) {
-    JsonWriter status;
+Json admission_body(const Workload& workload) {
+    std::vector<Json> conditions;
     for (const Condition& condition : workload.conditions) {
         if (std::ranges::find(kAdmissionConditions, condition.type) != kAdmissionConditions.end()) {
-            status.append("conditions", write_condition(condition));
+            conditions.push_back(write_condition(condition));
         }
     }
-    status.raw("admission", workload.admission)
-        .raw("admissionChecks", workload.admission_checks)
-        .raw("requeueState", workload.requeue_state)
-        .raw("resourceRequests", workload.resource_requests);
-    if (workload.past_execution_seconds) {
-        status.number("accumulatedPastExexcutionTimeSeconds", *workload.past_execution_seconds);
-    }
+    const Json status = json_object(
+        {{"conditions", conditions},
+         {"admission", workload.admission, Presence::kUnlessNull},
+         {"admissionChecks", workload.admission_checks, Presence::kUnlessNull},
+         {"requeueState", workload.requeue_state, Presence::kUnlessNull},
+         {"resourceRequests", workload.resource_requests, Presence::kUnlessNull},
+         {"accumulatedPastExexcutionTimeSeconds", workload.past_execution_seconds}});
     return status_body(kKind, workload.meta, status, kApiVersion, workload.meta.resource_version);
 }
 
-std::string condition_body(const Workload& workload, const Condition& condition) {
-    JsonWriter status;
-    status.append("conditions", write_condition(condition));
+Json condition_body(const Workload& workload, const Condition& condition) {
+    const Json status = json_object({{"conditions", std::vector{write_condition(condition)}}});
     return status_body(kKind, workload.meta, status, kApiVersion);
 }
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "common/base/result.h"
 #include "operator/api/condition.h"
+#include "operator/api/document.h"
 #include "operator/api/job_manifest.h"
 #include "operator/api/meta.h"
 
@@ -22,28 +22,22 @@ struct Workload {
     bool has_checks = false;            // some AdmissionCheck applies to it
     PodPlacement check_placement;       // what its AdmissionChecks add to the pods
     // Passed on as they are when its status is written.
-    RawJson admission;
-    RawJson admission_checks;
-    RawJson requeue_state;
-    RawJson resource_requests;
+    Json admission;
+    Json admission_checks;
+    Json requeue_state;
+    Json resource_requests;
     std::optional<std::int64_t> past_execution_seconds;
 
     bool operator==(const Workload&) const = default;
 };
 
-// kInvalidArgument: not JSON or a field of another type.
-Result<Workload> parse_workload(std::string_view json);
-
 struct ResourceFlavor {
     std::string name;
     TextMap node_labels;
-    std::vector<RawJson> tolerations;
+    std::vector<Json> tolerations;
 
     bool operator==(const ResourceFlavor&) const = default;
 };
-
-// kInvalidArgument: as above.
-Result<ResourceFlavor> parse_resource_flavor(std::string_view json);
 
 // A WorkloadPriorityClass of Kueue, or a PriorityClass of Kubernetes.
 struct PriorityClass {
@@ -53,9 +47,6 @@ struct PriorityClass {
 
     bool operator==(const PriorityClass&) const = default;
 };
-
-// kInvalidArgument: as above.
-Result<PriorityClass> parse_priority_class(std::string_view json);
 
 // The priority that a Workload gets, and where it comes from.
 struct WorkloadPriority {
@@ -73,21 +64,21 @@ struct WorkloadManifest {
     WorkloadPriority priority;
     std::optional<std::int64_t> max_execution_seconds;
     std::int64_t pod_count = 1;
-    RawJson pod_template;
+    Json pod_template;
 
     bool operator==(const WorkloadManifest&) const = default;
 };
 
-std::string to_json(const WorkloadManifest& workload);
+Json to_json(const WorkloadManifest& workload);
 
 // Bodies of server-side applies to /status. Each belongs to a field manager of Kueue's, because
 // Kueue's own writes must be able to change or remove what is written here.
 
 // Everything that Kueue's manager kAdmissionManager owns, over the version that was read.
-std::string admission_body(const Workload& workload);
+Json admission_body(const Workload& workload);
 
 // One condition of a type that manager_of_condition() owns.
-std::string condition_body(const Workload& workload, const Condition& condition);
+Json condition_body(const Workload& workload, const Condition& condition);
 
 inline constexpr std::string_view kAdmissionManager = "kueue-admission";
 

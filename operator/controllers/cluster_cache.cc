@@ -55,8 +55,8 @@ WatchOptions own_pods(const std::string& own_namespace) {
 }
 
 template <class T>
-auto reads(Result<T> (*parse)(std::string_view)) {
-    return [parse](const Object& object) { return parse(object.raw.text()); };
+Result<T> read(const Object& object) {
+    return read_document<T>(object.raw);
 }
 
 template <class T>
@@ -118,71 +118,67 @@ ClusterCache::ClusterCache(
     std::uint64_t seed)
     : training_jobs_(
           sources<TrainingJob>(make_transport, watched, all_of(kinds::kTrainingJobs)),
-          reads(parse_training_job),
+          read<TrainingJob>,
           clock,
           seed),
       datasets_(
           sources<Dataset>(make_transport, watched, all_of(kinds::kDatasets)),
-          reads(parse_dataset),
+          read<Dataset>,
           clock,
           seed + 1),
       pools_(
           transport(make_transport, "cachepools"),
           all_of(kinds::kCachePools),
-          reads(parse_cache_pool),
+          read<CachePool>,
           clock,
           seed + 2),
       quotas_(
           sources<CacheQuota>(make_transport, watched, all_of(kinds::kCacheQuotas)),
-          reads(parse_cache_quota),
+          read<CacheQuota>,
           clock,
           seed + 3),
       jobs_(
           sources<Job>(make_transport, watched, of_training_jobs(kinds::kJobs)),
-          reads(parse_job),
+          read<Job>,
           clock,
           seed + 4),
       services_(
           sources<ObjectMeta>(make_transport, watched, of_training_jobs(kinds::kServices)),
-          reads(parse_metadata),
+          read<ObjectMeta>,
           clock,
           seed + 5),
       pods_(
           sources<Pod>(make_transport, watched, of_training_jobs(kinds::kPods)),
-          reads(parse_pod),
+          read<Pod>,
           clock,
           seed + 6),
       filler_jobs_(
           sources<Job>(make_transport, watched, of_fillers(kinds::kJobs)),
-          reads(parse_job),
+          read<Job>,
           clock,
           seed + 10),
       filler_pods_(
           sources<Pod>(make_transport, watched, of_fillers(kinds::kPods)),
-          reads(parse_pod),
+          read<Pod>,
           clock,
           seed + 11),
       workloads_(
           sources<Workload>(make_transport, watched, of_workloads()),
-          reads(parse_workload),
+          read<Workload>,
           clock,
           seed + 12),
       node_pods_(
           transport(make_transport, "nodepods"),
           own_pods(own_namespace),
-          reads(parse_pod),
+          read<Pod>,
           clock,
           seed + 7),
       nodes_(
-          transport(make_transport, "nodes"),
-          all_of(kinds::kNodes),
-          reads(parse_node),
-          clock,
-          seed + 8),
+          transport(make_transport, "nodes"), all_of(kinds::kNodes), read<Node>, clock, seed + 8),
       namespaces_(
           transport(make_transport, "namespaces"),
           all_of(kinds::kNamespaces),
-          reads(parse_metadata),
+          read<ObjectMeta>,
           clock,
           seed + 9) {
     add_indexes();

@@ -13,7 +13,6 @@
 #include "operator/api/cache_quota.h"
 #include "operator/api/dataset.h"
 #include "operator/api/job.h"
-#include "operator/api/metadata.h"
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/training_job.h"

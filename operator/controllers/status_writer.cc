@@ -22,9 +22,8 @@ std::optional<Duration> StatusWriter::wait_for_progress(const ObjectKey& key) {
     return passed < kProgressEvery ? std::optional(kProgressEvery - passed) : std::nullopt;
 }
 
-Result<StatusWrite> StatusWriter::send(const ObjectKey& key, const std::string& body) {
-    STOKER_TRY(const Json json, Json::parse(body));
-    const Result<Object> stored = client_.apply_status(kind_, key, json);
+Result<StatusWrite> StatusWriter::send(const ObjectKey& key, const Json& body) {
+    const Result<Object> stored = client_.apply_status(kind_, key, body);
     if (!stored) {
         // Deleted meanwhile, or made anew under this name (the body has the uid): its next event
         // tells.

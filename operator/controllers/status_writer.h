@@ -69,7 +69,7 @@ private:
     static bool same_judgement(
         const std::vector<Condition>& before, const std::vector<Condition>& after);
     std::optional<Duration> wait_for_progress(const ObjectKey& key);
-    Result<StatusWrite> send(const ObjectKey& key, const std::string& body);
+    Result<StatusWrite> send(const ObjectKey& key, const Json& body);
 
     ApiClient& client_;
     ResourceKind kind_;

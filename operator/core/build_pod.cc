@@ -204,7 +204,7 @@ void add_proxy(const JobInput& input, std::vector<EnvVar>& env) {
 
 std::vector<EnvVar> sidecar_env(const JobInput& input) {
     std::vector<EnvVar> result = identity_env();
-    result.push_back({"STOKER_SIDECAR_CONFIG", literal(to_json(sidecar_config(input))), {}});
+    result.push_back({"STOKER_SIDECAR_CONFIG", literal(to_json(sidecar_config(input)).text()), {}});
     if (!input.settings.control_ca_pem.empty()) {
         result.push_back({"STOKER_CONTROL_CA", input.settings.control_ca_pem, {}});
     }
@@ -256,7 +256,7 @@ std::vector<EnvVar> trainer_env(const JobInput& input) {
         result.push_back({"STOKER_SOCKET", std::string{kSocketPath}, {}});
     }
     result.push_back({"STOKER_JOB", input.job.meta.uid, {}});
-    result.push_back({"STOKER_DATASETS", literal(to_json(dataset_configs(input))), {}});
+    result.push_back({"STOKER_DATASETS", literal(to_json(dataset_configs(input)).text()), {}});
     result.push_back({"STOKER_ATTEMPT", std::to_string(input.attempt), {}});
     if (input.job.spec.trainer.epochs > 0) {
         result.push_back({"STOKER_EPOCHS", std::to_string(input.job.spec.trainer.epochs), {}});
@@ -378,17 +378,6 @@ std::vector<VolumeManifest> build_volumes(const JobInput& input) {
     return result;
 }
 
-void overlay_scheduling(const PodOverlay& overlay, PodManifest& pod) {
-    pod.node_selector = overlay.node_selector;
-    pod.affinity = overlay.affinity;
-    pod.tolerations = overlay.tolerations;
-    pod.topology_spread_constraints = overlay.topology_spread_constraints;
-    pod.priority_class_name = overlay.priority_class_name;
-    pod.scheduler_name = overlay.scheduler_name;
-    pod.runtime_class_name = overlay.runtime_class_name;
-    pod.image_pull_secrets = overlay.image_pull_secrets;
-}
-
 }  // namespace
 
 SidecarConfig sidecar_config(const JobInput& input) {
@@ -418,7 +407,7 @@ PodManifest build_filler_pod(const JobInput& input) {
             return mount.volume == volume.name;
         });
     });
-    result.tolerations = {RawJson{R"({"operator":"Exists"})"}};
+    result.tolerations = {json_object({{"operator", "Exists"}})};
     result.termination_grace_period_seconds = input.settings.grace_period_seconds;
     return result;
 }
@@ -426,6 +415,7 @@ PodManifest build_filler_pod(const JobInput& input) {
 PodManifest build_pod(const JobInput& input) {
     const PodOverlay& overlay = input.job.spec.pod_template;
     PodManifest result;
+    static_cast<PodScheduling&>(result) = overlay;
     result.labels = overlay.labels;
     result.annotations = overlay.annotations;
     if (has_cache(input)) {
@@ -438,12 +428,10 @@ PodManifest build_pod(const JobInput& input) {
     result.service_account_name = overlay.service_account_name;
     result.automount_service_account_token =
         overlay.automount_service_account_token.value_or(false);
-    result.security_context = overlay.security_context;
     result.termination_grace_period_seconds =
         overlay.termination_grace_period_seconds.value_or(input.settings.grace_period_seconds);
     result.host_ipc = overlay.host_ipc;
     result.subdomain = service_name(input.job);
-    overlay_scheduling(overlay, result);
     return result;
 }
 

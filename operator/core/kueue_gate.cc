@@ -69,7 +69,7 @@ ReleaseQuota release(Workload workload, WallTime now) {
     Condition reserved = condition_now(workload, "QuotaReserved", false, "Pending", now);
     reserved.message = evicted.message;
     set_condition(workload.conditions, std::move(reserved));
-    workload.admission = RawJson{};
+    workload.admission = Json{};
     workload.flavors.clear();
     end_admission(workload, now);
     return {std::move(workload)};

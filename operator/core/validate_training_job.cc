@@ -76,7 +76,7 @@ void check_trainer(const TrainerSpec& trainer, Complaints& complaints) {
     for (const EnvVar& variable : trainer.env) {
         const std::string path = fmt::format("spec.trainer.env[{}]", variable.name);
         complaints.unless(
-            variable.value.empty() || variable.value_from.value().empty(),
+            variable.value.empty() || variable.value_from == Json(),
             path,
             "set value or valueFrom, not both");
         complaints.unless(

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "operator/api/json.h"
 #include "operator/api/meta.h"
-#include "operator/kube/json.h"
 
 namespace stoker::control {
 

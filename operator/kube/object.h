@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "common/base/result.h"
+#include "operator/api/json.h"
 #include "operator/api/meta.h"
-#include "operator/kube/json.h"
 
 namespace stoker::control {
 

@@ -1,8 +1,5 @@
 #include "operator/kube/request.h"
 
-#include <utility>
-
-#include <cpprest/json.h>
 #include <fmt/format.h>
 
 namespace stoker::control {
@@ -229,39 +226,28 @@ ApiRequest patch_request(
 
 ApiRequest delete_request(
     const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params) {
-    auto options = web::json::value::object();
-    options["kind"] = web::json::value("DeleteOptions");
-    options["apiVersion"] = web::json::value("v1");
-    options["propagationPolicy"] =
-        web::json::value(std::string(propagation_text(params.propagation)));
-    if (!params.uid.empty()) {
-        options["preconditions"]["uid"] = web::json::value(params.uid);
-    }
-    if (!params.resource_version.empty()) {
-        options["preconditions"]["resourceVersion"] = web::json::value(params.resource_version);
-    }
-    if (params.grace_seconds) {
-        options["gracePeriodSeconds"] = web::json::value(*params.grace_seconds);
-    }
+    const Json options = json_object(
+        {{"kind", "DeleteOptions"},
+         {"apiVersion", "v1"},
+         {"propagationPolicy", propagation_text(params.propagation)},
+         {"preconditions",
+          json_object({{"uid", params.uid}, {"resourceVersion", params.resource_version}})},
+         {"gracePeriodSeconds", params.grace_seconds}});
     ApiRequest request;
     request.verb = Verb::kDelete;
     request.target = object_path(kind, key);
     request.content_type = "application/json";
-    request.body = options.serialize();
+    request.body = options.text();
     request.what = describe("deleting", kind, key);
     return request;
 }
 
 ApiRequest token_review_request(std::string_view token, const std::vector<std::string>& audiences) {
-    auto body = web::json::value::object();
-    body["apiVersion"] = web::json::value(kinds::kTokenReviews.api_version());
-    body["kind"] = web::json::value(kinds::kTokenReviews.kind);
-    body["spec"]["token"] = web::json::value(std::string(token));
-    auto& list = body["spec"]["audiences"] = web::json::value::array();
-    for (std::size_t i = 0; i < audiences.size(); ++i) {
-        list[i] = web::json::value(audiences[i]);
-    }
-    ApiRequest request = create_request(kinds::kTokenReviews, "", Json(std::move(body)));
+    const Json body = json_object(
+        {{"apiVersion", kinds::kTokenReviews.api_version()},
+         {"kind", kinds::kTokenReviews.kind},
+         {"spec", json_object({{"token", token}, {"audiences", audiences, Presence::kAlways}})}});
+    ApiRequest request = create_request(kinds::kTokenReviews, "", body);
     request.what = "reviewing a token";
     return request;
 }
@@ -271,34 +257,30 @@ ApiRequest access_review_request(
     const std::vector<std::string>& groups,
     std::string_view verb,
     std::string_view path) {
-    auto body = web::json::value::object();
-    body["apiVersion"] = web::json::value(kinds::kSubjectAccessReviews.api_version());
-    body["kind"] = web::json::value(kinds::kSubjectAccessReviews.kind);
-    body["spec"]["user"] = web::json::value(std::string(user));
-    auto& list = body["spec"]["groups"] = web::json::value::array();
-    for (std::size_t i = 0; i < groups.size(); ++i) {
-        list[i] = web::json::value(groups[i]);
-    }
-    auto& wanted = body["spec"]["nonResourceAttributes"] = web::json::value::object();
-    wanted["verb"] = web::json::value(std::string(verb));
-    wanted["path"] = web::json::value(std::string(path));
-    ApiRequest request = create_request(kinds::kSubjectAccessReviews, "", Json(std::move(body)));
+    const Json spec = json_object(
+        {{"user", user},
+         {"groups", groups, Presence::kAlways},
+         {"nonResourceAttributes", json_object({{"verb", verb}, {"path", path}})}});
+    const Json body = json_object(
+        {{"apiVersion", kinds::kSubjectAccessReviews.api_version()},
+         {"kind", kinds::kSubjectAccessReviews.kind},
+         {"spec", spec}});
+    ApiRequest request = create_request(kinds::kSubjectAccessReviews, "", body);
     request.what = fmt::format("asking whether {} may {} {}", user, verb, path);
     return request;
 }
 
 ApiRequest token_request(
     const ObjectKey& service_account, std::string_view audience, std::uint32_t seconds) {
-    auto body = web::json::value::object();
-    body["apiVersion"] = web::json::value("authentication.k8s.io/v1");
-    body["kind"] = web::json::value("TokenRequest");
-    body["spec"]["audiences"][0] = web::json::value(std::string(audience));
-    body["spec"]["expirationSeconds"] = web::json::value(seconds);
+    const Json spec =
+        json_object({{"audiences", std::vector<Json>{audience}}, {"expirationSeconds", seconds}});
+    const Json body = json_object(
+        {{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenRequest"}, {"spec", spec}});
     ApiRequest request;
     request.verb = Verb::kPost;
     request.target = object_path(kinds::kServiceAccounts, service_account, "token");
     request.content_type = "application/json";
-    request.body = body.serialize();
+    request.body = body.text();
     request.what = fmt::format("getting a token of ServiceAccount {}", to_string(service_account));
     return request;
 }

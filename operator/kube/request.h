@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/base/result.h"
-#include "operator/kube/json.h"
+#include "operator/api/json.h"
 #include "operator/kube/object.h"
 #include "operator/kube/resource_kind.h"
 

@@ -7,7 +7,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/error.h"
-#include "operator/kube/json.h"
+#include "operator/api/json.h"
 
 namespace stoker::control {
 

@@ -74,10 +74,10 @@ struct Kind {
 
 std::vector<Kind> kinds() {
     return {
-        {"trainingjobs", training_job_fields()},
-        {"datasets", dataset_fields()},
-        {"cachepools", cache_pool_fields()},
-        {"cachequotas", cache_quota_fields()}};
+        {"trainingjobs", known_fields<TrainingJob>()},
+        {"datasets", known_fields<Dataset>()},
+        {"cachepools", known_fields<CachePool>()},
+        {"cachequotas", known_fields<CacheQuota>()}};
 }
 
 TEST(CrdFields, AreAllReadByTheParsers) {

@@ -239,20 +239,20 @@ void plan_finished(TrainingJob job, bool stays) {
 using Complaint = std::optional<std::string>;  // of parser or validate(); none: accepted
 
 Complaint try_training_job(const value& document, const value& extreme) {
-    const Result<TrainingJob> job = parse_training_job(document.serialize());
+    const Result<TrainingJob> job = parse_document<TrainingJob>(document.serialize());
     if (!job) {
         return job.error().message;
     }
     plan_new(*job);
     plan_running(*job, magnitude(extreme) >= 3600);
     plan_finished(*job, magnitude(extreme) >= 3600);
-    EXPECT_TRUE(parse_training_job(status_patch(*job)));
+    EXPECT_TRUE(read_document<TrainingJob>(status_patch(*job)));
     const std::string wrong = to_string(validate(*job));
     return wrong.empty() ? Complaint{} : wrong;
 }
 
 Complaint try_dataset(const value& document, const value& /*extreme*/) {
-    const Result<Dataset> dataset = parse_dataset(document.serialize());
+    const Result<Dataset> dataset = parse_document<Dataset>(document.serialize());
     if (!dataset) {
         return dataset.error().message;
     }
@@ -276,7 +276,7 @@ Complaint try_dataset(const value& document, const value& /*extreme*/) {
 }
 
 Complaint try_pool(const value& document, const value& /*extreme*/) {
-    Result<CachePool> pool = parse_cache_pool(document.serialize());
+    Result<CachePool> pool = parse_document<CachePool>(document.serialize());
     if (!pool) {
         return pool.error().message;
     }
@@ -294,7 +294,7 @@ Complaint try_pool(const value& document, const value& /*extreme*/) {
 }
 
 Complaint try_quota(const value& document, const value& /*extreme*/) {
-    Result<CacheQuota> quota = parse_cache_quota(document.serialize());
+    Result<CacheQuota> quota = parse_document<CacheQuota>(document.serialize());
     if (!quota) {
         return quota.error().message;
     }

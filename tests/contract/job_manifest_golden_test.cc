@@ -74,8 +74,8 @@ JobSettings settings() {
 TEST(JobManifestGolden, SmallestJob) {
     TrainingJobView view = make_view();
     view.settings = settings();
-    expect_golden("job-minimal", to_json(manifest_of(view)));
-    expect_golden("service", to_json(build_service(view.job)));
+    expect_golden("job-minimal", to_json(manifest_of(view)).text());
+    expect_golden("service", to_json(build_service(view.job)).text());
 }
 
 TEST(JobManifestGolden, JobWithoutACache) {
@@ -84,12 +84,12 @@ TEST(JobManifestGolden, JobWithoutACache) {
     TrainingJobView view = make_view(job);
     view.pool = resolve_pool(job, {make_pool()}, {});
     view.settings = settings();
-    expect_golden("job-without-cache", to_json(manifest_of(view)));
+    expect_golden("job-without-cache", to_json(manifest_of(view)).text());
 }
 
 // Everything that a template can have.
 TrainingJob full_job() {
-    const Result<TrainingJob> job = parse_training_job(R"({
+    const Result<TrainingJob> job = parse_document<TrainingJob>(R"({
       "metadata": {"name": "resnet", "namespace": "default", "uid": "uid-resnet",
                    "labels": {"kueue.x-k8s.io/queue-name": "vision"}},
       "spec": {
@@ -129,7 +129,7 @@ TEST(JobManifestGolden, FillerJob) {
         "s3://imagenet/train", "http://s3:9000", "eu-west-1", {}, "keys", {}};
     ResolvedPool pool;
     pool.name = "nvme";
-    expect_golden("filler", to_json(build_filler({dataset, pool, settings(), "node-a"})));
+    expect_golden("filler", to_json(build_filler({dataset, pool, settings(), "node-a"})).text());
 }
 
 TEST(JobManifestGolden, JobWithEverything) {
@@ -145,7 +145,7 @@ TEST(JobManifestGolden, JobWithEverything) {
     JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, 7, {}, {}};
     input.preferred_nodes = {{"node-a", 100}, {"node-b", 40}};
     input.active_deadline_seconds = 3600;
-    expect_golden("job-full", to_json(build_job(input)));
+    expect_golden("job-full", to_json(build_job(input)).text());
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ control::SidecarConfig written() {
 
 Result<sidecar::SidecarConfig> read(const control::SidecarConfig& config) {
     return sidecar::parse_sidecar_config(
-        control::to_json(config),
+        control::to_json(config).text(),
         [](const char* name) -> std::optional<std::string> { return "$" + std::string{name}; });
 }
 

@@ -45,7 +45,7 @@ protected:
     control::Dataset dataset() {
         const auto found = cluster.api().with_model(
             [](ApiServerModel& model) { return model.find(kinds::kDatasets, kDataset); });
-        return control::parse_dataset(found->text()).value();
+        return control::parse_document<control::Dataset>(found->text()).value();
     }
 
     void add_reader(

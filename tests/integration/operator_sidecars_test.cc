@@ -39,7 +39,9 @@ protected:
     }
 
     control::Dataset dataset() {
-        return control::parse_dataset(cluster.find(kinds::kDatasets, "digits")->text()).value();
+        return control::parse_document<control::Dataset>(
+                   cluster.find(kinds::kDatasets, "digits")->text())
+            .value();
     }
 };
 

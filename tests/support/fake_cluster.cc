@@ -292,7 +292,8 @@ std::string FakeCluster::uid_of(const ResourceKind& kind, const std::string& nam
 
 control::TrainingJob FakeCluster::training_job(const std::string& name) {
     const auto object = find(kinds::kTrainingJobs, name);
-    return object ? control::parse_training_job(object->text()).value() : control::TrainingJob{};
+    return object ? control::parse_document<control::TrainingJob>(object->text()).value()
+                  : control::TrainingJob{};
 }
 
 std::vector<std::string> FakeCluster::names(const ResourceKind& kind) {

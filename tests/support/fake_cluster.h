@@ -9,8 +9,8 @@
 
 #include "operator/api/condition.h"
 #include "operator/api/job.h"
+#include "operator/api/json.h"
 #include "operator/api/training_job.h"
-#include "operator/kube/json.h"
 #include "operator/kube/resource_kind.h"
 #include "tests/support/api_server/server.h"
 

@@ -132,8 +132,8 @@ Result<std::optional<Duration>> FillerKeeper::create(
     if (const std::optional<Duration> wait = wait_after_refusal(key, place)) {
         return wait;
     }
-    STOKER_TRY(const Json json, Json::parse(to_json(build(dataset, place))));
-    const Result<Object> made = client_.create(kinds::kJobs, key.ns, json);
+    const Json job = to_json(build(dataset, place));
+    const Result<Object> made = client_.create(kinds::kJobs, key.ns, job);
     if (!made) {
         return note_refusal(key, place, made.error());
     }
@@ -176,10 +176,9 @@ Status FillerKeeper::remove(const Dataset& dataset, const FillerJob& job) {
     return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
 }
 
-Status FillerKeeper::patch(const Dataset& dataset, const FillerJob& job, const std::string& body) {
-    STOKER_TRY(const Json patch, Json::parse(body));
+Status FillerKeeper::patch(const Dataset& dataset, const FillerJob& job, const Json& body) {
     const Result<Object> done =
-        client_.patch(kinds::kJobs, {dataset.meta.ns, job.name}, patch, PatchType::kMerge);
+        client_.patch(kinds::kJobs, {dataset.meta.ns, job.name}, body, PatchType::kMerge);
     if (done) {
         writes_.note(dataset.meta.key(), done->resource_version);
     } else if (done.error().code != ErrorCode::kNotFound) {

@@ -66,7 +66,7 @@ private:
         const ObjectKey& dataset, const FillerPlace& place, const Error& error);
     std::optional<Duration> wait_after_refusal(const ObjectKey& dataset, const FillerPlace& place);
     Status remove(const Dataset& dataset, const FillerJob& job);
-    Status patch(const Dataset& dataset, const FillerJob& job, const std::string& body);
+    Status patch(const Dataset& dataset, const FillerJob& job, const Json& body);
 
     ClusterCache& cache_;
     ApiClient& client_;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "operator/api/json_writer.h"
+#include "operator/api/json.h"
 #include "operator/core/allocation/snapshot.h"
 
 namespace stoker::control {
@@ -12,9 +12,7 @@ namespace {
 constexpr int kUnavailable = 503;
 
 AllocationPage::Answer unavailable(const std::string& leader, const std::string& message) {
-    JsonWriter json;
-    json.text("leader", leader).text("message", message);
-    return {kUnavailable, json.serialize()};
+    return {kUnavailable, json_object({{"leader", leader}, {"message", message}}).text()};
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <variant>
 
 #include "common/log/log.h"
-#include "operator/api/metadata.h"
+#include "operator/api/document.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/trainingjob/kueue_reader.h"
 #include "operator/core/attempts.h"
@@ -200,14 +200,14 @@ void TrainingJobController::add_strangers(TrainingJobView& view) {
     bool found = false;
     const std::string name = job_name(view.job, std::max<std::int64_t>(view.job.status.attempt, 1));
     if (const auto object = parts_.client.get(kinds::kJobs, {key.ns, name})) {
-        const Result<Job> job = parse_job(object->raw.text());
+        const Result<Job> job = read_document<Job>(object->raw);
         if (job && !owns(view.job, job->meta)) {
             view.jobs.push_back(*job);
             found = true;
         }
     }
     if (const auto object = parts_.client.get(kinds::kServices, {key.ns, service_name(view.job)})) {
-        const Result<ObjectMeta> service = parse_metadata(object->raw.text());
+        const Result<ObjectMeta> service = read_document<ObjectMeta>(object->raw);
         if (service && !owns(view.job, *service)) {
             view.service = *service;
             found = true;
@@ -239,9 +239,8 @@ Status TrainingJobController::act(const TrainingJobView& view, const CreateJob& 
 }
 
 Status TrainingJobController::create(
-    const TrainingJobView& view, const ResourceKind& kind, const std::string& body) {
-    STOKER_TRY(const Json json, Json::parse(body));
-    const Result<Object> made = parts_.client.create(kind, view.job.meta.ns, json);
+    const TrainingJobView& view, const ResourceKind& kind, const Json& body) {
+    const Result<Object> made = parts_.client.create(kind, view.job.meta.ns, body);
     if (made) {
         if (kind == kinds::kJobs) {
             jobs_made_.note(view.job.meta.key(), made->resource_version);
@@ -298,10 +297,9 @@ Status TrainingJobController::act(const TrainingJobView& /*view*/, const TellWor
 
 // A version that is not the newest any more, or a Workload that is gone: its event wakes us.
 Status TrainingJobController::write_workload(
-    const Workload& workload, const std::string& manager, const std::string& body) {
-    STOKER_TRY(const Json json, Json::parse(body));
+    const Workload& workload, const std::string& manager, const Json& body) {
     const Result<Object> done =
-        parts_.client.apply_status_as(manager, kinds::kWorkloads, workload.meta.key(), json);
+        parts_.client.apply_status_as(manager, kinds::kWorkloads, workload.meta.key(), body);
     if (!done && done.error().code != ErrorCode::kConflict &&
         done.error().code != ErrorCode::kNotFound) {
         return fail(done.error());

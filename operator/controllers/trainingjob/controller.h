@@ -50,9 +50,8 @@ private:
     Status act(const TrainingJobView& view, const ReleaseQuota& action);
     Status act(const TrainingJobView& view, const TellWorkload& action);
     Status act(const TrainingJobView& view, const DeleteTrainingJob& action);
-    Status write_workload(
-        const Workload& workload, const std::string& manager, const std::string& body);
-    Status create(const TrainingJobView& view, const ResourceKind& kind, const std::string& body);
+    Status write_workload(const Workload& workload, const std::string& manager, const Json& body);
+    Status create(const TrainingJobView& view, const ResourceKind& kind, const Json& body);
     void tell(const TrainingJobView& view, const std::vector<JobEvent>& events);
 
     Parts parts_;

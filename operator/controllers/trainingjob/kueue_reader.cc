@@ -20,7 +20,7 @@ std::string say_unread(const ResourceKind& kind, const std::string& name, const 
 
 Result<PriorityClass> find_workload_class(const std::string& name, ApiClient& client) {
     STOKER_TRY(const Object object, client.get(kinds::kWorkloadPriorityClasses, {"", name}));
-    return parse_priority_class(object.raw.text());
+    return read_document<PriorityClass>(object.raw);
 }
 
 // The class of that name, or the lowest default where the pods name none; empty: there is no
@@ -29,7 +29,7 @@ Result<PriorityClass> find_pod_class(const std::string& name, ApiClient& client)
     STOKER_TRY(const std::vector<Object> objects, client.list(kinds::kPriorityClasses, {}));
     std::vector<PriorityClass> found;
     for (const Object& object : objects) {
-        STOKER_TRY(PriorityClass one, parse_priority_class(object.raw.text()));
+        STOKER_TRY(PriorityClass one, read_document<PriorityClass>(object.raw));
         if (name.empty() ? one.is_default : one.name == name) {
             found.push_back(std::move(one));
         }
@@ -66,7 +66,7 @@ void read_flavors(ApiClient& client, KueueView& view) {
     for (const std::string& name : view.workload->flavors) {
         const Result<Object> object = client.get(kinds::kResourceFlavors, {"", name});
         const Result<ResourceFlavor> flavor =
-            object ? parse_resource_flavor(object->raw.text()) : fail(object.error());
+            object ? read_document<ResourceFlavor>(object->raw) : fail(object.error());
         if (!flavor) {
             view.trouble = say_unread(kinds::kResourceFlavors, name, flavor.error());
             return;

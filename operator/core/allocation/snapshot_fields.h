@@ -3,18 +3,28 @@
 #include <array>
 #include <string_view>
 
+#include "operator/api/field_codec.h"
 #include "operator/core/allocation/allocation_plan.h"
 #include "operator/core/allocation/allocation_view.h"
-#include "operator/core/allocation/field_table.h"
 
 // What a snapshot says, member by member. A new member of one of these structs is a new line here,
 // and the compiler asks for it. Names are never reused; a reader passes over those that it does not
 // know.
 namespace stoker::control {
 
-// The texts of an enum's values: as in the API, or these.
-template <class E>
-inline constexpr auto kTexts = kChoiceTexts<E>;
+// To the nanosecond.
+struct ExactTime {
+    void read(const JsonReader& json, const std::string& name, WallTime& time) const {
+        time = json.maybe_time(name).value_or(time);
+    }
+
+    [[nodiscard]] Json write(WallTime time) const {
+        const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+        std::string text = format_time(whole);
+        text.pop_back();
+        return fmt::format("{}.{:09}Z", text, (time - whole).count());
+    }
+};
 
 template <>
 inline constexpr std::array<std::string_view, 4> kTexts<AccessKind>{
@@ -24,36 +34,32 @@ inline constexpr auto kTexts<AllocationReason> = kAllocationReasonTexts;
 
 template <>
 inline constexpr auto kFields<ObjectKey> =
-    std::tuple{field("namespace", &ObjectKey::ns), field("name", &ObjectKey::name)};
-static_assert(kIsWhole<ObjectKey>);
+    table(field("namespace", &ObjectKey::ns), field("name", &ObjectKey::name));
 
 template <>
-inline constexpr auto kFields<PoolNode> = std::tuple{
+inline constexpr auto kFields<PoolNode> = table(
     field("pool", &PoolNode::pool),
     field("node", &PoolNode::node),
-    field("capacity", &PoolNode::capacity)};
-static_assert(kIsWhole<PoolNode>);
+    field("capacity", &PoolNode::capacity));
 
 template <>
-inline constexpr auto kFields<DefaultQuota> = std::tuple{
+inline constexpr auto kFields<DefaultQuota> = table(
     field("nominal", &DefaultQuota::nominal),
     field("borrowing", &DefaultQuota::borrowing),
-    field("lending", &DefaultQuota::lending)};
-static_assert(kIsWhole<DefaultQuota>);
+    field("lending", &DefaultQuota::lending));
 
 template <>
-inline constexpr auto kFields<PoolView> = std::tuple{
+inline constexpr auto kFields<PoolView> = table(
     field("pool", &PoolView::pool),
     field("stopPolicy", &PoolView::stop),
     field("objective", &PoolView::objective),
     field("originBytesPerSecond", &PoolView::origin_bytes_per_second),
     field("pricePerGib", &PoolView::price_per_gib),
     field("pricePerRequest", &PoolView::price_per_request),
-    field("defaultQuota", &PoolView::default_quota)};
-static_assert(kIsWhole<PoolView>);
+    field("defaultQuota", &PoolView::default_quota));
 
 template <>
-inline constexpr auto kFields<QuotaView> = std::tuple{
+inline constexpr auto kFields<QuotaView> = table(
     field("namespace", &QuotaView::ns),
     field("pool", &QuotaView::pool),
     field("nominal", &QuotaView::nominal),
@@ -62,38 +68,34 @@ inline constexpr auto kFields<QuotaView> = std::tuple{
     field("lending", &QuotaView::lending),
     field("weight", &QuotaView::weight),
     field("graceSeconds", &QuotaView::grace_seconds),
-    field("reclaim", &QuotaView::reclaim)};
-static_assert(kIsWhole<QuotaView>);
+    field("reclaim", &QuotaView::reclaim));
 
 template <>
-inline constexpr auto kFields<AccessPattern> = std::tuple{
+inline constexpr auto kFields<AccessPattern> = table(
     field("kind", &AccessPattern::kind),
     field("beta", &AccessPattern::beta),
-    field("sketch", &AccessPattern::sketch)};
-static_assert(kIsWhole<AccessPattern>);
+    field("sketch", &AccessPattern::sketch));
 
 template <>
-inline constexpr auto kFields<DemandDataset> = std::tuple{
+inline constexpr auto kFields<DemandDataset> = table(
     field("name", &DemandDataset::name),
     field("uid", &DemandDataset::uid),
     field("total", &DemandDataset::total),
     field("access", &DemandDataset::access),
     field("sampleBytes", &DemandDataset::sample_bytes),
-    field("namespace", &DemandDataset::ns)};
-static_assert(kIsWhole<DemandDataset>);
+    field("namespace", &DemandDataset::ns));
 
 template <>
-inline constexpr auto kFields<JobRates> = std::tuple{
+inline constexpr auto kFields<JobRates> = table(
     field("ingest", &JobRates::ingest),
     field("origin", &JobRates::origin),
     field("confidence", &JobRates::confidence),
-    field("computeBound", &JobRates::compute_bound)};
-static_assert(kIsWhole<JobRates>);
+    field("computeBound", &JobRates::compute_bound));
 
 template <>
-inline constexpr auto kFields<Demand> = std::tuple{
+inline constexpr auto kFields<Demand> = table(
     field("job", &Demand::job),
-    field("createdAt", &Demand::created_at),
+    field("createdAt", &Demand::created_at, ExactTime{}),
     field("pool", &Demand::pool),
     field("mode", &Demand::mode),
     field("maxBytes", &Demand::max_bytes),
@@ -103,11 +105,10 @@ inline constexpr auto kFields<Demand> = std::tuple{
     field("rates", &Demand::rates),
     field("weight", &Demand::weight),
     field("priority", &Demand::priority),
-    field("lastEpochProgress", &Demand::last_epoch_progress)};
-static_assert(kIsWhole<Demand>);
+    field("lastEpochProgress", &Demand::last_epoch_progress));
 
 template <>
-inline constexpr auto kFields<Holding> = std::tuple{
+inline constexpr auto kFields<Holding> = table(
     field("pool", &Holding::pool),
     field("node", &Holding::node),
     field("dataset", &Holding::dataset_uid),
@@ -116,18 +117,16 @@ inline constexpr auto kFields<Holding> = std::tuple{
     field("outstanding", &Holding::outstanding),
     field("namespace", &Holding::ns),
     field("inFlight", &Holding::in_flight),
-    field("lastUsed", &Holding::last_used)};
-static_assert(kIsWhole<Holding>);
+    field("lastUsed", &Holding::last_used, ExactTime{}));
 
 template <>
-inline constexpr auto kFields<HeldBack> = std::tuple{
+inline constexpr auto kFields<HeldBack> = table(
     field("pool", &HeldBack::pool),
     field("namespace", &HeldBack::ns),
-    field("why", &HeldBack::why)};
-static_assert(kIsWhole<HeldBack>);
+    field("why", &HeldBack::why));
 
 template <>
-inline constexpr auto kFields<AllocationView> = std::tuple{
+inline constexpr auto kFields<AllocationView> = table(
     field("nodes", &AllocationView::nodes),
     field("pools", &AllocationView::pools),
     field("quotas", &AllocationView::quotas),
@@ -137,37 +136,33 @@ inline constexpr auto kFields<AllocationView> = std::tuple{
     field("step", &AllocationView::step),
     field("hysteresis", &AllocationView::hysteresis),
     field("settled", &AllocationView::settled),
-    field("heldBack", &AllocationView::held_back)};
-static_assert(kIsWhole<AllocationView>);
+    field("heldBack", &AllocationView::held_back));
 
 template <>
 inline constexpr auto kFields<JobWeight> =
-    std::tuple{field("job", &JobWeight::job_uid), field("weight", &JobWeight::weight)};
-static_assert(kIsWhole<JobWeight>);
+    table(field("job", &JobWeight::job_uid), field("weight", &JobWeight::weight));
 
 template <>
-inline constexpr auto kFields<Grant> = std::tuple{
+inline constexpr auto kFields<Grant> = table(
     field("node", &Grant::node),
     field("dataset", &Grant::dataset_uid),
     field("resident", &Grant::resident_bytes),
     field("validSeconds", &Grant::valid_seconds),
     field("originBytesPerSecond", &Grant::origin_bytes_per_second),
     field("reason", &Grant::reason),
-    field("weights", &Grant::weights)};
-static_assert(kIsWhole<Grant>);
+    field("weights", &Grant::weights));
 
 template <>
-inline constexpr auto kFields<AllocationNumbers> = std::tuple{
+inline constexpr auto kFields<AllocationNumbers> = table(
     field("ingestRate", &AllocationNumbers::ingest_rate),
     field("originRate", &AllocationNumbers::origin_rate),
     field("rateWithoutCache", &AllocationNumbers::rate_without_cache),
     field("rate", &AllocationNumbers::rate),
     field("marginalPerGib", &AllocationNumbers::marginal_per_gib),
-    field("thresholdPerGib", &AllocationNumbers::threshold_per_gib)};
-static_assert(kIsWhole<AllocationNumbers>);
+    field("thresholdPerGib", &AllocationNumbers::threshold_per_gib));
 
 template <>
-inline constexpr auto kFields<JobAllocation> = std::tuple{
+inline constexpr auto kFields<JobAllocation> = table(
     field("job", &JobAllocation::job),
     field("pool", &JobAllocation::pool),
     field("wanted", &JobAllocation::wanted),
@@ -179,54 +174,48 @@ inline constexpr auto kFields<JobAllocation> = std::tuple{
     field("minimum", &JobAllocation::minimum),
     field("guaranteed", &JobAllocation::guaranteed),
     field("target", &JobAllocation::target),
-    field("numbers", &JobAllocation::numbers)};
-static_assert(kIsWhole<JobAllocation>);
+    field("numbers", &JobAllocation::numbers));
 
 template <>
-inline constexpr auto kFields<QuotaCharge> = std::tuple{
+inline constexpr auto kFields<QuotaCharge> = table(
     field("job", &QuotaCharge::job),
     field("pool", &QuotaCharge::pool),
     field("charged", &QuotaCharge::charged),
-    field("marginalPerGib", &QuotaCharge::marginal_per_gib)};
-static_assert(kIsWhole<QuotaCharge>);
+    field("marginalPerGib", &QuotaCharge::marginal_per_gib));
 
 template <>
-inline constexpr auto kFields<QuotaUse> = std::tuple{
+inline constexpr auto kFields<QuotaUse> = table(
     field("namespace", &QuotaUse::ns),
     field("pool", &QuotaUse::pool),
     field("used", &QuotaUse::used),
     field("borrowed", &QuotaUse::borrowed),
-    field("lent", &QuotaUse::lent)};
-static_assert(kIsWhole<QuotaUse>);
+    field("lent", &QuotaUse::lent));
 
 template <>
-inline constexpr auto kFields<Reclaim> = std::tuple{
+inline constexpr auto kFields<Reclaim> = table(
     field("pool", &Reclaim::pool),
     field("node", &Reclaim::node),
     field("dataset", &Reclaim::dataset_uid),
     field("resident", &Reclaim::resident),
     field("granted", &Reclaim::granted),
     field("graceSeconds", &Reclaim::grace_seconds),
-    field("namespace", &Reclaim::ns)};
-static_assert(kIsWhole<Reclaim>);
+    field("namespace", &Reclaim::ns));
 
 template <>
-inline constexpr auto kFields<Sweep> = std::tuple{
+inline constexpr auto kFields<Sweep> = table(
     field("pool", &Sweep::pool),
     field("node", &Sweep::node),
     field("dataset", &Sweep::dataset_uid),
-    field("resident", &Sweep::resident)};
-static_assert(kIsWhole<Sweep>);
+    field("resident", &Sweep::resident));
 
 template <>
-inline constexpr auto kFields<AllocationPlan> = std::tuple{
+inline constexpr auto kFields<AllocationPlan> = table(
     field("grants", &AllocationPlan::grants),
     field("jobs", &AllocationPlan::jobs),
     field("charges", &AllocationPlan::charges),
     field("grantedInPool", &AllocationPlan::granted_in_pool),
     field("quotas", &AllocationPlan::quotas),
     field("reclaims", &AllocationPlan::reclaims),
-    field("sweeps", &AllocationPlan::sweeps)};
-static_assert(kIsWhole<AllocationPlan>);
+    field("sweeps", &AllocationPlan::sweeps));
 
 }  // namespace stoker::control

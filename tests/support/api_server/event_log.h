@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "operator/api/json.h"
 #include "operator/api/meta.h"
-#include "operator/kube/json.h"
 #include "tests/support/api_server/selector.h"
 
 namespace stoker::test {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/kube/json.h"
+#include "operator/api/json.h"
 
 // Server-side apply's idea of a document, simplified: a set of leaf fields that managers own. Lists
 // of objects with a well-known key (conditions by type, containers by name, …) and finalizers merge

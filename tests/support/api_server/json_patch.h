@@ -1,7 +1,7 @@
 #pragma once
 
 #include "common/base/result.h"
-#include "operator/kube/json.h"
+#include "operator/api/json.h"
 
 namespace stoker::test {
 

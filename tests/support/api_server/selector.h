@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "operator/kube/json.h"
+#include "operator/api/json.h"
 
 namespace stoker::test {
 

@@ -20,11 +20,11 @@ JobManifest manifest() {
 }
 
 value pod_spec(const JobManifest& job) {
-    return value::parse(to_json(job)).at("spec").at("template").at("spec");
+    return to_json(job).value().at("spec").at("template").at("spec");
 }
 
 TEST(JobManifest, IsAnIndexedJobWhoseRanksAreNotRestartedOneByOne) {
-    const value spec = value::parse(to_json(manifest())).at("spec");
+    const value spec = to_json(manifest()).value().at("spec");
     EXPECT_EQ(spec.at("completionMode").as_string(), "Indexed");
     EXPECT_EQ(spec.at("completions").as_integer(), 4);
     EXPECT_EQ(spec.at("parallelism").as_integer(), 4);
@@ -35,8 +35,7 @@ TEST(JobManifest, IsAnIndexedJobWhoseRanksAreNotRestartedOneByOne) {
 }
 
 TEST(JobManifest, JudgesExitCodesOfTheTrainerOnly) {
-    const value rules =
-        value::parse(to_json(manifest())).at("spec").at("podFailurePolicy").at("rules");
+    const value rules = to_json(manifest()).value().at("spec").at("podFailurePolicy").at("rules");
     ASSERT_EQ(rules.size(), 2U);
     EXPECT_EQ(rules.at(0).at("onPodConditions").at(0).at("type").as_string(), "DisruptionTarget");
     EXPECT_EQ(rules.at(1).at("onExitCodes").at("containerName").as_string(), "trainer");
@@ -45,8 +44,7 @@ TEST(JobManifest, JudgesExitCodesOfTheTrainerOnly) {
 }
 
 TEST(JobManifest, IsOwnedSoThatItGoesWithItsTrainingJob) {
-    const value owner =
-        value::parse(to_json(manifest())).at("metadata").at("ownerReferences").at(0);
+    const value owner = to_json(manifest()).value().at("metadata").at("ownerReferences").at(0);
     EXPECT_EQ(owner.at("uid").as_string(), "u1");
     EXPECT_TRUE(owner.at("controller").as_bool());
     EXPECT_TRUE(owner.at("blockOwnerDeletion").as_bool());
@@ -76,9 +74,11 @@ TEST(JobManifest, GivesASidecarTheWholeRestrictedContext) {
 TEST(JobManifest, AddsPreferredNodesToTheUsersAffinityAndKeepsIt) {
     JobManifest job = manifest();
     job.pod.preferred_nodes = {{"n1", 100}, {"n2", 7}};
-    job.pod.affinity = RawJson{
-        R"({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}],
-            "requiredDuringSchedulingIgnoredDuringExecution": {"a": 1}}, "podAffinity": {"b": 2}})"};
+    job.pod.affinity =
+        Json::parse(
+            R"({"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}],
+            "requiredDuringSchedulingIgnoredDuringExecution": {"a": 1}}, "podAffinity": {"b": 2}})")
+            .value();
     const value affinity = pod_spec(job).at("affinity");
     const value preferred =
         affinity.at("nodeAffinity").at("preferredDuringSchedulingIgnoredDuringExecution");
@@ -99,7 +99,8 @@ TEST(JobManifest, LeavesAffinityOutWhenNobodyWantsAny) {
 
 TEST(JobManifest, LeavesTheUsersSecurityContextAsItIs) {
     JobManifest job = manifest();
-    job.pod.security_context = RawJson{R"({"runAsUser": 1000, "supplementalGroups": [5]})"};
+    job.pod.security_context =
+        Json::parse(R"({"runAsUser": 1000, "supplementalGroups": [5]})").value();
     const value context = pod_spec(job).at("securityContext");
     EXPECT_EQ(context.at("runAsUser").as_integer(), 1000);
     EXPECT_EQ(context.at("supplementalGroups").size(), 1U);
@@ -115,7 +116,7 @@ TEST(JobManifest, WritesEveryKindOfVolume) {
         {"token", TokenVolume{"stoker.dev", 3600}},
         {"secret", SecretVolume{"s3"}},
         {"claim", ClaimVolume{"data", true}}};
-    job.pod.user_volumes = {RawJson{R"({"name": "mine", "emptyDir": {}})"}};
+    job.pod.user_volumes = {Json::parse(R"({"name": "mine", "emptyDir": {}})").value()};
     const value volumes = pod_spec(job).at("volumes");
     ASSERT_EQ(volumes.size(), 8U);
     EXPECT_EQ(volumes.at(0).at("csi").at("driver").as_string(), "csi.stoker.dev");
@@ -143,7 +144,7 @@ TEST(ServiceManifest, IsHeadlessAndFindsPodsThatAreNotReady) {
     ServiceManifest service;
     service.meta.name = "resnet-ranks";
     service.selector = {{"stoker.dev/training-job", "resnet"}};
-    const value spec = value::parse(to_json(service)).at("spec");
+    const value spec = to_json(service).value().at("spec");
     EXPECT_EQ(spec.at("clusterIP").as_string(), "None");
     EXPECT_TRUE(spec.at("publishNotReadyAddresses").as_bool());
     EXPECT_EQ(spec.at("selector").at("stoker.dev/training-job").as_string(), "resnet");
@@ -166,9 +167,9 @@ TEST(JobManifest, MountsOneKeyOfACertificateBundle) {
 }
 
 TEST(Patches, ChangeOneThing) {
-    EXPECT_EQ(deadline_patch(60), R"({"spec":{"activeDeadlineSeconds":60}})");
-    EXPECT_EQ(annotation_patch("a/b", "c"), R"({"metadata":{"annotations":{"a/b":"c"}}})");
-    EXPECT_EQ(annotation_patch("a/b", ""), R"({"metadata":{"annotations":{"a/b":null}}})");
+    EXPECT_EQ(deadline_patch(60).text(), R"({"spec":{"activeDeadlineSeconds":60}})");
+    EXPECT_EQ(annotation_patch("a/b", "c").text(), R"({"metadata":{"annotations":{"a/b":"c"}}})");
+    EXPECT_EQ(annotation_patch("a/b", "").text(), R"({"metadata":{"annotations":{"a/b":null}}})");
 }
 
 }  // namespace

@@ -8,13 +8,13 @@ namespace stoker::control {
 namespace {
 
 TEST(ParseNode, ReadsReadinessAndSinceWhen) {
-    const Result<Node> ready = parse_node(
+    const Result<Node> ready = parse_document<Node>(
         R"({"metadata": {"name": "n1"}, "status": {"conditions": [
             {"type": "MemoryPressure", "status": "False"}, {"type": "Ready", "status": "True"}]}})");
     ASSERT_TRUE(ready);
     EXPECT_TRUE(ready->ready);
     EXPECT_FALSE(ready->not_ready_since);
-    const Result<Node> lost = parse_node(
+    const Result<Node> lost = parse_document<Node>(
         R"({"spec": {"unschedulable": true}, "status": {"conditions": [
             {"type": "Ready", "status": "Unknown", "lastTransitionTime": "1970-01-01T00:00:09Z"}]}})");
     ASSERT_TRUE(lost);
@@ -24,11 +24,11 @@ TEST(ParseNode, ReadsReadinessAndSinceWhen) {
 }
 
 TEST(ParseNode, CountsANodeWithoutConditionsAsNotReady) {
-    EXPECT_FALSE(parse_node(R"({"metadata": {"name": "new"}})")->ready);
+    EXPECT_FALSE(parse_document<Node>(R"({"metadata": {"name": "new"}})")->ready);
 }
 
 TEST(ParsePod, FindsTrainerAndSidecarByNameNotByPlace) {
-    const Result<Pod> pod = parse_pod(R"({
+    const Result<Pod> pod = parse_document<Pod>(R"({
         "metadata": {"name": "a-0-x", "labels": {"batch.kubernetes.io/job-name": "a",
                      "batch.kubernetes.io/job-completion-index": "3"}},
         "spec": {"nodeName": "n1"},
@@ -54,7 +54,7 @@ TEST(ParsePod, FindsTrainerAndSidecarByNameNotByPlace) {
 }
 
 TEST(ParsePod, SaysWhyAPodWaits) {
-    const Result<Pod> pod = parse_pod(R"({"status": {"phase": "Pending",
+    const Result<Pod> pod = parse_document<Pod>(R"({"status": {"phase": "Pending",
         "conditions": [{"type": "PodScheduled", "status": "False", "message": "0/3 nodes"}],
         "containerStatuses": [{"name": "trainer", "state": {"waiting":
             {"reason": "ImagePullBackOff", "message": "no such image"}}}]}})");
@@ -67,7 +67,7 @@ TEST(ParsePod, SaysWhyAPodWaits) {
 }
 
 TEST(ParsePod, ReadsWhichDirectoriesOfTheNodeItMounts) {
-    const Result<Pod> pod = parse_pod(R"({"spec": {"volumes": [
+    const Result<Pod> pod = parse_document<Pod>(R"({"spec": {"volumes": [
         {"name": "run", "emptyDir": {}},
         {"name": "disk", "hostPath": {"path": "/mnt/nvme"}},
         {"name": "foreign", "csi": {"driver": "csi.example.com",
@@ -84,7 +84,8 @@ TEST(ParsePod, ReadsWhichDirectoriesOfTheNodeItMounts) {
 }
 
 TEST(ParseJob, ReadsCountsAndItsEnd) {
-    const Result<Job> job = parse_job(R"({"metadata": {"name": "a-a1"}, "spec": {"suspend": true},
+    const Result<Job> job =
+        parse_document<Job>(R"({"metadata": {"name": "a-a1"}, "spec": {"suspend": true},
         "status": {"active": 2, "ready": 1, "succeeded": 3, "failed": 4,
                    "startTime": "1970-01-01T00:00:05Z",
                    "conditions": [{"type": "Complete", "status": "True", "reason": "CompletionsReached",
@@ -101,17 +102,18 @@ TEST(ParseJob, ReadsCountsAndItsEnd) {
 }
 
 TEST(ParseJob, KnowsAFailureBeforeTheLastPodIsGone) {
-    const Result<Job> failing = parse_job(R"({"status": {"conditions": [
+    const Result<Job> failing = parse_document<Job>(R"({"status": {"conditions": [
         {"type": "FailureTarget", "status": "True", "reason": "PodFailurePolicy", "message": "early"}]}})");
     ASSERT_TRUE(failing && failing->end);
     EXPECT_FALSE(failing->end->succeeded);
     EXPECT_EQ(failing->end->message, "early");
-    const Result<Job> failed = parse_job(R"({"status": {"conditions": [
+    const Result<Job> failed = parse_document<Job>(R"({"status": {"conditions": [
         {"type": "FailureTarget", "status": "True", "message": "early"},
         {"type": "Failed", "status": "True", "message": "late"}]}})");
     EXPECT_EQ(failed->end->message, "late");
-    EXPECT_FALSE(
-        parse_job(R"({"status": {"conditions": [{"type": "Failed", "status": "False"}]}})")->end);
+    EXPECT_FALSE(parse_document<Job>(
+                     R"({"status": {"conditions": [{"type": "Failed", "status": "False"}]}})")
+                     ->end);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace stoker::control {
 namespace {
 
 TEST(ParseTrainingJob, FillsInTheDefaultsOfTheCrd) {
-    const Result<TrainingJob> job = parse_training_job(R"({
+    const Result<TrainingJob> job = parse_document<TrainingJob>(R"({
         "metadata": {"name": "digits", "namespace": "team", "uid": "u1", "generation": 3,
                      "creationTimestamp": "1970-01-01T00:00:07Z"},
         "spec": {"trainer": {"image": "train:1"},
@@ -32,7 +32,7 @@ TEST(ParseTrainingJob, FillsInTheDefaultsOfTheCrd) {
 }
 
 TEST(ParseTrainingJob, ReadsNumbersAndTextsWhereBothAreAllowed) {
-    const Result<TrainingJob> job = parse_training_job(R"({"spec": {
+    const Result<TrainingJob> job = parse_document<TrainingJob>(R"({"spec": {
         "trainer": {"image": "a", "numProcPerNode": 8,
                     "resourcesPerNode": {"limits": {"nvidia.com/gpu": 8, "cpu": "500m"}}},
         "cache": {"mode": "Fixed", "maxBytes": 1073741824, "minBytes": "1.5Mi", "weight": 5}}})");
@@ -46,7 +46,7 @@ TEST(ParseTrainingJob, ReadsNumbersAndTextsWhereBothAreAllowed) {
 }
 
 TEST(ParseTrainingJob, ReadsTheParametersOfAContract) {
-    const Result<TrainingJob> job = parse_training_job(R"({"spec": {
+    const Result<TrainingJob> job = parse_document<TrainingJob>(R"({"spec": {
         "trainer": {"image": "a"},
         "datasets": [{"name": "train", "contract": "Importance",
                       "importance": {"family": "ICache", "beta": 0.33, "warmupEpochs": 5}}],
@@ -60,12 +60,12 @@ TEST(ParseTrainingJob, ReadsTheParametersOfAContract) {
             {Contract::kImportance,
              {{{"beta", 0.33}, {"warmupEpochs", 5}}, {{"family", "ICache"}}}}}));
     EXPECT_EQ(job->spec.cache.eviction_policy, EvictionPolicy::kLfu);
-    EXPECT_FALSE(parse_training_job(R"({"spec": {"trainer": {"image": "a"}, "datasets": [
+    EXPECT_FALSE(parse_document<TrainingJob>(R"({"spec": {"trainer": {"image": "a"}, "datasets": [
         {"name": "train", "importance": {"beta": "much"}}]}})"));
 }
 
 TEST(ParseTrainingJob, PassesOpaquePartsOnAsTheyAre) {
-    const Result<TrainingJob> job = parse_training_job(R"({"spec": {
+    const Result<TrainingJob> job = parse_document<TrainingJob>(R"({"spec": {
         "trainer": {"image": "a", "env": [{"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}]},
         "podTemplate": {"spec": {
             "affinity": {"podAntiAffinity": {"deep": [1, {"b": null}]}},
@@ -73,15 +73,15 @@ TEST(ParseTrainingJob, PassesOpaquePartsOnAsTheyAre) {
             "containers": [{"name": "trainer", "volumeMounts": [{"name": "data", "mountPath": "/d"}]}]}}}})");
     ASSERT_TRUE(job) << job.error().message;
     const PodOverlay& pod = job->spec.pod_template;
-    EXPECT_EQ(job->spec.trainer.env.at(0).value_from.value(), R"({"fieldRef":{"fieldPath":"x"}})");
-    EXPECT_EQ(pod.affinity.value(), R"({"podAntiAffinity":{"deep":[1,{"b":null}]}})");
-    EXPECT_EQ(pod.volumes.at(0).value(), R"({"emptyDir":{},"name":"data"})");
+    EXPECT_EQ(job->spec.trainer.env.at(0).value_from.text(), R"({"fieldRef":{"fieldPath":"x"}})");
+    EXPECT_EQ(pod.affinity.text(), R"({"podAntiAffinity":{"deep":[1,{"b":null}]}})");
+    EXPECT_EQ(pod.volumes.at(0).text(), R"({"emptyDir":{},"name":"data"})");
     EXPECT_EQ(pod.volume_names, std::vector<std::string>{"data"});
     EXPECT_EQ(pod.trainer.volume_mount_paths, std::vector<std::string>{"/d"});
 }
 
 TEST(ParseTrainingJob, PassesOverFieldsThatItDoesNotKnow) {
-    const Result<TrainingJob> job = parse_training_job(
+    const Result<TrainingJob> job = parse_document<TrainingJob>(
         R"({"apiVersion": "stoker.dev/v9", "extra": [1], "metadata": {"managedFields": [{"a": {}}]},
             "spec": {"trainer": {"image": "a", "later": true}, "new": {}}})");
     ASSERT_TRUE(job) << job.error().message;
@@ -89,7 +89,7 @@ TEST(ParseTrainingJob, PassesOverFieldsThatItDoesNotKnow) {
 }
 
 TEST(ParseTrainingJob, TellsEveryWrongFieldAtOnceWithItsPath) {
-    const Result<TrainingJob> job = parse_training_job(R"({"spec": {
+    const Result<TrainingJob> job = parse_document<TrainingJob>(R"({"spec": {
         "trainer": {"image": 5, "numNodes": 1.5, "command": ["a", 1], "env": ["x"]},
         "datasets": [{"name": "a", "contract": "exact"}],
         "cache": {"maxBytes": "lots", "mode": false}}})");
@@ -109,7 +109,7 @@ TEST(ParseTrainingJob, TellsEveryWrongFieldAtOnceWithItsPath) {
 }
 
 TEST(ParseTrainingJob, TreatsNullAsAbsent) {
-    const Result<TrainingJob> job = parse_training_job(
+    const Result<TrainingJob> job = parse_document<TrainingJob>(
         R"({"metadata": null, "spec": {"trainer": {"image": null}, "datasets": null, "cache": null}})");
     ASSERT_TRUE(job) << job.error().message;
     EXPECT_EQ(job->spec, TrainingJobSpec{});
@@ -126,7 +126,7 @@ TEST(ParseTrainingJob, AnswersGarbageWithAnError) {
           std::string{"\xff\xfe"},
           std::string(3, '\0'),
           deep}) {
-        const Result<TrainingJob> job = parse_training_job(garbage);
+        const Result<TrainingJob> job = parse_document<TrainingJob>(garbage);
         if (!job) {
             EXPECT_EQ(job.error().code, ErrorCode::kInvalidArgument);
         }
@@ -135,13 +135,14 @@ TEST(ParseTrainingJob, AnswersGarbageWithAnError) {
 }
 
 TEST(ParseTrainingJob, RefusesCountsThatDoNotFit) {
-    EXPECT_FALSE(parse_training_job(R"({"spec": {"trainer": {"numNodes": 3000000000}}})"));
-    EXPECT_FALSE(parse_training_job(R"({"spec": {"trainer": {"numNodes": 1e30}}})"));
-    EXPECT_FALSE(parse_training_job(R"({"metadata": {"generation": 99999999999999999999}})"));
+    EXPECT_FALSE(parse_document<TrainingJob>(R"({"spec": {"trainer": {"numNodes": 3000000000}}})"));
+    EXPECT_FALSE(parse_document<TrainingJob>(R"({"spec": {"trainer": {"numNodes": 1e30}}})"));
+    EXPECT_FALSE(
+        parse_document<TrainingJob>(R"({"metadata": {"generation": 99999999999999999999}})"));
 }
 
 TEST(ParseDataset, ReadsSourceVolumeAndSecret) {
-    const Result<Dataset> dataset = parse_dataset(R"({"spec": {
+    const Result<Dataset> dataset = parse_document<Dataset>(R"({"spec": {
         "sources": [{"storageUri": "s3://b/p", "endpoint": "http://h", "region": "r",
                      "pathStyle": false, "secretRef": {"name": "s"},
                      "volume": {"persistentVolumeClaim": {"claimName": "c"}}}],
@@ -168,7 +169,7 @@ TEST(ParseDataset, ReadsSourceVolumeAndSecret) {
 
 TEST(ParseDataset, KnowsAnAbsentPathStyle) {
     const Result<Dataset> dataset =
-        parse_dataset(R"({"spec": {"sources": [{"storageUri": "s3://b/p"}]}})");
+        parse_document<Dataset>(R"({"spec": {"sources": [{"storageUri": "s3://b/p"}]}})");
     ASSERT_TRUE(dataset);
     EXPECT_FALSE(dataset->spec.sources.at(0).path_style);
     EXPECT_FALSE(dataset->spec.sources.at(0).volume);
@@ -179,12 +180,13 @@ TEST(ParseDataset, KnowsAnAbsentPathStyle) {
 TEST(ParseDataset, TellsAnEmptySelectorFromNone) {
     const std::string head = R"({"spec": {"sources": [], "sharing": )";
     EXPECT_EQ(
-        parse_dataset(head + R"({"namespaceSelector": {}}}})")->spec.shared_with, LabelSelector{});
-    EXPECT_FALSE(parse_dataset(head + "{}}}")->spec.shared_with);
+        parse_document<Dataset>(head + R"({"namespaceSelector": {}}}})")->spec.shared_with,
+        LabelSelector{});
+    EXPECT_FALSE(parse_document<Dataset>(head + "{}}}")->spec.shared_with);
 }
 
 TEST(ParseCachePool, ReadsPercentAndPolicy) {
-    const Result<CachePool> pool = parse_cache_pool(R"({"spec": {
+    const Result<CachePool> pool = parse_document<CachePool>(R"({"spec": {
         "nodeSelector": {"a": "b"}, "volume": {"hostPath": {"path": "/mnt"}},
         "capacityPerNode": "1600Gi", "reservedFree": "20%", "stopPolicy": "Hold"}})");
     ASSERT_TRUE(pool) << pool.error().message;
@@ -193,41 +195,41 @@ TEST(ParseCachePool, ReadsPercentAndPolicy) {
     EXPECT_EQ(pool->spec.stop_policy, StopPolicy::kHold);
     EXPECT_EQ(pool->spec.host_path, "/mnt");
     EXPECT_FALSE(pool->spec.has_csi);
-    EXPECT_EQ(parse_cache_pool("{}")->spec.reserved_free_percent, 15);
+    EXPECT_EQ(parse_document<CachePool>("{}")->spec.reserved_free_percent, 15);
 }
 
 TEST(ParseCachePool, ReadsWhatItsBytesAreGivenOutForAndWhatTheOriginGives) {
-    const Result<CachePool> plain = parse_cache_pool("{}");
+    const Result<CachePool> plain = parse_document<CachePool>("{}");
     EXPECT_EQ(plain->spec.allocation, Objective::kThroughput);
     EXPECT_FALSE(plain->spec.origin_bandwidth);
     const Result<CachePool> told =
-        parse_cache_pool(R"({"spec": {"allocation": "Even", "originBandwidth": "2Gi"}})");
+        parse_document<CachePool>(R"({"spec": {"allocation": "Even", "originBandwidth": "2Gi"}})");
     ASSERT_TRUE(told) << told.error().message;
     EXPECT_EQ(told->spec.allocation, Objective::kEven);
     EXPECT_EQ(told->spec.origin_bandwidth, gib(2));
-    EXPECT_FALSE(parse_cache_pool(R"({"spec": {"allocation": "Fair"}})"));
-    const Result<CachePool> dear = parse_cache_pool(
+    EXPECT_FALSE(parse_document<CachePool>(R"({"spec": {"allocation": "Fair"}})"));
+    const Result<CachePool> dear = parse_document<CachePool>(
         R"({"spec": {"originPrice": {"perGiB": "0.09", "perThousandRequests": 2}}})");
     ASSERT_TRUE(dear) << dear.error().message;
     EXPECT_EQ(dear->spec.price_per_gib, "0.09");
     EXPECT_EQ(dear->spec.price_per_thousand_requests, "2");
     EXPECT_EQ(dear->spec.default_quota, DefaultQuotaSpec{});
-    const auto open = parse_cache_pool(
+    const auto open = parse_document<CachePool>(
         R"({"spec": {"defaultQuota": {"nominalQuota": "1Gi", "borrowingLimit": 0}}})");
     ASSERT_TRUE(open) << open.error().message;
     EXPECT_EQ(open->spec.default_quota, (DefaultQuotaSpec{gib(1), Bytes::zero(), std::nullopt}));
-    EXPECT_FALSE(parse_cache_pool(R"({"spec": {"originBandwidth": "-1"}})"));
+    EXPECT_FALSE(parse_document<CachePool>(R"({"spec": {"originBandwidth": "-1"}})"));
 }
 
 TEST(ParseCachePool, RefusesAReserveThatIsNoPercentage) {
     for (const std::string reserve : {"", "%", "15", "91%", "-1%", "15 %", "1Gi"}) {
-        EXPECT_FALSE(parse_cache_pool(R"({"spec": {"reservedFree": ")" + reserve + "\"}}"))
+        EXPECT_FALSE(parse_document<CachePool>(R"({"spec": {"reservedFree": ")" + reserve + "\"}}"))
             << reserve;
     }
 }
 
 TEST(ParseCacheQuota, ReadsLimitsAndKnowsWhichAreSet) {
-    const Result<CacheQuota> quota = parse_cache_quota(R"({"spec": {
+    const Result<CacheQuota> quota = parse_document<CacheQuota>(R"({"spec": {
         "poolRef": {"name": "p"}, "nominalQuota": "2Ti", "lendingLimit": 5,
         "fairSharing": {"weight": 2}}})");
     ASSERT_TRUE(quota) << quota.error().message;
@@ -237,9 +239,9 @@ TEST(ParseCacheQuota, ReadsLimitsAndKnowsWhichAreSet) {
     EXPECT_FALSE(quota->spec.borrowing_limit);
     EXPECT_EQ(quota->spec.fair_sharing, FairSharingSpec{"2"});
     EXPECT_FALSE(quota->spec.reclaim);
-    const auto never = parse_cache_quota(R"({"spec": {"reclaim": {"policy": "Never"}}})");
+    const auto never = parse_document<CacheQuota>(R"({"spec": {"reclaim": {"policy": "Never"}}})");
     EXPECT_EQ(never->spec.reclaim->policy, ReclaimPolicy::kNever);
-    EXPECT_FALSE(parse_cache_quota(R"({"spec": {"reclaim": {"policy": "Sometimes"}}})"));
+    EXPECT_FALSE(parse_document<CacheQuota>(R"({"spec": {"reclaim": {"policy": "Sometimes"}}})"));
 }
 
 }  // namespace

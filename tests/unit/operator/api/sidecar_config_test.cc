@@ -20,14 +20,14 @@ DatasetConfig make_dataset(Contract contract, ContractParameters parameters = {}
 std::string sidecar_text(DatasetConfig dataset) {
     SidecarConfig config;
     config.datasets = {std::move(dataset)};
-    return to_json(config);
+    return to_json(config).text();
 }
 
 TEST(SidecarConfig, TellsTheContractAndItsParametersToBothSides) {
     const DatasetConfig dataset = make_dataset(
         Contract::kImportance, {{{"beta", 0.33}, {"warmupEpochs", 5}}, {{"family", "ICache"}}});
     for (const std::string& text :
-         {sidecar_text(dataset), to_json(std::vector<DatasetConfig>{dataset})}) {
+         {sidecar_text(dataset), to_json(std::vector<DatasetConfig>{dataset}).text()}) {
         EXPECT_THAT(text, HasSubstr(R"("contract":"importance")"));
         EXPECT_THAT(text, HasSubstr(R"("beta":0.33)"));
         EXPECT_THAT(text, HasSubstr(R"("warmupEpochs":5)"));
@@ -39,7 +39,7 @@ TEST(SidecarConfig, TellsTheContractAndItsParametersToBothSides) {
 TEST(SidecarConfig, TellsBothSidesThatTheStreamIsTheTrainersOwn) {
     const DatasetConfig dataset = make_dataset(Contract::kExact);
     for (const std::string& text :
-         {sidecar_text(dataset), to_json(std::vector<DatasetConfig>{dataset})}) {
+         {sidecar_text(dataset), to_json(std::vector<DatasetConfig>{dataset}).text()}) {
         EXPECT_THAT(text, HasSubstr(R"("contract":"exact")"));
         EXPECT_THAT(text, Not(HasSubstr("sampling")));
     }

@@ -59,7 +59,7 @@ TEST(StatusPatch, RoundTripsATrainingJob) {
     status.progress = ProgressStatus{3, 21, 400, 9120};
     status.datasets = {
         {"train", "d1", 1, 2, 3, 4, "000000000000beef", 2, "a/b.png"}, {"val", "", 5, 6, 7, 8}};
-    const Result<TrainingJob> read = parse_training_job(status_patch(job));
+    const Result<TrainingJob> read = read_document<TrainingJob>(status_patch(job));
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->status, status);
     EXPECT_EQ(read->meta, job.meta);
@@ -83,7 +83,7 @@ TEST(StatusPatch, RoundTripsADataset) {
         "00ff",
         at(9),
         {{"p", "n1", 7, 2}, {"p", "n2", 6, 1}}};
-    const Result<Dataset> read = parse_dataset(status_patch(dataset));
+    const Result<Dataset> read = read_document<Dataset>(status_patch(dataset));
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->status, dataset.status);
 }
@@ -93,10 +93,10 @@ TEST(StatusPatch, RoundTripsACachePool) {
     pool.meta = some_meta();
     pool.meta.ns.clear();
     pool.status = {4, some_conditions(), {"3/4", "1Ti", "2Ti"}, 1, 2, 3, 3, 4, at(9)};
-    const Result<CachePool> read = parse_cache_pool(status_patch(pool));
+    const Result<CachePool> read = read_document<CachePool>(status_patch(pool));
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->status, pool.status);
-    EXPECT_EQ(status_patch(pool).find("namespace"), std::string::npos);
+    EXPECT_EQ(status_patch(pool).text().find("namespace"), std::string::npos);
 }
 
 TEST(StatusPatch, RoundTripsACacheQuota) {
@@ -111,7 +111,7 @@ TEST(StatusPatch, RoundTripsACacheQuota) {
         3,
         600,
         {{"a", 5, ""}, {"b", 4, "1"}}};
-    const Result<CacheQuota> read = parse_cache_quota(status_patch(quota));
+    const Result<CacheQuota> read = read_document<CacheQuota>(status_patch(quota));
     ASSERT_TRUE(read) << read.error().message;
     EXPECT_EQ(read->status, quota.status);
 }
@@ -119,7 +119,7 @@ TEST(StatusPatch, RoundTripsACacheQuota) {
 TEST(StatusPatch, NamesTheObjectByUidSoThatItCannotComeBack) {
     TrainingJob job;
     job.meta = some_meta();
-    const std::string body = status_patch(job);
+    const std::string body = status_patch(job).text();
     EXPECT_NE(body.find(R"("apiVersion":"stoker.dev/v1alpha1")"), std::string::npos) << body;
     EXPECT_NE(body.find(R"("kind":"TrainingJob")"), std::string::npos) << body;
     EXPECT_NE(body.find(R"("uid":"uid-1")"), std::string::npos) << body;
@@ -129,7 +129,7 @@ TEST(StatusPatch, NamesTheObjectByUidSoThatItCannotComeBack) {
 TEST(StatusPatch, AlwaysHasAMessageInAConditionBecauseTheSchemaAsksForIt) {
     TrainingJob job;
     job.status.conditions = {{"Running", ConditionStatus::kTrue, 1, at(1), "Running", ""}};
-    EXPECT_NE(status_patch(job).find(R"("message":"")"), std::string::npos);
+    EXPECT_NE(status_patch(job).text().find(R"("message":"")"), std::string::npos);
 }
 
 }  // namespace

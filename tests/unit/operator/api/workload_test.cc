@@ -27,7 +27,7 @@ constexpr const char* kAdmitted = R"({
         "accumulatedPastExexcutionTimeSeconds": 5}})";
 
 TEST(Workload, ReadsWhatKueueHasAssigned) {
-    const Result<Workload> workload = parse_workload(kAdmitted);
+    const Result<Workload> workload = parse_document<Workload>(kAdmitted);
     ASSERT_TRUE(workload) << workload.error().message;
     EXPECT_EQ(workload->flavors, (std::vector<std::string>{"a", "b"}));
     EXPECT_TRUE(is_true(workload->conditions, "QuotaReserved"));
@@ -38,9 +38,9 @@ TEST(Workload, ReadsWhatKueueHasAssigned) {
 }
 
 TEST(Workload, WritesWhatTheAdmissionManagerOwnsOverThatVersion) {
-    Result<Workload> workload = parse_workload(kAdmitted);
+    Result<Workload> workload = parse_document<Workload>(kAdmitted);
     ASSERT_TRUE(workload);
-    const auto kept = web::json::value::parse(admission_body(*workload));
+    const auto kept = admission_body(*workload).value();
     EXPECT_EQ(kept.at("metadata").at("resourceVersion").as_string(), "7");
     EXPECT_EQ(kept.at("metadata").at("uid").as_string(), "u");
     const auto& status = kept.at("status");
@@ -49,19 +49,19 @@ TEST(Workload, WritesWhatTheAdmissionManagerOwnsOverThatVersion) {
     EXPECT_EQ(status.at("admissionChecks").size(), 1U);
     EXPECT_EQ(status.at("requeueState").at("count").as_integer(), 1);
     EXPECT_EQ(status.at("accumulatedPastExexcutionTimeSeconds").as_integer(), 5);
-    workload->admission = RawJson{};
-    const auto released = web::json::value::parse(admission_body(*workload));
+    workload->admission = Json{};
+    const auto released = admission_body(*workload).value();
     EXPECT_FALSE(released.at("status").has_field("admission"));
 }
 
 TEST(Workload, WritesOneConditionAndNothingElse) {
-    const Result<Workload> workload = parse_workload(kAdmitted);
+    const Result<Workload> workload = parse_document<Workload>(kAdmitted);
     ASSERT_TRUE(workload);
     Condition finished;
     finished.type = "Finished";
     finished.status = ConditionStatus::kTrue;
     finished.reason = "Succeeded";
-    const auto body = web::json::value::parse(condition_body(*workload, finished));
+    const auto body = condition_body(*workload, finished).value();
     EXPECT_EQ(body.at("status").size(), 1U);
     EXPECT_EQ(body.at("status").at("conditions").size(), 1U);
     EXPECT_FALSE(body.at("metadata").has_field("resourceVersion"));
@@ -73,9 +73,9 @@ TEST(Workload, WritesOnePodSet) {
     manifest.meta.name = "trainingjob-a";
     manifest.queue_name = "q";
     manifest.pod_count = 3;
-    manifest.pod_template = RawJson{R"({"spec":{}})"};
+    manifest.pod_template = Json::parse(R"({"spec":{}})").value();
     manifest.priority = {"high", "kueue.x-k8s.io/workloadpriorityclass", 1000};
-    const auto spec = web::json::value::parse(to_json(manifest)).at("spec");
+    const auto spec = to_json(manifest).value().at("spec");
     ASSERT_EQ(spec.at("podSets").size(), 1U);
     EXPECT_EQ(spec.at("podSets").at(0).at("name").as_string(), "main");
     EXPECT_EQ(spec.at("podSets").at(0).at("count").as_integer(), 3);
@@ -83,13 +83,14 @@ TEST(Workload, WritesOnePodSet) {
     EXPECT_EQ(spec.at("priorityClassName").as_string(), "high");
     EXPECT_FALSE(spec.has_field("maximumExecutionTimeSeconds"));
     manifest.priority = {};
-    const auto plain = web::json::value::parse(to_json(manifest)).at("spec");
+    const auto plain = to_json(manifest).value().at("spec");
     EXPECT_EQ(plain.at("priority").as_integer(), 0);
     EXPECT_FALSE(plain.has_field("priorityClassName"));
 }
 
 TEST(ResourceFlavor, ReadsLabelsAndTolerations) {
-    const Result<ResourceFlavor> flavor = parse_resource_flavor(R"({"metadata": {"name": "a100"},
+    const Result<ResourceFlavor> flavor =
+        parse_document<ResourceFlavor>(R"({"metadata": {"name": "a100"},
         "spec": {"nodeLabels": {"gpu": "a100"}, "tolerations": [{"key": "gpu"}]}})");
     ASSERT_TRUE(flavor);
     EXPECT_EQ(flavor->name, "a100");

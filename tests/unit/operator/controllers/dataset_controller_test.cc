@@ -35,7 +35,7 @@ struct DatasetControllerTest : ::testing::Test {
             });
         bench.catch_up(bench.cache.filler_jobs());
         if (last != bench.client.calls.rend()) {
-            const Result<Dataset> written = parse_dataset(last->body);
+            const Result<Dataset> written = parse_document<Dataset>(last->body);
             EXPECT_TRUE(written);
             dataset.status = written->status;
             bench.put(bench.cache.datasets(), dataset);
@@ -173,7 +173,7 @@ TEST_F(SharedDatasetTest, MakesAFillerWhereAGuestsPodIs) {
         "Starting: 1 of 1 fillers are not ready: node node-1: its Job is being made");
     EXPECT_EQ(on_jobs(), std::vector<std::string>{"create"});
     EXPECT_EQ(bench.client.calls.back().key.ns, "data");
-    const Result<Job> made = parse_job(bench.client.calls.back().body);
+    const Result<Job> made = parse_document<Job>(bench.client.calls.back().body);
     ASSERT_TRUE(made);
     EXPECT_EQ(made->meta.labels, make_child_filler().meta.labels);
     put_filler();
@@ -241,7 +241,7 @@ TEST_F(SharedDatasetTest, AnUnneededFillerGoesAfterTheGraceWhateverOperatorSawIt
     bench.put(bench.cache.pods(), pod);
     EXPECT_EQ(fillers(look()), "");
     ASSERT_EQ(on_jobs(), std::vector<std::string>{"patch"});
-    const Result<ObjectMeta> patch = parse_metadata(bench.client.calls.back().body);
+    const Result<ObjectMeta> patch = parse_document<ObjectMeta>(bench.client.calls.back().body);
     ASSERT_TRUE(patch);
     job.meta.annotations.insert(patch->annotations.begin(), patch->annotations.end());
     bench.put(bench.cache.filler_jobs(), job);

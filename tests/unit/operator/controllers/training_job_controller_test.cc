@@ -30,7 +30,7 @@ struct TrainingJobControllerTest : ::testing::Test {
         TrainingJob job = bench.cache.training_jobs().store().get(key)->value;
         for (const test::FakeApiClient::Call& call : bench.client.calls) {
             if (call.verb == "apply_status") {
-                job.status = parse_training_job(call.body)->status;
+                job.status = parse_document<TrainingJob>(call.body)->status;
             }
         }
         bench.put(bench.cache.training_jobs(), job);

@@ -53,7 +53,8 @@ TEST(BuildFiller, BelongsToTheDataset) {
 
 TEST(BuildFiller, ListsTheOriginAnewInEachJob) {
     EXPECT_THAT(
-        to_json(filler_of(make_shared_dataset())), HasSubstr("batch.kubernetes.io/controller-uid"));
+        to_json(filler_of(make_shared_dataset())).text(),
+        HasSubstr("batch.kubernetes.io/controller-uid"));
 }
 
 TEST(BuildFiller, EndsByItselfWhenNobodyUsesIt) {
@@ -73,13 +74,13 @@ TEST(BuildFiller, GetsTheOperatorsProxy) {
 
 // Kubernetes adds those of ServiceAccount "default" to a pod that names none.
 TEST(BuildFiller, LeavesPullSecretsToTheServiceAccountOfItsNamespace) {
-    const std::string json = to_json(filler_of(make_shared_dataset()));
+    const std::string json = to_json(filler_of(make_shared_dataset())).text();
     EXPECT_THAT(json, Not(HasSubstr("imagePullSecrets")));
     EXPECT_THAT(json, Not(HasSubstr("serviceAccountName")));
 }
 
 TEST(BuildFiller, RunsOnItsNodeAloneAndForEver) {
-    const std::string json = to_json(filler_of(make_shared_dataset()));
+    const std::string json = to_json(filler_of(make_shared_dataset())).text();
     EXPECT_THAT(
         json,
         HasSubstr(
@@ -90,7 +91,7 @@ TEST(BuildFiller, RunsOnItsNodeAloneAndForEver) {
     EXPECT_THAT(json, HasSubstr(R"("completionMode":"NonIndexed")"));
     EXPECT_THAT(json, HasSubstr(R"("automountServiceAccountToken":false)"));
     EXPECT_THAT(json, Not(HasSubstr("podFailurePolicy"))) << "only with restartPolicy Never";
-    const Result<Job> read = parse_job(json);
+    const Result<Job> read = parse_document<Job>(json);
     ASSERT_TRUE(read);
     EXPECT_EQ(read->active_deadline_seconds, kFillerLeaseSeconds);
 }
@@ -189,7 +190,7 @@ TEST(BuildFiller, TheDigestTellsAnotherSpecAndNotAnotherCa) {
 }
 
 TEST(BuildFiller, ItsPodsSidecarIsReadAsOne) {
-    const Result<Pod> pod = parse_pod(
+    const Result<Pod> pod = parse_document<Pod>(
         R"({"metadata":{"name":"p"},"status":{"containerStatuses":[{"name":"stoker-sidecar",)"
         R"("state":{"waiting":{"reason":"ImagePullBackOff"}}}]}})");
     ASSERT_TRUE(pod);

@@ -42,10 +42,11 @@ TEST(BuildJob, SaysNothingOfTheQueueToItsJob) {
 TEST(BuildJob, RunsWhereItIsPlacedUnlessTheTemplateSaysOtherwise) {
     TrainingJobView view = make_view();
     view.job.spec.pod_template.node_selector["gpu"] = "h100";
-    view.job.spec.pod_template.tolerations = {RawJson{R"({"key":"gpu"})"}};
+    view.job.spec.pod_template.tolerations = {Json::parse(R"({"key":"gpu"})").value()};
     JobInput input = input_of(view);
     input.placement.node_selector = {{"gpu", "a100"}, {"zone", "a"}};
-    input.placement.tolerations = {RawJson{R"({"key":"gpu"})"}, RawJson{R"({"key":"spot"})"}};
+    input.placement.tolerations = {
+        Json::parse(R"({"key":"gpu"})").value(), Json::parse(R"({"key":"spot"})").value()};
     const PodManifest pod = build_job(input).pod;
     EXPECT_EQ(pod.node_selector, (TextMap{{"gpu", "h100"}, {"zone", "a"}}));
     EXPECT_EQ(pod.tolerations.size(), 2U);

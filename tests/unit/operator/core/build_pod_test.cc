@@ -25,7 +25,10 @@ std::optional<EnvVar> find_env(const ContainerManifest& container, const std::st
 
 std::string env(const ContainerManifest& container, const std::string& name) {
     const std::optional<EnvVar> found = find_env(container, name);
-    return found ? found->value + found->value_from.value() : "(absent)";
+    if (!found) {
+        return "(absent)";
+    }
+    return found->value_from == Json() ? found->value : found->value + found->value_from.text();
 }
 
 const MountManifest* find_mount(const ContainerManifest& container, const std::string& path) {
@@ -47,7 +50,7 @@ std::set<std::string> volume_names(const PodManifest& pod) {
 
 TEST(BuildPod, PutsTheSidecarFirstAndRestrictsIt) {
     TrainingJob job = make_training_job();
-    job.spec.pod_template.init_containers = {RawJson{R"({"name":"prepare"})"}};
+    job.spec.pod_template.init_containers = {Json::parse(R"({"name":"prepare"})").value()};
     const PodManifest pod = pod_of(make_view(job));
     ASSERT_EQ(pod.init_containers.size(), 1U);
     const ContainerManifest& sidecar = pod.init_containers[0];
@@ -325,11 +328,11 @@ TEST(BuildPod, MergesTheUsersTemplate) {
     overlay.annotations = {{"note", "x"}};
     overlay.service_account_name = "trainer";
     overlay.node_selector = {{"gpu", "a100"}};
-    overlay.tolerations = {RawJson{"{}"}};
+    overlay.tolerations = {Json::parse("{}").value()};
     overlay.priority_class_name = "high";
     overlay.termination_grace_period_seconds = 300;
-    overlay.volumes = {RawJson{R"({"name":"c"})"}};
-    overlay.trainer.volume_mounts = {RawJson{R"({"name":"c","mountPath":"/c"})"}};
+    overlay.volumes = {Json::parse(R"({"name":"c"})").value()};
+    overlay.trainer.volume_mounts = {Json::parse(R"({"name":"c","mountPath":"/c"})").value()};
     overlay.trainer.working_dir = "/app";
     overlay.host_ipc = true;
     const PodManifest pod = pod_of(make_view(job));

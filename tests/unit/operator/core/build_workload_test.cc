@@ -19,7 +19,7 @@ TEST(BuildWorkload, AsksForThePodsOfTheAttempt) {
     EXPECT_EQ(workload.meta.labels.at("stoker.dev/training-job"), "resnet");
     EXPECT_EQ(workload.pod_count, 2);
     EXPECT_EQ(workload.pod_template, pod_template(build_job(input_of(view))));
-    EXPECT_NE(workload.pod_template.value().find("stoker-sidecar"), std::string::npos);
+    EXPECT_NE(workload.pod_template.text().find("stoker-sidecar"), std::string::npos);
     EXPECT_EQ(workload.max_execution_seconds, std::nullopt);
 }
 

@@ -50,9 +50,9 @@ inline void admit(KueueView& kueue, std::int64_t second) {
     }
     say(workload, "QuotaReserved", true, "QuotaReserved", "Quota reserved", second);
     say(workload, "Admitted", true, "Admitted", "The workload is admitted", second);
-    workload.admission = RawJson{R"({"clusterQueue":"gpus"})"};
+    workload.admission = Json::parse(R"({"clusterQueue":"gpus"})").value();
     workload.flavors = {"a100"};
-    kueue.flavors = {{"a100", {{"gpu", "a100"}}, {RawJson{R"({"key":"gpu"})"}}}};
+    kueue.flavors = {{"a100", {{"gpu", "a100"}}, {Json::parse(R"({"key":"gpu"})").value()}}};
 }
 
 inline void evict(KueueView& kueue, const std::string& reason, std::int64_t second) {

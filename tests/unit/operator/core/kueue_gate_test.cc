@@ -171,7 +171,7 @@ TEST(KueueGate, AnEvictionStopsThePodsAndThenGivesTheQuotaBack) {
     EXPECT_EQ(gone.state, JobState::kQueued);
     const auto* released = only<ReleaseQuota>(gone);
     ASSERT_NE(released, nullptr);
-    EXPECT_EQ(released->workload.admission, RawJson{});
+    EXPECT_EQ(released->workload.admission, Json{});
     EXPECT_EQ(status_of(released->workload, "QuotaReserved"), ConditionStatus::kFalse);
     EXPECT_EQ(status_of(released->workload, "Admitted"), ConditionStatus::kFalse);
     EXPECT_EQ(status_of(released->workload, "Evicted"), ConditionStatus::kTrue);

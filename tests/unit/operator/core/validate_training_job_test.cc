@@ -83,7 +83,7 @@ const std::vector<Case>& wrong_jobs() {
          "set by Stoker"},
         {"value and valueFrom",
          [](TrainingJob& job) {
-             job.spec.trainer.env = {{"A", "1", RawJson{"{}"}}};
+             job.spec.trainer.env = {{"A", "1", Json::parse("{}").value()}};
          },
          "spec.trainer.env[A]",
          "not both"},

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "operator/api/condition.h"
+#include "operator/api/json.h"
+#include "operator/api/meta.h"
+
+// The parts of an object that all kinds share, for the API server.
+namespace stoker::control {
+
+// A flag of which false is left out.
+inline Json if_true(bool flag) {
+    return flag ? Json(true) : Json();
+}
+
+Json write_condition(const Condition& condition);
+
+// Metadata of an object that we make: name, namespace, labels, annotations and owners.
+Json write_meta(const ObjectMeta& meta);
+
+// {"apiVersion", "kind", "metadata": {name, namespace, uid}, "status": status}: the body of an
+// apply to /status. With the uid it cannot bring a deleted object back; with a `resource_version`
+// it is refused where somebody else has written since.
+Json status_body(
+    std::string_view kind,
+    const ObjectMeta& meta,
+    const Json& status,
+    std::string_view api_version = "stoker.dev/v1alpha1",
+    const std::string& resource_version = {});
+
+}  // namespace stoker::control
