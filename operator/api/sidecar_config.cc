@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "common/base/lower_case.h"
 #include "operator/api/json_writer.h"
 
 namespace stoker::control {
@@ -18,21 +19,13 @@ JsonWriter write_origin(const OriginConfig& origin) {
     return writer;
 }
 
-std::string lower(std::string_view text) {
-    std::string result{text};
-    for (char& c : result) {
-        c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    }
-    return result;
-}
-
 JsonWriter write_sampling(const ContractParameters& parameters) {
     JsonWriter writer;
     for (const auto& [name, value] : parameters.numbers) {
         writer.decimal(name, value);
     }
     for (const auto& [name, value] : parameters.words) {
-        writer.text(name, lower(value));
+        writer.text(name, lower_case(value));
     }
     return writer;
 }
@@ -45,7 +38,7 @@ std::string eviction_text(EvictionPolicy policy) {
             return "never";
         case EvictionPolicy::kLru:
         case EvictionPolicy::kLfu:
-            return lower(choice_text(policy));
+            return lower_case(choice_text(policy));
         case EvictionPolicy::kAuto:
             break;
     }
@@ -69,7 +62,7 @@ JsonWriter write_dataset(const DatasetConfig& dataset, const SidecarConfig& conf
     if (dataset.pinned) {
         writer.flag("pinned", true);
     }
-    writer.text("contract", lower(choice_text(dataset.contract)))
+    writer.text("contract", std::string{contract_member(dataset.contract)})
         .object("sampling", write_sampling(dataset.parameters));
     return writer;
 }
@@ -105,7 +98,7 @@ std::string to_json(const std::vector<DatasetConfig>& datasets) {
         JsonWriter place = write_origin(dataset.origin);
         // The trainer reads data/ of the node directory, and nothing else of it.
         place.text("directory", dataset.directory.empty() ? "" : dataset.directory + "/data")
-            .text("contract", lower(choice_text(dataset.contract)))
+            .text("contract", std::string{contract_member(dataset.contract)})
             .object("sampling", write_sampling(dataset.parameters));
         if (dataset.guest) {
             place.flag("guest", true);
