@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
+.PHONY: help deps build programs test test-local laws mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy wheel docs pre-commit clean deps-build deps-test
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -124,6 +124,12 @@ lint: deps-test ## formatting, layers, words, scripts, YAML
 	@clang-format-14 --dry-run --Werror $(CXX_FILES)
 	shellcheck $$(git ls-files '*.sh') .ci/run
 	yamllint -s crds docs/examples charts/stoker/values.yaml charts/stoker/Chart.yaml
+
+lint-client: deps-test ## ruff and mypy --strict over the Python client (from PyPI the first time)
+	$(call venv,ruff,ruff==0.13.0)
+	$(call venv,mypy,mypy==1.18.2)
+	build/venv-ruff/bin/ruff check --config client/pyproject.toml client/src
+	cd client && ../build/venv-mypy/bin/mypy --python-executable $(PYTHON)
 
 clang-tidy: deps-test build ## the static analyser over all sources (slow)
 	git ls-files '*.cc' | grep -v '^tests/fuzz' | xargs -P 2 -n 4 clang-tidy-14 -p $(BUILD) --quiet
