@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint format generate \
+.PHONY: help deps build programs test test-local laws mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -137,6 +137,12 @@ clang-tidy: deps-build deps-test deps-nightly ## the static analyser over all so
 
 nightly: deps-build deps-test deps-nightly ## sanitizers, analyser, planted bugs, fuzzers (five hours); writes docs/quality.md
 	tools/nightly $(STEPS)
+
+lint-client: deps-test ## ruff and mypy --strict over the Python client (from PyPI the first time)
+	$(call venv,ruff,ruff==0.13.0)
+	$(call venv,mypy,mypy==1.18.2)
+	build/venv-ruff/bin/ruff check --config client/pyproject.toml client/src
+	cd client && ../build/venv-mypy/bin/mypy --python-executable $(PYTHON)
 
 format: deps-test ## format the C++ sources
 	@clang-format-14 -i $(CXX_FILES)

@@ -81,20 +81,6 @@ Result<Duration> parse_duration(std::string_view text) {
     return Duration::zero();
 }
 
-auto duration_into(Duration& target) {
-    return [&target](std::string_view value) -> Status {
-        STOKER_TRY(target, parse_duration(value));
-        return {};
-    };
-}
-
-auto bytes_into(std::optional<Bytes>& target) {
-    return [&target](std::string_view value) -> Status {
-        STOKER_TRY(target, parse_bytes(value));
-        return {};
-    };
-}
-
 Status set_output(Options& options, std::string_view value) {
     if (value != "json") {
         return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not an output: json", value));
@@ -103,20 +89,35 @@ Status set_output(Options& options, std::string_view value) {
     return {};
 }
 
-Status add_deleted(Options& options, std::string_view value) {
-    STOKER_TRY(std::string name, job_name(value));
-    options.deleted.push_back(std::move(name));
-    return {};
+Result<std::string> parse_text(std::string_view value) {
+    return std::string{value};
 }
 
-Status add_nominal(Options& options, std::string_view value) {
+Result<NominalOption> parse_nominal(std::string_view value) {
     const std::size_t equals = value.find('=');
     if (equals == std::string_view::npos || equals == 0) {
         return fail(ErrorCode::kInvalidArgument, fmt::format("'{}' is not NAMESPACE=BYTES", value));
     }
     STOKER_TRY(const Bytes nominal, parse_bytes(value.substr(equals + 1)));
-    options.nominal.push_back({std::string{value.substr(0, equals)}, nominal});
-    return {};
+    return NominalOption{std::string{value.substr(0, equals)}, nominal};
+}
+
+std::vector<Flag> what_if_flags(Options& options) {
+    return {
+        {"add",
+         "200Gi",
+         "more room in --pool, over all its nodes",
+         read_into(options.add, stoker::parse_bytes)},
+        {"remove", "200Gi", "less room in --pool", read_into(options.remove, stoker::parse_bytes)},
+        {"pool", "NAME", "the CachePool of --add, --remove and --nominal", text_into(options.pool)},
+        {"delete",
+         "tj/NAME",
+         "without this job (or tj/NAMESPACE/NAME); may be repeated",
+         read_into(options.deleted, job_name)},
+        {"nominal",
+         "NAMESPACE=BYTES",
+         "another nominal quota in --pool; may be repeated",
+         read_into(options.nominal, parse_nominal)}};
 }
 
 FlagGroup command_flags(Options& options, std::string_view command) {
@@ -125,28 +126,10 @@ FlagGroup command_flags(Options& options, std::string_view command) {
         group.flags.push_back(
             {"watch", "", "again and again, until Ctrl-C", switch_into(options.watch), 'w'});
         group.flags.push_back(
-            {"interval", "2s", "between two looks", duration_into(options.interval)});
+            {"interval", "2s", "between two looks", read_into(options.interval, parse_duration)});
     }
     if (command == "what-if") {
-        group.flags.push_back(
-            {"add", "200Gi", "more room in --pool, over all its nodes", bytes_into(options.add)});
-        group.flags.push_back(
-            {"remove", "200Gi", "less room in --pool", bytes_into(options.remove)});
-        group.flags.push_back(
-            {"pool",
-             "NAME",
-             "the CachePool of --add, --remove and --nominal",
-             text_into(options.pool)});
-        group.flags.push_back(
-            {"delete",
-             "tj/NAME",
-             "without this job (or tj/NAMESPACE/NAME); may be repeated",
-             [&options](std::string_view value) { return add_deleted(options, value); }});
-        group.flags.push_back(
-            {"nominal",
-             "NAMESPACE=BYTES",
-             "another nominal quota in --pool; may be repeated",
-             [&options](std::string_view value) { return add_nominal(options, value); }});
+        group.flags = what_if_flags(options);
     }
     group.flags.push_back({"json", "", "for programs", switch_into(options.json)});
     group.flags.push_back(
@@ -174,14 +157,11 @@ FlagGroup cluster_flags(Options& options) {
          {"as-group",
           "GROUP",
           "and a group; may be repeated",
-          [&connect](std::string_view value) -> Status {
-              connect.as_groups.emplace_back(value);
-              return {};
-          }},
+          read_into(connect.as_groups, parse_text)},
          {"request-timeout",
           "30s",
           "of each request; 0 for none",
-          duration_into(connect.request_timeout)}}};
+          read_into(connect.request_timeout, parse_duration)}}};
 }
 
 FlagGroup operator_flags(Options& options) {

@@ -1,8 +1,5 @@
 #include "cli/stoker/clairvoyant_options.h"
 
-#include <limits>
-#include <utility>
-
 #include <fmt/core.h>
 
 #include "common/config/config_reader.h"
@@ -63,96 +60,59 @@ Result<TierSpec> parse_tier(std::string_view text, TierSpec tier) {
     return tier;
 }
 
-Status read_world(ClairvoyantSpec& spec, std::string_view text) {
-    STOKER_TRY(const std::uint64_t count, parse_count("world", text));
-    if (count > std::numeric_limits<std::uint32_t>::max()) {
-        return fail(ErrorCode::kInvalidArgument, fmt::format("{} is too large", count));
-    }
-    spec.world = static_cast<std::uint32_t>(count);
-    return {};
-}
-
-Status read_placement(ClairvoyantSpec& spec, std::string_view text) {
+Result<simulate::Placement> parse_placement(std::string_view text) {
     if (text != "own" && text != "pooled") {
         return fail(ErrorCode::kInvalidArgument, "must be own or pooled");
     }
-    spec.placement = text == "own" ? simulate::Placement::kOwn : simulate::Placement::kPooled;
-    return {};
+    return text == "own" ? simulate::Placement::kOwn : simulate::Placement::kPooled;
 }
 
-using Read = Status (*)(ClairvoyantSpec&, std::string_view);
-
-struct Row {
-    std::string_view name;
-    std::string_view value;
-    std::string_view meaning;
-    Read read;
-};
-
-constexpr Row kRows[] = {
-    {"world", "N", "ranks, one a node (4)", read_world},
-    {"placement",
-     "own|pooled",
-     "every rank keeps its own favourites, or each sample has one owner (own)",
-     read_placement},
-    {"threshold",
-     "N",
-     "count the samples that a rank reads more often than this (10)",
-     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
-         STOKER_TRY(spec.threshold, parse_count("threshold", text));
-         return {};
-     }},
-    {"tier",
-     "K=V,...",
-     "share= of the dataset, read= and write= bytes a second, threads= (2); fastest first, repeat "
-     "for more (one, with --cache-share)",
-     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
-         STOKER_TRY(auto tier, parse_tier(text, {}));
-         spec.tiers.push_back(std::move(tier));
-         return {};
-     }},
-    {"staging",
-     "K=V,...",
-     "the buffer that the trainer reads: read=, write= (5e9), threads= (4)",
-     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
-         STOKER_TRY(spec.staging, parse_tier(text, spec.staging));
-         return {};
-     }},
-    {"origin-curve",
-     "CURVE",
-     "bytes a second by clients, 1:330Mi/2:730Mi (--origin-bandwidth for any number)",
-     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
-         STOKER_TRY(spec.origin, parse_curve(text));
-         return {};
-     }},
-    {"peer-bandwidth",
-     "BYTES",
-     "a second between two nodes (1e9)",
-     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
-         STOKER_TRY(spec.peer, parse_rate(text));
-         return {};
-     }},
-    {"preprocess-bandwidth",
-     "BYTES",
-     "a second that a thread decodes (2e8)",
-     [](ClairvoyantSpec& spec, std::string_view text) -> Status {
-         STOKER_TRY(spec.preprocess, parse_rate(text));
-         return {};
-     }}};
+std::vector<Flag> own_flags(ClairvoyantSpec& spec) {
+    const auto tier = [](std::string_view text) { return parse_tier(text, {}); };
+    const auto staging = [&spec](std::string_view text) { return parse_tier(text, spec.staging); };
+    return {
+        {"world", "N", "ranks, one a node (4)", count_into(spec.world)},
+        {"placement",
+         "own|pooled",
+         "every rank keeps its own favourites, or each sample has one owner (own)",
+         read_into(spec.placement, parse_placement)},
+        {"threshold",
+         "N",
+         "count the samples that a rank reads more often than this (10)",
+         count_into(spec.threshold)},
+        {"tier",
+         "K=V,...",
+         "share= of the dataset, read= and write= bytes a second, threads= (2); fastest first, "
+         "repeat for more (one, with --cache-share)",
+         read_into(spec.tiers, tier)},
+        {"staging",
+         "K=V,...",
+         "the buffer that the trainer reads: read=, write= (5e9), threads= (4)",
+         read_into(spec.staging, staging)},
+        {"origin-curve",
+         "CURVE",
+         "bytes a second by clients, 1:330Mi/2:730Mi (--origin-bandwidth for any number)",
+         read_into(spec.origin, parse_curve)},
+        {"peer-bandwidth",
+         "BYTES",
+         "a second between two nodes (1e9)",
+         read_into(spec.peer, parse_rate)},
+        {"preprocess-bandwidth",
+         "BYTES",
+         "a second that a thread decodes (2e8)",
+         read_into(spec.preprocess, parse_rate)}};
+}
 
 }  // namespace
 
 FlagGroup clairvoyant_flags(ClairvoyantSpec& spec, std::string& given) {
-    FlagGroup group{"One job of several ranks that knows its future (--policy nopfs)", {}};
-    for (const Row& row : kRows) {
-        group.flags.push_back(
-            {std::string{row.name},
-             std::string{row.value},
-             std::string{row.meaning},
-             [&spec, &given, &row](std::string_view text) {
-                 given = row.name;
-                 return row.read(spec, text);
-             }});
+    FlagGroup group{
+        "One job of several ranks that knows its future (--policy nopfs)", own_flags(spec)};
+    for (Flag& flag : group.flags) {
+        flag.apply = [&given, name = flag.name, apply = flag.apply](std::string_view text) {
+            given = name;
+            return apply(text);
+        };
     }
     return group;
 }

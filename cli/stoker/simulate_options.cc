@@ -1,7 +1,6 @@
 #include "cli/stoker/simulate_options.h"
 
 #include <algorithm>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
@@ -29,39 +28,6 @@ struct Draft {
     std::optional<double> window_share;
     std::string clairvoyant_flag;  // a flag that only nopfs has; empty: none came
 };
-
-template <class T>
-auto count_into(T& out) {
-    return [&out](std::string_view text) -> Status {
-        STOKER_TRY(const std::uint64_t count, parse_count("value", text));
-        if (count > std::numeric_limits<T>::max()) {
-            return fail(ErrorCode::kInvalidArgument, fmt::format("{} is too large", count));
-        }
-        out = static_cast<T>(count);
-        return {};
-    };
-}
-
-auto number_into(double& out) {
-    return [&out](std::string_view text) -> Status {
-        STOKER_TRY(out, parse_number("value", text));
-        return {};
-    };
-}
-
-auto bytes_into(Bytes& out) {
-    return [&out](std::string_view text) -> Status {
-        STOKER_TRY(out, config::parse_bytes(text));
-        return {};
-    };
-}
-
-auto duration_into(Duration& out) {
-    return [&out](std::string_view text) -> Status {
-        STOKER_TRY(out, config::parse_duration(text));
-        return {};
-    };
-}
 
 auto set(bool& out) {
     return [&out](std::string_view text) -> Status {
@@ -96,13 +62,13 @@ Result<JobSpec> parse_job(std::string_view text) {
     return job;
 }
 
-Status parse_seeds(std::string_view text, std::vector<std::uint64_t>& seeds) {
-    seeds.clear();
+// All seeds of one flag; the last flag counts.
+Result<std::vector<std::uint64_t>> parse_seeds(std::string_view text) {
+    std::vector<std::uint64_t> seeds;
     for (const std::string_view part : split(text, ',')) {
-        STOKER_TRY(const std::uint64_t seed, parse_count("seed", part));
-        seeds.push_back(seed);
+        STOKER_TRY(seeds.emplace_back(), parse_count("seed", part));
     }
-    return {};
+    return seeds;
 }
 
 FlagGroup dataset_flags(Draft& draft) {
@@ -110,7 +76,10 @@ FlagGroup dataset_flags(Draft& draft) {
     return {
         "Dataset",
         {{"samples", "N", "samples (20000)", count_into(dataset.samples)},
-         {"sample-bytes", "BYTES", "mean size of one (110Ki)", bytes_into(dataset.mean_bytes)},
+         {"sample-bytes",
+          "BYTES",
+          "mean size of one (110Ki)",
+          read_into(dataset.mean_bytes, config::parse_bytes)},
          {"sample-sigma",
           "S",
           "of the logarithm of the sizes, which are log-normal; 0: all alike (0)",
@@ -126,14 +95,11 @@ FlagGroup cache_flags(Draft& draft) {
     return {
         "Cache",
         {{"cache-share", "W", "of the dataset's bytes (0.2)", number_into(cache.share)},
-         {"cache-bytes", "BYTES", "the same in bytes", bytes_into(cache.bytes)},
+         {"cache-bytes", "BYTES", "the same in bytes", read_into(cache.bytes, config::parse_bytes)},
          {"window-share",
           "S",
           "of the cache: passes through, is not kept (0.1; one exact job: 0)",
-          [&draft](std::string_view text) -> Status {
-              STOKER_TRY(draft.window_share, parse_number("value", text));
-              return {};
-          }},
+          number_into(draft.window_share)},
          {"policy",
           "NAME",
           "who stays; below (as the sidecar does for the jobs' contracts)",
@@ -147,11 +113,7 @@ FlagGroup job_flags(Draft& draft) {
         {{"job",
           "K=V,...",
           "contract=, speed= (1), start= (0s) and parameters; repeat for more jobs",
-          [&draft](std::string_view text) -> Status {
-              STOKER_TRY(auto job, parse_job(text));
-              draft.jobs.push_back(std::move(job));
-              return {};
-          }},
+          read_into(draft.jobs, parse_job)},
          {"jobs", "J", "copies of the jobs named by --job (1)", count_into(draft.copies)},
          {"epochs", "E", "of each job (3)", count_into(scenario.epochs)},
          {"discard",
@@ -175,16 +137,16 @@ FlagGroup other_flags(Draft& draft) {
     Scenario& scenario = draft.options.scenario;
     return {
         "Origin and run",
-        {{"origin-latency", "TIME", "of a request (5ms)", duration_into(scenario.origin.latency)},
+        {{"origin-latency",
+          "TIME",
+          "of a request (5ms)",
+          read_into(scenario.origin.latency, config::parse_duration)},
          {"origin-bandwidth",
           "BYTES",
           "a second, for all jobs together (200Mi)",
-          bytes_into(scenario.origin.bytes_per_second)},
+          read_into(scenario.origin.bytes_per_second, config::parse_bytes)},
          {"origin-requests", "N", "in flight (32)", count_into(scenario.origin.requests_max)},
-         {"seeds",
-          "N,...",
-          "one run each (1)",
-          [&draft](std::string_view text) { return parse_seeds(text, draft.options.seeds); }},
+         {"seeds", "N,...", "one run each (1)", read_into(draft.options.seeds, parse_seeds)},
          {"json", "", "print JSON", set(draft.options.json)},
          {"help", "", "print this", set(draft.options.help)}}};
 }
@@ -203,9 +165,8 @@ FlagGroup parameter_flags(Draft& draft) {
                     {name,
                      "N",
                      fmt::format("{}: {} ({})", entry.name, parameter.meaning, parameter.standard),
-                     [&draft, name](std::string_view text) -> Status {
-                         STOKER_TRY(draft.parameters[name], parse_number("value", text));
-                         return {};
+                     [&draft, name](std::string_view text) {
+                         return number_into(draft.parameters[name])(text);
                      }});
             }
         }

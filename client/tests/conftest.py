@@ -120,7 +120,7 @@ def sidecar(tmp_path, origin, monkeypatch):
     fake = Sidecar(folder, origin)
     monkeypatch.setenv("STOKER_SOCKET", fake.socket)
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri}}))
-    monkeypatch.setattr("stoker.samples.PATIENCE_S", 0.0)
+    monkeypatch.setattr("stoker.sources.PATIENCE_S", 0.0)
     yield fake
     fake.kill()
 

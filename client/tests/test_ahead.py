@@ -150,7 +150,7 @@ def half_cached(folder, bucket):
 
 
 def on_node(samples, ids):
-    return not samples._reader.read(ids)[1]
+    return not samples.sources.reader.read(ids)[1]
 
 
 def train(sidecar, bucket, known):

@@ -188,7 +188,7 @@ def test_a_full_epoch_that_ranks_began_alone_is_ended_by_the_sidecar(origin, run
             readers.append((samples, loader, batches))
         sidecar.start()
         for samples, loader, batches in readers:
-            wait_until("the link", samples.parts.link.is_attached)
+            wait_until("the link", samples.sources.link.is_attached)
             served += [ids.tolist() for _, _, ids in batches]
             report = loader.epoch_report()
             assert report.requested == report.distinct == loader_length(world_size)
@@ -235,7 +235,7 @@ def test_a_report_while_the_sidecar_is_away_is_dropped_and_counted(origin, run):
         loader = loader_of(samples, "importance")
         train(origin, loader, batches=4)
         sidecar.stop()
-        wait_until("the link to notice", lambda: not samples.parts.link.is_attached() or loader.report([0], [1.0]))
+        wait_until("the link to notice", lambda: not samples.sources.link.is_attached() or loader.report([0], [1.0]))
         before = loader.epoch_report().losses_dropped
         loader.report(torch.arange(5), torch.ones(5))
         assert loader.epoch_report().losses_dropped == before + 5

@@ -111,7 +111,7 @@ def test_a_sidecar_killed_in_mid_epoch_costs_no_sample_and_repeats_none(origin, 
                 sidecar.stop()
             if number == 9:
                 sidecar.start()
-                while not samples.parts.link.is_attached():
+                while not samples.sources.link.is_attached():
                     threading.Event().wait(0.01)
         assert sorted(ids) == list(range(COUNT))
         report = loader.epoch_report()

@@ -249,7 +249,7 @@ def test_without_an_origin_to_fall_back_to_it_waits_for_the_sidecar(origin, side
         assert read_all(samples) == origin.payloads
 
 
-def forbid(samples_class, monkeypatch, has_key):
+def forbid(monkeypatch, has_key):
     """The origin answers 403, to a pod with a key or to one without."""
     class Refusing:
         def describe(self):
@@ -267,12 +267,12 @@ def forbid(samples_class, monkeypatch, has_key):
         def close(self):
             pass
 
-    monkeypatch.setattr(samples_class, "_open_origin", lambda samples: Refusing())
+    monkeypatch.setattr("stoker.sources.open_origin", lambda settings: Refusing())
 
 
 def test_a_guest_without_a_key_waits_for_the_sidecar_to_come_back(origin, sidecar, monkeypatch):
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": True}}))
-    forbid(stoker.Samples, monkeypatch, has_key=False)
+    forbid(monkeypatch, has_key=False)
     sidecar.start()
     samples, _ = opened()
     with samples, warnings.catch_warnings(record=True) as warned:
@@ -286,7 +286,7 @@ def test_a_guest_without_a_key_waits_for_the_sidecar_to_come_back(origin, sideca
 
 def test_a_guest_without_a_key_waits_for_its_first_sidecar(origin, sidecar, monkeypatch):
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": True}}))
-    forbid(stoker.Samples, monkeypatch, has_key=False)
+    forbid(monkeypatch, has_key=False)
     threading.Timer(0.5, sidecar.start).start()
     samples, _ = opened()
     with samples:
@@ -296,7 +296,7 @@ def test_a_guest_without_a_key_waits_for_its_first_sidecar(origin, sidecar, monk
 @pytest.mark.parametrize("guest, has_key", [(True, True), (False, False)])
 def test_a_key_that_is_refused_is_an_error(origin, sidecar, monkeypatch, guest, has_key):
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": guest}}))
-    forbid(stoker.Samples, monkeypatch, has_key)
+    forbid(monkeypatch, has_key)
     sidecar.start()
     samples, _ = opened()
     with samples, warnings.catch_warnings():
@@ -347,7 +347,7 @@ def test_an_interrupt_ends_a_wait_for_a_deaf_sidecar(origin, sidecar):
 def test_wrong_settings_are_named(monkeypatch, tmp_path, text, words):
     monkeypatch.setenv("STOKER_DATASETS", text)
     monkeypatch.setenv("STOKER_SOCKET", str(tmp_path / "none"))
-    monkeypatch.setattr("stoker.samples.PATIENCE_S", 0.0)
+    monkeypatch.setattr("stoker.sources.PATIENCE_S", 0.0)
     with warnings.catch_warnings(), pytest.raises(stoker.SettingsError, match=words):
         warnings.simplefilter("ignore")
         stoker.open("train")

@@ -92,13 +92,13 @@ def test_the_accuracy_reaches_the_contracts_that_steer_by_it(origin, run):
 
 def test_the_share_of_time_that_a_rank_waited_reaches_the_next_epochs_begin(origin, run, monkeypatch):
     with run().open() as samples:
-        told, begin = [], samples.parts.link.begin
+        told, begin = [], samples.sources.link.begin
 
         def listen(**asked):
             told.append(asked["parameters"].get("waiting"))
             return begin(**asked)
 
-        monkeypatch.setattr(samples.parts.link, "begin", listen)
+        monkeypatch.setattr(samples.sources.link, "begin", listen)
         loader = loader_of(samples, contract="importance", family="iowa")
         age = 10**18  # ns, beside which the epoch itself is nothing
         for waited, computed in ((age, 0), (0, age), (age, 3 * age)):
@@ -121,7 +121,7 @@ def test_a_replicating_job_keeps_what_scores_high(origin, run):
 
 
 def stoker_resident(samples):
-    flags = samples.parts.reader.resident(list(range(len(samples))))
+    flags = samples.sources.reader.resident(list(range(len(samples))))
     return [index for index, is_there in enumerate(flags) if is_there]
 
 

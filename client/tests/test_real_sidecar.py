@@ -179,7 +179,7 @@ def test_the_plan_is_fetched_ahead_of_need(origin, run):
     with sidecar.open() as samples:
         samples.set_plan(0, list(range(200)))
         def is_all_there():
-            _, missing = samples._reader.read(range(200))
+            _, missing = samples.sources.reader.read(range(200))
             return not missing
         wait_until("the sidecar to fetch what nobody has asked for", is_all_there)
     assert os.listdir(sidecar.node / "data" / "segments")

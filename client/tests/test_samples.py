@@ -44,7 +44,7 @@ def test_a_batch_with_misses_is_one_request_for_the_missing(origin, sidecar):
 
 
 def test_a_huge_batch_is_asked_for_in_pieces(origin, sidecar, monkeypatch):
-    monkeypatch.setattr("stoker.samples.FETCH_AT_MOST", 64)
+    monkeypatch.setattr("stoker.sources.FETCH_AT_MOST", 64)
     sidecar.start()
     with stoker.open("train") as samples:
         for sample in samples.fetch(range(200)):
@@ -56,7 +56,7 @@ def test_what_a_busy_sidecar_does_not_take_is_told_later(origin, sidecar, monkey
     sidecar.start(preload=1)
     with stoker.open("train") as samples:
         with monkeypatch.context() as busy:
-            busy.setattr(samples._link, "consumed", lambda epoch, ids: False)
+            busy.setattr(samples.sources.link, "consumed", lambda epoch, ids: False)
             for at in range(0, 100, 20):
                 samples.fetch(range(at, at + 20))
             samples.flush()

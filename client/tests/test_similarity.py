@@ -181,7 +181,7 @@ def test_a_new_sidecar_is_told_again(start):
         train(loader)
         sidecar.stop()
         sidecar.start()
-        wait_until("the link", lambda: loader.report([0], [1.0]) or samples.parts.link.is_attached()
+        wait_until("the link", lambda: loader.report([0], [1.0]) or samples.sources.link.is_attached()
                    and samples.stats()["attached"] == 2)
         assert sorted(train(loader)) == list(range(COUNT))
         assert sorted(train(loader)) == list(range(0, COUNT, ALIKE))

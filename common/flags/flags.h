@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include <fmt/core.h>
 
 #include "common/base/result.h"
 
@@ -48,6 +53,37 @@ auto text_into(T& target) {
         target = value;
         return {};
     };
+}
+
+// The same by `read`, text -> Result of what `target` holds; a vector takes one value a flag.
+template <class T, class Read>
+auto read_into(T& target, Read read) {
+    return [&target, read](std::string_view value) -> Status {
+        STOKER_TRY(auto got, read(value));
+        if constexpr (requires { target.push_back(std::move(got)); }) {
+            target.push_back(std::move(got));
+        } else {
+            target = std::move(got);
+        }
+        return {};
+    };
+}
+
+// The same for numbers. kInvalidArgument: no number, or a count that `target` cannot hold.
+template <class T>
+auto number_into(T& target) {
+    return read_into(target, [](std::string_view text) { return parse_number("value", text); });
+}
+
+template <class T>
+auto count_into(T& target) {
+    return read_into(target, [](std::string_view text) -> Result<T> {
+        STOKER_TRY(const std::uint64_t count, parse_count("value", text));
+        if (count > std::numeric_limits<T>::max()) {
+            return fail(ErrorCode::kInvalidArgument, fmt::format("{} is too large", count));
+        }
+        return static_cast<T>(count);
+    });
 }
 
 // The same for a flag without a value, which may be written "--flag=true" or "--flag=false".

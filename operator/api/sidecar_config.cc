@@ -2,19 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "common/base/lower_case.h"
 #include "operator/api/write_object.h"
 
 namespace stoker::control {
 
 namespace {
-
-std::string lower(std::string_view text) {
-    std::string result{text};
-    for (char& c : result) {
-        c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    }
-    return result;
-}
 
 Json write_sampling(const ContractParameters& parameters) {
     std::vector<JsonMember> members;
@@ -22,7 +15,7 @@ Json write_sampling(const ContractParameters& parameters) {
         members.push_back({name, value});
     }
     for (const auto& [name, value] : parameters.words) {
-        members.push_back({name, lower(value)});
+        members.push_back({name, lower_case(value)});
     }
     return json_object(members);
 }
@@ -45,7 +38,7 @@ std::string eviction_text(EvictionPolicy policy) {
             return "never";
         case EvictionPolicy::kLru:
         case EvictionPolicy::kLfu:
-            return lower(choice_text(policy));
+            return lower_case(choice_text(policy));
         case EvictionPolicy::kAuto:
             break;
     }
@@ -65,7 +58,7 @@ Json write_dataset(const DatasetConfig& dataset, const SidecarConfig& config) {
          {"eviction", eviction_text(dataset.eviction)},
          {"guest", if_true(dataset.guest)},
          {"pinned", if_true(dataset.pinned)},
-         {"contract", lower(choice_text(dataset.contract))},
+         {"contract", lower_case(choice_text(dataset.contract))},
          {"sampling", write_sampling(dataset.parameters)}});
 }
 
@@ -95,7 +88,7 @@ Json to_json(const std::vector<DatasetConfig>& datasets) {
         // The trainer reads data/ of the node directory, and nothing else of it.
         place.push_back(
             {"directory", dataset.directory.empty() ? "" : dataset.directory + "/data"});
-        place.push_back({"contract", lower(choice_text(dataset.contract))});
+        place.push_back({"contract", lower_case(choice_text(dataset.contract))});
         place.push_back({"sampling", write_sampling(dataset.parameters)});
         place.push_back({"guest", if_true(dataset.guest)});
         places.push_back({dataset.name, json_object(place)});

@@ -44,18 +44,17 @@ void read_parameters(const JsonReader& item, JobDataset& dataset) {
             continue;
         }
         ContractParameters& parameters = dataset.parameters[contract];
-        for (const ContractNumber& number : kContractNumbers) {
-            if (number.contract == contract) {
-                if (const auto value = member.maybe_number(std::string{number.name})) {
-                    parameters.numbers.emplace(number.name, *value);
-                }
+        for (const domain::ContractParameter& row : domain::kContractParameters) {
+            const std::string name{row.name};
+            if (!row.is_of_the_job(contract_member(contract))) {
+                continue;
             }
-        }
-        for (const ContractWord& word : kContractWords) {
-            if (word.contract == contract) {
-                if (auto value = member.maybe_text(std::string{word.name})) {
-                    parameters.words.emplace(word.name, *std::move(value));
+            if (row.is_word()) {
+                if (auto value = member.maybe_text(name)) {
+                    parameters.words.emplace(name, *std::move(value));
                 }
+            } else if (const auto value = member.maybe_number(name)) {
+                parameters.numbers.emplace(name, *value);
             }
         }
     }

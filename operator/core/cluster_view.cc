@@ -16,7 +16,7 @@ namespace stoker::control {
 namespace {
 
 double beta_of(const JobDataset& dataset) {
-    constexpr double kOfTheLibrary = 0.33;
+    constexpr double kOfTheLibrary = domain::standard_of("importance", "beta");
     const auto told = dataset.parameters.find(Contract::kImportance);
     if (told == dataset.parameters.end()) {
         return kOfTheLibrary;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -221,49 +220,47 @@ void check_numbers(
     const ContractParameters& parameters,
     const std::string& member,
     Complaints& complaints) {
-    for (const ContractNumber& rule : kContractNumbers) {
+    for (const domain::ContractParameter& rule : domain::kContractParameters) {
         const auto found = parameters.numbers.find(std::string{rule.name});
-        if (rule.contract != contract || found == parameters.numbers.end()) {
+        if (!rule.is_of_the_job(contract_member(contract)) || found == parameters.numbers.end()) {
             continue;
         }
-        const double value = found->second;
         complaints.unless(
-            value >= rule.min && value <= rule.max &&
-                (rule.step == 0 || std::fmod(value, rule.step) == 0),
+            rule.allows(found->second),
             fmt::format("{}.{}", member, rule.name),
             fmt::format(
                 "{} must be a {}number from {} to {}{}",
                 rule.name,
                 rule.step == 1 ? "whole " : "",
-                rule.min,
-                rule.max,
+                rule.least,
+                rule.most,
                 rule.step == 0.5 ? ", in halves" : ""));
     }
 }
 
 void check_family(
     const ContractParameters& parameters, const std::string& member, Complaints& complaints) {
+    constexpr std::string_view kImportance = contract_member(Contract::kImportance);
+    constexpr std::string_view kDefault = domain::find_parameter(kImportance, "family")->words[0];
     const auto given = parameters.words.find("family");
-    const std::string family =
-        given == parameters.words.end() ? std::string{kDefaultFamily} : given->second;
-    const auto check = [&](std::string_view name, std::string_view owner, bool is_set) {
-        complaints.unless(
-            !is_set || owner.empty() || owner == family,
-            fmt::format("{}.{}", member, name),
-            fmt::format("{} belongs to family {}", name, owner));
-    };
-    for (const ContractNumber& rule : kContractNumbers) {
-        check(rule.name, rule.family, parameters.numbers.contains(std::string{rule.name}));
-    }
-    for (const ContractWord& rule : kContractWords) {
+    const std::string_view family = given == parameters.words.end() ? kDefault : given->second;
+    for (const domain::ContractParameter& rule : domain::kContractParameters) {
         const auto word = parameters.words.find(std::string{rule.name});
-        const bool is_set = word != parameters.words.end();
-        check(rule.name, rule.family, is_set);
+        const bool is_word = word != parameters.words.end();
+        const std::string field = fmt::format("{}.{}", member, rule.name);
+        if (!rule.is_of_the_job(kImportance) ||
+            !(is_word || parameters.numbers.contains(std::string{rule.name}))) {
+            continue;
+        }
         complaints.unless(
-            !is_set ||
-                (!word->second.empty() && works(rule.choices, std::string_view{word->second})),
-            fmt::format("{}.{}", member, rule.name),
-            fmt::format("'{}' is not a choice", is_set ? word->second : ""));
+            rule.family.empty() || rule.family == family,
+            field,
+            fmt::format("{} belongs to family {}", rule.name, rule.family));
+        complaints.unless(
+            !is_word ||
+                (!word->second.empty() && works(rule.words, std::string_view{word->second})),
+            field,
+            fmt::format("'{}' is not a choice", is_word ? word->second : ""));
     }
 }
 

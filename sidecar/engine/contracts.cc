@@ -1,12 +1,13 @@
 #include "sidecar/engine/contracts.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "common/base/check.h"
+#include "common/domain/contract_table.h"
 #include "sidecar/core/sampling/bucket_sampler.h"
 #include "sidecar/core/sampling/chunk_order.h"
 #include "sidecar/core/sampling/exact_sampler.h"
@@ -26,26 +27,26 @@ public:
     explicit Parameters(const SamplerOrder& order)
         : order_(order) {}
 
-    // Within [least, most], or `otherwise` where it was not given.
-    double number(std::string_view name, double otherwise, double least, double most) {
+    // Within the bounds of the table, or `otherwise` where it was not given.
+    double number(std::string_view name, double otherwise) {
         known_.emplace_back(name);
         const auto found = std::ranges::find(order_.parameters, name, &local::Parameter::name);
         if (found == order_.parameters.end()) {
             return otherwise;
         }
-        if (found->value < least || found->value > most) {
-            wrong_ = fmt::format("{} is {}, outside {}..{}", name, found->value, least, most);
+        const domain::ContractParameter* row = domain::find_parameter(order_.contract, name);
+        STOKER_CHECK(row != nullptr, "only parameters of the table are asked for");
+        if (!(found->value >= row->least && found->value <= row->most)) {
+            wrong_ =
+                fmt::format("{} is {}, outside {}..{}", name, found->value, row->least, row->most);
+            return otherwise;
         }
         return found->value;
     }
 
-    std::uint64_t count(
-        std::string_view name, std::uint64_t otherwise, std::uint64_t least, std::uint64_t most) {
-        return static_cast<std::uint64_t>(number(
-            name,
-            static_cast<double>(otherwise),
-            static_cast<double>(least),
-            static_cast<double>(most)));
+    template <class Count>
+    Count count(std::string_view name, Count otherwise) {
+        return static_cast<Count>(number(name, static_cast<double>(otherwise)));
     }
 
     // What was wrong, when everything was asked for.
@@ -121,11 +122,11 @@ Result<std::unique_ptr<Sampler>> Contracts::make_windowed(
     Parameters parameters{order};
     ScanLimits limits;
     limits.window_samples = window_samples_;
-    limits.drift_max = parameters.number("drift", limits.drift_max, 0, 1);
-    const std::uint64_t group = parameters.count("chunkGroup", 0, 1, 65536);
+    limits.drift_max = parameters.number("drift", limits.drift_max);
+    const auto group = parameters.count("chunkGroup", 0U);
     STOKER_TRY_VOID(parameters.check());
     if (group != 0) {
-        return make_chunked(order, rank, static_cast<std::uint32_t>(group));
+        return make_chunked(order, rank, group);
     }
     STOKER_TRY(SharedScan * scan, scan_of(node, order.party, limits));
     EpochShape shape;
@@ -178,15 +179,14 @@ Result<std::unique_ptr<Sampler>> Contracts::make_importance(
     ImportanceSettings settings;
     settings.world.ranks = order.ranks;
     settings.seed = order.seed;
-    settings.beta = parameters.number("beta", settings.beta, 0, 16);
-    settings.important_share = parameters.number("hShare", settings.important_share, 0, 1);
-    settings.warmup = parameters.count("warmupEpochs", settings.warmup, 0, 10000);
-    settings.reuse_factor = parameters.count("reuseFactor", settings.reuse_factor, 1, 10000);
-    settings.ring =
-        static_cast<std::uint32_t>(parameters.count("lossHistory", settings.ring, 2, 1U << 20U));
-    settings.substitute = parameters.count("substitute", 1, 0, 1) != 0;
-    parameters.count("family", 0, 0, 1);
-    settings.unimportant_share = parameters.number("lShare", settings.unimportant_share, 0, 1);
+    settings.beta = parameters.number("beta", settings.beta);
+    settings.h_share = parameters.number("hShare", settings.h_share);
+    settings.warmup = parameters.count("warmupEpochs", settings.warmup);
+    settings.reuse_factor = parameters.count("reuseFactor", settings.reuse_factor);
+    settings.loss_history = parameters.count("lossHistory", settings.loss_history);
+    settings.substitute = parameters.count("substitute", 1) != 0;
+    parameters.count("family", 0);
+    settings.l_share = parameters.number("lShare", settings.l_share);
     STOKER_TRY_VOID(parameters.check());
     return ImportanceSampler::create(node, sample_count_, settings);
 }
@@ -200,14 +200,13 @@ Result<std::unique_ptr<Sampler>> Contracts::make_buckets(
     settings.criteria.size_of = size_of_;
     settings.world.ranks = order.ranks;
     settings.seed = order.seed;
-    settings.warmup = parameters.count("warmupEpochs", settings.warmup, 0, 10000);
-    settings.out_rate = parameters.number("outRate", settings.out_rate, 0, 1);
-    settings.min_fraction = parameters.number("minFraction", settings.min_fraction, 0, 1);
-    settings.stagnation =
-        static_cast<std::uint32_t>(parameters.count("recallAfter", settings.stagnation, 1, 10000));
-    settings.recall_fraction = parameters.number("recallFraction", settings.recall_fraction, 0, 1);
-    parameters.count("family", 1, 0, 1);
-    settings.redundancy = static_cast<Redundancy>(parameters.count("redundancy", 0, 0, 2));
+    settings.warmup = parameters.count("warmupEpochs", settings.warmup);
+    settings.out_rate = parameters.number("outRate", settings.out_rate);
+    settings.min_fraction = parameters.number("minFraction", settings.min_fraction);
+    settings.recall_after = parameters.count("recallAfter", settings.recall_after);
+    settings.recall_fraction = parameters.number("recallFraction", settings.recall_fraction);
+    parameters.count("family", 1);
+    settings.redundancy = static_cast<Redundancy>(parameters.count("redundancy", 0));
     STOKER_TRY_VOID(parameters.check());
     return BucketSampler::create(node, sample_count_, std::move(settings));
 }
@@ -217,11 +216,10 @@ Result<std::unique_ptr<Sampler>> Contracts::make_replicate(
     Parameters parameters{order};
     ReplicateOptions options;
     options.seed = order.seed;
-    options.bias = parameters.number("bias", options.bias, 1, 1000);
-    options.replication = parameters.number("replication", options.replication, 1, 64);
-    options.warmup_epochs = static_cast<std::uint32_t>(
-        parameters.count("warmupEpochs", options.warmup_epochs, 0, 10000));
-    options.unseen_score = parameters.number("unseenScore", options.unseen_score, 0, 100);
+    options.bias = parameters.number("bias", options.bias);
+    options.replication = parameters.number("replication", options.replication);
+    options.warmup_epochs = parameters.count("warmupEpochs", options.warmup_epochs);
+    options.unseen_score = parameters.number("unseenScore", options.unseen_score);
     STOKER_TRY_VOID(parameters.check());
     World world{order.ranks, {}};
     for (std::uint32_t rank = 0; rank < order.ranks; ++rank) {

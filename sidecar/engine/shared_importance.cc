@@ -123,7 +123,7 @@ void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
     note_epoch(job.name, epoch);
     if (eviction_ != nullptr) {
         eviction_->hold(is_full_epoch());
-        eviction_->set_unimportant_share(unimportant_share());
+        eviction_->set_l_share(l_share());
         if (is_news) {
             eviction_->refresh();
         }
@@ -250,7 +250,7 @@ std::unique_ptr<EvictionPolicy> SharedImportance::replicate_eviction(
 
 std::unique_ptr<EvictionPolicy> SharedImportance::importance_eviction() {
     ImportanceEviction::Settings settings;
-    settings.unimportant_share = unimportant_share();
+    settings.l_share = l_share();
     auto eviction = std::make_unique<ImportanceEviction>(sample_count_, importance_, settings);
     eviction->hold(is_full_epoch());
     eviction_ = eviction.get();
@@ -272,18 +272,17 @@ bool SharedImportance::is_full_epoch() const {
 }
 
 // The mean of what the jobs ask that take substitutes.
-double SharedImportance::unimportant_share() const {
+double SharedImportance::l_share() const {
     double sum = 0;
     std::size_t jobs = 0;
     for (const auto& [sampler, job] : active_) {
         const auto* live = dynamic_cast<const ImportanceSampler*>(sampler);
         if (live != nullptr && counts(job)) {
-            sum += live->unimportant_share();
+            sum += live->l_share();
             ++jobs;
         }
     }
-    return jobs == 0 ? ImportanceEviction::Settings{}.unimportant_share
-                     : sum / static_cast<double>(jobs);
+    return jobs == 0 ? ImportanceEviction::Settings{}.l_share : sum / static_cast<double>(jobs);
 }
 
 bool SharedImportance::is_active(const std::string& job) const {

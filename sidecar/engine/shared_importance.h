@@ -96,7 +96,7 @@ private:
     std::unique_ptr<EvictionPolicy> importance_eviction();
     [[nodiscard]] const ReplicateSampler* lone_replicator() const;
     [[nodiscard]] bool is_full_epoch() const;
-    [[nodiscard]] double unimportant_share() const;
+    [[nodiscard]] double l_share() const;
 
     std::uint32_t sample_count_;
     SizeOf size_of_;

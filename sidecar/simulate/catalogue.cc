@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "common/base/check.h"
+#include "common/domain/contract_table.h"
 
 namespace stoker::simulate {
 
@@ -167,6 +168,36 @@ Status check_numbers(const Scenario& scenario) {
     return {};
 }
 
+// "h-share": "hShare"
+std::string wire_name(std::string_view flag) {
+    std::string name;
+    for (const char letter : flag) {
+        if (!name.empty() && name.back() == '-') {
+            name.back() = static_cast<char>(letter - 'a' + 'A');
+        } else {
+            name += letter;
+        }
+    }
+    return name;
+}
+
+struct Meaning {
+    std::string_view flag;
+    std::string_view meaning;
+};
+
+// Parameters of a contract, with the bounds and defaults of its table.
+std::vector<Parameter> of_the_table(
+    std::string_view contract, const std::vector<Meaning>& parameters) {
+    std::vector<Parameter> result;
+    for (const auto& [flag, meaning] : parameters) {
+        const domain::ContractParameter* row = domain::find_parameter(contract, wire_name(flag));
+        STOKER_CHECK(row != nullptr, "every parameter of a contract is in the table");
+        result.push_back({flag, row->standard, row->least, row->most, row->step == 1, meaning});
+    }
+    return result;
+}
+
 // What the simulated trainer does, and no sidecar hears of.
 const std::vector<Parameter>& trainer_parameters() {
     static const std::vector<Parameter> kParameters = {
@@ -184,19 +215,6 @@ std::vector<Parameter> with_losses(std::vector<Parameter> parameters) {
     return parameters;
 }
 
-// "h-share": "hShare"
-std::string wire_name(std::string_view flag) {
-    std::string name;
-    for (const char letter : flag) {
-        if (!name.empty() && name.back() == '-') {
-            name.back() = static_cast<char>(letter - 'a' + 'A');
-        } else {
-            name += letter;
-        }
-    }
-    return name;
-}
-
 }  // namespace
 
 const Parameter* Entry::parameter(std::string_view wanted) const {
@@ -209,30 +227,34 @@ const std::vector<Entry>& contracts() {
         {"exact", "the trainer's own order: every sample once an epoch", {}},
         {"windowed",
          "every sample once an epoch, in an order that shares fetches among jobs",
-         {{"drift", 0.02, 0, 1, false, "how far a job may leave the even mix, of its epoch"},
-          {"chunk-group", 0, 1, 65536, true, "4 MiB chunks that are shuffled together (DIESEL)"}}},
+         of_the_table(
+             "windowed",
+             {{"drift", "how far a job may leave the even mix, of its epoch"},
+              {"chunk-group", "4 MiB chunks that are shuffled together (DIESEL)"}})},
         {"importance",
          "fewer samples by their losses, unimportant ones substituted (iCACHE)",
-         with_losses(
-             {{"beta", 0.33, 0, 16, false, "a sample is kept with probability percentile^beta"},
-              {"warmup-epochs", 5, 0, 1e4, true, "full epochs at the start; family 1: 1"},
-              {"reuse-factor", 3, 1, 1e4, true, "every so many epochs one is full; 1: all are"},
-              {"loss-history", 1024, 2, 1e6, true, "losses that a percentile is taken among"},
-              {"h-share", 0.7, 0, 1, false, "of the kept samples: important, never substituted"},
-              {"l-share", 0.1, 0, 1, false, "of the residents: unimportant ones, to substitute"},
-              {"substitute", 1, 0, 1, true, "0: unimportant samples are read themselves"},
-              {"family", 0, 0, 1, true, "1: buckets of samples that wait outside (IOWA) instead"},
-              {"out-rate", 0.1, 0, 1, false, "family 1: of the bucket, that waits more each epoch"},
-              {"min-fraction", 0.3, 0, 1, false, "family 1: of the dataset, that never waits"},
-              {"recall-after", 3, 1, 1e4, true, "family 1: epochs without progress until a recall"},
-              {"recall-fraction", 0.5, 0, 1, false, "family 1: of those that wait, that return"}})},
+         with_losses(of_the_table(
+             "importance",
+             {{"beta", "a sample is kept with probability percentile^beta"},
+              {"warmup-epochs", "full epochs at the start; family 1: 1"},
+              {"reuse-factor", "every so many epochs one is full; 1: all are"},
+              {"loss-history", "losses that a percentile is taken among"},
+              {"h-share", "of the kept samples: important, never substituted"},
+              {"l-share", "of the residents: unimportant ones, to substitute"},
+              {"substitute", "0: unimportant samples are read themselves"},
+              {"family", "1: buckets of samples that wait outside (IOWA) instead"},
+              {"out-rate", "family 1: of the bucket, that waits more each epoch"},
+              {"min-fraction", "family 1: of the dataset, that never waits"},
+              {"recall-after", "family 1: epochs without progress until a recall"},
+              {"recall-fraction", "family 1: of those that wait, that return"}}))},
         {"replicate",
          "draws with replacement by rank scores, residents several times (SHADE)",
-         with_losses(
-             {{"replication", 3, 1, 64, false, "how often a resident is read, in halves"},
-              {"bias", 10, 1, 1000, false, "b0 of the score ln(rank + b0)"},
-              {"warmup-epochs", 1, 0, 1e4, true, "plainly shuffled epochs at the start"},
-              {"unseen-score", 0, 0, 100, false, "until a sample's first loss; 0: ln(b0)"}})},
+         with_losses(of_the_table(
+             "replicate",
+             {{"replication", "how often a resident is read, in halves"},
+              {"bias", "b0 of the score ln(rank + b0)"},
+              {"warmup-epochs", "plainly shuffled epochs at the start"},
+              {"unseen-score", "until a sample's first loss; 0: ln(b0)"}}))},
     };
     return kContracts;
 }

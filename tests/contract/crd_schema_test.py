@@ -149,7 +149,7 @@ ONLY_IN_THE_CRD = [
     "lendingLimit must be ", "capacityPerNode must be less than", "originBandwidth must be less than",
     "maxBytes must be less than", "minBytes must be less than", "ttlSeconds belongs to mode TTL", "path must not have .. as a part",
 ]
-# Rules that the operator makes of the table in operator/api/contract.h.
+# Rules that the operator makes of the table in common/domain/contract_table.h.
 FROM_THE_TABLE = ["windowed belongs to", "importance belongs to", "replicate belongs to", "beta, warmupEpochs, ",
                   "outRate, minFraction, "]
 
@@ -164,17 +164,3 @@ def test_the_operators_own_rules_say_the_same_words(crd):
             if not exempt and message not in texts:
                 missing.append(f"{path}: {message}")
     assert not missing, "\n".join(missing)
-
-
-def test_the_parameters_of_contracts_have_the_same_bounds():
-    table = (ROOT / "operator/api/contract.h").read_text()
-    rows = re.findall(r'ContractNumber\{Contract::k(\w+), "(\w+)", ([\d.]+), ([\d.]+), ([\d.]+)', table)
-    crd = yaml.safe_load((ROOT / "crds/stoker.dev_trainingjobs.yaml").read_text())
-    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
-    dataset = spec["datasets"]["items"]["properties"]
-    ours = {(contract.lower(), name): tuple(map(float, bounds)) for contract, name, *bounds in rows}
-    theirs = {(member, name): (float(field["minimum"]), float(field["maximum"]),
-                               1.0 if field["type"] == "integer" else field.get("multipleOf", 0))
-              for member in ("windowed", "importance", "replicate")
-              for name, field in dataset[member]["properties"].items() if field["type"] != "string"}
-    assert ours and ours == theirs

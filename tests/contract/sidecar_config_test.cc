@@ -2,6 +2,7 @@
 
 #include "sidecar/config/sidecar_config.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 
@@ -87,21 +88,25 @@ TEST(SidecarConfigContract, AJobThatSaysNothingLetsItsTrainersChangeNothing) {
 }
 
 TEST(SidecarConfigContract, EveryParameterArrivesAndKeepsItsBounds) {
-    const auto arrives = [](control::Contract contract, const char* name, double value) {
+    const auto arrives = [](const domain::ContractParameter& row, double value) {
         control::SidecarConfig config = written();
-        config.datasets[0].contract = contract;
+        const std::string name{row.name};
+        const auto* place = std::ranges::find(domain::kContracts, row.contract);
+        config.datasets[0].contract =
+            static_cast<control::Contract>(place - domain::kContracts.begin());
         config.datasets[0].parameters.numbers = {{name, value}};
         const Result<sidecar::SidecarConfig> got = read(config);
         return got && got->datasets[0].contract->parameters.at(name) == value;
     };
-    for (const control::ContractNumber& number : control::kContractNumbers) {
-        const std::string name{number.name};
-        EXPECT_TRUE(arrives(number.contract, name.c_str(), number.min)) << name;
-        EXPECT_TRUE(arrives(number.contract, name.c_str(), number.max)) << name;
-        EXPECT_FALSE(arrives(number.contract, name.c_str(), number.max + 1)) << name;
-        EXPECT_FALSE(arrives(number.contract, name.c_str(), number.min - 1)) << name;
-        EXPECT_EQ(arrives(number.contract, name.c_str(), number.max - 0.25), number.step == 0)
-            << name;
+    for (const domain::ContractParameter& row : domain::kContractParameters) {
+        if (!row.is_of_the_job(row.contract) || row.is_word()) {
+            continue;
+        }
+        EXPECT_TRUE(arrives(row, row.least)) << row.name;
+        EXPECT_TRUE(arrives(row, row.most)) << row.name;
+        EXPECT_FALSE(arrives(row, row.most + 1)) << row.name;
+        EXPECT_FALSE(arrives(row, row.least - 1)) << row.name;
+        EXPECT_EQ(arrives(row, row.most - 0.25), row.step == 0) << row.name;
     }
 }
 

@@ -1,8 +1,13 @@
+#include <array>
+
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
 #include "client/src/binding/bindings.h"
 #include "client/src/binding/core_error.h"
 #include "client/src/binding/sample_object.h"
+#include "common/base/lower_case.h"
+#include "common/domain/contract_table.h"
 #include "proto/local/protocol.h"
 
 namespace py = pybind11;
@@ -26,6 +31,31 @@ void add_core_error(py::module_& module) {
     });
 }
 
+// CONTRACTS: contract -> the contracts that a program may ask for where its TrainingJob says this
+// one. PARAMETERS: contract -> name -> (narrower, words), without what only experiments set.
+void add_contracts(py::module_& module) {
+    constexpr std::array kNarrower{"less", "more", "same"};
+    py::dict contracts;
+    py::dict parameters;
+    for (const std::string_view contract : domain::kContracts) {
+        py::dict own;
+        for (const domain::ContractParameter& row : domain::kContractParameters) {
+            py::list words;
+            for (auto place = 0U; row.is_word() && place <= row.most; ++place) {
+                words.append(lower_case(row.words.at(place)));
+            }
+            if (row.contract == contract && row.set_by != domain::SetBy::kExperiment) {
+                const char* narrower = kNarrower.at(static_cast<std::size_t>(row.narrower));
+                own[py::str{row.name}] = py::make_tuple(narrower, words);
+            }
+        }
+        contracts[py::str{contract}] = py::cast(domain::allowed_by(contract));
+        parameters[py::str{contract}] = own;
+    }
+    module.attr("CONTRACTS") = contracts;
+    module.attr("PARAMETERS") = parameters;
+}
+
 }  // namespace stoker::client
 
 PYBIND11_MODULE(_core, module) {
@@ -33,6 +63,7 @@ PYBIND11_MODULE(_core, module) {
     module.attr("__version__") = STOKER_VERSION;
     module.attr("PROTOCOL_VERSION") = stoker::local::kProtocolVersion;
     stoker::client::add_core_error(module);
+    stoker::client::add_contracts(module);
     stoker::client::add_sample_type(module);
     stoker::client::add_catalog(module);
     stoker::client::add_node_reader(module);

@@ -34,13 +34,14 @@ bool signal_raised() {
     return PyErr_CheckSignals() != 0;
 }
 
-// Runs a blocking call without the GIL. A Python exception that a signal handler raised meanwhile
-// wins.
+// Runs a blocking call, deadline -> Result, without the GIL; `timeout` is in seconds. A Python
+// exception that a signal handler raised meanwhile wins.
 template <class Call>
-auto waiting(Call call) {
-    auto result = [&call] {
+auto waiting(double timeout, Call call) {
+    auto result = [&] {
+        const TimePoint deadline = deadline_after(timeout);
         py::gil_scoped_release release;
-        return call();
+        return call(deadline);
     }();
     if (PyErr_Occurred() != nullptr) {
         throw py::error_already_set();
@@ -70,8 +71,7 @@ public:
         hello.stream = stream;
         hello.dataset = dataset;
         hello.client = client;
-        const TimePoint deadline = deadline_after(timeout);
-        client_.emplace(waiting([&] {
+        client_.emplace(waiting(timeout, [&](TimePoint deadline) {
             return SidecarClient::connect(
                 socket_path, hello, system_clock(), deadline, signal_raised);
         }));
@@ -79,8 +79,8 @@ public:
 
     // ("welcome", revision, sample count, directory, features) or ("listing", objects so far).
     py::tuple await_welcome(double timeout) {
-        const TimePoint deadline = deadline_after(timeout);
-        const auto answer = waiting([&] { return client_->await_welcome(deadline); });
+        const auto answer =
+            waiting(timeout, [&](TimePoint deadline) { return client_->await_welcome(deadline); });
         if (const auto* listing = std::get_if<local::Listing>(&answer)) {
             return py::make_tuple("listing", listing->objects_listed);
         }
@@ -92,8 +92,8 @@ public:
     // (bytes: one FetchStatus for each id, message).
     py::tuple fetch(py::handle ids, double timeout) {
         const auto wanted = sample_ids(ids, UINT64_MAX);
-        const TimePoint deadline = deadline_after(timeout);
-        const auto fetched = waiting([&] { return client_->fetch(wanted, deadline); });
+        const auto fetched =
+            waiting(timeout, [&](TimePoint deadline) { return client_->fetch(wanted, deadline); });
         const auto* raw = reinterpret_cast<const char*>(fetched.statuses.data());
         return py::make_tuple(py::bytes{raw, fetched.statuses.size()}, fetched.message);
     }
@@ -106,8 +106,9 @@ public:
         double timeout) {
         const auto plan = sample_ids(ids, UINT64_MAX);
         const auto next = sample_ids(ahead, UINT64_MAX);
-        const TimePoint deadline = deadline_after(timeout);
-        waiting([&] { return client_->send_plan(epoch, plan, start, next, deadline); });
+        waiting(timeout, [&](TimePoint deadline) {
+            return client_->send_plan(epoch, plan, start, next, deadline);
+        });
     }
 
     // (epoch, losses that the job's sampler has learnt from).
@@ -138,8 +139,7 @@ public:
         }
         const std::string_view had = served;
         const std::string_view state = snapshot;
-        const TimePoint deadline = deadline_after(timeout);
-        const auto begun = waiting([&] {
+        const auto begun = waiting(timeout, [&](TimePoint deadline) {
             return client_->begin(
                 frame, std::as_bytes(std::span{had}), std::as_bytes(std::span{state}), deadline);
         });
@@ -148,8 +148,8 @@ public:
 
     // (requested u64, served u64, kinds u8, ended): the first three as bytes.
     py::tuple draw(std::uint64_t epoch, std::uint32_t count, double timeout) {
-        const TimePoint deadline = deadline_after(timeout);
-        const auto drawn = waiting([&] { return client_->draw(epoch, count, deadline); });
+        const auto drawn = waiting(
+            timeout, [&](TimePoint deadline) { return client_->draw(epoch, count, deadline); });
         return py::make_tuple(
             raw_bytes(drawn.requested),
             raw_bytes(drawn.served),
@@ -159,8 +159,8 @@ public:
 
     // (epoch, requested, distinct, repeated, substituted, skipped, losses used, losses ignored).
     py::tuple tally(std::uint64_t epoch, double timeout) {
-        const TimePoint deadline = deadline_after(timeout);
-        const auto tally = waiting([&] { return client_->tally(epoch, deadline); });
+        const auto tally =
+            waiting(timeout, [&](TimePoint deadline) { return client_->tally(epoch, deadline); });
         return py::make_tuple(
             tally.epoch,
             tally.requested,
@@ -173,8 +173,9 @@ public:
     }
 
     py::bytes snapshot(double timeout) {
-        const TimePoint deadline = deadline_after(timeout);
-        return raw_bytes(waiting([&] { return client_->snapshot(deadline); }).state);
+        return raw_bytes(waiting(timeout, [&](TimePoint deadline) {
+                             return client_->snapshot(deadline);
+                         }).state);
     }
 
     // `losses`: a buffer of as many float32 as there are samples.
@@ -224,8 +225,8 @@ public:
 
     // (id, batches); id 0: there is nothing to measure.
     py::tuple ask_probe(double timeout) {
-        const TimePoint deadline = deadline_after(timeout);
-        const auto probe = waiting([&] { return client_->ask_probe(deadline); });
+        const auto probe =
+            waiting(timeout, [&](TimePoint deadline) { return client_->ask_probe(deadline); });
         return py::make_tuple(probe.id, probe.batches);
     }
 

@@ -159,15 +159,25 @@ Result<std::variant<local::Welcome, local::Listing>> SidecarClient::await_welcom
     return std::move(*welcome);
 }
 
+template <class Answer>
+Result<Answer> SidecarClient::ask(
+    const local::Message& message, TimePoint deadline, int passed_fd) {
+    STOKER_TRY(local::Message answer, request(message, deadline, passed_fd));
+    auto* fits = std::get_if<Answer>(&answer);
+    if (fits == nullptr) {
+        return close_with(unexpected_answer());
+    }
+    return std::move(*fits);
+}
+
 Result<local::Fetched> SidecarClient::fetch(
     std::span<const std::uint64_t> samples, TimePoint deadline) {
     local::Fetch fetch{{samples.begin(), samples.end()}};
-    STOKER_TRY(local::Message answer, request(fetch, deadline));
-    auto* fetched = std::get_if<local::Fetched>(&answer);
-    if (fetched == nullptr || fetched->statuses.size() != samples.size()) {
+    STOKER_TRY(auto fetched, ask<local::Fetched>(fetch, deadline));
+    if (fetched.statuses.size() != samples.size()) {
         return close_with(unexpected_answer());
     }
-    return std::move(*fetched);
+    return fetched;
 }
 
 Status SidecarClient::send_plan(
@@ -178,24 +188,9 @@ Status SidecarClient::send_plan(
     TimePoint deadline) {
     const auto said = ahead.first(std::min<std::size_t>(ahead.size(), local::kAheadSamplesMax));
     STOKER_TRY(const UniqueFd plan, sealed_memfd({std::as_bytes(samples), std::as_bytes(said)}));
-    STOKER_TRY(
-        const local::Message answer,
-        request(local::Plan{epoch, samples.size(), start}, deadline, plan.get()));
-    if (!std::holds_alternative<local::Planned>(answer)) {
-        return close_with(unexpected_answer());
-    }
+    STOKER_TRY_VOID(
+        ask<local::Planned>(local::Plan{epoch, samples.size(), start}, deadline, plan.get()));
     return {};
-}
-
-template <class Answer>
-Result<Answer> SidecarClient::ask(
-    const local::Message& message, TimePoint deadline, int passed_fd) {
-    STOKER_TRY(local::Message answer, request(message, deadline, passed_fd));
-    auto* fits = std::get_if<Answer>(&answer);
-    if (fits == nullptr) {
-        return close_with(unexpected_answer());
-    }
-    return std::move(*fits);
 }
 
 Result<local::Begun> SidecarClient::begin(

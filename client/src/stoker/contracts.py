@@ -11,48 +11,15 @@ A TrainingJob says what is allowed; the program may ask for less (`narrow`), nev
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Dict, Mapping, Optional, Union
+from typing import Any, Dict, Mapping, Optional, Sequence, Union
 
+from . import _core
 from .errors import SettingsError
 
 __all__ = ["CONTRACTS", "EpochReport", "Terms", "check_nodes", "narrow", "terms"]
 
-CONTRACTS = ("exact", "windowed", "importance", "replicate")
+CONTRACTS = tuple(_core.CONTRACTS)
 NEEDS_LOSSES = ("importance", "replicate")
-
-# Which contracts a program may run under when the TrainingJob says this one.
-_ALLOWS = {
-    "exact": ("exact",),
-    "windowed": ("windowed", "exact"),
-    "importance": ("importance", "windowed", "exact"),
-    "replicate": ("replicate", "windowed", "exact"),
-}
-
-# Words travel as their place in these lists.
-_WORDS = {"family": ("icache", "iowa"), "redundancy": ("none", "remove", "repeat")}
-
-# Parameters of each contract, and which way they are narrower, so closer to `exact`: "less", "more", or "same" (the
-# program may only repeat the TrainingJob's value).
-_PARAMETERS: Dict[str, Dict[str, str]] = {
-    "exact": {},
-    "windowed": {"chunk_group": "same", "drift": "less"},
-    "importance": {
-        "family": "same",
-        "beta": "less",
-        "warmup_epochs": "more",
-        "reuse_factor": "less",
-        "h_share": "more",
-        "l_share": "less",
-        "loss_history": "same",
-        "substitute": "less",
-        "out_rate": "less",
-        "min_fraction": "more",
-        "recall_after": "less",
-        "recall_fraction": "more",
-        "redundancy": "less",
-    },
-    "replicate": {"replication": "less", "bias": "more"},
-}
 
 Value = Union[int, float, str, bool]
 
@@ -131,12 +98,13 @@ def terms(contract: str, parameters: Optional[Mapping[str, Value]] = None) -> Te
         raise SettingsError(f"no contract '{contract}'; there are: {', '.join(CONTRACTS)}")
     numbers: Dict[str, float] = {}
     for key, value in (parameters or {}).items():
-        known = _snake(key)
-        if known not in _PARAMETERS[name]:
-            there_are = ", ".join(sorted(_PARAMETERS[name])) or "none"
+        own = _core.PARAMETERS[name]
+        known = _camel(key)
+        if known not in own:
+            there_are = ", ".join(sorted(map(_snake, own))) or "none"
             raise SettingsError(f"contract '{name}' has no parameter '{key}'; there are: {there_are}")
         if value is not None:
-            numbers[_camel(known)] = _number(known, value)
+            numbers[known] = _number(_snake(known), own[known][1], value)
     return Terms(name, numbers)
 
 
@@ -152,8 +120,8 @@ def narrow(allowed: Optional[Terms], asked: Optional[Terms]) -> Terms:
     """
     if allowed is None or asked is None:
         return asked or allowed or Terms()
-    if asked.contract not in _ALLOWS[allowed.contract]:
-        may = " or ".join(f"'{name}'" for name in _ALLOWS[allowed.contract])
+    if asked.contract not in _core.CONTRACTS[allowed.contract]:
+        may = " or ".join(f"'{name}'" for name in _core.CONTRACTS[allowed.contract])
         raise SettingsError(
             f"the TrainingJob allows contract '{allowed.contract}', so the program may ask for {may}, "
             f"not for '{asked.contract}'; change the contract in the TrainingJob"
@@ -182,7 +150,7 @@ def check_nodes(terms: Terms, nodes: int) -> None:
 def _narrowed(allowed: Terms, asked: Terms) -> Dict[str, float]:
     for key, value in asked.parameters.items():
         limit = allowed.parameters.get(key)
-        way = _PARAMETERS[asked.contract][_snake(key)]
+        way, _ = _core.PARAMETERS[asked.contract][key]
         if limit is None or value == limit or (way == "less" and value < limit) or (way == "more" and value > limit):
             continue
         rule = {"less": f"at most {limit:g}", "more": f"at least {limit:g}", "same": f"{limit:g}"}[way]
@@ -190,9 +158,9 @@ def _narrowed(allowed: Terms, asked: Terms) -> Dict[str, float]:
     return dict(asked.parameters)
 
 
-def _number(name: str, value: Any) -> float:
-    if name in _WORDS:
-        words = _WORDS[name]
+def _number(name: str, words: Sequence[str], value: Any) -> float:
+    """`value` as it travels: a word as its place among `words`."""
+    if words:
         if isinstance(value, str) and value.lower() in words:
             return float(words.index(value.lower()))
         raise SettingsError(f"parameter '{name}' is one of {', '.join(words)}, not {value!r}")

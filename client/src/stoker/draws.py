@@ -6,22 +6,23 @@ import itertools
 import logging
 import zlib
 from collections import defaultdict
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any, Callable, Dict, Iterator, Mapping, Optional, Set
 
 import numpy as np
 
+from .arrays import Array
 from .contracts import EpochReport, Terms
 from .errors import SettingsError
-from .link import Refused
+from .link import Link, Refused
 from .order import epoch_order, rank_length, walk_order
 from .samples import Samples
 from .settings import job_name
 
-__all__ = ["Draws"]
+__all__ = ["Draws", "check_state"]
 
 log = logging.getLogger("stoker")
 
-KIND_SUBSTITUTED, KIND_MASK, KIND_ON_NODE = 3, 0x7F, 0x80  # of proto/local/sampling_frames.h
+KIND_SUBSTITUTED, KIND_ON_NODE = 3, 0x80  # of proto/local/sampling_frames.h
 KIND_ALONE = 0x40  # ours: drawn without a sidecar
 _ordinals: Dict[str, Iterator[int]] = defaultdict(itertools.count)
 
@@ -50,17 +51,15 @@ class Draws:
         rank: int,
         world_size: int,
         batch_size: int,
-        exact: Optional[Callable[[int], np.ndarray]] = None,
+        exact: Optional[Callable[[int], Array]] = None,
     ) -> None:
         self.terms = terms
         self.seed, self.rank, self.world_size, self.batch_size = seed, rank, world_size, batch_size
         self._samples = samples
-        self._link = samples.parts.link
+        self._link = samples.sources.link
         self._exact = exact
         self._job = _job_of(samples)
-        self._told_alone = False
-        self._told_losses = False
-        self._told_shapes = False
+        self._warned: Set[str] = set()
         self.on_new_sidecar: Callable[[], Any] = lambda: None  # it knows nothing of what was told before
         self._last_attached = 0
         self._snapshot = b""
@@ -84,11 +83,11 @@ class Draws:
             SettingsError: the sidecar does not know the contract, or refuses a parameter of it.
         """
         if self._is_sampled and self.terms.needs_losses:
-            self._snapshot = self._link_call("snapshot") or self._snapshot
+            self._snapshot = self._newest_snapshot()
         self._start(epoch, self._contract_of_epoch())
         self._go_on()
 
-    def next(self, count: int) -> np.ndarray:
+    def next(self, count: int) -> Array:
         """At most `count` ids, int64; fewer or none: the epoch has ended.
 
         Raises:
@@ -117,18 +116,16 @@ class Draws:
         self.epoch = epoch
         self._contract = contract
         self._ended = False
-        self._base = EpochReport(epoch, contract)  # before this object, of a resumed epoch
         self._had = np.zeros(0, dtype=np.int64)  # ids of the draws before this object
         self._base_draws = 0
         self._served = np.zeros(0, dtype=np.int64)
         self._kinds = np.zeros(0, dtype=np.uint8)
         self._drawn = 0  # how many of both are filled
         self._left_out = 0
-        self._alone: Optional[np.ndarray] = None  # ids left to read without drawing them from a sidecar
+        self._alone: Optional[Array] = None  # ids left to read without drawing them from a sidecar
         self._was_on_node = np.zeros(0, dtype=bool)  # of these, when an exact epoch began
         self._begun_on = 0  # the attachment on which the epoch was begun
         self._sent = self._ignored = self._dropped = 0
-        self._losses_before = self._losses_ever
         self._accuracy, self._next_accuracy = self._next_accuracy, None  # of the model as this epoch begins
         self._waiting = self._wait_ns / self._step_ns if self._step_ns else None  # of the epoch before
         self._wait_ns = self._step_ns = 0
@@ -140,13 +137,11 @@ class Draws:
     def _contract_of_epoch(self) -> str:
         self._epochs += 1
         if self.terms.needs_losses and self._epochs > 1 and self._losses_ever == 0:
-            if not self._told_losses:
-                self._told_losses = True
-                self._samples.parts.warn(
-                    f"contract '{self.terms.contract}' has got no losses in a whole epoch, so samples are read under "
-                    "contract 'exact' from now on; call loader.report(ids, losses) in every step",
-                    again=True,
-                )
+            self.warn_once(
+                "no losses",
+                f"contract '{self.terms.contract}' has got no losses in a whole epoch, so samples are read under "
+                "contract 'exact' from now on; call loader.report(ids, losses) in every step",
+            )
             return "exact"
         return self.terms.contract
 
@@ -161,15 +156,25 @@ class Draws:
             return
         if self._link is not None:
             self._link.forget_plan()
-        if not self._begin_on_sidecar():
-            self._tell_alone()
+        if self._begin_on_sidecar() is None:
+            self.warn_once(
+                "no sidecar",
+                f"contract '{self.terms.contract}' needs a sidecar that knows it; without one every sample of the share "
+                "is read once an epoch",
+            )
+
+    def warn_once(self, about: str, text: str) -> None:
+        """Warns of what would be said again in every batch or epoch."""
+        if about not in self._warned:
+            self._warned.add(about)
+            self._samples.sources.warn(text, again=True)
 
     # --- with a sidecar ------------------------------------------------------------------------------------------
 
-    def _draw(self, count: int) -> Optional[np.ndarray]:
-        link = self._link
+    def _draw(self, count: int) -> Optional[Array]:
         for _ in range(2):
-            if not self._begin_on_sidecar():
+            link = self._begin_on_sidecar()
+            if link is None:
                 return None
             try:
                 drawn = link.draw(self.epoch, count)
@@ -186,15 +191,16 @@ class Draws:
             return drawn.served
         return None
 
-    def _begin_on_sidecar(self) -> bool:
+    def _begin_on_sidecar(self) -> Optional[Link]:
+        """The link on which the epoch is begun, now or before; None: there is no sidecar that draws."""
         link = self._link
         if link is None or not link.is_attached():
             self._begun_on = 0
-            return False
+            return None
         if self._begun_on == link.attached_count:
-            return True
+            return link
         if not link.has_contracts():
-            return False
+            return None
         try:
             known = link.begin(
                 epoch=self.epoch,
@@ -213,29 +219,33 @@ class Draws:
             if error.code == "invalid_argument":
                 raise SettingsError(f"contract '{self.terms.contract}': {error}") from None
             log.warning("stoker: the sidecar does not begin the epoch: %s", error)
-            return False
+            return None
         self._begun_on = link.attached_count if known is not None else 0
         self._alone = None
         if self._begun_on not in (0, self._last_attached):
             self._last_attached = self._begun_on
             self.on_new_sidecar()
-        return known is not None
+        return None if known is None else link
 
-    def _parameters(self) -> Dict[str, float]:
+    def _parameters(self) -> Mapping[str, float]:
         """The contract's, and what is this epoch's alone."""
         if not self.terms.needs_losses:
             return self.terms.parameters
         mine = {"accuracy": self._accuracy, "waiting": self._waiting}
         return {**self.terms.parameters, **{name: value for name, value in mine.items() if value is not None}}
 
-    def _link_call(self, name: str, *arguments: Any) -> Any:
+    def _begun_link(self) -> Optional[Link]:
+        """The link while the epoch is begun on it; it is not begun here."""
         link = self._link
-        begun = link is not None and self._begun_on == link.attached_count and link.is_attached()
-        return getattr(link, name)(*arguments) if begun else None
+        return link if link is not None and self._begun_on == link.attached_count and link.is_attached() else None
+
+    def _newest_snapshot(self) -> bytes:
+        link = self._begun_link()
+        return (b"" if link is None else link.snapshot()) or self._snapshot
 
     # --- without -------------------------------------------------------------------------------------------------
 
-    def _draw_alone(self, count: int) -> np.ndarray:
+    def _draw_alone(self, count: int) -> Array:
         """The rest of this rank's share of the epoch."""
         if self._alone is None:
             order = self._order()
@@ -250,30 +260,21 @@ class Draws:
         self._note(ids, kinds)
         return ids
 
-    def _order(self) -> np.ndarray:
+    def _order(self) -> Array:
         """All of this rank's share of the epoch: the stream of contract exact, or the share that a sidecar deals out."""
         if self._contract == "exact" and self._exact is not None:
             return self._exact(self.epoch)
         deal = walk_order if self._contract == "importance" else epoch_order
         return deal(len(self._samples), seed=self.seed, epoch=self.epoch, rank=self.rank, world_size=self.world_size)
 
-    def _tell_alone(self) -> None:
-        if not self._told_alone:
-            self._told_alone = True
-            self._samples.parts.warn(
-                f"contract '{self.terms.contract}' needs a sidecar that knows it; without one every sample of the share "
-                "is read once an epoch",
-                again=True,
-            )
-
     # --- losses --------------------------------------------------------------------------------------------------
 
-    def report(self, ids: np.ndarray, losses: np.ndarray) -> None:
+    def report(self, ids: Array, losses: Array) -> None:
         """Per-sample losses of served ids (int64 and float32 of shape (n,)); see DataLoader.report()."""
         if ids.ndim != 1 or losses.shape != ids.shape:
             self._ignored += max(ids.size, losses.size)
-            if not self._told_shapes:
-                self._told_shapes = True  # every batch of the job will be like this one
+            if "shapes" not in self._warned:
+                self._warned.add("shapes")  # every batch of the job will be like this one
                 log.warning("stoker: losses of shape %s for ids of shape %s are ignored", losses.shape, ids.shape)
             return
         good = np.isfinite(losses) & (ids >= 0) & (ids < len(self._samples))
@@ -282,8 +283,8 @@ class Draws:
         if ids.size == 0 or not self.terms.needs_losses:
             return
         self._losses_ever += ids.size
-        sent = self._link_call("losses", self.epoch, ids, losses)
-        if sent:
+        link = self._begun_link()
+        if link is not None and link.losses(self.epoch, ids, losses):
             self._sent += ids.size
         else:
             self._dropped += ids.size
@@ -293,39 +294,40 @@ class Draws:
         """Whether the contract does something about near-duplicates, so that fingerprints are wanted."""
         return self._link is not None and self.terms.parameters.get("redundancy", 0) > 0
 
-    def report_similarity(self, ids: np.ndarray, hashes: np.ndarray) -> bool:
+    def report_similarity(self, ids: Array, hashes: Array) -> bool:
         """Fingerprints of samples (int64 and uint64 of shape (n,)). False: nobody was told."""
         good = (ids >= 0) & (ids < len(self._samples))
-        if not self.groups_alike:
-            return False
-        return good.any() and bool(self._link_call("similarity", ids[good], hashes[good]))
+        link = self._begun_link() if self.groups_alike and good.any() else None
+        return link is not None and link.similarity(ids[good], hashes[good])
 
     # --- reports and state ---------------------------------------------------------------------------------------
 
     def epoch_report(self) -> EpochReport:
         """How the current epoch, or the last one, went for this rank so far."""
-        catalog, base = self._samples.parts.catalog, self._base
+        catalog = self._samples.sources.catalog
         kinds, served = self._kinds[: self._drawn], self._served[: self._drawn]
         on_node, alone = (kinds & KIND_ON_NODE) != 0, (kinds & KIND_ALONE) != 0
-        tally = self._link_call("tally", self.epoch) if self._is_sampled else None
+        link = self._begun_link() if self._is_sampled else None
+        tally = None if link is None else link.tally(self.epoch)
+        if self._base_draws > 0 or alone.any():
+            tally = None  # it does not know all of the epoch
         distinct = int(np.unique(self._all_served()).size)
         requested = self._base_draws + self._drawn
-        is_books_whole = tally is not None and self._base_draws == 0 and not alone.any()
         return EpochReport(
             epoch=self.epoch,
             contract=self._contract if self._begun_on or not self._is_sampled else "exact",
             requested=requested,
             distinct=distinct,
             repeated=requested - distinct,
-            substituted=base.substituted + int(((kinds & ~np.uint8(KIND_ON_NODE)) == KIND_SUBSTITUTED).sum()),
-            skipped=(tally[5] if is_books_whole and self._ended else max(0, self.share - distinct)) + self._left_out,
-            losses_used=tally[6] if is_books_whole else base.losses_used + self._sent,
-            losses_ignored=base.losses_ignored + self._ignored + (tally[7] if is_books_whole else 0),
-            losses_dropped=base.losses_dropped + self._dropped,
-            node_bytes=base.node_bytes + catalog.bytes_of(served[on_node]),
-            origin_bytes=base.origin_bytes + catalog.bytes_of(served[~on_node & ~alone]),
-            alone=base.alone + int(alone.sum()),
-            alone_bytes=base.alone_bytes + catalog.bytes_of(served[alone]),
+            substituted=int(((kinds & ~np.uint8(KIND_ON_NODE)) == KIND_SUBSTITUTED).sum()),
+            skipped=(tally[5] if tally is not None and self._ended else max(0, self.share - distinct)) + self._left_out,
+            losses_used=self._sent if tally is None else tally[6],
+            losses_ignored=self._ignored + (0 if tally is None else tally[7]),
+            losses_dropped=self._dropped,
+            node_bytes=catalog.bytes_of(served[on_node]),
+            origin_bytes=catalog.bytes_of(served[~on_node & ~alone]),
+            alone=int(alone.sum()),
+            alone_bytes=catalog.bytes_of(served[alone]),
         )
 
     def position(self, received: int) -> int:
@@ -337,37 +339,34 @@ class Draws:
         received = min(received, self._drawn)
         had = np.concatenate([self._had, self._served[:received]])
         state: Dict[str, Any] = {
-            "contract": self.terms.contract,
+            **self._must_be_same(),
             "seed": self.seed,
             "epoch": self.epoch,
             "position": self._base_draws + received,
-            "num_replicas": self.world_size,
-            "count": len(self._samples),
-            "revision": self._samples.revision,
             "epochs": self._epochs,
             "losses": self._losses_ever,
         }
         if self.terms.contract != "exact":
             state["served"] = zlib.compress(_pack(had, len(self._samples)))
         if self.terms.needs_losses:
-            state["importance"] = self._link_call("snapshot") or self._snapshot
+            state["importance"] = self._newest_snapshot()
         return state
 
-    def load(self, state: Dict[str, Any]) -> None:
-        """Goes on from a state().
-
-        Raises:
-            ValueError: another dataset, world or contract.
-        """
-        ours = {
+    def _must_be_same(self) -> Dict[str, Any]:
+        return {
             "contract": self.terms.contract,
             "count": len(self._samples),
             "num_replicas": self.world_size,
             "revision": self._samples.revision,
         }
-        for key, value in ours.items():
-            if state[key] != value:
-                raise ValueError(f"the state was saved with {key}={state[key]}, here it is {value}")
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Goes on from a state().
+
+        Raises:
+            ValueError: another dataset, world or contract.
+        """
+        check_state(state, self._must_be_same())
         self.seed = int(state["seed"])
         self._epochs = int(state["epochs"])
         self._losses_ever = int(state["losses"])
@@ -382,7 +381,7 @@ class Draws:
         """Begins the epoch that load() set, behind what was had of it."""
         self._go_on()
 
-    def _note(self, ids: np.ndarray, kinds: np.ndarray) -> None:
+    def _note(self, ids: Array, kinds: Array) -> None:
         end = self._drawn + len(ids)
         if end > len(self._served):
             size = max(end, 2 * len(self._served), 1024)
@@ -390,24 +389,34 @@ class Draws:
         self._served[self._drawn : end], self._kinds[self._drawn : end] = ids, kinds
         self._drawn = end
 
-    def _all_served(self) -> np.ndarray:
+    def _all_served(self) -> Array:
         return np.concatenate([self._had, self._served[: self._drawn]])
+
+
+def check_state(state: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
+    """Refuses a saved state that means other samples than ours.
+
+    Raises:
+        ValueError: a value of `ours` is another one in `state`.
+    """
+    for key, value in ours.items():
+        if state[key] != value:
+            raise ValueError(f"the state was saved with {key}={state[key]}, here it is {value}")
 
 
 def _job_of(samples: Samples) -> str:
     """Names the sampler: the same on all ranks, another one for each loader of a process."""
-    parts = samples.parts
-    dataset = parts.settings.describe()
-    return f"{job_name() or f'{parts.stream:016x}'}/{dataset}/{next(_ordinals[dataset])}"
+    dataset = samples.sources.settings.describe()
+    return f"{job_name() or f'{samples.sources.place.stream:016x}'}/{dataset}/{next(_ordinals[dataset])}"
 
 
-def _on_node(samples: Samples, ids: np.ndarray) -> np.ndarray:
+def _on_node(samples: Samples, ids: Array) -> Array:
     """Which of these samples the node directory has now: bool of the shape of `ids`."""
-    reader = samples.parts.reader
+    reader = samples.sources.reader
     return np.zeros(len(ids), dtype=bool) if reader is None else np.frombuffer(reader.resident(ids), dtype=bool)
 
 
-def _pack(ids: np.ndarray, count: int) -> bytes:
+def _pack(ids: Array, count: int) -> bytes:
     """Bitmap of `ids`, bit i of byte b is id 8b + i; empty for none."""
     if ids.size == 0:
         return b""
@@ -416,5 +425,5 @@ def _pack(ids: np.ndarray, count: int) -> bytes:
     return np.packbits(bits, bitorder="little").tobytes()
 
 
-def _unpack(bitmap: bytes) -> np.ndarray:
+def _unpack(bitmap: bytes) -> Array:
     return np.flatnonzero(np.unpackbits(np.frombuffer(bitmap, dtype=np.uint8), bitorder="little")).astype(np.int64)

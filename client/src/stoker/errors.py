@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Optional
+from typing import Any, Optional, Tuple
 
 __all__ = [
     "ChangedError",
@@ -35,7 +35,7 @@ class OriginError(StokerError):
         super().__init__(message)
         self.key = key
 
-    def __reduce__(self):  # so that it crosses from a DataLoader worker
+    def __reduce__(self) -> Tuple[Any, ...]:  # so that it crosses from a DataLoader worker
         return type(self), (self.args[0], self.key)
 
 

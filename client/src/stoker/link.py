@@ -8,16 +8,18 @@ import logging
 import random
 import threading
 import time
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Tuple, TypeVar
 
 import numpy as np
 
 from . import _core
-from .settings import DatasetSettings
+from .arrays import Array, Ids
 
-__all__ = ["Drawn", "Link", "Outcome", "Parts", "Place", "Refused", "Report", "Welcome"]
+__all__ = ["Drawn", "Link", "Outcome", "Place", "Refused", "Report", "Welcome"]
 
 log = logging.getLogger("stoker")
+
+T = TypeVar("T")
 
 FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_AHEAD = 1, 2, 8  # of the Welcome
 READY, READ_AT_ORIGIN, ORIGIN_ERROR = 0, 1, 2  # FetchStatus of proto/local/protocol.h
@@ -86,9 +88,9 @@ class Refused(Exception):
 class Drawn(NamedTuple):
     """Answer to a draw; the arrays have one entry a draw: int64, int64, uint8 (see local::Drawn)."""
 
-    requested: np.ndarray
-    served: np.ndarray
-    kinds: np.ndarray
+    requested: Array
+    served: Array
+    kinds: Array
     ended: bool
 
 
@@ -119,7 +121,7 @@ class Link:
         self._is_new = True  # this process has not tried yet: worth waiting for the answer
         self._is_closed = False
         self._features = 0
-        self._plan: Optional[Tuple[int, Sequence[int], int, Sequence[int]]] = None
+        self._plan: Optional[Tuple[int, Ids, int, Ids]] = None
         self._revision = 0  # of the last Welcome
         self._start_lanes()
         self.accepts: Callable[[Welcome], bool] = lambda welcome: True
@@ -215,11 +217,11 @@ class Link:
             lane.accepts = lambda welcome: welcome.revision == self._revision
         return lane if lane.is_attached() else None
 
-    def fetch(self, ids: Sequence[int]) -> Optional[Outcome]:
+    def fetch(self, ids: Ids) -> Optional[Outcome]:
         """Asks for samples; None without a sidecar."""
         return self._call(lambda client: Outcome(*client.fetch(ids, FETCH_TIMEOUT_S)))
 
-    def plan(self, epoch: int, ids: Sequence[int], start: int, ahead: Sequence[int] = ()) -> None:
+    def plan(self, epoch: int, ids: Ids, start: int, ahead: Ids = ()) -> None:
         """Hands over the order of an epoch, now and to every sidecar that comes after this one; where the sidecar
         takes it, also with what the next epoch begins."""
         with self._lock:
@@ -235,9 +237,9 @@ class Link:
         if self._plan is not None:
             self._plan = (*self._plan[:2], position, self._plan[3])
 
-    def consumed(self, epoch: int, ids: Sequence[int]) -> Optional[bool]:
+    def consumed(self, epoch: int, ids: Ids) -> Optional[bool]:
         """Says that samples were read. False: not sent now, say it again; None: there is no sidecar."""
-        return self._send(lambda client: client.send_consumed(epoch, ids))
+        return self._send(lambda client: client.send_consumed(epoch, ids), False)
 
     def begin(self, **fields: Any) -> Optional[int]:
         """Begins an epoch under a contract; the fields are those of SidecarClient.begin().
@@ -262,13 +264,13 @@ class Link:
         requested, served, kinds, ended = answer
         return Drawn(_as_ids(requested), _as_ids(served), np.frombuffer(kinds, dtype=np.uint8), ended)
 
-    def losses(self, epoch: int, ids: np.ndarray, losses: np.ndarray) -> bool:
+    def losses(self, epoch: int, ids: Array, losses: Array) -> bool:
         """Sends losses (int64 and float32, equally long) without waiting; False: they were not sent."""
-        return bool(self._send(lambda client: client.send_losses(epoch, ids, losses)))
+        return bool(self._send(lambda client: client.send_losses(epoch, ids, losses), False))
 
-    def similarity(self, ids: np.ndarray, hashes: np.ndarray) -> bool:
+    def similarity(self, ids: Array, hashes: Array) -> bool:
         """Sends fingerprints (int64 and uint64, equally long) without waiting; False: they were not sent."""
-        return bool(self._send(lambda client: client.send_similarity(ids, hashes)))
+        return bool(self._send(lambda client: client.send_similarity(ids, hashes), False))
 
     def tally(self, epoch: int) -> Optional[Tuple[int, ...]]:
         """The sampler's books of the epoch, as SidecarClient.tally(); None: nobody knows."""
@@ -294,17 +296,17 @@ class Link:
 
     def report(self, report: Report) -> bool:
         """Sends a report; False: not sent, keep the numbers."""
-        return bool(self._send(lambda client: client.send_report(list(dataclasses.astuple(report)))))
+        return bool(self._send(lambda client: client.send_report(dataclasses.astuple(report)), False))
 
     def ask_probe(self) -> Tuple[int, int]:
         """What is to be measured: its id and how many batches; (0, 0) for nothing."""
         if not self._features & FEATURE_PROBE:
             return 0, 0
-        return self._send(lambda client: client.ask_probe(DRAW_TIMEOUT_S)) or (0, 0)
+        return self._send(lambda client: client.ask_probe(DRAW_TIMEOUT_S), (0, 0)) or (0, 0)
 
     def probed(self, id: int, bypassing: bool, numbers: List[int]) -> bool:
         """Sends what was measured so far, see Probe.progress(); False: not sent, say it again."""
-        return bool(self._send(lambda client: client.send_probed(id, bypassing, numbers)))
+        return bool(self._send(lambda client: client.send_probed(id, bypassing, numbers), False))
 
     def close(self) -> None:
         """Hangs up; waits for no other thread, whose requests end by themselves."""
@@ -314,25 +316,25 @@ class Link:
             self._client = self._pending = None
             self._lock.release()
 
-    def _send(self, ask: Callable) -> Any:
-        """As _call(), for what is not waited for; False where another thread has the connection."""
+    def _send(self, ask: Callable[[_core.SidecarClient], T], not_sent: T) -> Optional[T]:
+        """As _call(), for what is not waited for; `not_sent` where another thread has the connection."""
         if not self._lock.acquire(blocking=False):
-            return False
+            return not_sent
         try:
             return self._call(ask)
         finally:
             self._lock.release()
 
-    def _call(self, ask: Callable) -> Any:
+    def _call(self, ask: Callable[[_core.SidecarClient], T]) -> Optional[T]:
         try:
             return self._ask(ask)
         except Refused as error:
             log.warning("stoker: the sidecar refuses a request: %s", error)
             return None
 
-    def _ask(self, ask: Callable) -> Any:
+    def _ask(self, ask: Callable[[_core.SidecarClient], T]) -> Optional[T]:
         with self._lock:
-            if not self.is_attached():
+            if not self.is_attached() or self._client is None:
                 return None
             try:
                 return ask(self._client)
@@ -342,7 +344,7 @@ class Link:
                 self._lost(error)
                 return None
 
-    def _hello(self) -> "_core.SidecarClient":
+    def _hello(self) -> _core.SidecarClient:
         return _core.SidecarClient(
             socket_path=self._socket_path,
             dataset=self._place.dataset,
@@ -373,7 +375,7 @@ class Link:
 
     def _settle(self, welcome: Welcome) -> bool:
         client, self._pending = self._pending, None
-        if not self.accepts(welcome):
+        if client is None or not self.accepts(welcome):
             self._not_before = float("inf")
             return False
         self._client = client
@@ -385,7 +387,7 @@ class Link:
             self._send_plan(client)
         return True
 
-    def _send_plan(self, client: "_core.SidecarClient") -> None:
+    def _send_plan(self, client: _core.SidecarClient) -> None:
         assert self._plan is not None
         epoch, ids, start, ahead = self._plan
         try:
@@ -395,7 +397,7 @@ class Link:
                 raise
             client.send_plan(epoch, ids, start, (), PLAN_TIMEOUT_S)  # an older sidecar may lead by now
 
-    def _lost(self, error: "_core.CoreError", tell: bool = True) -> None:
+    def _lost(self, error: _core.CoreError, tell: bool = True) -> None:
         self._client = self._pending = None
         self._not_before = time.monotonic() + self._delay * random.uniform(0.5, 1.0)
         self._delay = min(self._delay * 2, DELAY_S_MAX)
@@ -404,18 +406,7 @@ class Link:
             self._on_lost(str(error.args[-1]))
 
 
-class Parts(NamedTuple):
-    """What an open dataset is made of: for stoker.draws, which decides what is read but reads nothing itself."""
-
-    settings: DatasetSettings
-    stream: int
-    catalog: "_core.Catalog"
-    reader: Optional["_core.NodeReader"]
-    link: Optional[Link]
-    warn: Callable[..., None]
-
-
-def _as_ids(raw: bytes) -> np.ndarray:
+def _as_ids(raw: bytes) -> Array:
     return np.frombuffer(raw, dtype=np.int64)
 
 

@@ -11,6 +11,8 @@ from typing import Iterator
 
 import numpy as np
 
+from .arrays import Array
+
 __all__ = ["epoch_order", "permutation", "rank_length", "walk_order"]
 
 _GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -19,14 +21,15 @@ _MIX_2 = np.uint64(0x94D049BB133111EB)
 _WORD = (1 << 64) - 1
 
 
-def _mix(z: np.ndarray) -> np.ndarray:
+def _mix(z: Array) -> Array:
     """Finalizer of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): a bijection of 64-bit words."""
     z = (z ^ (z >> np.uint64(30))) * _MIX_1
     z = (z ^ (z >> np.uint64(27))) * _MIX_2
-    return z ^ (z >> np.uint64(31))
+    mixed: Array = z ^ (z >> np.uint64(31))
+    return mixed
 
 
-def permutation(count: int, seed: int, epoch: int) -> np.ndarray:
+def permutation(count: int, seed: int, epoch: int) -> Array:
     """A shuffled 0..count-1 as int64 of shape (count,).
 
     Sample i gets the i-th word of a SplitMix64 stream that is seeded with seed and epoch; the ids sorted by their words
@@ -53,7 +56,7 @@ def epoch_order(
     world_size: int = 1,
     shuffle: bool = True,
     drop_last: bool = False,
-) -> np.ndarray:
+) -> Array:
     """The ids that one rank reads in one epoch, in order: int64 of shape (rank_length(...),).
 
     Args:
@@ -73,7 +76,7 @@ def epoch_order(
     return np.resize(ids, total)[rank:total:world_size] if total else ids[:0]
 
 
-def walk_order(count: int, *, seed: int = 0, epoch: int = 0, rank: int = 0, world_size: int = 1) -> np.ndarray:
+def walk_order(count: int, *, seed: int = 0, epoch: int = 0, rank: int = 0, world_size: int = 1) -> Array:
     """The ids of one rank's share in the order in which a sidecar walks it under contract importance: int64 of shape
     (rank_length(count, world_size),). A Feistel network over the next power of two, walked until it falls inside; see
     sidecar/core/sampling/epoch_permutation.h.
@@ -85,7 +88,7 @@ def walk_order(count: int, *, seed: int = 0, epoch: int = 0, rank: int = 0, worl
     keys = [next(luck) for _ in range(8)]
     rotation = _below(luck, count)
 
-    def network(words: np.ndarray) -> np.ndarray:
+    def network(words: Array) -> Array:
         left, right = words >> np.uint64(right_bits), words & np.uint64(right_mask)
         for even, odd in zip(keys[::2], keys[1::2]):
             left = left ^ (_scramble(right, even) & np.uint64(left_mask))
@@ -116,6 +119,6 @@ def _below(words: Iterator[int], bound: int) -> int:
     return product >> 64
 
 
-def _scramble(words: np.ndarray, key: int) -> np.ndarray:
+def _scramble(words: Array, key: int) -> Array:
     mixed = (words ^ np.uint64(key)) * np.uint64(0xFF51AFD7ED558CCD)
     return ((mixed ^ (mixed >> np.uint64(32))) * np.uint64(0xC4CEB9FE1A85EC53)) >> np.uint64(32)

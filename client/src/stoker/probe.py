@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import List, Optional, Tuple
 
+from .link import Link
+
 __all__ = ["Probe"]
 
 CACHED, WARMING, PAST = "cached", "warming", "past"
@@ -19,13 +21,13 @@ class Probe:
     Attributes:
         id: of the measurement, 0 before the first.
         bypassing: the batch that is being read now goes past the cache.
-        is_untold: progress() has to be said to the sidecar, which was busy.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, link: Optional[Link] = None) -> None:
         self.id = 0
         self.bypassing = False
-        self.is_untold = False
+        self._link = link  # None: nobody asks, and nobody is told
+        self._is_untold = False  # progress() has to be said to the sidecar, which was busy
         self._batches = 0
         self._plan: List[str] = []  # of the batches to come, the next one last
         self._running: Optional[Tuple[str, int, int, int]] = None  # kind, when asked, bytes, epoch
@@ -35,6 +37,13 @@ class Probe:
     def is_running(self) -> bool:
         """Whether batches are being measured."""
         return self._running is not None
+
+    def ask(self) -> None:
+        """Says what is measured so far, and asks the sidecar what is to be measured."""
+        if self.is_running or self._is_untold:
+            self._tell()
+        if self._link is not None:
+            self.begin(*self._link.ask_probe())
 
     def begin(self, id: int, batches: int) -> None:
         """Another measurement; the one before is given up. `id` 0, or the same as before: nothing changes."""
@@ -47,24 +56,33 @@ class Probe:
         self._plan = [PAST] * batches + [WARMING] * max(1, batches // 8) + [CACHED] * batches
 
     def next_batch(self, now_ns: int, epoch: int, size: int) -> bool:
-        """A batch of `size` bytes is asked for. True: the measurement has come to another part, so say progress()."""
+        """A batch of `size` bytes is asked for. True: the measurement has come to another part, which the sidecar is
+        told."""
         if self._running is None and not self._plan:
             return False
         was = self.bypassing
         self._end_batch(now_ns, epoch)
         if self._plan:
             self._running = (self._plan.pop(), now_ns, size, epoch)
-        is_done = self._running is None
-        self.bypassing = not is_done and self._running[0] != CACHED
-        return is_done or was != self.bypassing
+        self.bypassing = self._running is not None and self._running[0] != CACHED
+        has_turned = self._running is None or was != self.bypassing
+        if has_turned:
+            self._tell()
+        return has_turned
 
     def give_up(self) -> None:
         """It cannot be measured here: the origin does not answer us."""
         self._plan, self._running, self.bypassing = [], None, False
+        self._tell()
 
     def progress(self) -> List[int]:
         """The numbers of local::Probed, behind `bypassing`."""
         return [*self._sums[PAST], *self._sums[CACHED]]
+
+    def _tell(self) -> None:
+        if self._link is not None:
+            sent = self._link.probed(self.id, self.bypassing, self.progress())
+            self._is_untold = not sent and self._link.is_attached()
 
     def _end_batch(self, now_ns: int, epoch: int) -> None:
         if self._running is None:

@@ -76,10 +76,7 @@ def resolve(
         SettingsError: STOKER_DATASETS is not what it should be.
     """
     env = os.environ if env is None else env
-    if "://" in name_or_uri:
-        base = DatasetSettings(uri=name_or_uri)
-    else:
-        base = _from_environment(name_or_uri, env)
+    base = DatasetSettings(uri=name_or_uri) if "://" in name_or_uri else _from_environment(name_or_uri, env)
     endpoint = endpoint or base.endpoint or env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL")
     region = region or (base.region if base.region != "us-east-1" else None)
     region = region or env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION") or "us-east-1"

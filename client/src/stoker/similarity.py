@@ -7,6 +7,8 @@ from typing import Any, Optional, Tuple
 
 import numpy as np
 
+from .arrays import Array
+
 __all__ = ["difference_hash"]
 
 _COLUMNS, _ROWS = 9, 8
@@ -34,7 +36,7 @@ def difference_hash(sample: Any) -> Optional[int]:
     return int.from_bytes(np.packbits(cells[:, :-1] < cells[:, 1:]).tobytes(), "big")
 
 
-def _array_of(sample: Any) -> Optional[np.ndarray]:
+def _array_of(sample: Any) -> Optional[Array]:
     if isinstance(sample, (bytes, bytearray, memoryview)):
         return np.frombuffer(sample, dtype=np.uint8)
     if hasattr(sample, "convert"):  # a PIL image
@@ -45,7 +47,7 @@ def _array_of(sample: Any) -> Optional[np.ndarray]:
     return None
 
 
-def _gray_of(array: np.ndarray) -> Optional[np.ndarray]:
+def _gray_of(array: Array) -> Optional[Array]:
     """Steps of brightness, 0..255; None: no image."""
     if array.ndim == 3 and array.shape[-1] not in _CHANNELS and array.shape[0] in _CHANNELS:
         array = array.transpose(1, 2, 0)
@@ -58,16 +60,17 @@ def _gray_of(array: np.ndarray) -> Optional[np.ndarray]:
     return np.rint((gray - low) * (255 / (high - low))) if high > low else np.zeros_like(gray)
 
 
-def _cells_of(gray: np.ndarray) -> np.ndarray:
+def _cells_of(gray: Array) -> Array:
     """Mean of each cell: float64 of shape (_ROWS, _COLUMNS); cells of small images overlap."""
     sums = np.zeros((gray.shape[0] + 1, gray.shape[1] + 1))
     sums[1:, 1:] = gray.cumsum(axis=0).cumsum(axis=1)
     top, bottom = _bounds(gray.shape[0], _ROWS)
     left, right = _bounds(gray.shape[1], _COLUMNS)
     inside = sums[bottom][:, right] - sums[top][:, right] - sums[bottom][:, left] + sums[top][:, left]
-    return inside / np.outer(bottom - top, right - left)
+    means: Array = inside / np.outer(bottom - top, right - left)
+    return means
 
 
-def _bounds(pixels: int, cells: int) -> Tuple[np.ndarray, np.ndarray]:
+def _bounds(pixels: int, cells: int) -> Tuple[Array, Array]:
     first = np.arange(cells) * pixels // cells
     return first, np.maximum(first + 1, np.arange(1, cells + 1) * pixels // cells)

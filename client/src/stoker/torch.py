@@ -28,8 +28,16 @@ from . import samples as _samples
 from .contracts import EpochReport
 from .errors import SettingsError
 from .samples import Samples
-from .torch_contracts import REPLACED, Collate, ContractStream, DrawBatches, Fingerprinter, Similarity
-from .torch_contracts import say_what_is_allowed, split_options
+from .torch_contracts import (
+    REPLACED,
+    Collate,
+    ContractStream,
+    DrawBatches,
+    Fingerprinter,
+    Similarity,
+    say_what_is_allowed,
+    split_options,
+)
 from .torch_sampler import Planned, Sampler, unwrap
 
 __all__ = ["DataLoader", "Dataset", "Sampler", "decode_image", "decode_raw"]

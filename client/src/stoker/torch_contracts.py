@@ -11,6 +11,7 @@ import numpy as np
 import torch
 import torch.utils.data
 
+from .arrays import Array
 from .contracts import EpochReport, check_nodes, narrow, terms
 from .draws import Draws
 from .errors import SettingsError
@@ -19,11 +20,11 @@ from .settings import node_count
 from .similarity import difference_hash
 
 __all__ = [
+    "REPLACED",
     "Collate",
     "ContractStream",
     "DrawBatches",
     "Fingerprinter",
-    "REPLACED",
     "Similarity",
     "say_what_is_allowed",
     "shared",
@@ -52,7 +53,7 @@ def split_options(options: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str,
 
 def say_what_is_allowed(dataset: Any) -> None:
     """A program that names no contract reads its own sampler's stream, which every TrainingJob allows."""
-    settings = None if dataset is None else dataset.source.parts.settings
+    settings = None if dataset is None else dataset.source.sources.settings
     if settings is not None and settings.terms is not None and settings.terms.contract != "exact":
         log.info(
             "stoker: the TrainingJob allows contract '%s' for '%s'; a DataLoader takes it with contract=\"job\"",
@@ -141,7 +142,7 @@ class ContractStream:
         seed: int,
         rank: int,
         world_size: int,
-        exact: Callable[[int], np.ndarray],
+        exact: Callable[[int], Array],
         on_epoch: Callable[[int], None],
         similarity: Similarity = None,
     ) -> None:
@@ -151,7 +152,7 @@ class ContractStream:
                 raise SettingsError('contract="job" takes its parameters from the TrainingJob; name the contract')
         else:
             asked = terms(contract, parameters)
-        agreed = narrow(samples.parts.settings.terms, asked)
+        agreed = narrow(samples.sources.settings.terms, asked)
         check_nodes(agreed, node_count())
         self.draws = Draws(
             samples,
@@ -164,7 +165,6 @@ class ContractStream:
         )
         self.next_epoch = 0
         self.received = 0  # samples of the current iteration that the loop has got
-        self._samples = samples
         self._on_epoch = on_epoch
         self.fingerprinter: Optional[Fingerprinter] = None
         if self.draws.groups_alike and similarity is not False:
@@ -172,8 +172,7 @@ class ContractStream:
             self.fingerprinter = taken
             self.draws.on_new_sidecar = taken.told.zero_
         self._is_loaded = False
-        self._has_warned = False
-        self._pending: Deque[Tuple[np.ndarray, torch.Tensor, Any]] = deque()
+        self._pending: Deque[Tuple[Array, torch.Tensor, Any]] = deque()
 
     def begin(self) -> None:
         """The loader begins to iterate: the next epoch, or the one that was loaded."""
@@ -212,12 +211,11 @@ class ContractStream:
         self._flush(wait=False)
         values = losses.detach() if isinstance(losses, torch.Tensor) else torch.as_tensor(losses)
         named = np.asarray(ids.cpu() if isinstance(ids, torch.Tensor) else ids, dtype=np.int64)
-        if values.ndim != 1 and not self._has_warned:
-            self._has_warned = True
-            self._samples.parts.warn(
+        if values.ndim != 1:
+            self.draws.warn_once(
+                "shape of losses",
                 f"loader.report() wants one loss for each sample, shape ({named.size},), and got shape "
                 f'{tuple(values.shape)}: use reduction="none"; losses of other shapes are ignored',
-                again=True,
             )
         if values.is_cuda and len(self._pending) < PENDING_AT_MOST:
             host = torch.empty(values.shape, dtype=torch.float32, pin_memory=True)
@@ -239,7 +237,7 @@ class ContractStream:
 
     def load(self, state: Mapping[str, Any]) -> None:
         """See DataLoader.load_state_dict()."""
-        self.draws.load(dict(state))
+        self.draws.load(state)
         self.next_epoch = self.draws.epoch
         self._is_loaded = True
         self.received = 0

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Dict, Iterator, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, Optional, Tuple
 
 import numpy as np
 import torch
 import torch.utils.data
 
+from .arrays import Array, Ids
+from .draws import check_state
 from .link import AHEAD_AT_MOST
 from .samples import Samples
 from .settings import epoch_count, world
@@ -34,7 +36,7 @@ class Planned(torch.utils.data.Dataset):
         """The epoch in which this process and its workers read from now on."""
         self._epoch.fill_(epoch)
 
-    def set_plan(self, epoch: int, ids: np.ndarray, start: int, ahead: Sequence[int] = ()) -> None:
+    def set_plan(self, epoch: int, ids: Array, start: int, ahead: Ids = ()) -> None:
         """Hands an epoch's order to the sidecar, and with what the next one begins; the sampler calls it in the main
         process."""
         self.note_epoch(epoch)
@@ -93,7 +95,7 @@ class Sampler(torch.utils.data.Sampler):
     def __len__(self) -> int:
         return self.num_samples
 
-    def order(self) -> np.ndarray:
+    def order(self) -> Array:
         """This rank's indices of the current epoch: int64 of shape (len(self),)."""
         count = len(self.dataset)
         if self.shuffle:
@@ -105,7 +107,7 @@ class Sampler(torch.utils.data.Sampler):
         whole = np.resize(indices, self.total_size) if self.total_size else indices[:0]
         return np.ascontiguousarray(whole[self.rank : self.total_size : self.num_replicas])
 
-    def order_of(self, epoch: int) -> np.ndarray:
+    def order_of(self, epoch: int) -> Array:
         """As order(), of any epoch."""
         other = copy.copy(self)
         other.epoch = epoch
@@ -120,14 +122,14 @@ class Sampler(torch.utils.data.Sampler):
         self._last_epoch = self.epoch
         return self._indices(order, self._began_at, dataset.source if dataset is not None else None)
 
-    def _ahead(self, dataset: Planned) -> np.ndarray:
+    def _ahead(self, dataset: Planned) -> Array:
         """Ids with which the next epoch begins, as far as it is known that there is one."""
         is_next_known = self.epoch + 1 < self.epochs and self.epoch != self._last_epoch
         if not (is_next_known and dataset.source.sees_ahead()):
             return np.empty(0, dtype=np.int64)
         return unwrap(self.dataset, self.order_of(self.epoch + 1)[:AHEAD_AT_MOST])[1]
 
-    def _indices(self, order: np.ndarray, start: int, source: Optional[Samples]) -> Iterator[int]:
+    def _indices(self, order: Array, start: int, source: Optional[Samples]) -> Iterator[int]:
         for position, index in enumerate(order[start:].tolist(), start + 1):
             self._yielded += 1
             if source is not None and position % _ADVANCE_EVERY == 0:
@@ -149,7 +151,7 @@ class Sampler(torch.utils.data.Sampler):
         """State to go on from.
 
         Args:
-            consumed: how many samples of this rank the training loop has received since the iteration began (batches ×
+            consumed: how many samples of this rank the training loop has received since the iteration began (batches x
                 batch size). Needed with DataLoader workers, which read ahead of the loop; stoker.torch.DataLoader
                 counts it for you. Default: all that were given out, right with num_workers=0.
         """
@@ -167,9 +169,7 @@ class Sampler(torch.utils.data.Sampler):
         Raises:
             ValueError: another number of samples or replicas, so that positions mean other samples.
         """
-        for key, ours in (("count", len(self.dataset)), ("num_replicas", self.num_replicas)):
-            if state[key] != ours:
-                raise ValueError(f"the state was saved with {key}={state[key]}, here it is {ours}")
+        check_state(state, {"count": len(self.dataset), "num_replicas": self.num_replicas})
         if not 0 <= state["position"] <= self.num_samples:
             raise ValueError(f"position {state['position']} is outside 0..{self.num_samples}")
         self.seed, self.epoch = state["seed"], state["epoch"]
@@ -178,7 +178,7 @@ class Sampler(torch.utils.data.Sampler):
         self._began_at, self._yielded = self._start, 0
 
 
-def unwrap(dataset: Any, indices: np.ndarray) -> Tuple[Optional[Planned], np.ndarray]:
+def unwrap(dataset: Any, indices: Array) -> Tuple[Optional[Planned], Array]:
     """The Planned below any Subsets, and where `indices` are in it; (None, ...) when there is none of ours."""
     while isinstance(dataset, torch.utils.data.Subset):
         indices = np.asarray(dataset.indices, dtype=np.int64)[indices]

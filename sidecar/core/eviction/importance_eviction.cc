@@ -44,8 +44,8 @@ std::uint32_t ImportanceEviction::key_of(SampleIndex sample) const {
 }
 
 Bytes ImportanceEviction::share_of(Bytes total) const {
-    return Bytes{static_cast<std::uint64_t>(
-        static_cast<double>(total.count()) * settings_.unimportant_share)};
+    return Bytes{
+        static_cast<std::uint64_t>(static_cast<double>(total.count()) * settings_.l_share)};
 }
 
 bool ImportanceEviction::is_spent(const Entry& entry) const {

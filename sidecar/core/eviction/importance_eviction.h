@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/domain/contract_table.h"
 #include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/eviction/importance_values.h"
 #include "sidecar/core/eviction/keyed_heaps.h"
@@ -14,7 +15,7 @@ namespace stoker::sidecar {
 // - The H-region is a min-heap by value. An important sample comes in only by displacing residents
 //   of less value than its own; equals stay.
 // - The L-region holds unimportant samples, to be substituted for one another, in at most
-//   `unimportant_share` of the bytes. There, new content takes the place of what has been read, and
+//   `l_share` of the bytes. There, new content takes the place of what has been read, and
 //   of what was there before the last refresh(); the H-region gives way until the share is filled,
 //   and takes back what exceeds it.
 //
@@ -28,8 +29,9 @@ namespace stoker::sidecar {
 class ImportanceEviction final : public EvictionPolicy {
 public:
     struct Settings {
-        double unimportant_share = 0.1;  // of the resident bytes
-        std::uint32_t pour = 4;          // residents per call while refreshing, at least 1
+        // Share of the resident bytes.
+        double l_share = domain::standard_of("importance", "lShare");
+        std::uint32_t pour = 4;  // residents per call while refreshing, at least 1
     };
 
     // `values` must outlive the policy.
@@ -55,9 +57,9 @@ public:
     void hold(bool held) { held_ = held; }
 
     // Share of the resident bytes from now on, 0..1.
-    void set_unimportant_share(double share) { settings_.unimportant_share = share; }
+    void set_l_share(double share) { settings_.l_share = share; }
 
-    [[nodiscard]] double unimportant_share() const { return settings_.unimportant_share; }
+    [[nodiscard]] double l_share() const { return settings_.l_share; }
 
     // Begins to take over the values of now; once more after that where one is under way.
     void refresh();

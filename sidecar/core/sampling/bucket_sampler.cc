@@ -31,8 +31,8 @@ Status check(std::uint32_t count, const BucketSettings& settings) {
         !is_share(settings.recall_fraction) || !is_share(settings.progress)) {
         return refuse("out_rate, min_fraction, recall_fraction, progress: must be 0 to 1");
     }
-    if (settings.stagnation == 0) {
-        return refuse("stagnation: must be at least 1");
+    if (settings.recall_after == 0) {
+        return refuse("recallAfter: must be at least 1");
     }
     const CriteriaSettings& criteria = settings.criteria;
     if (!(criteria.cross_entropy >= 0) || !(criteria.margin >= 0) || !(criteria.fetch >= 0)) {

@@ -12,6 +12,7 @@
 
 #include "common/base/result.h"
 #include "common/base/wire.h"
+#include "common/domain/contract_table.h"
 #include "sidecar/core/sampling/bucket_criteria.h"
 #include "sidecar/core/sampling/epoch_permutation.h"
 #include "sidecar/core/sampling/redundancy_groups.h"
@@ -31,13 +32,17 @@ struct BucketSettings {
     World world = {};
     std::uint64_t seed = 0;
     CriteriaSettings criteria = {};
-    std::uint64_t warmup = 1;      // regular epochs, to score everything
-    double out_rate = 0.1;         // of the bucket, per epoch, at most
-    bool adapt_rate = true;        // times what has been learnt, 0..1
-    double min_fraction = 0.3;     // of the dataset without removed copies, that stays
-    std::uint32_t stagnation = 3;  // epochs without progress until waiting samples are recalled
-    double progress = 0.01;        // what counts as such, relative to the best so far
-    double recall_fraction = 0.5;  // of those that wait
+    std::uint64_t warmup = domain::kIowaWarmupEpochs;  // regular epochs, to score everything
+    // Share of the bucket, per epoch, at most.
+    double out_rate = domain::standard_of("importance", "outRate");
+    bool adapt_rate = true;  // times what has been learnt, 0..1
+    // Share of the dataset without removed copies, that stays.
+    double min_fraction = domain::standard_of("importance", "minFraction");
+    // Epochs without progress until waiting samples are recalled.
+    std::uint32_t recall_after = domain::standard_of("importance", "recallAfter");
+    double progress = 0.01;  // what counts as such, relative to the best so far
+    // Share of those that wait.
+    double recall_fraction = domain::standard_of("importance", "recallFraction");
     Redundancy redundancy = Redundancy::kKeep;
     std::uint32_t alike_bits = 3;  // fingerprints that differ in at most so many are alike
 };
@@ -47,8 +52,9 @@ struct BucketSettings {
 //
 // 1. Regular epochs score every sample (BucketCriteria).
 // 2. Sampling-out: at every epoch's beginning the lowest-scored share of the bucket goes to wait.
-// 3. Recall: after `stagnation` epochs without progress a random part of those comes back. Progress
-//    is the quality that the trainer reports, or else the mean of the last losses of all samples.
+// 3. Recall: after `recall_after` epochs without progress a random part of those comes back.
+//    Progress is the quality that the trainer reports, or else the mean of the last losses of all
+//    samples.
 // 4. The bottleneck, by which samples are scored, is what the trainer's waiting showed last: a job
 //    that waits for less than a twentieth of its time is held up by the step, from a tenth on by
 //    reading; in between it stays as it was. Reading, until somebody tells.

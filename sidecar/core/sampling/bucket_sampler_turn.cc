@@ -47,7 +47,7 @@ void BucketSampler::turn_buckets(std::uint64_t epoch) {
     if (epoch < settings_.warmup) {
         return;
     }
-    if (stagnating_ >= settings_.stagnation) {
+    if (stagnating_ >= settings_.recall_after) {
         stagnating_ = 0;
         recall(epoch);
     } else {

@@ -31,13 +31,13 @@ Status check(std::uint32_t count, const ImportanceSettings& settings) {
     if (!(settings.beta >= 0) || !std::isfinite(settings.beta)) {
         return refuse("beta: must be 0 or more");
     }
-    if (!(settings.important_share > 0) || settings.important_share > 1) {
-        return refuse("important_share: must be above 0 and at most 1");
+    if (!(settings.h_share > 0) || settings.h_share > 1) {
+        return refuse("hShare: must be above 0 and at most 1");
     }
     if (settings.reuse_factor == 0) {
         return refuse("reuse_factor: must be at least 1");
     }
-    if (settings.ring == 0 || settings.package == 0 || settings.horizon == 0) {
+    if (settings.loss_history == 0 || settings.package == 0 || settings.horizon == 0) {
         return refuse("ring, package, horizon: must be at least 1");
     }
     if (settings.world.ranks == 0) {
@@ -51,8 +51,8 @@ ImportanceWalkSettings walk_settings(const ImportanceSettings& settings) {
         .seed = settings.seed,
         .ranks = settings.world.ranks,
         .beta = settings.beta,
-        .important_share = settings.important_share,
-        .ring = settings.ring};
+        .h_share = settings.h_share,
+        .loss_history = settings.loss_history};
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ ImportanceSampler::ImportanceSampler(
     const Residency& node, std::uint32_t count, const ImportanceSettings& settings)
     : node_(node),
       settings_(settings),
-      important_from_(ImportanceWalk::important_from(settings.beta, settings.important_share)),
+      important_from_(ImportanceWalk::important_from(settings.beta, settings.h_share)),
       losses_(count),
       pooled_(count, false) {}
 

@@ -11,6 +11,7 @@
 
 #include "common/base/result.h"
 #include "common/base/wire.h"
+#include "common/domain/contract_table.h"
 #include "sidecar/core/sampling/importance_packages.h"
 #include "sidecar/core/sampling/importance_walk.h"
 #include "sidecar/core/sampling/loss_ranks.h"
@@ -22,15 +23,21 @@ namespace stoker::sidecar {
 struct ImportanceSettings {
     World world = {};
     std::uint64_t seed = 0;
-    double beta = 0.33;              // keep probability = percentile^beta; 0: all
-    double important_share = 0.7;    // of the kept samples: H; the rest, L, may be substituted
-    std::uint64_t warmup = 5;        // full epochs at the start
-    std::uint64_t reuse_factor = 3;  // every so many epochs one is full; 1: all are
-    std::uint32_t ring = 1024;       // losses that a percentile is taken among
-    bool substitute = true;
-    double unimportant_share = 0.1;  // of the cache, for L; asked of the eviction policy
-    std::uint32_t package = 64;      // neighbouring samples that are loaded together, for L
-    std::uint32_t horizon = 2048;    // draws that are decided ahead
+    // Keep probability = percentile^beta; 0: all.
+    double beta = domain::standard_of("importance", "beta");
+    // Share of the kept samples: H; the rest, L, may be substituted.
+    double h_share = domain::standard_of("importance", "hShare");
+    // Full epochs at the start.
+    std::uint64_t warmup = domain::standard_of("importance", "warmupEpochs");
+    // Every so many epochs one is full; 1: all are.
+    std::uint64_t reuse_factor = domain::standard_of("importance", "reuseFactor");
+    // Losses that a percentile is taken among.
+    std::uint32_t loss_history = domain::standard_of("importance", "lossHistory");
+    bool substitute = domain::standard_of("importance", "substitute");
+    // Share of the cache for L; asked of the eviction policy.
+    double l_share = domain::standard_of("importance", "lShare");
+    std::uint32_t package = 64;    // neighbouring samples that are loaded together, for L
+    std::uint32_t horizon = 2048;  // draws that are decided ahead
 };
 
 // The contract `importance` of the iCACHE family (HPCA 2023): full epochs first and every
@@ -81,7 +88,7 @@ public:
     // Samples whose relative importance is below this may be substituted.
     [[nodiscard]] double important_from() const { return important_from_; }
 
-    [[nodiscard]] double unimportant_share() const { return settings_.unimportant_share; }
+    [[nodiscard]] double l_share() const { return settings_.l_share; }
 
     // Is `epoch` one that reads everything? Then a full cache had better be left alone.
     [[nodiscard]] bool is_full(std::uint64_t epoch) const;

@@ -27,13 +27,13 @@ ImportanceWalk::ImportanceWalk(
       rank_(rank),
       turns_(count / settings.ranks + (count % settings.ranks != 0 ? 1 : 0)),
       steps_max_(steps_of(settings, turns_)),
-      ring_enough_(std::min(settings.ring, std::max(1U, turns_ / 2))),
-      important_from_(important_from(settings.beta, settings.important_share)),
+      ring_enough_(std::min(settings.loss_history, std::max(1U, turns_ / 2))),
+      important_from_(important_from(settings.beta, settings.h_share)),
       order_(count, settings.seed, 0),
-      ring_(settings.ring) {}
+      ring_(settings.loss_history) {}
 
-double ImportanceWalk::important_from(double beta, double important_share) {
-    return std::pow(1 - important_share, 1 / (1 + beta));
+double ImportanceWalk::important_from(double beta, double h_share) {
+    return std::pow(1 - h_share, 1 / (1 + beta));
 }
 
 void ImportanceWalk::begin(std::uint64_t epoch, bool full, const LossRanks& losses) {
@@ -75,7 +75,8 @@ SampleIndex ImportanceWalk::sample_at(std::uint32_t turn) const {
 
 void ImportanceWalk::fill_ring(const LossRanks& losses) {
     ring_.clear();
-    for (std::uint32_t turn = turns_ - std::min(turns_, settings_.ring); turn < turns_; ++turn) {
+    for (std::uint32_t turn = turns_ - std::min(turns_, settings_.loss_history); turn < turns_;
+         ++turn) {
         const SampleIndex sample = sample_at(turn);
         if (losses.knows(sample)) {
             ring_.add(losses.loss(sample));

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/domain/contract_table.h"
 #include "sidecar/core/sampling/epoch_permutation.h"
 #include "sidecar/core/sampling/loss_ranks.h"
 #include "sidecar/core/sampling/loss_ring.h"
@@ -14,9 +15,10 @@ namespace stoker::sidecar {
 struct ImportanceWalkSettings {
     std::uint64_t seed = 0;
     std::uint32_t ranks = 1;
-    double beta = 0.33;
-    double important_share = 0.7;  // of what is kept: the H-samples
-    std::uint32_t ring = 1024;
+    double beta = domain::standard_of("importance", "beta");
+    // Share of what is kept: the H-samples.
+    double h_share = domain::standard_of("importance", "hShare");
+    std::uint32_t loss_history = domain::standard_of("importance", "lossHistory");
 };
 
 // One rank's way through one epoch under IIS (iCACHE, HPCA 2023): which samples of its share it
@@ -73,7 +75,7 @@ public:
     }
 
     // Samples below this percentile of the losses are unimportant.
-    [[nodiscard]] static double important_from(double beta, double important_share);
+    [[nodiscard]] static double important_from(double beta, double h_share);
 
     // What was decided so far in this epoch: one bit per turn each.
     [[nodiscard]] const std::vector<bool>& kept() const { return kept_; }

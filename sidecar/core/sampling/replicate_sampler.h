@@ -10,6 +10,7 @@
 
 #include "common/base/prng.h"
 #include "common/base/result.h"
+#include "common/domain/contract_table.h"
 #include "sidecar/core/sampling/listed_epoch.h"
 #include "sidecar/core/sampling/replicate_scores.h"
 
@@ -17,10 +18,14 @@ namespace stoker::sidecar {
 
 struct ReplicateOptions {
     std::uint64_t seed = 0;
-    double bias = 10;        // b0 of the rank scores; above 1
-    double replication = 3;  // how often a resident is read instead of once: 1, 1.5, 2, ...
-    std::uint32_t warmup_epochs = 1;  // at the start, that are plain shuffles
-    double unseen_score = 0;          // until a sample's first loss; 0: ln(bias), the least
+    // b0 of the rank scores; above 1.
+    double bias = domain::standard_of("replicate", "bias");
+    // How often a resident is read instead of once: 1, 1.5, 2, ...
+    double replication = domain::standard_of("replicate", "replication");
+    // At the start, that are plain shuffles.
+    std::uint32_t warmup_epochs = domain::standard_of("replicate", "warmupEpochs");
+    // Until a sample's first loss; 0: ln(bias), the least.
+    double unseen_score = domain::standard_of("replicate", "unseenScore");
 };
 
 // The contract `replicate` (SHADE, FAST 2023): the first epoch (`warmup_epochs`) is a plain

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/prng.h"
+#include "common/domain/contract_table.h"
 #include "sidecar/core/eviction/window_keeper.h"
 #include "sidecar/core/sampling/windowed_index.h"
 
@@ -26,7 +27,7 @@ struct ScanLimits {
     // How far a reader may run ahead of, or fall behind, the even mix of kept and passing samples:
     // a share of its epoch. 0: the mix of a uniform shuffle; more: fewer fetches when speeds
     // differ.
-    double drift_max = 0.02;
+    double drift_max = domain::standard_of("windowed", "drift");
 
     std::uint32_t readers_max = NeedIndex::kReadersMax;  // at most that
 };

@@ -36,9 +36,9 @@ class Connector:
         self._host = host
         self._tls = _tls(ca_file, env) if scheme == "https" else None
         self._proxy = proxy_for(scheme, urllib.parse.urlsplit(f"//{host}").hostname or "", env)
-        is_read_by_proxy = self._proxy is not None and self._tls is None
-        self.base = f"http://{host}" if is_read_by_proxy else ""
-        self.headers: Dict[str, str] = self._proxy[1] if is_read_by_proxy else {}
+        reading_proxy = self._proxy if self._tls is None else None
+        self.base = f"http://{host}" if reading_proxy else ""
+        self.headers: Dict[str, str] = reading_proxy[1] if reading_proxy else {}
 
     def connect(self, timeout: float = TIMEOUT_S) -> http.client.HTTPConnection:
         """A connection that is made with its first request."""

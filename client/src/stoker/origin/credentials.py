@@ -79,7 +79,7 @@ class CredentialChain:
         return self._from_environment() or self._from_web_identity() or self._from_shared_file()
 
     def _is_file_changed(self) -> bool:
-        return bool(self._file) and _version(self._file) != self._version
+        return bool(self._file and _version(self._file) != self._version)
 
     def _from_kept_file(self, path: str, now: datetime.datetime) -> Credentials:
         self._version = _version(path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from typing import Callable, List, Optional, Sequence, Tuple
+from typing import BinaryIO, Callable, List, Optional, Sequence, Tuple
 
 from ..errors import ChangedError, ForbiddenError, NotFoundError, OriginError
 from . import ListedObject, Payload, Request
@@ -100,7 +100,7 @@ def etag_of(status: os.stat_result) -> str:
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 
 
-def _read_all(file, size: int) -> bytes:
+def _read_all(file: BinaryIO, size: int) -> bytes:
     # One byte more than listed, so that a longer file shows.
     parts = []
     left = size + 1
@@ -113,7 +113,7 @@ def _read_all(file, size: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def _read_in_parts(file, size: int, what: str, key: str) -> Payload:
+def _read_in_parts(file: BinaryIO, size: int, what: str, key: str) -> Payload:
     """Shorter or longer than `size` when the file is."""
     place = place_for(size, what, key)
     for start, end in parts(size):

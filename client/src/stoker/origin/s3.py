@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import functools
 import hashlib
 import http.client
 import os
@@ -17,10 +19,10 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 from ..errors import ChangedError, ForbiddenError, NotFoundError, OriginError
 from ..settings import DatasetSettings
 from . import ListedObject, Payload, Request
-from .large import PART_BYTES, parts, place_for
-from .retry import Again, Parallel, with_retries
 from .connect import Connector
 from .credentials import CredentialChain
+from .large import PART_BYTES, parts, place_for
+from .retry import Again, Parallel, with_retries
 from .sigv4 import encode_query, sign_get
 
 __all__ = ["S3Origin"]
@@ -40,11 +42,9 @@ class Answer:
 
     def reason(self) -> str:
         """The server's own words: `403 AccessDenied: no such key id`."""
-        words = {}
-        try:
+        words: Dict[str, str] = {}
+        with contextlib.suppress(ElementTree.ParseError):
             words = {e.tag.rsplit("}", 1)[-1]: (e.text or "").strip() for e in ElementTree.fromstring(self.body)}
-        except ElementTree.ParseError:
-            pass
         said = ": ".join(filter(None, (words.get("Code"), words.get("Message"))))
         return f"{self.status} {said or http.client.responses.get(self.status, '')}".strip()
 
@@ -114,7 +114,7 @@ class S3Origin:
         is_md5 = True
         for start, end in parts(request.size):
             answer = with_retries(
-                lambda start=start, end=end: self._read_part(request, path, key, start, end),
+                functools.partial(self._read_part, request, path, key, start, end),
                 lambda why: OriginError(f"GET '{key}' of {self._name}: {why}", key),
             )
             place[start:end] = answer.body

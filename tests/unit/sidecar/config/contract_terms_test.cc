@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "common/domain/contract_table.h"
 #include "sidecar/config/sidecar_config.h"
 
 namespace stoker::sidecar {
@@ -101,16 +102,16 @@ TEST(ContractTerms, AParameterMovesInItsNarrowerDirectionOnly) {
 
 // Every row: its own limit is fine, and a step beyond it is not.
 TEST(ContractTerms, EveryParameterIsHeldToItsLimit) {
-    for (const ContractParameter& row : contract_parameters()) {
+    for (const domain::ContractParameter& row : domain::kContractParameters) {
         const std::string contract{row.contract};
         const std::string name{row.name};
         const ContractTerms job = terms(contract, {{name, row.least}});
         EXPECT_EQ(narrow(job, terms(contract, {})).value(), job) << name;
         EXPECT_EQ(narrow(job, job).value(), job) << name;
         const bool may_grow = narrow(job, terms(contract, {{name, row.least + 1}})).has_value();
-        EXPECT_EQ(may_grow, row.narrower == Narrower::kMore) << name;
+        EXPECT_EQ(may_grow, row.narrower == domain::Narrower::kMore) << name;
         const bool may_shrink = narrow(job, terms(contract, {{name, row.least - 1}})).has_value();
-        EXPECT_EQ(may_shrink, row.narrower == Narrower::kLess) << name;
+        EXPECT_EQ(may_shrink, row.narrower == domain::Narrower::kLess) << name;
     }
 }
 

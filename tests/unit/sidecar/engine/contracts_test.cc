@@ -256,9 +256,9 @@ TEST(Contracts, TheUnimportantShareIsTheMeanOfWhatJobsAsk) {
     const auto eviction = contracts.importance().new_eviction();
     const auto* policy = dynamic_cast<const ImportanceEviction*>(eviction.get());
     ASSERT_NE(policy, nullptr);
-    EXPECT_DOUBLE_EQ(policy->unimportant_share(), 0.5);
+    EXPECT_DOUBLE_EQ(policy->l_share(), 0.5);
     ASSERT_TRUE(begin(StreamId{2}, "k", 0.1));
-    EXPECT_DOUBLE_EQ(policy->unimportant_share(), 0.3);
+    EXPECT_DOUBLE_EQ(policy->l_share(), 0.3);
 }
 
 std::vector<std::byte> bits_of(const std::set<std::uint64_t>& samples) {

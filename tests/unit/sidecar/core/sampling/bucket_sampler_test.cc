@@ -47,7 +47,7 @@ TEST(BucketSampler, RefusesSettingsThatMeanNothing) {
     EXPECT_FALSE(BucketSampler::create(test::kEmptyNode, 0, {}).has_value());
     EXPECT_TRUE(refuses({.out_rate = -0.1}));
     EXPECT_TRUE(refuses({.min_fraction = 1.5}));
-    EXPECT_TRUE(refuses({.stagnation = 0}));
+    EXPECT_TRUE(refuses({.recall_after = 0}));
     EXPECT_TRUE(refuses({.recall_fraction = std::nan("")}));
     EXPECT_TRUE(refuses({.world = {.ranks = 0}}));
     EXPECT_TRUE(refuses({.criteria = {.margin = -1}}));
@@ -139,7 +139,7 @@ TEST(BucketSampler, RecallsWaitingSamplesWhenProgressStops) {
          .out_rate = 0.2,
          .adapt_rate = false,
          .min_fraction = 0.1,
-         .stagnation = 2,
+         .recall_after = 2,
          .recall_fraction = 0.5});
     teach(*sampler, 1000);
     std::size_t before = 1001;

@@ -52,10 +52,10 @@ TEST(ImportanceSampler, RefusesSettingsThatMeanNothing) {
     EXPECT_TRUE(refuses(0, {}));
     EXPECT_TRUE(refuses(9, {.beta = -0.1}));
     EXPECT_TRUE(refuses(9, {.beta = std::numeric_limits<double>::quiet_NaN()}));
-    EXPECT_TRUE(refuses(9, {.important_share = 1.1}));
-    EXPECT_TRUE(refuses(9, {.important_share = 0}));
+    EXPECT_TRUE(refuses(9, {.h_share = 1.1}));
+    EXPECT_TRUE(refuses(9, {.h_share = 0}));
     EXPECT_TRUE(refuses(9, {.reuse_factor = 0}));
-    EXPECT_TRUE(refuses(9, {.ring = 0}));
+    EXPECT_TRUE(refuses(9, {.loss_history = 0}));
     EXPECT_TRUE(refuses(9, {.package = 0}));
     EXPECT_TRUE(refuses(9, {.world = {.ranks = 0}}));
     EXPECT_FALSE(refuses(9, {}));
@@ -193,7 +193,7 @@ TEST(ImportanceSampler, ReportsExactlyWhatItGave) {
         constexpr std::uint32_t kCount = 3000;
         test::NodeContents node;
         const auto sampler = make(
-            kCount, {.world = {.ranks = ranks}, .seed = luck(), .beta = 0.7, .ring = 128}, node);
+            kCount, {.world = {.ranks = ranks}, .seed = luck(), .beta = 0.7, .loss_history = 128}, node);
         teach(*sampler, kCount);
         for (std::uint64_t epoch = 5; epoch < 9; ++epoch) {
             for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -301,7 +301,7 @@ TEST(ImportanceSampler, SkipsNoFurtherThanTheEpoch) {
 
 TEST(ImportanceSampler, LetsRanksBeAtDifferentEpochs) {
     constexpr std::uint32_t kCount = 1000;
-    const auto sampler = make(kCount, {.world = {.ranks = 2}, .beta = 1, .ring = 64});
+    const auto sampler = make(kCount, {.world = {.ranks = 2}, .beta = 1, .loss_history = 64});
     teach(*sampler, kCount);
     sampler->begin_epoch(0, kSelective, 0);
     sampler->begin_epoch(1, 9, 0);

@@ -105,7 +105,7 @@ TEST(ImportanceWalk, KeepsWhatNobodyHasMeasured) {
     for (SampleIndex sample = 0; sample < 2000; sample += 2) {
         losses.record(sample, static_cast<float>(luck.unit()));
     }
-    ImportanceWalk walk(2000, {.seed = luck(), .beta = 1, .ring = 64}, 0);
+    ImportanceWalk walk(2000, {.seed = luck(), .beta = 1, .loss_history = 64}, 0);
     walk.begin(0, false, losses);
     std::uint32_t unmeasured = 0;
     for (const auto& step : all_steps(walk, losses)) {
@@ -145,7 +145,7 @@ TEST(ImportanceWalk, GivesAllRanksEquallyManyAndNobodyTheSame) {
         std::set<SampleIndex> seen;
         std::size_t total = 0;
         for (std::uint32_t rank = 0; rank < 4; ++rank) {
-            ImportanceWalk walk(9001, {.seed = seed, .ranks = 4, .ring = 256}, rank);
+            ImportanceWalk walk(9001, {.seed = seed, .ranks = 4, .loss_history = 256}, rank);
             walk.begin(3, full, losses);
             const auto steps = all_steps(walk, losses);
             lengths.insert(steps.size());
@@ -164,7 +164,7 @@ TEST(ImportanceWalk, MeetsTheSameSamplesAgainWhateverLossesCame) {
     Prng luck(test::seed());
     for (const std::uint32_t ranks : {1U, 2U}) {
         LossRanks losses = random_losses(4000, luck);
-        ImportanceWalk walk(4000, {.seed = luck(), .ranks = ranks, .ring = 128}, 0);
+        ImportanceWalk walk(4000, {.seed = luck(), .ranks = ranks, .loss_history = 128}, 0);
         walk.begin(5, false, losses);
         std::vector<SampleIndex> first;
         for (int i = 0; i < 900; ++i) {

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Tuple
 
+from .arrays import Ids
 from .link import Link
 
-__all__ = ["Unsaid"]
+__all__ = ["PendingAcks"]
 
 GATHER_AT_MOST = 32
 GATHER_S = 0.05
@@ -16,7 +17,7 @@ BACKLOG_AT_MOST = 1 << 16
 END_PATIENCE_S = 1.0  # at the end of a process, for a sidecar that is behind
 
 
-class Unsaid:
+class PendingAcks:
     """Reads that are in use, gathered or refused by a busy sidecar; each belongs to the epoch in which it was made.
 
     Any thread may call; each has a last fetch of its own. No call waits for another thread's request to the sidecar.
@@ -25,12 +26,12 @@ class Unsaid:
     def __init__(self, link: Optional[Link]) -> None:
         self._link = link
         self._lock = threading.Lock()  # never held while something is sent
-        self._in_use: Dict[int, Tuple[int, Sequence[int]]] = {}  # of the last fetch, by thread
+        self._in_use: Dict[int, Tuple[int, Ids]] = {}  # of the last fetch, by thread
         self._gathered: Tuple[int, List[int]] = (0, [])
         self._gathered_since = 0.0
         self._backlog: Tuple[int, List[int]] = (0, [])
 
-    def fetched(self, epoch: int, ids: Sequence[int]) -> None:
+    def fetched(self, epoch: int, ids: Ids) -> None:
         """The calling thread has these in use until it fetches others, which begins with a flush()."""
         if self._link is not None:
             self._in_use[threading.get_ident()] = (epoch, ids)
@@ -59,7 +60,7 @@ class Unsaid:
         if is_due:
             self._tell_gathered()
 
-    def tell(self, epoch: int, ids: Sequence[int]) -> None:
+    def tell(self, epoch: int, ids: Ids) -> None:
         """These were used; what a busy sidecar does not take is told the next time."""
         if self._link is None:
             return
@@ -85,7 +86,7 @@ class Unsaid:
             if self._backlog[1]:
                 time.sleep(0.01)  # the sidecar was busy: nobody says when it is not
 
-    def _keep(self, epoch: int, ids: Sequence[int]) -> None:
+    def _keep(self, epoch: int, ids: Ids) -> None:
         with self._lock:
             other, kept = self._backlog
             if kept and other < epoch:

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+// The sampling contracts and their parameters, one row each: bounds, default, and what a program
+// may ask for where a TrainingJob sets a limit. The operator's parser and validation, the sidecar's
+// settings and samplers, the simulator's flags and the Python client read this table. The contract
+// tests hold the CRD and docs/reference/sampling-contracts.md to it. Pure, thread-safe.
+namespace stoker::domain {
+
+inline constexpr std::array<std::string_view, 4> kContracts{
+    "exact", "windowed", "importance", "replicate"};
+
+// The contracts that a program may read under where its TrainingJob says `contract`; `contract`
+// itself comes first, `exact` last.
+inline std::vector<std::string_view> allowed_by(std::string_view contract) {
+    std::vector<std::string_view> result{contract};
+    for (const std::string_view narrower : {kContracts[1], kContracts[0]}) {
+        if (contract != kContracts[0] && contract != narrower) {
+            result.push_back(narrower);
+        }
+    }
+    return result;
+}
+
+// Which way a parameter is narrower, so closer to `exact`. kSame: a program may only repeat it.
+enum class Narrower : std::uint8_t { kLess, kMore, kSame };
+
+// The first place that may set a parameter; the later ones may, too.
+enum class SetBy : std::uint8_t {
+    kTrainingJob,  // the CRD has it
+    kProgram,      // the program, or the sidecar's settings
+    kExperiment,   // only what speaks to the sidecar itself: `stoker simulate`
+};
+
+struct ContractParameter {
+    std::string_view contract;
+    std::string_view name;  // as in the TrainingJob
+    double least = 0;
+    double most = 0;
+    double step = 0;      // it is a multiple of this; 0: any number
+    double standard = 0;  // where nobody sets it
+    Narrower narrower = Narrower::kSame;
+    SetBy set_by = SetBy::kTrainingJob;
+    std::string_view family{};                // the family that a job must choose; empty: any
+    std::array<std::string_view, 3> words{};  // as in the TrainingJob; the number is the place
+
+    [[nodiscard]] constexpr bool is_word() const { return !words.front().empty(); }
+
+    // Does the CRD have it among the parameters of this contract?
+    [[nodiscard]] constexpr bool is_of_the_job(std::string_view the_contract) const {
+        return contract == the_contract && set_by == SetBy::kTrainingJob;
+    }
+
+    // False for NaN.
+    [[nodiscard]] bool allows(double value) const {
+        return value >= least && value <= most && (step == 0 || std::fmod(value, step) == 0);
+    }
+};
+
+inline constexpr std::array kContractParameters = [] {
+    using enum Narrower;
+    using enum SetBy;
+    using Row = ContractParameter;
+    constexpr std::string_view kWindowed = kContracts[1];
+    constexpr std::string_view kImportance = kContracts[2];
+    constexpr std::string_view kReplicate = kContracts[3];
+    // contract, name, least, most, step, standard, narrower, set by, family, words
+    return std::array{
+        // chunkGroup: 0, no groups, cannot be asked for.
+        Row{kWindowed, "chunkGroup", 1, 65536, 1, 0, kSame},
+        Row{kWindowed, "drift", 0, 1, 0, 0.02, kLess},
+        Row{kImportance, "family", 0, 1, 1, 0, kSame, kTrainingJob, {}, {"ICache", "Iowa"}},
+        Row{kImportance, "beta", 0, 16, 0, 0.33, kLess, kTrainingJob, "ICache"},
+        Row{kImportance, "warmupEpochs", 0, 10000, 1, 5, kMore, kTrainingJob, "ICache"},
+        Row{kImportance, "reuseFactor", 1, 10000, 1, 3, kLess, kTrainingJob, "ICache"},
+        Row{kImportance, "hShare", 0, 1, 0, 0.7, kMore, kTrainingJob, "ICache"},
+        Row{kImportance, "lShare", 0, 1, 0, 0.1, kLess, kTrainingJob, "ICache"},
+        Row{kImportance, "lossHistory", 2, 1048576, 1, 1024, kSame, kTrainingJob, "ICache"},
+        Row{kImportance, "substitute", 0, 1, 1, 1, kLess, kProgram},
+        Row{kImportance, "outRate", 0, 1, 0, 0.1, kLess, kTrainingJob, "Iowa"},
+        Row{kImportance, "minFraction", 0, 1, 0, 0.3, kMore, kTrainingJob, "Iowa"},
+        Row{kImportance, "recallAfter", 1, 10000, 1, 3, kLess, kTrainingJob, "Iowa"},
+        Row{kImportance, "recallFraction", 0, 1, 0, 0.5, kMore, kTrainingJob, "Iowa"},
+        Row{kImportance,
+            "redundancy",
+            0,
+            2,
+            1,
+            0,
+            kLess,
+            kTrainingJob,
+            "Iowa",
+            {"None", "Remove", "Repeat"}},
+        Row{kReplicate, "replication", 1, 64, 0.5, 3, kLess},
+        Row{kReplicate, "bias", 2, 1000, 0, 10, kMore},
+        Row{kReplicate, "warmupEpochs", 0, 10000, 1, 1, kMore, kExperiment},
+        Row{kReplicate, "unseenScore", 0, 100, 0, 0, kSame, kExperiment},
+    };
+}();
+
+// The default of importance.warmupEpochs in family Iowa.
+inline constexpr std::uint64_t kIowaWarmupEpochs = 1;
+
+// nullptr: the contract has no such parameter.
+constexpr const ContractParameter* find_parameter(
+    std::string_view contract, std::string_view name) {
+    for (const ContractParameter& row : kContractParameters) {
+        if (row.contract == contract && row.name == name) {
+            return &row;
+        }
+    }
+    return nullptr;
+}
+
+// A default as the number that its reader keeps it as.
+struct Standard {
+    double value = 0;
+
+    template <class T>
+    constexpr operator T() const {  // NOLINT(google-explicit-constructor): a default initialiser
+        return static_cast<T>(value);
+    }
+};
+
+// The default of a parameter; a name that is not in the table does not compile.
+consteval Standard standard_of(std::string_view contract, std::string_view name) {
+    return {find_parameter(contract, name)->standard};
+}
+
+}  // namespace stoker::domain
