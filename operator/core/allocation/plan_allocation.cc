@@ -207,6 +207,63 @@ void count_own(const ClaimTable& table, PoolDecision& decision) {
     }
 }
 
+// Whether the claims may have `held` instead of the targets: on their nodes, within their accounts'
+// limits, and without taking from what is owed.
+bool fits(const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& held) {
+    const Ledger planned{table, decision.target, Ledger::Borrowing::kYes};
+    const Ledger now{table, held, Ledger::Borrowing::kYes};
+    std::vector<Bytes> on_node(table.nodes.size());
+    std::vector<Bytes> planned_on_node(table.nodes.size());
+    std::vector<Bytes> owed;
+    for (const std::uint64_t bytes : decision.owed) {
+        owed.emplace_back(bytes);
+    }
+    for (std::size_t i = 0; i < held.size(); ++i) {
+        const Claim& claim = table.claims[i];
+        on_node[claim.node] += held[i];
+        planned_on_node[claim.node] += decision.target[i];
+        owed[claim.account] += decision.lower[i];
+        if (now.is_overdrawn(claim)) {
+            return false;
+        }
+    }
+    for (std::size_t i = 0; i < owed.size(); ++i) {
+        if (now.used(i) < std::min(owed[i], planned.used(i))) {
+            return false;
+        }
+    }
+    for (std::size_t i = 0; i < on_node.size(); ++i) {
+        if (on_node[i] > planned_on_node[i] + planned.node_room(i)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+// Where nothing would change but that no more than a step moves from some claims to others, nothing
+// does: amounts that are divided among nodes and rounded anew could go on so for ever.
+void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
+    const Bytes rounding{table.nodes.size()};
+    ClaimBytes held;
+    Bytes held_in_all{};
+    Bytes planned_in_all{};
+    for (std::size_t i = 0; i < table.claims.size(); ++i) {
+        const Claim& claim = table.claims[i];
+        const Bytes planned = decision.target[i];
+        const Bytes change = std::max(claim.held, planned) - std::min(claim.held, planned);
+        if (change > table.step + rounding || claim.held > claim.limit ||
+            claim.held < std::min(planned, decision.lower[i])) {
+            return;
+        }
+        held.push_back(claim.held);
+        held_in_all += claim.held;
+        planned_in_all += planned;
+    }
+    if (planned_in_all <= held_in_all + rounding && fits(table, decision, held)) {
+        decision.target = std::move(held);
+    }
+}
+
 // From the minimums to the targets. `kept`: kept_lent().
 void find_targets(const ClaimTable& table, const std::vector<Bytes>& kept, PoolDecision& decision) {
     const bool max_min = table.pool.objective == Objective::kMaxMin;
@@ -227,6 +284,7 @@ void find_targets(const ClaimTable& table, const std::vector<Bytes>& kept, PoolD
     }
     decision.target = fill(table, std::move(rooms), base, nullptr);
     balance(table, decision.target);
+    stay_within_a_step(table, decision);
     count_own(table, decision);
 }
 

@@ -284,6 +284,16 @@ TEST(PlanAllocationProperty, SoItIsWhereBytesAreManyAndMoveBySegments) {
         true);
 }
 
+// Worlds in which a byte went from one dataset to another with every plan, and back.
+TEST(PlanAllocationProperty, RoundingMovesNothingForEver) {
+    for (const std::uint64_t seed : {1101440ULL, 1702775ULL}) {
+        expect_fixpoint(with_one_pool(World{seed, true}.view));
+    }
+    World large{1541350068ULL, true};
+    large.enlarge();
+    expect_fixpoint(with_one_pool(large.view));
+}
+
 TEST(PlanAllocationProperty, NothingIsLeftOverThatSomebodyCouldUse) {
     for_random_worlds([](World& world) {
         AllocationView view = with_one_pool(world.view);
