@@ -193,7 +193,9 @@ TEST(ImportanceSampler, ReportsExactlyWhatItGave) {
         constexpr std::uint32_t kCount = 3000;
         test::NodeContents node;
         const auto sampler = make(
-            kCount, {.world = {.ranks = ranks}, .seed = luck(), .beta = 0.7, .loss_history = 128}, node);
+            kCount,
+            {.world = {.ranks = ranks}, .seed = luck(), .beta = 0.7, .loss_history = 128},
+            node);
         teach(*sampler, kCount);
         for (std::uint64_t epoch = 5; epoch < 9; ++epoch) {
             for (std::uint32_t rank = 0; rank < ranks; ++rank) {
