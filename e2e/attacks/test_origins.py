@@ -62,9 +62,24 @@ def test_keys_with_tricks_are_bytes_and_lead_nowhere(namespace, neighbour, cache
     neighbour.goes_on()
 
 
-def test_an_origin_that_lies_about_sizes_takes_nothing_from_a_neighbour(namespace, neighbour, street):
-    # rows 17, 20: what a peer claims costs no memory; sums saturate
+def test_an_origin_that_claims_more_than_any_dataset_has_is_refused_with_the_key(namespace, neighbour, street):
+    # rows 17, 20: sums saturate
     huge = 2**63 - 1
+    odd_origin(namespace, [{"key": f"a/{i}", "body": "x", "size": huge} for i in range(3)])
+    grant = street.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
+    namespace.apply(jobs.training_job("fooled", ["--hold", "0:0"], script="read_keys.py", dataset_name="odd", on=namespace.home,
+                                      cache={"mode": "Auto"}))
+    told = wait_until("the refusal", lambda: condition(namespace.get("dataset", "odd"), "Ready").get("reason") == "OriginFailed" and
+                      condition(namespace.get("dataset", "odd"), "Ready"), 300)
+    assert "a/" in told["message"], told
+    assert namespace.dataset_status("odd").get("totalBytes", 0) == 0
+    assert street.job(neighbour.name)["status"]["cache"]["allocatedBytes"] >= grant
+    neighbour.goes_on()
+
+
+def test_an_origin_that_lies_about_sizes_takes_nothing_from_a_neighbour(namespace, neighbour, street):
+    # rows 17, 20: what a peer claims costs no memory
+    huge = 2**54  # three of them are less than a dataset may have
     odd_origin(namespace, [{"key": "a/1", "body": "1", "size": huge}, {"key": "a/2", "body": "2", "size": huge},
                            {"key": "a/3", "body": "3", "size": huge}, {"key": "a/4", "body": "four", "size": 1 << 40},
                            {"key": "a/5", "body": "five", "size": 2}, {"key": "a/6", "body": "6"}])

@@ -243,10 +243,16 @@ bool fits(const ClaimTable& table, const PoolDecision& decision, const ClaimByte
 // Where nothing would change but that no more than a step moves from some claims to others, nothing
 // does: amounts that are divided among nodes and rounded anew could go on so for ever.
 void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
-    const Bytes rounding{table.nodes.size()};
+    Bytes planned_in_all{};
+    for (const Bytes bytes : decision.target) {
+        planned_in_all += bytes;
+    }
+    // A byte a node, but only where that is next to nothing.
+    constexpr std::uint64_t kNextToNothing = 256;
+    const Bytes rounding{
+        std::min<std::uint64_t>(table.nodes.size(), planned_in_all.count() / kNextToNothing)};
     ClaimBytes held;
     Bytes held_in_all{};
-    Bytes planned_in_all{};
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
         const Bytes planned = decision.target[i];
@@ -257,7 +263,6 @@ void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
         }
         held.push_back(claim.held);
         held_in_all += claim.held;
-        planned_in_all += planned;
     }
     if (planned_in_all <= held_in_all + rounding && fits(table, decision, held)) {
         decision.target = std::move(held);
