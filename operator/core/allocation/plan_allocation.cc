@@ -264,7 +264,8 @@ void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
         held.push_back(claim.held);
         held_in_all += claim.held;
     }
-    if (planned_in_all <= held_in_all + rounding && fits(table, decision, held)) {
+    if (held_in_all <= planned_in_all && planned_in_all <= held_in_all + rounding &&
+        fits(table, decision, held)) {
         decision.target = std::move(held);
     }
 }
