@@ -168,7 +168,8 @@ private:
             if (prng_.below(60) == 0) {
                 cut(entry.first, entry.second, now_ + static_cast<int>(prng_.below(40)));
             }
-            if (prng_.below(100) == 0) {
+            // While two lead, what the older one has learned is in no status.
+            if (prng_.below(100) == 0 && operators_[0].leads != operators_[1].leads) {
                 restart(entry.first, entry.second);
             }
         }

@@ -257,8 +257,12 @@ void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
         const Claim& claim = table.claims[i];
         const Bytes planned = decision.target[i];
         const Bytes change = std::max(claim.held, planned) - std::min(claim.held, planned);
+        const auto lacks = [&](const ClaimUser& user) {
+            return claim.held < std::min(planned, user.minimum);
+        };
         if (change > table.step + rounding || claim.held > claim.limit ||
-            claim.held < std::min(planned, decision.lower[i])) {
+            claim.held < std::min(planned, decision.lower[i]) ||
+            std::ranges::any_of(claim.users, lacks)) {
             return;
         }
         held.push_back(claim.held);
