@@ -95,8 +95,7 @@ ProfileBook::Entry& ProfileBook::entry_of(const JobUse& use) {
     }
     const std::uint64_t first_id = next_probe_id_;
     next_probe_id_ += kProbeIdsPerJob;
-    return entries_
-        .insert_or_assign(id, Entry{attempt, JobProfiler{options_}, ProbeSchedule{first_id}})
+    return entries_.insert_or_assign(id, Entry{attempt, JobProfiler{}, ProbeSchedule{first_id}})
         .first->second;
 }
 

@@ -21,9 +21,8 @@ namespace stoker::control {
 class ProfileBook {
 public:
     // See ProbeSchedule.
-    explicit ProfileBook(std::uint64_t first_probe_id, ProfilerOptions options = {})
-        : next_probe_id_(first_probe_id),
-          options_(options) {}
+    explicit ProfileBook(std::uint64_t first_probe_id)
+        : next_probe_id_(first_probe_id) {}
 
     // `plan` is the last one, for what is granted.
     void update(const ClusterView& cluster, const AllocationPlan& plan, const Moment& now);
@@ -61,7 +60,6 @@ private:
         Entry& entry, const JobUse& use, const std::vector<AgentReport>& ranks, const Moment& now);
 
     std::uint64_t next_probe_id_;
-    ProfilerOptions options_;
     std::map<Id, Entry> entries_;
     std::map<ObjectKey, Probe> probes_;
     std::uint64_t refused_before_ = 0;  // by jobs that are forgotten

@@ -77,11 +77,10 @@ std::optional<JobValue> value_of_job(const TrainingJobView& view, Bytes cached) 
     }
     const TrainerSpec& trainer = view.job.spec.trainer;
     const auto nodes = static_cast<std::uint64_t>(trainer.node_count);
-    const MissMass miss = uniform_miss_mass(epoch_bytes * nodes);
     const auto gpus = static_cast<std::uint32_t>(std::min<std::int64_t>(
         multiply_saturated(gpus_per_node(trainer), trainer.node_count),
         std::numeric_limits<std::uint32_t>::max()));
-    return value_of({*view.profile, epoch_bytes, cached, std::max(gpus, 1U), miss});
+    return value_of({*view.profile, epoch_bytes, epoch_bytes * nodes, cached, std::max(gpus, 1U)});
 }
 
 void summarize_profile(const TrainingJobView& view, Bytes cached, TrainingJobStatus& status) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string_view>
 
 #include "common/base/bytes.h"
@@ -49,13 +48,6 @@ struct JobProfile {
     bool operator==(const JobProfile&) const = default;
 };
 
-// Miss mass m(c): share of the bytes of an epoch that come from outside of the node directories
-// when `cached` bytes are resident, over all nodes; 1 at zero, never rising, never negative.
-using MissMass = std::function<double(Bytes cached)>;
-
-// Exact contract and uniform caching: 1 - c/d.
-MissMass uniform_miss_mass(Bytes dataset);
-
 // What the cache is worth to a job now, and what more of it would be.
 struct JobValue {
     double epoch_seconds_without = 0;           // predicted; 0: unknown
@@ -74,17 +66,14 @@ struct JobValue {
 struct ValueInput {
     const JobProfile& profile;
     Bytes epoch_bytes{};  // that all ranks together read in an epoch; 0: unknown, nothing is valued
+    Bytes everything{};   // that can be cached: the datasets, on each of its nodes
     Bytes cached{};       // resident now, over all nodes
     std::uint32_t gpu_count = 1;  // of the job; 1 for a job without
-    const MissMass& miss;
 };
 
-// t(c) = bytes · max(1/f*, m(c)/origin rate). A measured benefit replaces the predicted one.
+// t(c) = bytes · max(1/f*, m(c)/origin rate), m(c) = 1 - c/everything: the exact contract, cached
+// evenly. A measured benefit replaces the predicted one.
 JobValue value_of(const ValueInput& input);
-
-// Seconds that an epoch takes with `cached` bytes resident; 0: unknown.
-double predict_epoch_seconds(
-    const JobProfile& profile, Bytes epoch_bytes, Bytes cached, const MissMass& miss);
 
 // A potential under this makes a job compute-bound (DESIGN 4.3).
 inline constexpr double kComputeBoundBelow = 1.05;

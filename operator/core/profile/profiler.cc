@@ -8,6 +8,13 @@ namespace stoker::control {
 
 namespace {
 
+constexpr Duration kWindow = std::chrono::seconds{10};  // the shortest time that a rate is of
+constexpr std::size_t kWindowsMax = 9;                  // that are taken together
+constexpr std::size_t kWindowsMin = 3;                  // before anything is said
+constexpr double kChange = 0.2;                         // what counts as another rate
+// Of a window's time; below, the origin kept up with the job.
+constexpr double kWaitsFrom = 0.05;
+constexpr double kRankRateMax = 1e12;  // bytes/s of one rank; more is a mistake or a lie
 // More processes than a node has; a busier second than that is a mistake or a lie.
 constexpr double kProcessesMax = 4096;
 // A share of time past this says nothing about the rest of it.
@@ -75,10 +82,10 @@ bool is_apart(double before, double after, double share) {
 
 // True when there are as many as there may be for the first time.
 template <class T>
-bool keep_newest(std::deque<T>& values, const T& next, std::size_t count_max) {
+bool keep_newest(std::deque<T>& values, const T& next) {
     values.push_back(next);
-    if (values.size() <= count_max) {
-        return values.size() == count_max;
+    if (values.size() <= kWindowsMax) {
+        return values.size() == kWindowsMax;
     }
     values.pop_front();
     return false;
@@ -135,7 +142,7 @@ bool JobProfiler::has_begun(const Start& start) {
 bool JobProfiler::is_long_enough(const Start& after) const {
     return std::all_of(after.ranks.begin(), after.ranks.end(), [&](const auto& entry) {
         const AgentReport& before = start_->ranks.at(entry.first);
-        return entry.second.received_at - before.received_at >= options_.window;
+        return entry.second.received_at - before.received_at >= kWindow;
     });
 }
 
@@ -157,7 +164,7 @@ bool JobProfiler::observe(const ProfileInput& input) {
         start_ = std::move(current);  // a sidecar that began anew counts from zero
         return false;
     }
-    if (is_apart(count(granted_), count(input.granted), options_.change)) {
+    if (is_apart(count(granted_), count(input.granted), kChange)) {
         forget_the_past();
         granted_ = input.granted;
         start_ = std::move(current);
@@ -188,7 +195,7 @@ std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after) {
         const double read = count(report.trainer.bytes - before.trainer.bytes);
         const double wait = seconds_of(report.trainer.wait - before.trainer.wait);
         const double compute = seconds_of(report.trainer.compute - before.trainer.compute);
-        if (read / elapsed > options_.rank_rate_max || (wait + compute) / elapsed > kProcessesMax) {
+        if (read / elapsed > kRankRateMax || (wait + compute) / elapsed > kProcessesMax) {
             ++refused_;
             return std::nullopt;
         }
@@ -241,8 +248,8 @@ void JobProfiler::measure_fetches(const Fetches& after, double bytes, Window& wi
 
 // True when there are as many windows as may be, for the first time.
 bool JobProfiler::keep(const Window& window) {
-    const bool all_paces = keep_newest(paces_, window, options_.window_count_max);
-    const bool all_windows = keep_newest(windows_, window, options_.window_count_max);
+    const bool all_paces = keep_newest(paces_, window);
+    const bool all_windows = keep_newest(windows_, window);
     keep_origin(window);
     return all_paces || all_windows;
 }
@@ -251,22 +258,22 @@ void JobProfiler::keep_origin(const Window& window) {
     if (!window.origin_rate || *window.origin_rate <= 0) {
         return;
     }
-    if (window.wait_share >= options_.waits_from) {
-        keep_newest(origin_waited_for_, *window.origin_rate, options_.window_count_max);
+    if (window.wait_share >= kWaitsFrom) {
+        keep_newest(origin_waited_for_, *window.origin_rate);
         drop_a_past_bound();
         return;
     }
     const auto place =
         std::lower_bound(origin_at_least_.begin(), origin_at_least_.end(), *window.origin_rate);
     origin_at_least_.insert(place, *window.origin_rate);
-    if (origin_at_least_.size() > options_.window_count_max) {
+    if (origin_at_least_.size() > kWindowsMax) {
         origin_at_least_.pop_front();  // the slowest says least
     }
 }
 
 // It gave more once, but now the job waits and gets less.
 void JobProfiler::drop_a_past_bound() {
-    const std::size_t fresh = options_.window_count_min;
+    const std::size_t fresh = kWindowsMin;
     if (origin_waited_for_.size() < fresh || origin_at_least_.empty()) {
         return;
     }
@@ -284,7 +291,7 @@ void JobProfiler::forget_the_past() {
 
 // Three windows in a row that agree on another rate are a change, not noise.
 void JobProfiler::forget_a_past_rate() {
-    const std::size_t fresh = options_.window_count_min;
+    const std::size_t fresh = kWindowsMin;
     if (windows_.size() <= fresh || published_.window_count == 0) {
         return;
     }
@@ -292,7 +299,7 @@ void JobProfiler::forget_a_past_rate() {
         windows_.end() - static_cast<std::ptrdiff_t>(fresh), windows_.end());
     const std::vector<double> ingest = each(newest, &Window::ingest_rate);
     const bool all_apart = std::all_of(ingest.begin(), ingest.end(), [&](double rate) {
-        return is_apart(published_.ingest_rate, rate, options_.change) &&
+        return is_apart(published_.ingest_rate, rate, kChange) &&
                (rate > published_.ingest_rate) == (ingest[0] > published_.ingest_rate);
     });
     if (all_apart) {
@@ -326,7 +333,7 @@ JobProfile JobProfiler::candidate() const {
     next.origin_latency = median(each(windows_, &Window::origin_latency));
     const double waited_for = median({origin_waited_for_.begin(), origin_waited_for_.end()});
     const double at_least = median({origin_at_least_.begin(), origin_at_least_.end()});
-    next.origin_rate_is_bound = at_least > (1 + options_.change) * waited_for;
+    next.origin_rate_is_bound = at_least > (1 + kChange) * waited_for;
     next.origin_rate = next.origin_rate_is_bound ? at_least : waited_for;
     next.window_count = static_cast<std::uint32_t>(windows_.size());
     next.confidence = confidence();
@@ -338,8 +345,7 @@ double JobProfiler::confidence() const {
     const double apart = std::max(
         spread(each(paces_, &Window::ingest_rate)),
         spread({origin_waited_for_.begin(), origin_waited_for_.end()}));
-    const double enough =
-        static_cast<double>(paces_.size()) / static_cast<double>(options_.window_count_max);
+    const double enough = static_cast<double>(paces_.size()) / static_cast<double>(kWindowsMax);
     return std::min(enough, 1.0) * std::max(1 - apart / kNoAgreement, 0.0);
 }
 
@@ -360,9 +366,9 @@ bool JobProfiler::is_news(const JobProfile& next) const {
     const JobProfile& told = published_;
     return told.method == ProfileMethod::kNone || next.verdict != told.verdict ||
            next.origin_rate_is_bound != told.origin_rate_is_bound ||
-           is_apart(told.ingest_rate, next.ingest_rate, options_.change) ||
-           is_apart(told.read_rate, next.read_rate, options_.change) ||
-           is_apart(told.origin_rate, next.origin_rate, options_.change) ||
+           is_apart(told.ingest_rate, next.ingest_rate, kChange) ||
+           is_apart(told.read_rate, next.read_rate, kChange) ||
+           is_apart(told.origin_rate, next.origin_rate, kChange) ||
            std::abs(next.wait_share - told.wait_share) > kSharesApart ||
            std::abs(next.miss_share - told.miss_share) > kSharesApart;
 }
@@ -370,7 +376,7 @@ bool JobProfiler::is_news(const JobProfile& next) const {
 bool JobProfiler::publish(bool is_whole) {
     const std::uint64_t regime = regime_;
     forget_a_past_rate();
-    if (windows_.size() < options_.window_count_min) {
+    if (windows_.size() < kWindowsMin) {
         return false;
     }
     JobProfile next = candidate();

@@ -16,15 +16,6 @@
 
 namespace stoker::control {
 
-struct ProfilerOptions {
-    Duration window = std::chrono::seconds{10};  // the shortest time that a rate is taken over
-    std::size_t window_count_max = 9;            // that are taken together
-    std::size_t window_count_min = 3;            // before anything is said
-    double change = 0.2;                         // what counts as another rate
-    double waits_from = 0.05;     // of a window's time; below, the origin kept up with the job
-    double rank_rate_max = 1e12;  // bytes/s of one rank; more is a mistake or a lie
-};
-
 // What is known of a job now. The lists may be in any order.
 struct ProfileInput {
     const std::vector<AgentReport>& ranks;    // of the present attempt
@@ -53,9 +44,6 @@ struct ProfileInput {
 // thread-safe.
 class JobProfiler {
 public:
-    explicit JobProfiler(ProfilerOptions options = {})
-        : options_(options) {}
-
     // True when the published profile changed.
     bool observe(const ProfileInput& input);
 
@@ -133,7 +121,6 @@ private:
     bool publish(bool is_whole);
     [[nodiscard]] bool is_news(const JobProfile& next) const;
 
-    ProfilerOptions options_;
     std::optional<Start> start_;
     Bytes granted_{};
     std::deque<Window> windows_;  // of the grant of now

@@ -1,7 +1,6 @@
 #include "operator/core/profile/job_profile.h"
 
 #include <cmath>
-#include <limits>
 
 #include <gtest/gtest.h>
 
@@ -20,8 +19,7 @@ JobProfile make_profile(double ingest_rate, double origin_rate) {
 }
 
 JobValue value(const JobProfile& profile, Bytes dataset, Bytes cached, std::uint32_t gpus = 1) {
-    const MissMass miss = uniform_miss_mass(dataset);
-    return value_of({profile, dataset, cached, gpus, miss});
+    return value_of({profile, dataset, dataset, cached, gpus});
 }
 
 constexpr double kMib = 1024.0 * 1024;
@@ -70,18 +68,15 @@ TEST(JobValue, AMeasuredBenefitReplacesThePredictedOne) {
     EXPECT_DOUBLE_EQ(half.epoch_seconds_without, 768);
 }
 
-TEST(JobValue, ACurveThatSaysNonsenseDoesNoHarm) {
+TEST(JobValue, NothingToCacheAndMoreThanEverythingDoNoHarm) {
     const JobProfile profile = make_profile(400 * kMib, 100 * kMib);
-    for (const double nonsense :
-         {std::numeric_limits<double>::quiet_NaN(),
-          std::numeric_limits<double>::infinity(),
-          -3.0,
-          1e300}) {
-        const MissMass miss = [nonsense](Bytes) { return nonsense; };
-        const JobValue got = value_of({profile, gib(100), gib(50), 1, miss});
-        EXPECT_TRUE(std::isfinite(got.benefit)) << nonsense;
-        EXPECT_TRUE(std::isfinite(got.marginal_seconds_per_gib)) << nonsense;
-        EXPECT_GE(got.benefit, 1) << nonsense;
+    for (const Bytes everything : {Bytes::zero(), Bytes{1}, gib(10)}) {
+        for (const Bytes cached : {Bytes::zero(), gib(50), Bytes::unlimited()}) {
+            const JobValue got = value_of({profile, gib(100), everything, cached});
+            EXPECT_TRUE(std::isfinite(got.benefit));
+            EXPECT_TRUE(std::isfinite(got.marginal_seconds_per_gib));
+            EXPECT_GE(got.benefit, 1);
+        }
     }
 }
 
