@@ -102,8 +102,7 @@ public:
         expect_minimums_where_settled();
     }
 
-    // Once everybody has heard everything, has given back what it must, and the planner would
-    // change nothing: every job has the minimum that is promised to it.
+    // Once the planner would change nothing, every job has the minimum that is promised to it.
     bool expect_minimums_where_settled() const {
         if (settled_) {
             expect_minimums();

@@ -269,7 +269,7 @@ Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
     if (job.knowledge == JobKnowledge::kComputeBound) {
         return std::min(user.wanted, user.minimum);
     }
-    return std::min(user.wanted, std::max({enough_for(table_, user), user.minimum, claim.held}));
+    return std::min(user.wanted, std::max({user.enough, user.minimum, claim.held}));
 }
 
 void Builder::add_claims(std::size_t job_index) {
@@ -376,6 +376,7 @@ void Builder::limit_claims() {
             std::max(table_.pool.stop, table_.accounts[claim.account].quota.stop);
         for (ClaimUser& user : claim.users) {
             PlannedJob& job = table_.jobs[user.job];
+            user.enough = job.curves[user.dataset].bytes_for(job.origin_share() / user.fetched);
             user.wanted = wanted_of(claim, user);
             if (stop != StopPolicy::kNone) {
                 const Bytes most = stop == StopPolicy::kHold ? claim.held : Bytes::zero();
@@ -416,11 +417,6 @@ ClaimTable Builder::build() {
 }
 
 }  // namespace
-
-Bytes enough_for(const ClaimTable& table, const ClaimUser& user) {
-    const PlannedJob& job = table.jobs[user.job];
-    return job.curves[user.dataset].bytes_for(job.origin_share() / user.fetched);
-}
 
 double PlannedJob::origin_share() const {
     return knowledge == JobKnowledge::kProfiling || ingest <= 0 ? 0

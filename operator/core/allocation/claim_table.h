@@ -46,6 +46,7 @@ struct ClaimUser {
     Bytes ahead = Bytes::unlimited();  // of it, what the last epoch has not read yet
     Bytes minimum{};                   // guaranteed
     Bytes fixed{};                     // mode Fixed
+    Bytes enough{};                    // with them it no longer waits for this dataset on its node
     double rate = 0;     // bytes/s that it reads of the dataset on the node at full speed
     double fetched = 1;  // share of its misses that are its own: 1/J where J jobs share a fetch
 };
@@ -63,6 +64,11 @@ struct Claim {
     Bytes held{};         // the last grant
 
     bool in_flight = false;
+
+    // The job's part; it has one.
+    [[nodiscard]] const ClaimUser& user(std::size_t job) const {
+        return *std::ranges::find(users, job, &ClaimUser::job);
+    }
 
     // What may be on the node at any moment until it shrinks.
     [[nodiscard]] Bytes reserve() const { return std::max(resident, outstanding); }
@@ -112,40 +118,10 @@ struct ClaimTable {
     std::vector<IdleHolding> idle;   // by node, uid
 };
 
+using ClaimBytes = std::vector<Bytes>;  // one for each claim of the table
+
 // The tables of all pools that a node, a quota or a demand names, by pool. The view must outlive
 // them.
 std::map<std::string, ClaimTable> make_claim_tables(const AllocationView& view);
-
-// The bytes with which the user would no longer wait for this dataset on its node.
-Bytes enough_for(const ClaimTable& table, const ClaimUser& user);
-
-// The bytes that make a user of the claim faster: what a nominal quota guarantees. Beyond them only
-// what nobody else wants is granted.
-Bytes useful_end(const ClaimTable& table, const Claim& claim);
-
-// What the claim would get if its node were divided evenly: more is hardly worth anything to a job
-// that nothing is known of.
-Bytes even_share(const ClaimTable& table, const Claim& claim);
-
-// What one more byte of the claim saves at the origin, as a never rising sequence of pieces up to
-// its limit: bytes/s per byte, or money/s per byte with Objective::kCost, weighted; with
-// Objective::kEven every dataset's n-th byte of a node is worth the same. `fair`: with the weight
-// of the account too. `sticky`: bytes of the last grant count a little more, so that nothing moves
-// for less.
-struct ClaimPiece {
-    Bytes end{};  // from the claim's zero
-    double value = 0;
-};
-
-struct PieceOptions {
-    bool fair = false;
-    bool sticky = true;
-    // Parts of a smooth curve. A straight one has as many parts, each worth a hair less than the
-    // one before it, so that equals rise together instead of one after the other.
-    std::size_t chord_count = 16;
-};
-
-std::vector<ClaimPiece> value_pieces(
-    const ClaimTable& table, const Claim& claim, const PieceOptions& options);
 
 }  // namespace stoker::control

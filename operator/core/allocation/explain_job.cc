@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "operator/core/allocation/claim_table.h"
+#include "operator/core/allocation/claim_value.h"
+#include "operator/core/allocation/decide_pool.h"
 #include "operator/core/allocation/plan_allocation.h"
-#include "operator/core/allocation/plan_allocation_state.h"
 
 namespace stoker::control {
 
@@ -45,10 +45,6 @@ public:
     }
 
 private:
-    [[nodiscard]] const ClaimUser& user_of(const Claim& claim, std::size_t job) const {
-        return *std::ranges::find(claim.users, job, &ClaimUser::job);
-    }
-
     // Jobs with a claim on one of its nodes, itself included.
     [[nodiscard]] std::set<std::size_t> neighbours() const {
         std::set<std::size_t> result{job_};
@@ -68,8 +64,7 @@ private:
         for (const ClaimUser& user : claim.users) {
             const PlannedJob& owner = table_.jobs[user.job];
             if (owner.knowledge != JobKnowledge::kProfiling && cached < user.wanted) {
-                result += (weighted ? owner.weight : 1) * user.rate * user.fetched *
-                          owner.curves[user.dataset].marginal(cached);
+                result += (weighted ? owner.weight : 1) * saved_by_next(table_, user, cached);
             }
         }
         return result * kGib;
@@ -84,7 +79,7 @@ private:
         double weighted_next = 0;
         for (const std::size_t i : job.claims) {
             const Claim& claim = table_.claims[i];
-            const ClaimUser& user = user_of(claim, index);
+            const ClaimUser& user = claim.user(index);
             const Bytes target = std::min(decision_.target[i], user.wanted);
             result.granted += std::min(decision_.granted[i], user.wanted);
             result.wanted += user.wanted;
@@ -102,21 +97,6 @@ private:
         result.last_per_gib = has_some ? last : 0;
         result.rank = weighted_next > 0 || !has_some ? weighted_next : weighted_last;
         return result;
-    }
-
-    // How fast the job is with claim i holding at(i).
-    template <class At>
-    [[nodiscard]] double rate_with(At at) const {
-        const PlannedJob& job = table_.jobs[job_];
-        double speed = 1;
-        for (const std::size_t i : job.claims) {
-            const ClaimUser& user = user_of(table_.claims[i], job_);
-            const double missed = job.curves[user.dataset].miss_mass(at(i)) * user.fetched;
-            if (missed > 0) {
-                speed = std::min(speed, decision_.job_origin[job_] / job.ingest / missed);
-            }
-        }
-        return job.ingest * speed;
     }
 
     // From nothing to everything, through the target: below it every claim has the same share of
@@ -139,16 +119,19 @@ private:
             places.push_back(end * static_cast<double>(point) / static_cast<double>(kCurvePoints));
         }
         std::ranges::sort(places);
+        ClaimBytes amounts(table_.claims.size());
         for (const double cached : places) {
-            const double rate = rate_with([&](std::size_t i) {
+            for (const std::size_t i : job.claims) {
                 const double size = static_cast<double>(table_.claims[i].size.count());
                 const double own = std::min(static_cast<double>(decision_.target[i].count()), size);
                 const double bytes = cached <= middle
                                          ? own * (middle > 0 ? cached / middle : 0)
                                          : own + (size - own) * (cached - middle) / (end - middle);
-                return Bytes{static_cast<std::uint64_t>(bytes)};
-            });
-            result.push_back({Bytes{static_cast<std::uint64_t>(cached)}, rate});
+                amounts[i] = Bytes{static_cast<std::uint64_t>(bytes)};
+            }
+            result.push_back(
+                {Bytes{static_cast<std::uint64_t>(cached)},
+                 predict_rate(table_, job_, amounts, decision_.job_origin[job_])});
         }
         return result;
     }

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <vector>
 
 #include "operator/core/allocation/claim_table.h"
-#include "operator/core/allocation/plan_allocation_limits.h"
+#include "operator/core/allocation/rooms.h"
 
 namespace stoker::control {
 
@@ -13,14 +13,14 @@ namespace stoker::control {
 // cannot hold that for all of them, those that are in each other's way rise together, in parts of
 // their nominal quotas, until each has what it can use or its nodes are full (Megiddo 1974, in
 // sixty-fourths). Minimums come first. Does not depend on what was granted before. Pure; private to
-// plan_allocation.
+// decide_pool().
 class Guarantee {
 public:
     // `lower`: the minimums. `kept`: kept_lent(). The table must outlive it.
     Guarantee(const ClaimTable& table, const ClaimBytes& lower, const std::vector<Bytes>& kept);
 
     // Bytes of each account, beyond the minimums.
-    [[nodiscard]] const std::vector<std::uint64_t>& owed() const { return owed_; }
+    [[nodiscard]] const std::vector<Bytes>& owed() const { return owed_; }
 
     // Nodes that are too full for what is owed if the claims have at least so much, by node; empty:
     // it can be given.
@@ -31,17 +31,17 @@ private:
     struct Want {
         std::size_t account = 0;
         std::size_t node = 0;
-        std::uint64_t bytes = 0;
+        Bytes bytes{};
     };
 
-    void rise_together(const std::vector<std::uint64_t>& most, const std::vector<Bytes>& used);
+    void rise_together(const std::vector<Bytes>& most, const std::vector<Bytes>& used);
 
     const ClaimTable& table_;
     ClaimBytes lower_;
-    std::vector<std::uint64_t> node_room_;
+    std::vector<Bytes> node_room_;
     std::vector<Want> wants_;
     std::vector<std::size_t> want_of_;  // of each claim
-    std::vector<std::uint64_t> owed_;
+    std::vector<Bytes> owed_;
 };
 
 }  // namespace stoker::control

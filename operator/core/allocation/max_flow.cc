@@ -63,4 +63,23 @@ std::uint64_t MaxFlow::run() {
     return all;
 }
 
+AccountFlow::AccountFlow(const std::vector<Bytes>& accounts, const std::vector<Bytes>& nodes)
+    : first_node_(1 + accounts.size()),
+      flow_(first_node_ + nodes.size() + 1) {
+    for (std::size_t i = 0; i < accounts.size(); ++i) {
+        flow_.add_edge(0, 1 + i, accounts[i].count());
+    }
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+        flow_.add_edge(first_node_ + i, first_node_ + nodes.size(), nodes[i].count());
+    }
+}
+
+bool AccountFlow::is_whole() const {
+    bool result = true;
+    for (std::size_t i = 0; i + 1 < first_node_; ++i) {
+        result = result && stuck(i) == Bytes::zero();
+    }
+    return result;
+}
+
 }  // namespace stoker::control

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/bytes.h"
+
 namespace stoker::control {
 
 // Bytes from a source to a sink through a network, as many as can be (Dinic 1970). Vertices are
@@ -45,6 +47,39 @@ private:
     std::vector<std::vector<std::size_t>> edges_of_;
     std::vector<std::size_t> next_;  // of each vertex, the edge to try next
     std::vector<std::uint32_t> to_sink_;
+};
+
+// The same from accounts through what they have on nodes.
+class AccountFlow {
+public:
+    // What flows from each account and through each node at most.
+    AccountFlow(const std::vector<Bytes>& accounts, const std::vector<Bytes>& nodes);
+
+    // What may flow from the account to the node, and what flows already and may be taken back.
+    // Returns the edge's number.
+    std::size_t add(std::size_t account, std::size_t node, Bytes room, Bytes back = {}) {
+        return flow_.add_edge(1 + account, first_node_ + node, room.count(), back.count());
+    }
+
+    void widen(std::size_t account, Bytes more) { flow_.widen(2 * account, more.count()); }
+
+    void run() { flow_.run(); }
+
+    [[nodiscard]] Bytes flowing(std::size_t edge) const { return Bytes{flow_.room(edge + 1)}; }
+
+    // The part of the account's limit that does not flow.
+    [[nodiscard]] Bytes stuck(std::size_t account) const { return Bytes{flow_.room(2 * account)}; }
+
+    // Whether all limits of accounts flow.
+    [[nodiscard]] bool is_whole() const;
+
+    [[nodiscard]] bool is_full(std::size_t node) const {
+        return !flow_.reaches_sink(first_node_ + node);
+    }
+
+private:
+    std::size_t first_node_;
+    MaxFlow flow_;
 };
 
 }  // namespace stoker::control

@@ -45,23 +45,16 @@ double to_double(Bytes bytes) {
 
 }  // namespace
 
-MissCurve::MissCurve(Bytes dataset, double scale, double exponent, double epoch_volume)
+MissCurve::MissCurve(Bytes dataset, double exponent)
     : dataset_(dataset),
-      scale_(scale),
-      exponent_(exponent),
-      epoch_volume_(epoch_volume) {}
+      exponent_(exponent) {}
 
 MissCurve MissCurve::exact(Bytes dataset) {
-    return {dataset, 1, 1, 1};
-}
-
-MissCurve MissCurve::windowed(Bytes dataset, std::uint64_t jobs) {
-    return {dataset, 1 / static_cast<double>(std::max<std::uint64_t>(jobs, 1)), 1, 1};
+    return {dataset, 1};
 }
 
 MissCurve MissCurve::importance(Bytes dataset, double beta) {
-    const double bounded = std::min(clean(beta), kBetaMax);
-    return {dataset, 1, 1 + bounded, 1 / (1 + bounded)};
+    return {dataset, 1 + std::min(clean(beta), kBetaMax)};
 }
 
 MissCurve MissCurve::measured(Bytes dataset, const std::vector<float>& masses) {
@@ -97,7 +90,7 @@ double MissCurve::miss_mass(Bytes cached) const {
     }
     const double share = share_of(cached);
     if (table_.empty()) {
-        return exponent_ == 1 ? scale_ * (1 - share) : scale_ * std::pow(1 - share, exponent_);
+        return exponent_ == 1 ? 1 - share : std::pow(1 - share, exponent_);
     }
     const auto parts = static_cast<double>(table_.size() - 1);
     const auto part = std::min(static_cast<std::size_t>(share * parts), table_.size() - 2);
@@ -112,73 +105,43 @@ double MissCurve::marginal(Bytes cached) const {
     const double share = share_of(cached);
     if (table_.empty()) {
         const double slope = exponent_ == 1 ? 1 : exponent_ * std::pow(1 - share, exponent_ - 1);
-        return scale_ * slope / to_double(dataset_);
+        return slope / to_double(dataset_);
     }
     const auto parts = static_cast<double>(table_.size() - 1);
     const auto part = std::min(static_cast<std::size_t>(share * parts), table_.size() - 2);
     return (table_[part] - table_[part + 1]) * parts / to_double(dataset_);
 }
 
-double MissCurve::share_for(double mass) const {
-    if (table_.empty()) {
-        return 1 - std::pow(mass / scale_, 1 / exponent_);
-    }
-    // The first entry that is small enough, and back into the part before it.
-    const auto found = std::partition_point(
-        table_.begin(), table_.end(), [&](double entry) { return entry > mass; });
-    const auto part = static_cast<std::size_t>(found - table_.begin()) - 1;
-    const double into = (table_[part] - mass) / (table_[part] - table_[part + 1]);
-    return (static_cast<double>(part) + into) / static_cast<double>(table_.size() - 1);
-}
-
 Bytes MissCurve::bytes_for(double mass) const {
     if (!(mass > 0)) {
         return dataset_;
     }
-    if (miss_mass(Bytes::zero()) <= mass) {
-        return Bytes::zero();
-    }
-    // A guess by the inverse, then bisection around it, so that the answer agrees with miss_mass()
-    // to the byte.
-    const std::uint64_t all = dataset_.count();
-    const double guess = std::clamp(share_for(mass), 0.0, 1.0) * to_double(dataset_);
-    const std::uint64_t middle =
-        guess >= to_double(dataset_) ? all : static_cast<std::uint64_t>(guess);
-    const auto is_enough = [&](std::uint64_t bytes) { return miss_mass(Bytes{bytes}) <= mass; };
-    std::uint64_t low = 0;  // too few
-    std::uint64_t high = all;
-    for (std::uint64_t reach = 1; reach < all; reach *= 4) {
-        const std::uint64_t below = middle > reach ? middle - reach : 0;
-        const std::uint64_t above = all - middle > reach ? middle + reach : all;
-        if (is_enough(above) && (below == 0 || !is_enough(below))) {
-            low = below;
-            high = above;
-            break;
-        }
-    }
-    while (high - low > 1) {
+    std::uint64_t low = 0;
+    std::uint64_t high = dataset_.count();  // enough
+    while (low < high) {
         const std::uint64_t half = low + (high - low) / 2;
-        (is_enough(half) ? high : low) = half;
+        if (miss_mass(Bytes{half}) <= mass) {
+            high = half;
+        } else {
+            low = half + 1;
+        }
     }
     return Bytes{high};
 }
 
 std::vector<Bytes> MissCurve::knots(std::size_t count, Bytes step) const {
-    const bool linear = table_.empty() && exponent_ == 1;
-    const std::uint64_t all = dataset_.count();
+    const auto divide_up = [](std::uint64_t all, std::uint64_t part) {
+        return all / part + (all % part == 0 ? 0 : 1);
+    };
+    const bool straight = table_.empty() && exponent_ == 1;
+    const std::uint64_t chords = straight ? 1 : std::max<std::uint64_t>(count, 1);
     const std::uint64_t least = std::max<std::uint64_t>(step.count(), 1);
+    const Bytes chord = Bytes{divide_up(divide_up(dataset_.count(), chords), least)} * least;
     std::vector<Bytes> result;
-    const std::uint64_t chords = linear ? 1 : std::max<std::uint64_t>(count, 1);
-    const std::uint64_t exact = all / chords + (all % chords == 0 ? 0 : 1);
-    const std::uint64_t steps = exact / least + (exact % least == 0 ? 0 : 1);
-    const std::uint64_t length = (Bytes{steps} * least).count();
-    for (std::uint64_t at = length; length > 0 && at < all && !linear; at += length) {
-        result.emplace_back(at);
-        if (all - at <= length) {
-            break;
-        }
+    for (std::uint64_t i = 1; i < chords && chord * i < dataset_; ++i) {
+        result.push_back(chord * i);
     }
-    if (all > 0) {
+    if (dataset_ > Bytes::zero()) {
         result.push_back(dataset_);
     }
     return result;

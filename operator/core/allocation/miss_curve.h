@@ -9,13 +9,13 @@
 namespace stoker::control {
 
 // Miss mass m(c): the share of the bytes that a job requests of one dataset on one node that must
-// come from outside of the node directory when c bytes of it are resident. 1 without a cache
-// (1/J where J jobs share each fetch), 0 with everything cached, convex and never rising: a byte
-// more is never worth more than the byte before it, which is what lets bytes be divided by marginal
-// value. An immutable value; pure, thread-safe.
+// come from outside of the node directory when c bytes of it are resident. 1 without a cache, 0
+// with everything cached, convex and never rising: a byte more is never worth more than the byte
+// before it, which is what lets bytes be divided by marginal value. An immutable value; pure,
+// thread-safe.
 //
-// Sources: exact and measured laws 1 and 3, windowed law 5 of the project's study (CoorDL, VLDB
-// 2021; iCACHE, HPCA 2023; Joader, NeurIPS 2022); SiloD (EuroSys 2023) for the linear case.
+// Sources: exact and measured laws 1 and 3 of the project's study (CoorDL, VLDB
+// 2021; iCACHE, HPCA 2023); SiloD (EuroSys 2023) for the linear case.
 class MissCurve {
 public:
     static constexpr std::size_t kSketchSizeMax = 1024;
@@ -23,10 +23,6 @@ public:
 
     // Every sample once per epoch in an order of the trainer's: 1 - c/d.
     static MissCurve exact(Bytes dataset);
-
-    // The cache chooses the order, so one fetch serves all `jobs` that read the dataset on the
-    // node: (1 - c/d)/J for each of them. 0 jobs count as 1.
-    static MissCurve windowed(Bytes dataset, std::uint64_t jobs);
 
     // A sample at loss percentile q is kept with probability q^beta, and the cache holds the most
     // important share w = c/d: (1-w)^(1+beta) of what is requested. A beta that is not a number or
@@ -50,24 +46,21 @@ public:
     // The fewest bytes with miss_mass() <= mass; the whole dataset if mass is not positive.
     [[nodiscard]] Bytes bytes_for(double mass) const;
 
-    // Where the slope changes: ascending, the last one is the dataset's size; a smooth curve is
-    // given as at most `count` chords (at least 1) of whole `step`s.
+    // Where the slope changes: ascending, the last one is the dataset's size; a curve that is not
+    // straight is given as at most `count` chords (at least 1) of whole `step`s.
     [[nodiscard]] std::vector<Bytes> knots(std::size_t count, Bytes step) const;
 
     // What a job requests in an epoch, as a share of the dataset: 1/(1+beta) with importance.
-    [[nodiscard]] double epoch_volume() const { return epoch_volume_; }
+    [[nodiscard]] double epoch_volume() const { return 1 / exponent_; }
 
     [[nodiscard]] Bytes dataset() const { return dataset_; }
 
 private:
-    MissCurve(Bytes dataset, double scale, double exponent, double epoch_volume);
+    MissCurve(Bytes dataset, double exponent);
     [[nodiscard]] double share_of(Bytes cached) const;
-    [[nodiscard]] double share_for(double mass) const;
 
     Bytes dataset_{};
-    double scale_ = 1;  // m = scale (1-w)^exponent, where there is no table
-    double exponent_ = 1;
-    double epoch_volume_ = 1;
+    double exponent_ = 1;        // m = (1-w)^exponent, where there is no table
     std::vector<double> table_;  // m at 0/n, 1/n, ... n/n of the dataset; empty: the formula
 };
 

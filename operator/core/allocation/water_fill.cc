@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "operator/core/allocation/exchange.h"
 #include "operator/core/allocation/max_flow.h"
-#include "operator/core/allocation/water_fill_state.h"
 
 namespace stoker::control {
 
@@ -15,17 +15,15 @@ constexpr double kWorthStirring = 1.01;
 struct Step {
     double value = 0;
     std::uint32_t item = 0;
-    std::uint64_t end = 0;  // of the piece, from the item's zero
+    Bytes end{};  // of the piece, from the item's zero
 };
 
 std::vector<Step> by_value(const FillProblem& problem) {
     std::vector<Step> steps;
     for (std::size_t i = 0; i < problem.items.size(); ++i) {
-        std::uint64_t end = 0;
-        for (const FillPiece& piece : problem.items[i].pieces) {
-            end += piece.bytes;
+        for (const ValuePiece& piece : problem.items[i].pieces) {
             if (piece.value > 0) {
-                steps.push_back({piece.value, static_cast<std::uint32_t>(i), end});
+                steps.push_back({piece.value, static_cast<std::uint32_t>(i), piece.end});
             }
         }
     }
@@ -35,87 +33,71 @@ std::vector<Step> by_value(const FillProblem& problem) {
     return steps;
 }
 
-double value_of(const FillState& state) {
+double value_of(const FillProblem& problem, const std::vector<Bytes>& amounts) {
     double sum = 0;
-    for (std::size_t i = 0; i < state.problem().items.size(); ++i) {
-        std::uint64_t left = state.amount(i);
-        for (const FillPiece& piece : state.problem().items[i].pieces) {
-            const std::uint64_t taken = std::min(left, piece.bytes);
-            sum += static_cast<double>(taken) * piece.value;
-            left -= taken;
+    for (std::size_t i = 0; i < amounts.size(); ++i) {
+        Bytes begin{};
+        for (const ValuePiece& piece : problem.items[i].pieces) {
+            const Bytes taken = std::min(amounts[i], piece.end) - begin;
+            sum += static_cast<double>(taken.count()) * piece.value;
+            begin = piece.end;
         }
     }
     return sum;
 }
 
-// Each item up to where it starts, or as far as there is room.
-void fill_in_order(const std::vector<Step>& steps, bool to_start, FillState& state) {
-    for (const Step& step : steps) {
-        const std::uint64_t start = state.problem().items[step.item].start;
-        const std::uint64_t end = to_start ? std::min(step.end, start) : step.end;
-        const std::uint64_t amount = state.amount(step.item);
-        if (amount < end) {
-            if (const std::uint64_t more = state.growth(step.item, end - amount); more > 0) {
-                state.add(step.item, more);
-            }
+// In the order of value each item up to where it starts, then on, as far as there is room in
+// `left`.
+std::vector<Bytes> fill_greedily(const FillProblem& problem, Rooms& left) {
+    std::vector<Bytes> amounts;
+    for (const FillItem& item : problem.items) {
+        amounts.push_back(item.lower);
+    }
+    const std::vector<Step> steps = by_value(problem);
+    for (const bool to_start : {true, false}) {
+        for (const Step& step : steps) {
+            const FillItem& item = problem.items[step.item];
+            const Bytes end = to_start ? std::min(step.end, item.start) : step.end;
+            const Bytes more = left.growth(item.node, item.account, end - amounts[step.item]);
+            left.take(item.node, item.account, more);
+            amounts[step.item] += more;
         }
     }
+    return amounts;
 }
 
 // Greed may have filled the only node that one account can use with bytes that another could have
 // elsewhere.
-void fill_accounts(FillState& state) {
-    const FillProblem& problem = state.problem();
-    const std::size_t first_node = 1 + problem.account_room.size();
-    const std::size_t sink = first_node + problem.node_room.size();
-    MaxFlow flow{sink + 1};
+void fill_accounts(const FillProblem& problem, const Rooms& left, std::vector<Bytes>& amounts) {
+    AccountFlow flow{left.accounts, left.nodes};
     std::vector<std::size_t> edges;
-    for (std::size_t i = 0; i < problem.items.size(); ++i) {
+    for (std::size_t i = 0; i < amounts.size(); ++i) {
         const FillItem& item = problem.items[i];
-        std::uint64_t end = 0;
-        for (const FillPiece& piece : item.pieces) {
-            end += piece.bytes;
-        }
-        const std::uint64_t amount = state.amount(i);
-        edges.push_back(flow.add_edge(
-            1 + item.account,
-            first_node + item.node,
-            end - std::min(end, amount),
-            amount - item.lower));
-    }
-    for (std::size_t i = 0; i < problem.account_room.size(); ++i) {
-        flow.add_edge(0, 1 + i, state.account_room(i));
-    }
-    for (std::size_t i = 0; i < problem.node_room.size(); ++i) {
-        flow.add_edge(first_node + i, sink, state.node_room(i));
+        const Bytes end = item.pieces.empty() ? Bytes::zero() : item.pieces.back().end;
+        edges.push_back(
+            flow.add(item.account, item.node, end - amounts[i], amounts[i] - item.lower));
     }
     flow.run();
-    std::vector<std::uint64_t> amounts;
-    for (std::size_t i = 0; i < edges.size(); ++i) {
-        amounts.push_back(problem.items[i].lower + flow.room(edges[i] + 1));
-        const std::uint64_t amount = state.amount(i);
-        state.remove(i, amount - std::min(amount, amounts[i]));
-    }
-    for (std::size_t i = 0; i < edges.size(); ++i) {
-        state.add(i, amounts[i] - state.amount(i));
+    for (std::size_t i = 0; i < amounts.size(); ++i) {
+        amounts[i] = problem.items[i].lower + flow.flowing(edges[i]);
     }
 }
 
 }  // namespace
 
-std::vector<std::uint64_t> water_fill(const FillProblem& problem) {
-    FillState state{problem};
-    const std::vector<Step> steps = by_value(problem);
-    fill_in_order(steps, true, state);
-    fill_in_order(steps, false, state);
+std::vector<Bytes> water_fill(const FillProblem& problem) {
+    Rooms left = problem.rooms;
+    std::vector<Bytes> amounts = fill_greedily(problem, left);
     if (problem.fill_accounts) {
-        fill_accounts(state);
+        fill_accounts(problem, left, amounts);
     }
-    const FillState greedy = state;
-    const std::size_t left = exchange(state, problem.work_max);
+    const std::vector<Bytes> greedy = amounts;
+    const std::size_t work_left = exchange(problem, problem.work_max, amounts);
     // Cut short, it may have stirred a lot for little.
-    return left == 0 && value_of(state) < value_of(greedy) * kWorthStirring ? greedy.amounts()
-                                                                            : state.amounts();
+    const bool is_cut = work_left == 0;
+    return is_cut && value_of(problem, amounts) < value_of(problem, greedy) * kWorthStirring
+               ? greedy
+               : amounts;
 }
 
 }  // namespace stoker::control

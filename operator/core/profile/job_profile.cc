@@ -13,7 +13,7 @@ double count(Bytes bytes) {
     return static_cast<double>(bytes.count());
 }
 
-// Of an epoch with `cached` bytes resident.
+// An epoch with `cached` bytes resident takes so long.
 double seconds_with(const ValueInput& input, Bytes cached) {
     const double missed =
         cached >= input.everything ? 0 : 1 - count(cached) / count(input.everything);

@@ -12,7 +12,7 @@ constexpr Duration kWindow = std::chrono::seconds{10};  // the shortest time tha
 constexpr std::size_t kWindowsMax = 9;                  // that are taken together
 constexpr std::size_t kWindowsMin = 3;                  // before anything is said
 constexpr double kChange = 0.2;                         // what counts as another rate
-// Of a window's time; below, the origin kept up with the job.
+// Share of a window's time that waits; below, the origin kept up with the job.
 constexpr double kWaitsFrom = 0.05;
 constexpr double kRankRateMax = 1e12;  // bytes/s of one rank; more is a mistake or a lie
 // More processes than a node has; a busier second than that is a mistake or a lie.

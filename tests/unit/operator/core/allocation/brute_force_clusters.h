@@ -6,7 +6,7 @@
 #include "common/base/prng.h"
 #include "operator/core/allocation/allocation_view.h"
 
-// The random clusters of plan_allocation_brute_force_test.cc.
+// The random clusters of decide_pool_test.cc.
 namespace stoker::control {
 
 inline constexpr const char* kBruteForcePool = "p";

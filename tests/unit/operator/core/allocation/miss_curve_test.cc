@@ -22,13 +22,6 @@ TEST(MissCurve, IsAStraightLineForAnExactEpoch) {
     EXPECT_DOUBLE_EQ(curve.marginal(Bytes{200}), 0);
 }
 
-TEST(MissCurve, DividesAWindowedEpochByTheSharingJobs) {
-    const MissCurve curve = MissCurve::windowed(Bytes{100}, 4);
-    EXPECT_DOUBLE_EQ(curve(Bytes{0}), 0.25);
-    EXPECT_DOUBLE_EQ(curve(Bytes{20}), 0.2);
-    EXPECT_DOUBLE_EQ(MissCurve::windowed(Bytes{100}, 0)(Bytes{0}), 1);
-}
-
 // Law 3: beta 1 and a fifth of the data cached hit 36 % of the requests, and half is requested.
 TEST(MissCurve, FollowsTheClosedFormOfImportanceSampling) {
     const MissCurve one = MissCurve::importance(Bytes{1000}, 1);
@@ -85,7 +78,6 @@ std::vector<MissCurve> random_curves(Prng& prng) {
     }
     return {
         MissCurve::exact(size),
-        MissCurve::windowed(size, 1 + prng.below(5)),
         MissCurve::importance(size, 3 * prng.unit()),
         MissCurve::measured(size, masses)};
 }

@@ -5,55 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/unit/operator/core/allocation/planned_cluster.h"
+
 namespace stoker::control {
 namespace {
-
-constexpr auto kPool = "nvme";
-
-DemandDataset dataset(const std::string& uid, std::optional<Bytes> total) {
-    return {"train", uid, total};
-}
-
-// A job of namespace "a" in mode Auto, older than those with a larger number.
-Demand demand(int number, std::vector<std::string> nodes, std::vector<DemandDataset> datasets) {
-    Demand result;
-    result.job = {"a", "job" + std::to_string(number)};
-    result.created_at = WallTime{std::chrono::seconds{number}};
-    result.pool = kPool;
-    result.nodes = std::move(nodes);
-    result.datasets = std::move(datasets);
-    return result;
-}
-
-AllocationView view(Bytes capacity, std::vector<Demand> demands) {
-    AllocationView result;
-    result.nodes = {{kPool, "n1", capacity}, {kPool, "n2", capacity}};
-    result.demands = std::move(demands);
-    return result;
-}
-
-Bytes granted(const AllocationPlan& plan, const std::string& node, const std::string& uid) {
-    for (const Grant& grant : plan.grants) {
-        if (grant.node == node && grant.dataset_uid == uid) {
-            return grant.resident_bytes;
-        }
-    }
-    ADD_FAILURE() << "no grant for " << uid << " on " << node;
-    return {};
-}
-
-double to_gib(Bytes bytes) {
-    return static_cast<double>(bytes.count()) / static_cast<double>(gib(1).count());
-}
-
-const JobAllocation& allocation(const AllocationPlan& plan, const std::string& name) {
-    for (const JobAllocation& job : plan.jobs) {
-        if (job.job.name == name) {
-            return job;
-        }
-    }
-    throw std::runtime_error("no allocation for " + name);
-}
 
 TEST(PlanAllocation, GivesAnAutoJobItsWholeDatasetOnEachOfItsNodes) {
     const AllocationPlan plan =
@@ -115,15 +70,6 @@ TEST(PlanAllocation, WaitsForTheSizeOfADatasetInModeAuto) {
         allocation(plan, "job1").message,
         "No bytes are given out until the size of every dataset is known: the origin has to be "
         "listed first.");
-}
-
-TEST(PlanAllocation, SaysWhenNoPodIsOnANodeOfThePool) {
-    const AllocationPlan plan = plan_allocation(view(
-        gib(10),
-        {demand(1, {}, {dataset("d", gib(1))}), demand(2, {"elsewhere"}, {dataset("e", gib(1))})}));
-    EXPECT_TRUE(plan.grants.empty());
-    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kWaitingForPods);
-    EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kWaitingForPods);
 }
 
 TEST(PlanAllocation, CapsAtTheQuotaInEqualPartsAndNamesIt) {
@@ -305,58 +251,6 @@ TEST(PlanAllocation, ANamespaceThatDoesNotGiveBackGetsNothingMore) {
     EXPECT_EQ(granted(plan_allocation(cluster), "n2", "d"), gib(2));
 }
 
-Demand waiting(Demand job, double ingest) {
-    job.rates = JobRates{ingest, 0, 1, false};
-    return job;
-}
-
-TEST(PlanAllocation, SaysReclaimedOnlyWhereBorrowedBytesGoBack) {
-    const auto holding = [](const std::string& uid, Bytes bytes) {
-        return Holding{kPool, "n1", uid, bytes, bytes, bytes};
-    };
-    Demand other = waiting(demand(3, {"n1"}, {dataset("f", gib(4))}), 1e6);
-    other.job.ns = "b";
-    AllocationView cluster = view(
-        gib(6),
-        {waiting(demand(1, {"n1"}, {dataset("d", gib(4))}), 1e6),
-         waiting(demand(2, {"n1"}, {dataset("e", gib(4))}), 2e6)});
-    cluster.quotas = {{"a", kPool, gib(4)}, {"b", kPool, gib(2)}};
-    cluster.quotas[0].borrowing = gib(2);
-    cluster.quotas[1].lending = gib(2);
-    cluster.holdings = {holding("d", gib(4)), holding("e", gib(2))};
-    AllocationPlan plan = plan_allocation(cluster);
-    EXPECT_EQ(granted(plan, "n1", "d"), gib(2));
-    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kQuotaExhausted);
-    EXPECT_EQ(
-        allocation(plan, "job1").message,
-        "2Gi of 4Gi granted: the datasets of namespace a may hold 4Gi and 2Gi that others leave in "
-        "pool "
-        "nvme, and all of it is given out.");
-    cluster.holdings = {holding("d", gib(2)), holding("e", gib(4))};
-    cluster.demands.push_back(other);
-    plan = plan_allocation(cluster);
-    EXPECT_EQ(granted(plan, "n1", "d"), Bytes::zero());
-    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kReclaimed);
-    EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kGranted);
-}
-
-TEST(PlanAllocation, DoesNotSayThatThePoolIsFullWhileTheLastBytesAreOnTheirWay) {
-    AllocationView cluster = view(
-        mib(100),
-        {demand(1, {"n1"}, {dataset("d", mib(90))}), demand(2, {"n1"}, {dataset("e", mib(10))})});
-    cluster.holdings = {{kPool, "n1", "e", mib(11), mib(11), mib(11)}};
-    AllocationPlan plan = plan_allocation(cluster);
-    EXPECT_EQ(granted(plan, "n1", "d"), mib(89));
-    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kGranted);
-    cluster.holdings = {{kPool, "n1", "e", mib(30), mib(30), mib(30)}};
-    plan = plan_allocation(cluster);
-    EXPECT_EQ(granted(plan, "n1", "d"), mib(70));
-    EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kPoolFull);
-    EXPECT_EQ(
-        allocation(plan, "job1").message,
-        "70Mi of 90Mi granted: 20Mi more follow when others have given them back.");
-}
-
 // In steps of a large segment the curve of a job on a small node would be one straight line, and
 // all that an importance job's first bytes are worth would count for its last ones too.
 TEST(PlanAllocation, SeesTheCurvesOfSmallNodes) {
@@ -376,18 +270,6 @@ TEST(PlanAllocation, SeesTheCurvesOfSmallNodes) {
         static_cast<double>(granted(plan, "n1", "flat").count()),
         50.0 * (1 << 20),
         7.0 * (1 << 20));
-}
-
-TEST(PlanAllocation, APoolWithoutNodesGivesNothingAndSaysSo) {
-    AllocationView cluster = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(4))})});
-    cluster.nodes.clear();
-    cluster.quotas = {{"a", kPool, gib(4)}};
-    cluster.quotas[0].lending = gib(4);
-    const AllocationPlan plan = plan_allocation(cluster);
-    EXPECT_TRUE(plan.grants.empty());
-    EXPECT_EQ(allocation(plan, "job1").message, "Pool nvme has no node.");
-    EXPECT_EQ(plan.quotas.at(0).used, Bytes::zero());
-    EXPECT_EQ(plan.quotas.at(0).lent, Bytes::zero());
 }
 
 TEST(PlanAllocation, NamesTheLongestUnusedBytesInTheWayAndNoMoreThanItTakes) {

@@ -1,7 +1,7 @@
+#include "operator/core/allocation/claim_value.h"
+
 #include <algorithm>
 #include <cmath>
-
-#include "operator/core/allocation/claim_table.h"
 
 namespace stoker::control {
 
@@ -41,21 +41,17 @@ public:
         : table_(table),
           claim_(claim),
           options_(options),
-          even_share_(even_share(table, claim)) {
-        for (const ClaimUser& user : claim.users) {
-            ends_of_value_.push_back(end_of_value(user));
-        }
-    }
+          even_share_(even_share(table, claim)) {}
 
-    std::vector<ClaimPiece> pieces() {
+    std::vector<ValuePiece> pieces() {
         const bool even = table_.pool.objective == Objective::kEven;
-        std::vector<ClaimPiece> result;
+        std::vector<ValuePiece> result;
         Bytes begin{};
         for (const Bytes end : even ? even_breaks() : breaks()) {
             double value = even ? 1 / (1 + to_double(begin) / to_double(even_part()))
                                 : value_of_users(begin, end);
             value *= 1 - kHair * to_double(begin) / to_double(claim_.limit);
-            if (options_.sticky && !even && end < claim_.held + table_.step) {
+            if (!even && end < claim_.held + table_.step) {
                 value *= table_.hysteresis;
             }
             if (options_.fair) {
@@ -77,15 +73,10 @@ private:
     // To where it can grow without anybody else's bytes.
     [[nodiscard]] Bytes free_end() const { return claim_.held + table_.nodes[claim_.node].free; }
 
-    [[nodiscard]] bool has_value(const PlannedJob& job) const {
-        return table_.pool.objective == Objective::kCost ||
-               job.knowledge != JobKnowledge::kComputeBound;
-    }
-
     [[nodiscard]] Bytes end_of_value(const ClaimUser& user) const {
         return table_.pool.objective == Objective::kCost
                    ? table_.jobs[user.job].curves[user.dataset].dataset()
-                   : enough_for(table_, user);
+                   : user.enough;
     }
 
     [[nodiscard]] Bytes even_part() const {
@@ -107,36 +98,32 @@ private:
 
     [[nodiscard]] double value_of_users(Bytes begin, Bytes end) const {
         double value = 0;
-        for (std::size_t i = 0; i < claim_.users.size(); ++i) {
-            const ClaimUser& user = claim_.users[i];
-            value += end <= ends_of_value_[i] ? value_of(user, begin, end)
-                                              : value_of_keeping(user, begin, end);
-            value += value_of_asked(user, end);
+        for (const ClaimUser& user : claim_.users) {
+            value += value_of(user, begin, end) + value_of_asked(user, end);
         }
         return value;
     }
 
-    std::vector<Bytes> breaks() const {
-        std::vector<Bytes> ends = ends_of_value_;
-        for (const Bytes end : ends_of_value_) {
-            ends.push_back(end - table_.step);
-        }
-        ends.push_back(claim_.limit);
+    // Parts of the curves, and where the value of a byte changes.
+    [[nodiscard]] std::vector<Bytes> breaks() const {
+        std::vector<Bytes> ends{claim_.limit, claim_.held, free_end()};
         for (const ClaimUser& user : claim_.users) {
+            const Bytes end = end_of_value(user);
             const PlannedJob& job = table_.jobs[user.job];
+            const bool unknown = job.knowledge == JobKnowledge::kProfiling;
             const std::vector<Bytes> knots =
                 job.curves[user.dataset].knots(options_.chord_count, table_.step);
             ends.insert(ends.end(), knots.begin(), knots.end());
-            if (job.knowledge == JobKnowledge::kProfiling) {
-                ends.push_back(even_share_);
-            }
-            ends.push_back(user.ahead);
-            ends.push_back(user.wanted);
-            ends.push_back(user.minimum);
-            ends.push_back(user.fixed);
+            ends.insert(
+                ends.end(),
+                {end,
+                 end - table_.step,
+                 user.ahead,
+                 user.wanted,
+                 user.minimum,
+                 user.fixed,
+                 unknown ? even_share_ : end});
         }
-        ends.push_back(claim_.held);
-        ends.push_back(free_end());
         const std::uint64_t parts = std::max<std::uint64_t>(options_.chord_count, 1);
         const std::uint64_t exact = claim_.limit.count() / parts + 1;
         const std::uint64_t step = table_.step.count();
@@ -150,43 +137,32 @@ private:
         return ends;
     }
 
-    // Mean over [begin, end), which no break lies in.
+    // Mean over [begin, end), which no break lies in. Resident bytes that are no longer needed
+    // still save requests to the origin.
     [[nodiscard]] double value_of(const ClaimUser& user, Bytes begin, Bytes end) const {
         const PlannedJob& job = table_.jobs[user.job];
-        if (!has_value(job)) {
+        const bool is_cost = table_.pool.objective == Objective::kCost;
+        const bool is_needed = end <= end_of_value(user);
+        const bool has_value = is_cost || job.knowledge != JobKnowledge::kComputeBound;
+        if (!has_value || (!is_needed && end > user.wanted)) {
             return 0;
         }
         const MissCurve& curve = job.curves[user.dataset];
         // The last byte of those that end the waiting may end it before it is used up.
-        const double least = job.origin_share() / user.fetched;
-        const double missed = table_.pool.objective == Objective::kCost
-                                  ? curve.miss_mass(end)
-                                  : std::max(curve.miss_mass(end), least);
-        const double saved = curve.miss_mass(begin) - missed;
-        double value =
-            job.weight * job.doubt * user.rate * user.fetched * saved / to_double(end - begin);
-        if (table_.pool.objective == Objective::kCost) {
+        const double least = is_needed && !is_cost ? job.origin_share() / user.fetched : 0;
+        const double saved = curve.miss_mass(begin) - std::max(curve.miss_mass(end), least);
+        double value = job.weight * user.rate * user.fetched * saved / to_double(end - begin);
+        if (!is_needed) {
+            return kHardlyAnything * value;
+        }
+        value *= job.doubt;
+        if (is_cost) {
             value *= price_of(table_.pool, job.demand->datasets[user.dataset]);
         }
         if (job.knowledge == JobKnowledge::kProfiling && begin >= even_share_) {
             value *= kHardlyAnything;
         }
-        if (begin >= user.ahead) {
-            value *= kHardlyAnything;
-        }
-        return value;
-    }
-
-    // Value of resident bytes that are no longer needed: fewer requests to the origin.
-    [[nodiscard]] double value_of_keeping(const ClaimUser& user, Bytes begin, Bytes end) const {
-        const PlannedJob& job = table_.jobs[user.job];
-        if (!has_value(job) || end > user.wanted) {
-            return 0;
-        }
-        const MissCurve& curve = job.curves[user.dataset];
-        const double saved = curve.miss_mass(begin) - curve.miss_mass(end);
-        return kHardlyAnything * job.weight * user.rate * user.fetched * saved /
-               to_double(end - begin);
+        return begin >= user.ahead ? kHardlyAnything * value : value;
     }
 
     // Value of a minimum, or of the bytes of mode Fixed, where no quota covers it.
@@ -201,7 +177,6 @@ private:
     const Claim& claim_;
     const PieceOptions& options_;
     Bytes even_share_;
-    std::vector<Bytes> ends_of_value_;  // one a user
 };
 
 }  // namespace
@@ -214,7 +189,7 @@ Bytes useful_end(const ClaimTable& table, const Claim& claim) {
         Bytes end = std::min({user.wanted, user.most, user.ahead});
         if (objective != Objective::kCost && objective != Objective::kEven) {
             const bool waits = job.knowledge != JobKnowledge::kComputeBound;
-            end = waits ? std::min(end, enough_for(table, user)) : Bytes::zero();
+            end = waits ? std::min(end, user.enough) : Bytes::zero();
         }
         if (objective != Objective::kEven && job.knowledge == JobKnowledge::kProfiling) {
             end = std::min(end, even_share(table, claim));
@@ -229,9 +204,30 @@ Bytes even_share(const ClaimTable& table, const Claim& claim) {
     return Bytes{(node.capacity - node.idle).count() / node.claims.size()};
 }
 
-std::vector<ClaimPiece> value_pieces(
+std::vector<ValuePiece> value_pieces(
     const ClaimTable& table, const Claim& claim, const PieceOptions& options) {
     return Valuer{table, claim, options}.pieces();
+}
+
+double fetched_with(const ClaimTable& table, const ClaimUser& user, Bytes cached) {
+    return table.jobs[user.job].curves[user.dataset].miss_mass(cached) * user.fetched;
+}
+
+double saved_by_next(const ClaimTable& table, const ClaimUser& user, Bytes cached) {
+    return user.rate * user.fetched * table.jobs[user.job].curves[user.dataset].marginal(cached);
+}
+
+double predict_rate(
+    const ClaimTable& table, std::size_t job, const ClaimBytes& cached, double origin) {
+    const double ingest = table.jobs[job].ingest;
+    double speed = 1;
+    for (const std::size_t i : table.jobs[job].claims) {
+        const double fetched = fetched_with(table, table.claims[i].user(job), cached[i]);
+        if (origin > 0 && fetched > 0) {
+            speed = std::min(speed, origin / ingest / fetched);
+        }
+    }
+    return ingest * speed;
 }
 
 }  // namespace stoker::control

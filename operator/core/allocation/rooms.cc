@@ -1,4 +1,4 @@
-#include "operator/core/allocation/plan_allocation_limits.h"
+#include "operator/core/allocation/rooms.h"
 
 #include <algorithm>
 
@@ -19,14 +19,6 @@ std::vector<Bytes> node_rooms(const ClaimTable& table, const ClaimBytes& given) 
     return rooms;
 }
 
-std::vector<std::uint64_t> counts(const std::vector<Bytes>& bytes) {
-    std::vector<std::uint64_t> result;
-    for (const Bytes value : bytes) {
-        result.push_back(value.count());
-    }
-    return result;
-}
-
 Bytes at(const std::vector<Bytes>& bytes, std::size_t index) {
     return index < bytes.size() ? bytes[index] : Bytes::zero();
 }
@@ -39,7 +31,24 @@ Bytes nominal_bytes(const ClaimTable& table) {
     return result;
 }
 
+// What the accounts use if the claims have so much, and what they do not lend.
+Bytes taken_of(const ClaimTable& table, const ClaimBytes& given) {
+    const std::vector<Bytes> used = account_uses(table, given);
+    Bytes result{};
+    for (std::size_t i = 0; i < used.size(); ++i) {
+        result += std::max(used[i], table.accounts[i].guaranteed());
+    }
+    return result;
+}
+
 }  // namespace
+
+void Rooms::take(std::size_t node, std::size_t account, Bytes bytes) {
+    nodes[node] -= bytes;
+    accounts[account] -= bytes;
+    common -= bytes - own[account];
+    own[account] -= bytes;
+}
 
 std::vector<Bytes> account_uses(const ClaimTable& table, const ClaimBytes& given) {
     std::vector<Bytes> used;
@@ -98,10 +107,10 @@ std::vector<Bytes> kept_lent(const ClaimTable& table) {
 Rooms nominal_rooms(
     const ClaimTable& table, const ClaimBytes& given, const std::vector<Bytes>& kept) {
     Rooms rooms;
-    rooms.nodes = counts(node_rooms(table, given));
+    rooms.nodes = node_rooms(table, given);
     const std::vector<Bytes> used = account_uses(table, given);
     for (std::size_t i = 0; i < used.size(); ++i) {
-        rooms.accounts.push_back((table.accounts[i].quota.nominal - used[i] - at(kept, i)).count());
+        rooms.accounts.push_back(table.accounts[i].quota.nominal - used[i] - at(kept, i));
     }
     rooms.own = rooms.accounts;
     return rooms;
@@ -110,74 +119,22 @@ Rooms nominal_rooms(
 Rooms borrowing_rooms(
     const ClaimTable& table, const ClaimBytes& given, const std::vector<Bytes>& kept) {
     Rooms rooms;
-    rooms.nodes = counts(node_rooms(table, given));
+    rooms.nodes = node_rooms(table, given);
     const std::vector<Bytes> used = account_uses(table, given);
-    Bytes taken{};
     for (std::size_t i = 0; i < used.size(); ++i) {
         const Account& account = table.accounts[i];
         const bool competes = account.quota.reclaim == ReclaimPolicy::kLowerMarginalBenefit;
         const bool may_borrow = competes || at(kept, i) == Bytes::zero();
         const Bytes most = may_borrow ? account.most() : account.quota.nominal - at(kept, i);
-        rooms.accounts.push_back((most - used[i]).count());
-        rooms.own.push_back((account.guaranteed() - used[i]).count());
-        taken += std::max(used[i], account.guaranteed());
+        rooms.accounts.push_back(most - used[i]);
+        rooms.own.push_back(account.guaranteed() - used[i]);
     }
-    rooms.common = (cohort_bytes(table) - taken).count();
+    rooms.common = cohort_bytes(table) - taken_of(table, given);
     return rooms;
 }
 
-Ledger::Ledger(const ClaimTable& table, const ClaimBytes& given, Borrowing borrowing)
-    : table_(table),
-      borrowing_(borrowing),
-      node_room_(node_rooms(table, given)),
-      used_(account_uses(table, given)) {
-    const Bytes all = cohort_bytes(table);
-    Bytes taken{};
-    for (std::size_t i = 0; i < used_.size(); ++i) {
-        taken += std::max(used_[i], guaranteed(i));
-    }
-    overdraft_ = taken - all;
-    common_ = all - taken;
-}
-
-bool Ledger::is_overdrawn(const Claim& claim) const {
-    return overdraft_ > Bytes::zero() || used_[claim.account] > most(claim.account);
-}
-
-Bytes Ledger::guaranteed(std::size_t account) const {
-    const Account& it = table_.accounts[account];
-    return borrowing_ == Borrowing::kNo ? it.quota.nominal : it.guaranteed();
-}
-
-Bytes Ledger::most(std::size_t account) const {
-    const Account& it = table_.accounts[account];
-    return borrowing_ == Borrowing::kNo ? it.quota.nominal : it.most();
-}
-
-Bytes Ledger::own_room(std::size_t account) const {
-    return guaranteed(account) - used_[account];
-}
-
-Bytes Ledger::account_room(std::size_t account) const {
-    return std::min(most(account) - used_[account], own_room(account) + common_);
-}
-
-bool Ledger::borrows(std::size_t account) const {
-    return used_[account] > table_.accounts[account].quota.nominal;
-}
-
-bool Ledger::is_at_limit(std::size_t account) const {
-    return used_[account] >= most(account);
-}
-
-Bytes Ledger::growth(const Claim& claim, Bytes wanted) const {
-    return std::min({wanted, node_room_[claim.node], account_room(claim.account)});
-}
-
-void Ledger::add(const Claim& claim, Bytes bytes) {
-    node_room_[claim.node] -= bytes;
-    common_ -= bytes - own_room(claim.account);
-    used_[claim.account] += bytes;
+Bytes overdraft_of(const ClaimTable& table, const ClaimBytes& given) {
+    return taken_of(table, given) - cohort_bytes(table);
 }
 
 }  // namespace stoker::control

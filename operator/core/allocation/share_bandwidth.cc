@@ -1,8 +1,10 @@
+#include "operator/core/allocation/share_bandwidth.h"
+
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "operator/core/allocation/level_fill.h"
-#include "operator/core/allocation/plan_allocation_state.h"
 
 namespace stoker::control {
 
@@ -11,33 +13,30 @@ namespace {
 // Misses are counted in sixteenths, rounded up, so that limits do not change with every byte.
 constexpr double kMissSteps = 16;
 
-double miss_now(const ClaimTable& table, const ClaimUser& user, Bytes cached) {
-    const double missed = table.jobs[user.job].curves[user.dataset].miss_mass(cached);
-    return std::ceil(missed * kMissSteps) / kMissSteps * user.fetched;
-}
-
-// What each user of each claim needs from the origin, bytes/s, as the caches are now.
+// What the job needs from the origin for each of its claims, bytes/s, with so much cached.
 std::vector<double> needs_of(
-    const ClaimTable& table, const PoolDecision& decision, std::size_t job) {
+    const ClaimTable& table, std::size_t job, const ClaimBytes& cached, bool in_steps) {
     std::vector<double> needs;
     for (const std::size_t i : table.jobs[job].claims) {
-        const Claim& claim = table.claims[i];
-        for (const ClaimUser& user : claim.users) {
-            if (user.job == job) {
-                const Bytes cached = std::min(claim.resident, decision.granted[i]);
-                needs.push_back(user.rate * miss_now(table, user, cached));
-            }
-        }
+        const ClaimUser& user = table.claims[i].user(job);
+        const double missed = table.jobs[job].curves[user.dataset].miss_mass(cached[i]);
+        needs.push_back(
+            user.rate * (in_steps ? std::ceil(missed * kMissSteps) / kMissSteps : missed) *
+            user.fetched);
     }
     return needs;
 }
 
-double sum(const std::vector<double>& values) {
-    double result = 0;
-    for (const double value : values) {
-        result += value;
+ClaimBytes cached_now(const ClaimTable& table, const PoolDecision& decision) {
+    ClaimBytes cached;
+    for (std::size_t i = 0; i < table.claims.size(); ++i) {
+        cached.push_back(std::min(table.claims[i].resident, decision.granted[i]));
     }
-    return result;
+    return cached;
+}
+
+double sum(const std::vector<double>& values) {
+    return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
 // Max-min: everybody the same, but nobody more than they need.
@@ -57,17 +56,7 @@ std::vector<double> level(const std::vector<double>& needs, double budget) {
 void predict_origin(const ClaimTable& table, double budget, PoolDecision& decision) {
     std::vector<double> needs;
     for (std::size_t job = 0; job < table.jobs.size(); ++job) {
-        double need = 0;
-        for (const std::size_t i : table.jobs[job].claims) {
-            for (const ClaimUser& user : table.claims[i].users) {
-                // Another user counts the same dataset among its own.
-                if (user.job == job) {
-                    const MissCurve& curve = table.jobs[job].curves[user.dataset];
-                    need += user.rate * curve.miss_mass(decision.target[i]) * user.fetched;
-                }
-            }
-        }
-        needs.push_back(need);
+        needs.push_back(sum(needs_of(table, job, decision.target, false)));
     }
     const std::vector<double> shares = level(needs, budget);
     for (std::size_t job = 0; job < shares.size(); ++job) {
@@ -90,10 +79,11 @@ void share_bandwidth(const ClaimTable& table, PoolDecision& decision) {
         return;
     }
     predict_origin(table, budget, decision);
+    const ClaimBytes cached = cached_now(table, decision);
     std::vector<std::vector<double>> needs;
     std::vector<double> wholes;
     for (std::size_t job = 0; job < table.jobs.size(); ++job) {
-        needs.push_back(needs_of(table, decision, job));
+        needs.push_back(needs_of(table, job, cached, true));
         wholes.push_back(sum(needs.back()));
     }
     if (sum(wholes) <= budget) {

@@ -1,8 +1,10 @@
+#include "operator/core/allocation/explain_pool.h"
+
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include "operator/core/allocation/plan_allocation_state.h"
+#include "operator/core/allocation/claim_value.h"
 
 namespace stoker::control {
 
@@ -22,29 +24,23 @@ struct Shortage {
 
 class Explainer {
 public:
-    Explainer(const ClaimTable& table, PoolDecision& decision)
+    Explainer(const ClaimTable& table, const PoolDecision& decision)
         : table_(table),
           decision_(decision),
-          ledger_(table, decision.target, Ledger::Borrowing::kYes),
+          rooms_(borrowing_rooms(table, decision.target)),
+          used_(account_uses(table, decision.target)),
           reserves_(account_uses(table, reserves_of(table))),
           lent_(lent_of(table, decision.target)) {}
 
     void run(AllocationPlan& plan) {
         for (std::size_t i = 0; i < table_.jobs.size(); ++i) {
             plan.jobs.push_back(allocation_of(i));
-            decision_.reasons.push_back(plan.jobs.back().reason);
             plan.charges.push_back(charge_of(i, plan.jobs.back()));
         }
         add_quotas(plan);
     }
 
 private:
-    [[nodiscard]] const ClaimUser& user_of(const Claim& claim, std::size_t job) const {
-        return *std::find_if(claim.users.begin(), claim.users.end(), [&](const ClaimUser& user) {
-            return user.job == job;
-        });
-    }
-
     [[nodiscard]] Shortage shortage_of(std::size_t job) const;
     [[nodiscard]] AllocationReason reason_of(std::size_t job, const JobAllocation& result) const;
     [[nodiscard]] std::string quota_words(std::size_t job, const JobAllocation& result) const;
@@ -58,14 +54,15 @@ private:
     [[nodiscard]] bool gives_back(const Claim& claim) const;
     void add_quotas(AllocationPlan& plan) const;
 
-    [[nodiscard]] const Account& account_of(std::size_t index) const;
+    [[nodiscard]] double last_per_gib(std::size_t index) const;
+    [[nodiscard]] std::size_t account_of(std::size_t index) const;
     [[nodiscard]] const HeldBack* held_back(std::size_t index) const;
-    [[nodiscard]] std::size_t number_of(const Account& account) const;
     [[nodiscard]] bool lost_to_borrowers(std::size_t index) const;
 
     const ClaimTable& table_;
-    PoolDecision& decision_;
-    Ledger ledger_;                // under the targets
+    const PoolDecision& decision_;
+    Rooms rooms_;                  // beyond the targets
+    std::vector<Bytes> used_;      // by account, under the targets
     std::vector<Bytes> reserves_;  // of accounts, while nobody has shrunk
     std::vector<Bytes> lent_;      // by account, under the targets
 };
@@ -74,9 +71,9 @@ bool Explainer::is_account_full(const Claim& claim) const {
     const bool lends_for_good =
         table_.accounts[claim.account].quota.reclaim == ReclaimPolicy::kNever &&
         lent_[claim.account] > Bytes::zero();
-    return lends_for_good || ledger_.is_at_limit(claim.account) ||
-           (ledger_.account_room(claim.account) == Bytes::zero() &&
-            ledger_.node_room(claim.node) > Bytes::zero());
+    return lends_for_good || rooms_.accounts[claim.account] == Bytes::zero() ||
+           (rooms_.of_account(claim.account) == Bytes::zero() &&
+            rooms_.nodes[claim.node] > Bytes::zero());
 }
 
 // Bytes on the claim's node that another claim has beyond what its minimum and its own quota
@@ -91,8 +88,7 @@ bool Explainer::is_contested(std::size_t index, std::size_t other) const {
 // namespace to another is no reclaim.
 bool Explainer::gives_back(const Claim& claim) const {
     const Bytes now = reserves_[claim.account];
-    const Bytes most =
-        std::max(table_.accounts[claim.account].quota.nominal, ledger_.used(claim.account));
+    const Bytes most = std::max(table_.accounts[claim.account].quota.nominal, used_[claim.account]);
     return now > most && (now - most).count() > now.count() / kHairs;
 }
 
@@ -100,7 +96,7 @@ Shortage Explainer::shortage_of(std::size_t job) const {
     Shortage result;
     for (const std::size_t i : table_.jobs[job].claims) {
         const Claim& claim = table_.claims[i];
-        const Bytes wanted = user_of(claim, job).wanted;
+        const Bytes wanted = claim.user(job).wanted;
         result.giving_back |= claim.reserve() > decision_.granted[i] && gives_back(claim);
         if (decision_.target[i] >= wanted) {
             continue;
@@ -115,7 +111,7 @@ Shortage Explainer::shortage_of(std::size_t job) const {
             result.by_owners |=
                 table_.claims[other].account != claim.account &&
                 decision_.guaranteed[other] > Bytes::zero() &&
-                ledger_.used(claim.account) >= table_.accounts[claim.account].quota.nominal;
+                used_[claim.account] >= table_.accounts[claim.account].quota.nominal;
         }
     }
     return result;
@@ -166,18 +162,13 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
 }
 
 // The account of the first claim that is short of bytes by it, else of the first claim.
-const Account& Explainer::account_of(std::size_t index) const {
+std::size_t Explainer::account_of(std::size_t index) const {
     const std::vector<std::size_t>& claims = table_.jobs[index].claims;
     const auto short_of = std::ranges::find_if(claims, [&](std::size_t i) {
         const Claim& claim = table_.claims[i];
-        return decision_.target[i] < user_of(claim, index).wanted && is_account_full(claim);
+        return decision_.target[i] < claim.user(index).wanted && is_account_full(claim);
     });
-    const std::size_t claim = short_of == claims.end() ? claims.front() : *short_of;
-    return table_.accounts[table_.claims[claim].account];
-}
-
-std::size_t Explainer::number_of(const Account& account) const {
-    return static_cast<std::size_t>(&account - table_.accounts.data());
+    return table_.claims[short_of == claims.end() ? claims.front() : *short_of].account;
 }
 
 const HeldBack* Explainer::held_back(std::size_t index) const {
@@ -191,19 +182,19 @@ const HeldBack* Explainer::held_back(std::size_t index) const {
 }
 
 bool Explainer::lost_to_borrowers(std::size_t index) const {
-    const Account& account = account_of(index);
-    return account.quota.reclaim == ReclaimPolicy::kLowerMarginalBenefit &&
-           lent_[number_of(account)] > Bytes::zero();
+    const std::size_t account = account_of(index);
+    return table_.accounts[account].quota.reclaim == ReclaimPolicy::kLowerMarginalBenefit &&
+           lent_[account] > Bytes::zero();
 }
 
 std::string Explainer::quota_words(std::size_t index, const JobAllocation& result) const {
     if (const HeldBack* held = held_back(index); held != nullptr) {
         return held->why;
     }
-    const Account& account = account_of(index);
+    const Account& account = table_.accounts[account_of(index)];
     const std::string& ns = account.quota.ns;
     const Bytes most = account.quota.nominal;
-    const Bytes borrowed = ledger_.used(number_of(account)) - most;
+    const Bytes borrowed = used_[account_of(index)] - most;
     if (ns != result.job.ns) {
         return fmt::format(
             "namespace {}, whose dataset it is, may hold no more in pool {}.", ns, result.pool);
@@ -214,7 +205,7 @@ std::string Explainer::quota_words(std::size_t index, const JobAllocation& resul
             ns,
             to_string(most));
     }
-    const Bytes lent = lent_[number_of(account)];
+    const Bytes lent = lent_[account_of(index)];
     if (account.quota.reclaim == ReclaimPolicy::kNever && lent > Bytes::zero()) {
         return fmt::format(
             "of the {} of namespace {} in pool {}, {} is lent, and policy Never of its CacheQuota "
@@ -283,8 +274,8 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
                     "{} granted: namespace {} lends {}, which saves the borrowers more than it "
                     "would save here ({} at the origin with the next GiB).",
                     share,
-                    account_of(index).quota.ns,
-                    to_string(lent_[number_of(account_of(index))]),
+                    table_.accounts[account_of(index)].quota.ns,
+                    to_string(lent_[account_of(index)]),
                     rate(numbers.marginal_per_gib));
             }
             return fmt::format(
@@ -320,38 +311,29 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
     return share + " granted.";
 }
 
+// What the last byte of the claim's target saves all its users.
+double Explainer::last_per_gib(std::size_t index) const {
+    double result = 0;
+    for (const ClaimUser& user : table_.claims[index].users) {
+        result += saved_by_next(table_, user, Bytes{decision_.target[index].count() - 1});
+    }
+    return result * kGib;
+}
+
 AllocationNumbers Explainer::numbers_of(std::size_t index) const {
     const PlannedJob& job = table_.jobs[index];
     AllocationNumbers result;
     const double origin = decision_.job_origin.at(index);
-    double speed = 1;
     for (const std::size_t i : job.claims) {
         const Claim& claim = table_.claims[i];
-        const ClaimUser& user = user_of(claim, index);
-        const MissCurve& curve = job.curves[user.dataset];
-        const double missed = curve.miss_mass(decision_.target[i]) * user.fetched;
-        if (origin > 0 && missed > 0) {
-            speed = std::min(speed, origin / job.ingest / missed);
-        }
-        const double marginal =
-            user.rate * user.fetched * curve.marginal(decision_.target[i]) * kGib;
-        if (decision_.target[i] < user.wanted || marginal > result.marginal_per_gib) {
-            result.marginal_per_gib = std::max(result.marginal_per_gib, marginal);
-        }
+        const double next = saved_by_next(table_, claim.user(index), decision_.target[i]) * kGib;
+        result.marginal_per_gib = std::max(result.marginal_per_gib, next);
         for (const std::size_t other : table_.nodes[claim.node].claims) {
-            if (!is_contested(i, other)) {
-                continue;
+            if (is_contested(i, other)) {
+                const double last = last_per_gib(other);
+                result.threshold_per_gib =
+                    result.threshold_per_gib == 0 ? last : std::min(result.threshold_per_gib, last);
             }
-            double last = 0;
-            for (const ClaimUser& rival : table_.claims[other].users) {
-                const PlannedJob& owner = table_.jobs[rival.job];
-                const Bytes before{decision_.target[other].count() - 1};
-                last += rival.rate * rival.fetched * owner.curves[rival.dataset].marginal(before);
-            }
-            const double threshold = last * kGib;
-            result.threshold_per_gib = result.threshold_per_gib == 0
-                                           ? threshold
-                                           : std::min(result.threshold_per_gib, threshold);
         }
     }
     if (job.knowledge == JobKnowledge::kProfiling) {
@@ -361,7 +343,7 @@ AllocationNumbers Explainer::numbers_of(std::size_t index) const {
     result.ingest_rate = job.ingest;
     result.origin_rate = origin;
     if (origin > 0) {
-        result.rate = job.ingest * speed;
+        result.rate = predict_rate(table_, index, decision_.target, origin);
         result.rate_without_cache = std::min(job.ingest, origin);
     }
     return result;
@@ -376,7 +358,7 @@ JobAllocation Explainer::allocation_of(std::size_t index) const {
     Bytes own{};
     for (const std::size_t i : job.claims) {
         // Another job may want more of a shared dataset; this one profits only up to its own wish.
-        const ClaimUser& user = user_of(table_.claims[i], index);
+        const ClaimUser& user = table_.claims[i].user(index);
         const Bytes granted = std::min(decision_.granted[i], user.wanted);
         result.wanted += user.wanted;
         result.granted += granted;
@@ -429,10 +411,8 @@ std::string_view to_string(AllocationReason reason) {
     return kAllocationReasonTexts[static_cast<std::size_t>(reason)];
 }
 
-void explain_pool(const ClaimTable& table, PoolDecision& decision, AllocationPlan& plan) {
+void explain_pool(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan) {
     Explainer{table, decision}.run(plan);
-    name_reclaims(table, decision, plan);
-    name_sweeps(table, decision, plan);
 }
 
 }  // namespace stoker::control

@@ -1,7 +1,9 @@
-// plan_allocation() against every possible division of small clusters: at most 4 jobs, 3 nodes, 3
+// decide_pool() against every possible division of small clusters: at most 4 jobs, 3 nodes, 3
 // namespaces. What a division is worth is written down here once more, from the formulas, where
 // divisions begin (the guaranteed minimums) comes from tests/support/promised_minimums.h, and what
 // each namespace must have at least from tests/support/owed_bytes.h.
+
+#include "operator/core/allocation/decide_pool.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,8 +15,6 @@
 #include <gtest/gtest.h>
 
 #include "common/base/prng.h"
-#include "operator/core/allocation/plan_allocation.h"
-#include "operator/core/allocation/plan_allocation_state.h"
 #include "tests/support/owed_bytes.h"
 #include "tests/support/promised_minimums.h"
 #include "tests/unit/operator/core/allocation/brute_force_clusters.h"
@@ -71,7 +71,7 @@ public:
         ClaimBytes lower,
         ClaimBytes upper,
         Rooms rooms,
-        std::vector<std::uint64_t> owed)
+        std::vector<Bytes> owed)
         : table_(table),
           amounts_(lower),
           lower_(std::move(lower)),
@@ -89,13 +89,13 @@ private:
     void visit(std::size_t index, const Judge& judge) {
         if (index == table_.claims.size()) {
             const bool pays_all =
-                std::ranges::all_of(owed_, [](std::uint64_t left) { return left == 0; });
+                std::ranges::all_of(owed_, [](Bytes left) { return left == Bytes::zero(); });
             best_ = pays_all ? std::max(best_, judge(amounts_)) : best_;
             return;
         }
         const Claim& claim = table_.claims[index];
         const Rooms before = rooms_;
-        const std::vector<std::uint64_t> owed = owed_;
+        const std::vector<Bytes> owed = owed_;
         for (Bytes more{}; lower_[index] + more <= std::max(upper_[index], lower_[index]);
              more += Bytes{1}) {
             rooms_ = before;
@@ -112,17 +112,16 @@ private:
     }
 
     bool take(const Claim& claim, Bytes more) {
-        const auto fits = [](std::uint64_t& room, std::uint64_t bytes) {
+        const auto fits = [](Bytes& room, Bytes bytes) {
             const bool fit = bytes <= room;
-            room -= fit ? bytes : 0;
+            room -= fit ? bytes : Bytes::zero();
             return fit;
         };
-        const std::uint64_t own = std::min(rooms_.own[claim.account], more.count());
+        const Bytes own = std::min(rooms_.own[claim.account], more);
         rooms_.own[claim.account] -= own;
-        owed_[claim.account] -= std::min(owed_[claim.account], more.count());
-        return fits(rooms_.nodes[claim.node], more.count()) &&
-               fits(rooms_.accounts[claim.account], more.count()) &&
-               fits(rooms_.common, more.count() - own);
+        owed_[claim.account] -= more;
+        return fits(rooms_.nodes[claim.node], more) && fits(rooms_.accounts[claim.account], more) &&
+               fits(rooms_.common, more - own);
     }
 
     const ClaimTable& table_;
@@ -130,7 +129,7 @@ private:
     ClaimBytes lower_;
     ClaimBytes upper_;
     Rooms rooms_;
-    std::vector<std::uint64_t> owed_;
+    std::vector<Bytes> owed_;
     double best_ = -1;
 };
 
@@ -270,8 +269,8 @@ ClaimBytes useful_bytes(const ClaimTable& table) {
 // of its quota.
 void expect_owed(const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
     OwedWorld world;
-    for (const std::uint64_t room : nominal_rooms(table, lower).nodes) {
-        world.rooms.push_back(static_cast<double>(room));
+    for (const Bytes room : nominal_rooms(table, lower).nodes) {
+        world.rooms.push_back(static_cast<double>(room.count()));
     }
     const std::vector<Bytes> taken = account_uses(table, lower);
     for (std::size_t i = 0; i < table.accounts.size(); ++i) {
@@ -338,44 +337,44 @@ Check is_best(Worth worth) {
             decision.guaranteed,
             limits,
             borrowing_rooms(table, decision.guaranteed),
-            std::vector<std::uint64_t>(table.accounts.size(), 0)};
+            std::vector<Bytes>(table.accounts.size())};
         expect_best(worth(table, decision.target, true), all.best([&](const ClaimBytes& amounts) {
             return worth(table, amounts, true);
         }));
     };
 }
 
-TEST(PlanAllocationBruteForce, SavesTheMostWithinTheQuotas) {
+TEST(DecidePool, SavesTheMostWithinTheQuotas) {
     for_random_clusters({}, is_best(total_worth));
 }
 
-TEST(PlanAllocationBruteForce, BorrowsWhatSavesTheMost) {
+TEST(DecidePool, BorrowsWhatSavesTheMost) {
     Shape shape;
     shape.borrowing = true;
     for_random_clusters(shape, is_best(total_worth));
 }
 
-TEST(PlanAllocationBruteForce, SavesTheMostWhereNamespacesShareDatasets) {
+TEST(DecidePool, SavesTheMostWhereNamespacesShareDatasets) {
     Shape shape;
     shape.borrowing = true;
     shape.sharing_across_namespaces = true;
     for_random_clusters(shape, is_best(total_worth));
 }
 
-TEST(PlanAllocationBruteForce, SavesTheMostMoney) {
+TEST(DecidePool, SavesTheMostMoney) {
     Shape shape;
     shape.borrowing = true;
     shape.objective = Objective::kCost;
     for_random_clusters(shape, is_best(total_saved_money));
 }
 
-TEST(PlanAllocationBruteForce, MakesTheSlowestJobAsFastAsCanBe) {
+TEST(DecidePool, MakesTheSlowestJobAsFastAsCanBe) {
     Shape shape;
     shape.objective = Objective::kMaxMin;
     for_random_clusters(shape, is_best(slowest));
 }
 
-TEST(PlanAllocationBruteForce, MakesTheSlowestJobAsFastAsCanBeWithBorrowedBytes) {
+TEST(DecidePool, MakesTheSlowestJobAsFastAsCanBeWithBorrowedBytes) {
     Shape shape;
     shape.objective = Objective::kMaxMin;
     shape.borrowing = true;

@@ -1,8 +1,7 @@
-#include <algorithm>
-#include <cmath>
-#include <optional>
+#include "operator/core/allocation/max_min.h"
 
-#include "operator/core/allocation/plan_allocation_state.h"
+#include <algorithm>
+#include <optional>
 
 namespace stoker::control {
 
@@ -19,9 +18,8 @@ double origin_share(const PlannedJob& job) {
 }
 
 struct Overfull {
-    std::vector<bool> nodes;
+    std::vector<bool> nodes;  // that have no room, or are in the way of what is owed to others
     std::vector<bool> accounts;
-    std::vector<bool> in_the_way;  // nodes, of what is owed to others; or empty
     bool common = false;
     bool any = false;
 };
@@ -37,11 +35,12 @@ public:
           rooms_(rooms),
           given_(given),
           guarantee_(guarantee),
-          frozen_(table.jobs.size(), 0),
-          is_frozen_(table.jobs.size(), false) {
+          frozen_(table.jobs.size()) {
         for (std::size_t i = 0; i < table.jobs.size(); ++i) {
-            is_frozen_[i] = table.jobs[i].knowledge == JobKnowledge::kComputeBound ||
-                            table.jobs[i].demand->mode == CacheMode::kFixed;
+            if (table.jobs[i].knowledge == JobKnowledge::kComputeBound ||
+                table.jobs[i].demand->mode == CacheMode::kFixed) {
+                frozen_[i] = 0;
+            }
         }
     }
 
@@ -63,7 +62,7 @@ public:
 
 private:
     [[nodiscard]] bool all_frozen() const {
-        return std::all_of(is_frozen_.begin(), is_frozen_.end(), [](bool is) { return is; });
+        return std::ranges::none_of(frozen_, [](const auto& level) { return !level; });
     }
 
     // What each claim needs for `level` of those that are not frozen, and for the level of those
@@ -72,7 +71,7 @@ private:
         ClaimBytes result = given_;
         for (std::size_t i = 0; i < result.size(); ++i) {
             for (const ClaimUser& user : table_.claims[i].users) {
-                const double own = is_frozen_[user.job] ? frozen_[user.job] : level;
+                const double own = frozen_[user.job].value_or(level);
                 result[i] = std::max(result[i], need_of(user, own));
             }
         }
@@ -100,19 +99,19 @@ private:
         }
         Overfull result;
         for (std::size_t i = 0; i < nodes.size(); ++i) {
-            result.nodes.push_back(nodes[i].count() > rooms_.nodes[i]);
+            result.nodes.push_back(nodes[i] > rooms_.nodes[i]);
             result.any |= result.nodes.back();
         }
         for (std::size_t i = 0; i < accounts.size(); ++i) {
-            result.accounts.push_back(accounts[i].count() > rooms_.accounts[i]);
+            result.accounts.push_back(accounts[i] > rooms_.accounts[i]);
             result.any |= result.accounts.back();
-            all += accounts[i] - Bytes{rooms_.own[i]};
+            all += accounts[i] - rooms_.own[i];
         }
-        result.common = all.count() > rooms_.common;
+        result.common = all > rooms_.common;
         result.any |= result.common;
         if (guarantee_ != nullptr && !result.any) {
-            result.in_the_way = guarantee_->nodes_in_the_way(bytes);
-            result.any = !result.in_the_way.empty();
+            result.nodes = guarantee_->nodes_in_the_way(bytes);
+            result.any = !result.nodes.empty();
         }
         return result;
     }
@@ -120,12 +119,10 @@ private:
     // Those with a claim where there is no more room stay at `level`.
     void freeze(const Overfull& where, double level) {
         for (const Claim& claim : table_.claims) {
-            const bool stuck = where.nodes[claim.node] || where.common ||
-                               where.accounts[claim.account] ||
-                               (!where.in_the_way.empty() && where.in_the_way[claim.node]);
+            const bool stuck =
+                where.nodes[claim.node] || where.common || where.accounts[claim.account];
             for (const ClaimUser& user : claim.users) {
-                if (stuck && !is_frozen_[user.job]) {
-                    is_frozen_[user.job] = true;
+                if (stuck && !frozen_[user.job]) {
                     frozen_[user.job] = level;
                 }
             }
@@ -136,8 +133,7 @@ private:
     const Rooms& rooms_;
     const ClaimBytes& given_;
     const Guarantee* guarantee_;
-    std::vector<double> frozen_;  // level of those that are frozen; 0: what they have
-    std::vector<bool> is_frozen_;
+    std::vector<std::optional<double>> frozen_;  // level of each job that rises no more
 };
 
 }  // namespace

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "operator/core/allocation/water_fill.h"
+
+namespace stoker::control {
+
+// Improves a feasible division of the problem by exchanges along positive cycles of the residual
+// network (Klein 1967) until there is none, or `work` is used up; returns the work that is left.
+// Private to water_fill().
+std::size_t exchange(const FillProblem& problem, std::size_t work, std::vector<Bytes>& amounts);
+
+}  // namespace stoker::control

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "operator/core/allocation/guarantee.h"
+#include "operator/core/allocation/rooms.h"
+
+namespace stoker::control {
+
+// Raises `given` until the slowest job is as fast as can be, then the next slowest, for a few
+// rounds; returns the new amounts. Speed is the share of f* that a job can read on its worst node.
+// `guarantee`: given, what it owes can still be given. Pure; private to decide_pool().
+ClaimBytes raise_the_slowest(
+    const ClaimTable& table,
+    const Rooms& rooms,
+    const ClaimBytes& given,
+    const Guarantee* guarantee);
+
+}  // namespace stoker::control

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "operator/core/allocation/decide_pool.h"
+
+namespace stoker::control {
+
+// Shares the origin's bandwidth: max-min over the jobs, only where it does not suffice for all.
+// Sets the decision's origin_limit and job_origin. Pure; private to decide_pool().
+void share_bandwidth(const ClaimTable& table, PoolDecision& decision);
+
+}  // namespace stoker::control

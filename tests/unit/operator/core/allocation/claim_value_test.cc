@@ -1,0 +1,92 @@
+#include "operator/core/allocation/claim_value.h"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/core/allocation/make_claim_table.h"
+
+namespace stoker::control {
+namespace {
+
+TEST(ClaimValue, ACompoundOfEqualJobsIsWorthTheirSum) {
+    Demand first = job_with_rates(100, 0);
+    Demand second = first;
+    second.job.name = "other";
+    second.rates->ingest = 50;
+    std::vector<Demand> demands{first, second};
+    const ClaimTable table = table_of(demands);
+    const std::vector<ValuePiece> pieces = value_pieces(table, table.claims.at(0), {});
+    // (100 + 50) bytes/s on two nodes over 100 bytes.
+    EXPECT_NEAR(pieces.front().value, 0.75, 1e-6);
+    EXPECT_EQ(pieces.back().end, Bytes{100});
+}
+
+TEST(ClaimValue, PiecesNeverRiseAndBytesOfTheLastGrantCountALittleMore) {
+    ClaimTable table = table_of(job_with_rates(100, 0));
+    Claim claim = table.claims.at(0);
+    claim.held = Bytes{40};
+    table.hysteresis = 1.05;
+    double before = std::numeric_limits<double>::infinity();
+    for (const ValuePiece& piece : value_pieces(table, claim, {})) {
+        EXPECT_LE(piece.value, before);
+        EXPECT_NEAR(piece.value, piece.end <= Bytes{40} ? 0.525 : 0.5, 1e-6);
+        before = piece.value;
+    }
+}
+
+TEST(ClaimValue, ACurveIsCutIntoAFewPartsOfWholeSteps) {
+    Demand job = job_with_rates(100, 0);
+    job.datasets[0].access.kind = AccessKind::kImportance;
+    ClaimTable table = table_of(job);
+    table.step = Bytes{10};
+    std::vector<Bytes> ends;
+    for (const ValuePiece& piece : value_pieces(table, table.claims.at(0), {false, 4})) {
+        ends.push_back(piece.end);
+    }
+    EXPECT_EQ(ends, (std::vector<Bytes>{Bytes{30}, Bytes{60}, Bytes{90}, Bytes{100}}));
+}
+
+// Bytes of the first claim that are worth more than hardly anything.
+Bytes worth_something(const Demand& job) {
+    const ClaimTable table = table_of(job);
+    Bytes end{};
+    for (const ValuePiece& piece : value_pieces(table, table.claims.at(0), {})) {
+        end = piece.value > 1e-3 ? piece.end : end;
+    }
+    return end;
+}
+
+TEST(ClaimValue, LetsOthersHaveWhatTheLastEpochHasReadInEighths) {
+    Demand job = job_with_rates(100, 0);
+    EXPECT_EQ(worth_something(job), Bytes{100});
+    job.last_epoch_progress = 0.3;
+    EXPECT_EQ(worth_something(job), Bytes{76});  // two eighths of 100, 12 bytes each
+    EXPECT_EQ(table_of(job).claims.at(0).limit, Bytes{100}) << "the rest stays for the next job";
+    job.last_epoch_progress = 1;
+    EXPECT_EQ(worth_something(job), Bytes{0});
+    job.last_epoch_progress = std::nan("");
+    EXPECT_EQ(worth_something(job), Bytes{100});
+}
+
+TEST(ClaimValue, WithPricesEveryByteFromTheOriginCounts) {
+    Demand job = job_with_rates(100, 500);
+    job.rates->compute_bound = true;
+    AllocationView view;
+    view.nodes = {{kPool, "n1", Bytes{1000}}};
+    view.demands = {job};
+    PoolView pool;
+    pool.pool = kPool;
+    pool.objective = Objective::kCost;
+    pool.price_per_gib = 2;
+    view.pools = {pool};
+    const auto tables = make_claim_tables(view);
+    const ClaimTable& table = tables.at(kPool);
+    EXPECT_EQ(table.claims.at(0).limit, Bytes{100});
+    EXPECT_NEAR(
+        value_pieces(table, table.claims.at(0), {}).front().value, 2.0 / (1U << 30U), 1e-12);
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,46 @@
+#include "operator/core/allocation/share_bandwidth.h"
+
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/core/allocation/make_claim_table.h"
+
+namespace stoker::control {
+namespace {
+
+// Two jobs with a dataset of 100 bytes each on both nodes, nothing of them cached.
+ClaimTable two_jobs(double first, double second, double budget) {
+    Demand other = job_with_rates(second, 0);
+    other.job.name = "other";
+    other.datasets[0].uid = "e";
+    std::vector<Demand> jobs{job_with_rates(first, 0), other};
+    ClaimTable table = table_of(jobs);
+    table.pool.origin_bytes_per_second = budget;
+    return table;
+}
+
+PoolDecision shared(const ClaimTable& table) {
+    PoolDecision decision;
+    decision.target.resize(table.claims.size());
+    decision.granted.resize(table.claims.size());
+    share_bandwidth(table, decision);
+    return decision;
+}
+
+TEST(ShareBandwidth, IsMaxMinOverTheJobs) {
+    const PoolDecision decision = shared(two_jobs(20, 100, 90));
+    EXPECT_EQ(decision.job_origin, (std::vector<double>{20, 70}));
+    // Each half of a job's share on each of its nodes.
+    EXPECT_EQ(decision.origin_limit, (std::vector<std::uint64_t>{10, 35, 10, 35}));
+}
+
+TEST(ShareBandwidth, LimitsNobodyWhereItSufficesOrIsNotKnown) {
+    for (const double budget : {0.0, 120.0, 1e300}) {
+        const PoolDecision decision = shared(two_jobs(20, 100, budget));
+        EXPECT_EQ(decision.origin_limit, (std::vector<std::uint64_t>{0, 0, 0, 0})) << budget;
+    }
+}
+
+}  // namespace
+}  // namespace stoker::control
