@@ -160,7 +160,8 @@ def test_the_operators_namespace_may_go_first(namespace, kube, installed):
     installation."""
     busy(namespace)
     kube.delete("namespace", SYSTEM, wait=False)  # it waits for the node programs, and they for the job
-    wait_until("the operator to go", lambda: not kube.list("deployments", SYSTEM), 300)
+    # Kubernetes looks at a namespace that terminates again after five minutes, if nothing changes in it before.
+    wait_until("the operator to go", lambda: not kube.list("deployments", SYSTEM), 600)
     delete_all(kube, "trainingjob", namespace.name)
     wait_until("the job's objects to go by garbage collection", lambda: not kube.list("pods", namespace.name), 600)
     kube.delete("namespace", namespace.name, seconds=600)
