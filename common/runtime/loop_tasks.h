@@ -6,8 +6,8 @@
 
 #include "common/runtime/event_loop.h"
 
-// What one object has waiting in a loop, and which goes with it. Made and destroyed on the loop's
-// thread; the loop outlives both.
+// Timers and tasks that wait in a loop and are cancelled with the object that owns them. Made and
+// destroyed on the loop's thread; the loop outlives both.
 namespace stoker {
 
 // One task that runs later. Belongs to the loop's thread.

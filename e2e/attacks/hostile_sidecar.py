@@ -43,7 +43,7 @@ def tried(what, function):
 
 
 def changes(path):
-    """What would change a file, its name or its folder."""
+    """Calls that would change a file, its name or its folder."""
     other = f"{path}.x"
     return {"open for writing": lambda: os.open(path, os.O_RDWR), "truncate": lambda: os.truncate(path, 0),
             "unlink": lambda: os.unlink(path), "replace": lambda: os.rename(path, other),

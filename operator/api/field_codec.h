@@ -27,7 +27,7 @@
 // the struct begins with; what is empty is not written.
 namespace stoker::control {
 
-// What no table can say of T: `void (*)(const JsonReader&, T&)`, called after the table.
+// Reads what a table cannot describe: `void (*)(const JsonReader&, T&)`, called after the table.
 template <class T>
 inline constexpr std::nullptr_t kAlsoRead = nullptr;
 

@@ -119,7 +119,7 @@ Json write_container(const ContainerManifest& container) {
          {"env", json_list(container.env, FieldWriter::write_fields<EnvVar>)},
          {"envFrom", container.env_from},
          {"resources", FieldWriter::write_fields(container.resources)},
-         // What a container said last outlives its pod: the status quotes it.
+         // The last words of a container outlive its pod: the status quotes them.
          {"terminationMessagePolicy", "FallbackToLogsOnError"},
          {"volumeMounts", merged(json_list(container.mounts, write_mount), container.user_mounts)},
          {"ports", ports},

@@ -9,7 +9,7 @@
 
 #include "common/base/clock.h"
 
-// What every Kubernetes object has.
+// The metadata that every Kubernetes object has.
 namespace stoker::control {
 
 using TextMap = std::map<std::string, std::string>;  // labels, annotations, resources; ordered, so

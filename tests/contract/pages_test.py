@@ -92,6 +92,8 @@ def test_a_short_readme_says_what_a_module_is(module):
     assert folder.parts, "only the whole project's README is above it"
     assert folder == pathlib.PurePosixPath(module) or f"`{module.removeprefix(f'{folder}/')}/" in text
     assert folder.parts[0] == "client" or text.count("\n") <= 10
+    named = re.findall(r"`([\w/]+\.(?:h|cc|py))`", text)
+    assert [name for name in named if not (ROOT / folder / name).exists() and not (ROOT / name).exists()] == []
 
 
 def test_the_map_names_every_page_once():

@@ -144,7 +144,7 @@ class Sources:
     def _fetch(
         self, lane: Link, ids: Ids, samples: List[Any], missing: List[int]
     ) -> Tuple[List[int], str]:
-        """What is missing still, and why the origin does not give it."""
+        """The samples that are still missing, and why the origin does not give them."""
         refusal = ""
         for _ in range(FETCH_ROUNDS):
             outcome = lane.fetch([int(ids[at]) for at in missing]) if missing else None
