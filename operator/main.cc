@@ -29,7 +29,7 @@
 #include "operator/controllers/grants/allocation_page.h"
 #include "operator/controllers/manager.h"
 #include "operator/controllers/operator_metrics.h"
-#include "operator/core/build_pod.h"
+#include "operator/core/workload/build_pod.h"
 #include "operator/endpoints/endpoints.h"
 #include "operator/kube/access.h"
 #include "operator/kube/pause.h"

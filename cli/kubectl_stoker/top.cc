@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/kubectl_stoker/table.h"
-#include "operator/core/build_job.h"
+#include "operator/core/workload/build_job.h"
 
 namespace stoker::cli {
 

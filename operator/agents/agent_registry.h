@@ -16,7 +16,7 @@
 #include "operator/agents/report_rules.h"
 #include "operator/api/agent_report.h"
 #include "operator/api/meta.h"
-#include "operator/core/moment.h"
+#include "operator/core/spec/moment.h"
 
 namespace stoker::control {
 

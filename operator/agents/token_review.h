@@ -22,7 +22,7 @@ bool looks_like_token(std::string_view token);
 // sidecars nor one with a bad token becomes a storm. Thread-safe.
 class TokenReviewAuthenticator final : public Authenticator {
 public:
-    // ApiClient::review_token() for `kTokenAudience` (operator/core/build_pod.h). Blocks.
+    // ApiClient::review_token() for `kTokenAudience` (operator/core/workload/build_pod.h). Blocks.
     using Review = std::function<Result<TokenOwner>(const std::string& token)>;
     using Post = AnswerCache<PodIdentity>::Post;
     using Options = AnswerCacheOptions;

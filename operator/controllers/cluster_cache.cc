@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "operator/core/build_filler.h"
-#include "operator/core/build_job.h"
+#include "operator/core/workload/build_filler.h"
+#include "operator/core/workload/build_job.h"
 #include "operator/kube/resource_kind.h"
 
 namespace stoker::control {

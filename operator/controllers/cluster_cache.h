@@ -93,7 +93,7 @@ public:
 
     Informer<Pod>& pods() { return pods_; }
 
-    // Of Datasets' fillers (operator/core/build_filler.h).
+    // Of Datasets' fillers (operator/core/workload/build_filler.h).
     Informer<Job>& filler_jobs() { return filler_jobs_; }
 
     Informer<Pod>& filler_pods() { return filler_pods_; }

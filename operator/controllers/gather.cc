@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "operator/core/build_filler.h"
-#include "operator/core/guests.h"
+#include "operator/core/view/guests.h"
+#include "operator/core/workload/build_filler.h"
 
 namespace stoker::control {
 

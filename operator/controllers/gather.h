@@ -7,9 +7,9 @@
 #include "operator/agents/agent_registry.h"
 #include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
-#include "operator/core/cluster_view.h"
-#include "operator/core/node_fitness.h"
-#include "operator/core/resolve.h"
+#include "operator/core/spec/resolve.h"
+#include "operator/core/view/cluster_view.h"
+#include "operator/core/view/node_fitness.h"
 
 // What more than one controller reads from the cache and the registry. No I/O: everything is in
 // memory.

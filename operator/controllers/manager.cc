@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "common/log/log.h"
-#include "operator/core/build_filler.h"
-#include "operator/core/cluster_view.h"
-#include "operator/core/validate.h"
+#include "operator/core/spec/validate.h"
+#include "operator/core/view/cluster_view.h"
+#include "operator/core/workload/build_filler.h"
 
 namespace stoker::control {
 

@@ -5,7 +5,7 @@
 
 #include "common/metrics/metrics.h"
 #include "operator/controllers/gather.h"
-#include "operator/core/build_filler.h"
+#include "operator/core/workload/build_filler.h"
 
 namespace stoker::control {
 

@@ -4,7 +4,7 @@
 
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/allocation_board.h"
-#include "operator/core/node_fitness.h"
+#include "operator/core/view/node_fitness.h"
 
 namespace stoker::control {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "operator/core/pin_revisions.h"
-#include "operator/core/summarize_training_job.h"
+#include "operator/core/lifecycle/pin_revisions.h"
+#include "operator/core/status/summarize_training_job.h"
 
 namespace stoker::control {
 

@@ -6,9 +6,9 @@
 
 #include "operator/api/agent_report.h"
 #include "operator/api/training_job.h"
-#include "operator/core/lifecycle.h"
-#include "operator/core/moment.h"
-#include "operator/core/training_job_view.h"
+#include "operator/core/lifecycle/lifecycle.h"
+#include "operator/core/spec/moment.h"
+#include "operator/core/view/training_job_view.h"
 
 namespace stoker::control {
 

@@ -16,11 +16,11 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
-#include "operator/core/find_places.h"
 #include "operator/core/plan_training_job.h"
-#include "operator/core/summarize_dataset.h"
-#include "operator/core/summarize_pool.h"
-#include "operator/core/validate.h"
+#include "operator/core/spec/validate.h"
+#include "operator/core/status/summarize_dataset.h"
+#include "operator/core/status/summarize_pool.h"
+#include "operator/core/view/find_places.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {

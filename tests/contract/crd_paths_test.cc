@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 #include <yaml-cpp/yaml.h>
 
-#include "operator/core/validate.h"
+#include "operator/core/spec/validate.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {

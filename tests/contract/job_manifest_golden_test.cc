@@ -8,8 +8,8 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/core/build_filler.h"
-#include "operator/core/validate.h"
+#include "operator/core/spec/validate.h"
+#include "operator/core/workload/build_filler.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {

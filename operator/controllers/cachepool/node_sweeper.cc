@@ -9,11 +9,11 @@
 #include "common/base/saturating.h"
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
-#include "operator/core/build_job.h"
-#include "operator/core/cluster_view.h"
-#include "operator/core/find_places.h"
-#include "operator/core/node_fitness.h"
-#include "operator/core/resolve.h"
+#include "operator/core/spec/resolve.h"
+#include "operator/core/view/cluster_view.h"
+#include "operator/core/view/find_places.h"
+#include "operator/core/view/node_fitness.h"
+#include "operator/core/workload/build_job.h"
 
 namespace stoker::control {
 

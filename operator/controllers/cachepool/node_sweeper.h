@@ -17,13 +17,13 @@
 #include "operator/controllers/cachepool/sweep_ledger.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/allocation_board.h"
-#include "operator/core/plan_sweeps.h"
+#include "operator/core/sweep/plan_sweeps.h"
 #include "operator/runtime/reconciler.h"
 
 namespace stoker::control {
 
 // Keeps the nodes free of what no dataset keeps there: gathers what lives, plans
-// (operator/core/plan_sweeps.h), orders sweeps from node programs and takes their results. What
+// (operator/core/sweep/plan_sweeps.h), orders sweeps from node programs and takes their results. What
 // runs and what was swept when is known to this process only; a new leader sweeps again after a
 // while, which changes nothing on a swept node.
 // Thread-safe; reconcile() one at a time.

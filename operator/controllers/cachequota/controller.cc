@@ -1,7 +1,7 @@
 #include "operator/controllers/cachequota/controller.h"
 
 #include "operator/controllers/gather.h"
-#include "operator/core/summarize_pool.h"
+#include "operator/core/status/summarize_pool.h"
 
 namespace stoker::control {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "operator/controllers/gather.h"
-#include "operator/core/training_job_view.h"
+#include "operator/core/view/training_job_view.h"
 
 namespace stoker::control {
 

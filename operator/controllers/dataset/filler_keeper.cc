@@ -7,7 +7,7 @@
 #include "common/log/log.h"
 #include "operator/api/time_format.h"
 #include "operator/controllers/gather.h"
-#include "operator/core/refusal_words.h"
+#include "operator/core/lifecycle/refusal_words.h"
 #include "operator/kube/resource_kind.h"
 
 namespace stoker::control {

@@ -10,13 +10,13 @@
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/own_writes.h"
 #include "operator/controllers/trainingjob/trouble.h"
-#include "operator/core/cluster_view.h"
-#include "operator/core/plan_fillers.h"
+#include "operator/core/sweep/plan_fillers.h"
+#include "operator/core/view/cluster_view.h"
 #include "operator/kube/client.h"
 
 namespace stoker::control {
 
-// Makes and removes the fillers of Datasets as operator/core/plan_fillers.h says. Remembers what
+// Makes and removes the fillers of Datasets as operator/core/sweep/plan_fillers.h says. Remembers what
 // the API server refused. Thread-safe; different Datasets side by side.
 class FillerKeeper {
 public:

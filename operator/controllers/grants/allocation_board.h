@@ -10,7 +10,7 @@
 #include "common/base/guarded.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/profile/job_profile.h"
-#include "operator/core/stragglers.h"
+#include "operator/core/view/stragglers.h"
 
 namespace stoker::control {
 

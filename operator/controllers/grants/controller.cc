@@ -6,10 +6,10 @@
 
 #include "common/log/log.h"
 #include "operator/controllers/gather.h"
-#include "operator/core/build_filler.h"
-#include "operator/core/find_places.h"
-#include "operator/core/guests.h"
-#include "operator/core/measured_demand.h"
+#include "operator/core/view/find_places.h"
+#include "operator/core/view/guests.h"
+#include "operator/core/view/measured_demand.h"
+#include "operator/core/workload/build_filler.h"
 #include "operator/kube/resource_kind.h"
 
 namespace stoker::control {

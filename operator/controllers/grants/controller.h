@@ -12,9 +12,9 @@
 #include "operator/controllers/grants/allocation_board.h"
 #include "operator/core/allocation/grant_book.h"
 #include "operator/core/allocation/reclaim_book.h"
-#include "operator/core/cluster_view.h"
-#include "operator/core/profile_book.h"
-#include "operator/core/stragglers.h"
+#include "operator/core/view/cluster_view.h"
+#include "operator/core/view/profile_book.h"
+#include "operator/core/view/stragglers.h"
 #include "operator/kube/event.h"
 #include "operator/runtime/reconciler.h"
 

@@ -9,8 +9,8 @@
 #include "operator/api/document.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/trainingjob/kueue_reader.h"
-#include "operator/core/attempts.h"
-#include "operator/core/plan_fillers.h"
+#include "operator/core/lifecycle/attempts.h"
+#include "operator/core/sweep/plan_fillers.h"
 
 namespace stoker::control {
 

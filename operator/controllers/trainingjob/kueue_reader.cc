@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "operator/core/build_workload.h"
+#include "operator/core/workload/build_workload.h"
 
 namespace stoker::control {
 

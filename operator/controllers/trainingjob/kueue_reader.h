@@ -1,7 +1,7 @@
 #pragma once
 
 #include "operator/controllers/cluster_cache.h"
-#include "operator/core/training_job_view.h"
+#include "operator/core/view/training_job_view.h"
 #include "operator/kube/client.h"
 
 namespace stoker::control {

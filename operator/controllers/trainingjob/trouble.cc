@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "common/log/log.h"
-#include "operator/core/refusal_words.h"
+#include "operator/core/lifecycle/refusal_words.h"
 
 namespace stoker::control {
 

@@ -8,8 +8,8 @@
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
 #include "operator/api/training_job.h"
-#include "operator/core/build_filler.h"
-#include "operator/core/build_job.h"
+#include "operator/core/workload/build_filler.h"
+#include "operator/core/workload/build_job.h"
 
 // One job "mnist" on one Dataset, one pool and one node, as the API server would show them. A test
 // changes what matters to it.

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <string>
 
-#include "operator/core/build_workload.h"
-#include "operator/core/lifecycle.h"
+#include "operator/core/lifecycle/lifecycle.h"
+#include "operator/core/workload/build_workload.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 // What Kueue v0.10.0 and the API server do to a Workload, as far as the operator sees it.

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "operator/core/build_filler.h"
-#include "operator/core/plan_fillers.h"
+#include "operator/core/sweep/plan_fillers.h"
+#include "operator/core/workload/build_filler.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 // Dataset data/imagenet, guests of namespace "team", and fillers.

@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
-#include "operator/core/attempts.h"
-#include "operator/core/cluster_view.h"
-#include "operator/core/moment.h"
-#include "operator/core/training_job_view.h"
+#include "operator/core/lifecycle/attempts.h"
+#include "operator/core/spec/moment.h"
+#include "operator/core/view/cluster_view.h"
+#include "operator/core/view/training_job_view.h"
 
 // Builders of views for tests: a valid job with one dataset in one pool; a test says only what
 // matters to it.

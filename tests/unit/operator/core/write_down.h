@@ -1,7 +1,7 @@
 #pragma once
 
-#include "operator/core/lifecycle.h"
-#include "operator/core/summarize_training_job.h"
+#include "operator/core/lifecycle/lifecycle.h"
+#include "operator/core/status/summarize_training_job.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {

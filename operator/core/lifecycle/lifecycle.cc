@@ -1,0 +1,444 @@
+#include "operator/core/lifecycle/lifecycle.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/base/saturating.h"
+#include "operator/core/lifecycle/attempt_input.h"
+#include "operator/core/lifecycle/attempts.h"
+#include "operator/core/lifecycle/kueue_gate.h"
+#include "operator/core/lifecycle/lifecycle_edits.h"
+#include "operator/core/lifecycle/pin_revisions.h"
+#include "operator/core/spec/validate.h"
+#include "operator/core/spec/validate_host_paths.h"
+#include "operator/core/workload/build_workload.h"
+
+namespace stoker::control {
+
+namespace {
+
+using std::chrono::seconds;
+
+// What the rules below look at.
+struct Facts {
+    Facts(const TrainingJobView& looked_at, const Moment& moment)
+        : view(looked_at),
+          now(moment),
+          attempts(find_attempts(looked_at)),
+          active(observe_active_time(looked_at.job.status, attempts.current, moment.wall)) {}
+
+    const TrainingJobView& view;
+    const Moment& now;
+    Attempts attempts;
+    ActiveTime active;
+};
+
+using Verdict = std::optional<Lifecycle>;
+using Rule = Verdict (*)(const Facts&);
+
+const TrainingJobSpec& spec_of(const Facts& facts) {
+    return facts.view.job.spec;
+}
+
+// The lifecycle as status tells it, to be changed by a rule.
+Lifecycle as_before(const Facts& facts, JobState state, std::string message) {
+    const TrainingJobStatus& status = facts.view.job.status;
+    Lifecycle result;
+    result.state = state;
+    result.message = std::move(message);
+    result.attempt = facts.attempts.number;
+    result.restarts = status.restarts;
+    result.start_time = status.start_time;
+    result.completion_time = status.completion_time;
+    result.last_restart_time = status.last_restart_time;
+    result.active_time = facts.active;
+    if (const Job* current = facts.attempts.current; current != nullptr) {
+        result.start_time = result.start_time ? result.start_time : current->start_time;
+    }
+    return result;
+}
+
+// Waiting in the middle of a restart: what status says of its cause stands, else `message`.
+Lifecycle still_restarting(const Facts& facts, std::string message) {
+    const Condition* told = find_condition(facts.view.job.status.conditions, "Finished");
+    if (told != nullptr && told->reason == to_string(JobState::kRestarting)) {
+        message = told->message;
+    }
+    return as_before(facts, JobState::kRestarting, std::move(message));
+}
+
+void delete_older(const Facts& facts, Lifecycle& result) {
+    for (const Job* older : facts.attempts.older) {
+        delete_unless_deleting(*older, result);
+    }
+}
+
+std::optional<std::int64_t> time_limit(const Facts& facts) {
+    return spec_of(facts).run_policy.active_deadline_seconds;
+}
+
+Verdict stay_finished(const Facts& facts) {
+    const TrainingJobStatus& status = facts.view.job.status;
+    const bool complete = is_true(status.conditions, "Complete");
+    if (!complete && !is_true(status.conditions, "Failed")) {
+        return std::nullopt;
+    }
+    const Condition* told = find_condition(status.conditions, complete ? "Complete" : "Failed");
+    Lifecycle result =
+        as_before(facts, complete ? JobState::kComplete : JobState::kFailed, told->message);
+    result.failure = complete ? "" : told->reason;
+    const Job* current = facts.attempts.current;
+    if (current != nullptr && !current->end) {
+        delete_unless_deleting(*current, result);  // stopped by the deadline
+    }
+    delete_older(facts, result);
+    const std::optional<std::int64_t> ttl = spec_of(facts).run_policy.ttl_seconds_after_finished;
+    if (ttl && status.completion_time) {
+        const WallTime due = time_after(*status.completion_time, saturated_seconds(*ttl));
+        if (due <= facts.now.wall) {
+            result.actions.emplace_back(DeleteTrainingJob{facts.view.job.meta.uid});
+        } else {
+            wake_at(result, due, facts.now.wall);
+        }
+    }
+    return result;
+}
+
+// Nothing of the job goes on from here. Pods that the user has suspended or that Kueue has evicted
+// stop all the same: nobody keeps a place that was taken back by a spec that is refused.
+Lifecycle refuse(const Facts& facts, JobState state, std::string message) {
+    Lifecycle result = as_before(facts, state, std::move(message));
+    if (!spec_of(facts).suspend && may_have_pods(facts.view)) {
+        return result;
+    }
+    const Job* current = facts.attempts.current;
+    if (current != nullptr && !current->end) {
+        delete_unless_deleting(*current, result);
+        result.wake_after = kLostNodeAfter;
+    }
+    delete_older(facts, result);
+    return result;
+}
+
+Verdict refuse_invalid(const Facts& facts) {
+    std::vector<FieldError> errors = validate(facts.view.job);
+    const bool starts = facts.attempts.current == nullptr && facts.attempts.older.empty();
+    if (errors.empty() && starts) {
+        errors = validate_host_paths(
+            facts.view.job.spec.pod_template, facts.view.datasets.datasets, facts.view.pool_paths);
+    }
+    if (errors.empty()) {
+        return std::nullopt;
+    }
+    return refuse(facts, JobState::kInvalid, to_string(errors));
+}
+
+Verdict respect_foreign_names(const Facts& facts) {
+    const NameClash clash = find_name_clash(facts.view, facts.attempts);
+    if (clash.object.empty()) {
+        return std::nullopt;
+    }
+    return clash.leaves
+               ? refuse(facts, JobState::kWaiting, clash.object + " of an earlier job is leaving.")
+               : refuse(
+                     facts,
+                     JobState::kNameTaken,
+                     clash.object +
+                         " exists and belongs to somebody else; delete it, or choose another "
+                         "name.");
+}
+
+Lifecycle fail_now(const Facts& facts, std::string failure, std::string message) {
+    Lifecycle result = as_before(facts, JobState::kFailed, std::move(message));
+    result.failure = std::move(failure);
+    result.completion_time = facts.now.wall;
+    const Job* current = facts.attempts.current;
+    if (current != nullptr && !current->end) {
+        delete_unless_deleting(*current, result);
+    }
+    return result;
+}
+
+Lifecycle fail_for_deadline(const Facts& facts) {
+    return fail_now(
+        facts,
+        "DeadlineExceeded",
+        fmt::format(
+            "The job was active for longer than activeDeadlineSeconds ({}).",
+            time_limit(facts).value_or(0)));
+}
+
+Verdict keep_the_deadline(const Facts& facts) {
+    const std::optional<WallTime> deadline = deadline_of(facts.active, time_limit(facts));
+    const Job* current = facts.attempts.current;
+    const bool succeeded = current != nullptr && current->end && current->end->succeeded;
+    if (!deadline || *deadline > facts.now.wall || succeeded) {
+        return std::nullopt;
+    }
+    return fail_for_deadline(facts);
+}
+
+Verdict take_success(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    if (current == nullptr || !current->end || !current->end->succeeded) {
+        return std::nullopt;
+    }
+    Lifecycle result = as_before(
+        facts,
+        JobState::kComplete,
+        fmt::format(
+            "{} succeeded in attempt {}.",
+            spec_of(facts).trainer.node_count == 1 ? "The only rank" : "All ranks",
+            facts.attempts.number));
+    result.completion_time = current->end->at.value_or(facts.now.wall);
+    return result;
+}
+
+// All ranks stop; the next attempt starts when they are gone.
+Lifecycle restart(const Facts& facts, std::string message, bool counts) {
+    Lifecycle result = as_before(facts, JobState::kRestarting, std::move(message));
+    delete_unless_deleting(*facts.attempts.current, result);
+    result.attempt = add_saturated(facts.attempts.number, 1);
+    result.restarts = add_saturated(result.restarts, counts ? 1 : 0);
+    result.last_restart_time = facts.now.wall;
+    return result;
+}
+
+// The attempt failed: another one, while one is left.
+Lifecycle answer(const Facts& facts, const std::string& failure, bool counts) {
+    const std::string cause = fmt::format("Attempt {} failed: {}", facts.attempts.number, failure);
+    if (facts.attempts.number >= kAttemptMax) {
+        return fail_now(facts, "AttemptsExhausted", cause);
+    }
+    const std::int64_t limit = spec_of(facts).run_policy.backoff_limit;
+    if (counts && facts.view.job.status.restarts >= limit) {
+        return fail_now(
+            facts,
+            "BackoffLimitExceeded",
+            fmt::format("{} No restart is left (backoffLimit {}).", cause, limit));
+    }
+    return restart(facts, cause + " All ranks start again.", counts);
+}
+
+Verdict answer_failure(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    // The pods of a Job that is being deleted or is suspended end because of that.
+    if (current == nullptr || !current->end || current->meta.deleting_since || current->suspend) {
+        return std::nullopt;
+    }
+    if (current->end->reason == "DeadlineExceeded") {
+        return fail_for_deadline(facts);
+    }
+    const bool disrupted = was_disrupted(*current, facts.view.pods);
+    return answer(facts, failure_of(*current, facts.view.pods), !disrupted);
+}
+
+// A rank lists another revision than the others read: it would train on other samples.
+Verdict leave_changed_origin(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    if (current == nullptr || current->end || current->meta.deleting_since) {
+        return std::nullopt;
+    }
+    const auto change = find_origin_change(
+        facts.view, reports_of_attempt(facts.view, facts.attempts.number), facts.now);
+    return change ? Verdict{answer(facts, *change, true)} : std::nullopt;
+}
+
+Verdict leave_lost_nodes(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    if (current == nullptr) {
+        return std::nullopt;
+    }
+    const std::vector<std::string> lost = lost_pods(facts.view, current->meta.name, facts.now.wall);
+    if (lost.empty()) {
+        return std::nullopt;
+    }
+    return restart(
+        facts,
+        fmt::format("Pod {} was lost with its node. All ranks start again.", lost.front()),
+        false);
+}
+
+// The user suspends the job, or Kueue takes the quota back: the pods stop, and what they exit with
+// is no failure. A failure that came before is judged as any other. The same attempt goes on later
+// with a new Job.
+Verdict stand_still(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    const bool suspended = spec_of(facts).suspend;
+    if (!suspended && (current == nullptr || may_have_pods(facts.view))) {
+        return std::nullopt;
+    }
+    Lifecycle result = suspended
+                           ? as_before(facts, JobState::kSuspended, "spec.suspend is true.")
+                           : as_before(facts, JobState::kQueued, why_not_admitted(facts.view));
+    if (current != nullptr) {
+        delete_unless_deleting(*current, result);
+        result.wake_after = kLostNodeAfter;
+    }
+    delete_older(facts, result);
+    return result;
+}
+
+// Somebody else has suspended the Job, so its pods go. Where that is done to every new Job, too,
+// none is replaced more often than this.
+Verdict replace_suspended(const Facts& facts) {
+    constexpr Duration kPause = seconds{30};
+    const Job* current = facts.attempts.current;
+    if (current == nullptr || !current->suspend || current->meta.deleting_since) {
+        return std::nullopt;
+    }
+    Lifecycle result = as_before(
+        facts,
+        JobState::kSuspended,
+        fmt::format(
+            "Somebody else has suspended Job {}; a new one takes its place.", current->meta.name));
+    const WallTime due = time_after(current->meta.created_at, kPause);
+    if (due <= facts.now.wall) {
+        result.actions.emplace_back(deletion_of(*current));
+    } else {
+        wake_at(result, due, facts.now.wall);
+    }
+    return result;
+}
+
+Verdict wait_for_older_attempts(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    Lifecycle result = still_restarting(facts, "The pods that were there are being stopped.");
+    delete_older(facts, result);
+    const bool current_leaves = current != nullptr && current->meta.deleting_since;
+    const bool current_is_blocked =
+        current == nullptr && !pods_are_gone(facts.view, facts.attempts, facts.now.wall);
+    if (result.actions.empty() && !current_leaves && !current_is_blocked) {
+        return std::nullopt;
+    }
+    result.wake_after = kLostNodeAfter;
+    return result;
+}
+
+Verdict wait_for_what_is_missing(const Facts& facts) {
+    const Obstacle& dataset = facts.view.datasets.obstacle;
+    const bool waits = !dataset.empty() || facts.view.pool.waits;
+    if (!waits || facts.attempts.current != nullptr) {
+        return std::nullopt;
+    }
+    const Obstacle& missing = dataset.empty() ? facts.view.pool.obstacle : dataset;
+    return as_before(facts, JobState::kWaiting, missing.message);
+}
+
+Verdict wait_before_restarting(const Facts& facts) {
+    const TrainingJobStatus& status = facts.view.job.status;
+    if (facts.attempts.current != nullptr || !status.last_restart_time) {
+        return std::nullopt;
+    }
+    const WallTime due = time_after(*status.last_restart_time, restart_delay(status.restarts));
+    if (due <= facts.now.wall) {
+        return std::nullopt;
+    }
+    Lifecycle result = still_restarting(
+        facts, fmt::format("Attempt {} starts at the end of a pause.", facts.attempts.number));
+    wake_at(result, due, facts.now.wall);
+    return result;
+}
+
+// What the attempt that is, or should be, there is made of.
+JobInput input_of(const Facts& facts) {
+    const std::optional<std::int64_t> limit = time_limit(facts);
+    std::optional<std::int64_t> left;
+    if (limit) {
+        left = subtract_saturated(*limit, total_seconds(facts.active, facts.now.wall));
+    }
+    return input_of_attempt(facts.view, std::max<std::int64_t>(facts.attempts.number, 1), left);
+}
+
+Verdict wait_for_kueue(const Facts& facts) {
+    if (facts.attempts.current != nullptr) {
+        return std::nullopt;
+    }
+    std::optional<QueueWait> wait = wait_in_queue(facts.view, input_of(facts));
+    if (!wait) {
+        return std::nullopt;
+    }
+    Lifecycle result = as_before(facts, JobState::kQueued, std::move(wait->message));
+    result.actions = std::move(wait->actions);
+    result.wake_after = wait->wake_after;
+    return result;
+}
+
+Verdict start(const Facts& facts) {
+    if (facts.attempts.current != nullptr) {
+        return std::nullopt;
+    }
+    Lifecycle result = as_before(facts, JobState::kStarting, "The pods are being created.");
+    const JobInput input = input_of(facts);
+    result.attempt = input.attempt;
+    if (!facts.view.service) {
+        result.actions.emplace_back(CreateService{build_service(facts.view.job)});
+    }
+    result.actions.emplace_back(CreateJob{build_job(input)});
+    return result;
+}
+
+Verdict watch(const Facts& facts) {
+    const Job* current = facts.attempts.current;
+    const std::int64_t wanted = spec_of(facts).trainer.node_count;
+    const bool all = ranks_running(*current, facts.view.pods) >= wanted;
+    Lifecycle result = as_before(
+        facts,
+        all ? JobState::kRunning : JobState::kStarting,
+        tell_ranks(*current, facts.view.pods, wanted));
+    if (!facts.view.service) {
+        result.actions.emplace_back(CreateService{build_service(facts.view.job)});
+    }
+    if (const auto deadline = deadline_of(facts.active, time_limit(facts))) {
+        wake_at(result, *deadline, facts.now.wall);
+    }
+    const std::vector<Pod>& pods = facts.view.pods;
+    if (std::any_of(pods.begin(), pods.end(), [](const Pod& pod) {
+            return pod.meta.deleting_since.has_value();
+        })) {
+        wake_at(result, facts.now.wall + kLostNodeAfter, facts.now.wall);
+    }
+    return result;
+}
+
+constexpr std::array<Rule, 16> kRules = {
+    stay_finished,
+    refuse_invalid,
+    respect_foreign_names,
+    keep_the_deadline,
+    take_success,
+    answer_failure,
+    stand_still,
+    leave_lost_nodes,
+    leave_changed_origin,
+    replace_suspended,
+    wait_for_older_attempts,
+    wait_for_what_is_missing,
+    wait_for_kueue,
+    wait_before_restarting,
+    start,
+    watch,
+};
+
+}  // namespace
+
+Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now) {
+    const Facts facts{view, now};
+    for (const Rule rule : kRules) {
+        if (Verdict verdict = rule(facts)) {
+            tell_trouble(view, *verdict);
+            keep_time(facts.attempts.current != nullptr, now.wall, *verdict);
+            if (auto action = settle_workload(
+                    view, *verdict, has_pods_left(view, facts.attempts, now.wall), now.wall)) {
+                verdict->actions.push_back(*std::move(action));
+            }
+            return *std::move(verdict);
+        }
+    }
+    return as_before(facts, JobState::kWaiting, "");  // not reached: watch() always speaks
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,376 @@
+#include "operator/core/spec/resolve.h"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "common/base/saturating.h"
+#include "operator/core/spec/job_state.h"
+#include "operator/core/spec/validate.h"
+
+namespace stoker::control {
+
+namespace {
+
+const Dataset* find_dataset(const std::vector<Dataset>& datasets, const ObjectKey& key) {
+    const auto found = std::find_if(datasets.begin(), datasets.end(), [&](const Dataset& dataset) {
+        return dataset.meta.key() == key;
+    });
+    return found == datasets.end() ? nullptr : &*found;
+}
+
+const CachePool* find_pool(const std::vector<CachePool>& pools, const std::string& name) {
+    const auto found = std::find_if(pools.begin(), pools.end(), [&](const CachePool& pool) {
+        return pool.meta.name == name && !pool.meta.deleting_since;
+    });
+    return found == pools.end() ? nullptr : &*found;
+}
+
+// What the job says about its own use of the dataset.
+void take_stream(const JobDataset& wanted, ResolvedDataset& result) {
+    result.sampling = wanted.sampling;
+    result.contract = wanted.contract;
+    const auto parameters = wanted.parameters.find(wanted.contract);
+    if (parameters != wanted.parameters.end()) {
+        result.parameters = parameters->second;
+    }
+}
+
+ResolvedDataset resolve_inline(const TrainingJob& job, const JobDataset& wanted) {
+    ResolvedDataset result;
+    result.name = wanted.name;
+    result.ns = job.meta.ns;
+    result.uid = inline_dataset_uid(job.meta.ns, wanted);
+    result.source.storage_uri = wanted.storage_uri.value_or("");
+    result.source.endpoint = wanted.endpoint;
+    result.source.region = wanted.region;
+    result.source.path_style = wanted.path_style;
+    result.source.secret_ref = wanted.secret_ref;
+    result.source.ca_bundle = wanted.ca_bundle;
+    take_stream(wanted, result);
+    return result;
+}
+
+ResolvedDataset resolve_reference(const JobDataset& wanted, const Dataset& dataset) {
+    ResolvedDataset result;
+    result.name = wanted.name;
+    result.ns = dataset.meta.ns;
+    result.uid = dataset.meta.uid;
+    result.object_name = dataset.meta.name;
+    result.source = dataset.spec.sources.front();
+    take_stream(wanted, result);
+    if (dataset.status.total_bytes) {
+        result.total = bytes_of(*dataset.status.total_bytes);
+        result.samples = bytes_of(dataset.status.samples.value_or(0)).count();
+    }
+    return result;
+}
+
+bool is_shared(const Dataset& dataset, const std::optional<TextMap>& labels) {
+    return labels && dataset.spec.shared_with && selects(*dataset.spec.shared_with, *labels);
+}
+
+// Whether the attempt that runs was started with this very Dataset: only the operator writes the
+// status.
+bool is_read_now(const TrainingJob& job, const JobDataset& wanted, const Dataset& dataset) {
+    return std::ranges::any_of(job.status.datasets, [&](const JobDatasetStatus& status) {
+        return status.name == wanted.name && status.uid == dataset.meta.uid;
+    });
+}
+
+// The same words whether there is such a Dataset or not.
+Obstacle not_shared(const ObjectKey& dataset, const std::string& ns) {
+    return {
+        std::string{kNotShared},
+        fmt::format(
+            "Dataset {} is not shared with namespace {}. Its owner shares it with "
+            "spec.sharing.namespaceSelector, which must select the labels of namespace {}; the job "
+            "starts then.",
+            to_string(dataset),
+            ns,
+            ns)};
+}
+
+Obstacle not_found(const ObjectKey& dataset) {
+    return {
+        "DatasetNotFound",
+        fmt::format(
+            "Dataset {} does not exist in namespace {}; the job starts when it appears.",
+            dataset.name,
+            dataset.ns)};
+}
+
+Obstacle check_dataset(const Dataset& dataset, bool foreign) {
+    const std::vector<FieldError> errors = validate(dataset);
+    return errors.empty() ? Obstacle{}
+                          : Obstacle{
+                                "DatasetInvalid",
+                                fmt::format(
+                                    "Dataset {} is invalid: {}.",
+                                    foreign ? to_string(dataset.meta.key()) : dataset.meta.name,
+                                    to_string(errors))};
+}
+
+Obstacle check_secrets(const std::vector<ResolvedDataset>& datasets, const std::string& ns) {
+    std::set<std::string> secrets;
+    for (const ResolvedDataset& dataset : datasets) {
+        if (dataset.source.secret_ref && dataset.ns == ns) {
+            secrets.insert(*dataset.source.secret_ref);
+        }
+    }
+    if (secrets.size() <= 1) {
+        return {};
+    }
+    return {
+        "SecretsDiffer",
+        fmt::format(
+            "The datasets name different Secrets ({}); today all datasets of a job must use the "
+            "same one.",
+            fmt::join(secrets, ", "))};
+}
+
+// The pool's names that the namespace's quotas are for.
+std::set<std::string> quota_pools(const std::vector<CacheQuota>& quotas) {
+    std::set<std::string> names;
+    for (const CacheQuota& quota : quotas) {
+        if (!quota.meta.deleting_since) {
+            names.insert(quota.spec.pool_ref);
+        }
+    }
+    return names;
+}
+
+ResolvedPool without_pool(std::string reason, std::string message, bool waits) {
+    ResolvedPool result;
+    result.obstacle = {std::move(reason), std::move(message)};
+    result.waits = waits;
+    return result;
+}
+
+ResolvedPool use(const CachePool& pool) {
+    if (const std::vector<FieldError> errors = validate(pool); !errors.empty()) {
+        return without_pool(
+            "PoolInvalid",
+            fmt::format("CachePool {} is invalid: {}.", pool.meta.name, to_string(errors)),
+            false);
+    }
+    ResolvedPool result;
+    result.name = pool.meta.name;
+    result.reserved_free_percent = pool.spec.reserved_free_percent;
+    return result;
+}
+
+ResolvedPool choose(const std::vector<CachePool>& pools, const std::vector<CacheQuota>& quotas) {
+    const std::set<std::string> from_quota = quota_pools(quotas);
+    if (from_quota.size() == 1) {
+        const CachePool* pool = find_pool(pools, *from_quota.begin());
+        return pool != nullptr
+                   ? use(*pool)
+                   : without_pool(
+                         "PoolNotFound",
+                         fmt::format(
+                             "CachePool {} of the namespace's CacheQuota does not exist.",
+                             *from_quota.begin()),
+                         false);
+    }
+    std::vector<const CachePool*> usable;
+    for (const CachePool& pool : pools) {
+        if (!pool.meta.deleting_since) {
+            usable.push_back(&pool);
+        }
+    }
+    if (usable.empty()) {
+        return without_pool(
+            "NoPool",
+            "There is no CachePool, so the job runs without a cache; an administrator can create "
+            "one.",
+            false);
+    }
+    if (usable.size() == 1 && from_quota.empty()) {
+        return use(*usable.front());
+    }
+    const CachePool* fallback = find_pool(pools, "default");
+    return fallback != nullptr && from_quota.empty()
+               ? use(*fallback)
+               : without_pool(
+                     "PoolAmbiguous",
+                     "There is more than one CachePool; name one in spec.cache.poolRef. Until then "
+                     "the job runs without a cache.",
+                     false);
+}
+
+}  // namespace
+
+std::string inline_dataset_uid(const std::string& ns, const JobDataset& dataset) {
+    std::uint64_t hash = 0xCBF29CE484222325ULL;  // FNV-1a
+    const std::string text = fmt::format(
+        "{}\n{}\n{}\n{}",
+        ns,
+        dataset.storage_uri.value_or(""),
+        dataset.endpoint,
+        dataset.secret_ref.value_or(""));
+    for (const char c : text) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    }
+    return fmt::format("inline-{:016x}", hash);
+}
+
+namespace {
+
+// The outcome for one entry with a reference. `stops`: an attempt that runs does not go on reading
+// it.
+struct Reference {
+    Obstacle obstacle;
+    bool stops = false;
+    const Dataset* dataset = nullptr;
+};
+
+Reference find_reference(
+    const TrainingJob& job,
+    const JobDataset& wanted,
+    const std::vector<Dataset>& datasets,
+    const std::optional<TextMap>& labels) {
+    const ObjectKey key = dataset_key(job.meta.ns, wanted);
+    const bool foreign = key.ns != job.meta.ns;
+    const Dataset* dataset = find_dataset(datasets, key);
+    if (dataset == nullptr) {
+        return {foreign ? not_shared(key, job.meta.ns) : not_found(key), true, nullptr};
+    }
+    const bool shared = !foreign || is_shared(*dataset, labels);
+    if (!shared && !is_read_now(job, wanted, *dataset)) {
+        return {not_shared(key, job.meta.ns), true, nullptr};
+    }
+    if (Obstacle invalid = check_dataset(*dataset, foreign); !invalid.empty()) {
+        return {std::move(invalid), true, nullptr};
+    }
+    return {shared ? Obstacle{} : not_shared(key, job.meta.ns), false, dataset};
+}
+
+}  // namespace
+
+ResolvedDatasets resolve_datasets(
+    const TrainingJob& job,
+    const std::vector<Dataset>& datasets,
+    const std::optional<TextMap>& labels) {
+    ResolvedDatasets result;
+    bool stops = false;
+    for (const JobDataset& wanted : job.spec.datasets) {
+        if (!wanted.dataset_ref) {
+            result.datasets.push_back(resolve_inline(job, wanted));
+            continue;
+        }
+        Reference found = find_reference(job, wanted, datasets, labels);
+        if (result.obstacle.empty()) {
+            result.obstacle = std::move(found.obstacle);
+        }
+        stops |= found.stops;
+        if (found.dataset != nullptr) {
+            result.datasets.push_back(resolve_reference(wanted, *found.dataset));
+        }
+    }
+    result.goes_on = !stops && !result.obstacle.empty();
+    if (result.obstacle.empty()) {
+        result.obstacle = check_secrets(result.datasets, job.meta.ns);
+    }
+    return result;
+}
+
+bool is_pinned(const TrainingJob& job, const ResolvedDataset& dataset) {
+    return job.spec.trainer.node_count > 1 && !dataset.source.volume;
+}
+
+std::string tell_credentials(const ResolvedDataset& dataset, const std::string& job_namespace) {
+    if (dataset.ns == job_namespace || !dataset.source.secret_ref) {
+        return {};
+    }
+    return fmt::format(
+        " (namespace {} fetches the dataset with its own Secret; with a Secret {} in namespace {} "
+        "the job could read the origin itself meanwhile)",
+        dataset.ns,
+        *dataset.source.secret_ref,
+        job_namespace);
+}
+
+bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid) {
+    return std::ranges::any_of(
+        resolved.datasets, [&](const ResolvedDataset& it) { return it.uid == uid; });
+}
+
+namespace {
+
+// What the attempt that goes on was given; none: the next attempt may choose.
+std::optional<AttemptPool> pool_of_attempt(const TrainingJob& job) {
+    const TrainingJobStatus& status = job.status;
+    const Condition* state = find_condition(status.conditions, "Finished");
+    const bool suspended =
+        job.spec.suspend || (state != nullptr && state->reason == to_string(JobState::kSuspended));
+    const bool is_given =
+        status.attempt_pool && status.attempt > 0 && status.attempt_pool->attempt == status.attempt;
+    return is_given && !suspended ? status.attempt_pool : std::nullopt;
+}
+
+// Not validated: its pods mount it already.
+ResolvedPool keep(const std::string& name, const std::vector<CachePool>& pools) {
+    const CachePool* pool = find_pool(pools, name);
+    if (pool == nullptr) {
+        return without_pool(
+            "PoolNotFound",
+            fmt::format(
+                "CachePool {}, which the attempt began with, does not exist any more; the attempt "
+                "goes on without grants.",
+                name),
+            false);
+    }
+    ResolvedPool result;
+    result.name = pool->meta.name;
+    result.reserved_free_percent = pool->spec.reserved_free_percent;
+    return result;
+}
+
+ResolvedPool choose_anew(
+    const TrainingJob& job,
+    const std::vector<CachePool>& pools,
+    const std::vector<CacheQuota>& quotas) {
+    const CacheSpec& cache = job.spec.cache;
+    if (!cache.pool_ref) {
+        return choose(pools, quotas);
+    }
+    const CachePool* pool = find_pool(pools, *cache.pool_ref);
+    return pool != nullptr ? use(*pool)
+                           : without_pool(
+                                 "PoolNotFound",
+                                 fmt::format(
+                                     "CachePool {} does not exist; the job starts when it appears.",
+                                     *cache.pool_ref),
+                                 true);
+}
+
+}  // namespace
+
+ResolvedPool resolve_pool(
+    const TrainingJob& job,
+    const std::vector<CachePool>& pools,
+    const std::vector<CacheQuota>& quotas) {
+    if (job.spec.cache.mode == CacheMode::kOff) {
+        return without_pool("Off", "The job asked for no cache (cache.mode Off).", false);
+    }
+    const std::optional<AttemptPool> given = pool_of_attempt(job);
+    if (given && !given->name.empty()) {
+        return keep(given->name, pools);
+    }
+    ResolvedPool result = choose_anew(job, pools, quotas);
+    if (given && !result.name.empty()) {
+        return without_pool(
+            "NoPool",
+            fmt::format(
+                "The attempt began without a CachePool, so it runs without a cache; the next one "
+                "gets CachePool {}.",
+                result.name),
+            false);
+    }
+    result.waits = result.waits && !given;
+    return result;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,216 @@
+#include "operator/core/spec/validate.h"
+
+#include <charconv>
+#include <cmath>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "common/domain/host_path.h"
+#include "operator/core/spec/field_checks.h"
+
+namespace stoker::control {
+
+namespace {
+
+void check_source_volume(const DatasetSource& source, Complaints& complaints) {
+    const std::string path = "spec.sources[0]";
+    const bool directory = source.storage_uri.starts_with("file://");
+    complaints.unless(
+        source.volume.has_value() == directory,
+        path + ".volume",
+        "volume belongs to a directory: a file:// source needs it, and other sources must leave it "
+        "out");
+    complaints.unless(
+        !directory || (source.endpoint.empty() && source.region.empty() && !source.path_style &&
+                       !source.secret_ref && !source.ca_bundle),
+        path,
+        "endpoint, region, pathStyle, secretRef and caBundle belong to s3://; leave them out of a "
+        "file:// source");
+    if (source.volume) {
+        complaints.unless(
+            source.volume->claim_name.has_value() != source.volume->host_path.has_value(),
+            path + ".volume",
+            "set exactly one of persistentVolumeClaim and hostPath");
+        const std::string host_path = source.volume->host_path.value_or("/");
+        complaints.unless(
+            host_path.starts_with('/') && !has_dot_part(host_path),
+            path + ".volume.hostPath.path",
+            "path must begin with / and must not have .. as a part");
+    }
+}
+
+void check_source(const DatasetSource& source, Complaints& complaints) {
+    complaints.unless(
+        is_s3_uri(source.storage_uri) || source.storage_uri.starts_with("file:///"),
+        "spec.sources[0].storageUri",
+        "storageUri must be s3://bucket/prefix or file:///directory; other origins do not work "
+        "yet");
+    const std::size_t scheme_end = source.storage_uri.find("://");
+    complaints.unless(
+        scheme_end == std::string::npos || !has_dot_part(source.storage_uri.substr(scheme_end + 3)),
+        "spec.sources[0].storageUri",
+        "storageUri must not have . or .. as a part of its path");
+    complaints.unless(
+        source.endpoint.empty() || is_http_url(source.endpoint),
+        "spec.sources[0].endpoint",
+        "endpoint must begin with http:// or https://");
+    check_source_volume(source, complaints);
+}
+
+void check_sharing(const DatasetSpec& spec, Complaints& complaints) {
+    if (!spec.shared_with) {
+        return;
+    }
+    const bool has_claim = !spec.sources.empty() && spec.sources.front().volume &&
+                           spec.sources.front().volume->claim_name;
+    complaints.unless(
+        !has_claim,
+        "spec.sharing",
+        "a PersistentVolumeClaim is reached from its own namespace only; share a Dataset with an "
+        "s3:// source or a hostPath volume");
+    for (const LabelRequirement& it : spec.shared_with->match_expressions) {
+        const bool lists = it.op == LabelOperator::kIn || it.op == LabelOperator::kNotIn;
+        complaints.unless(
+            lists != it.values.empty(),
+            fmt::format("spec.sharing.namespaceSelector.matchExpressions[{}]", it.key),
+            "operators In and NotIn need values; Exists and DoesNotExist have none");
+    }
+}
+
+// As the CRDs' patterns; or left out.
+bool is_decimal(const std::string& text) {
+    double number = 0;
+    const char* end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+    return text.empty() ||
+           (read.ec == std::errc{} && read.ptr == end && number >= 0 && std::isfinite(number));
+}
+
+}  // namespace
+
+std::vector<FieldError> validate(const Dataset& dataset) {
+    Complaints complaints;
+    const DatasetSpec& spec = dataset.spec;
+    complaints.unless(!spec.sources.empty(), "spec.sources", "a source is missing");
+    complaints.unless(
+        spec.sources.size() <= 1,
+        "spec.sources",
+        "more than one source does not work yet; write one Dataset for each");
+    if (!spec.sources.empty()) {
+        check_source(spec.sources.front(), complaints);
+    }
+    complaints.unless(
+        spec.format == DatasetFormat::kObjects,
+        "spec.format",
+        "format Tar, TFRecord and Chunks do not work yet; today every object or file is one sample "
+        "(format Objects)");
+    complaints.unless(
+        spec.consistency == Consistency::kImmutable && !spec.ttl_seconds,
+        "spec.consistency",
+        "consistency ETag and TTL do not work yet; today the origin is listed once (mode "
+        "Immutable), and a sample that changes afterwards is reported as an error");
+    check_sharing(spec, complaints);
+    complaints.unless(
+        spec.retention_after_last_use_seconds.value_or(0) >= 0,
+        "spec.retention.afterLastUseSeconds",
+        "afterLastUseSeconds must be 0 or more");
+    return complaints.take();
+}
+
+namespace {
+
+void check_pool_path(const std::string& path, Complaints& complaints) {
+    if (path.empty()) {
+        return;
+    }
+    const bool plain = is_plain_path(path);
+    complaints.unless(
+        plain,
+        "spec.volume.hostPath.path",
+        "path must be absolute and have letters, digits, '.', '_' and '-' in its parts: no // and "
+        "no / at its end, no . or .. as a part");
+    complaints.unless(
+        !plain || !domain::is_system_path(path),
+        "spec.volume.hostPath.path",
+        "path must not be a directory of the system, such as /etc, /usr, /var/lib or "
+        "/var/lib/kubelet; choose one of its own, such as /var/lib/stoker");
+}
+
+}  // namespace
+
+std::vector<FieldError> validate(const CachePool& pool) {
+    Complaints complaints;
+    const CachePoolSpec& spec = pool.spec;
+    complaints.unless(
+        spec.medium == Medium::kNvme,
+        "spec.medium",
+        "medium Memory does not work yet; today NVMe does");
+    complaints.unless(
+        !spec.has_claim_template,
+        "spec.volume.persistentVolumeClaimTemplate",
+        "persistentVolumeClaimTemplate does not work yet; today hostPath does");
+    complaints.unless(
+        !spec.has_csi, "spec.volume.csi", "csi does not work yet; today hostPath does");
+    complaints.unless(
+        !spec.host_path.empty(),
+        "spec.volume",
+        "hostPath is missing, the only kind of volume that works today");
+    check_pool_path(spec.host_path, complaints);
+    complaints.unless(
+        spec.capacity_per_node > Bytes::zero(),
+        "spec.capacityPerNode",
+        "capacityPerNode must be more than 0");
+    complaints.unless(
+        !spec.origin_bandwidth || *spec.origin_bandwidth > Bytes::zero(),
+        "spec.originBandwidth",
+        "originBandwidth must be more than 0");
+    complaints.unless(
+        is_decimal(spec.price_per_gib),
+        "spec.originPrice.perGiB",
+        "perGiB must be a number, 0 or more");
+    complaints.unless(
+        is_decimal(spec.price_per_thousand_requests),
+        "spec.originPrice.perThousandRequests",
+        "perThousandRequests must be a number, 0 or more");
+    complaints.unless(
+        spec.default_quota.lending_limit.value_or(Bytes::zero()) <=
+            spec.default_quota.nominal_quota,
+        "spec.defaultQuota.lendingLimit",
+        "lendingLimit must not be more than nominalQuota");
+    return complaints.take();
+}
+
+std::vector<FieldError> validate(const CacheQuota& quota) {
+    Complaints complaints;
+    const CacheQuotaSpec& spec = quota.spec;
+    complaints.unless(!spec.pool_ref.empty(), "spec.poolRef.name", "poolRef is missing");
+    complaints.unless(
+        !spec.lending_limit || *spec.lending_limit <= spec.nominal_quota,
+        "spec.lendingLimit",
+        "lendingLimit must not be more than nominalQuota");
+    if (spec.fair_sharing) {
+        complaints.unless(
+            is_decimal(spec.fair_sharing->weight),
+            "spec.fairSharing.weight",
+            "weight must be a number, 0 or more");
+    }
+    if (spec.reclaim) {
+        complaints.unless(
+            spec.reclaim->grace_period_seconds.value_or(0) >= 0,
+            "spec.reclaim.gracePeriodSeconds",
+            "gracePeriodSeconds must be 0 or more");
+    }
+    return complaints.take();
+}
+
+std::string to_string(const std::vector<FieldError>& errors) {
+    std::string result;
+    for (const FieldError& error : errors) {
+        result += result.empty() ? "" : "; ";
+        result += error.path + ": " + error.message;
+    }
+    return result;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,56 @@
+#include "operator/core/status/guest_status.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace stoker::control {
+
+bool waits_for_owner(
+    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally* sum) {
+    if (dataset.ns == view.job.meta.ns || sum == nullptr || sum->error.empty() ||
+        sum->state == ManifestState::kReady) {
+        return false;
+    }
+    const auto fillers = view.fillers.find(dataset.uid);
+    const bool starting =
+        fillers != view.fillers.end() && fillers->second.status != ConditionStatus::kTrue;
+    return starting || sum->state != ManifestState::kFailed;
+}
+
+Judgement wait_for_owner(
+    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally& sum) {
+    const auto fillers = view.fillers.find(dataset.uid);
+    return {
+        ConditionStatus::kFalse,
+        "WaitingForOwner",
+        fmt::format(
+            "Dataset {} waits for a sidecar of namespace {}: {}{}{}",
+            dataset.name,
+            dataset.ns,
+            sum.error,
+            fillers == view.fillers.end() ? "" : "; " + fillers->second.message,
+            tell_credentials(dataset, view.job.meta.ns))};
+}
+
+Bytes resident_bytes(
+    const TrainingJobView& view, const std::string& uid, const DatasetTally& told) {
+    const bool foreign = std::ranges::any_of(view.datasets.datasets, [&](const auto& dataset) {
+        return dataset.uid == uid && dataset.ns != view.job.meta.ns;
+    });
+    if (!foreign) {
+        return told.resident_bytes();
+    }
+    Bytes result{};
+    for (const Holding& holding : view.holdings) {
+        const bool is_here = std::ranges::any_of(view.pods, [&](const Pod& pod) {
+            return !has_ended(pod) && pod.node_name == holding.node;
+        });
+        if (is_here && holding.pool == view.pool.name && holding.dataset_uid == uid) {
+            result += holding.resident;
+        }
+    }
+    return result;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+#include "common/base/bytes.h"
+#include "operator/core/spec/judgement.h"
+#include "operator/core/view/tally.h"
+#include "operator/core/view/training_job_view.h"
+
+// What is said of a job that reads a Dataset of another namespace (docs/adr/0012). Pure.
+namespace stoker::control {
+
+// The guest's sidecar says that it waits: a sidecar of the Dataset's namespace has to serve the
+// node first, a filler or one of the owner's jobs. False for an origin that fails for a filler.
+// `sum` is null while no sidecar has reported on the dataset.
+bool waits_for_owner(
+    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally* sum);
+
+// The condition DataReady of such a job.
+Judgement wait_for_owner(
+    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally& sum);
+
+// Bytes of the dataset on the job's nodes, told by their leaders. A guest's sidecars never lead:
+// the owner's have told the planner.
+Bytes resident_bytes(const TrainingJobView& view, const std::string& uid, const DatasetTally& told);
+
+}  // namespace stoker::control

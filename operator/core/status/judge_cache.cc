@@ -1,0 +1,91 @@
+#include "operator/core/status/judge_cache.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "common/base/saturating.h"
+
+namespace stoker::control {
+
+namespace {
+
+// A node that keeps less than it is granted (its disk is full or failing) is worth a sentence.
+std::string trouble_on_nodes(const Tally& sum) {
+    std::string sentences;
+    for (const auto& [uid, dataset] : sum.datasets) {
+        if (const std::string told = tell_troubles(dataset); !told.empty()) {
+            sentences += " " + told;
+        }
+    }
+    return sentences;
+}
+
+// No bytes, because no pod is on a node of the pool.
+Judgement waits_for_pods(const TrainingJobView& view, JobState state) {
+    const auto unknown = [](std::string reason, std::string message) {
+        return Judgement{ConditionStatus::kUnknown, std::move(reason), std::move(message)};
+    };
+    const std::string word{to_string(state)};
+    switch (state) {
+        case JobState::kSuspended:
+            return unknown(word, "The job is suspended; it gets cache bytes when it goes on.");
+        case JobState::kQueued:
+            return unknown(word, "The job waits in a queue; it gets cache bytes when it starts.");
+        case JobState::kInvalid:
+        case JobState::kNameTaken:
+        case JobState::kWaiting:
+            return unknown(word, "The job has not started; it gets cache bytes when it does.");
+        case JobState::kRestarting:
+            return unknown(word, "The next attempt gets cache bytes when it starts.");
+        default:
+            return unknown(
+                "WaitingForPods",
+                fmt::format("No pod of the job is on a node of pool {}.", view.pool.name));
+    }
+}
+
+}  // namespace
+
+Judgement silent() {
+    return {
+        ConditionStatus::kUnknown,
+        "NodesSilent",
+        "No sidecar of the job has reported for 60 seconds."};
+}
+
+bool is_silent(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    if (sum.fresh_reports > 0 || lifecycle.state != JobState::kRunning) {
+        return false;
+    }
+    const std::optional<WallTime> told =
+        view.job.status.cache ? view.job.status.cache->sampled_at : std::nullopt;
+    const std::optional<WallTime> since = std::max({told, sum.newest, lifecycle.start_time});
+    return !since || elapsed_between(*since, now.wall) > kReportAgeMax;
+}
+
+Judgement judge_cache(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    if (view.pool.name.empty()) {
+        return {ConditionStatus::kFalse, view.pool.obstacle.reason, view.pool.obstacle.message};
+    }
+    if (is_silent(view, lifecycle, sum, now)) {
+        return silent();
+    }
+    if (!view.allocation || view.allocation->reason == AllocationReason::kWaitingForPods) {
+        return waits_for_pods(view, lifecycle.state);
+    }
+    const JobAllocation& allocation = *view.allocation;
+    // While profiling, zero bytes means Unknown, not False.
+    const ConditionStatus without = allocation.reason == AllocationReason::kProfiling
+                                        ? ConditionStatus::kUnknown
+                                        : ConditionStatus::kFalse;
+    return {
+        allocation.granted > Bytes::zero() ? ConditionStatus::kTrue : without,
+        std::string{to_string(allocation.reason)},
+        allocation.message + trouble_on_nodes(sum)};
+}
+
+}  // namespace stoker::control

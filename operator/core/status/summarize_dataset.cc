@@ -1,0 +1,226 @@
+#include "operator/core/status/summarize_dataset.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/base/saturating.h"
+#include "operator/core/spec/judgement.h"
+#include "operator/core/spec/validate.h"
+#include "operator/core/view/tally.h"
+#include "operator/core/view/training_job_view.h"
+
+namespace stoker::control {
+
+namespace {
+
+using std::chrono::seconds;
+
+const DatasetUser* user_of(const DatasetView& view, const AgentReport& report) {
+    const auto found =
+        std::find_if(view.users.begin(), view.users.end(), [&](const DatasetUser& user) {
+            return user.training_job_uid == report.training_job_uid &&
+                   user.training_job == report.training_job;
+        });
+    return found == view.users.end() ? nullptr : &*found;
+}
+
+// The users' reports, with nothing in them but this dataset.
+std::vector<AgentReport> reports_on(const DatasetView& view) {
+    std::vector<AgentReport> result;
+    for (AgentReport report : view.reports) {
+        std::erase_if(report.datasets, [&](const DatasetReport& dataset) {
+            return dataset.dataset_uid != view.dataset.meta.uid;
+        });
+        if (user_of(view, report) != nullptr && !report.datasets.empty()) {
+            result.push_back(std::move(report));
+        }
+    }
+    return result;
+}
+
+using Place = std::pair<std::string, std::string>;  // pool, node
+
+std::vector<DatasetPlacement> place_bytes(
+    const DatasetView& view, const std::vector<AgentReport>& reports, const Moment& now) {
+    std::map<Place, DatasetPlacement> by_place;
+    for (const AgentReport& report : reports) {
+        for (const DatasetReport& dataset : report.datasets) {
+            if (!has_counted(dataset) || !is_fresh(report, now)) {
+                continue;
+            }
+            const std::string& pool = user_of(view, report)->pool;
+            DatasetPlacement& placement = by_place[{pool, report.node}];
+            if (count_of(dataset.resident_bytes) >= placement.bytes) {
+                placement = {
+                    pool,
+                    report.node,
+                    count_of(dataset.resident_bytes),
+                    count_of(dataset.resident_samples)};
+            }
+        }
+    }
+    for (const DatasetPlacement& before : view.dataset.status.placements) {
+        if (!view.swept.contains({before.pool, before.node})) {
+            by_place.emplace(Place{before.pool, before.node}, before);
+        }
+    }
+    std::vector<DatasetPlacement> result;
+    for (const auto& [place, placement] : by_place) {
+        if (placement.bytes > 0 && view.nodes.contains(placement.node)) {
+            result.push_back(placement);
+        }
+    }
+    std::stable_sort(result.begin(), result.end(), [](const auto& a, const auto& b) {
+        return a.bytes > b.bytes;
+    });
+    result.resize(std::min(result.size(), kPlacementCountMax));
+    return result;
+}
+
+bool is_silent(const DatasetView& view, const Tally& sum, const Moment& now) {
+    if (sum.fresh_reports > 0) {
+        return false;
+    }
+    std::optional<WallTime> since = std::max(sum.newest, view.dataset.status.sampled_at);
+    bool runs = false;
+    for (const DatasetUser& user : view.users) {
+        runs |= user.running_since.has_value();
+        since = std::max(since, user.running_since);
+    }
+    return runs && now.wall - *since > kReportAgeMax;
+}
+
+Judgement listed(const DatasetTally& told) {
+    std::string message = fmt::format("{} samples, {}.", told.samples, to_string(told.total));
+    if (!told.error.empty()) {
+        message += " The last fetch failed: " + told.error;
+    }
+    if (const std::string troubles = tell_troubles(told); !troubles.empty()) {
+        message += " " + troubles;
+    }
+    return {ConditionStatus::kTrue, "Listed", std::move(message)};
+}
+
+Judgement judge(const DatasetView& view, const DatasetTally* told, bool silent) {
+    if (const std::vector<FieldError> errors = validate(view.dataset); !errors.empty()) {
+        return {ConditionStatus::kFalse, "Invalid", to_string(errors)};
+    }
+    if (silent) {
+        return {
+            ConditionStatus::kUnknown,
+            "NodesSilent",
+            "No sidecar that uses the dataset has reported for 60 seconds."};
+    }
+    switch (told == nullptr ? ManifestState::kUnknown : told->state) {
+        case ManifestState::kReady:
+            return listed(*told);
+        case ManifestState::kFailed:
+            return {ConditionStatus::kFalse, "OriginFailed", told->error};
+        case ManifestState::kListing:
+            return {
+                ConditionStatus::kUnknown,
+                "Listing",
+                fmt::format("{} objects so far.", told->objects_listed)};
+        case ManifestState::kUnknown:
+            break;
+    }
+    const Condition* before = find_condition(view.dataset.status.conditions, "Ready");
+    // A listing that nobody goes on with is none.
+    if (before != nullptr && before->reason != "NodesSilent" && before->reason != "Invalid" &&
+        (before->reason != "Listing" || !view.users.empty())) {
+        return {before->status, before->reason, before->message};
+    }
+    return {
+        ConditionStatus::kUnknown,
+        "NotListed",
+        "The origin is listed when the first job uses the dataset."};
+}
+
+void measure(
+    const DatasetView& view,
+    const std::vector<AgentReport>& reports,
+    const Tally& sum,
+    const DatasetTally* told,
+    const Moment& now,
+    DatasetStatus& status) {
+    if (told != nullptr && told->state == ManifestState::kReady) {
+        status.total_bytes = count_of(told->total);
+        status.samples = count_of(told->samples);
+        status.index_revision = told->revision;
+    }
+    status.placements = place_bytes(view, reports, now);
+    status.cached_bytes = 0;
+    status.cached_samples = 0;
+    for (const DatasetPlacement& placement : status.placements) {
+        status.cached_bytes = add_saturated(status.cached_bytes, placement.bytes);
+        status.cached_samples = add_saturated(status.cached_samples, placement.samples);
+    }
+    status.nodes = static_cast<std::int64_t>(status.placements.size());
+    status.cached_percentage = 0;
+    if (status.total_bytes.value_or(0) > 0 && status.nodes > 0) {
+        status.cached_percentage = std::min<std::int64_t>(
+            multiply_saturated(status.cached_bytes / status.nodes, 100) / *status.total_bytes, 100);
+    }
+    if (sum.fresh_reports > 0) {
+        const auto percent = hit_percent(sum.cache_bytes, sum.origin_bytes);
+        status.hit_ratio = percent ? ratio_text(*percent) : "";
+        status.columns.hit = percent ? fmt::format("{}%", *percent) : "";
+    }
+    if (sum.newest) {
+        status.sampled_at = std::max(
+            status.sampled_at, std::optional<WallTime>(std::chrono::floor<seconds>(*sum.newest)));
+    }
+    status.jobs = std::ranges::count(view.users, false, &DatasetUser::filler);
+}
+
+void print_columns(DatasetStatus& status) {
+    const auto print = [](std::int64_t bytes) { return to_string(bytes_of(bytes)); };
+    status.columns.size = status.total_bytes ? print(*status.total_bytes) : "";
+    status.columns.cached = status.total_bytes ? print(status.cached_bytes) : "";
+    status.columns.cached_percentage =
+        status.total_bytes ? fmt::format("{}%", status.cached_percentage) : "";
+}
+
+// Told while guests read the Dataset.
+void set_fillers(const DatasetView& view, const Moment& now, DatasetStatus& status) {
+    if (std::optional<Judgement> fillers = judge_fillers(view.fillers)) {
+        set_condition(
+            status.conditions,
+            std::string{kFillersReady},
+            *std::move(fillers),
+            view.dataset.meta,
+            now);
+    } else {
+        std::erase_if(
+            status.conditions, [](const Condition& it) { return it.type == kFillersReady; });
+    }
+}
+
+}  // namespace
+
+DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
+    DatasetStatus status = view.dataset.status;
+    const std::vector<AgentReport> reports = reports_on(view);
+    const Tally sum = tally(reports, now);
+    const auto found = sum.datasets.find(view.dataset.meta.uid);
+    const DatasetTally* told = found == sum.datasets.end() ? nullptr : &found->second;
+    const Judgement ready = judge(view, told, is_silent(view, sum, now));
+    status.observed_generation = view.dataset.meta.generation;
+    measure(view, reports, sum, told, now, status);
+    print_columns(status);
+    set_condition(status.conditions, "Ready", ready, view.dataset.meta, now);
+    set_condition(
+        status.conditions,
+        "Indexed",
+        status.total_bytes ? holds_if(true, "Listed", "The list of samples is complete.")
+                           : holds_if(false, "NotListed", "There is no list of samples yet."),
+        view.dataset.meta,
+        now);
+    set_fillers(view, now, status);
+    return status;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operator/api/agent_report.h"
+#include "operator/api/dataset.h"
+#include "operator/core/spec/moment.h"
+#include "operator/core/sweep/plan_fillers.h"
+
+namespace stoker::control {
+
+// A running job that uses a dataset, or its fillers in one pool.
+struct DatasetUser {
+    std::string training_job;
+    std::string training_job_uid;
+    std::string pool;
+    std::optional<WallTime> running_since;
+    bool filler = false;
+
+    bool operator==(const DatasetUser&) const = default;
+};
+
+struct DatasetView {
+    Dataset dataset;
+    std::vector<DatasetUser> users;
+    std::vector<AgentReport> reports;                     // at least those of the users
+    std::set<std::string> nodes;                          // that exist
+    std::set<std::pair<std::string, std::string>> swept;  // pool, node: its bytes there are gone
+    std::vector<FillerState> fillers{};                   // that are needed
+};
+
+// The status of a Dataset as it should be now. Bytes on a node stay as last told while nobody uses
+// them there: they are still on its disk. Ready becomes Unknown when the users' sidecars are
+// silent; without users it keeps its last word.
+DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now);
+
+}  // namespace stoker::control

@@ -1,0 +1,440 @@
+#include "operator/core/status/summarize_training_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "common/base/saturating.h"
+#include "operator/core/lifecycle/attempts.h"
+#include "operator/core/lifecycle/pin_revisions.h"
+#include "operator/core/spec/judgement.h"
+#include "operator/core/status/guest_status.h"
+#include "operator/core/status/judge_cache.h"
+#include "operator/core/status/judge_minimum.h"
+#include "operator/core/status/summarize_profile.h"
+#include "operator/core/view/tally.h"
+
+namespace stoker::control {
+
+namespace {
+
+using std::chrono::seconds;
+
+// The reason of what no longer matters because the job has ended.
+constexpr std::string_view kFinished = "Finished";
+
+// What the sidecars say about one dataset; a reason that is not True wins over one that is. `hint`
+// goes behind the words of an origin that refuses.
+Judgement judge_dataset(
+    const ResolvedDataset& dataset, const DatasetTally* sum, const std::string& hint) {
+    if (sum == nullptr || sum->state == ManifestState::kUnknown) {
+        return dataset.total ? Judgement{ConditionStatus::kTrue, "Listed", ""}
+                             : Judgement{
+                                   ConditionStatus::kUnknown,
+                                   "NotListed",
+                                   fmt::format("Nobody has listed dataset {} yet.", dataset.name)};
+    }
+    if (sum->state == ManifestState::kFailed) {
+        return {
+            ConditionStatus::kFalse,
+            "OriginFailed",
+            fmt::format("Dataset {} cannot be listed: {}{}", dataset.name, sum->error, hint)};
+    }
+    if (sum->state == ManifestState::kListing) {
+        return {
+            ConditionStatus::kUnknown,
+            "Listing",
+            fmt::format(
+                "Dataset {} is being listed: {} objects so far.",
+                dataset.name,
+                sum->objects_listed)};
+    }
+    if (!sum->error.empty()) {
+        return {
+            ConditionStatus::kTrue,
+            "Listed",
+            fmt::format(
+                "Dataset {} is listed; the last fetch failed: {}{}",
+                dataset.name,
+                sum->error,
+                hint)};
+    }
+    return {ConditionStatus::kTrue, "Listed", ""};
+}
+
+// What the sidecars say about all of them.
+Judgement judge_datasets(const TrainingJobView& view, const Tally& sum) {
+    Judgement worst{ConditionStatus::kTrue, "Listed", "Every dataset is listed."};
+    for (const ResolvedDataset& dataset : view.datasets.datasets) {
+        const auto found = sum.datasets.find(dataset.uid);
+        const DatasetTally* told = found == sum.datasets.end() ? nullptr : &found->second;
+        Judgement next =
+            waits_for_owner(view, dataset, told)
+                ? wait_for_owner(view, dataset, *told)
+                : judge_dataset(dataset, told, tell_credentials(dataset, view.job.meta.ns));
+        if (next.status == ConditionStatus::kFalse) {
+            return next;
+        }
+        const bool is_worse = next.status == ConditionStatus::kUnknown || !next.message.empty();
+        if (is_worse && worst.status == ConditionStatus::kTrue) {
+            worst = std::move(next);
+        }
+    }
+    return worst;
+}
+
+Judgement judge_data(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    const Obstacle& obstacle = view.datasets.obstacle;
+    if (!obstacle.empty() && !view.datasets.goes_on) {
+        return {ConditionStatus::kFalse, obstacle.reason, obstacle.message};
+    }
+    if (view.pool.name.empty()) {
+        return {
+            ConditionStatus::kUnknown,
+            "NoSidecar",
+            "The job has no cache, so nobody reports on its data."};
+    }
+    if (is_silent(view, lifecycle, sum, now)) {
+        return silent();
+    }
+    Judgement result = judge_datasets(view, sum);
+    if (!obstacle.empty()) {
+        result.message += " The attempt goes on, but another would not start: " + obstacle.message;
+    }
+    return result;
+}
+
+// Bytes a second since the status that is there, or what it said when that was just now.
+std::int64_t origin_rate(
+    const std::optional<CacheStatus>& before, const Tally& sum, const Lifecycle& lifecycle) {
+    if (is_final(lifecycle.state)) {
+        return 0;
+    }
+    if (!before || !before->sampled_at || !sum.newest) {
+        return 0;
+    }
+    const std::int64_t fetched =
+        subtract_saturated(count_of(sum.origin_bytes), before->origin_bytes);
+    const auto elapsed =
+        std::chrono::floor<seconds>(elapsed_between(*before->sampled_at, *sum.newest)).count();
+    if (fetched < 0 || elapsed < 1) {
+        return before->origin_bytes_per_second;
+    }
+    return fetched / elapsed;
+}
+
+// Nothing is granted to it any more: it does not read, and none of its pods still does.
+bool holds_nothing(const TrainingJobView& view, const Lifecycle& lifecycle) {
+    return !is_final(lifecycle.state) && !reads_now(lifecycle.state) &&
+           std::ranges::all_of(view.pods, [](const Pod& pod) { return has_ended(pod); });
+}
+
+CacheStatus measure_cache(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum) {
+    const std::optional<CacheStatus>& before = view.job.status.cache;
+    CacheStatus result = before.value_or(CacheStatus{});
+    result.pool = view.pool.name;
+    if (view.allocation) {
+        result.wanted_bytes = count_of(view.allocation->wanted);
+        result.allocated_bytes = count_of(view.allocation->granted);
+        result.borrowed_bytes = count_of(view.allocation->borrowed);
+    } else if (holds_nothing(view, lifecycle)) {
+        result.allocated_bytes = 0;
+        result.borrowed_bytes = 0;
+    }
+    result.origin_bytes_per_second = origin_rate(before, sum, lifecycle);
+    if (!sum.newest) {
+        return result;
+    }
+    if (sum.fresh_reports > 0) {
+        Bytes used{};
+        for (const auto& [uid, dataset] : sum.datasets) {
+            used += resident_bytes(view, uid, dataset);
+        }
+        result.used_bytes = count_of(used);
+    }
+    result.cache_bytes = count_of(sum.cache_bytes);
+    result.origin_bytes = count_of(sum.origin_bytes);
+    if (const auto percent = hit_percent(sum.cache_bytes, sum.origin_bytes)) {
+        result.hit_ratio = ratio_text(*percent);
+    }
+    result.sampled_at = std::chrono::floor<seconds>(*sum.newest);
+    return result;
+}
+
+ProgressStatus measure_progress(
+    const std::optional<ProgressStatus>& before,
+    const Tally& sum,
+    const std::optional<CacheStatus>& cache_before) {
+    ProgressStatus result;
+    result.epoch = count_of(sum.epoch);
+    result.samples_read = count_of(sum.epoch_position);
+    const auto all = count_of(sum.epoch_samples);
+    if (all > 0) {
+        result.percentage =
+            std::min<std::int64_t>(multiply_saturated(result.samples_read, 100) / all, 100);
+    }
+    if (!before || !cache_before || !cache_before->sampled_at || before->epoch != result.epoch) {
+        return result;
+    }
+    const std::int64_t read = subtract_saturated(result.samples_read, before->samples_read);
+    const auto elapsed =
+        std::chrono::floor<seconds>(elapsed_between(*cache_before->sampled_at, *sum.newest))
+            .count();
+    if (elapsed < 1) {
+        result.estimated_remaining_seconds = before->estimated_remaining_seconds;
+    } else if (read > 0 && all >= result.samples_read) {
+        result.estimated_remaining_seconds =
+            multiply_saturated(all - result.samples_read, elapsed) / read;
+    }
+    return result;
+}
+
+bool makes_job(const Lifecycle& lifecycle) {
+    return std::ranges::any_of(lifecycle.actions, [](const Action& action) {
+        return std::holds_alternative<CreateJob>(action);
+    });
+}
+
+// The uids of an attempt that reads are how resolve_datasets() knows later what it began with.
+std::vector<JobDatasetStatus> measure_datasets(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    const std::vector<AgentReport> reports = reports_of_attempt(view, lifecycle.attempt);
+    const bool reads = reads_now(lifecycle.state);
+    std::vector<JobDatasetStatus> result;
+    for (std::size_t i = 0; i < view.datasets.datasets.size(); ++i) {
+        const ResolvedDataset& dataset = view.datasets.datasets[i];
+        JobDatasetStatus status;
+        for (const JobDatasetStatus& before : view.job.status.datasets) {
+            if (before.name == dataset.name) {
+                status = before;
+            }
+        }
+        status.name = dataset.name;
+        status.uid = reads ? dataset.uid : "";
+        if (dataset.total) {
+            status.total_bytes = count_of(*dataset.total);
+        }
+        if (view.allocation && i < view.allocation->datasets.size()) {
+            status.allocated_bytes = count_of(view.allocation->datasets[i]);
+        }
+        const auto found = sum.datasets.find(dataset.uid);
+        if (found != sum.datasets.end() && found->second.state == ManifestState::kReady) {
+            status.total_bytes = count_of(found->second.total);
+            status.samples = count_of(found->second.samples);
+            status.used_bytes = count_of(resident_bytes(view, dataset.uid, found->second));
+        }
+        if (makes_job(lifecycle)) {
+            // No pod of the attempt exists: whoever comes lists anew.
+            forget_revision(status);
+        } else {
+            note_revision(dataset.uid, lifecycle.attempt, reports, now, status);
+        }
+        result.push_back(std::move(status));
+    }
+    return result;
+}
+
+TrainingJobColumns print_columns(const TrainingJobStatus& status) {
+    TrainingJobColumns result;
+    if (!status.cache) {
+        return result;
+    }
+    const auto print = [](std::int64_t bytes) { return to_string(bytes_of(bytes)); };
+    const CacheStatus& cache = *status.cache;
+    result.cache = print(cache.allocated_bytes) + "/" + print(cache.wanted_bytes);
+    result.origin = print(cache.origin_bytes_per_second) + "/s";
+    if (cache.borrowed_bytes > 0) {
+        result.borrowed = print(cache.borrowed_bytes);
+    }
+    if (cache.benefit) {
+        result.benefit = cache.benefit->per_gib + "s";
+    }
+    if (!cache.hit_ratio.empty()) {
+        const bool whole = cache.hit_ratio.starts_with('1');
+        const std::string digits = cache.hit_ratio.substr(2);
+        result.hit = (whole ? "100" : digits.starts_with('0') ? digits.substr(1) : digits) + "%";
+    }
+    return result;
+}
+
+void measure(
+    const TrainingJobView& view,
+    const Lifecycle& lifecycle,
+    const Tally& sum,
+    const Moment& now,
+    TrainingJobStatus& status) {
+    if (!view.pool.name.empty()) {
+        status.cache = measure_cache(view, lifecycle, sum);
+    } else if (status.cache && !is_final(lifecycle.state)) {
+        status.cache->allocated_bytes = 0;
+        status.cache->borrowed_bytes = 0;
+    }
+    if (sum.newest) {
+        status.progress = measure_progress(view.job.status.progress, sum, view.job.status.cache);
+    }
+    if (status.progress && is_final(lifecycle.state)) {
+        status.progress->estimated_remaining_seconds.reset();
+    }
+    status.datasets = measure_datasets(view, lifecycle, sum, now);
+    if (status.cache && !is_final(lifecycle.state)) {
+        summarize_profile(view, bytes_of(status.cache->used_bytes), status);
+    }
+    status.columns = print_columns(status);
+}
+
+// What the attempt's Job was, or is now, built with. A Job that cannot be made pins nothing, nor
+// does one on its way out: the attempt goes on with a Job made anew.
+std::optional<AttemptPool> given_pool(const TrainingJobView& view, const Lifecycle& lifecycle) {
+    const std::optional<AttemptPool>& before = view.job.status.attempt_pool;
+    const bool is_told = before && before->attempt == lifecycle.attempt;
+    const Attempts attempts = find_attempts(view);
+    const bool exists = attempts.current != nullptr && attempts.number == lifecycle.attempt &&
+                        !attempts.current->meta.deleting_since;
+    if (is_final(lifecycle.state) || (exists && is_told)) {
+        return before;
+    }
+    if (exists || (makes_job(lifecycle) && view.trouble.words.empty())) {
+        return AttemptPool{lifecycle.attempt, view.pool.name};
+    }
+    return std::nullopt;
+}
+
+std::vector<ChildJobStatus> list_jobs(const TrainingJobView& view) {
+    const Attempts attempts = find_attempts(view);
+    std::vector<const Job*> jobs = attempts.older;
+    if (attempts.current != nullptr) {
+        jobs.push_back(attempts.current);
+    }
+    constexpr std::size_t kCountMax = 16;
+    std::vector<ChildJobStatus> result;
+    for (std::size_t i = jobs.size() > kCountMax ? jobs.size() - kCountMax : 0; i < jobs.size();
+         ++i) {
+        const Job& job = *jobs[i];
+        result.push_back({job.meta.name, job.active, job.ready, job.succeeded, job.failed});
+    }
+    return result;
+}
+
+// The conditions about the state. Each is a sentence of its own: its reason and message say why
+// this one holds or does not.
+template <class Set>
+void set_state(const Lifecycle& lifecycle, Set set) {
+    const JobState state = lifecycle.state;
+    const std::string word{to_string(state)};
+    const std::string& message = lifecycle.message;
+    const bool complete = state == JobState::kComplete;
+    const bool failed = state == JobState::kFailed;
+    set("Finished", holds_if(is_final(state), word, message));
+    set("Complete",
+        complete || failed ? holds_if(complete, word, message)
+                           : holds_if(false, "NotFinished", "The job has not ended."));
+    set("Failed",
+        failed     ? holds_if(true, lifecycle.failure, message)
+        : complete ? holds_if(false, "Succeeded", message)
+                   : holds_if(false, "NotFinished", "The job has not ended."));
+    set("Running",
+        is_final(state) ? holds_if(false, std::string{kFinished}, "The job has ended.")
+                        : holds_if(state == JobState::kRunning, word, message));
+    set("Suspended",
+        is_suspended(state) ? holds_if(true, word, message)
+                            : holds_if(false, "NotSuspended", "The job is not suspended."));
+}
+
+// What was told last, or is judged now where nothing was.
+template <class Judge>
+Judgement last_word(const TrainingJobStatus& status, const char* type, Judge judge) {
+    const Condition* last = find_condition(status.conditions, type);
+    return last == nullptr ? judge() : Judgement{last->status, last->reason, last->message};
+}
+
+// Nothing is awaited any more of a job that has ended.
+Judgement ended(Judgement last) {
+    if (last.status != ConditionStatus::kUnknown || last.reason == kFinished ||
+        last.reason == "NoSidecar") {
+        return last;
+    }
+    return {
+        ConditionStatus::kUnknown,
+        std::string{kFinished},
+        "The job has ended. Last told: " + last.message};
+}
+
+// The conditions about data and cache, of a job that has ended: the last words stand. One that
+// completed had its data.
+template <class Set>
+void settle(
+    const TrainingJobView& view,
+    const Lifecycle& lifecycle,
+    const Tally& sum,
+    const Moment& now,
+    const TrainingJobStatus& before,
+    Set set) {
+    const bool heard = sum.fresh_reports > 0 && !view.datasets.datasets.empty();
+    Judgement data = heard ? judge_datasets(view, sum) : last_word(before, "DataReady", [&] {
+        return judge_data(view, lifecycle, sum, now);
+    });
+    if (lifecycle.state == JobState::kComplete && data.status == ConditionStatus::kFalse) {
+        data.status = ConditionStatus::kUnknown;
+    }
+    set("DataReady", ended(std::move(data)));
+    set("CacheAllocated", ended(last_word(before, "CacheAllocated", [&] {
+            return judge_cache(view, lifecycle, sum, now);
+        })));
+    if (!view.pool.name.empty()) {
+        set("Profiled", ended(last_word(before, "Profiled", [&] { return judge_profile(view); })));
+    }
+}
+
+bool is_about_minimum(const Condition& condition) {
+    return condition.type == "MinimumGuaranteed";
+}
+
+}  // namespace
+
+void note_lifecycle(const Lifecycle& lifecycle, TrainingJobStatus& status) {
+    status.attempt = lifecycle.attempt;
+    status.restarts = lifecycle.restarts;
+    status.start_time = lifecycle.start_time;
+    status.completion_time = lifecycle.completion_time;
+    status.last_restart_time = lifecycle.last_restart_time;
+    status.active_seconds = lifecycle.active_time.seconds;
+    status.active_since = lifecycle.active_time.since;
+}
+
+TrainingJobStatus summarize_training_job(
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Moment& now) {
+    TrainingJobStatus status = view.job.status;
+    status.observed_generation = view.job.meta.generation;
+    note_lifecycle(lifecycle, status);
+    status.attempt_pool = given_pool(view, lifecycle);
+    status.jobs = list_jobs(view);
+    const auto set = [&](std::string type, Judgement judgement) {
+        set_condition(status.conditions, std::move(type), std::move(judgement), view.job.meta, now);
+    };
+    set_state(lifecycle, set);
+    const Tally sum = tally(reports_of_attempt(view, lifecycle.attempt), now);
+    measure(view, lifecycle, sum, now, status);
+    if (!view.pool.name.empty()) {
+        set("OriginUnchanged", judge_origin(view, lifecycle, status.datasets, now));
+    }
+    if (is_final(lifecycle.state)) {
+        settle(view, lifecycle, sum, now, view.job.status, set);
+        return status;
+    }
+    set("DataReady", judge_data(view, lifecycle, sum, now));
+    set("CacheAllocated", judge_cache(view, lifecycle, sum, now));
+    if (!view.pool.name.empty()) {
+        set("Profiled", judge_profile(view));
+    }
+    if (view.job.spec.cache.min_bytes.value_or(Bytes::zero()) == Bytes::zero()) {
+        std::erase_if(status.conditions, is_about_minimum);
+    } else if (view.allocation) {
+        set("MinimumGuaranteed", judge_minimum(*view.allocation));
+    }
+    return status;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,214 @@
+#include "operator/core/view/find_places.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "common/base/saturating.h"
+#include "operator/core/view/guests.h"
+#include "operator/core/view/tally.h"
+
+namespace stoker::control {
+
+namespace {
+
+using Place = std::tuple<std::string, std::string, std::string>;  // pool, node, uid
+
+class Finder {
+public:
+    Finder(const ClusterView& cluster, const Moment& now)
+        : cluster_(cluster),
+          now_(now) {
+        for (const JobUse& use : cluster.jobs) {
+            jobs_[{use.job.meta.uid, use.job.meta.name}] = &use;
+        }
+        for (const Node& node : cluster.nodes) {
+            nodes_.insert(node.meta.name);
+        }
+    }
+
+    std::vector<PlaceWord> find() {
+        for (const JobUse& use : cluster_.jobs) {
+            if (!use.pool.name.empty()) {
+                add_pods(use);
+            }
+        }
+        add_reports();
+        add_promises();
+        add_remembered();
+        name_owners();
+        std::vector<PlaceWord> result;
+        for (auto& entry : words_) {
+            result.push_back(std::move(entry.second));
+        }
+        return result;
+    }
+
+private:
+    PlaceWord& word(const Place& place) {
+        PlaceWord& result = words_[place];
+        std::tie(result.pool, result.node, result.dataset_uid) = place;
+        return result;
+    }
+
+    void add_pods(const JobUse& use) {
+        for (const Pod& pod : use.pods) {
+            if (pod.node_name.empty() || !nodes_.contains(pod.node_name)) {
+                continue;
+            }
+            for (const ResolvedDataset& dataset : use.datasets.datasets) {
+                PlaceWord& it = word({use.pool.name, pod.node_name, dataset.uid});
+                it.live = it.live || (!is_guest(use, dataset) && !has_ended(pod));
+            }
+        }
+    }
+
+    // Where several sidecars lead, because one of them has just died, the newest word counts.
+    void add_reports() {
+        std::map<Place, TimePoint> newest;
+        for (const AgentReport& report : cluster_.reports) {
+            const auto job = jobs_.find({report.training_job_uid, report.training_job});
+            if (job != jobs_.end() && !job->second->pool.name.empty() && is_fresh(report, now_)) {
+                add_report(*job->second, report, newest);
+            }
+        }
+    }
+
+    void add_report(
+        const JobUse& use, const AgentReport& report, std::map<Place, TimePoint>& newest) {
+        for (const ResolvedDataset& dataset : use.datasets.datasets) {
+            if (is_guest(use, dataset)) {
+                continue;
+            }
+            const Place place{use.pool.name, report.node, dataset.uid};
+            if (report.attached) {
+                word(place).reached = true;
+            }
+            for (const DatasetReport& told : report.datasets) {
+                if (told.leader && told.dataset_uid == dataset.uid) {
+                    add_word(place, report.received_at, told, newest);
+                }
+            }
+        }
+    }
+
+    void add_word(
+        const Place& place,
+        TimePoint at,
+        const DatasetReport& dataset,
+        std::map<Place, TimePoint>& newest) {
+        PlaceWord& it = word(place);
+        if (has_counted(dataset)) {
+            told_.insert(place);
+            it.resident = std::max(it.resident, dataset.resident_bytes);
+        } else {
+            it.opening = true;
+        }
+        const auto before = newest.find(place);
+        const bool tie = before != newest.end() && before->second == at;
+        if (before == newest.end() || before->second < at) {
+            it.granted = dataset.granted_bytes;
+            newest[place] = at;
+        } else if (tie) {
+            it.granted = std::max(it.granted, std::optional(dataset.granted_bytes));
+        }
+    }
+
+    // What the status of a job says that its datasets were granted, less what their sidecars say
+    // that they have of it: as much may be where nobody has spoken.
+    void add_promises() {
+        const bool someone_is_silent =
+            std::any_of(words_.begin(), words_.end(), [](const auto& entry) {
+                return entry.second.live && !entry.second.granted;
+            });
+        if (!someone_is_silent) {
+            return;
+        }
+        for (const JobUse& use : cluster_.jobs) {
+            for (const JobDatasetStatus& status : use.job.status.datasets) {
+                for (const ResolvedDataset& dataset : use.datasets.datasets) {
+                    if (dataset.name == status.name && status.allocated_bytes > 0) {
+                        promise(use, dataset, bytes_of(status.allocated_bytes));
+                    }
+                }
+            }
+        }
+    }
+
+    // `all` counts the job's own nodes only. A guest's bytes are where fillers are, which may
+    // outlast its pods.
+    void promise(const JobUse& use, const ResolvedDataset& dataset, Bytes all) {
+        const std::set<std::string> nodes = use.live_nodes();
+        const bool anywhere = is_guest(use, dataset);
+        for (const auto& [place, told] : words_) {
+            if (told.dataset_uid == dataset.uid && nodes.contains(told.node)) {
+                all -= grant_in_force(told);
+            }
+        }
+        for (auto& [place, silent] : words_) {
+            if (silent.dataset_uid == dataset.uid && silent.live && !silent.granted &&
+                (anywhere || nodes.contains(silent.node))) {
+                silent.promised = std::max(silent.promised, all);
+            }
+        }
+    }
+
+    void add_remembered() {
+        for (const Dataset& dataset : cluster_.datasets) {
+            for (const DatasetPlacement& placement : dataset.status.placements) {
+                const Place place{placement.pool, placement.node, dataset.meta.uid};
+                // Not where a report has spoken already.
+                if (nodes_.contains(placement.node) && placement.bytes > 0 &&
+                    !told_.contains(place)) {
+                    word(place).resident = bytes_of(placement.bytes);
+                }
+            }
+        }
+    }
+
+    // A dataset's own namespace, else that of the job that names it inline.
+    void name_owners() {
+        std::map<std::string, std::string> owners;
+        for (const JobUse& use : cluster_.jobs) {
+            for (const ResolvedDataset& dataset : use.datasets.datasets) {
+                owners.emplace(dataset.uid, dataset.ns);
+            }
+        }
+        for (const Dataset& dataset : cluster_.datasets) {
+            owners[dataset.meta.uid] = dataset.meta.ns;
+        }
+        std::map<std::string, WallTime> last_used;
+        for (const Dataset& dataset : cluster_.datasets) {
+            last_used[dataset.meta.uid] = last_use_of(dataset);
+        }
+        for (auto& [place, it] : words_) {
+            it.last_used = last_used[it.dataset_uid];
+            if (const auto owner = owners.find(it.dataset_uid); owner != owners.end()) {
+                it.ns = owner->second;
+            }
+        }
+    }
+
+    const ClusterView& cluster_;
+    const Moment& now_;
+    // By uid and name: the fillers of a Dataset in several pools have one uid.
+    std::map<std::pair<std::string, std::string>, const JobUse*> jobs_;
+    std::set<std::string> nodes_;
+    std::set<Place> told_;
+    std::map<Place, PlaceWord> words_;
+};
+
+}  // namespace
+
+std::vector<PlaceWord> find_places(const ClusterView& cluster, const Moment& now) {
+    return Finder{cluster, now}.find();
+}
+
+WallTime last_use_of(const Dataset& dataset) {
+    return std::max(dataset.status.sampled_at.value_or(WallTime{}), dataset.meta.created_at);
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,154 @@
+#include "operator/core/view/measured_demand.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "operator/core/view/guests.h"
+#include "operator/core/view/tally.h"
+#include "operator/core/workload/build_job.h"
+
+namespace stoker::control {
+
+namespace {
+
+using Place = std::pair<std::string, std::string>;  // node, dataset uid
+
+// Masses of any sum and any count to `count` parts that add up to 1; none of nothing.
+std::vector<double> spread(const std::vector<float>& masses, std::size_t count) {
+    const double sum = std::accumulate(masses.begin(), masses.end(), 0.0);
+    std::vector<double> result;
+    for (std::size_t i = 0; sum > 0 && i < count; ++i) {
+        const std::size_t at = i * masses.size() / count;
+        // How many of the parts lie in this mass.
+        const std::size_t begin = (at * count + masses.size() - 1) / masses.size();
+        const std::size_t end = ((at + 1) * count + masses.size() - 1) / masses.size();
+        result.push_back(masses[at] / sum / static_cast<double>(end - begin));
+    }
+    return result;
+}
+
+// Sketches of one revision are alike; which one is taken does not depend on the reports' order.
+bool is_newer(const RankSketch& next, const RankSketch* before) {
+    return !next.masses.empty() &&
+           (before == nullptr ||
+            std::tie(before->revision, before->masses) < std::tie(next.revision, next.masses));
+}
+
+// By dataset uid: what its leaders call the job.
+std::map<std::string, std::string> job_keys(const JobUse& use) {
+    std::map<std::string, std::string> keys;
+    for (const ResolvedDataset& dataset : use.datasets.datasets) {
+        keys.emplace(dataset.uid, job_key_at(use, dataset));
+    }
+    return keys;
+}
+
+// Bytes a second that the cache may speed up, times the job's weight: none where the profile has no
+// verdict, 0 where the job never waits.
+std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& use) {
+    const JobProfile* profile = cluster.judged_profile(use.job.meta.key());
+    if (profile == nullptr) {
+        return std::nullopt;
+    }
+    const auto weight = static_cast<double>(use.job.spec.cache.weight);
+    return profile->verdict == ProfileVerdict::kComputeBound ? 0 : weight * profile->ingest_rate;
+}
+
+}  // namespace
+
+std::optional<double> last_epoch_progress(
+    const JobUse& use, const std::vector<AgentReport>& reports, const Moment& now) {
+    const std::string prefix = job_name(use.job, use.job.status.attempt) + "-";
+    const auto epochs =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(use.job.spec.trainer.epochs, 0));
+    std::int64_t ranks = 0;
+    double least = 1;
+    for (const AgentReport& report : reports) {
+        if (report.training_job_uid != use.job.meta.uid || !report.pod.starts_with(prefix)) {
+            continue;
+        }
+        const TrainerReport& trainer = report.trainer;
+        if (!is_fresh(report, now) || epochs == 0 || trainer.epoch_samples == 0 ||
+            trainer.epoch + 1 < epochs) {
+            return std::nullopt;
+        }
+        ++ranks;
+        least = std::min(
+            least,
+            static_cast<double>(trainer.epoch_position) /
+                static_cast<double>(trainer.epoch_samples));
+    }
+    return ranks < use.job.spec.trainer.node_count ? std::nullopt : std::optional(least);
+}
+
+std::vector<float> measured_sketch(
+    const JobUse& use,
+    const std::string& dataset_uid,
+    const std::vector<AgentReport>& reports,
+    const Moment& now) {
+    std::map<std::string, const RankSketch*> newest;  // by node: two may say that they lead
+    const std::set<std::string> nodes = use.live_nodes();
+    const std::map<std::string, std::string> keys = job_keys(use);
+    const auto key = keys.find(dataset_uid);
+    const std::string& job = key == keys.end() ? use.job.meta.uid : key->second;
+    for (const AgentReport& report : reports) {
+        if (!nodes.contains(report.node) || !is_fresh(report, now)) {
+            continue;
+        }
+        for (const DatasetReport& dataset : report.datasets) {
+            for (const RankSketch& sketch : dataset.sketches) {
+                if (dataset.dataset_uid == dataset_uid && sketch.job_uid == job &&
+                    is_newer(sketch, newest[report.node])) {
+                    newest[report.node] = &sketch;
+                }
+            }
+        }
+    }
+    std::vector<double> sum(kRankSketchSizeMax, 0.0);
+    bool any = false;
+    for (const auto& [node, sketch] : newest) {
+        const std::vector<double> part =
+            sketch == nullptr ? std::vector<double>{} : spread(sketch->masses, sum.size());
+        any = any || !part.empty();
+        for (std::size_t i = 0; i < part.size(); ++i) {
+            sum[i] += part[i];
+        }
+    }
+    return any ? std::vector<float>(sum.begin(), sum.end()) : std::vector<float>{};
+}
+
+void weigh_jobs(const ClusterView& cluster, std::vector<Grant>& grants) {
+    std::map<Place, std::vector<JobWeight>> weights;
+    std::map<Place, std::size_t> readers;
+    for (const JobUse& use : cluster.jobs) {
+        if (!use.is_active()) {
+            continue;
+        }
+        const std::set<std::string> nodes = use.live_nodes();
+        const std::optional<double> rate = rate_by_cache(cluster, use);
+        for (const auto& [uid, key] : job_keys(use)) {
+            for (const std::string& node : nodes) {
+                ++readers[{node, uid}];
+                if (rate) {
+                    const double here = *rate / static_cast<double>(nodes.size());
+                    weights[{node, uid}].push_back({key, here});
+                }
+            }
+        }
+    }
+    for (Grant& grant : grants) {
+        const Place place{grant.node, grant.dataset_uid};
+        if (readers[place] > 1) {
+            grant.weights = std::move(weights[place]);
+            std::ranges::sort(grant.weights, {}, &JobWeight::job_uid);
+        }
+    }
+}
+
+}  // namespace stoker::control

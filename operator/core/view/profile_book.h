@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "operator/api/agent_report.h"
+#include "operator/core/allocation/plan_allocation.h"
+#include "operator/core/profile/job_profile.h"
+#include "operator/core/profile/probe_schedule.h"
+#include "operator/core/profile/profiler.h"
+#include "operator/core/spec/moment.h"
+#include "operator/core/view/cluster_view.h"
+
+namespace stoker::control {
+
+// The profiles of all running jobs, from what their sidecars report. A job that ends, or begins
+// another attempt, is forgotten or begun anew. Kept in memory only: a new leader knows a job again
+// after three windows. Pure; not thread-safe.
+class ProfileBook {
+public:
+    // See ProbeSchedule.
+    explicit ProfileBook(std::uint64_t first_probe_id)
+        : next_probe_id_(first_probe_id) {}
+
+    // `plan` is the last one, for what is granted.
+    void update(const ClusterView& cluster, const AllocationPlan& plan, const Moment& now);
+
+    // Profiles of all jobs that have one.
+    [[nodiscard]] std::map<ObjectKey, JobProfile> profiles() const;
+
+    // What the sidecars of which jobs are to measure now.
+    [[nodiscard]] const std::map<ObjectKey, Probe>& probes() const { return probes_; }
+
+    // Reports that could not be, of all jobs since the start.
+    [[nodiscard]] std::uint64_t refused() const;
+
+private:
+    struct Entry {
+        std::int64_t attempt = 0;
+        JobProfiler profiler;
+        ProbeSchedule probes;
+    };
+
+    struct Id {
+        ObjectKey key;
+        std::string uid;
+
+        auto operator<=>(const Id&) const = default;
+    };
+
+    Entry& entry_of(const JobUse& use);
+    void update_job(
+        const JobUse& use,
+        const ClusterView& cluster,
+        const AllocationPlan& plan,
+        const Moment& now);
+    void probe(
+        Entry& entry, const JobUse& use, const std::vector<AgentReport>& ranks, const Moment& now);
+
+    std::uint64_t next_probe_id_;
+    std::map<Id, Entry> entries_;
+    std::map<ObjectKey, Probe> probes_;
+    std::uint64_t refused_before_ = 0;  // by jobs that are forgotten
+};
+
+}  // namespace stoker::control

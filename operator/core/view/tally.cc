@@ -1,0 +1,186 @@
+#include "operator/core/view/tally.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "common/base/saturating.h"
+#include "common/domain/segment_format.h"
+#include "operator/core/view/training_job_view.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr std::int64_t kPercent = 100;
+
+// Which of two states says more about a dataset.
+int rank_of(ManifestState state) {
+    switch (state) {
+        case ManifestState::kReady:
+            return 3;
+        case ManifestState::kFailed:
+            return 2;
+        case ManifestState::kListing:
+            return 1;
+        case ManifestState::kUnknown:
+            break;
+    }
+    return 0;
+}
+
+// The texts of equal states are chosen by their own order, so that the order of the reports does
+// not matter.
+void add_state(const DatasetReport& report, DatasetTally& sum) {
+    const int rank = rank_of(report.manifest_state);
+    const int before = rank_of(sum.state);
+    if (rank < before) {
+        return;
+    }
+    if (rank > before) {
+        sum.error.clear();
+    }
+    sum.state = report.manifest_state;
+    // Why a node keeps nothing new is told of that node.
+    if (report.admitting) {
+        sum.error = std::max(sum.error, report.error);
+    }
+    sum.objects_listed = std::max(sum.objects_listed, report.objects_listed);
+    if (report.manifest_state == ManifestState::kReady && report.revision >= sum.revision) {
+        sum.revision = report.revision;
+        sum.samples = report.samples;
+        sum.total = report.total_bytes;
+    }
+}
+
+// The disk has less room than the grant, and the dataset would use it.
+std::string tell_disk_limit(const DatasetReport& report, const DiskLimit& limit) {
+    if (report.granted_bytes.is_unlimited() || report.resident_samples >= report.samples) {
+        return {};
+    }
+    const Bytes useful = std::min(
+        report.granted_bytes, domain::records_bytes_max(report.total_bytes, report.samples));
+    if (limit.resident >= useful) {
+        return {};
+    }
+    return fmt::format(
+        "keeps at most {} of the {} that it is granted, because {} of its disk stay free (the "
+        "pool's reservedFree, and the window): free {} there, or lower reservedFree.",
+        to_string(limit.resident),
+        to_string(report.granted_bytes),
+        to_string(limit.kept_free),
+        to_string(useful - limit.resident));
+}
+
+std::string trouble_of(const DatasetReport& report) {
+    if (!report.admitting) {
+        return fmt::format("keeps nothing new: {}", report.error);
+    }
+    if (report.manifest_state != ManifestState::kReady || !report.disk_limit) {
+        return {};
+    }
+    return tell_disk_limit(report, *report.disk_limit);
+}
+
+void add_dataset(const AgentReport& agent, const DatasetReport& report, bool fresh, Tally& sum) {
+    DatasetTally& dataset = sum.datasets[report.dataset_uid];
+    sum.cache_bytes += report.cache_bytes_read;
+    sum.origin_bytes += report.miss_bytes_read;
+    if (!fresh) {
+        return;
+    }
+    add_state(report, dataset);
+    if (report.leader) {
+        Bytes& resident = dataset.resident[agent.node];
+        resident = std::max(resident, report.resident_bytes);
+        dataset.resident_samples += report.resident_samples;
+        if (std::string trouble = trouble_of(report); !trouble.empty()) {
+            std::string& told = dataset.troubles[agent.node];
+            told = std::max(told, trouble);
+        }
+    }
+}
+
+std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
+    return static_cast<std::uint64_t>(add_saturated(count_of(a), count_of(b)));
+}
+
+void add_progress(const std::vector<AgentReport>& reports, Tally& sum) {
+    bool all_known = true;
+    for (const AgentReport& report : reports) {
+        sum.epoch = std::max(sum.epoch, report.trainer.epoch);
+        sum.epoch_samples = sum_of(sum.epoch_samples, report.trainer.epoch_samples);
+        all_known = all_known && report.trainer.epoch_samples > 0;
+    }
+    if (!all_known) {
+        sum.epoch_samples = 0;
+    }
+    for (const AgentReport& report : reports) {
+        if (report.trainer.epoch == sum.epoch) {
+            sum.epoch_position = sum_of(sum.epoch_position, report.trainer.epoch_position);
+        }
+    }
+}
+
+}  // namespace
+
+bool is_fresh(const AgentReport& report, const Moment& now) {
+    return now.steady - report.received_at <= kReportAgeMax;
+}
+
+bool has_counted(const DatasetReport& report) {
+    return report.leader && report.manifest_state == ManifestState::kReady;
+}
+
+Bytes DatasetTally::resident_bytes() const {
+    Bytes result{};
+    for (const auto& [node, bytes] : resident) {
+        result += bytes;
+    }
+    return result;
+}
+
+Tally tally(const std::vector<AgentReport>& reports, const Moment& now) {
+    Tally result;
+    for (const AgentReport& report : reports) {
+        const bool fresh = is_fresh(report, now);
+        result.fresh_reports += fresh ? 1 : 0;
+        result.newest = std::max(result.newest, std::optional(report.received_wall));
+        for (const DatasetReport& dataset : report.datasets) {
+            add_dataset(report, dataset, fresh, result);
+        }
+    }
+    add_progress(reports, result);
+    return result;
+}
+
+std::optional<std::int64_t> hit_percent(Bytes from_cache, Bytes from_origin) {
+    const auto hits = static_cast<double>(from_cache.count());
+    const double all = hits + static_cast<double>(from_origin.count());
+    if (all == 0) {
+        return std::nullopt;
+    }
+    return static_cast<std::int64_t>(hits * kPercent / all);
+}
+
+std::string tell_troubles(const DatasetTally& dataset) {
+    constexpr std::size_t kToldMax = 3;
+    std::vector<std::string> sentences;
+    for (const auto& [node, trouble] : dataset.troubles) {
+        if (sentences.size() == kToldMax) {
+            sentences.push_back(
+                fmt::format("The same on {} more.", dataset.troubles.size() - kToldMax));
+            break;
+        }
+        const bool is_sentence = trouble.ends_with('.');
+        sentences.push_back(fmt::format("Node {} {}{}", node, trouble, is_sentence ? "" : "."));
+    }
+    return fmt::format("{}", fmt::join(sentences, " "));
+}
+
+std::string ratio_text(std::int64_t percent) {
+    return fmt::format("{}.{:02}", percent / kPercent, percent % kPercent);
+}
+
+}  // namespace stoker::control

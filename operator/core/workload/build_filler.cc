@@ -1,0 +1,122 @@
+#include "operator/core/workload/build_filler.h"
+
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "operator/core/workload/build_pod.h"
+
+namespace stoker::control {
+
+namespace {
+
+constexpr std::string_view kPrefix = "filler/";
+// Bound on a Job's name: its pods carry it in a label.
+constexpr std::size_t kNameBytesMax = 63;
+
+OwnerReference owner_of(const Dataset& dataset) {
+    return {"stoker.dev/v1alpha1", "Dataset", dataset.meta.name, dataset.meta.uid, true, false};
+}
+
+// FNV-1a, the upper 48 bits.
+std::string digits_of(const Dataset& dataset, const FillerPlace& place) {
+    std::uint64_t hash = 0xCBF29CE484222325ULL;
+    for (const char c : fmt::format("{}\n{}\n{}", dataset.meta.uid, place.pool, place.node)) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001B3ULL;
+    }
+    return fmt::format("{:012x}", hash >> 16U);
+}
+
+// A prefix that ends with a letter or a digit, as every part of a name in the DNS.
+std::string shorten(const std::string& name, std::size_t bytes_max) {
+    std::string result = name.substr(0, bytes_max);
+    while (!result.empty() && std::isalnum(static_cast<unsigned char>(result.back())) == 0) {
+        result.pop_back();
+    }
+    return result;
+}
+
+TextMap labels_of(const Dataset& dataset) {
+    return {
+        {"app.kubernetes.io/managed-by", "stoker"},
+        {"app.kubernetes.io/name", "filler"},
+        {std::string{kFillerLabel}, dataset.meta.uid}};
+}
+
+JobManifest build_without_digest(const FillerInput& input) {
+    const Dataset& dataset = input.dataset;
+    TrainingJob job;  // the name that the sidecar gives
+    job.meta.ns = dataset.meta.ns;
+    job.meta.name = filler_training_job(dataset, input.pool.name);
+    job.meta.uid = dataset.meta.uid;
+    const std::vector<ResolvedDataset> datasets = {resolve_for_filler(dataset)};
+    const JobInput sidecar{
+        job, datasets, input.pool, input.settings, 1, {}, {}, kFillerIdleSeconds};
+    JobManifest result;
+    result.meta.ns = dataset.meta.ns;
+    result.meta.name = filler_name(dataset, {input.pool.name, input.node});
+    result.meta.owners = {owner_of(dataset)};
+    result.meta.labels = labels_of(dataset);
+    result.meta.annotations = {
+        {std::string{kFillerDatasetAnnotation}, dataset.meta.name},
+        {std::string{kFillerPoolAnnotation}, input.pool.name},
+        {std::string{kFillerNodeAnnotation}, input.node}};
+    result.restarts = true;
+    result.active_deadline_seconds = kFillerLeaseSeconds;
+    result.ttl_seconds_after_finished = kFillerTtlSeconds;
+    result.pod = build_filler_pod(sidecar);
+    result.pod.labels = result.meta.labels;
+    result.pod.annotations = result.meta.annotations;
+    result.pod.required_node = input.node;
+    return result;
+}
+
+}  // namespace
+
+FillerPlace place_of(const ObjectMeta& filler) {
+    return {
+        value_or_empty(filler.annotations, std::string{kFillerPoolAnnotation}),
+        value_or_empty(filler.annotations, std::string{kFillerNodeAnnotation})};
+}
+
+std::string filler_name(const Dataset& dataset, const FillerPlace& place) {
+    const std::string rest = fmt::format("-filler-{}", digits_of(dataset, place));
+    return shorten(dataset.meta.name, kNameBytesMax - rest.size()) + rest;
+}
+
+std::string filler_training_job(const Dataset& dataset, const std::string& pool) {
+    return fmt::format("{}{}/{}", kPrefix, dataset.meta.name, pool);
+}
+
+std::string dataset_of_filler(std::string_view training_job) {
+    if (!training_job.starts_with(kPrefix)) {
+        return {};
+    }
+    training_job.remove_prefix(kPrefix.size());
+    return std::string{training_job.substr(0, training_job.find('/'))};
+}
+
+ResolvedDataset resolve_for_filler(const Dataset& dataset) {
+    constexpr std::size_t kOfDatasetsInJobs = 63;  // sockets lie below a folder of this name
+    ResolvedDataset result;
+    result.name = shorten(dataset.meta.name, kOfDatasetsInJobs);
+    result.ns = dataset.meta.ns;
+    result.uid = dataset.meta.uid;
+    result.object_name = dataset.meta.name;
+    result.source = dataset.spec.sources.front();
+    return result;
+}
+
+std::string filler_digest(const FillerInput& input) {
+    JobSettings lasting = input.settings;
+    lasting.control_ca_pem.clear();
+    return digest(build_without_digest({input.dataset, input.pool, lasting, ""}));
+}
+
+JobManifest build_filler(const FillerInput& input) {
+    JobManifest result = build_without_digest(input);
+    result.meta.annotations[std::string{kDigestAnnotation}] = filler_digest(input);
+    return result;
+}
+
+}  // namespace stoker::control

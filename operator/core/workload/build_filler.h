@@ -1,0 +1,73 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "operator/api/dataset.h"
+#include "operator/api/job.h"
+#include "operator/api/job_manifest.h"
+#include "operator/core/spec/resolve.h"
+#include "operator/core/workload/build_job.h"
+
+// A filler is a sidecar without a trainer, in the namespace of a Dataset. It fills the Dataset's
+// directory on one node while jobs of other namespaces read it there (docs/adr/0012). Pure: equal
+// inputs, equal manifests.
+namespace stoker::control {
+
+inline constexpr std::string_view kFillerLabel = "stoker.dev/filler";  // the Dataset's uid
+inline constexpr std::string_view kFillerDatasetAnnotation = "stoker.dev/dataset";
+inline constexpr std::string_view kFillerPoolAnnotation = "stoker.dev/pool";
+inline constexpr std::string_view kFillerNodeAnnotation = "stoker.dev/node";
+
+// A filler ends by itself after this time in which it led, nobody was connected to it and no grant
+// of an operator's was valid. So an uninstalled Stoker leaves no fillers, and an operator that is
+// away takes none from those who read.
+inline constexpr std::int64_t kFillerIdleSeconds = 600;
+
+// Without an operator that renews it, a filler that is in use, or stands by, ends after this time.
+// As long as the chart's node.uninstallGraceSeconds. kFillerTtlSeconds after its end its Job goes.
+inline constexpr std::int64_t kFillerLeaseSeconds = 7 * 24 * 3600;
+inline constexpr std::int64_t kFillerTtlSeconds = 60;
+
+// The directory of a pool on one node.
+struct FillerPlace {
+    std::string pool;
+    std::string node;
+
+    auto operator<=>(const FillerPlace&) const = default;
+};
+
+// The place that an object's annotations name; empty texts where they name none.
+FillerPlace place_of(const ObjectMeta& filler);
+
+// "<dataset>-filler-<12 hex digits>" with at most 63 characters. The digits differ for every
+// Dataset (by uid), pool and node.
+std::string filler_name(const Dataset& dataset, const FillerPlace& place);
+
+// What a filler's sidecar calls its TrainingJob: "filler/<dataset>/<pool>". No TrainingJob has a
+// '/' in its name. The uid that it tells is the Dataset's.
+std::string filler_training_job(const Dataset& dataset, const std::string& pool);
+
+// The Dataset's name in filler_training_job(); empty for the name of a TrainingJob.
+std::string dataset_of_filler(std::string_view training_job);
+
+// The Dataset as its fillers read it.
+ResolvedDataset resolve_for_filler(const Dataset& dataset);
+
+struct FillerInput {
+    const Dataset& dataset;
+    const ResolvedPool& pool;  // with a name
+    const JobSettings& settings;
+    std::string node;
+};
+
+// Equal for fillers of one Dataset and pool that differ in nothing but their node and the
+// operator's CA, which may change while a filler runs.
+std::string filler_digest(const FillerInput& input);
+
+// The Job of a filler, with filler_digest() as its kDigestAnnotation.
+JobManifest build_filler(const FillerInput& input);
+
+}  // namespace stoker::control

@@ -1,0 +1,437 @@
+#include "operator/core/workload/build_pod.h"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "operator/api/pod.h"
+#include "operator/api/sidecar_config.h"
+
+namespace stoker::control {
+
+namespace {
+
+// Trainers run as any user; the socket's folder is the pod's own.
+constexpr std::string_view kSocketMode = "0666";
+constexpr std::string_view kNodeVolume = "stoker-node";    // the whole node directory
+constexpr std::string_view kDataVolume = "stoker-data";    // its samples
+constexpr std::string_view kGuestVolume = "stoker-guest";  // where its leader listens for guests
+constexpr std::string_view kRunVolume = "stoker-run";
+constexpr std::string_view kTokenVolume = "stoker-token";
+constexpr std::string_view kOriginVolume = "stoker-origin";
+constexpr std::string_view kCredentialsVolume = "stoker-credentials";
+constexpr std::string_view kCaVolume = "stoker-ca";
+constexpr std::string_view kNoTokenVolume = "stoker-no-token";
+constexpr std::string_view kSharedMemoryVolume = "stoker-shm";
+constexpr std::string_view kSharedMemoryPath = "/dev/shm";
+constexpr std::string_view kApiTokenPath = "/var/run/secrets/kubernetes.io/serviceaccount";
+constexpr std::string_view kFileScheme = "file://";
+
+bool has_cache(const JobInput& input) {
+    return !input.pool.name.empty();
+}
+
+std::string path_of(std::string_view directory, const std::string& name) {
+    return fmt::format("{}/{}", directory, name);
+}
+
+// Datasets are numbered in volume names, because their own names may be too long for that.
+std::string numbered_volume(
+    std::string_view prefix, const JobInput& input, const ResolvedDataset& dataset) {
+    return fmt::format("{}-{}", prefix, &dataset - input.datasets.data());
+}
+
+// Its Secret is not: the pod takes the one of that name in its own namespace, if there is one.
+bool is_foreign(const JobInput& input, const ResolvedDataset& dataset) {
+    return dataset.ns != input.job.meta.ns;
+}
+
+bool is_directory(const ResolvedDataset& dataset) {
+    return dataset.source.volume.has_value();
+}
+
+OriginConfig origin_of(const ResolvedDataset& dataset) {
+    const DatasetSource& source = dataset.source;
+    OriginConfig result;
+    result.uri = source.storage_uri;
+    if (is_directory(dataset)) {
+        // The volume is mounted whole, so the path in the URI goes on from there.
+        result.uri = fmt::format(
+            "{}{}{}",
+            kFileScheme,
+            path_of(kOriginDirectory, dataset.name),
+            source.storage_uri.substr(kFileScheme.size()));
+    }
+    result.endpoint = source.endpoint;
+    result.region = source.region;
+    result.path_style = source.path_style;
+    if (source.secret_ref) {
+        result.credentials_directory = path_of(kCredentialsDirectory, dataset.name);
+    }
+    if (source.ca_bundle) {
+        result.ca_file = path_of(path_of(kCaDirectory, dataset.name), source.ca_bundle->key);
+    }
+    return result;
+}
+
+std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
+    std::vector<DatasetConfig> result;
+    for (const ResolvedDataset& dataset : input.datasets) {
+        const std::string directory =
+            has_cache(input) ? path_of(kNodeDirectory, dataset.name) : std::string{};
+        result.push_back(
+            {dataset.name,
+             dataset.uid,
+             directory,
+             origin_of(dataset),
+             dataset.contract,
+             dataset.parameters,
+             input.job.spec.cache.eviction_policy,
+             is_foreign(input, dataset),
+             is_pinned(input.job, dataset)});
+    }
+    return result;
+}
+
+// The Secrets that the job's own datasets name, or those of other namespaces.
+std::set<std::string> secrets_of(const JobInput& input, bool foreign) {
+    std::set<std::string> secrets;
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (dataset.source.secret_ref && is_foreign(input, dataset) == foreign) {
+            secrets.insert(*dataset.source.secret_ref);
+        }
+    }
+    return secrets;
+}
+
+// resolve_datasets() lets only one Secret of own datasets through. Those of others serve reads past
+// the cache, and only where it is clear which one is meant.
+void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
+    std::set<std::string> secrets = secrets_of(input, false);
+    const bool optional = secrets.empty();
+    if (optional) {
+        secrets = secrets_of(input, true);
+    }
+    if (secrets.size() != 1) {
+        return;
+    }
+    const std::string& secret = *secrets.begin();
+    for (const std::string key : {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"}) {
+        env.push_back({key, "", from_secret(secret, key, optional)});
+    }
+    env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret, "AWS_SESSION_TOKEN", true)});
+}
+
+// The kubelet reads $(NAME) and $$ in values; a key at the origin may have both.
+std::string literal(const std::string& text) {
+    std::string result;
+    for (const char c : text) {
+        result += c;
+        if (c == '$') {
+            result += c;
+        }
+    }
+    return result;
+}
+
+// Without the variables that the user has set.
+void drop_what_the_user_set(const TrainingJob& job, std::vector<EnvVar>& env) {
+    std::set<std::string> taken;
+    for (const EnvVar& variable : job.spec.trainer.env) {
+        taken.insert(variable.name);
+    }
+    std::erase_if(env, [&](const EnvVar& variable) { return taken.contains(variable.name); });
+}
+
+std::vector<EnvVar> identity_env() {
+    return {
+        {"POD_NAMESPACE", "", from_field("metadata.namespace")},
+        {"POD_NAME", "", from_field("metadata.name")},
+        {"NODE_NAME", "", from_field("spec.nodeName")},
+        {"ATTEMPT_UID", "", from_field("metadata.labels['batch.kubernetes.io/controller-uid']")}};
+}
+
+// The directories that are origins, and the certificates of the other origins.
+void add_origin_mounts(const JobInput& input, ContainerManifest& container) {
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (is_directory(dataset)) {
+            container.mounts.push_back(
+                {numbered_volume(kOriginVolume, input, dataset),
+                 path_of(kOriginDirectory, dataset.name)});
+        }
+        if (dataset.source.ca_bundle) {
+            container.mounts.push_back(
+                {numbered_volume(kCaVolume, input, dataset), path_of(kCaDirectory, dataset.name)});
+        }
+    }
+}
+
+// The sidecar sees the whole node directory of a dataset, the trainer only its samples, at the same
+// place. A guest's sidecar sees the samples and its own folder for the leader's socket.
+void add_node_mounts(const JobInput& input, bool is_sidecar, ContainerManifest& container) {
+    if (!has_cache(input)) {
+        return;
+    }
+    for (const ResolvedDataset& dataset : input.datasets) {
+        const std::string path = path_of(kNodeDirectory, dataset.name);
+        const bool foreign = is_foreign(input, dataset);
+        if (is_sidecar && !foreign) {
+            container.mounts.push_back({numbered_volume(kNodeVolume, input, dataset), path, false});
+            continue;
+        }
+        container.mounts.push_back({numbered_volume(kDataVolume, input, dataset), path + "/data"});
+        if (is_sidecar) {
+            container.mounts.push_back(
+                {numbered_volume(kGuestVolume, input, dataset), path + "/guests"});
+        }
+    }
+}
+
+// The trainer's, and the operator's where the trainer says nothing.
+void add_proxy(const JobInput& input, std::vector<EnvVar>& env) {
+    std::ranges::copy_if(input.job.spec.trainer.env, std::back_inserter(env), [](const EnvVar& it) {
+        return std::ranges::count(kProxyVariables, it.name) > 0;
+    });
+    for (const auto& [name, value] : input.settings.sidecar_proxy) {
+        if (std::ranges::find(env, name, &EnvVar::name) == env.end()) {
+            env.push_back({name, literal(value), {}});
+        }
+    }
+}
+
+std::vector<EnvVar> sidecar_env(const JobInput& input) {
+    std::vector<EnvVar> result = identity_env();
+    result.push_back({"STOKER_SIDECAR_CONFIG", literal(to_json(sidecar_config(input)).text()), {}});
+    if (!input.settings.control_ca_pem.empty()) {
+        result.push_back({"STOKER_CONTROL_CA", input.settings.control_ca_pem, {}});
+    }
+    add_proxy(input, result);
+    return result;
+}
+
+std::vector<MountManifest> sidecar_mounts(const JobInput& input) {
+    std::vector<MountManifest> result = {
+        {std::string{kRunVolume}, std::string{kRunDirectory}, false},
+        {std::string{kTokenVolume}, std::string{kTokenDirectory}}};
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (dataset.source.secret_ref) {
+            result.push_back(
+                {numbered_volume(kCredentialsVolume, input, dataset),
+                 path_of(kCredentialsDirectory, dataset.name)});
+        }
+    }
+    if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {
+        // The token is the trainer's; a mount at its place keeps it from the sidecar.
+        result.push_back({std::string{kNoTokenVolume}, std::string{kApiTokenPath}});
+    }
+    return result;
+}
+
+ContainerManifest build_sidecar(const JobInput& input) {
+    const JobSettings& settings = input.settings;
+    ContainerManifest result;
+    result.name = kSidecarContainer;
+    result.image = settings.sidecar_image;
+    result.image_pull_policy = settings.sidecar_image_pull_policy;
+    result.env = sidecar_env(input);
+    result.resources = settings.sidecar_resources;
+    result.mounts = sidecar_mounts(input);
+    add_node_mounts(input, true, result);
+    add_origin_mounts(input, result);
+    result.restricted = true;
+    result.always_running = true;
+    result.http_port = settings.sidecar_http_port;
+    result.startup_probe = StartupProbe{"/readyz", settings.sidecar_http_port};
+    return result;
+}
+
+std::vector<EnvVar> trainer_env(const JobInput& input) {
+    std::vector<EnvVar> result = rendezvous_env(input.job, input.attempt);
+    add_credentials(input, result);
+    drop_what_the_user_set(input.job, result);
+    if (has_cache(input)) {
+        result.push_back({"STOKER_SOCKET", std::string{kSocketPath}, {}});
+    }
+    result.push_back({"STOKER_JOB", input.job.meta.uid, {}});
+    result.push_back({"STOKER_DATASETS", literal(to_json(dataset_configs(input)).text()), {}});
+    result.push_back({"STOKER_ATTEMPT", std::to_string(input.attempt), {}});
+    if (input.job.spec.trainer.epochs > 0) {
+        result.push_back({"STOKER_EPOCHS", std::to_string(input.job.spec.trainer.epochs), {}});
+    }
+    const std::vector<EnvVar>& users = input.job.spec.trainer.env;
+    result.insert(result.end(), users.begin(), users.end());
+    return result;
+}
+
+bool user_mounts_shared_memory(const TrainingJob& job) {
+    const std::vector<std::string>& paths = job.spec.pod_template.trainer.volume_mount_paths;
+    return std::find(paths.begin(), paths.end(), kSharedMemoryPath) != paths.end();
+}
+
+ContainerManifest build_trainer(const JobInput& input) {
+    const TrainerSpec& trainer = input.job.spec.trainer;
+    const TrainerOverlay& overlay = input.job.spec.pod_template.trainer;
+    ContainerManifest result;
+    result.name = kTrainerContainer;
+    result.image = trainer.image;
+    result.image_pull_policy = overlay.image_pull_policy;
+    result.command = trainer.command;
+    result.args = trainer.args;
+    result.working_dir = overlay.working_dir;
+    result.env = trainer_env(input);
+    result.env_from = overlay.env_from;
+    result.ports = overlay.ports;
+    result.resources = trainer.resources;
+    result.user_mounts = overlay.volume_mounts;
+    result.security_context = overlay.security_context;
+    if (has_cache(input)) {
+        // Read-only is enough to connect to a socket.
+        result.mounts.push_back({std::string{kRunVolume}, std::string{kRunDirectory}});
+    }
+    add_node_mounts(input, false, result);
+    add_origin_mounts(input, result);
+    if (!user_mounts_shared_memory(input.job)) {
+        result.mounts.push_back(
+            {std::string{kSharedMemoryVolume}, std::string{kSharedMemoryPath}, false});
+    }
+    return result;
+}
+
+VolumeManifest build_origin_volume(const JobInput& input, const ResolvedDataset& dataset) {
+    const SourceVolume volume = dataset.source.volume.value_or(SourceVolume{});
+    VolumeManifest result;
+    result.name = numbered_volume(kOriginVolume, input, dataset);
+    if (volume.claim_name) {
+        result.source = ClaimVolume{*volume.claim_name, true};
+    } else {
+        result.source = HostPathVolume{volume.host_path.value_or("")};
+    }
+    return result;
+}
+
+// A view of a node directory (node/core/view_request.h reads the attributes).
+CsiVolume view_of(
+    const JobInput& input, const ResolvedDataset& dataset, std::string_view view, bool read_only) {
+    CsiVolume result{std::string{kNodeDriver}, read_only, {}};
+    result.attributes = {
+        {"pool", input.pool.name},
+        {"namespace", dataset.ns},
+        {"uid", dataset.uid},
+        {"view", std::string{view}}};
+    if (!dataset.object_name.empty()) {
+        result.attributes["dataset"] = dataset.object_name;
+    }
+    return result;
+}
+
+void add_views(const JobInput& input, std::vector<VolumeManifest>& volumes) {
+    for (const ResolvedDataset& dataset : input.datasets) {
+        const bool foreign = is_foreign(input, dataset);
+        volumes.push_back(
+            foreign ? VolumeManifest{
+                          numbered_volume(kGuestVolume, input, dataset),
+                          view_of(input, dataset, "guest", true)}
+                    : VolumeManifest{
+                          numbered_volume(kNodeVolume, input, dataset),
+                          view_of(input, dataset, "owner", false)});
+        volumes.push_back(
+            {numbered_volume(kDataVolume, input, dataset),
+             view_of(input, dataset, foreign ? "shared" : "data", true)});
+    }
+}
+
+std::vector<VolumeManifest> build_volumes(const JobInput& input) {
+    std::vector<VolumeManifest> result;
+    if (has_cache(input)) {
+        add_views(input, result);
+        result.push_back({std::string{kRunVolume}, EmptyDirVolume{}});
+        result.push_back({std::string{kTokenVolume}, TokenVolume{std::string{kTokenAudience}}});
+        for (const ResolvedDataset& dataset : input.datasets) {
+            if (dataset.source.secret_ref) {
+                result.push_back(
+                    {numbered_volume(kCredentialsVolume, input, dataset),
+                     SecretVolume{*dataset.source.secret_ref, is_foreign(input, dataset)}});
+            }
+        }
+        if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {
+            result.push_back({std::string{kNoTokenVolume}, EmptyDirVolume{}});
+        }
+    }
+    for (const ResolvedDataset& dataset : input.datasets) {
+        if (is_directory(dataset)) {
+            result.push_back(build_origin_volume(input, dataset));
+        }
+        if (dataset.source.ca_bundle) {
+            result.push_back(
+                {numbered_volume(kCaVolume, input, dataset),
+                 BundleVolume{*dataset.source.ca_bundle, is_foreign(input, dataset)}});
+        }
+    }
+    if (!user_mounts_shared_memory(input.job)) {
+        result.push_back(
+            {std::string{kSharedMemoryVolume},
+             EmptyDirVolume{true, input.settings.shared_memory_size}});
+    }
+    return result;
+}
+
+}  // namespace
+
+SidecarConfig sidecar_config(const JobInput& input) {
+    SidecarConfig result;
+    result.socket = kSocketPath;
+    result.socket_mode = kSocketMode;
+    result.datasets = dataset_configs(input);
+    result.window_bytes = input.settings.window_bytes;
+    result.reserved_free_percent = input.pool.reserved_free_percent;
+    result.http_listen = fmt::format("[::]:{}", input.settings.sidecar_http_port);
+    result.http_readers = input.settings.metrics_readers;
+    result.control_endpoint = input.settings.control_address;
+    result.control_token_file = fmt::format("{}/token", kTokenDirectory);
+    result.training_job = input.job.meta.name;
+    result.training_job_uid = input.job.meta.uid;
+    result.end_when_idle_seconds = input.end_when_idle_seconds;
+    return result;
+}
+
+PodManifest build_filler_pod(const JobInput& input) {
+    PodManifest result;
+    result.trainer = build_sidecar(input);
+    result.trainer.always_running = false;
+    result.volumes = build_volumes(input);
+    std::erase_if(result.volumes, [&](const VolumeManifest& volume) {
+        return std::ranges::none_of(result.trainer.mounts, [&](const MountManifest& mount) {
+            return mount.volume == volume.name;
+        });
+    });
+    result.tolerations = {json_object({{"operator", "Exists"}})};
+    result.termination_grace_period_seconds = input.settings.grace_period_seconds;
+    return result;
+}
+
+PodManifest build_pod(const JobInput& input) {
+    const PodOverlay& overlay = input.job.spec.pod_template;
+    PodManifest result;
+    static_cast<PodScheduling&>(result) = overlay;
+    result.labels = overlay.labels;
+    result.annotations = overlay.annotations;
+    if (has_cache(input)) {
+        result.init_containers = {build_sidecar(input)};
+    }
+    result.user_init_containers = overlay.init_containers;
+    result.trainer = build_trainer(input);
+    result.volumes = build_volumes(input);
+    result.user_volumes = overlay.volumes;
+    result.service_account_name = overlay.service_account_name;
+    result.automount_service_account_token =
+        overlay.automount_service_account_token.value_or(false);
+    result.termination_grace_period_seconds =
+        overlay.termination_grace_period_seconds.value_or(input.settings.grace_period_seconds);
+    result.host_ipc = overlay.host_ipc;
+    result.subdomain = service_name(input.job);
+    return result;
+}
+
+}  // namespace stoker::control

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "operator/api/sidecar_config.h"
+#include "operator/core/workload/build_job.h"
+
+namespace stoker::control {
+
+// Paths inside the containers, the same in sidecar and trainer.
+inline constexpr std::string_view kRunDirectory = "/stoker/run";    // sockets
+inline constexpr std::string_view kNodeDirectory = "/stoker/node";  // + "/" + dataset name
+inline constexpr std::string_view kOriginDirectory = "/stoker/origin";
+inline constexpr std::string_view kTokenDirectory = "/stoker/token";
+inline constexpr std::string_view kCaDirectory = "/stoker/ca";
+inline constexpr std::string_view kCredentialsDirectory = "/stoker/credentials";
+inline constexpr std::string_view kSocketPath = "/stoker/run/stoker.sock";
+inline constexpr std::string_view kTokenAudience = "stoker.dev";
+
+// The pod of one rank: sidecar first, then the user's init containers, then the trainer. Part of
+// build_job().
+//
+// The node directory of a dataset, <pool>/<namespace of the dataset>/<uid>, comes as two inline
+// volumes of the node program (docs/adr/0008): the whole of it for the sidecar, its samples
+// read-only for the trainer. For a Dataset of another namespace (docs/adr/0012) both get the
+// samples alone, and the sidecar the folder where the leader listens for this namespace. The Secret
+// of that name in the pod's own namespace is taken, if there is one, for reads past the cache.
+PodManifest build_pod(const JobInput& input);
+
+// The pod of a filler: the sidecar alone, with the whole node directory. `input` has one dataset,
+// of the namespace of its job. Part of build_filler().
+PodManifest build_filler_pod(const JobInput& input);
+
+// What the sidecar is told.
+SidecarConfig sidecar_config(const JobInput& input);
+
+// The environment that torchrun and hand-written scripts expect, in both families of names, without
+// what the user set. RANK and WORLD_SIZE only with one process in each pod: with more, torchrun
+// computes them for each process.
+std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt);
+
+}  // namespace stoker::control

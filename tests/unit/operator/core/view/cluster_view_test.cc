@@ -1,0 +1,259 @@
+#include "operator/core/view/cluster_view.h"
+
+#include <gtest/gtest.h>
+
+#include "common/domain/segment_format.h"
+#include "tests/unit/operator/core/make_node_report.h"
+#include "tests/unit/operator/core/make_training_job.h"
+
+namespace stoker::control {
+namespace {
+
+TEST(Matches, AsksForEveryLabel) {
+    EXPECT_TRUE(matches({}, {}));
+    EXPECT_TRUE(matches({{"a", "1"}}, {{"a", "1"}, {"b", "2"}}));
+    EXPECT_FALSE(matches({{"a", "1"}}, {{"a", "2"}}));
+    EXPECT_FALSE(matches({{"a", ""}}, {}));
+}
+
+TEST(PoolNodes, AreAllThatTheSelectorMatches) {
+    CachePool picky = make_pool("picky");
+    picky.spec.node_selector = {{"gpu", "yes"}};
+    Node gpu = make_node("n2");
+    gpu.meta.labels = {{"gpu", "yes"}};
+    const std::vector<PoolNode> nodes = pool_nodes({make_pool(), picky}, {make_node("n1"), gpu});
+    EXPECT_EQ(
+        nodes,
+        (std::vector<PoolNode>{
+            {"nvme", "n1", gib(100)}, {"nvme", "n2", gib(100)}, {"picky", "n2", gib(100)}}));
+}
+
+// Long after the operator began to listen.
+std::vector<std::string> planned(ClusterView cluster, std::int64_t second = 1000) {
+    cluster.programs.listening_since = moment(0).steady;
+    std::vector<std::string> names;
+    for (const PoolNode& place : planned_nodes(cluster, moment(second).steady)) {
+        names.push_back(place.node);
+    }
+    return names;
+}
+
+TEST(PlannedNodes, AreThoseWhoseProgramCalledTheDirectoryReady) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs.clear();
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{});
+    cluster.programs.reports = {make_known(make_node_report("n2", make_pool_state("/mnt/nvme")))};
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{"n2"})
+        << "however long ago: a silent program takes nothing away";
+    cluster.pools[0].spec.host_path = "/mnt/other";
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{});
+}
+
+TEST(PlannedNodes, ANewOperatorGivesProgramsTimeToSpeak) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs.clear();
+    cluster.programs.reports = {
+        make_known(make_node_report("n2", make_pool_state("/mnt/nvme", PoolVerdict::kFailed)))};
+    EXPECT_EQ(planned(cluster, 60), std::vector<std::string>{"n1"});
+    EXPECT_EQ(planned(cluster, 61), std::vector<std::string>{});
+}
+
+TEST(PlannedNodes, ARunningPodIsProofWhereNoProgramHasSpoken) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(planned(cluster), (std::vector<std::string>{"n1", "n2"}));
+    cluster.jobs[0].pods[0].phase = PodPhase::kPending;
+    cluster.jobs[0].pods[1].phase = PodPhase::kFailed;
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{});
+    cluster.jobs[0].pods[0].sidecar.started = true;
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{"n1"});
+    cluster.jobs[0].pool.name = "another";
+    EXPECT_EQ(planned(cluster), std::vector<std::string>{});
+}
+
+TEST(PlannedNodes, ARunningPodOutweighsAFailureButNoRefusal) {
+    ClusterView cluster = make_cluster();
+    const std::pair<PoolVerdict, std::size_t> cases[] = {
+        {PoolVerdict::kFailed, 2},
+        {PoolVerdict::kNotEmpty, 1},
+        {PoolVerdict::kOtherPool, 1},
+        {PoolVerdict::kRefused, 1}};
+    for (const auto& [verdict, count] : cases) {
+        cluster.programs.reports = {
+            make_known(make_node_report("n1", make_pool_state("/mnt/nvme", verdict)))};
+        EXPECT_EQ(planned(cluster).size(), count) << to_string(verdict);
+    }
+}
+
+TEST(QuotasInForce, AreTheOldestOnes) {
+    CacheQuota old = make_quota("z", "nvme", gib(1));
+    CacheQuota young = make_quota("a", "nvme", gib(2));
+    young.meta.created_at = wall(9);
+    CacheQuota other_namespace = make_quota("b", "nvme", gib(3));
+    other_namespace.meta.ns = "b";
+    const std::vector<QuotaView> quotas = quotas_in_force({young, old, other_namespace});
+    ASSERT_EQ(quotas.size(), 2U);
+    EXPECT_EQ(quotas[0].nominal, gib(1));
+    EXPECT_EQ(quotas[1].ns, "b");
+    EXPECT_TRUE(is_duplicate(young, {young, old}));
+    EXPECT_FALSE(is_duplicate(old, {young, old}));
+    old.meta.deleting_since = wall(10);
+    EXPECT_EQ(quotas_in_force({young, old}).at(0).nominal, gib(2));
+}
+
+TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs[0].job.spec.cache.max_bytes = gib(6);
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    cluster.grant_seconds = 45;
+    const AllocationView view = view_allocation(cluster, moment(101));
+    ASSERT_EQ(view.demands.size(), 1U);
+    const Demand& demand = view.demands[0];
+    EXPECT_EQ(demand.job, (ObjectKey{"team", "resnet"}));
+    EXPECT_EQ(demand.pool, "nvme");
+    EXPECT_EQ(demand.nodes, (std::vector<std::string>{"n1", "n2"}));
+    EXPECT_EQ(demand.datasets.at(0).total, domain::records_bytes_max(gib(4), 1000))
+        << "what the dataset takes on a node, not at its origin";
+    EXPECT_EQ(demand.max_bytes, gib(6));
+    EXPECT_EQ(view.valid_seconds, 45U);
+    const AllocationPlan plan = plan_allocation(view);
+    EXPECT_EQ(plan.jobs.at(0).granted, gib(6));
+    EXPECT_EQ(plan.granted_in_pool.at("nvme"), gib(6));
+}
+
+TEST(JobUse, IsActiveWhileAnAttemptGoesOnThatMayNotStartAgain) {
+    JobUse use = make_cluster().jobs[0];
+    EXPECT_TRUE(use.is_active());
+    use.datasets.obstacle = {"NotShared", "no"};
+    EXPECT_FALSE(use.is_active());
+    use.datasets.goes_on = true;
+    EXPECT_TRUE(use.is_active());
+}
+
+TEST(ViewAllocation, TakesTheProfileOnceItHasAVerdict) {
+    ClusterView cluster = make_cluster();
+    const ObjectKey job{"team", "resnet"};
+    EXPECT_FALSE(view_allocation(cluster, moment(1)).demands.at(0).rates);
+    JobProfile& profile = cluster.profiles[job];
+    profile.ingest_rate = 300;
+    profile.origin_rate = 100;
+    profile.confidence = 0.5;
+    EXPECT_FALSE(view_allocation(cluster, moment(1)).demands.at(0).rates);
+    profile.verdict = ProfileVerdict::kDataBound;
+    EXPECT_EQ(
+        view_allocation(cluster, moment(1)).demands.at(0).rates, (JobRates{300, 100, 0.5, false}));
+    profile.verdict = ProfileVerdict::kComputeBound;
+    EXPECT_TRUE(view_allocation(cluster, moment(1)).demands.at(0).rates->compute_bound);
+}
+
+TEST(QuotasInForce, ALimitThatIsLeftOutIsNone) {
+    CacheQuota quota;
+    quota.meta.ns = "team";
+    quota.meta.name = "q";
+    quota.spec.pool_ref = "nvme";
+    quota.spec.nominal_quota = gib(4);
+    QuotaView view = quotas_in_force({quota}).at(0);
+    EXPECT_EQ(view.borrowing, Bytes::unlimited());
+    EXPECT_EQ(view.lending, Bytes::unlimited());
+    EXPECT_EQ(view.weight, 1);
+    quota.spec.borrowing_limit = gib(3);
+    quota.spec.lending_limit = gib(2);
+    quota.spec.fair_sharing = FairSharingSpec{"2.5"};
+    quota.spec.reclaim = ReclaimSpec{ReclaimPolicy::kNever, 5};
+    view = quotas_in_force({quota}).at(0);
+    EXPECT_EQ(view.borrowing, gib(3));
+    EXPECT_EQ(view.lending, gib(2));
+    EXPECT_EQ(view.weight, 2.5);
+    EXPECT_EQ(view.grace_seconds, 5U);
+    EXPECT_EQ(view.reclaim, ReclaimPolicy::kNever);
+}
+
+TEST(ViewAllocation, TellsWhatNamespacesWithoutAQuotaHave) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).default_quota, DefaultQuota{});
+    cluster.pools[0].spec.default_quota = {gib(2), gib(3), std::nullopt};
+    EXPECT_EQ(
+        view_allocation(cluster, moment(1)).pools.at(0).default_quota,
+        (DefaultQuota{gib(2), gib(3), Bytes::unlimited()}));
+}
+
+TEST(ViewAllocation, TellsWhatAJobWeighsAndWhoPaysForItsDatasets) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(view_allocation(cluster, moment(1)).demands.at(0).weight, 1);
+    cluster.jobs[0].job.spec.cache.weight = 7;
+    cluster.jobs[0].datasets.datasets[0].ns = "data";
+    const Demand demand = view_allocation(cluster, moment(1)).demands.at(0);
+    EXPECT_EQ(demand.weight, 7);
+    EXPECT_EQ(demand.datasets.at(0).ns, "data");
+}
+
+TEST(QuotasInForce, HoldANamespaceWhoseQuotaIsNotValid) {
+    CacheQuota quota = make_quota("q", "nvme", gib(4));
+    quota.spec.borrowing_limit = gib(3);
+    quota.spec.lending_limit = gib(9);
+    const QuotaView view = quotas_in_force({quota}).at(0);
+    EXPECT_EQ(view.nominal, gib(4));
+    EXPECT_EQ(view.borrowing, Bytes::zero());
+    EXPECT_EQ(view.lending, Bytes::zero());
+}
+
+TEST(ViewAllocation, TellsWhatAPoolIsGivenOutForAndWhatItsOriginsGive) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).objective, Objective::kThroughput);
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).origin_bytes_per_second, 0);
+    cluster.pools[0].spec.allocation = Objective::kEven;
+    cluster.pools[0].spec.origin_bandwidth = Bytes{2'000'000};
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).objective, Objective::kEven);
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).origin_bytes_per_second, 2e6);
+}
+
+TEST(ViewAllocation, TellsWhatTheOriginAsksForAndHowLargeSamplesAre) {
+    ClusterView cluster = make_cluster();
+    EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).price_per_gib, 0);
+    cluster.pools[0].spec.price_per_gib = "0.09";
+    cluster.pools[0].spec.price_per_thousand_requests = "0.4";
+    cluster.reports = {make_report(make_running_view(), 0, 100)};
+    const AllocationView view = view_allocation(cluster, moment(101));
+    EXPECT_DOUBLE_EQ(view.pools.at(0).price_per_gib, 0.09);
+    EXPECT_DOUBLE_EQ(view.pools.at(0).price_per_request, 0.0004);
+    EXPECT_DOUBLE_EQ(
+        view.demands.at(0).datasets.at(0).sample_bytes, static_cast<double>(gib(4).count()) / 1000);
+}
+
+TEST(ViewAllocation, TakesTheExponentOfImportanceFromTheJob) {
+    ClusterView cluster = make_cluster();
+    JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
+    dataset.contract = Contract::kImportance;
+    const auto beta = [&] {
+        return view_allocation(cluster, moment(1)).demands.at(0).datasets.at(0).access.beta;
+    };
+    EXPECT_EQ(beta(), 0.33);
+    dataset.parameters[Contract::kImportance].numbers["beta"] = 2;
+    EXPECT_EQ(beta(), 2);
+}
+
+TEST(ViewAllocation, ForgetsPodsThatHaveEnded) {
+    ClusterView cluster = make_cluster();
+    cluster.jobs[0].pods[0].phase = PodPhase::kSucceeded;
+    EXPECT_EQ(
+        view_allocation(cluster, moment(1)).demands.at(0).nodes, std::vector<std::string>{"n2"});
+}
+
+TEST(JobUse, IsActiveUntilItEndsOrStandsStill) {
+    const JobUse use = make_cluster().jobs[0];
+    EXPECT_TRUE(use.is_active());
+    JobUse other = use;
+    other.job.spec.suspend = true;
+    EXPECT_FALSE(other.is_active());
+    other = use;
+    other.job.status.conditions = {{"Complete", ConditionStatus::kTrue, 1, wall(1), "", ""}};
+    EXPECT_FALSE(other.is_active());
+    other = use;
+    other.pool = ResolvedPool{};
+    EXPECT_FALSE(other.is_active());
+    other = use;
+    other.job.meta.deleting_since = wall(1);
+    EXPECT_FALSE(other.is_active());
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,137 @@
+#include "operator/core/view/tally.h"
+
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/operator/core/make_training_job.h"
+
+namespace stoker::control {
+namespace {
+
+TEST(Tally, SumsCountersAndTakesBytesOnNodesFromLeaders) {
+    const TrainingJobView view = make_running_view();
+    AgentReport leader = make_report(view, 0, 100);
+    leader.datasets[0].resident_bytes = gib(3);
+    leader.datasets[0].resident_samples = 7;
+    leader.datasets[0].cache_bytes_read = gib(1);
+    AgentReport follower = make_report(view, 1, 101);
+    follower.node = "n1";
+    follower.datasets[0].leader = false;
+    follower.datasets[0].resident_bytes = gib(99);  // not its to know
+    follower.datasets[0].miss_bytes_read = gib(2);
+    const Tally sum = tally({leader, follower}, moment(110));
+    EXPECT_EQ(sum.fresh_reports, 2U);
+    EXPECT_EQ(sum.newest, wall(101));
+    EXPECT_EQ(sum.cache_bytes, gib(1));
+    EXPECT_EQ(sum.origin_bytes, gib(2));
+    const DatasetTally& dataset = sum.datasets.at("uid-imagenet");
+    EXPECT_EQ(dataset.resident_bytes(), gib(3));
+    EXPECT_EQ(dataset.resident_samples, 7U);
+    EXPECT_EQ(dataset.total, gib(4));
+    EXPECT_EQ(dataset.state, ManifestState::kReady);
+}
+
+TEST(Tally, BelievesOldReportsTheirCountersOnly) {
+    const TrainingJobView view = make_running_view();
+    AgentReport old = make_report(view, 0, 100);
+    old.datasets[0].resident_bytes = gib(3);
+    old.datasets[0].cache_bytes_read = mib(5);
+    EXPECT_TRUE(is_fresh(old, moment(160)));
+    EXPECT_FALSE(is_fresh(old, moment(161)));
+    const Tally sum = tally({old}, moment(161));
+    EXPECT_EQ(sum.fresh_reports, 0U);
+    EXPECT_EQ(sum.cache_bytes, mib(5));
+    EXPECT_EQ(sum.datasets.at("uid-imagenet").resident_bytes(), Bytes::zero());
+    EXPECT_EQ(sum.datasets.at("uid-imagenet").state, ManifestState::kUnknown);
+    EXPECT_EQ(sum.newest, wall(100));
+}
+
+TEST(Tally, TakesTheStateThatSaysMost) {
+    const TrainingJobView view = make_running_view();
+    AgentReport listing = make_report(view, 0, 100);
+    listing.datasets[0].manifest_state = ManifestState::kListing;
+    listing.datasets[0].objects_listed = 500;
+    AgentReport failed = make_report(view, 1, 100);
+    failed.datasets[0].manifest_state = ManifestState::kFailed;
+    failed.datasets[0].error = "AccessDenied";
+    Tally sum = tally({listing, failed}, moment(100));
+    EXPECT_EQ(sum.datasets.at("uid-imagenet").state, ManifestState::kFailed);
+    EXPECT_EQ(sum.datasets.at("uid-imagenet").error, "AccessDenied");
+    EXPECT_EQ(sum.datasets.at("uid-imagenet").objects_listed, 500U);
+    sum = tally({listing, failed, make_report(view, 1, 100)}, moment(100));
+    EXPECT_EQ(sum.datasets.at("uid-imagenet").state, ManifestState::kReady);
+    EXPECT_EQ(sum.datasets.at("uid-imagenet").error, "");
+}
+
+TEST(Tally, FollowsTheNewestEpochOfAllRanks) {
+    const TrainingJobView view = make_running_view();
+    AgentReport ahead = make_report(view, 0, 100);
+    ahead.trainer.epoch = 3;
+    ahead.trainer.epoch_samples = 500;
+    ahead.trainer.epoch_position = 10;
+    AgentReport behind = make_report(view, 1, 100);
+    behind.trainer.epoch = 2;
+    behind.trainer.epoch_samples = 500;
+    behind.trainer.epoch_position = 499;
+    Tally sum = tally({ahead, behind}, moment(100));
+    EXPECT_EQ(sum.epoch, 3U);
+    EXPECT_EQ(sum.epoch_position, 10U);
+    EXPECT_EQ(sum.epoch_samples, 1000U);
+    behind.trainer.epoch_samples = 0;
+    EXPECT_EQ(tally({ahead, behind}, moment(100)).epoch_samples, 0U) << "not known of all";
+}
+
+TEST(Tally, DoesNotDependOnTheOrderOfReports) {
+    const TrainingJobView view = make_running_view();
+    std::vector<AgentReport> reports;
+    for (int i = 0; i < 4; ++i) {
+        reports.push_back(make_report(view, i % 2, 100 + i));
+        reports.back().datasets[0].manifest_state = static_cast<ManifestState>(i);
+        reports.back().datasets[0].error = "error " + std::to_string(i);
+        reports.back().datasets[0].resident_bytes = gib(static_cast<std::uint64_t>(i));
+    }
+    const auto by_time = [](const AgentReport& a, const AgentReport& b) {
+        return a.received_at < b.received_at;
+    };
+    const Tally want = tally(reports, moment(110));
+    while (std::next_permutation(reports.begin(), reports.end(), by_time)) {
+        EXPECT_EQ(tally(reports, moment(110)), want);
+    }
+}
+
+TEST(Tally, NamesTheNodesThatKeepLessThanTheyAreGranted) {
+    const TrainingJobView view = make_running_view();
+    std::vector<AgentReport> reports;
+    for (int i = 0; i < 5; ++i) {
+        reports.push_back(make_report(view, 0, 100));
+        reports.back().node = "n" + std::to_string(i);
+        reports.back().datasets[0].admitting = i == 0;
+        reports.back().datasets[0].error = i == 0 ? "" : "disk full.";
+    }
+    const Tally sum = tally(reports, moment(100));
+    const DatasetTally& dataset = sum.datasets.at("uid-imagenet");
+    EXPECT_EQ(dataset.error, "") << "that is not the origin's";
+    EXPECT_EQ(
+        tell_troubles(dataset),
+        "Node n1 keeps nothing new: disk full. Node n2 keeps nothing new: disk full. Node n3 keeps "
+        "nothing new: disk full. The same on 1 more.");
+}
+
+TEST(HitPercent, RoundsDownAndKnowsNoAnswerBeforeTheFirstRead) {
+    EXPECT_EQ(hit_percent({}, {}), std::nullopt);
+    EXPECT_EQ(hit_percent({}, Bytes{5}), 0);
+    EXPECT_EQ(hit_percent(Bytes{2}, Bytes{1}), 66);
+    EXPECT_EQ(hit_percent(Bytes{5}, {}), 100);
+    EXPECT_EQ(hit_percent(gib(1ULL << 30U), gib(1ULL << 30U)), 50) << "an exabyte each";
+    EXPECT_EQ(ratio_text(7), "0.07");
+    EXPECT_EQ(ratio_text(100), "1.00");
+}
+
+TEST(CountOf, StopsAtTheLargestStatusField) {
+    EXPECT_EQ(count_of(Bytes{5}), 5);
+    EXPECT_EQ(count_of(Bytes::unlimited()), std::numeric_limits<std::int64_t>::max());
+}
+
+}  // namespace
+}  // namespace stoker::control

@@ -1,0 +1,201 @@
+#include "operator/core/workload/build_filler.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "operator/api/job.h"
+#include "operator/api/pod.h"
+#include "operator/core/workload/build_pod.h"
+#include "tests/unit/operator/core/make_filler.h"
+
+namespace stoker::control {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+JobManifest filler_of(const Dataset& dataset, const JobSettings& settings = {}) {
+    ResolvedPool pool;
+    pool.name = "nvme";
+    return build_filler({dataset, pool, settings, "n1"});
+}
+
+template <class Source>
+std::vector<Source> volumes_of(const JobManifest& job) {
+    std::vector<Source> result;
+    for (const VolumeManifest& volume : job.pod.volumes) {
+        if (const auto* source = std::get_if<Source>(&volume.source)) {
+            result.push_back(*source);
+        }
+    }
+    return result;
+}
+
+std::string env(const ContainerManifest& container, const std::string& name) {
+    const auto found = std::ranges::find(container.env, name, &EnvVar::name);
+    return found == container.env.end() ? "" : found->value;
+}
+
+TEST(BuildFiller, BelongsToTheDataset) {
+    const JobManifest job = filler_of(make_shared_dataset());
+    EXPECT_EQ(job.meta.ns, "data");
+    ASSERT_EQ(job.meta.owners.size(), 1U);
+    EXPECT_EQ(job.meta.owners[0].kind, "Dataset");
+    EXPECT_EQ(job.meta.owners[0].uid, "uid-imagenet");
+    EXPECT_FALSE(job.meta.owners[0].blocks_deletion) << "needs no right to finalizers";
+    EXPECT_EQ(job.meta.labels.at("stoker.dev/filler"), "uid-imagenet");
+    EXPECT_EQ(job.pod.labels.at("stoker.dev/filler"), "uid-imagenet");
+    EXPECT_EQ(place_of(job.meta), (FillerPlace{"nvme", "n1"}));
+}
+
+TEST(BuildFiller, ListsTheOriginAnewInEachJob) {
+    EXPECT_THAT(
+        to_json(filler_of(make_shared_dataset())).text(),
+        HasSubstr("batch.kubernetes.io/controller-uid"));
+}
+
+TEST(BuildFiller, EndsByItselfWhenNobodyUsesIt) {
+    EXPECT_THAT(
+        env(filler_of(make_shared_dataset()).pod.trainer, "STOKER_SIDECAR_CONFIG"),
+        HasSubstr(R"("endWhenIdle":"600s")"));
+}
+
+TEST(BuildFiller, GetsTheOperatorsProxy) {
+    JobSettings settings;
+    settings.sidecar_proxy = {{"HTTPS_PROXY", "http://proxy:3128"}, {"NO_PROXY", ".svc"}};
+    const JobManifest job = filler_of(make_shared_dataset(), settings);
+    EXPECT_EQ(env(job.pod.trainer, "HTTPS_PROXY"), "http://proxy:3128");
+    EXPECT_EQ(env(job.pod.trainer, "NO_PROXY"), ".svc");
+    EXPECT_EQ(env(job.pod.trainer, "HTTP_PROXY"), "");
+}
+
+// Kubernetes adds those of ServiceAccount "default" to a pod that names none.
+TEST(BuildFiller, LeavesPullSecretsToTheServiceAccountOfItsNamespace) {
+    const std::string json = to_json(filler_of(make_shared_dataset())).text();
+    EXPECT_THAT(json, Not(HasSubstr("imagePullSecrets")));
+    EXPECT_THAT(json, Not(HasSubstr("serviceAccountName")));
+}
+
+TEST(BuildFiller, RunsOnItsNodeAloneAndForEver) {
+    const std::string json = to_json(filler_of(make_shared_dataset())).text();
+    EXPECT_THAT(
+        json,
+        HasSubstr(
+            R"("requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{"matchFields":[{"key":"metadata.name","operator":"In","values":["n1"]}]}]})"));
+    EXPECT_THAT(json, HasSubstr(R"("tolerations":[{"operator":"Exists"}])"));
+    EXPECT_THAT(json, HasSubstr(R"("restartPolicy":"OnFailure")"));
+    EXPECT_THAT(json, HasSubstr(R"("backoffLimit":2147483647)"));
+    EXPECT_THAT(json, HasSubstr(R"("completionMode":"NonIndexed")"));
+    EXPECT_THAT(json, HasSubstr(R"("automountServiceAccountToken":false)"));
+    EXPECT_THAT(json, Not(HasSubstr("podFailurePolicy"))) << "only with restartPolicy Never";
+    const Result<Job> read = parse_document<Job>(json);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->active_deadline_seconds, kFillerLeaseSeconds);
+}
+
+TEST(BuildFiller, IsTheSidecarAloneWithTheOwnersView) {
+    const JobManifest job = filler_of(make_shared_dataset());
+    EXPECT_TRUE(job.pod.init_containers.empty());
+    EXPECT_EQ(job.pod.trainer.name, kSidecarContainer);
+    EXPECT_TRUE(job.pod.trainer.restricted);
+    EXPECT_FALSE(job.pod.trainer.always_running);
+    const std::vector<CsiVolume> views = volumes_of<CsiVolume>(job);
+    ASSERT_EQ(views.size(), 1U);
+    EXPECT_EQ(views[0].attributes.at("view"), "owner");
+    EXPECT_EQ(views[0].attributes.at("namespace"), "data");
+    EXPECT_FALSE(views[0].read_only);
+}
+
+TEST(BuildFiller, MountsEveryVolumeAndHasEveryMountsVolume) {
+    Dataset dataset = make_shared_dataset();
+    dataset.spec.sources[0].secret_ref = "keys";
+    dataset.spec.sources[0].ca_bundle = CaBundle{BundleKind::kConfigMap, "roots", "ca.crt"};
+    const JobManifest job = filler_of(dataset);
+    std::set<std::string> volumes;
+    std::set<std::string> mounts;
+    for (const VolumeManifest& volume : job.pod.volumes) {
+        volumes.insert(volume.name);
+    }
+    for (const MountManifest& mount : job.pod.trainer.mounts) {
+        mounts.insert(mount.volume);
+    }
+    EXPECT_EQ(volumes, mounts);
+    EXPECT_EQ(volumes_of<SecretVolume>(job), (std::vector<SecretVolume>{{"keys", false}}));
+    ASSERT_EQ(volumes_of<BundleVolume>(job).size(), 1U);
+    EXPECT_FALSE(volumes_of<BundleVolume>(job)[0].optional);
+}
+
+TEST(BuildFiller, MountsADirectoryThatIsTheOrigin) {
+    Dataset dataset = make_shared_dataset();
+    dataset.spec.sources[0] = {"file:///d", "", "", {}, {}, SourceVolume{{}, "/mnt/nfs"}};
+    EXPECT_EQ(volumes_of<HostPathVolume>(filler_of(dataset)).size(), 1U);
+}
+
+TEST(BuildFiller, SaysWhoItIsToTheOperator) {
+    const std::string config =
+        env(filler_of(make_shared_dataset()).pod.trainer, "STOKER_SIDECAR_CONFIG");
+    EXPECT_THAT(config, HasSubstr(R"("filler/imagenet/nvme")"));
+    EXPECT_THAT(config, HasSubstr(R"("uid-imagenet")"));
+    EXPECT_THAT(config, Not(HasSubstr(R"("guest":true)")));
+    EXPECT_EQ(dataset_of_filler("filler/imagenet/nvme"), "imagenet");
+    EXPECT_EQ(dataset_of_filler("imagenet"), "");
+}
+
+TEST(BuildFiller, NamesAreShortAndDifferForEveryPlace) {
+    Dataset dataset = make_shared_dataset();
+    std::set<std::string> names;
+    for (const std::string& name : {std::string(253, 'x'), std::string(38, 'y') + ".z"}) {
+        dataset.meta.name = name;
+        for (const char* uid : {"u1", "u2"}) {
+            dataset.meta.uid = uid;
+            for (const FillerPlace& place :
+                 {FillerPlace{"p", "n1"}, FillerPlace{"p", "n2"}, FillerPlace{"q", "n1"}}) {
+                const std::string filler = filler_name(dataset, place);
+                EXPECT_LE(filler.size(), 63U);
+                EXPECT_EQ(filler.find(".-"), std::string::npos) << filler;
+                EXPECT_TRUE(names.insert(filler).second) << filler;
+            }
+        }
+    }
+}
+
+TEST(BuildFiller, TheDigestIsThatOfAllNodesOfThePool) {
+    const Dataset dataset = make_shared_dataset();
+    ResolvedPool pool;
+    pool.name = "nvme";
+    const JobSettings settings;
+    const std::string digest = filler_digest({dataset, pool, settings, "n1"});
+    EXPECT_EQ(filler_digest({dataset, pool, settings, "n2"}), digest);
+    pool.name = "ssd";
+    EXPECT_NE(filler_digest({dataset, pool, settings, "n1"}), digest);
+}
+
+TEST(BuildFiller, TheDigestTellsAnotherSpecAndNotAnotherCa) {
+    const Dataset dataset = make_shared_dataset();
+    const auto digest = [](const JobManifest& job) {
+        return job.meta.annotations.at(std::string{kDigestAnnotation});
+    };
+    JobSettings settings;
+    const std::string before = digest(filler_of(dataset, settings));
+    settings.control_ca_pem = "PEM";
+    EXPECT_EQ(digest(filler_of(dataset, settings)), before);
+    settings.sidecar_image = "sidecar:2";
+    EXPECT_NE(digest(filler_of(dataset, settings)), before);
+    Dataset moved = dataset;
+    moved.spec.sources[0].secret_ref = "new-keys";
+    EXPECT_NE(digest(filler_of(moved)), before);
+}
+
+TEST(BuildFiller, ItsPodsSidecarIsReadAsOne) {
+    const Result<Pod> pod = parse_document<Pod>(
+        R"({"metadata":{"name":"p"},"status":{"containerStatuses":[{"name":"stoker-sidecar",)"
+        R"("state":{"waiting":{"reason":"ImagePullBackOff"}}}]}})");
+    ASSERT_TRUE(pod);
+    EXPECT_EQ(pod->sidecar.waiting_reason, "ImagePullBackOff");
+}
+
+}  // namespace
+}  // namespace stoker::control
