@@ -7,7 +7,7 @@
 
 #include "common/domain/parse_revision.h"
 #include "operator/core/lifecycle/attempts.h"
-#include "operator/core/spec/judgement.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/view/tally.h"
 
 namespace stoker::control {
@@ -171,37 +171,30 @@ std::optional<std::string> find_origin_change(
         say_where(*word.dataset->origin_change));
 }
 
-Judgement judge_origin(
+Condition judge_origin(
     const TrainingJobView& view,
     const Lifecycle& lifecycle,
     const std::vector<JobDatasetStatus>& datasets,
     const Moment& now) {
     const std::int64_t before = find_attempts(view).number;
     if (const auto change = find_origin_change(view, reports_of_attempt(view, before), now)) {
-        return {
-            ConditionStatus::kFalse,
-            kOriginChanged,
-            fmt::format("Attempt {} was ended: {}", before, *change)};
+        return fails(kOriginChanged, fmt::format("Attempt {} was ended: {}", before, *change));
     }
     if (auto sample = find_changed_sample(datasets, lifecycle.attempt)) {
-        return {ConditionStatus::kFalse, kSampleChanged, *std::move(sample)};
+        return fails(kSampleChanged, *std::move(sample));
     }
     const Condition* told = find_condition(view.job.status.conditions, "OriginUnchanged");
     const bool is_told = all_told(view, datasets, lifecycle.attempt);
     const bool stands = is_final(lifecycle.state) || (is_false(told) && !is_told);
     if (told != nullptr && stands) {
-        return {told->status, told->reason, told->message};
+        return *told;
     }
     if (is_told) {
-        return {
-            ConditionStatus::kTrue,
+        return holds(
             "Unchanged",
-            "The attempt reads one revision of every dataset, and no object was found changed."};
+            "The attempt reads one revision of every dataset, and no object was found changed.");
     }
-    return {
-        ConditionStatus::kUnknown,
-        "NotListed",
-        "The attempt's ranks have not listed all data yet."};
+    return unknown("NotListed", "The attempt's ranks have not listed all data yet.");
 }
 
 }  // namespace stoker::control

@@ -7,7 +7,7 @@
 
 #include "operator/api/agent_report.h"
 #include "operator/core/lifecycle/lifecycle.h"
-#include "operator/core/spec/judgement.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/spec/moment.h"
 #include "operator/core/view/training_job_view.h"
 
@@ -39,7 +39,7 @@ std::optional<std::string> find_origin_change(
 
 // The condition OriginUnchanged. `datasets`: of the status to be, after note_revision(). A
 // change that ended an attempt stands until the next attempt's revisions are known.
-Judgement judge_origin(
+Condition judge_origin(
     const TrainingJobView& view,
     const Lifecycle& lifecycle,
     const std::vector<JobDatasetStatus>& datasets,

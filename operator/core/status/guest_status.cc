@@ -18,11 +18,10 @@ bool waits_for_owner(
     return starting || sum->state != ManifestState::kFailed;
 }
 
-Judgement wait_for_owner(
+Condition wait_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally& sum) {
     const auto fillers = view.fillers.find(dataset.uid);
-    return {
-        ConditionStatus::kFalse,
+    return fails(
         "WaitingForOwner",
         fmt::format(
             "Dataset {} waits for a sidecar of namespace {}: {}{}{}",
@@ -30,7 +29,7 @@ Judgement wait_for_owner(
             dataset.ns,
             sum.error,
             fillers == view.fillers.end() ? "" : "; " + fillers->second.message,
-            tell_credentials(dataset, view.job.meta.ns))};
+            tell_credentials(dataset, view.job.meta.ns)));
 }
 
 Bytes resident_bytes(

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "common/base/bytes.h"
-#include "operator/core/spec/judgement.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/view/tally.h"
 #include "operator/core/view/training_job_view.h"
 
@@ -17,7 +17,7 @@ bool waits_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally* sum);
 
 // The condition DataReady of such a job.
-Judgement wait_for_owner(
+Condition wait_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally& sum);
 
 // Bytes of the dataset on the job's nodes, told by their leaders. A guest's sidecars never lead:

@@ -22,11 +22,13 @@ std::string trouble_on_nodes(const Tally& sum) {
     return sentences;
 }
 
+Condition no_pods_in(const std::string& pool) {
+    return unknown(
+        "WaitingForPods", fmt::format("No pod of the job is on a node of pool {}.", pool));
+}
+
 // No bytes, because no pod is on a node of the pool.
-Judgement waits_for_pods(const TrainingJobView& view, JobState state) {
-    const auto unknown = [](std::string reason, std::string message) {
-        return Judgement{ConditionStatus::kUnknown, std::move(reason), std::move(message)};
-    };
+Condition waits_for_pods(const TrainingJobView& view, JobState state) {
     const std::string word{to_string(state)};
     switch (state) {
         case JobState::kSuspended:
@@ -40,19 +42,14 @@ Judgement waits_for_pods(const TrainingJobView& view, JobState state) {
         case JobState::kRestarting:
             return unknown(word, "The next attempt gets cache bytes when it starts.");
         default:
-            return unknown(
-                "WaitingForPods",
-                fmt::format("No pod of the job is on a node of pool {}.", view.pool.name));
+            return no_pods_in(view.pool.name);
     }
 }
 
 }  // namespace
 
-Judgement silent() {
-    return {
-        ConditionStatus::kUnknown,
-        "NodesSilent",
-        "No sidecar of the job has reported for 60 seconds."};
+Condition silent() {
+    return unknown("NodesSilent", "No sidecar of the job has reported for 60 seconds.");
 }
 
 bool is_silent(
@@ -66,10 +63,10 @@ bool is_silent(
     return !since || elapsed_between(*since, now.wall) > kReportAgeMax;
 }
 
-Judgement judge_cache(
+Condition judge_cache(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
     if (view.pool.name.empty()) {
-        return {ConditionStatus::kFalse, view.pool.obstacle.reason, view.pool.obstacle.message};
+        return fails(view.pool.obstacle.reason, view.pool.obstacle.message);
     }
     if (is_silent(view, lifecycle, sum, now)) {
         return silent();
@@ -82,10 +79,31 @@ Judgement judge_cache(
     const ConditionStatus without = allocation.reason == AllocationReason::kProfiling
                                         ? ConditionStatus::kUnknown
                                         : ConditionStatus::kFalse;
-    return {
+    return condition_of(
         allocation.granted > Bytes::zero() ? ConditionStatus::kTrue : without,
         std::string{to_string(allocation.reason)},
-        allocation.message + trouble_on_nodes(sum)};
+        allocation.message + trouble_on_nodes(sum));
+}
+
+Condition judge_minimum(const JobAllocation& allocation) {
+    if (allocation.reason == AllocationReason::kWaitingForPods) {
+        return no_pods_in(allocation.pool);
+    }
+    if (allocation.guaranteed >= allocation.minimum) {
+        return holds(
+            "Guaranteed",
+            fmt::format(
+                "{} are guaranteed in pool {}.", to_string(allocation.minimum), allocation.pool));
+    }
+    return fails(
+        "NotCovered",
+        fmt::format(
+            "{} of {} are guaranteed in pool {}: the nominal quota of the datasets' namespace, or "
+            "the room on the job's nodes, covers no more. The rest is granted while nobody else "
+            "needs it.",
+            to_string(allocation.guaranteed),
+            to_string(allocation.minimum),
+            allocation.pool));
 }
 
 }  // namespace stoker::control

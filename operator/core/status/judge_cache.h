@@ -1,21 +1,25 @@
 #pragma once
 
 #include "operator/core/lifecycle/lifecycle.h"
-#include "operator/core/spec/judgement.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/view/tally.h"
 #include "operator/core/view/training_job_view.h"
 
-// The condition CacheAllocated of a TrainingJob. Pure.
+// The conditions of a TrainingJob about its bytes. Pure.
 namespace stoker::control {
 
-// Nobody speaks now, but somebody did, or should have by now.
+// No sidecar has reported lately, but one did, or should have by now.
 bool is_silent(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now);
 
-// What is then said.
-Judgement silent();
+// The answer about whatever only sidecars know, while is_silent().
+Condition silent();
 
-Judgement judge_cache(
+// CacheAllocated.
+Condition judge_cache(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now);
+
+// MinimumGuaranteed, of a job that asks for spec.cache.minBytes.
+Condition judge_minimum(const JobAllocation& allocation);
 
 }  // namespace stoker::control

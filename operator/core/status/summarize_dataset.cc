@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/base/saturating.h"
-#include "operator/core/spec/judgement.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/view/tally.h"
 #include "operator/core/view/training_job_view.h"
@@ -93,7 +93,7 @@ bool is_silent(const DatasetView& view, const Tally& sum, const Moment& now) {
     return runs && now.wall - *since > kReportAgeMax;
 }
 
-Judgement listed(const DatasetTally& told) {
+Condition listed(const DatasetTally& told) {
     std::string message = fmt::format("{} samples, {}.", told.samples, to_string(told.total));
     if (!told.error.empty()) {
         message += " The last fetch failed: " + told.error;
@@ -101,29 +101,24 @@ Judgement listed(const DatasetTally& told) {
     if (const std::string troubles = tell_troubles(told); !troubles.empty()) {
         message += " " + troubles;
     }
-    return {ConditionStatus::kTrue, "Listed", std::move(message)};
+    return holds("Listed", std::move(message));
 }
 
-Judgement judge(const DatasetView& view, const DatasetTally* told, bool silent) {
+Condition judge(const DatasetView& view, const DatasetTally* told, bool silent) {
     if (const std::vector<FieldError> errors = validate(view.dataset); !errors.empty()) {
-        return {ConditionStatus::kFalse, "Invalid", to_string(errors)};
+        return fails("Invalid", to_string(errors));
     }
     if (silent) {
-        return {
-            ConditionStatus::kUnknown,
-            "NodesSilent",
-            "No sidecar that uses the dataset has reported for 60 seconds."};
+        return unknown(
+            "NodesSilent", "No sidecar that uses the dataset has reported for 60 seconds.");
     }
     switch (told == nullptr ? ManifestState::kUnknown : told->state) {
         case ManifestState::kReady:
             return listed(*told);
         case ManifestState::kFailed:
-            return {ConditionStatus::kFalse, "OriginFailed", told->error};
+            return fails("OriginFailed", told->error);
         case ManifestState::kListing:
-            return {
-                ConditionStatus::kUnknown,
-                "Listing",
-                fmt::format("{} objects so far.", told->objects_listed)};
+            return unknown("Listing", fmt::format("{} objects so far.", told->objects_listed));
         case ManifestState::kUnknown:
             break;
     }
@@ -131,12 +126,9 @@ Judgement judge(const DatasetView& view, const DatasetTally* told, bool silent) 
     // A listing that nobody goes on with is none.
     if (before != nullptr && before->reason != "NodesSilent" && before->reason != "Invalid" &&
         (before->reason != "Listing" || !view.users.empty())) {
-        return {before->status, before->reason, before->message};
+        return *before;
     }
-    return {
-        ConditionStatus::kUnknown,
-        "NotListed",
-        "The origin is listed when the first job uses the dataset."};
+    return unknown("NotListed", "The origin is listed when the first job uses the dataset.");
 }
 
 void measure(
@@ -186,7 +178,7 @@ void print_columns(DatasetStatus& status) {
 
 // Told while guests read the Dataset.
 void set_fillers(const DatasetView& view, const Moment& now, DatasetStatus& status) {
-    if (std::optional<Judgement> fillers = judge_fillers(view.fillers)) {
+    if (std::optional<Condition> fillers = judge_fillers(view.fillers)) {
         set_condition(
             status.conditions,
             std::string{kFillersReady},
@@ -207,7 +199,7 @@ DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
     const Tally sum = tally(reports, now);
     const auto found = sum.datasets.find(view.dataset.meta.uid);
     const DatasetTally* told = found == sum.datasets.end() ? nullptr : &found->second;
-    const Judgement ready = judge(view, told, is_silent(view, sum, now));
+    const Condition ready = judge(view, told, is_silent(view, sum, now));
     status.observed_generation = view.dataset.meta.generation;
     measure(view, reports, sum, told, now, status);
     print_columns(status);
@@ -215,8 +207,8 @@ DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
     set_condition(
         status.conditions,
         "Indexed",
-        status.total_bytes ? holds_if(true, "Listed", "The list of samples is complete.")
-                           : holds_if(false, "NotListed", "There is no list of samples yet."),
+        status.total_bytes ? holds("Listed", "The list of samples is complete.")
+                           : fails("NotListed", "There is no list of samples yet."),
         view.dataset.meta,
         now);
     set_fillers(view, now, status);

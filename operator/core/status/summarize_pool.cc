@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "common/base/saturating.h"
-#include "operator/core/spec/judgement.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/view/cluster_view.h"
 #include "operator/core/view/tally.h"
@@ -89,7 +89,7 @@ std::string tell_worst(const CachePoolView& view, const std::vector<NodeVerdict>
         more);
 }
 
-Judgement judge_nodes_of(
+Condition judge_nodes_of(
     const CachePoolView& view,
     const CachePoolStatus& status,
     const std::vector<NodeVerdict>& verdicts) {
@@ -98,36 +98,32 @@ Judgement judge_nodes_of(
     if (status.nodes_ready > 0) {
         std::string count =
             fmt::format("{} of {} nodes are ready.", status.nodes_ready, status.nodes_total);
-        return holds_if(true, "Ready", trouble ? count + " " + tell_worst(view, worst) : count);
+        return holds("Ready", trouble ? count + " " + tell_worst(view, worst) : count);
     }
     if (trouble) {
-        return holds_if(
-            false, std::string{to_string(worst.front().fitness)}, tell_worst(view, worst));
+        return fails(std::string{to_string(worst.front().fitness)}, tell_worst(view, worst));
     }
     if (worst.front().fitness == NodeFitness::kWaiting) {
-        return {
-            ConditionStatus::kUnknown,
+        return unknown(
             std::string{to_string(NodeFitness::kWaiting)},
-            "The node programs have not told yet whether the pool's directory is ready."};
+            "The node programs have not told yet whether the pool's directory is ready.");
     }
-    return holds_if(false, "NoNodeReady", "No node of the pool is ready.");
+    return fails("NoNodeReady", "No node of the pool is ready.");
 }
 
-Judgement judge_pool(
+Condition judge_pool(
     const CachePoolView& view,
     const CachePoolStatus& status,
     const std::vector<NodeVerdict>& verdicts) {
     if (const std::vector<FieldError> errors = validate(view.pool); !errors.empty()) {
-        return holds_if(false, "Invalid", to_string(errors));
+        return fails("Invalid", to_string(errors));
     }
     if (view.pool.spec.stop_policy != StopPolicy::kNone) {
-        return holds_if(
-            false,
-            "Stopped",
-            fmt::format("stopPolicy is {}.", choice_text(view.pool.spec.stop_policy)));
+        return fails(
+            "Stopped", fmt::format("stopPolicy is {}.", choice_text(view.pool.spec.stop_policy)));
     }
     if (status.nodes_total == 0) {
-        return holds_if(false, "NoNodes", "No node has the labels of nodeSelector.");
+        return fails("NoNodes", "No node has the labels of nodeSelector.");
     }
     return judge_nodes_of(view, status, verdicts);
 }
@@ -167,48 +163,42 @@ std::optional<WallTime> newest_sample(const CachePoolView& view) {
     return newest;
 }
 
-Judgement judge_quota(const CacheQuotaView& view) {
+Condition judge_quota(const CacheQuotaView& view) {
     const CacheQuota& quota = view.quota;
     if (const std::vector<FieldError> errors = validate(quota); !errors.empty()) {
-        return holds_if(
-            false,
+        return fails(
             "Invalid",
             to_string(errors) +
                 "; until it is mended the namespace has nominalQuota, and neither "
                 "borrows nor lends");
     }
     if (is_duplicate(quota, view.quotas)) {
-        return holds_if(
-            false,
+        return fails(
             "Duplicate",
             fmt::format(
                 "An older CacheQuota of the namespace is for pool {}; delete one of them.",
                 quota.spec.pool_ref));
     }
     if (!view.pool_exists) {
-        return holds_if(
-            false,
-            "PoolNotFound",
-            fmt::format("CachePool {} does not exist.", quota.spec.pool_ref));
+        return fails(
+            "PoolNotFound", fmt::format("CachePool {} does not exist.", quota.spec.pool_ref));
     }
     if (quota.spec.stop_policy != StopPolicy::kNone) {
-        return holds_if(
-            false,
-            "Stopped",
-            fmt::format("stopPolicy is {}.", choice_text(quota.spec.stop_policy)));
+        return fails(
+            "Stopped", fmt::format("stopPolicy is {}.", choice_text(quota.spec.stop_policy)));
     }
-    return holds_if(true, "Active", "The quota is in force.");
+    return holds("Active", "The quota is in force.");
 }
 
 // Whether what the plan says of the namespace's bytes is so on the nodes.
-Judgement judge_enforced(const CacheQuotaView& view) {
+Condition judge_enforced(const CacheQuotaView& view) {
     for (const Giver& giver : view.late) {
         if (giver.reclaim.ns == view.quota.meta.ns &&
             giver.reclaim.pool == view.quota.spec.pool_ref) {
-            return holds_if(false, "ReclaimOverdue", say_late(giver));
+            return fails("ReclaimOverdue", say_late(giver));
         }
     }
-    return holds_if(true, "Enforced", "Every sidecar keeps what it is granted and no more.");
+    return holds("Enforced", "Every sidecar keeps what it is granted and no more.");
 }
 
 std::vector<QuotaJobStatus> charged_jobs(const CacheQuotaView& view) {

@@ -94,25 +94,19 @@ void summarize_profile(const TrainingJobView& view, Bytes cached, TrainingJobSta
     }
 }
 
-Judgement judge_profile(const TrainingJobView& view) {
+Condition judge_profile(const TrainingJobView& view) {
     const Condition* before = find_condition(view.job.status.conditions, "Profiled");
     if (!view.profile) {
-        if (before != nullptr && before->status == ConditionStatus::kTrue) {
-            return {before->status, before->reason, before->message};
-        }
-        return {
-            ConditionStatus::kUnknown,
-            "Profiling",
-            "Not enough has been read to tell what the job needs."};
+        const bool stands = before != nullptr && before->status == ConditionStatus::kTrue;
+        return stands
+                   ? *before
+                   : unknown("Profiling", "Not enough has been read to tell what the job needs.");
     }
     const JobProfile& profile = *view.profile;
     const std::string needs = fmt::format(
         "The job would read {} if data were never late", rate_text(profile.ingest_rate));
     if (profile.origin_rate <= 0) {
-        return {
-            ConditionStatus::kUnknown,
-            "Profiling",
-            needs + "; it has read nothing from the origin yet."};
+        return unknown("Profiling", needs + "; it has read nothing from the origin yet.");
     }
     const std::string all = fmt::format(
         "{}; the origin gives {}{}.",
@@ -120,10 +114,7 @@ Judgement judge_profile(const TrainingJobView& view) {
         profile.origin_rate_is_bound ? "at least " : "",
         rate_text(profile.origin_rate));
     const bool known = profile.verdict != ProfileVerdict::kUnknown;
-    return {
-        known ? ConditionStatus::kTrue : ConditionStatus::kUnknown,
-        known ? std::string{to_string(profile.verdict)} : "Profiling",
-        all};
+    return known ? holds(std::string{to_string(profile.verdict)}, all) : unknown("Profiling", all);
 }
 
 }  // namespace stoker::control

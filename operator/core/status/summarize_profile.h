@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "operator/core/spec/judgement.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/view/training_job_view.h"
 
 namespace stoker::control {
@@ -13,7 +13,7 @@ void summarize_profile(const TrainingJobView& view, Bytes cached, TrainingJobSta
 
 // The condition Profiled: whether it is known what the job needs, and what that is. For a job that
 // was profiled before, while `view` has no profile: what was told stands.
-Judgement judge_profile(const TrainingJobView& view);
+Condition judge_profile(const TrainingJobView& view);
 
 // The worth of the cache to the job of the view, from its profile; nothing without one or while the
 // size of its datasets is not known. Bytes are taken as spread evenly over its nodes.

@@ -8,10 +8,9 @@
 #include "common/base/saturating.h"
 #include "operator/core/lifecycle/attempts.h"
 #include "operator/core/lifecycle/pin_revisions.h"
-#include "operator/core/spec/judgement.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/status/guest_status.h"
 #include "operator/core/status/judge_cache.h"
-#include "operator/core/status/judge_minimum.h"
 #include "operator/core/status/summarize_profile.h"
 #include "operator/core/view/tally.h"
 
@@ -26,50 +25,46 @@ constexpr std::string_view kFinished = "Finished";
 
 // What the sidecars say about one dataset; a reason that is not True wins over one that is. `hint`
 // goes behind the words of an origin that refuses.
-Judgement judge_dataset(
+Condition judge_dataset(
     const ResolvedDataset& dataset, const DatasetTally* sum, const std::string& hint) {
     if (sum == nullptr || sum->state == ManifestState::kUnknown) {
-        return dataset.total ? Judgement{ConditionStatus::kTrue, "Listed", ""}
-                             : Judgement{
-                                   ConditionStatus::kUnknown,
+        return dataset.total ? holds("Listed", "")
+                             : unknown(
                                    "NotListed",
-                                   fmt::format("Nobody has listed dataset {} yet.", dataset.name)};
+                                   fmt::format("Nobody has listed dataset {} yet.", dataset.name));
     }
     if (sum->state == ManifestState::kFailed) {
-        return {
-            ConditionStatus::kFalse,
+        return fails(
             "OriginFailed",
-            fmt::format("Dataset {} cannot be listed: {}{}", dataset.name, sum->error, hint)};
+            fmt::format("Dataset {} cannot be listed: {}{}", dataset.name, sum->error, hint));
     }
     if (sum->state == ManifestState::kListing) {
-        return {
-            ConditionStatus::kUnknown,
+        return unknown(
             "Listing",
             fmt::format(
                 "Dataset {} is being listed: {} objects so far.",
                 dataset.name,
-                sum->objects_listed)};
+                sum->objects_listed));
     }
     if (!sum->error.empty()) {
-        return {
-            ConditionStatus::kTrue,
+        return holds(
             "Listed",
             fmt::format(
                 "Dataset {} is listed; the last fetch failed: {}{}",
                 dataset.name,
                 sum->error,
-                hint)};
+                hint));
     }
-    return {ConditionStatus::kTrue, "Listed", ""};
+    return holds("Listed", "");
 }
 
 // What the sidecars say about all of them.
-Judgement judge_datasets(const TrainingJobView& view, const Tally& sum) {
-    Judgement worst{ConditionStatus::kTrue, "Listed", "Every dataset is listed."};
+Condition judge_datasets(const TrainingJobView& view, const Tally& sum) {
+    Condition worst = holds("Listed", "Every dataset is listed.");
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         const auto found = sum.datasets.find(dataset.uid);
         const DatasetTally* told = found == sum.datasets.end() ? nullptr : &found->second;
-        Judgement next =
+        Condition next =
             waits_for_owner(view, dataset, told)
                 ? wait_for_owner(view, dataset, *told)
                 : judge_dataset(dataset, told, tell_credentials(dataset, view.job.meta.ns));
@@ -84,22 +79,19 @@ Judgement judge_datasets(const TrainingJobView& view, const Tally& sum) {
     return worst;
 }
 
-Judgement judge_data(
+Condition judge_data(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
     const Obstacle& obstacle = view.datasets.obstacle;
     if (!obstacle.empty() && !view.datasets.goes_on) {
-        return {ConditionStatus::kFalse, obstacle.reason, obstacle.message};
+        return fails(obstacle.reason, obstacle.message);
     }
     if (view.pool.name.empty()) {
-        return {
-            ConditionStatus::kUnknown,
-            "NoSidecar",
-            "The job has no cache, so nobody reports on its data."};
+        return unknown("NoSidecar", "The job has no cache, so nobody reports on its data.");
     }
     if (is_silent(view, lifecycle, sum, now)) {
         return silent();
     }
-    Judgement result = judge_datasets(view, sum);
+    Condition result = judge_datasets(view, sum);
     if (!obstacle.empty()) {
         result.message += " The attempt goes on, but another would not start: " + obstacle.message;
     }
@@ -109,10 +101,7 @@ Judgement judge_data(
 // Bytes a second since the status that is there, or what it said when that was just now.
 std::int64_t origin_rate(
     const std::optional<CacheStatus>& before, const Tally& sum, const Lifecycle& lifecycle) {
-    if (is_final(lifecycle.state)) {
-        return 0;
-    }
-    if (!before || !before->sampled_at || !sum.newest) {
+    if (is_final(lifecycle.state) || !before || !before->sampled_at || !sum.newest) {
         return 0;
     }
     const std::int64_t fetched =
@@ -309,11 +298,10 @@ std::vector<ChildJobStatus> list_jobs(const TrainingJobView& view) {
         jobs.push_back(attempts.current);
     }
     constexpr std::size_t kCountMax = 16;
+    jobs.erase(jobs.begin(), jobs.end() - std::min(jobs.size(), kCountMax));
     std::vector<ChildJobStatus> result;
-    for (std::size_t i = jobs.size() > kCountMax ? jobs.size() - kCountMax : 0; i < jobs.size();
-         ++i) {
-        const Job& job = *jobs[i];
-        result.push_back({job.meta.name, job.active, job.ready, job.succeeded, job.failed});
+    for (const Job* job : jobs) {
+        result.push_back({job->meta.name, job->active, job->ready, job->succeeded, job->failed});
     }
     return result;
 }
@@ -330,36 +318,32 @@ void set_state(const Lifecycle& lifecycle, Set set) {
     set("Finished", holds_if(is_final(state), word, message));
     set("Complete",
         complete || failed ? holds_if(complete, word, message)
-                           : holds_if(false, "NotFinished", "The job has not ended."));
+                           : fails("NotFinished", "The job has not ended."));
     set("Failed",
-        failed     ? holds_if(true, lifecycle.failure, message)
-        : complete ? holds_if(false, "Succeeded", message)
-                   : holds_if(false, "NotFinished", "The job has not ended."));
+        failed     ? holds(lifecycle.failure, message)
+        : complete ? fails("Succeeded", message)
+                   : fails("NotFinished", "The job has not ended."));
     set("Running",
-        is_final(state) ? holds_if(false, std::string{kFinished}, "The job has ended.")
+        is_final(state) ? fails(std::string{kFinished}, "The job has ended.")
                         : holds_if(state == JobState::kRunning, word, message));
     set("Suspended",
-        is_suspended(state) ? holds_if(true, word, message)
-                            : holds_if(false, "NotSuspended", "The job is not suspended."));
+        is_suspended(state) ? holds(word, message)
+                            : fails("NotSuspended", "The job is not suspended."));
 }
 
-// What was told last, or is judged now where nothing was.
-template <class Judge>
-Judgement last_word(const TrainingJobStatus& status, const char* type, Judge judge) {
+// What was told last, or `otherwise` where nothing was.
+Condition last_word(const TrainingJobStatus& status, const char* type, Condition otherwise) {
     const Condition* last = find_condition(status.conditions, type);
-    return last == nullptr ? judge() : Judgement{last->status, last->reason, last->message};
+    return last == nullptr ? std::move(otherwise) : *last;
 }
 
 // Nothing is awaited any more of a job that has ended.
-Judgement ended(Judgement last) {
+Condition ended(Condition last) {
     if (last.status != ConditionStatus::kUnknown || last.reason == kFinished ||
         last.reason == "NoSidecar") {
         return last;
     }
-    return {
-        ConditionStatus::kUnknown,
-        std::string{kFinished},
-        "The job has ended. Last told: " + last.message};
+    return unknown(std::string{kFinished}, "The job has ended. Last told: " + last.message);
 }
 
 // The conditions about data and cache, of a job that has ended: the last words stand. One that
@@ -373,23 +357,17 @@ void settle(
     const TrainingJobStatus& before,
     Set set) {
     const bool heard = sum.fresh_reports > 0 && !view.datasets.datasets.empty();
-    Judgement data = heard ? judge_datasets(view, sum) : last_word(before, "DataReady", [&] {
-        return judge_data(view, lifecycle, sum, now);
-    });
+    Condition data = heard ? judge_datasets(view, sum)
+                           : last_word(before, "DataReady", judge_data(view, lifecycle, sum, now));
     if (lifecycle.state == JobState::kComplete && data.status == ConditionStatus::kFalse) {
         data.status = ConditionStatus::kUnknown;
     }
     set("DataReady", ended(std::move(data)));
-    set("CacheAllocated", ended(last_word(before, "CacheAllocated", [&] {
-            return judge_cache(view, lifecycle, sum, now);
-        })));
+    const Condition cache = judge_cache(view, lifecycle, sum, now);
+    set("CacheAllocated", ended(last_word(before, "CacheAllocated", cache)));
     if (!view.pool.name.empty()) {
-        set("Profiled", ended(last_word(before, "Profiled", [&] { return judge_profile(view); })));
+        set("Profiled", ended(last_word(before, "Profiled", judge_profile(view))));
     }
-}
-
-bool is_about_minimum(const Condition& condition) {
-    return condition.type == "MinimumGuaranteed";
 }
 
 }  // namespace
@@ -411,8 +389,8 @@ TrainingJobStatus summarize_training_job(
     note_lifecycle(lifecycle, status);
     status.attempt_pool = given_pool(view, lifecycle);
     status.jobs = list_jobs(view);
-    const auto set = [&](std::string type, Judgement judgement) {
-        set_condition(status.conditions, std::move(type), std::move(judgement), view.job.meta, now);
+    const auto set = [&](std::string type, Condition answer) {
+        set_condition(status.conditions, std::move(type), std::move(answer), view.job.meta, now);
     };
     set_state(lifecycle, set);
     const Tally sum = tally(reports_of_attempt(view, lifecycle.attempt), now);
@@ -430,7 +408,8 @@ TrainingJobStatus summarize_training_job(
         set("Profiled", judge_profile(view));
     }
     if (view.job.spec.cache.min_bytes.value_or(Bytes::zero()) == Bytes::zero()) {
-        std::erase_if(status.conditions, is_about_minimum);
+        std::erase_if(
+            status.conditions, [](const Condition& it) { return it.type == "MinimumGuaranteed"; });
     } else if (view.allocation) {
         set("MinimumGuaranteed", judge_minimum(*view.allocation));
     }

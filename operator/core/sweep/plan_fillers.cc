@@ -228,7 +228,7 @@ std::vector<FillerState> find_filler_states(
     return result;
 }
 
-std::optional<Judgement> judge_fillers(const std::vector<FillerState>& states) {
+std::optional<Condition> judge_fillers(const std::vector<FillerState>& states) {
     constexpr std::size_t kToldMax = 3;
     if (states.empty()) {
         return std::nullopt;
@@ -244,20 +244,17 @@ std::optional<Judgement> judge_fillers(const std::vector<FillerState>& states) {
         }
     }
     if (waiting == 0) {
-        return Judgement{
-            ConditionStatus::kTrue,
-            "Serving",
-            fmt::format("Fillers that serve other namespaces: {}.", states.size())};
+        return holds(
+            "Serving", fmt::format("Fillers that serve other namespaces: {}.", states.size()));
     }
-    return Judgement{
-        ConditionStatus::kFalse,
+    return fails(
         refused ? "Refused" : "Starting",
         fmt::format(
             "{} of {} fillers are not ready: {}{}",
             waiting,
             states.size(),
             fmt::join(told, "; "),
-            waiting > kToldMax ? "; and more" : "")};
+            waiting > kToldMax ? "; and more" : ""));
 }
 
 }  // namespace stoker::control

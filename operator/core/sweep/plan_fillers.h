@@ -12,7 +12,7 @@
 #include "operator/api/dataset.h"
 #include "operator/api/job.h"
 #include "operator/api/pod.h"
-#include "operator/core/spec/judgement.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/view/cluster_view.h"
 #include "operator/core/workload/build_filler.h"
 
@@ -102,6 +102,6 @@ std::vector<FillerState> find_filler_states(
 inline constexpr std::string_view kFillersReady = "FillersReady";
 
 // The condition kFillersReady; none while no filler is needed.
-std::optional<Judgement> judge_fillers(const std::vector<FillerState>& states);
+std::optional<Condition> judge_fillers(const std::vector<FillerState>& states);
 
 }  // namespace stoker::control

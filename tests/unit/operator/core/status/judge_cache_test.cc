@@ -10,7 +10,7 @@ namespace {
 
 // The reason of CacheAllocated, where it is Unknown.
 std::string why_no_bytes(const TrainingJobView& view) {
-    const Judgement judged = judge_cache(view, decide_lifecycle(view, moment(2)), {}, moment(2));
+    const Condition judged = judge_cache(view, decide_lifecycle(view, moment(2)), {}, moment(2));
     return judged.status == ConditionStatus::kUnknown ? judged.reason : "";
 }
 

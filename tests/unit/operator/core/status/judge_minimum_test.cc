@@ -1,6 +1,6 @@
-#include "operator/core/status/judge_minimum.h"
-
 #include <gtest/gtest.h>
+
+#include "operator/core/status/judge_cache.h"
 
 namespace stoker::control {
 namespace {
@@ -15,14 +15,14 @@ JobAllocation allocation_of(Bytes minimum, Bytes guaranteed) {
 }
 
 TEST(JudgeMinimum, HoldsWhereQuotaAndNodesCoverIt) {
-    const Judgement judgement = judge_minimum(allocation_of(gib(2), gib(2)));
+    const Condition judgement = judge_minimum(allocation_of(gib(2), gib(2)));
     EXPECT_EQ(judgement.status, ConditionStatus::kTrue);
     EXPECT_EQ(judgement.reason, "Guaranteed");
     EXPECT_EQ(judgement.message, "2Gi are guaranteed in pool nvme.");
 }
 
 TEST(JudgeMinimum, SaysHowMuchIsCovered) {
-    const Judgement judgement = judge_minimum(allocation_of(gib(2), gib(1)));
+    const Condition judgement = judge_minimum(allocation_of(gib(2), gib(1)));
     EXPECT_EQ(judgement.status, ConditionStatus::kFalse);
     EXPECT_EQ(judgement.reason, "NotCovered");
     EXPECT_EQ(

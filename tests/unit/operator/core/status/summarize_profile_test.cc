@@ -61,7 +61,7 @@ TEST(SummarizeProfile, PrintsNumbersThatPeopleCanRead) {
 
 TEST(SummarizeProfile, SaysInOneSentenceWhatTheJobNeeds) {
     TrainingJobView view = make_profiled_view();
-    Judgement judged = judge_profile(view);
+    Condition judged = judge_profile(view);
     EXPECT_EQ(judged.status, ConditionStatus::kTrue);
     EXPECT_EQ(judged.reason, "DataBound");
     EXPECT_EQ(

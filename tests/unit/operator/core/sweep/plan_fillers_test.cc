@@ -187,7 +187,7 @@ TEST(JudgeFillers, TellsThreeNodes) {
     for (int i = 2; i < 6; ++i) {
         states.push_back({{"nvme", fmt::format("n{}", i)}, false, false, "pod p is pending"});
     }
-    const Judgement waits = *judge_fillers(states);
+    const Condition waits = *judge_fillers(states);
     EXPECT_EQ(waits.status, ConditionStatus::kFalse);
     EXPECT_EQ(waits.reason, "Starting");
     EXPECT_EQ(
