@@ -20,27 +20,17 @@ bool is_ready(std::string_view what, const Informer<T>& informer) {
     return informer.has_synced() || (what == kOptionalKind && informer.counts().troubles > 0);
 }
 
-WatchOptions all_of(const ResourceKind& kind) {
+// Objects of the kind; `label`: only those that carry it.
+WatchOptions all_of(const ResourceKind& kind, std::string_view label = {}) {
     WatchOptions options;
     options.kind = kind;
-    return options;
-}
-
-WatchOptions of_training_jobs(const ResourceKind& kind) {
-    WatchOptions options = all_of(kind);
-    options.scope.label_selector = kJobLabel;
-    return options;
-}
-
-WatchOptions of_fillers(const ResourceKind& kind) {
-    WatchOptions options = all_of(kind);
-    options.scope.label_selector = kFillerLabel;
+    options.scope.label_selector = label;
     return options;
 }
 
 // Kueue need not be installed: then a list is refused, and asked for again now and then.
 WatchOptions of_workloads() {
-    WatchOptions options = of_training_jobs(kinds::kWorkloads);
+    WatchOptions options = all_of(kinds::kWorkloads, kJobLabel);
     options.may_be_missing = true;
     options.back_off.base = std::chrono::seconds{15};
     options.back_off.reset_after = std::chrono::minutes{5};
@@ -48,9 +38,8 @@ WatchOptions of_workloads() {
 }
 
 WatchOptions own_pods(const std::string& own_namespace) {
-    WatchOptions options = all_of(kinds::kPods);
+    WatchOptions options = all_of(kinds::kPods, kNodeProgramSelector);
     options.scope.ns = own_namespace;
-    options.scope.label_selector = kNodeProgramSelector;
     return options;
 }
 
@@ -88,26 +77,22 @@ Keys datasets_of(const Stored<TrainingJob>& job) {
 
 }  // namespace
 
-ApiTransport& ClusterCache::transport(const MakeTransport& make_transport, const char* component) {
-    transports_.push_back(make_transport(component));
-    return *transports_.back();
-}
-
 template <class T>
-std::vector<typename Informer<T>::Source> ClusterCache::sources(
-    const MakeTransport& make_transport,
-    const std::vector<std::string>& watched,
-    const WatchOptions& options) {
-    const char* component = options.kind.plural.c_str();
-    if (watched.empty()) {
-        return {{&transport(make_transport, component), options}};
+Informer<T> ClusterCache::watch(
+    const Setup& setup, const WatchOptions& options, std::string component) {
+    if (component.empty()) {
+        component = options.kind.plural;
     }
-    std::vector<typename Informer<T>::Source> all;
-    for (const std::string& ns : watched) {
-        all.push_back({&transport(make_transport, component), options});
-        all.back().options.scope.ns = ns;
+    const bool one = !options.kind.namespaced || !options.scope.ns.empty() || setup.watched.empty();
+    const std::vector<std::string> scopes =
+        one ? std::vector<std::string>{options.scope.ns} : setup.watched;
+    std::vector<typename Informer<T>::Source> sources;
+    for (const std::string& ns : scopes) {
+        transports_.push_back(setup.make_transport(component));
+        sources.push_back({transports_.back().get(), options});
+        sources.back().options.scope.ns = ns;
     }
-    return all;
+    return {std::move(sources), read<T>, setup.clock, setup.seed + transports_.size()};
 }
 
 ClusterCache::ClusterCache(
@@ -116,71 +101,22 @@ ClusterCache::ClusterCache(
     const std::vector<std::string>& watched,
     const Clock& clock,
     std::uint64_t seed)
-    : training_jobs_(
-          sources<TrainingJob>(make_transport, watched, all_of(kinds::kTrainingJobs)),
-          read<TrainingJob>,
-          clock,
-          seed),
-      datasets_(
-          sources<Dataset>(make_transport, watched, all_of(kinds::kDatasets)),
-          read<Dataset>,
-          clock,
-          seed + 1),
-      pools_(
-          transport(make_transport, "cachepools"),
-          all_of(kinds::kCachePools),
-          read<CachePool>,
-          clock,
-          seed + 2),
-      quotas_(
-          sources<CacheQuota>(make_transport, watched, all_of(kinds::kCacheQuotas)),
-          read<CacheQuota>,
-          clock,
-          seed + 3),
-      jobs_(
-          sources<Job>(make_transport, watched, of_training_jobs(kinds::kJobs)),
-          read<Job>,
-          clock,
-          seed + 4),
-      services_(
-          sources<ObjectMeta>(make_transport, watched, of_training_jobs(kinds::kServices)),
-          read<ObjectMeta>,
-          clock,
-          seed + 5),
-      pods_(
-          sources<Pod>(make_transport, watched, of_training_jobs(kinds::kPods)),
-          read<Pod>,
-          clock,
-          seed + 6),
-      filler_jobs_(
-          sources<Job>(make_transport, watched, of_fillers(kinds::kJobs)),
-          read<Job>,
-          clock,
-          seed + 10),
-      filler_pods_(
-          sources<Pod>(make_transport, watched, of_fillers(kinds::kPods)),
-          read<Pod>,
-          clock,
-          seed + 11),
-      workloads_(
-          sources<Workload>(make_transport, watched, of_workloads()),
-          read<Workload>,
-          clock,
-          seed + 12),
-      node_pods_(
-          transport(make_transport, "nodepods"),
-          own_pods(own_namespace),
-          read<Pod>,
-          clock,
-          seed + 7),
-      nodes_(
-          transport(make_transport, "nodes"), all_of(kinds::kNodes), read<Node>, clock, seed + 8),
-      namespaces_(
-          transport(make_transport, "namespaces"),
-          all_of(kinds::kNamespaces),
-          read<ObjectMeta>,
-          clock,
-          seed + 9) {
+    : ClusterCache({make_transport, watched, clock, seed}, own_namespace) {}
+
+ClusterCache::ClusterCache(const Setup& setup, const std::string& own_namespace)
+    : training_jobs_(watch<TrainingJob>(setup, all_of(kinds::kTrainingJobs))),
+      datasets_(watch<Dataset>(setup, all_of(kinds::kDatasets))),
+      pools_(watch<CachePool>(setup, all_of(kinds::kCachePools))),
+      quotas_(watch<CacheQuota>(setup, all_of(kinds::kCacheQuotas))),
+      jobs_(watch<Job>(setup, all_of(kinds::kJobs, kJobLabel))),
+      services_(watch<ObjectMeta>(setup, all_of(kinds::kServices, kJobLabel))),
+      pods_(watch<Pod>(setup, all_of(kinds::kPods, kJobLabel))),
+      filler_jobs_(watch<Job>(setup, all_of(kinds::kJobs, kFillerLabel))),
+      filler_pods_(watch<Pod>(setup, all_of(kinds::kPods, kFillerLabel))),
+      workloads_(watch<Workload>(setup, of_workloads())),
+      node_pods_(watch<Pod>(setup, own_pods(own_namespace), "nodepods")),
+      nodes_(watch<Node>(setup, all_of(kinds::kNodes))),
+      namespaces_(watch<ObjectMeta>(setup, all_of(kinds::kNamespaces))) {
     add_indexes();
 }
 

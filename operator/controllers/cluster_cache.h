@@ -111,13 +111,19 @@ public:
     Informer<ObjectMeta>& namespaces() { return namespaces_; }
 
 private:
-    ApiTransport& transport(const MakeTransport& make_transport, const char* component);
-    // One watch for each watched namespace, or one of all.
+    struct Setup {
+        const MakeTransport& make_transport;
+        const std::vector<std::string>& watched;
+        const Clock& clock;
+        std::uint64_t seed;  // from here on, one for each watch
+    };
+
+    ClusterCache(const Setup& setup, const std::string& own_namespace);
+
+    // One watch for each watched namespace, or one of all. `component`: the kind's plural, if
+    // empty.
     template <class T>
-    std::vector<typename Informer<T>::Source> sources(
-        const MakeTransport& make_transport,
-        const std::vector<std::string>& watched,
-        const WatchOptions& options);
+    Informer<T> watch(const Setup& setup, const WatchOptions& options, std::string component = {});
     void add_indexes();
 
     // Calls `visit(plural, informer)` for each.
