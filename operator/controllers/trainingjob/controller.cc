@@ -25,11 +25,6 @@ constexpr Duration kPodsLate = seconds{5};
 // Nothing tells us when a stranger's object goes, or when an admission rule changes.
 constexpr Duration kLookForStrangers = seconds{30};
 
-bool owns(const TrainingJob& job, const ObjectMeta& child) {
-    const OwnerReference* owner = child.controller();
-    return owner != nullptr && owner->uid == job.meta.uid;
-}
-
 // A Job that failed for its pods, of which none is known to have failed: Jobs and pods come by two
 // watches, and the pods' is late. Why they failed decides whether the restart counts, so wait for
 // it a little.
@@ -143,7 +138,7 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     view.pods = std::move(use.pods);
     for (const auto& child :
          parts_.cache.jobs().store().by_index(index::kTrainingJob, to_string(key))) {
-        if (owns(job, child->value.meta)) {
+        if (owns(job.meta, child->value.meta)) {
             view.jobs.push_back(child->value);
         }
     }
@@ -201,14 +196,14 @@ void TrainingJobController::add_strangers(TrainingJobView& view) {
     const std::string name = job_name(view.job, std::max<std::int64_t>(view.job.status.attempt, 1));
     if (const auto object = parts_.client.get(kinds::kJobs, {key.ns, name})) {
         const Result<Job> job = read_document<Job>(object->raw);
-        if (job && !owns(view.job, job->meta)) {
+        if (job && !owns(view.job.meta, job->meta)) {
             view.jobs.push_back(*job);
             found = true;
         }
     }
     if (const auto object = parts_.client.get(kinds::kServices, {key.ns, service_name(view.job)})) {
         const Result<ObjectMeta> service = read_document<ObjectMeta>(object->raw);
-        if (service && !owns(view.job, *service)) {
+        if (service && !owns(view.job.meta, *service)) {
             view.service = *service;
             found = true;
         }

@@ -30,19 +30,12 @@ std::string last_line(std::string_view text) {
     return fmt::format("{}{}", start, start.size() < text.size() ? "..." : "");
 }
 
-bool is_owned(const TrainingJobView& view, const ObjectMeta& meta) {
-    const OwnerReference* owner = meta.controller();
-    return owner != nullptr && owner->uid == view.job.meta.uid;
-}
-
 bool is_node_lost(const TrainingJobView& view, const std::string& name, WallTime now) {
-    const auto node = std::find_if(view.nodes.begin(), view.nodes.end(), [&](const Node& other) {
-        return other.meta.name == name;
+    return std::ranges::none_of(view.nodes, [&](const Node& node) {
+        const bool lives =
+            node.ready || !node.not_ready_since || now - *node.not_ready_since < kLostNodeAfter;
+        return node.meta.name == name && lives;
     });
-    if (node == view.nodes.end()) {
-        return true;
-    }
-    return !node->ready && node->not_ready_since && now - *node->not_ready_since >= kLostNodeAfter;
 }
 
 bool is_lost(const TrainingJobView& view, const Pod& pod, WallTime now) {
@@ -86,22 +79,16 @@ std::string waits_for(const Pod& pod) {
 Attempts find_attempts(const TrainingJobView& view) {
     Attempts result;
     result.number = view.job.status.attempt;
-    std::vector<const Job*> owned;
     for (const Job& job : view.jobs) {
-        if (is_owned(view, job.meta) && attempt_of(job.meta) > 0) {
-            owned.push_back(&job);
+        if (owns(view.job.meta, job.meta) && attempt_of(job.meta) > 0) {
+            result.older.push_back(&job);
             result.number = std::max(result.number, attempt_of(job.meta));
         }
     }
-    std::sort(owned.begin(), owned.end(), [](const Job* a, const Job* b) {
-        return attempt_of(a->meta) < attempt_of(b->meta);
-    });
-    for (const Job* job : owned) {
-        if (attempt_of(job->meta) == result.number) {
-            result.current = job;
-        } else {
-            result.older.push_back(job);
-        }
+    std::ranges::sort(result.older, {}, [](const Job* job) { return attempt_of(job->meta); });
+    if (!result.older.empty() && attempt_of(result.older.back()->meta) == result.number) {
+        result.current = result.older.back();
+        result.older.pop_back();
     }
     return result;
 }
@@ -114,12 +101,12 @@ NameClash find_name_clash(const TrainingJobView& view, const Attempts& attempts)
                                        owner->name == view.job.meta.name);
     };
     NameClash clash;
-    if (view.service && !is_owned(view, *view.service)) {
+    if (view.service && !owns(view.job.meta, *view.service)) {
         clash = {"Service " + view.service->name, is_leaving(*view.service)};
     }
     const std::string wanted = job_name(view.job, std::max<std::int64_t>(attempts.number, 1));
     for (const Job& job : view.jobs) {
-        if (job.meta.name == wanted && !is_owned(view, job.meta)) {
+        if (job.meta.name == wanted && !owns(view.job.meta, job.meta)) {
             clash = {"Job " + job.meta.name, is_leaving(job.meta)};
         }
     }
@@ -148,25 +135,17 @@ Duration restart_delay(std::int64_t restarts) {
     return std::min(delay, kLongestDelay);
 }
 
-bool has_pods_left(const TrainingJobView& view, const Attempts& attempts, WallTime now) {
-    const auto is_left = [&](const Job* job) {
-        return !job->end && lost_pods(view, job->meta.name, now).empty();
-    };
-    return (attempts.current != nullptr && is_left(attempts.current)) ||
-           std::ranges::any_of(attempts.older, is_left) ||
-           std::ranges::any_of(view.pods, [&](const Pod& pod) {
-               return !has_ended(pod) && !is_lost(view, pod, now);
-           });
-}
-
 bool pods_are_gone(const TrainingJobView& view, const Attempts& attempts, WallTime now) {
     const auto stays = [&](const Pod& pod) {
         return (!has_ended(pod) || pod.meta.deleting_since) && !is_lost(view, pod, now);
     };
+    const auto is_lost_job = [&](const Job* job) {
+        return !lost_pods(view, job->meta.name, now).empty();
+    };
+    const Job* current = attempts.current;
     return std::ranges::none_of(view.pods, stays) &&
-           std::ranges::all_of(attempts.older, [&](const Job* job) {
-               return !lost_pods(view, job->meta.name, now).empty();
-           });
+           std::ranges::all_of(attempts.older, is_lost_job) &&
+           (current == nullptr || current->end || is_lost_job(current));
 }
 
 std::vector<std::string> lost_pods(

@@ -34,12 +34,8 @@ std::vector<AgentReport> reports_of_attempt(const TrainingJobView& view, std::in
 // doubling, at most 6 min.
 Duration restart_delay(std::int64_t restarts);
 
-// Whether pods of any attempt may still run, or come. Those on a lost node that are to end do not
-// count.
-bool has_pods_left(const TrainingJobView& view, const Attempts& attempts, WallTime now);
-
-// Whether nothing of an attempt that is over, or that is to go on with a new Job, can still run.
-// Pods that wait for their end on a lost node do not count: the node may never come back.
+// Whether no pod of any attempt can still run, or come. Pods that wait for their end on a lost node
+// do not count: the node may never come back.
 bool pods_are_gone(const TrainingJobView& view, const Attempts& attempts, WallTime now);
 
 // Names of the Job's pods that are to end but cannot, because their node is gone or not ready for

@@ -116,8 +116,7 @@ QueueWait enter_queue(const TrainingJobView& view, const JobInput& input) {
 
 const Workload* own_workload(const TrainingJobView& view) {
     const std::optional<Workload>& workload = view.kueue.workload;
-    const OwnerReference* owner = workload ? workload->meta.controller() : nullptr;
-    return owner != nullptr && owner->uid == view.job.meta.uid ? &*workload : nullptr;
+    return workload && owns(view.job.meta, workload->meta) ? &*workload : nullptr;
 }
 
 bool may_have_pods(const TrainingJobView& view) {

@@ -76,6 +76,16 @@ void delete_older(const Facts& facts, Lifecycle& result) {
     }
 }
 
+// Returns whether there is a Job that has not ended; it is deleted then.
+bool stop_current(const Facts& facts, Lifecycle& result) {
+    const Job* current = facts.attempts.current;
+    const bool runs = current != nullptr && !current->end;
+    if (runs) {
+        delete_unless_deleting(*current, result);
+    }
+    return runs;
+}
+
 std::optional<std::int64_t> time_limit(const Facts& facts) {
     return spec_of(facts).run_policy.active_deadline_seconds;
 }
@@ -90,10 +100,7 @@ Verdict stay_finished(const Facts& facts) {
     Lifecycle result =
         as_before(facts, complete ? JobState::kComplete : JobState::kFailed, told->message);
     result.failure = complete ? "" : told->reason;
-    const Job* current = facts.attempts.current;
-    if (current != nullptr && !current->end) {
-        delete_unless_deleting(*current, result);  // stopped by the deadline
-    }
+    stop_current(facts, result);
     delete_older(facts, result);
     const std::optional<std::int64_t> ttl = spec_of(facts).run_policy.ttl_seconds_after_finished;
     if (ttl && status.completion_time) {
@@ -114,9 +121,7 @@ Lifecycle refuse(const Facts& facts, JobState state, std::string message) {
     if (!spec_of(facts).suspend && may_have_pods(facts.view)) {
         return result;
     }
-    const Job* current = facts.attempts.current;
-    if (current != nullptr && !current->end) {
-        delete_unless_deleting(*current, result);
+    if (stop_current(facts, result)) {
         result.wake_after = kLostNodeAfter;
     }
     delete_older(facts, result);
@@ -155,10 +160,7 @@ Lifecycle fail_now(const Facts& facts, std::string failure, std::string message)
     Lifecycle result = as_before(facts, JobState::kFailed, std::move(message));
     result.failure = std::move(failure);
     result.completion_time = facts.now.wall;
-    const Job* current = facts.attempts.current;
-    if (current != nullptr && !current->end) {
-        delete_unless_deleting(*current, result);
-    }
+    stop_current(facts, result);
     return result;
 }
 
@@ -431,8 +433,8 @@ Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now) {
         if (Verdict verdict = rule(facts)) {
             tell_trouble(view, *verdict);
             keep_time(facts.attempts.current != nullptr, now.wall, *verdict);
-            if (auto action = settle_workload(
-                    view, *verdict, has_pods_left(view, facts.attempts, now.wall), now.wall)) {
+            const bool pods_left = !pods_are_gone(view, facts.attempts, now.wall);
+            if (auto action = settle_workload(view, *verdict, pods_left, now.wall)) {
                 verdict->actions.push_back(*std::move(action));
             }
             return *std::move(verdict);

@@ -15,11 +15,6 @@ namespace stoker::control {
 
 namespace {
 
-bool owns(const Dataset& dataset, const ObjectMeta& child) {
-    const OwnerReference* owner = child.controller();
-    return owner != nullptr && owner->uid == dataset.meta.uid;
-}
-
 // Nothing where the annotation is missing, malformed, or further ahead than any clock drifts.
 std::optional<WallTime> idle_since(const Job& job, WallTime now) {
     const Result<WallTime> since =
@@ -36,7 +31,7 @@ public:
     FillerPlan plan() {
         std::vector<const Job*> jobs;
         for (const Job& job : view_.jobs) {
-            if (owns(view_.dataset, job.meta)) {
+            if (owns(view_.dataset.meta, job.meta)) {
                 jobs.push_back(&job);
             }
         }
@@ -132,7 +127,7 @@ std::map<FillerPlace, const Pod*> live_pods(const std::vector<Pod>& pods) {
 std::map<FillerPlace, const Job*> own_jobs(const FillerView& view) {
     std::map<FillerPlace, const Job*> result;
     for (const Job& job : view.jobs) {
-        if (owns(view.dataset, job.meta)) {
+        if (owns(view.dataset.meta, job.meta)) {
             result.emplace(place_of(job.meta), &job);
         }
     }

@@ -40,6 +40,11 @@ std::int64_t gpu_count(const Resources& resources) {
 
 }  // namespace
 
+bool owns(const ObjectMeta& owner, const ObjectMeta& child) {
+    const OwnerReference* reference = child.controller();
+    return reference != nullptr && reference->uid == owner.uid;
+}
+
 OwnerReference owner_of(const TrainingJob& job) {
     return {"stoker.dev/v1alpha1", "TrainingJob", job.meta.name, job.meta.uid, true};
 }

@@ -53,6 +53,9 @@ struct JobInput {
     PodPlacement placement{};                             // where Kueue has admitted it
 };
 
+// Whether `owner` is the controller of the object.
+bool owns(const ObjectMeta& owner, const ObjectMeta& child);
+
 // The metadata that all objects of the job carry.
 OwnerReference owner_of(const TrainingJob& job);
 TextMap common_labels(const TrainingJob& job);
