@@ -45,9 +45,11 @@ public:
 
     std::vector<ValuePiece> pieces() {
         const bool even = table_.pool.objective == Objective::kEven;
+        const std::vector<Bytes> ends = even ? even_breaks() : breaks();
         std::vector<ValuePiece> result;
+        result.reserve(ends.size());
         Bytes begin{};
-        for (const Bytes end : even ? even_breaks() : breaks()) {
+        for (const Bytes end : ends) {
             double value = even ? 1 / (1 + to_double(begin) / to_double(even_part()))
                                 : value_of_users(begin, end);
             value *= 1 - kHair * to_double(begin) / to_double(claim_.limit);

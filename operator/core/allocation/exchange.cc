@@ -51,6 +51,7 @@ std::vector<ValuePiece> join_equals(const std::vector<ValuePiece>& pieces) {
         }
         runs.back().end = piece.end;
     }
+    runs.shrink_to_fit();
     return runs;
 }
 
