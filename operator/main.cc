@@ -103,7 +103,7 @@ JobSettings job_settings(const OperatorConfig& config) {
     JobSettings settings;
     settings.sidecar_image = config.sidecar.image;
     settings.sidecar_image_pull_policy = config.sidecar.image_pull_policy;
-    settings.sidecar_resources = {config.sidecar.limits, config.sidecar.requests};
+    settings.sidecar_resources = config.sidecar.resources;
     settings.sidecar_proxy = config.sidecar.proxy;
     settings.window_bytes = config.sidecar.window_bytes;
     settings.metrics_readers = config.sidecar.metrics_readers;
@@ -174,9 +174,7 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
           *lease_transport_,
           {{own_namespace_, config_.leader_election.lease_name},
            fmt::format("{}_{:016x}", pod_name_, seed_),
-           {config_.leader_election.lease_duration,
-            config_.leader_election.renew_deadline,
-            config_.leader_election.retry_period}},
+           static_cast<const LeaseTiming&>(config_.leader_election)},
           clock_,
           seed_),
       client_(
@@ -275,10 +273,7 @@ SecretAuthority::Options Operator::authority_options() const {
     return {
         {own_namespace_, config_.control.ca_secret_name},
         {address->host},  // parse_operator_config() has checked it
-        {config_.control.ca_lifetime,
-         config_.control.ca_renewal,
-         config_.control.ca_overlap,
-         config_.control.leaf_lifetime}};
+        static_cast<const AuthorityTerms&>(config_.control)};
 }
 
 Result<ServedCertificate> Operator::load_certificate() {

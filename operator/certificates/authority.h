@@ -18,6 +18,8 @@ struct AuthorityTerms {
     // So long a CA is trusted by new jobs before it signs.
     Duration overlap = std::chrono::hours{24} * 30;
     Duration leaf_lifetime = std::chrono::hours{24};
+
+    bool operator==(const AuthorityTerms&) const = default;
 };
 
 // Certificates are valid from an hour before they were made: clocks differ.

@@ -8,7 +8,9 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
-#include "operator/api/meta.h"
+#include "operator/api/training_job.h"
+#include "operator/certificates/authority.h"
+#include "operator/kube/lease.h"
 
 namespace stoker::control {
 
@@ -20,15 +22,15 @@ struct SidecarSettings {
     // Address ranges that may read a sidecar's /metrics and /status in CIDR form, besides its own
     // pod.
     std::vector<std::string> metrics_readers;
-    TextMap requests;  // quantities by resource name
-    TextMap limits;
-    TextMap proxy;  // by the names of is_proxy_variable()
+    TextMap proxy;  // by kProxyVariables
+    Resources resources;
 
     bool operator==(const SidecarSettings&) const = default;
 };
 
-// The gRPC service that sidecars attach to.
-struct ControlSettings {
+// The gRPC service that sidecars attach to, and the terms of the CA that the operator makes for it
+// (docs/adr/0009-the-operator-is-its-own-ca.md).
+struct ControlSettings : AuthorityTerms {
     std::string listen = "[::]:9443";
     std::string address;  // host:port as pods reach it
     // tls.crt, tls.key and ca.crt that somebody else renews; "": the operator is its own CA.
@@ -36,11 +38,6 @@ struct ControlSettings {
     std::string ca_secret_name = "stoker-control-ca";  // in the operator's own namespace
     // Where it publishes what callers must trust, for the node program; "": nowhere.
     std::string trust_config_map_name = "stoker-control-trust";
-    // Lifetimes of what it makes then: docs/adr/0009-the-operator-is-its-own-ca.md.
-    Duration leaf_lifetime = std::chrono::hours{24};
-    Duration ca_lifetime = std::chrono::hours{24} * 3 * 365;
-    Duration ca_renewal = std::chrono::hours{24} * 365;
-    Duration ca_overlap = std::chrono::hours{24} * 30;
     std::uint32_t grant_seconds = 60;
 
     bool operator==(const ControlSettings&) const = default;
@@ -62,12 +59,9 @@ struct HttpSettings {
     bool operator==(const HttpSettings&) const = default;
 };
 
-struct LeaderElectionSettings {
+struct LeaderElectionSettings : LeaseTiming {
     bool enabled = true;
     std::string lease_name = "stoker-operator";
-    Duration lease_duration = std::chrono::seconds{15};
-    Duration renew_deadline = std::chrono::seconds{10};
-    Duration retry_period = std::chrono::seconds{2};
 
     bool operator==(const LeaderElectionSettings&) const = default;
 };

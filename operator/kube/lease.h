@@ -35,11 +35,12 @@ struct LeaseTiming {
     Duration lease = std::chrono::seconds{15};  // others wait this long after the last sign of life
     Duration renew_deadline = std::chrono::seconds{10};  // the leader stops itself after this
     Duration retry = std::chrono::seconds{2};
+
+    bool operator==(const LeaseTiming&) const = default;
 };
 
-// Errors: kInvalidArgument unless lease > renew_deadline > 1.2 · retry > 0 and `lease` is at least
-// a second.
-Status validate(const LeaseTiming& timing);
+// lease > renew_deadline > 1.2 · retry > 0, and `lease` is at least a second.
+bool is_valid(const LeaseTiming& timing);
 
 // What to do next.
 struct LeaseWait {

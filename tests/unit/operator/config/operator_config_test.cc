@@ -50,12 +50,12 @@ TEST(OperatorConfig, ReadsWhatTheChartWrites) {
     EXPECT_EQ(
         config->sidecar.proxy,
         (TextMap{{"HTTPS_PROXY", "http://proxy:3128"}, {"NO_PROXY", ".svc,10.0.0.0/8"}}));
-    EXPECT_EQ(config->sidecar.requests, (TextMap{{"cpu", "100m"}, {"memory", "256Mi"}}));
+    EXPECT_EQ(config->sidecar.resources.requests, (TextMap{{"cpu", "100m"}, {"memory", "256Mi"}}));
     EXPECT_EQ(config->control.address, "stoker-control.stoker-system.svc:9443");
     EXPECT_EQ(config->control.grant_seconds, 90U);
     EXPECT_EQ(config->node.service_account, "cache-node");
     EXPECT_EQ(config->http, (HttpSettings{"", "[::]:8081", "[::]:8443"}));
-    EXPECT_EQ(config->leader_election.lease_duration, seconds{15});
+    EXPECT_EQ(config->leader_election.lease, seconds{15});
     EXPECT_EQ(config->watch_namespaces, (std::vector<std::string>{"ml", "vision"}));
 }
 
@@ -89,10 +89,10 @@ watchNamespaces: [a, a]
     ASSERT_FALSE(refused);
     EXPECT_EQ(
         refused.error().message,
+        "sidecar.resources.limits.memory: \"lots\" is no quantity\n"
         "sidecar.image: is required\n"
         "sidecar.metricsReaders: \"lan\" is no range of addresses, such as 10.0.0.0/8\n"
         "sidecar.proxy.https_proxy: must be one of HTTPS_PROXY, HTTP_PROXY, ALL_PROXY, NO_PROXY\n"
-        "sidecar.resources.limits.memory: \"lots\" is no quantity\n"
         "sidecar.imagePullPolicy: must be Always, IfNotPresent or Never\n"
         "sidecar.windowBytes: must be a number of bytes from 1Mi on\n"
         "control.listen: \"9443\" must be host:port, such as [::]:8080\n"

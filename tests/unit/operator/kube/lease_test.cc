@@ -161,10 +161,10 @@ TEST(LeaseRecordJson, GoesThereAndBackAndKeepsWhatIsNotOurs) {
 }
 
 TEST(LeaseTiming, MustLeaveRoomForRetries) {
-    EXPECT_TRUE(validate(LeaseTiming{}));
-    EXPECT_FALSE(validate(LeaseTiming{seconds{10}, seconds{10}, seconds{2}}));
-    EXPECT_FALSE(validate(LeaseTiming{seconds{15}, seconds{10}, seconds{9}}));
-    EXPECT_FALSE(validate(LeaseTiming{seconds{15}, seconds{10}, seconds{0}}));
+    EXPECT_TRUE(is_valid(LeaseTiming{}));
+    EXPECT_FALSE(is_valid(LeaseTiming{seconds{10}, seconds{10}, seconds{2}}));
+    EXPECT_FALSE(is_valid(LeaseTiming{seconds{15}, seconds{10}, seconds{9}}));
+    EXPECT_FALSE(is_valid(LeaseTiming{seconds{15}, seconds{10}, seconds{0}}));
 }
 
 // --- A small world: candidates whose clocks are wrong in offset, who pause, lose answers and
