@@ -14,7 +14,7 @@ namespace stoker::sidecar {
 // second's worth. What is waited for may take a second's worth more than there is; the debt delays
 // those who can wait. So over any time t no more than (2 + t) seconds' worth and a sample is taken.
 // Pure: no timers inside.
-class ByteRate {
+class RateLimiter {
 public:
     // 0: no limit. A debt is cut to a second's worth of the new rate.
     void set(std::uint64_t bytes_per_second, TimePoint now) {
