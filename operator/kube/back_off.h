@@ -8,16 +8,14 @@
 
 namespace stoker::control {
 
-// Growing waits with jitter, as client-go's reflector has them. The wait is base·factor^n, at most
-// `cap`, times a random 1…1+jitter; it starts anew when nothing failed for `reset_after`. Pure but
-// for its own generator. Not thread-safe.
+// Growing waits with jitter, as client-go's reflector has them. The wait is `base`, doubled with
+// each failure up to `cap`, times a random 1…2; it starts anew when nothing failed for
+// `reset_after`. Pure but for its own generator. Not thread-safe.
 class BackOff {
 public:
     struct Options {
         Duration base = std::chrono::milliseconds{800};
-        double factor = 2.0;
         Duration cap = std::chrono::seconds{30};
-        double jitter = 1.0;
         Duration reset_after = std::chrono::minutes{2};
     };
 
@@ -27,28 +25,17 @@ public:
 
     // How long to wait after a failure at `now`.
     Duration next(TimePoint now) {
-        if (failed_before_ && now - last_ >= options_.reset_after) {
-            current_ = Duration::zero();
-        }
+        const bool is_first = current_ == Duration{} || now - last_ >= options_.reset_after;
         last_ = now;
-        failed_before_ = true;
-        const Duration grown = scaled(current_, options_.factor);
-        current_ = std::min(current_ == Duration::zero() ? options_.base : grown, options_.cap);
-        return scaled(current_, 1.0 + prng_.unit() * options_.jitter);
+        current_ = std::min(is_first ? options_.base : 2 * current_, options_.cap);
+        return std::chrono::duration_cast<Duration>(current_ * (1.0 + prng_.unit()));
     }
-
-    void reset() { current_ = Duration::zero(); }
 
 private:
-    static Duration scaled(Duration duration, double factor) {
-        return std::chrono::duration_cast<Duration>(duration * factor);
-    }
-
     Options options_;
     Prng prng_;
-    Duration current_{};
+    Duration current_{};  // zero: nothing has failed yet
     TimePoint last_{};
-    bool failed_before_ = false;
 };
 
 }  // namespace stoker::control

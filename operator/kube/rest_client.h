@@ -8,9 +8,9 @@
 
 #include "common/base/clock.h"
 #include "common/base/guarded.h"
+#include "common/base/token_bucket.h"
 #include "operator/kube/client.h"
 #include "operator/kube/retry.h"
-#include "operator/kube/token_bucket.h"
 #include "operator/kube/transport.h"
 
 namespace stoker::control {

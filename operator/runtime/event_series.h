@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/token_bucket.h"
 #include "operator/api/meta.h"
 #include "operator/kube/event.h"
-#include "operator/kube/token_bucket.h"
 
 namespace stoker::control {
 

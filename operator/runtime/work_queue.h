@@ -12,9 +12,9 @@
 #include <utility>
 
 #include "common/base/clock.h"
+#include "common/base/token_bucket.h"
 #include "common/metrics/metrics.h"
 #include "operator/api/meta.h"
-#include "operator/kube/token_bucket.h"
 
 namespace stoker::control {
 

@@ -51,7 +51,7 @@ struct DatasetConfig {
     bool guest = false;           // another namespace's, shared with ours: our key proves nothing
     bool pinned = false;  // ranks on other nodes read it, too: the operator pins its revision
     EvictionKind eviction = EvictionKind::kAuto;
-    Duration step_aside_window = std::chrono::seconds{5};  // core/step_aside.h; zero: never
+    Duration step_aside_window = std::chrono::seconds{5};  // core/bypass_controller.h; zero: never
     std::optional<ContractTerms> contract;  // what the job's trainers may ask for; none: anything
     // What the cache is worth to each job, by uid, until the operator says it; none: all alike.
     std::map<std::string, double> weights;

@@ -248,7 +248,7 @@ Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
     gate_of(table_.at(sample).segment_class).on_success();
     // Residents have the stricter limit (reservedFree). Where all is resident, no window sample
     // would ever come to try the other gate.
-    if (resident_gate_.is_open()) {
+    if (resident_gate_.is_closed()) {
         window_gate_.on_success();
     }
     origin_gate_.on_success();
@@ -369,8 +369,8 @@ std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
     if (const auto at = origin_rate_.allows_urgent_at(now); at && !book_.are_queues_empty()) {
         next = std::min(next.value_or(*at), *at);
     }
-    for (const AdmissionGate* gate : {&resident_gate_, &window_gate_, &origin_gate_}) {
-        const auto at = gate->reopens_at();
+    for (const CircuitBreaker* gate : {&resident_gate_, &window_gate_, &origin_gate_}) {
+        const auto at = gate->retries_at();
         if (at && *at > now) {
             next = std::min(next.value_or(*at), *at);
         }
@@ -379,10 +379,10 @@ std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
 }
 
 bool FetchEngine::is_admitting() const {
-    return resident_gate_.is_open() && window_gate_.is_open();
+    return resident_gate_.is_closed() && window_gate_.is_closed();
 }
 
-AdmissionGate& FetchEngine::gate_of(SegmentClass segment_class) {
+CircuitBreaker& FetchEngine::gate_of(SegmentClass segment_class) {
     return segment_class == SegmentClass::kResident ? resident_gate_ : window_gate_;
 }
 

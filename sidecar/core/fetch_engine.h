@@ -16,11 +16,11 @@
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/domain/residency_word.h"
-#include "sidecar/core/admission_gate.h"
-#include "sidecar/core/byte_rate.h"
+#include "sidecar/core/circuit_breaker.h"
 #include "sidecar/core/demand_book.h"
 #include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/eviction/window_keeper.h"
+#include "sidecar/core/rate_limiter.h"
 #include "sidecar/core/sample_table.h"
 #include "sidecar/core/stream_plan.h"
 #include "sidecar/core/stream_set.h"
@@ -34,8 +34,8 @@ struct EngineLimits {
     Bytes readahead = mib(32);         // residents announced to the page cache before each reader
     Bytes page_cache = Bytes::unlimited();  // above: residents leave the page cache behind readers
     Duration adopt_grace = std::chrono::seconds{10};  // for window samples found when opening
-    AdmissionGate::Limits store_gate{};
-    AdmissionGate::Limits origin_gate{std::chrono::milliseconds{250}, std::chrono::seconds{10}};
+    CircuitBreaker::Limits store_gate{};
+    CircuitBreaker::Limits origin_gate{std::chrono::milliseconds{250}, std::chrono::seconds{10}};
 };
 
 // The fetches that guests may have in flight at least, beside max_in_flight of the own party: of a
@@ -49,7 +49,7 @@ constexpr std::uint32_t guest_slots(std::uint32_t max_in_flight) {
 struct EngineGrant {
     Bytes resident_bytes{};
     std::optional<TimePoint> valid_until;
-    std::uint64_t origin_bytes_per_second = 0;  // core/byte_rate.h; 0: no limit; has no end
+    std::uint64_t origin_bytes_per_second = 0;  // core/rate_limiter.h; 0: no limit; has no end
 };
 
 struct StartFetch {
@@ -258,7 +258,7 @@ private:
     [[nodiscard]] bool fits_memory(SampleIndex sample) const;
     [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
 
-    AdmissionGate& gate_of(domain::SegmentClass segment_class);
+    CircuitBreaker& gate_of(domain::SegmentClass segment_class);
 
     void count_read(SampleIndex sample, Party party, ReadCounts& counts) const;
     void demand(SampleIndex sample, DemandBook::Place place, Party party, bool suspicious);
@@ -314,10 +314,10 @@ private:
     std::uint64_t turn_ = 0;                          // of the party that went last
     std::map<Party, Checks> checks_;                  // verifications that guests asked for
     std::map<SampleIndex, std::string> refusals_;     // the origin's words, bounded
-    AdmissionGate resident_gate_;
-    AdmissionGate window_gate_;
-    AdmissionGate origin_gate_;  // for prefetches
-    ByteRate origin_rate_;       // demands may be a second's worth ahead of it
+    CircuitBreaker resident_gate_;
+    CircuitBreaker window_gate_;
+    CircuitBreaker origin_gate_;  // for prefetches
+    RateLimiter origin_rate_;     // demands may be a second's worth ahead of it
     std::optional<TimePoint> sweep_at_;
     std::uint32_t readahead_positions_ = 0;
     bool more_to_scan_ = false;

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 
 #include "common/base/clock.h"
+#include "common/base/token_bucket.h"
 
 namespace stoker::sidecar {
 
-// A token bucket over time: the share of one thread's time that somebody may use. Holds at most
+// The share of one thread's time that somebody may use: a token bucket of seconds. Holds at most
 // kBurst. What one piece of work takes beyond it is a debt of at most kDebtMax, so that whoever is
 // stopped goes on within kDebtMax / share. So over any time t no more than share * t + kBurst and
 // one piece of work is used, where no piece takes longer than kDebtMax. Pure: no timers inside.
@@ -20,47 +20,27 @@ public:
     static constexpr Duration kQuantum = std::chrono::milliseconds{4};
 
     // `share` above 0 and at most 1.
-    TimeShare(double share, TimePoint now)
-        : share_(share),
-          left_(kBurst),
-          filled_at_(now) {}
+    explicit TimeShare(double share)
+        : left_(share, seconds(kBurst)) {}
 
-    void set_share(double share, TimePoint now) {
-        refill(now);
-        share_ = share;
-    }
+    void set_share(double share, TimePoint now) { left_.set(share, seconds(kBurst), now); }
 
     void spend(Duration time, TimePoint now) {
-        refill(now);
-        left_ = std::max(left_ - time, -kDebtMax);
+        left_.take(seconds(time), now);
+        left_.cut_debt(seconds(kDebtMax));
     }
 
-    [[nodiscard]] bool is_spent(TimePoint now) const { return left_at(now) <= Duration{}; }
+    [[nodiscard]] bool is_spent(TimePoint now) const { return left_.tokens(now) <= 0; }
 
     // When work that was stopped goes on; not before `now`.
     [[nodiscard]] TimePoint resumes_at(TimePoint now) const {
-        const std::chrono::duration<double> missing = kQuantum - left_at(now);
-        return now + std::max(
-                         Duration{},
-                         std::chrono::ceil<Duration>(
-                             std::chrono::duration<double>(missing.count() / share_)));
+        return now + left_.wait_for(seconds(kQuantum), now);
     }
 
 private:
-    [[nodiscard]] Duration left_at(TimePoint now) const {
-        const std::chrono::duration<double> passed = std::max(now - filled_at_, Duration{});
-        const auto gained = std::chrono::floor<Duration>(passed * share_);
-        return std::min(left_ + gained, kBurst);
-    }
+    static double seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
 
-    void refill(TimePoint now) {
-        left_ = left_at(now);
-        filled_at_ = std::max(filled_at_, now);
-    }
-
-    double share_;
-    Duration left_;
-    TimePoint filled_at_;
+    TokenBucket left_;
 };
 
 }  // namespace stoker::sidecar

@@ -52,7 +52,7 @@ Preparer::Preparer(
       options_(preparation_options(parts, config, origin)),
       objects_listed_(std::make_shared<std::atomic<std::uint64_t>>(0)),
       retry_delay_(kRetryMin),
-      silence_(kListingPatience),
+      stall_(kListingPatience),
       timer_(parts.loop),
       tasks_(parts.loop) {
     options_.keep_revision = keep_revision;
@@ -63,7 +63,7 @@ void Preparer::start() {
     failed_ = false;
     is_running_ = true;
     *objects_listed_ = 0;
-    silence_.begin(parts_.loop.now());
+    stall_.begin(parts_.loop.now());
     thread_ = start_thread("prepare", [this, options = options_](const std::stop_token& stop) {
         auto prepared = std::make_shared<Result<Preparation>>(prepare_dataset(
             parts_.device,
@@ -110,7 +110,7 @@ void Preparer::on_prepared(Result<Preparation> prepared) {
 
 void Preparer::look() {
     const Duration silence =
-        is_running_ ? silence_.look(parts_.loop.now(), *objects_listed_) : Duration{};
+        is_running_ ? stall_.look(parts_.loop.now(), *objects_listed_) : Duration{};
     if (silence == Duration{}) {
         return;
     }

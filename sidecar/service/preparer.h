@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "common/runtime/loop_tasks.h"
-#include "sidecar/core/silence_watch.h"
+#include "sidecar/core/stall_detector.h"
 #include "sidecar/service/preparation.h"
 #include "sidecar/service/sidecar_parts.h"
 
@@ -64,7 +64,7 @@ private:
     bool failed_ = false;
     Error error_;
     Duration retry_delay_;
-    SilenceWatch silence_;
+    StallDetector stall_;
     LoopTimer timer_;
     LoopTasks tasks_;
     std::jthread thread_;  // last: it uses the rest

@@ -21,8 +21,8 @@ constexpr const char* kSteppedAside =
     "stepping aside: the node's disk is slower than the origin, trainers read the origin "
     "themselves";
 
-StepAside::Limits step_aside_limits(const DatasetConfig& config) {
-    StepAside::Limits limits;
+BypassController::Limits bypass_limits(const DatasetConfig& config) {
+    BypassController::Limits limits;
     limits.window = config.step_aside_window;
     limits.pause_min = 6 * config.step_aside_window;
     return limits;
@@ -72,7 +72,7 @@ ServedDataset::ServedDataset(
       store_(std::move(prepared.store)),
       engine_(std::make_unique<DatasetEngine>(
           manifest(), limits_of(config), grant, make_eviction(config.eviction))),
-      step_aside_(step_aside_limits(config)),
+      bypass_(bypass_limits(config)),
       tick_timer_(parts.loop),
       upkeep_timer_(parts.loop),
       tasks_(parts.loop) {
@@ -210,7 +210,7 @@ void ServedDataset::on_append_done(
     const StartFetch& fetch, const Status& status, const FetchTimes& times) {
     const TimePoint now = parts_.loop.now();
     if (status) {
-        step_aside_.on_stored(times);
+        bypass_.on_stored(times);
         apply(engine_->fetch().on_stored(fetch.sample, now));
         return;
     }
@@ -276,13 +276,13 @@ void ServedDataset::upkeep() {
 // Never slower than bypass: trainers read the origin themselves while our disk is the bottleneck.
 void ServedDataset::watch_disk() {
     const TimePoint now = parts_.loop.now();
-    const bool before = step_aside_.is_aside();
-    step_aside_.step(now, parts_.device.counters().write_blocked);
-    if (step_aside_.is_aside() == before) {
+    const bool before = bypass_.is_aside();
+    bypass_.step(now, parts_.device.counters().write_blocked);
+    if (bypass_.is_aside() == before) {
         return;
     }
     using Milliseconds = std::chrono::duration<double, std::milli>;
-    const StepAside::Finding& finding = step_aside_.finding();
+    const BypassController::Finding& finding = bypass_.finding();
     log::warning(
         before ? "trying the disk again after stepping aside" : kSteppedAside,
         {{"dataset", config_.name},
@@ -327,7 +327,7 @@ void ServedDataset::tell(LeaderStatus& status) const {
     status.resident_bytes = status.usage.resident_bytes;
     status.resident_samples = status.usage.resident_samples;
     status.window_bytes = status.usage.window_bytes;
-    status.aside = step_aside_.is_aside();
+    status.aside = bypass_.is_aside();
     if (!resident_cap_.is_unlimited()) {
         status.disk_limit = control::DiskLimit{resident_cap_, kept_free_};
     }

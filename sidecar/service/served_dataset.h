@@ -8,7 +8,7 @@
 
 #include "common/runtime/loop_tasks.h"
 #include "sidecar/config/sidecar_config.h"
-#include "sidecar/core/step_aside.h"
+#include "sidecar/core/bypass_controller.h"
 #include "sidecar/engine/dataset_engine.h"
 #include "sidecar/origin/origin.h"
 #include "sidecar/service/preparation.h"
@@ -102,7 +102,7 @@ private:
     Bytes kept_free_{};                        // of the disk, for that
     bool compacting_ = false;
     Bytes compacted_at_{};  // StoreUsage::written_bytes when the cleaner ran last
-    StepAside step_aside_;
+    BypassController bypass_;
     std::size_t busy_ = 0;  // fetches and tasks of the pool under way
     bool retiring_ = false;
     std::function<void()> on_idle_;

@@ -6,7 +6,7 @@ namespace stoker::sidecar {
 
 Throttle::Throttle(EventLoop& loop, double share)
     : loop_(loop),
-      share_(share, loop.now()),
+      share_(share),
       timer_(loop) {}
 
 void Throttle::set_share(double share) {

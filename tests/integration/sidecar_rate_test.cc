@@ -33,7 +33,7 @@ protected:
 };
 
 // What was saved up, what may be taken ahead by those who wait, and what time has given: never more
-// (sidecar/core/byte_rate.h). Holds on a machine of any speed: a slow one only takes less.
+// (sidecar/core/rate_limiter.h). Holds on a machine of any speed: a slow one only takes less.
 TEST_F(SidecarRate, TheOriginGivesNoMoreThanTheGrantedRateAllowsAndTheEpochEnds) {
     constexpr std::uint64_t kRate = kTotalBytes / 4;
     const SystemClock clock;

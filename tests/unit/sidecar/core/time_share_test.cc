@@ -15,7 +15,7 @@ double milliseconds_of(Duration time) {
 }
 
 TEST(TimeShare, GivesItsShareInTheLongRun) {
-    TimeShare share{0.2, kStart};
+    TimeShare share{0.2};
     Duration used{};
     for (TimePoint now = kStart; now < kStart + seconds{10};) {
         if (share.is_spent(now)) {
@@ -30,14 +30,14 @@ TEST(TimeShare, GivesItsShareInTheLongRun) {
 }
 
 TEST(TimeShare, SavesNoMoreThanABurst) {
-    TimeShare share{0.2, kStart};
+    TimeShare share{0.2};
     const TimePoint later = kStart + seconds{3600};
     share.spend(TimeShare::kBurst, later);
     EXPECT_TRUE(share.is_spent(later));
 }
 
 TEST(TimeShare, LongWorkIsPaidForAfterwards) {
-    TimeShare share{0.2, kStart};
+    TimeShare share{0.2};
     share.spend(milliseconds{120}, kStart);
     EXPECT_TRUE(share.is_spent(kStart));
     const TimePoint resumes = share.resumes_at(kStart);
@@ -47,13 +47,13 @@ TEST(TimeShare, LongWorkIsPaidForAfterwards) {
 }
 
 TEST(TimeShare, NoWorkStopsItForLongerThanALeaderMayBeSilent) {
-    TimeShare share{0.2, kStart};
+    TimeShare share{0.2};
     share.spend(seconds{60}, kStart);
     EXPECT_LT(share.resumes_at(kStart) - kStart, seconds{2});
 }
 
 TEST(TimeShare, AnotherShareCountsFromNowOn) {
-    TimeShare share{0.2, kStart};
+    TimeShare share{0.2};
     share.spend(milliseconds{120}, kStart);
     share.set_share(0.1, kStart);
     EXPECT_NEAR(milliseconds_of(share.resumes_at(kStart) - kStart), 1040, 2);

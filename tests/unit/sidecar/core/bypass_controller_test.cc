@@ -1,4 +1,4 @@
-#include "sidecar/core/step_aside.h"
+#include "sidecar/core/bypass_controller.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ using std::chrono::seconds;
 constexpr FetchTimes kSlowDisk{milliseconds{20}, milliseconds{100}};
 constexpr FetchTimes kFastDisk{milliseconds{20}, milliseconds{2}};
 
-class StepAsideTest : public testing::Test {
+class BypassControllerTest : public testing::Test {
 protected:
     // A second of fetches; the writers stand still in the disk for `blocked` of it.
     void second(FetchTimes times, double blocked, int fetches = 20) {
@@ -48,17 +48,17 @@ protected:
         return count;
     }
 
-    StepAside aside{StepAside::Limits{}};
+    BypassController aside{BypassController::Limits{}};
     TimePoint now{seconds{100}};
     Duration write_blocked{};
 };
 
-TEST_F(StepAsideTest, StaysWhileTheDiskIsFast) {
+TEST_F(BypassControllerTest, StaysWhileTheDiskIsFast) {
     run(1000, kFastDisk, 0.1);
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(StepAsideTest, StepsAsideAfterThreeSlowWindowsAndNotBefore) {
+TEST_F(BypassControllerTest, StepsAsideAfterThreeSlowWindowsAndNotBefore) {
     run(15, kSlowDisk, 1.0);
     EXPECT_FALSE(aside.is_aside()) << "the first second only begins the first window";
     second(kSlowDisk, 1.0);
@@ -69,22 +69,22 @@ TEST_F(StepAsideTest, StepsAsideAfterThreeSlowWindowsAndNotBefore) {
 
 // What a machine without a free processor looks like: everything takes long, and nobody waits for
 // the disk.
-TEST_F(StepAsideTest, ABusyProcessorIsNoReason) {
+TEST_F(BypassControllerTest, ABusyProcessorIsNoReason) {
     run(1000, {milliseconds{20}, seconds{3}}, 0.3);
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(StepAsideTest, ASlowDiskIsNoReasonWhileTheOriginIsSlower) {
+TEST_F(BypassControllerTest, ASlowDiskIsNoReasonWhileTheOriginIsSlower) {
     run(1000, {milliseconds{60}, milliseconds{100}}, 1.0);
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(StepAsideTest, AFastOriginIsNoReasonWhileStoringTakesNoTime) {
+TEST_F(BypassControllerTest, AFastOriginIsNoReasonWhileStoringTakesNoTime) {
     run(1000, {milliseconds{1}, milliseconds{9}}, 1.0);
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(StepAsideTest, OneGoodWindowBreaksTheRow) {
+TEST_F(BypassControllerTest, OneGoodWindowBreaksTheRow) {
     for (int i = 0; i < 20; ++i) {
         run(10, kSlowDisk, 1.0);
         run(10, kFastDisk, 0.0);
@@ -92,18 +92,18 @@ TEST_F(StepAsideTest, OneGoodWindowBreaksTheRow) {
     EXPECT_FALSE(aside.is_aside());
 }
 
-TEST_F(StepAsideTest, FewFetchesMakeAWindowLongerAndIdleTimeBeginsItAnew) {
+TEST_F(BypassControllerTest, FewFetchesMakeAWindowLongerAndIdleTimeBeginsItAnew) {
     run(60, kSlowDisk, 1.0, 1);
     EXPECT_TRUE(aside.is_aside()) << "a disk of one sample a second";
-    StepAside other{StepAside::Limits{}};
+    BypassController other{BypassController::Limits{}};
     std::swap(aside, other);
     for (int i = 0; i < 100; ++i) {
         run(5, kSlowDisk, 1.0, 0);
-        EXPECT_EQ(aside.finding(), StepAside::Finding{});
+        EXPECT_EQ(aside.finding(), BypassController::Finding{});
     }
 }
 
-TEST_F(StepAsideTest, TriesAgainAndStaysAwayLongerEachTime) {
+TEST_F(BypassControllerTest, TriesAgainAndStaysAwayLongerEachTime) {
     EXPECT_GT(until_aside(100), 10);
     EXPECT_EQ(until_back(1000), 30);
     EXPECT_LE(until_aside(100), 6) << "one slow window of a trial is enough";
@@ -116,7 +116,7 @@ TEST_F(StepAsideTest, TriesAgainAndStaysAwayLongerEachTime) {
     EXPECT_EQ(until_back(1000), 600);
 }
 
-TEST_F(StepAsideTest, ForgivesADiskThatHasRecovered) {
+TEST_F(BypassControllerTest, ForgivesADiskThatHasRecovered) {
     until_aside(100);
     until_back(100);
     run(20, kFastDisk, 0.0);
@@ -125,8 +125,8 @@ TEST_F(StepAsideTest, ForgivesADiskThatHasRecovered) {
     EXPECT_EQ(until_back(1000), 30);
 }
 
-TEST_F(StepAsideTest, WithoutAWindowItNeverStepsAside) {
-    aside = StepAside{{.window = Duration{}}};
+TEST_F(BypassControllerTest, WithoutAWindowItNeverStepsAside) {
+    aside = BypassController{{.window = Duration{}}};
     run(1000, kSlowDisk, 1.0);
     EXPECT_FALSE(aside.is_aside());
 }

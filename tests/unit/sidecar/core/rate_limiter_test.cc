@@ -1,4 +1,4 @@
-#include "sidecar/core/byte_rate.h"
+#include "sidecar/core/rate_limiter.h"
 
 #include <gtest/gtest.h>
 
@@ -10,15 +10,15 @@ using std::chrono::seconds;
 
 constexpr TimePoint kStart{seconds{100}};
 
-TEST(ByteRate, WithoutALimitEverythingPasses) {
-    ByteRate rate;
+TEST(RateLimiter, WithoutALimitEverythingPasses) {
+    RateLimiter rate;
     rate.take(gib(1), kStart);
     EXPECT_TRUE(rate.allows(kStart));
     EXPECT_EQ(rate.allows_at(kStart), std::nullopt);
 }
 
-TEST(ByteRate, LetsPassWhatTheRateGivesInTheLongRun) {
-    ByteRate rate;
+TEST(RateLimiter, LetsPassWhatTheRateGivesInTheLongRun) {
+    RateLimiter rate;
     rate.set(1000, kStart);
     std::uint64_t taken = 0;
     for (TimePoint now = kStart; now < kStart + seconds{10}; now += milliseconds{10}) {
@@ -30,8 +30,8 @@ TEST(ByteRate, LetsPassWhatTheRateGivesInTheLongRun) {
     EXPECT_NEAR(static_cast<double>(taken), 10000, 600);
 }
 
-TEST(ByteRate, ADebtDelaysThoseWhoCanWait) {
-    ByteRate rate;
+TEST(RateLimiter, ADebtDelaysThoseWhoCanWait) {
+    RateLimiter rate;
     rate.set(1000, kStart);
     rate.take(Bytes{2000}, kStart + seconds{1});  // there were 1000
     EXPECT_FALSE(rate.allows(kStart + seconds{1}));
@@ -42,8 +42,8 @@ TEST(ByteRate, ADebtDelaysThoseWhoCanWait) {
     EXPECT_TRUE(rate.allows(*at));
 }
 
-TEST(ByteRate, WhatIsWaitedForMayBeASecondAhead) {
-    ByteRate rate;
+TEST(RateLimiter, WhatIsWaitedForMayBeASecondAhead) {
+    RateLimiter rate;
     rate.set(1000, kStart);
     std::uint64_t taken = 0;
     const auto take_all = [&](TimePoint now) {
@@ -65,8 +65,8 @@ TEST(ByteRate, WhatIsWaitedForMayBeASecondAhead) {
     EXPECT_NEAR(static_cast<double>(taken), 11000, 200) << "in the long run the rate holds";
 }
 
-TEST(ByteRate, ALowerRateIsNotHeldUpByTheDebtOfAHigherOne) {
-    ByteRate rate;
+TEST(RateLimiter, ALowerRateIsNotHeldUpByTheDebtOfAHigherOne) {
+    RateLimiter rate;
     rate.set(1'000'000, kStart);
     rate.take(Bytes{2'000'000}, kStart);
     rate.set(1000, kStart);
@@ -74,16 +74,16 @@ TEST(ByteRate, ALowerRateIsNotHeldUpByTheDebtOfAHigherOne) {
     EXPECT_TRUE(rate.allows(kStart + milliseconds{1010}));
 }
 
-TEST(ByteRate, SavesUpAtMostOneSecond) {
-    ByteRate rate;
+TEST(RateLimiter, SavesUpAtMostOneSecond) {
+    RateLimiter rate;
     rate.set(1000, kStart);
     const TimePoint later = kStart + seconds{60};
     rate.take(Bytes{1000}, later);
     EXPECT_FALSE(rate.allows(later));
 }
 
-TEST(ByteRate, ALiftedLimitForgetsTheDebt) {
-    ByteRate rate;
+TEST(RateLimiter, ALiftedLimitForgetsTheDebt) {
+    RateLimiter rate;
     rate.set(1000, kStart);
     rate.take(gib(1), kStart);
     rate.set(0, kStart);

@@ -28,7 +28,7 @@ struct FetchTimes {
 // forgets everything. Without evidence (few fetches) nothing changes.
 //
 // Pure: no clock inside. Not thread-safe.
-class StepAside {
+class BypassController {
 public:
     struct Limits {
         Duration window = std::chrono::seconds{5};  // zero: never steps aside
@@ -50,7 +50,7 @@ public:
         bool operator==(const Finding&) const = default;
     };
 
-    explicit StepAside(Limits limits)
+    explicit BypassController(Limits limits)
         : limits_(limits) {}
 
     void on_stored(const FetchTimes& times);

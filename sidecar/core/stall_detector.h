@@ -8,9 +8,9 @@ namespace stoker::sidecar {
 
 // Notices that a count which should grow stands still: a listing that hangs says so instead of
 // looking like one that is slow. Pure; not thread-safe.
-class SilenceWatch {
+class StallDetector {
 public:
-    explicit SilenceWatch(Duration patience)
+    explicit StallDetector(Duration patience)
         : patience_(patience) {}
 
     void begin(TimePoint now) {
@@ -25,8 +25,8 @@ public:
             count_ = count;
             grown_at_ = now;
         }
-        const Duration silence = now - grown_at_;
-        return silence >= patience_ ? silence : Duration{};
+        const Duration stalled = now - grown_at_;
+        return stalled >= patience_ ? stalled : Duration{};
     }
 
 private:

@@ -1,4 +1,4 @@
-#include "sidecar/core/step_aside.h"
+#include "sidecar/core/bypass_controller.h"
 
 #include <algorithm>
 
@@ -21,14 +21,14 @@ double seconds(Duration duration) {
 
 }  // namespace
 
-void StepAside::on_stored(const FetchTimes& times) {
+void BypassController::on_stored(const FetchTimes& times) {
     if (origin_.size() < kFetchesMax) {
         origin_.push_back(times.origin);
         store_.push_back(times.store);
     }
 }
 
-void StepAside::step(TimePoint now, Duration write_blocked) {
+void BypassController::step(TimePoint now, Duration write_blocked) {
     if (limits_.window <= Duration{}) {
         return;
     }
@@ -54,7 +54,7 @@ void StepAside::step(TimePoint now, Duration write_blocked) {
     begin_window(now, write_blocked);
 }
 
-void StepAside::begin_window(TimePoint now, Duration write_blocked) {
+void BypassController::begin_window(TimePoint now, Duration write_blocked) {
     begun_ = true;
     begun_at_ = now;
     blocked_at_begin_ = write_blocked;
@@ -62,13 +62,13 @@ void StepAside::begin_window(TimePoint now, Duration write_blocked) {
     store_.clear();
 }
 
-bool StepAside::is_slow() const {
+bool BypassController::is_slow() const {
     return finding_.store >= limits_.store_min &&
            seconds(finding_.store) >= limits_.slower * seconds(finding_.origin) &&
            finding_.blocked_share >= limits_.blocked_share;
 }
 
-void StepAside::judge(TimePoint now) {
+void BypassController::judge(TimePoint now) {
     if (!is_slow()) {
         slow_in_a_row_ = 0;
         pause_ = {};
