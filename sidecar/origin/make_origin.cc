@@ -54,7 +54,6 @@ Error fetch_error(
 http::ClientOptions client_options(const OriginOptions& options, std::string_view url) {
     http::ClientOptions client;
     client.ca_file = url.starts_with("https:") ? options.ca_file : "";
-    client.verify = options.verify_tls;
     client.proxies = options.proxies;
     return client;
 }
