@@ -80,9 +80,7 @@ Result<std::unique_ptr<Origin>> open_origin(
     OriginOptions options;
     options.endpoint = dataset.source.endpoint;
     options.region = dataset.source.region;
-    if (const auto path_style = dataset.source.path_style) {
-        options.addressing = *path_style ? S3Addressing::kPath : S3Addressing::kVirtualHost;
-    }
+    options.path_style = dataset.source.path_style;
     options.credentials_directory = dataset.source.credentials_directory;
     options.credentials_file = dataset.source.credentials_file;
     options.ca_file = dataset.source.ca_file;

@@ -98,7 +98,7 @@ Result<std::unique_ptr<Origin>> make_origin(
     const OriginOptions complete = completed(options, environment);
     STOKER_TRY(
         S3Location location,
-        parse_s3_location(uri, options.endpoint, options.region, options.addressing));
+        parse_s3_location(uri, options.endpoint, options.region, options.path_style));
     STOKER_TRY(auto credentials, choose_credentials(complete, environment, clock));
     return make_s3_origin(std::move(location), complete, std::move(credentials), clock, seed);
 }

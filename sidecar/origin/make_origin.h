@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,7 @@ struct OriginOptions {
     // S3 only.
     std::string endpoint{};  // "http://versity.ml.svc:7070"; empty: Amazon's of the region
     std::string region = "us-east-1";
-    S3Addressing addressing = S3Addressing::kAuto;
+    std::optional<bool> path_style{};     // as parse_s3_location()'s
     std::string credentials_directory{};  // a mounted Secret; empty: the environment
     std::string credentials_file{};       // JSON that another program keeps fresh
     std::string ca_file{};  // to trust instead of the system's, for https; empty: AWS_CA_BUNDLE,

@@ -185,9 +185,7 @@ void S3Origin::start_what_fits() {
             try {
                 object->payload.resize(object->request.size_bytes);
             } catch (const std::bad_alloc&) {
-                on_failed(
-                    part,
-                    {{ErrorCode::kResourceExhausted, "no memory for it"}, false, std::nullopt});
+                on_failed(part, {{ErrorCode::kResourceExhausted, "no memory for it"}});
                 continue;
             }
         }
