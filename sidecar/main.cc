@@ -80,9 +80,7 @@ Result<std::unique_ptr<Origin>> open_origin(
     OriginOptions options;
     options.endpoint = dataset.source.endpoint;
     options.region = dataset.source.region;
-    if (const auto path_style = dataset.source.path_style) {
-        options.addressing = *path_style ? S3Addressing::kPath : S3Addressing::kVirtualHost;
-    }
+    options.path_style = dataset.source.path_style;
     options.credentials_directory = dataset.source.credentials_directory;
     options.credentials_file = dataset.source.credentials_file;
     options.ca_file = dataset.source.ca_file;
@@ -121,16 +119,16 @@ Result<std::unique_ptr<ControlLink>> open_link(
     callbacks.report = [&monitor] { return monitor.report(); };
     callbacks.grant = [&loop, &sidecar](const control::Grant& grant) {
         loop.post([&loop, &sidecar, grant] {
-            sidecar.set_grant(
-                grant.dataset_uid,
-                {grant.resident_bytes,
-                 loop.now() + std::chrono::seconds{grant.valid_seconds},
-                 grant.origin_bytes_per_second});
             JobWeights weights;
             for (const control::JobWeight& weight : grant.weights) {
                 weights[weight.job_uid] = weight.weight;
             }
-            sidecar.set_weights(grant.dataset_uid, weights);
+            sidecar.set_grant(
+                grant.dataset_uid,
+                {grant.resident_bytes,
+                 loop.now() + std::chrono::seconds{grant.valid_seconds},
+                 grant.origin_bytes_per_second},
+                weights);
         });
     };
     callbacks.probe = [&loop, &sidecar](const control::Probe& probe) {

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 
+#include "common/base/posix_error.h"
 #include "sidecar/origin/open_beneath.h"
 
 namespace stoker::sidecar {
@@ -44,7 +45,7 @@ public:
         }
         Directory entries{::fdopendir(fd.get())};
         if (!entries) {
-            return fail(file_error(errno).prefixed(quoted(path)));
+            return fail_errno("listing", path);
         }
         static_cast<void>(fd.release());  // closedir() closes it
         ancestors_.push_back(self);
@@ -56,14 +57,8 @@ public:
     std::vector<domain::ListedObject> take() { return std::move(objects_); }
 
 private:
-    static std::string quoted(const std::string& path) { return fmt::format("'{}'", path); }
-
     [[nodiscard]] Result<UniqueFd> open(const std::string& path, int flags) const {
-        auto fd = open_beneath(root_, path.empty() ? "." : path, flags | O_CLOEXEC);
-        if (!fd) {
-            return fail(fd.error().prefixed(quoted(path)));
-        }
-        return fd;
+        return open_beneath(root_, path.empty() ? "." : path, flags | O_CLOEXEC);
     }
 
     Status walk(DIR& entries, const std::string& path) {
@@ -74,7 +69,7 @@ private:
             errno = 0;
             const dirent* found = ::readdir(&entries);  // NOLINT(concurrency-mt-unsafe): own stream
             if (found == nullptr) {
-                return errno == 0 ? Status{} : fail(file_error(errno).prefixed(quoted(path)));
+                return errno == 0 ? Status{} : fail_errno("listing", path);
             }
             const std::string name{static_cast<const char*>(found->d_name)};
             if (name != "." && name != "..") {
@@ -89,7 +84,7 @@ private:
 
         if (::fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
             // Deleted between the two calls: as if it had never been listed.
-            return errno == ENOENT ? Status{} : fail(file_error(errno).prefixed(quoted(path)));
+            return errno == ENOENT ? Status{} : fail_errno("listing", path);
         }
         if (S_ISLNK(status.st_mode)) {
             STOKER_TRY(const UniqueFd target, open(path, O_PATH));

@@ -14,6 +14,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "common/base/posix_error.h"
 #include "sidecar/origin/directory_listing.h"
 #include "sidecar/origin/fetch_scheduler.h"
 #include "sidecar/origin/open_beneath.h"
@@ -37,7 +38,7 @@ Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& 
     const auto check = [&]() -> Status {
         struct stat status {};
         if (::fstat(file.get(), &status) != 0) {
-            return fail(file_error(errno));
+            return fail_errno("reading", wanted.key);
         }
         if (file_etag(status) != wanted.etag ||
             static_cast<std::uint64_t>(status.st_size) != wanted.size_bytes) {
@@ -63,7 +64,7 @@ Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& 
             continue;
         }
         if (count < 0) {
-            return fail(file_error(errno));
+            return fail_errno("reading", wanted.key);
         }
         if (count == 0) {
             return fail(
@@ -239,12 +240,7 @@ Result<std::unique_ptr<Origin>> make_directory_origin(
     const std::string& path, const OriginOptions& options, const Clock& clock, std::uint64_t seed) {
     UniqueFd root{::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     if (!root.valid()) {
-        const int reason = errno;
-        Error error = file_error(reason);
-        if (reason == ENOTDIR) {
-            error.code = ErrorCode::kInvalidArgument;
-        }
-        return fail(error.prefixed("file://" + path));
+        return fail_errno("opening", "file://" + path);
     }
     return std::unique_ptr<Origin>{
         std::make_unique<DirectoryOrigin>(path, std::move(root), options, clock, seed)};

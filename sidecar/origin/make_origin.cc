@@ -54,7 +54,6 @@ Error fetch_error(
 http::ClientOptions client_options(const OriginOptions& options, std::string_view url) {
     http::ClientOptions client;
     client.ca_file = url.starts_with("https:") ? options.ca_file : "";
-    client.verify = options.verify_tls;
     client.proxies = options.proxies;
     return client;
 }
@@ -99,7 +98,7 @@ Result<std::unique_ptr<Origin>> make_origin(
     const OriginOptions complete = completed(options, environment);
     STOKER_TRY(
         S3Location location,
-        parse_s3_location(uri, options.endpoint, options.region, options.addressing));
+        parse_s3_location(uri, options.endpoint, options.region, options.path_style));
     STOKER_TRY(auto credentials, choose_credentials(complete, environment, clock));
     return make_s3_origin(std::move(location), complete, std::move(credentials), clock, seed);
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,12 +23,11 @@ struct OriginOptions {
     // S3 only.
     std::string endpoint{};  // "http://versity.ml.svc:7070"; empty: Amazon's of the region
     std::string region = "us-east-1";
-    S3Addressing addressing = S3Addressing::kAuto;
+    std::optional<bool> path_style{};     // as parse_s3_location()'s
     std::string credentials_directory{};  // a mounted Secret; empty: the environment
     std::string credentials_file{};       // JSON that another program keeps fresh
     std::string ca_file{};  // to trust instead of the system's, for https; empty: AWS_CA_BUNDLE,
                             // SSL_CERT_FILE, the system's
-    bool verify_tls = true;
     Duration connect_timeout = std::chrono::seconds{5};
     Duration stall_timeout = std::chrono::seconds{20};  // without one byte, the first included
     RetryPolicy retry{};
@@ -38,10 +38,6 @@ struct OriginOptions {
     Bytes object_bytes_max = gib(1);
     Bytes bytes_in_flight_max = mib(256);
     std::uint32_t max_in_flight = 64;  // requests at a time; for directories: threads, at most 16
-
-    // Compare each object with its ETag where that is an MD5 (md5_etag.h); costs about 2 ms of
-    // processor time a MiB.
-    bool verify_md5 = false;
 
     http::ProxySettings proxies{};  // make_origin() takes the environment's
 

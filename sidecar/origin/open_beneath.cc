@@ -2,18 +2,32 @@
 
 #include <cerrno>
 #include <string_view>
-#include <system_error>
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <linux/openat2.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "common/base/posix_error.h"
 
 namespace stoker::sidecar {
 
 namespace {
 
-constexpr const char* kLeaves = "leads out of the directory";
+tl::unexpected<Error> refuse(const std::string& path, const char* why) {
+    return fail(ErrorCode::kForbidden, fmt::format("'{}': {}", path, why));
+}
+
+tl::unexpected<Error> leaves(const std::string& path) {
+    return refuse(path, "leads out of the directory");
+}
+
+// Of errno. What has become a socket, or lies below a file, is gone.
+tl::unexpected<Error> not_opened(const std::string& path) {
+    const bool is_gone = errno == ENOTDIR || errno == ENXIO;
+    return fail(posix_error(is_gone ? ENOENT : errno, "opening", fmt::format("'{}'", path)));
+}
 
 int open_in_kernel(int root, const std::string& path, int flags) {
     open_how how{};
@@ -23,57 +37,35 @@ int open_in_kernel(int root, const std::string& path, int flags) {
 }
 
 // For kernels and sandboxes without openat2(): one component at a time, no links.
-Result<UniqueFd> open_by_components(int root, std::string_view path, int flags) {
+Result<UniqueFd> open_by_components(int root, const std::string& path, int flags) {
+    std::string_view rest{path};
     UniqueFd directory{::fcntl(root, F_DUPFD_CLOEXEC, 0)};
     while (true) {
-        const auto slash = path.find('/');
-        const std::string name{path.substr(0, slash)};
+        const auto slash = rest.find('/');
+        const std::string name{rest.substr(0, slash)};
         if (name == ".." || name.empty()) {
-            return fail(ErrorCode::kForbidden, kLeaves);
+            return leaves(path);
         }
         const bool last = slash == std::string_view::npos;
         const int step = last ? flags : O_RDONLY | O_DIRECTORY | O_CLOEXEC;
         UniqueFd next{::openat(directory.get(), name.c_str(), step | O_NOFOLLOW)};
         if (!next.valid()) {
-            return errno == ELOOP ? fail(ErrorCode::kForbidden, "is or lies behind a symbolic link")
-                                  : fail(file_error(errno));
+            return errno == ELOOP ? refuse(path, "is or lies behind a symbolic link")
+                                  : not_opened(path);
         }
         if (last) {
             return next;
         }
         directory = std::move(next);
-        path.remove_prefix(slash + 1);
+        rest.remove_prefix(slash + 1);
     }
 }
 
 }  // namespace
 
-Error file_error(int error_number) {
-    const std::string words = std::generic_category().message(error_number);
-    switch (error_number) {
-        case ENOENT:
-        case ENOTDIR:
-            return {ErrorCode::kNotFound, words};
-        case EACCES:
-        case EPERM:
-            return {ErrorCode::kForbidden, words};
-        case ENAMETOOLONG:
-        case EINVAL:
-        case EISDIR:
-        case ENXIO:
-            return {ErrorCode::kInvalidArgument, words};
-        case EMFILE:
-        case ENFILE:
-        case ENOMEM:
-            return {ErrorCode::kResourceExhausted, words};
-        default:
-            return {ErrorCode::kUnavailable, words};
-    }
-}
-
 Result<UniqueFd> open_beneath(int root, const std::string& path, int flags) {
     if (path.empty() || path.front() == '/' || path.find('\0') != std::string::npos) {
-        return fail(ErrorCode::kForbidden, kLeaves);
+        return leaves(path);
     }
     UniqueFd opened{open_in_kernel(root, path, flags)};
     if (opened.valid()) {
@@ -84,9 +76,9 @@ Result<UniqueFd> open_beneath(int root, const std::string& path, int flags) {
         return open_by_components(root, path, flags);
     }
     if (errno == EXDEV) {
-        return fail(ErrorCode::kForbidden, kLeaves);
+        return leaves(path);
     }
-    return fail(file_error(errno));
+    return not_opened(path);
 }
 
 }  // namespace stoker::sidecar

@@ -11,8 +11,7 @@
 namespace stoker::sidecar {
 
 struct RetryPolicy {
-    std::uint32_t attempts_max =
-        8;  // in all, so 7 retries: 13 s of waiting if nothing says otherwise
+    std::uint32_t attempts_max = 8;  // 7 retries: they wait 13 s together, without Retry-After
     Duration backoff_first = std::chrono::milliseconds{100};  // doubles with each attempt
     Duration backoff_max = std::chrono::seconds{20};
     Duration retry_after_max = std::chrono::seconds{60};  // of what a server may ask for
@@ -20,8 +19,8 @@ struct RetryPolicy {
 
 // One attempt that did not work.
 struct FailedAttempt {
-    std::uint32_t attempt = 1;              // the how-manieth it was, from 1
-    bool may_pass = false;                  // the failure is of the kind that passes by itself
+    std::uint32_t attempt = 1;              // its number, from 1
+    bool may_pass = false;                  // another attempt may succeed
     std::optional<Duration> retry_after{};  // what the server asked for
 };
 

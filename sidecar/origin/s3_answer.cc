@@ -26,13 +26,13 @@ std::string_view bare_etag(std::string_view value) {
 }
 
 S3Failure conflict(std::string message) {
-    return {{ErrorCode::kConflict, std::move(message)}, false, std::nullopt};
+    return {{ErrorCode::kConflict, std::move(message)}};
 }
 
-// Codes that S3 sends with a 4xx status although another try helps.
+// Codes that S3 and the token service send with a 4xx status although another try helps.
 bool is_transient_code(std::string_view code) {
     return code == "RequestTimeout" || code == "SlowDown" || code == "InternalError" ||
-           code == "Throttling" || code == "ThrottlingException";
+           code == "Throttling" || code == "ThrottlingException" || code == "IDPCommunicationError";
 }
 
 // Credentials that have run out: another person's turn, but a rotated Secret helps, so it is worth
@@ -91,9 +91,7 @@ std::optional<S3Failure> check_object_head(
     if (status != want_status) {
         return S3Failure{
             {ErrorCode::kInvalidArgument,
-             fmt::format("the origin answers {} where {} was due", status, want_status)},
-            false,
-            std::nullopt};
+             fmt::format("the origin answers {} where {} was due", status, want_status)}};
     }
     if (expected.range) {
         const auto& range = *expected.range;
@@ -139,7 +137,7 @@ S3Failure failure_of_transport(Error error) {
     if (error.code == ErrorCode::kDeadlineExceeded) {
         error.code = ErrorCode::kUnavailable;  // a read may always be repeated
     }
-    return {std::move(error), may_pass, std::nullopt};
+    return {std::move(error), may_pass};
 }
 
 std::optional<std::uint32_t> stored_crc32c(const http::Headers& headers) {

@@ -55,7 +55,7 @@ PageOrFailure ask_for_page(
     }
     auto page = parse_list_page(response->body);
     if (!page) {
-        return S3Failure{page.error(), true, std::nullopt};
+        return S3Failure{page.error(), true};
     }
     return *std::move(page);
 }

@@ -15,7 +15,6 @@
 #include "common/base/guarded.h"
 #include "common/http/http_client.h"
 #include "sidecar/origin/fetch_scheduler.h"
-#include "sidecar/origin/md5_etag.h"
 #include "sidecar/origin/s3_listing.h"
 #include "sidecar/origin/s3_part.h"
 
@@ -186,9 +185,7 @@ void S3Origin::start_what_fits() {
             try {
                 object->payload.resize(object->request.size_bytes);
             } catch (const std::bad_alloc&) {
-                on_failed(
-                    part,
-                    {{ErrorCode::kResourceExhausted, "no memory for it"}, false, std::nullopt});
+                on_failed(part, {{ErrorCode::kResourceExhausted, "no memory for it"}});
                 continue;
             }
         }
@@ -276,16 +273,6 @@ void S3Origin::on_arrived(const PartPtr& part) {
             std::chrono::duration<double>(*part->first_byte()).count());
     }
     if (--object.parts_left == 0) {
-        const std::string& etag = object.request.etag;
-        if (options_.verify_md5 && is_md5_etag(etag, part->headers()) &&
-            !matches_md5_etag(object.payload, etag)) {
-            on_failed(
-                part,
-                {{ErrorCode::kCorruption, "the bytes do not match the MD5 in the ETag"},
-                 false,
-                 std::nullopt});
-            return;
-        }
         finish(
             object,
             OriginBytes{

@@ -70,9 +70,7 @@ bool PartFetch::take_body(std::span<const std::byte> data) {
     if (data.size() > place.size() - received_bytes_) {
         refused_ = S3Failure{
             {ErrorCode::kConflict,
-             fmt::format("changed at the origin: more than the {} bytes listed", place.size())},
-            false,
-            std::nullopt};
+             fmt::format("changed at the origin: more than the {} bytes listed", place.size())}};
         return false;
     }
     std::memcpy(place.data() + received_bytes_, data.data(), data.size());
@@ -96,12 +94,12 @@ std::optional<S3Failure> PartFetch::failure(WallTime now) const {
             "changed at the origin: {} bytes now, {} when it was listed",
             received_bytes_,
             bytes.size());
-        return S3Failure{{ErrorCode::kConflict, message}, false, std::nullopt};
+        return S3Failure{{ErrorCode::kConflict, message}};
     }
     if (const auto stored = stored_crc32c(headers_);
         stored && !range_ && *stored != crc32c(bytes)) {
         const char* message = "the bytes do not match the checksum stored at the origin";
-        return S3Failure{{ErrorCode::kCorruption, message}, true, std::nullopt};
+        return S3Failure{{ErrorCode::kCorruption, message}, true};
     }
     return std::nullopt;
 }

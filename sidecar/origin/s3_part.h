@@ -50,8 +50,6 @@ public:
 
     [[nodiscard]] std::optional<Duration> first_byte() const { return first_byte_; }
 
-    [[nodiscard]] const http::Headers& headers() const { return headers_; }
-
     [[nodiscard]] std::uint64_t received_bytes() const { return received_bytes_; }
 
     // For metrics: the status, or the name of the transport's error.

@@ -55,10 +55,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
     return endpoint;
 }
 
-bool use_path_style(S3Addressing addressing, const Endpoint& endpoint, std::string_view bucket) {
-    if (addressing != S3Addressing::kAuto) {
-        return addressing == S3Addressing::kPath;
-    }
+bool fits_path_style(const Endpoint& endpoint, std::string_view bucket) {
     // A certificate for *.s3.amazonaws.com does not cover a.b.s3.amazonaws.com.
     const bool is_amazon =
         endpoint.host.ends_with(".amazonaws.com") || endpoint.host.ends_with(".amazonaws.com.cn");
@@ -110,7 +107,7 @@ Result<S3Location> parse_s3_location(
     std::string_view uri,
     std::string_view endpoint,
     std::string_view region,
-    S3Addressing addressing) {
+    std::optional<bool> path_style) {
     constexpr std::string_view kScheme = "s3://";
     if (!uri.starts_with(kScheme)) {
         return fail(
@@ -129,7 +126,7 @@ Result<S3Location> parse_s3_location(
     S3Location location;
     location.bucket = bucket;
     location.region = region;
-    location.path_style = use_path_style(addressing, parsed, bucket);
+    location.path_style = path_style.value_or(fits_path_style(parsed, bucket));
     location.scheme = std::move(parsed.scheme);
     location.host = std::move(parsed.host);
     if (place.size() > bucket.size() + 1) {

@@ -13,13 +13,6 @@
 // S3 requests as values: nothing is sent here. Pure.
 namespace stoker::sidecar {
 
-enum class S3Addressing : std::uint8_t {
-    kAuto,  // virtual-host style for Amazon's own endpoints (if the bucket's name has no dot), else
-            // path style
-    kPath,  // http://endpoint/bucket/key
-    kVirtualHost,  // http://bucket.endpoint/key
-};
-
 // The end of the names of Amazon's hosts in a region.
 std::string_view amazon_domain(std::string_view region);
 
@@ -30,20 +23,21 @@ struct S3Location {
     std::string bucket;
     std::string prefix;  // of every key: empty, or ends in '/'
     std::string region;
-    bool path_style = true;
+    bool path_style = true;  // http://host/bucket/key instead of http://bucket.host/key
 
     // For people: "s3://bucket/prefix at http://endpoint".
     [[nodiscard]] std::string describe() const;
 };
 
 // `uri` is s3://bucket or s3://bucket/folder, taken literally (no percent-decoding). An empty
-// `endpoint` is Amazon's of the region. kInvalidArgument: another scheme, a bucket name that cannot
-// be one, an endpoint that is not http(s)://host[:port].
+// `endpoint` is Amazon's of the region. Without `path_style`, Amazon's own endpoints get the bucket
+// in the host name (if it has no dot), others in the path. kInvalidArgument: another scheme, a
+// bucket name that cannot be one, an endpoint that is not http(s)://host[:port].
 Result<S3Location> parse_s3_location(
     std::string_view uri,
     std::string_view endpoint,
     std::string_view region,
-    S3Addressing addressing);
+    std::optional<bool> path_style);
 
 struct ByteRange {
     std::uint64_t offset = 0;

@@ -129,7 +129,8 @@ Result<ListPage> parse_list_page(std::string_view xml) {
 
 std::optional<S3Error> parse_s3_error(std::string_view xml) {
     const XmlLeaves leaves = read_xml_leaves(xml);
-    const S3Error error{leaves.text("Error/Code"), leaves.text("Error/Message")};
+    const std::string root = leaves.texts.contains("Error/Code") ? "" : "ErrorResponse/";
+    const S3Error error{leaves.text(root + "Error/Code"), leaves.text(root + "Error/Message")};
     if (!leaves.is_whole || error.code.empty()) {
         return std::nullopt;
     }

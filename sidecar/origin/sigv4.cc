@@ -11,6 +11,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 
+#include "common/base/lower_case.h"
 #include "sidecar/origin/percent.h"
 
 namespace stoker::sidecar {
@@ -50,14 +51,6 @@ Digest hmac(std::span<const unsigned char> key, std::string_view text) {
     return digest;
 }
 
-std::string lower(std::string_view text) {
-    std::string out{text};
-    std::transform(out.begin(), out.end(), out.begin(), [](char c) {
-        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
-    return out;
-}
-
 // Without blanks at the ends, inner runs of blanks as one.
 std::string trimmed(std::string_view text) {
     std::string out;
@@ -79,7 +72,8 @@ std::string trimmed(std::string_view text) {
 std::map<std::string, std::string> canonical_headers(const http::Headers& headers) {
     std::map<std::string, std::string> canonical;
     for (const http::Header& header : headers) {
-        auto [place, is_new] = canonical.try_emplace(lower(header.name), trimmed(header.value));
+        auto [place, is_new] =
+            canonical.try_emplace(lower_case(header.name), trimmed(header.value));
         if (!is_new) {
             place->second += "," + trimmed(header.value);
         }

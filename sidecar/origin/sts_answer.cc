@@ -6,7 +6,7 @@
 
 #include <fmt/core.h>
 
-#include "sidecar/origin/retry.h"
+#include "sidecar/origin/s3_answer.h"
 #include "sidecar/origin/walk_xml.h"
 
 namespace stoker::sidecar {
@@ -16,11 +16,6 @@ namespace {
 constexpr std::string_view kCredentials =
     "AssumeRoleWithWebIdentityResponse/AssumeRoleWithWebIdentityResult/Credentials/";
 constexpr std::time_t kLastSecond = 7258118400;  // 2200: nanoseconds in 64 bits end in 2262
-
-// Codes that STS sends with a 4xx status although another try helps.
-bool may_pass(int status, std::string_view code) {
-    return is_transient_status(status) || code == "IDPCommunicationError" || code == "Throttling";
-}
 
 }  // namespace
 
@@ -60,13 +55,9 @@ Result<TemporaryCredentials> parse_sts_credentials(std::string_view xml) {
 }
 
 Error sts_refusal(int status, std::string_view xml) {
-    const XmlLeaves leaves = read_xml_leaves(xml);
-    const std::string code = leaves.text("ErrorResponse/Error/Code");
-    const std::string message = leaves.text("ErrorResponse/Error/Message");
-    return {
-        may_pass(status, code) ? ErrorCode::kUnavailable : ErrorCode::kForbidden,
-        code.empty() ? fmt::format("{} without an explanation", status)
-                     : fmt::format("{} {}: {}", status, code, message)};
+    Error error = failure_of_status(status, {}, xml, {}).error;
+    error.code = error.code == ErrorCode::kUnavailable ? error.code : ErrorCode::kForbidden;
+    return error;
 }
 
 }  // namespace stoker::sidecar

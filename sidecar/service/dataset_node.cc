@@ -7,65 +7,50 @@
 
 #include <fmt/core.h>
 
+#include "common/domain/manifest_marks.h"
+#include "common/domain/node_directory.h"
 #include "common/log/log.h"
 #include "sidecar/service/begin_frame.h"
+#include "sidecar/service/unix_listener.h"
+#include "sidecar/store/manifest_file.h"
 
 namespace stoker::sidecar {
 
 namespace {
 
-constexpr Duration kRestMin = std::chrono::seconds{5};
+// The lead is sought at once when a leader's connection ends; these are for what nobody tells us.
+constexpr Duration kSeekSoon = std::chrono::milliseconds{20};
+constexpr Duration kSeekWhileFollowing = std::chrono::milliseconds{500};
+constexpr Duration kSeekAfterError = std::chrono::seconds{2};
+constexpr Duration kLostAgain = std::chrono::seconds{1};
+constexpr Duration kSeekAfterLostAgain = std::chrono::milliseconds{100};
+constexpr Duration kLeaderPatience = std::chrono::seconds{3};  // it may be starting
+constexpr Duration kSilenceTold = std::chrono::seconds{10};
+constexpr Duration kTellToWait = std::chrono::seconds{1};
+constexpr Duration kAskGateAgain = std::chrono::seconds{1};
 constexpr std::size_t kPartingMax = 1024;
 
-// Trainers tell samples by source, but bytes in one sum: divided alike.
-Bytes past_bytes(const local::Report& report) {
-    if (report.samples == 0) {
-        return {};
-    }
-    const std::uint64_t past = std::min(report.origin_samples, report.samples);
-    return Bytes{static_cast<std::uint64_t>(
-        static_cast<double>(report.bytes) * static_cast<double>(past) /
-        static_cast<double>(report.samples))};
-}
-
-// Modulo 2^64, whatever a trainer says.
-void add(Duration& sum, std::uint64_t nanoseconds) {
-    sum =
-        Duration{static_cast<Duration::rep>(static_cast<std::uint64_t>(sum.count()) + nanoseconds)};
-}
-
 }  // namespace
-
-void add_fetched(control::DatasetReport& sum, const control::DatasetReport& more) {
-    sum.origin_requests += more.origin_requests;
-    sum.origin_bytes_read += more.origin_bytes_read;
-    sum.origin_request_time += more.origin_request_time;
-    sum.corrupt_samples += more.corrupt_samples;
-}
 
 DatasetNode::DatasetNode(const SidecarParts& parts, const DatasetConfig& config, Origin& origin)
     : parts_(parts),
       config_(config),
       origin_(origin),
-      grant_{first_grant(parts, config)},
-      weights_(config.weights),
       gate_(config.pinned && parts.operator_grants),
       gate_timer_(parts.loop),
       seek_timer_(parts.loop),
+      lead_(parts, config, origin, gate_, totals_, {[this] { seek(); }, [this] { judge_pin(); }}),
       watch_(
           parts.loop, [this] { return leader_door(); }, [this] { on_watch(); }),
       proof_(parts, config, origin, [this] { admit_relays(); }),
-      rest_(kRestMin),
       tasks_(parts.loop) {
     seek();
 }
 
 void DatasetNode::attach(Session& session) {
-    if (session.stream()) {
-        progress_.connect(*session.stream());
-    }
-    if (role_ == Role::kLeading) {
-        leader_->attach(session);
+    totals_.attach(session);
+    if (leader() != nullptr) {
+        leader()->attach(session);
         return;
     }
     if (const std::string why = no_leader(); !why.empty() && !must_wait()) {
@@ -76,7 +61,7 @@ void DatasetNode::attach(Session& session) {
         parts_.loop,
         session,
         config_.client_directory,
-        *this,
+        totals_,
         Relay::Callbacks{
             [this] { on_lost(); },
             [this] { admit_relays_soon(); },
@@ -97,9 +82,6 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
         session.hang_up();
         return;
     }
-    if (answer_ourselves(session, frame)) {
-        return;
-    }
     if (auto* begin = std::get_if<local::Begin>(&frame.message)) {
         if (const auto limited = limit_begin(*begin, config_.contract); !limited) {
             session.send_error(limited.error(), frame.request_id);
@@ -107,74 +89,28 @@ void DatasetNode::on_frame(Session& session, Frame frame) {
         }
         stamp_job(*begin, parts_.job_uid);
     }
-    note_progress(session, frame.message);
+    if (totals_.on_frame(session, frame, sample_count(session))) {
+        return;
+    }
     if (std::holds_alternative<local::Consumed>(frame.message)) {
         frame.request_id = 0;  // the answer is for us, not for the client
     }
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
         relay->second->on_request(std::move(frame));
-    } else if (leader_ != nullptr) {
-        leader_->on_frame(session, std::move(frame));
+    } else if (leader() != nullptr) {
+        leader()->on_frame(session, std::move(frame));
     } else {
         session.hang_up();
     }
 }
 
-// Ours, whoever leads: the operator hears of a job from its own sidecar. What is measured past the
-// cache concerns the leader, too.
-bool DatasetNode::answer_ourselves(Session& session, const Frame& frame) {
-    if (const auto* report = std::get_if<local::Report>(&frame.message)) {
-        on_report(*report);
-        return true;
-    }
-    if (std::holds_alternative<local::AskProbe>(frame.message)) {
-        session.send(is_measured() ? local::Probe{} : probe_, frame.request_id);
-        return true;
-    }
-    if (const auto* probed = std::get_if<local::Probed>(&frame.message)) {
-        if (probed->id == probe_.id) {
-            probed_[session.id()] = *probed;
-        }
-    }
-    return false;
-}
-
-void DatasetNode::set_probe(const local::Probe& probe) {
-    if (probe_.id != probe.id) {
-        probed_.clear();
-    }
-    probe_ = probe;
-}
-
-// New workers in every epoch must not measure for ever.
-bool DatasetNode::is_measured() const {
-    const control::ProbeReport sum = probed();
-    return sum.bypassed.batches >= probe_.batches && sum.cached.batches >= probe_.batches;
-}
-
-control::ProbeReport DatasetNode::probed() const {
-    control::ProbeReport sum;
-    sum.id = probe_.id;
-    for (const auto& [connection, probed] : probed_) {
-        sum.bypassed.batches += probed.bypassed_batches;
-        add(sum.bypassed.time, probed.bypassed_ns);
-        sum.bypassed.bytes += Bytes{probed.bypassed_bytes};
-        sum.cached.batches += probed.cached_batches;
-        add(sum.cached.time, probed.cached_ns);
-        sum.cached.bytes += Bytes{probed.cached_bytes};
-    }
-    return sum;
-}
-
 void DatasetNode::detach(Session& session) {
-    if (session.stream()) {
-        progress_.disconnect(*session.stream());
-    }
+    totals_.detach(session);
     if (auto relay = relays_.extract(session.id())) {
         part(session.id(), std::move(relay.mapped()));
-    } else if (leader_ != nullptr) {
-        leader_->detach(session);
+    } else if (leader() != nullptr) {
+        leader()->detach(session);
     }
 }
 
@@ -188,18 +124,13 @@ void DatasetNode::part(ConnectionId id, std::unique_ptr<Relay> relay) {
     left.part([this, id] { tasks_.post([this, id] { parting_.erase(id); }); });
 }
 
-void DatasetNode::set_grant(EngineGrant grant) {
-    grant_ = grant;
-    if (leader_ != nullptr) {
-        leader_->set_grant(grant);
+// Samples of the revision that the session reads; 0: it was not told yet.
+std::uint64_t DatasetNode::sample_count(const Session& session) const {
+    const auto relay = relays_.find(session.id());
+    if (relay != relays_.end()) {
+        return relay->second->sample_count();
     }
-}
-
-void DatasetNode::set_weights(JobWeights weights) {
-    weights_ = std::move(weights);
-    if (leader_ != nullptr) {
-        leader_->set_weights(weights_);
-    }
+    return leader() == nullptr ? 0 : leader()->sample_count();
 }
 
 bool DatasetNode::is_ready() const {
@@ -207,97 +138,297 @@ bool DatasetNode::is_ready() const {
 }
 
 bool DatasetNode::is_serving() const {
-    if (leader_ != nullptr) {
-        return leader_->state() == LeaderState::kServing;
+    if (leader() != nullptr) {
+        return leader()->state() == control::ManifestState::kReady;
     }
     return std::ranges::any_of(
         relays_, [](const auto& entry) { return entry.second->is_welcomed(); });
 }
 
 bool DatasetNode::is_in_use() const {
-    const bool is_granted = grant_.valid_until && parts_.loop.now() < *grant_.valid_until;
-    const bool has_guests = guest_doors_ != nullptr && guest_doors_->session_count() > 0;
-    const bool has_followers = leader_server_ != nullptr && leader_server_->session_count() > 0;
-    return role_ != Role::kLeading || is_granted || has_guests || has_followers;
+    const auto& until = grant().valid_until;
+    const bool is_granted = until && parts_.loop.now() < *until;
+    return leader() == nullptr || is_granted || lead_.has_followers();
 }
 
 void DatasetNode::stop() {
     gate_timer_.cancel();
     seek_timer_.cancel();
     watch_.stop();
-    close_doors();
-    if (leader_ != nullptr) {
-        leader_->stop_preparing();
-    }
+    lead_.stop();
 }
 
-void DatasetNode::on_report(const local::Report& report) {
-    job_.epoch = std::max(job_.epoch, report.epoch);
-    job_.steps += report.steps;
-    job_.samples += report.samples;
-    job_.bytes += Bytes{report.bytes};
-    job_.fallback_samples += report.origin_samples;
-    job_.fallback_bytes += past_bytes(report);
-    add(job_.wait, report.wait_ns);
-    add(job_.compute, report.compute_ns);
+void DatasetNode::close() {
+    lead_.close();
+    follows_ = false;
 }
 
-void DatasetNode::note_progress(const Session& session, const local::Message& message) {
-    if (!session.stream()) {
+void DatasetNode::seek() {
+    if (leader() != nullptr) {
+        follow();
         return;
     }
-    if (const auto* plan = std::get_if<local::Plan>(&message)) {
-        progress_.begin(
-            *session.stream(),
-            session.hello().rank,
-            {plan->epoch, plan->sample_count, plan->start});
-    } else if (const auto* begin = std::get_if<local::Begin>(&message)) {
-        note_begin(session, *begin);
-    } else if (const auto* consumed = std::get_if<local::Consumed>(&message)) {
-        progress_.read(*session.stream(), consumed->epoch, consumed->samples.size());
+    const bool has_clients =
+        std::ranges::any_of(relays_, [](const auto& entry) { return entry.second->is_welcomed(); });
+    const auto leads = lead_.take(has_clients);
+    if (!leads) {
+        if (std::exchange(error_, leads.error().message) != error_) {
+            log::error(
+                "the node directory cannot be used",
+                {{"dataset", config_.name}, {"error", leads.error().message}});
+        }
+        for (auto& [id, relay] : relays_) {
+            relay->session().refuse(leads.error());
+        }
+        seek_later(kSeekAfterError);
+        return;
+    }
+    error_.clear();
+    follows_ = !*leads;
+    if (!follows_) {
+        watch_.stop();
+        follow();
+        return;
+    }
+    watch_.start();
+    if (is_leaderless()) {
+        stand_in();
+    }
+    ask_for_patience();
+    tell_silence();
+    follow();
+}
+
+// Connects the sessions that have no leader to the one that there is, us included.
+void DatasetNode::follow() {
+    bool all = true;
+    for (auto& [id, relay] : relays_) {
+        if (relay->is_connected() || is_leaderless()) {
+            continue;
+        }
+        if (auto door = leader_door()) {
+            relay->connect(*std::move(door));
+        } else {
+            all = false;
+        }
+    }
+    if (leader() == nullptr || !all) {
+        seek_later(all ? kSeekWhileFollowing : kSeekSoon);
     }
 }
 
-// A rank's share of the dataset: what it reads under a contract that neither skips nor repeats, and
-// the most that it reads under the others.
-void DatasetNode::note_begin(const Session& session, const local::Begin& begin) {
-    const std::uint64_t world = std::max(begin.world_size, 1U);
-    const std::uint64_t share = (sample_count(session) + world - 1) / world;
-    progress_.begin(*session.stream(), begin.rank, {begin.epoch, share, begin.skip});
+void DatasetNode::seek_later(Duration delay) {
+    seek_timer_.run_in(delay, [this] { seek(); });
 }
 
-void DatasetNode::on_counted(const local::Counted& counted) {
-    job_.counted.hit_samples += counted.hit_samples;
-    job_.counted.hit_bytes += counted.hit_bytes;
-    job_.counted.fetched_samples += counted.fetched_samples;
-    job_.counted.fetched_bytes += counted.fetched_bytes;
+// At once after a leader's death, but not in a tight circle when somebody there keeps hanging up.
+void DatasetNode::on_lost() {
+    const TimePoint now = parts_.loop.now();
+    const bool again = lost_at_ && now - *lost_at_ < kLostAgain;
+    lost_at_ = now;
+    seek_later(again ? kSeekAfterLostAgain : Duration{});
 }
 
-void DatasetNode::on_drawn(const Session& session, const local::Drawn& drawn) {
-    if (session.stream()) {
-        progress_.drawn(*session.stream(), drawn.epoch, drawn.served.size(), drawn.ended);
+// Told by a relay in the middle of what it does.
+void DatasetNode::admit_relays_soon() {
+    tasks_.post([this] { admit_relays(); });
+}
+
+// A leader has listed the origin itself; a follower shows that its key is as good.
+void DatasetNode::admit_relays() {
+    for (auto& [id, relay] : relays_) {
+        const auto revision = relay->waits_for();
+        if (!revision) {
+            continue;
+        }
+        const auto state =
+            leader() != nullptr ? AccessProof::State::kProven : proof_.ask(*revision);
+        if (state == AccessProof::State::kProven) {
+            admit(*relay, *revision);
+        } else if (state != AccessProof::State::kAsking) {
+            relay->session().refuse(proof_.error());
+        }
     }
 }
 
-// Samples of the revision that the session reads; 0: it was not told yet.
-std::uint64_t DatasetNode::sample_count(const Session& session) const {
-    const auto relay = relays_.find(session.id());
-    if (relay != relays_.end()) {
-        return relay->second->sample_count();
+// In the middle of what the watch does: it must stay.
+void DatasetNode::on_watch() {
+    was_led_ = was_led_ || watch_.state() == LeaderWatch::State::kAnswering;
+    if (is_leaderless()) {
+        stand_in();
+    } else {
+        follow();
     }
-    return leader_ == nullptr ? 0 : leader_->sample_count();
 }
 
-JobTotals DatasetNode::job() const {
-    JobTotals job = job_;
-    job.probe = probed();
-    const EpochProgress progress = progress_.sum();
-    if (progress.samples > 0 && progress.epoch >= job.epoch) {
-        job.epoch = progress.epoch;
-        job.epoch_samples = progress.samples;
-        job.epoch_position = progress.position;
+// The clients of a leader that does not answer read the origin themselves until it does.
+void DatasetNode::stand_in() {
+    if (must_wait()) {
+        return;  // what they ask for stays in the relays' logs
     }
-    return job;
+    for (auto& [id, relay] : relays_) {
+        relay->stand_in({ErrorCode::kUnavailable, no_leader()});
+    }
+}
+
+// Clients that were not welcomed give up when they hear nothing.
+void DatasetNode::ask_for_patience() {
+    const TimePoint now = parts_.loop.now();
+    if (!must_wait() || now - told_to_wait_at_ < kTellToWait) {
+        return;
+    }
+    told_to_wait_at_ = now;
+    for (auto& [id, relay] : relays_) {
+        if (!relay->is_welcomed() && (!relay->is_connected() || is_leaderless())) {
+            relay->session().send_listing(0);
+        }
+    }
+}
+
+// A guest without a key of its own: nobody but the owner's leader gives it anything.
+bool DatasetNode::must_wait() const {
+    return config_.guest && !origin_.has_key();
+}
+
+bool DatasetNode::is_leaderless() const {
+    return follows_ &&
+           (watch_.state() == LeaderWatch::State::kSilent || watch_.unanswered() > kLeaderPatience);
+}
+
+Duration DatasetNode::leader_silence() const {
+    const Duration silence = follows_ ? watch_.unanswered() : Duration{};
+    return silence > kSilenceTold ? silence : Duration{};
+}
+
+void DatasetNode::tell_silence() {
+    const bool is_silent = leader_silence() > Duration{};
+    if (is_silent && !told_silence_) {
+        log::warning("nobody leads", {{"dataset", config_.name}, {"error", error()}});
+    } else if (told_silence_ && !is_silent) {
+        log::info("the leader answers again", {{"dataset", config_.name}});
+    }
+    told_silence_ = is_silent;
+}
+
+std::string DatasetNode::error() const {
+    const bool refused = follows_ && proof_.state() == AccessProof::State::kRefused;
+    return refused ? proof_.error().message : no_leader();
+}
+
+std::string DatasetNode::no_leader() const {
+    if (!error_.empty()) {
+        return error_;
+    }
+    const bool answers = watch_.state() == LeaderWatch::State::kAnswering;
+    if (!lead_.refusal().message.empty() && leader() == nullptr && !answers) {
+        return lead_.refusal().message;
+    }
+    if (!is_leaderless()) {
+        return {};
+    }
+    if (must_wait()) {
+        return "no sidecar of the dataset's owner serves this node yet; waiting for one, because "
+               "this "
+               "pod has no key of its own";
+    }
+    if (config_.guest) {
+        return "no sidecar of the dataset's owner serves this node; trainers read the origin "
+               "themselves";
+    }
+    return fmt::format(
+        "another process holds the lock of {} and has not answered for {} s; trainers read the "
+        "origin themselves",
+        config_.directory,
+        std::chrono::duration_cast<std::chrono::seconds>(watch_.unanswered()).count());
+}
+
+// The secret is read last: a leader writes its own before it listens. A guest's door asks for none.
+Result<LeaderDoor> DatasetNode::leader_door() const {
+    if (config_.guest) {
+        const std::string guests = domain::guests_folder(config_.directory);
+        STOKER_TRY(auto socket, connect_unix(join_path(guests, domain::kLeaderSocket)));
+        return LeaderDoor{std::move(socket), local::Peer{{}, parts_.sidecar_id}};
+    }
+    const std::string control = domain::control_folder(config_.directory);
+    STOKER_TRY(auto socket, connect_unix(join_path(control, domain::kLeaderSocket)));
+    STOKER_TRY(const auto secret, load_secret(parts_.device, control));
+    return LeaderDoor{std::move(socket), local::Peer{secret, parts_.sidecar_id}};
+}
+
+void DatasetNode::set_pin(const control::RevisionPin& pin) {
+    const bool is_news = !pin_ || pin_->revision != pin.revision;
+    pin_ = pin;
+    gate_.pin(pin.revision);
+    if (is_news) {
+        log::info(
+            "the revision of the attempt",
+            {{"dataset", config_.name}, {"revision", domain::to_string(pin.revision)}});
+    }
+    if (leader() != nullptr) {
+        leader()->on_pin();
+    }
+    admit_relays();
+    judge_pin();
+}
+
+std::optional<domain::RevisionId> DatasetNode::read_revision() const {
+    for (const auto& [id, relay] : relays_) {
+        if (const auto revision = relay->revision()) {
+            return revision;
+        }
+    }
+    const auto* manifest = leader() == nullptr ? nullptr : leader()->manifest();
+    return manifest == nullptr ? std::nullopt : std::optional{manifest->revision()};
+}
+
+// The client hears that we are at work, and is admitted when the gate opens.
+void DatasetNode::admit(Relay& relay, domain::RevisionId revision) {
+    if (gate_.judge(revision, false, parts_.loop.now()) == RevisionGate::Verdict::kGo) {
+        relay.admit();
+        return;
+    }
+    relay.session().send_listing(0);
+    judge_pin();
+    gate_timer_.run_in(kAskGateAgain, [this] { admit_relays(); });
+}
+
+// Trainers that have begun without a pin are judged, too.
+void DatasetNode::judge_pin() {
+    const auto revision = read_revision();
+    if (!pin_ || !revision) {
+        return;
+    }
+    gate_.judge(*revision, false, parts_.loop.now());
+    if (!gate_.has_changed()) {
+        origin_change_.reset();
+    } else if (!origin_change_ || (origin_change_->keys == 0 && !pin_->marks.digests.empty())) {
+        origin_change_ = find_change();
+        log::error(
+            "the origin changed: another rank reads another revision",
+            {{"dataset", config_.name},
+             {"revision", domain::to_string(*revision)},
+             {"pinned", domain::to_string(pin_->revision)},
+             {"key", origin_change_->key}});
+    }
+}
+
+control::OriginChange DatasetNode::find_change() const {
+    const auto find = [this](const domain::ManifestView& ours) -> control::OriginChange {
+        const auto range = domain::find_difference(ours, pin_->marks);
+        if (!range) {
+            return {};
+        }
+        const bool has_key = range->first < ours.sample_count();
+        return {
+            has_key ? std::string{ours.sample(domain::SampleId{range->first}).key} : "",
+            range->count};
+    };
+    if (leader() != nullptr && leader()->manifest() != nullptr) {
+        return find(*leader()->manifest());
+    }
+    const auto mapped = MappedManifest::open(
+        parts_.device, domain::data_folder(config_.directory), *read_revision());
+    return mapped ? find(mapped->view()) : control::OriginChange{};
 }
 
 }  // namespace stoker::sidecar

@@ -6,29 +6,15 @@
 #include <optional>
 #include <string>
 
-#include "sidecar/core/job_progress.h"
 #include "sidecar/service/access_proof.h"
-#include "sidecar/service/guest_doors.h"
-#include "sidecar/service/leader.h"
 #include "sidecar/service/leader_watch.h"
+#include "sidecar/service/leadership.h"
 #include "sidecar/service/relay.h"
 #include "sidecar/service/session.h"
-#include "sidecar/store/directory_lock.h"
+#include "sidecar/service/trainer_totals.h"
 #include "wire/control/orders.h"
-#include "wire/control/report.h"
 
 namespace stoker::sidecar {
-
-// What the trainers of this pod told of one dataset, and where their samples came from.
-struct JobTotals : control::TrainerReport {
-    local::Counted counted;  // as the leader has looked at them
-    Bytes fallback_bytes{};  // of fallback_samples
-
-    bool operator==(const JobTotals&) const = default;
-};
-
-// Adds what was fetched: requests, bytes, time, and samples found damaged.
-void add_fetched(control::DatasetReport& sum, const control::DatasetReport& more);
 
 enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
 
@@ -39,7 +25,7 @@ enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
 // For another namespace's dataset (config.guest) we never lead, lock or write: we follow through
 // our namespace's door. Where we have no key of our own either, our clients wait for a leader and
 // are never sent to the origin. Belongs to the loop's thread.
-class DatasetNode final : public SessionHandler, public ReadingListener {
+class DatasetNode final : public SessionHandler {
 public:
     DatasetNode(const SidecarParts& parts, const DatasetConfig& config, Origin& origin);
     DatasetNode(const DatasetNode&) = delete;
@@ -48,11 +34,11 @@ public:
     void attach(Session& session) override;
     void on_frame(Session& session, Frame frame) override;
     void detach(Session& session) override;
-    void on_drawn(const Session& session, const local::Drawn& drawn) override;
-    void on_counted(const local::Counted& counted) override;
 
-    void set_grant(EngineGrant grant);
-    void set_weights(JobWeights weights);
+    // The operator's orders.
+    void set_grant(EngineGrant grant, JobWeights weights) {
+        lead_.set_grant(grant, std::move(weights));
+    }
 
     // All ranks of our attempt read this revision.
     void set_pin(const control::RevisionPin& pin);
@@ -71,16 +57,18 @@ public:
     }
 
     // The operator asks our trainers to measure; another id than before is another measurement.
-    void set_probe(const local::Probe& probe);
+    void set_probe(const local::Probe& probe) { totals_.set_probe(probe); }
 
-    [[nodiscard]] const EngineGrant& grant() const { return grant_; }
+    [[nodiscard]] const EngineGrant& grant() const { return lead_.grant(); }
 
     [[nodiscard]] const DatasetConfig& config() const { return config_; }
 
-    [[nodiscard]] Role role() const { return role_; }
+    [[nodiscard]] Role role() const {
+        return leader() != nullptr ? Role::kLeading : follows_ ? Role::kFollowing : Role::kSeeking;
+    }
 
     // nullptr unless we lead.
-    [[nodiscard]] const Leader* leader() const { return leader_.get(); }
+    [[nodiscard]] Leader* leader() const { return lead_.leader(); }
 
     // May our pod read what another sidecar leads? nullopt: nobody asked.
     [[nodiscard]] std::optional<AccessProof::State> permission() const { return proof_.state(); }
@@ -97,10 +85,10 @@ public:
     [[nodiscard]] bool is_in_use() const;
 
     // What our trainers told so far.
-    [[nodiscard]] JobTotals job() const;
+    [[nodiscard]] JobTotals job() const { return totals_.sum(); }
 
     // What our leads that have ended fetched: the totals of a report do not fall with them.
-    [[nodiscard]] const control::DatasetReport& past_leads() const { return past_leads_; }
+    [[nodiscard]] const control::DatasetReport& past_leads() const { return lead_.past_leads(); }
 
     // Why nobody can lead here, why nobody answers, or why we may not read; or empty.
     [[nodiscard]] std::string error() const;
@@ -118,16 +106,7 @@ public:
 private:
     void seek();
     void seek_later(Duration delay);
-    Status make_folders();
-    void remove_old_files();
-    void lead(DirectoryLock lock);
     void follow();
-    void on_report(const local::Report& report);
-    [[nodiscard]] bool is_measured() const;
-    [[nodiscard]] control::ProbeReport probed() const;
-    bool answer_ourselves(Session& session, const Frame& frame);
-    void note_progress(const Session& session, const local::Message& message);
-    void note_begin(const Session& session, const local::Begin& begin);
     [[nodiscard]] std::uint64_t sample_count(const Session& session) const;
     void on_lost();
     void on_watch();
@@ -137,50 +116,31 @@ private:
     void admit(Relay& relay, domain::RevisionId revision);
     void judge_pin();
     [[nodiscard]] control::OriginChange find_change() const;
-    void on_forbidden(const Error& error);
-    void on_retired();
-    [[nodiscard]] Result<std::optional<DirectoryLock>> try_lock();
     void tell_silence();
     [[nodiscard]] bool is_leaderless() const;
     [[nodiscard]] std::string no_leader() const;
     void part(ConnectionId id, std::unique_ptr<Relay> relay);
-    std::unique_ptr<SessionServer> open_door();
-    void close_doors();
     void ask_for_patience();
     [[nodiscard]] bool must_wait() const;
-    [[nodiscard]] std::string nobody_serves_guests() const;
     [[nodiscard]] Result<LeaderDoor> leader_door() const;
 
     SidecarParts parts_;
     const DatasetConfig& config_;
     Origin& origin_;
-    EngineGrant grant_;
-    JobWeights weights_;
-    Role role_ = Role::kSeeking;
+    bool follows_ = false;  // somebody else has the lead, or is to take it
     std::string error_;
-    JobTotals job_;
-    JobProgress progress_;
-    local::Probe probe_;
-    std::map<ConnectionId, local::Probed> probed_;  // of the present probe; also of those who left
+    TrainerTotals totals_;
     RevisionGate gate_;
     std::optional<control::RevisionPin> pin_;
     std::optional<control::OriginChange> origin_change_;
     LoopTimer gate_timer_;
     LoopTimer seek_timer_;
     std::optional<TimePoint> lost_at_;  // when a leader's connection ended last
-    std::optional<DirectoryLock> lock_;
-    std::unique_ptr<Leader> leader_;
     std::map<ConnectionId, std::unique_ptr<Relay>> relays_;
     std::map<ConnectionId, std::unique_ptr<Relay>> parting_;  // their clients have hung up
-    std::unique_ptr<SessionServer> leader_server_;
-    std::unique_ptr<GuestDoors> guest_doors_;
-    LeaderWatch watch_;                 // runs while we follow
-    AccessProof proof_;                 // for what another sidecar leads
-    std::unique_ptr<Leader> retiring_;  // let go of the lead, still at work
-    control::DatasetReport past_leads_;
-    Error refusal_;  // why it did
-    std::optional<TimePoint> rests_until_;
-    Duration rest_;
+    Leadership lead_;
+    LeaderWatch watch_;  // runs while we follow
+    AccessProof proof_;  // for what another sidecar leads
     bool told_silence_ = false;
     bool was_led_ = false;         // a leader has answered
     TimePoint told_to_wait_at_{};  // the clients that a guest lets wait

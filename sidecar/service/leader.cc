@@ -12,20 +12,7 @@ namespace {
 
 constexpr Duration kListingInterval = std::chrono::seconds{1};
 
-control::ManifestState manifest_state(LeaderState state) {
-    return state == LeaderState::kServing  ? control::ManifestState::kReady
-           : state == LeaderState::kFailed ? control::ManifestState::kFailed
-                                           : control::ManifestState::kListing;
-}
-
 }  // namespace
-
-EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config) {
-    if (parts.operator_grants) {
-        return {Bytes::unlimited(), TimePoint{}};
-    }
-    return {config.grant_bytes, std::nullopt};
-}
 
 Leader::Leader(
     const SidecarParts& parts,
@@ -42,7 +29,6 @@ Leader::Leader(
       listener_(listener),
       callbacks_(std::move(callbacks)),
       keep_revision_(keep_revision),
-      grant_{first_grant(parts, config)},
       gate_timer_(parts.loop),
       listing_timer_(parts.loop),
       tasks_(parts.loop),
@@ -136,25 +122,21 @@ const domain::ManifestView* Leader::manifest() const {
     return served_ == nullptr ? nullptr : &served_->manifest();
 }
 
-LeaderState Leader::state() const {
-    return served_ != nullptr       ? LeaderState::kServing
-           : preparer_.has_failed() ? LeaderState::kFailed
-                                    : LeaderState::kPreparing;
+control::ManifestState Leader::state() const {
+    return served_ != nullptr       ? control::ManifestState::kReady
+           : preparer_.has_failed() ? control::ManifestState::kFailed
+                                    : control::ManifestState::kListing;
 }
 
 void Leader::attach(Session& session) {
     sessions_[session.id()] = &session;
-    switch (state()) {
-        case LeaderState::kServing:
-            admit(session);
-            return;
-        case LeaderState::kPreparing:
-            waiting_.insert(session.id());
-            session.send_listing(preparer_.objects_listed());
-            return;
-        case LeaderState::kFailed:
-            session.refuse(preparer_.error());
-            return;
+    if (served_ != nullptr) {
+        admit(session);
+    } else if (preparer_.has_failed()) {
+        session.refuse(preparer_.error());
+    } else {
+        waiting_.insert(session.id());
+        session.send_listing(preparer_.objects_listed());
     }
 }
 
@@ -213,25 +195,19 @@ bool Leader::is_last_of_stream(const Session& session) const {
     });
 }
 
-void Leader::set_grant(EngineGrant grant) {
+void Leader::set_grant(EngineGrant grant, JobWeights weights) {
     grant_ = grant;
-    if (served_ != nullptr) {
-        served_->set_grant(grant);
-    }
-}
-
-void Leader::set_weights(JobWeights weights) {
     weights_ = std::move(weights);
     if (served_ != nullptr) {
+        served_->set_grant(grant);
         engine().importance().set_weights(weights_);
     }
 }
 
 LeaderStatus Leader::status() const {
     LeaderStatus status;
-    status.state = state();
     status.leader = true;
-    status.manifest_state = manifest_state(status.state);
+    status.manifest_state = state();
     status.objects_listed = preparer_.objects_listed();
     status.error = preparer_.error().message;
     status.granted_bytes = grant_.resident_bytes;

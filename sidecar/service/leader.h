@@ -21,11 +21,6 @@
 
 namespace stoker::sidecar {
 
-// Before the operator's first word nothing new is kept, and nothing that is there is dropped: an
-// earlier job may have left it, and the grant to come may cover it. Without an operator the
-// configured grant stands for ever.
-EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config);
-
 // Leads one node directory for its sessions: has what they read prepared (Preparer), lets them wait
 // for it and for the pin of their attempt, then passes what they say to the engine (ServedDataset),
 // within bounds (ClientRooms). The caller holds the directory's lock as long as this lives. Belongs
@@ -64,9 +59,7 @@ public:
     void on_frame(Session& session, Frame frame) override;
     void detach(Session& session) override;
 
-    // The operator's word; without one the configuration's.
-    void set_grant(EngineGrant grant);
-    void set_weights(JobWeights weights);
+    void set_grant(EngineGrant grant, JobWeights weights);
 
     // The gate knows another pin.
     void on_pin();
@@ -74,7 +67,7 @@ public:
     // The listing that is served, or will be once the gate lets it. nullptr: nothing is listed yet.
     [[nodiscard]] const domain::ManifestView* manifest() const;
 
-    [[nodiscard]] LeaderState state() const;
+    [[nodiscard]] control::ManifestState state() const;
 
     [[nodiscard]] LeaderStatus status() const;
 

@@ -6,9 +6,8 @@
 #include <fmt/core.h>
 
 #include "common/log/log.h"
+#include "sidecar/service/client_memfds.h"
 #include "sidecar/service/leader.h"
-#include "sidecar/service/sealed_plan.h"
-#include "sidecar/service/sealed_state.h"
 
 namespace stoker::sidecar {
 

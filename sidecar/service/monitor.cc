@@ -21,7 +21,7 @@ constexpr Duration kStuckAfter = std::chrono::seconds{15};
 // Words for the values of an enum, in their order.
 constexpr std::array kRoles{"seeking", "leading", "following"};
 constexpr std::array kPermissions{"asking", "proven", "refused", "failed"};
-constexpr std::array kStates{"listing", "serving", "failed"};
+constexpr std::array kStates{"unknown", "listing", "serving", "failed"};
 
 template <class Enum>
 web::json::value json_word(const auto& words, Enum value) {
@@ -39,7 +39,7 @@ web::json::value json_number(Bytes bytes) {
 
 web::json::value leader_json(const LeaderStatus& status) {
     auto json = web::json::value::object(true);
-    json["state"] = json_word(kStates, status.state);
+    json["state"] = json_word(kStates, status.manifest_state);
     json["error"] = web::json::value::string(status.error);
     json["objectsListed"] = web::json::value::number(status.objects_listed);
     json["revision"] = web::json::value::string(status.revision);

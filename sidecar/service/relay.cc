@@ -8,7 +8,7 @@
 #include <fmt/core.h>
 
 #include "common/domain/ids.h"
-#include "sidecar/service/sealed_plan.h"
+#include "sidecar/service/client_memfds.h"
 
 namespace stoker::sidecar {
 

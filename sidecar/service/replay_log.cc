@@ -7,16 +7,13 @@
 #include <variant>
 
 #include <fcntl.h>
-#include <unistd.h>
 
-#include "sidecar/service/sealed_plan.h"
-#include "sidecar/service/sealed_state.h"
+#include "sidecar/service/client_memfds.h"
 
 namespace stoker::sidecar {
 
 namespace {
 
-constexpr std::size_t kIdsPerRead = std::size_t{64} << 10U;
 constexpr std::size_t kIdsPerFrame = 100'000;  // a frame below the sessions' limit
 
 // What a request without an answer costs, nearly.
@@ -123,26 +120,20 @@ std::vector<std::uint64_t> ReplayLog::skip_read(local::Plan& plan) const {
     for (const std::uint64_t sample : consumed_) {
         ++counts[sample];
     }
-    std::vector<std::uint64_t> ids(kIdsPerRead);
-    for (bool gap = counts.empty(); !gap && plan.start < plan.sample_count;) {
-        // What lies behind the epoch was not read in it.
-        const auto wanted = std::min<std::uint64_t>(ids.size(), plan.sample_count - plan.start);
-        const ssize_t bytes = ::pread(
-            said_->frame.fd.get(),
-            ids.data(),
-            wanted * sizeof(std::uint64_t),
-            static_cast<off_t>(plan.start * sizeof(std::uint64_t)));
-        if (bytes < static_cast<ssize_t>(sizeof(std::uint64_t))) {
-            break;
-        }
-        const auto count = static_cast<std::size_t>(bytes) / sizeof(std::uint64_t);
-        for (std::size_t i = 0; i < count && !gap; ++i) {
-            gap = ids[i] >= counts.size() || counts[ids[i]] == 0;
-            if (!gap) {
-                --counts[ids[i]];
-                ++plan.start;
+    // What lies behind the epoch was not read in it.
+    const auto read = [&](std::span<const std::uint64_t> ids) {
+        for (const std::uint64_t id : ids) {
+            if (id >= counts.size() || counts[id] == 0) {
+                return false;
             }
+            --counts[id];
+            ++plan.start;
         }
+        return true;
+    };
+    if (!counts.empty()) {
+        [[maybe_unused]] const auto visited =
+            visit_ids(said_->frame.fd, plan.start, plan.sample_count, read);
     }
     std::vector<std::uint64_t> beyond;
     std::ranges::copy_if(consumed_, std::back_inserter(beyond), [&counts](std::uint64_t sample) {

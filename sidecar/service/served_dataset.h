@@ -17,12 +17,9 @@
 
 namespace stoker::sidecar {
 
-enum class LeaderState : std::uint8_t { kPreparing, kServing, kFailed };
-
 // What a leader reports, and what only metrics and the status page show. Its error: why preparing
 // failed, or what went wrong last.
 struct LeaderStatus : control::DatasetReport {
-    LeaderState state = LeaderState::kPreparing;
     ByteAccount bytes;
     EngineCounters counters;
     StoreUsage usage;

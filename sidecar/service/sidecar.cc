@@ -73,10 +73,11 @@ Sidecar::~Sidecar() {
     }
 }
 
-void Sidecar::set_grant(const std::string& dataset_uid, const EngineGrant& grant) {
+void Sidecar::set_grant(
+    const std::string& dataset_uid, const EngineGrant& grant, const JobWeights& weights) {
     for (const auto& node : nodes_) {
         if (node->config().uid == dataset_uid) {
-            node->set_grant(grant);
+            node->set_grant(grant, weights);
         }
     }
 }
@@ -84,14 +85,6 @@ void Sidecar::set_grant(const std::string& dataset_uid, const EngineGrant& grant
 void Sidecar::set_probe(const local::Probe& probe) {
     for (const auto& node : nodes_) {
         node->set_probe(probe);
-    }
-}
-
-void Sidecar::set_weights(const std::string& dataset_uid, const JobWeights& weights) {
-    for (const auto& node : nodes_) {
-        if (node->config().uid == dataset_uid) {
-            node->set_weights(weights);
-        }
     }
 }
 

@@ -37,10 +37,10 @@ public:
     // Ends every session, finishes what is under way, seals the stores, gives the leads away.
     ~Sidecar();
 
-    // The operator's word on one dataset, by its uid; a dataset that we do not have is ignored.
-    void set_grant(const std::string& dataset_uid, const EngineGrant& grant);
+    // The operator's orders on one dataset, by its uid; a dataset that we do not have is ignored.
+    void set_grant(
+        const std::string& dataset_uid, const EngineGrant& grant, const JobWeights& weights);
     void set_probe(const local::Probe& probe);
-    void set_weights(const std::string& dataset_uid, const JobWeights& weights);
     void set_pin(const control::RevisionPin& pin);
 
     [[nodiscard]] const SidecarConfig& config() const { return config_; }

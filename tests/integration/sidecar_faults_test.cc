@@ -223,7 +223,8 @@ TEST_F(SidecarFaults, ListingErrorsReachTheClientInTheOriginsWordsAndAreTriedAga
 
 TEST_F(SidecarFaults, AnEmptyDatasetAndAnObjectWithoutAnETagAreExplained) {
     start();
-    ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+    ASSERT_TRUE(
+        eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
     for (const auto& [objects, words] :
          {std::pair{std::vector<domain::ListedObject>{}, "empty"},
           std::pair{std::vector<domain::ListedObject>{{"a.png", 3, ""}}, "a.png"}}) {
@@ -247,7 +248,8 @@ TEST_F(SidecarFaults, AnEmptyDatasetAndAnObjectWithoutAnETagAreExplained) {
 
 TEST_F(SidecarFaults, OddKeysAreKeptAsTheyAre) {
     start();
-    ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+    ASSERT_TRUE(
+        eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
     stop();
     std::filesystem::remove_all(config.datasets[0].directory);
     origin_error = Error{ErrorCode::kUnavailable, "not yet"};

@@ -299,7 +299,10 @@ protected:
         start_serving();
         ASSERT_TRUE(is_open("team-a"));
         running->ask([](sidecar::Sidecar& sidecar) {
-            sidecar.set_weights("train", {{"owners-job", 1.0}, {"team-a/guests-job", 1.0}});
+            sidecar.set_grant(
+                "train",
+                {Bytes::unlimited(), std::nullopt},
+                {{"owners-job", 1.0}, {"team-a/guests-job", 1.0}});
             return true;
         });
         Reader owner{connect(1), GetParam().contract, "owners-job/job", seed};

@@ -84,7 +84,8 @@ protected:
 
     void start_serving() {
         start();
-        ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+        ASSERT_TRUE(
+            eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
     }
 
     // A connection of a sidecar at a guest's door that does what it wants.

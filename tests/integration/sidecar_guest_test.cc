@@ -41,7 +41,8 @@ TEST_F(SidecarGuest, NeverLeadsLocksOrWrites) {
     EXPECT_FALSE(std::filesystem::exists(domain::control_folder(view("team-a"))));
     EXPECT_TRUE(std::filesystem::is_empty(domain::data_folder(node())));
     start();
-    EXPECT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+    EXPECT_TRUE(
+        eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
     EXPECT_TRUE(eventually([&] { return guest.error().empty(); }));
     read_all(client = connect_to(guest, 9), {1, 2, 3}, 0);
 }
@@ -83,7 +84,7 @@ TEST_F(SidecarGuest, AGrantThatIsValidIsAUse) {
             if (valid) {
                 grant.valid_until = clock.now() + *valid;
             }
-            sidecar.set_grant("train", grant);
+            sidecar.set_grant("train", grant, {});
             return sidecar.is_in_use();
         });
     };

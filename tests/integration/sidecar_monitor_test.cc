@@ -236,7 +236,8 @@ TEST_F(SidecarMonitor, FollowsAJobThatReadsUnderAContract) {
 
 TEST_F(SidecarMonitor, FollowsAContractThroughALeaderElsewhere) {
     start();
-    ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+    ASSERT_TRUE(
+        eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
     sidecar::SidecarConfig second = config;
     second.socket_path = folder.path() + "/second.sock";
     FakeOrigin* unused = nullptr;
@@ -258,8 +259,8 @@ TEST_F(SidecarMonitor, TheOperatorsGrantReplacesTheConfiguredOne) {
     read_all(client, {0}, 1);
     EXPECT_EQ(status().bytes.resident_samples, 0U);
     running->ask([this](sidecar::Sidecar& sidecar) {
-        sidecar.set_grant("nobody", {Bytes::zero(), std::nullopt, 0});
-        sidecar.set_grant("train", {mib(1), running->loop().now() + std::chrono::hours{1}, 0});
+        sidecar.set_grant("nobody", {Bytes::zero(), std::nullopt, 0}, {});
+        sidecar.set_grant("train", {mib(1), running->loop().now() + std::chrono::hours{1}, 0}, {});
         return 0;
     });
     read_all(client, {1}, 1);

@@ -22,7 +22,8 @@ protected:
 
     void start_both() {
         start();
-        ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+        ASSERT_TRUE(
+            eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
         second = run(second_config, second_origin);
     }
 

@@ -72,7 +72,8 @@ TEST_F(SidecarPermission, AFollowerThatIsRefusedGetsNothingUntilItIsAllowed) {
 TEST_F(SidecarPermission, ALeaderThatMayNotListLetsAnotherLead) {
     origin_error = kRefusal;
     start();
-    ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kFailed; }));
+    ASSERT_TRUE(
+        eventually([&] { return status().manifest_state == control::ManifestState::kFailed; }));
     EXPECT_EQ(first_role(), sidecar::Role::kLeading) << "nobody else is there";
     origin_error.reset();
     second = run(second_config, second_origin);

@@ -55,7 +55,8 @@ TEST_F(SidecarProbe, SumsUpWhatTheProcessesOfItsPodMeasured) {
 
 TEST_F(SidecarProbe, AFollowersTrainerMeasuresForItsOwnPod) {
     start();
-    ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+    ASSERT_TRUE(
+        eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
     sidecar::SidecarConfig second_config = config;
     second_config.socket_path = folder.path() + "/second.sock";
     FakeOrigin* second_origin = nullptr;

@@ -175,7 +175,8 @@ TEST_F(SidecarRevision, AnotherPodsTrainersDoNotWaitForOurPin) {
 TEST_F(SidecarRevision, AFollowerThatTakesTheLeadDoesNotWaitAgain) {
     start();
     pin(*running, pin_of_data());
-    ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+    ASSERT_TRUE(
+        eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
     second = run(second_config, second_origin);
     pin(*second, pin_of_data());
     SampleClient client = connect_second(9);

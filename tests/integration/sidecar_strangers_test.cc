@@ -42,7 +42,8 @@ protected:
 
 TEST_F(SidecarStrangers, OnlyTheOwnerSeesControl) {
     start();
-    ASSERT_TRUE(eventually([&] { return status().state == sidecar::LeaderState::kServing; }));
+    ASSERT_TRUE(
+        eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
     using std::filesystem::perms;
     EXPECT_EQ(std::filesystem::status(control()).permissions(), perms::owner_all);
     EXPECT_EQ(

@@ -230,7 +230,7 @@ def _place(endpoint: urllib.parse.SplitResult, bucket: str, path_style: Optional
 
 def _is_md5(etag: str, headers: Message) -> bool:
     """Whether an ETag is the MD5 of the object's bytes: of its form, and not of an object that the server encrypts with a
-    key of KMS or of the customer, whose ETag is any number. The sidecar's md5_etag.h has the same rule."""
+    key of KMS or of the customer, whose ETag is any number."""
     return (
         re.fullmatch("[0-9a-f]{32}", etag) is not None
         and headers.get("x-amz-server-side-encryption", "AES256") == "AES256"

@@ -178,7 +178,7 @@ TEST_F(S3OriginSigned, OddKeysComeBackUnchanged) {
 TEST_F(S3OriginSigned, BucketsMayBeHosts) {
     const OriginFetch wanted = put("a folder/k", "v");
     options_.endpoint = "http://localhost:" + std::to_string(server_.port());
-    options_.addressing = S3Addressing::kVirtualHost;
+    options_.path_style = false;
     const auto origin = open("s3://b/a folder", kKeys);
     const auto listed = origin->list({}, {});
     ASSERT_TRUE(listed.has_value()) << listed.error().message;

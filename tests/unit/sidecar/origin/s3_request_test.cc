@@ -15,8 +15,8 @@ const Credentials kKeys{"id", "secret", ""};
 S3Location location(
     std::string_view uri,
     std::string_view endpoint = "http://e:7070",
-    S3Addressing addressing = S3Addressing::kAuto) {
-    auto parsed = parse_s3_location(uri, endpoint, "us-east-1", addressing);
+    std::optional<bool> path_style = {}) {
+    auto parsed = parse_s3_location(uri, endpoint, "us-east-1", path_style);
     EXPECT_TRUE(parsed.has_value()) << parsed.error().message;
     return parsed.value_or(S3Location{});
 }
@@ -51,14 +51,14 @@ TEST(S3Request, RefusesWhatIsNoLocation) {
         {"s3://b", "http://user@e"},
     };
     for (const auto& [uri, endpoint] : cases) {
-        const auto parsed = parse_s3_location(uri, endpoint, "r", S3Addressing::kAuto);
+        const auto parsed = parse_s3_location(uri, endpoint, "r", std::nullopt);
         ASSERT_FALSE(parsed.has_value()) << uri << " " << endpoint;
         EXPECT_EQ(parsed.error().code, ErrorCode::kInvalidArgument);
     }
 }
 
 TEST(S3Request, KnowsAmazonsHostsInChina) {
-    const auto parsed = parse_s3_location("s3://b", "", "cn-north-1", S3Addressing::kAuto);
+    const auto parsed = parse_s3_location("s3://b", "", "cn-north-1", std::nullopt);
     ASSERT_TRUE(parsed.has_value());
     EXPECT_EQ(url_of_key(*parsed, "k"), "https://b.s3.cn-north-1.amazonaws.com.cn/k");
 }
@@ -69,12 +69,9 @@ TEST(S3Request, ChoosesTheAddressingStyle) {
         url_of_key(location("s3://b/p", ""), "k"), "https://b.s3.us-east-1.amazonaws.com/p/k");
     EXPECT_EQ(url_of_key(location("s3://b.c", ""), "k"), "https://s3.us-east-1.amazonaws.com/b.c/k")
         << "a dot would not match the certificate";
+    EXPECT_EQ(url_of_key(location("s3://b", "http://e:7070", false), "k"), "http://b.e:7070/k");
     EXPECT_EQ(
-        url_of_key(location("s3://b", "http://e:7070", S3Addressing::kVirtualHost), "k"),
-        "http://b.e:7070/k");
-    EXPECT_EQ(
-        url_of_key(location("s3://b", "", S3Addressing::kPath), "k"),
-        "https://s3.us-east-1.amazonaws.com/b/k");
+        url_of_key(location("s3://b", "", true), "k"), "https://s3.us-east-1.amazonaws.com/b/k");
 }
 
 TEST(S3Request, EncodesOddKeysOnceAndNormalisesNothing) {

@@ -81,7 +81,8 @@ TEST(StsAnswer, ARefusalHasTheServicesWords) {
     EXPECT_EQ(error(400, "IDPCommunicationError").code, ErrorCode::kUnavailable);
     EXPECT_EQ(error(429, "Throttling").code, ErrorCode::kUnavailable);
     EXPECT_EQ(sts_refusal(503, "").code, ErrorCode::kUnavailable);
-    EXPECT_THAT(sts_refusal(404, "not found").message, HasSubstr("404 without an explanation"));
+    EXPECT_THAT(sts_refusal(404, "").message, HasSubstr("404 without an explanation"));
+    EXPECT_THAT(sts_refusal(404, "not found").message, HasSubstr("404 'not found'"));
 }
 
 TEST(IsoTime, IsUtc) {

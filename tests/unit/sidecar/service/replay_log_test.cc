@@ -5,8 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "sidecar/service/sealed_plan.h"
-#include "sidecar/service/sealed_state.h"
+#include "sidecar/service/client_memfds.h"
 #include "tests/support/sample_client.h"
 
 namespace stoker::sidecar {
