@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What a cluster can leave on the machine, one line each, sorted: lists from before and after can be compared.
+# Lists what a cluster can leave on the machine, one line each, sorted, to compare before and after.
 # Sourced, never run.
 
-# Namespaces and containers are in it by what holds them: a process of ours, or one in a cgroup of ours, and a cgroup
-# cannot go before its last process. Mounts are those that the host sees, without those of a build that runs beside.
+# Namespaces and containers appear as what keeps them alive: our processes, or processes in our cgroups (a cgroup cannot
+# be removed before its last process). Mounts are those of the host, without those of a concurrent build.
 traces() {
   {
     ip -brief link | awk '{ print "link", $1 }'

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the page of what run.py found, tables and plot of the first run: page.py PAGE.md RESULTS.json..."""
+"""Writes the page with the results of run.py; tables and plot show the first run: page.py PAGE.md RESULTS.json..."""
 
 import json
 import pathlib
@@ -34,7 +34,7 @@ def total(rates):
 
 
 def predicted(phase):
-    """Samples/s of each job as `kubectl stoker why` said when the measurement began."""
+    """Samples/s of each job that `kubectl stoker why` predicted at the start of the measurement."""
     return {name: why["allocation"]["bytesPerSecond"] / scenario.SAMPLE_BYTES for name, why in phase["why"].items()}
 
 
@@ -60,7 +60,7 @@ def bytes_table(phases):
 
 
 def bars(results):
-    """[(what was asked for, what was found, whether it is met)] in one run."""
+    """[(requirement, result, whether it is met)] of one run."""
     phases = results["phases"]
     mine, plan = total(phases["stoker"]["measured"]), total(predicted(phases["stoker"]))
     off = abs(mine - plan) / plan
@@ -91,7 +91,7 @@ def seconds(value):
 
 
 def why_and_metrics(phases):
-    """Where the two differ when a measurement begins: bytes at all, f* by more than 1 %."""
+    """Differences between `why` and the metrics at the start of a measurement: any in bytes, more than 1 % in f*."""
     apart = []
     for phase, told in phases.items():
         for job in NAMES:
