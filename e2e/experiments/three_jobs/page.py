@@ -55,7 +55,7 @@ def rates_table(phases):
 def bytes_table(phases):
     rows = [["MiB granted", *NAMES]]
     rows += [[TITLES[name], *[mib(phase["jobs"][job]["granted"]) for job in NAMES]] for name, phase in phases.items()]
-    rows.append(["the division that gives most, by trying all", *[mib(scenario.best_split()[job]) for job in NAMES]])
+    rows.append(["the best division, by exhaustive search", *[mib(scenario.best_split()[job]) for job in NAMES]])
     return table(rows)
 
 
@@ -68,9 +68,9 @@ def bars(results):
     before = [point for point in results["points"] if point["seconds"] <= phases["stoker"]["end"]]
     moved = observe.seconds_to_arrive(before, results["marks"][0]["seconds"], goal)
     worth, best = (total(scenario.rates(split)) for split in (goal, scenario.best_split()))
-    found = [("bytes are where the curve says, at most 120 s after the jobs are applied", seconds(moved),
+    found = [("bytes reach the planned division within 120 s after the jobs are applied", seconds(moved),
               moved is not None and moved <= 120),
-             ("the plan is worth ≥ 95 % of the best of all divisions, by arithmetic", f"{100 * worth / best:.1f} %",
+             ("the throughput of the plan is ≥ 95 % of the best division, by arithmetic", f"{100 * worth / best:.1f} %",
               worth >= 0.95 * best),
              ("measured within 10 % of the planner's prediction", f"{100 * off:.1f} % away", off <= 0.10)]
     for other in ("even", "lru"):
@@ -145,10 +145,10 @@ def jobs_table():
 
 
 def bars_table(runs):
-    head = ["asked for", *(f"run {number}" for number in range(1, len(runs) + 1))]
+    head = ["requirement", *(f"run {number}" for number in range(1, len(runs) + 1))]
     rows = [[of_one[0][0], *(found if met else f"**{found}: missed**" for _, found, met in of_one)]
             for of_one in zip(*(bars(results) for results in runs))]
-    return table([head if len(runs) > 1 else ["asked for", "found"], *rows])
+    return table([head if len(runs) > 1 else ["requirement", "found"], *rows])
 
 
 def why_text(phases):
