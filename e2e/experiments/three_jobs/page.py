@@ -148,7 +148,7 @@ def bars_table(runs):
     head = ["requirement", *(f"run {number}" for number in range(1, len(runs) + 1))]
     rows = [[of_one[0][0], *(found if met else f"**{found}: missed**" for _, found, met in of_one)]
             for of_one in zip(*(bars(results) for results in runs))]
-    return table([head if len(runs) > 1 else ["requirement", "found"], *rows])
+    return table([head if len(runs) > 1 else ["requirement", "result"], *rows])
 
 
 def why_text(phases):
