@@ -16,7 +16,7 @@ def on_node(kube, node, script):
 
 
 def kill(kube, pod, program):
-    """Sends SIGKILL to a program of a pod from its node, which nothing in the container can catch. True if it ran."""
+    """Sends SIGKILL to a program of a pod from its node, so the container cannot catch it. True if the program ran."""
     uid = pod["metadata"]["uid"]
     script = ("for d in /proc/[0-9]*; do p=${d#/proc/}; "
               f"grep -q '^{program[:15]}' $d/comm 2>/dev/null && "

@@ -2,8 +2,8 @@
 # Lists what a cluster can leave on the machine, one line each, sorted, to compare before and after.
 # Sourced, never run.
 
-# Namespaces and containers appear as what keeps them alive: our processes, or processes in our cgroups (a cgroup cannot
-# be removed before its last process). Mounts are those of the host, without those of a concurrent build.
+# A remaining namespace or container shows up as a process of ours or as a cgroup of ours, because one of them keeps it
+# alive. Mounts are those of the host, without those of a concurrent build.
 traces() {
   {
     ip -brief link | awk '{ print "link", $1 }'
