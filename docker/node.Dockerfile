@@ -1,9 +1,9 @@
 # The node program. From a checkout: docker build -f docker/node.Dockerfile -t stoker-node .
-# The builder must leave out stages that nothing needs, as buildah and BuildKit do (Docker's own since 23).
-# Around a binary that is built already: --target prebuilt, with a folder that holds just stoker-node as context.
+# The builder must skip unused stages, as buildah and BuildKit (the default since Docker 23) do.
+# For a binary that is built already: --target prebuilt, with a context folder that contains only stoker-node.
 ARG BASE_IMAGE=debian:bookworm-slim
 
-# The same stage in all programs' files, so that builders and nodes keep it once.
+# The same stage in all Dockerfiles, so that builders and nodes store this layer once.
 FROM ${BASE_IMAGE} AS runtime
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends ca-certificates libboost-system1.74.0 libcpprest2.10 libcurl4 \

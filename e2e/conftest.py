@@ -1,5 +1,5 @@
-"""One cluster, one installation of the chart and one counting origin for all tests (tests/, attacks/); a namespace for each
-test."""
+"""Fixtures: one cluster, one installation of the chart and one counting origin for all tests (tests/, attacks/), and one
+namespace per test."""
 
 import itertools
 import os
@@ -16,22 +16,22 @@ from harness.installation import SYSTEM, helm_install, load_images_for_a_start  
 from harness.sharing import admitted  # noqa: E402
 
 NUMBERS = itertools.count(1)
-LINGERING = 8  # namespaces of earlier tests that may still be on their way out when a test ends
+LINGERING = 8  # how many namespaces of earlier tests may still be terminating when a test ends
 KEEP = os.environ.get("STOKER_KEEP_CLUSTER") == "1"
 
 
 @pytest.fixture(scope="session")
 def traces_before():
-    """What was on the machine before our cluster was; None when it is to be kept, or is somebody else's."""
+    """What was on the machine before our cluster started; None if the cluster is to be kept or is not ours."""
     if KEEP or "KUBECONFIG" in os.environ:
         return None
-    kubes.take_down()  # one that was kept, or was left by a run that was killed
+    kubes.take_down()  # removes a cluster that was kept or that a killed run left behind
     return kubes.traces()
 
 
 @pytest.fixture(scope="session")
 def bare_kube(traces_before):  # pylint: disable=unused-argument
-    """A cluster with our images, without Stoker. Ours has two nodes unless NODES says otherwise."""
+    """A cluster with our images but without Stoker. A cluster made here has two nodes, or $NODES."""
     if "KUBECONFIG" in os.environ:
         kube = kubes.users_cluster()
         yield kube
@@ -58,24 +58,24 @@ def kube(bare_kube):
 def origin(kube):
     found = origins.Origin(kube)
     found.deploy()
-    kube.wait_for_images()  # before anything trains
+    kube.wait_for_images()  # before any test starts a trainer
     return found
 
 
 @pytest.fixture
 def namespace(kube, origin, request):
     name = re.sub("[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[:47].strip("-")
-    name += f"-{next(NUMBERS)}"  # the one before may be on its way out, and may have begun alike
+    name += f"-{next(NUMBERS)}"  # a terminating namespace may have the same prefix
     before = list(kube.leaving)
     place = jobs.Namespace(kube, name).create()
     yield place
     place.delete()
-    kube.wait_left(before[:-LINGERING])  # this test's own go while others are on their way
+    kube.wait_left(before[:-LINGERING])  # this test's namespaces are deleted while the next tests run
 
 
 @pytest.fixture
 def others(kube, namespace):
-    """Makes namespaces beside the test's own one, which is the owner's. They have no Secret."""
+    """Creates further namespaces without Secrets; the test's own namespace is the owner's."""
     made = []
 
     def make(role, readers_label="yes"):
@@ -88,7 +88,7 @@ def others(kube, namespace):
 
 @pytest.fixture
 def bucket(origin, request):
-    """An empty bucket of the test's own."""
+    """An empty bucket for this test."""
     name = re.sub("[^a-z0-9]+", "-", request.node.name.lower()).strip("-")[-50:].strip("-")
     made = origin.bucket(name).create()
     yield made
@@ -97,7 +97,7 @@ def bucket(origin, request):
 
 @pytest.fixture(scope="session")
 def expected(kube, origin):
-    """The digests of three epochs that every job with the trainers' seed must show, from a run without any cache."""
+    """The digests of three epochs with the trainers' seed, from a run without any cache. Every job must match them."""
     place = jobs.Namespace(kube, "reference").create()
     place.apply(jobs.dataset(endpoint=origins.UNPACED))
     pod, = place.start("reference", ["--epochs", 3], cache=jobs.OFF)
@@ -110,16 +110,16 @@ def expected(kube, origin):
 
 @pytest.fixture(autouse=True)
 def able(request):
-    """Skips what the cluster at hand cannot do, and says why."""
+    """Skips tests that this cluster cannot run, with the reason."""
     if request.node.get_closest_marker("own_cluster") and "KUBECONFIG" in os.environ:
-        pytest.skip("it breaks nodes and the API server: only on the cluster that our own scripts made")
+        pytest.skip("breaks nodes and the API server: runs only on a cluster made by e2e/cluster")
     if request.node.get_closest_marker("two_nodes") and len(request.getfixturevalue("bare_kube").nodes()) < 2:
         pytest.skip("the cluster has one node")
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
-    """What happened in the cluster belongs to a failure's report, while it is still there to be seen."""
+    """Adds the state of the cluster to a failure's report, before the test's namespace is deleted."""
     report = (yield).get_result()
     kube = item.funcargs.get("kube") or item.funcargs.get("bare_kube")
     if report.failed and kube is not None:
@@ -146,7 +146,7 @@ def tail(text):
 
 
 def dump(kube, namespace):
-    """What a person would look at after a failure: the last lines of each."""
+    """Logs, events and objects for a failure's report; the last lines of each."""
     said = []
 
     def ask(*args):

@@ -1,16 +1,16 @@
-"""The neighbour that attacks may hurt, and the places they come from. The cluster is in e2e/conftest.py."""
+"""Fixtures: the neighbour (the victim) and the pods that attack it. The cluster's fixtures are in e2e/conftest.py."""
 
 import pytest
 
 from harness import jobs, policies, views
-from harness.strangers import STREET, Neighbour, plain_pod
+from harness.strangers import NEIGHBOUR, Neighbour, plain_pod
 
 
 @pytest.fixture(scope="session")
-def street(kube, origin):
-    """The neighbour's namespace, with a Dataset and a quota of its own. The origin is on its node, so that one node is free
-    to be switched off."""
-    place = jobs.Namespace(kube, STREET).create()
+def neighbour_ns(kube, origin):
+    """The neighbour's namespace, with its own Dataset and quota. Moves the origin to the neighbour's node, so that a
+    test can switch off the other node."""
+    place = jobs.Namespace(kube, NEIGHBOUR).create()
     origin.move(place.home)
     place.apply(jobs.quota("2Gi"), jobs.dataset())
     yield place
@@ -18,29 +18,28 @@ def street(kube, origin):
 
 
 @pytest.fixture
-def neighbour(street, expected):
-    """A job of the neighbour's that trains while the attack goes on."""
-    found = Neighbour(street, expected).begin()
+def neighbour(neighbour_ns, expected):
+    """A job in the neighbour's namespace that trains during the attack."""
+    found = Neighbour(neighbour_ns, expected).begin()
     yield found
     found.end()
 
 
 @pytest.fixture
-def foreign(street):
+def foreign(neighbour_ns):
     """The uid of the neighbour's Dataset."""
-    return street.get("dataset", "mnist")["metadata"]["uid"]
+    return neighbour_ns.get("dataset", "mnist")["metadata"]["uid"]
 
 
 @pytest.fixture
 def intruder(namespace):
-    """A pod of the attacker without any view, on the neighbour's node."""
+    """The attacker's pod on the neighbour's node; it mounts no view."""
     namespace.apply(plain_pod("intruder", namespace.home))
     return views.running(namespace, "intruder")
 
 
 @pytest.fixture(scope="module")
 def no_policies(kube, origin):
-    """Without the chart's admission policies: what stands behind them has to hold alone. They are in force again when
-    the module ends."""
-    with policies.absent(kube, f"{STREET}-policies"):
+    """Removes the chart's admission policies until the module ends, to test the defences behind them."""
+    with policies.absent(kube, f"{NEIGHBOUR}-policies"):
         yield

@@ -1,9 +1,9 @@
-"""What runs in place of a guest's sidecar: /view is the shared view of the Dataset, /door the folder with the leader's
-socket. The frames are those of docs/design/local-protocol.md.
+"""A hostile program that runs in place of a guest's sidecar. /view is the shared view of the Dataset, /door the folder
+with the leader's socket. Frames: docs/design/local-protocol.md.
 
-usage: hostile_sidecar.py JOB SECONDS     JOB: what the owner's loader calls its sampler
-It tries the files, then what one connection can say, prints a line for each ("DONE" where it got something), and floods
-from "flooding" until its standard input ends, or for SECONDS.
+usage: hostile_sidecar.py JOB SECONDS     JOB: the sampler's name in the owner's loader
+It attacks the files, then sends each hostile frame on one connection, and prints one line per attack ("DONE": it
+succeeded). Then it prints "flooding" and floods the leader for SECONDS or until its standard input ends.
 """
 
 import array
@@ -43,7 +43,7 @@ def tried(what, function):
 
 
 def changes(path):
-    """Calls that would change a file, its name or its folder."""
+    """Tries calls that change a file, its name or its folder."""
     other = f"{path}.x"
     return {"open for writing": lambda: os.open(path, os.O_RDWR), "truncate": lambda: os.truncate(path, 0),
             "unlink": lambda: os.unlink(path), "replace": lambda: os.rename(path, other),
@@ -56,7 +56,7 @@ def changes(path):
 
 
 def lock(path):
-    """Locks are harmless here, and stay until the program ends: nobody waits for one in data/."""
+    """Locks files in data/ until the program ends. Harmless: no sidecar takes a lock there."""
     with contextlib.suppress(OSError):
         fcntl.flock(os.open(path, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -131,7 +131,7 @@ def connect():
 
 
 def receive(connection):
-    """(type, payload) of the next frame; None where the other side has hung up, "silent" where it says nothing."""
+    """(type, payload) of the next frame; None: the peer closed the connection; "silent": no frame came in time."""
     def read(size):
         data = b""
         while len(data) < size:
@@ -150,7 +150,7 @@ def receive(connection):
 
 
 def guest():
-    """A connection like an honest sidecar's, with a stream."""
+    """A connection that has completed the handshake of an honest sidecar and opened a stream."""
     found = connect()
     found.sendall(peer() + hello(NUMBERS.getrandbits(63)))
     while True:
@@ -160,7 +160,7 @@ def guest():
 
 
 def told(answer):
-    """How it went, in one word or with the error's own."""
+    """The outcome in one word, or the error message."""
     if answer is None:
         return "hung up"
     if answer == "silent":
@@ -169,7 +169,7 @@ def told(answer):
 
 
 def said(what, data, *descriptors, greeted=True):
-    """Prints what a connection is told that says this."""
+    """Sends this on a new connection and prints the answer."""
     connection = guest()[0] if greeted else connect()
     with connection:
         with contextlib.suppress(OSError):
@@ -190,7 +190,7 @@ def memfd(size, content=b"", seals=fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_WRITE | fc
 
 
 def try_words():
-    """All has to end in an error or in a hang-up, but for the last two: those samplers are the guest's own."""
+    """Every frame must get an error or a closed connection, except the last two: those samplers belong to the guest."""
     said("a trainer's hello", peer() + hello(relay=0), greeted=False)
     said("a hello before the secret", hello(), greeted=False)
     said("garbage", os.urandom(4096), greeted=False)
@@ -203,12 +203,12 @@ def try_words():
     said("a fetch of 100,000 ids", frame(FETCH, ids([1] * 100_000)))
     said("a type without a meaning", frame(99))
     for name, (type_, size) in OF_LEADERS.items():
-        said(f"{name}, which is not for clients to say", frame(type_, b"\0" * size))
+        said(f"{name}, which clients may not send", frame(type_, b"\0" * size))
     said("a plan of a sparse memfd", plan(HUGE), memfd(8 * HUGE))
-    said("a plan of the dataset eight times and more", plan(100 * SAMPLES), memfd(800 * SAMPLES))
+    said("a plan more than eight times as long as the dataset", plan(100 * SAMPLES), memfd(800 * SAMPLES))
     said("a plan longer than its memfd", plan(SAMPLES), memfd(8))
     said("a plan of 2^63 ids", plan(2**63), memfd(8 * SAMPLES))
-    said("a plan of ids of no sample", plan(8), memfd(64, b"\xff" * 64))
+    said("a plan of unknown sample ids", plan(8), memfd(64, b"\xff" * 64))
     said("a plan that is not sealed", plan(SAMPLES), memfd(8 * SAMPLES, seals=0))
     said("a plan of a pipe", plan(SAMPLES), os.pipe()[0])
     said("a plan of a device", plan(SAMPLES), os.open("/dev/zero", os.O_RDONLY))
@@ -216,14 +216,14 @@ def try_words():
     said("a plan without a memfd", plan(SAMPLES))
     said("a plan with many descriptors", plan(SAMPLES), *[memfd(8 * SAMPLES) for _ in range(32)])
     said("a contract of no name", begin(JOB, "owner"))
-    said("a huge batch of a sampler", begin("own", batch=2**32 - 1))
+    said("a sampler with a huge batch", begin("own", batch=2**32 - 1))
     said("the owner's sampler", begin(JOB))
 
 
 # --- flood ------------------------------------------------------------------------------------------------------------
 
 def storm(as_owner):
-    """What one connection of the flood says at a time."""
+    """The frames that one flooding connection sends in one go."""
     words = begin(JOB if as_owner else f"job-{NUMBERS.randrange(1000)}", NUMBERS.choice(("windowed", "importance")))
     words += frame(DRAW, struct.pack("<QII", 1, 65536, 0), 9)
     words += b"".join(losses(500, value) for value in (3e38, float("inf"), float("nan"), -3e38))
@@ -241,7 +241,7 @@ def is_cut(connection):
 
 
 def silent(held, counts):
-    """Holds SILENT connections that say nothing, or no more than who they are; opens again what was cut."""
+    """Holds SILENT connections that send nothing, or only a hello; reopens those that the leader closes."""
     for one in list(held):
         if is_cut(one):
             counts["cut"] += 1
@@ -262,7 +262,7 @@ def silent(held, counts):
 
 
 def storms(counts):
-    """One connection after the other that says all it can; answers are read, or are left to pile up."""
+    """Opens connections one after another and sends all frames on each; reads the answers or leaves them unread."""
     while True:
         with contextlib.suppress(OSError), guest()[0] as connection:
             counts["loud"] += 1

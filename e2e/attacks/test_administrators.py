@@ -14,7 +14,7 @@ pytestmark = pytest.mark.own_cluster
 
 
 def verdict(kube, name, seconds=90):
-    """Ready of a pool once it says more than that it has not heard."""
+    """The pool's Ready condition, once a node program has reported."""
     def told():
         found = condition(kube.get("cachepool", name), "Ready")
         return found if found.get("status") in ("True", "False") else None
@@ -25,9 +25,9 @@ def verdict(kube, name, seconds=90):
         return f"no verdict: {error}"
 
 
-def test_a_second_pool_on_a_taken_or_odd_directory_is_refused(kube, namespace, neighbour, street, foreign):
-    # row 5: a pool's directory that holds anything else is not touched; system paths are refused, also behind links
-    before = below_pool(street, f"find {street.name} -type f -name '*.seg' -exec sha256sum {{}} + | sort")
+def test_a_second_pool_on_a_taken_or_odd_directory_is_refused(kube, namespace, neighbour, neighbour_ns, foreign):
+    # row 5: a pool on a directory with other files leaves them alone; system paths are refused, also through links
+    before = below_pool(neighbour_ns, f"find {neighbour_ns.name} -type f -name '*.seg' -exec sha256sum {{}} + | sort")
     for node in kube.nodes():
         on_node(kube, node, f"ln -sfn {jobs.POOL_PATH} /mnt/link; ln -sfn /var/lib/kubelet /mnt/kubelet; ln -sfn / /mnt/rootlink; "
                             "ln -sfn /nowhere /mnt/dangling; ln -sfn loop /mnt/loop; echo precious >/mnt/file; mkdir -p /mnt/full /mnt/a; "
@@ -37,8 +37,8 @@ def test_a_second_pool_on_a_taken_or_odd_directory_is_refused(kube, namespace, n
              "below-a-file": "/mnt/file/x", "full": "/mnt/full", "behind-a-link": "/mnt/a/link", "dangling": "/mnt/dangling", "loop": "/mnt/loop",
              "pipe": "/mnt/pipe", "proc": "/proc/sys", "sys": "/sys/fs/cgroup", "dev": "/dev/shm", "etc": "/etc/stoker", "run": "/run/stoker",
              "containerd": "/var/lib/containerd", "boot": "/boot", "home": "/home", "var": "/var", "mnt": "/mnt", "tmp": "/tmp",
-             "inside": f"{jobs.POOL_PATH}/{street.name}", "inside-data": f"{jobs.POOL_PATH}/{street.name}/{foreign}/data/segments",
-             "new-inside": f"{jobs.POOL_PATH}/inner", "new-inside-theirs": f"{jobs.POOL_PATH}/{street.name}/{foreign}/data/inner", "above": "/var/lib"}
+             "inside": f"{jobs.POOL_PATH}/{neighbour_ns.name}", "inside-data": f"{jobs.POOL_PATH}/{neighbour_ns.name}/{foreign}/data/segments",
+             "new-inside": f"{jobs.POOL_PATH}/inner", "new-inside-theirs": f"{jobs.POOL_PATH}/{neighbour_ns.name}/{foreign}/data/inner", "above": "/var/lib"}
     made, said = [], {}
     for name, path in paths.items():
         code, words = says(kube, "apply", "-f", "-", stdin=json.dumps(jobs.pool(name=f"odd-{name}", path=path)))
@@ -49,7 +49,7 @@ def test_a_second_pool_on_a_taken_or_odd_directory_is_refused(kube, namespace, n
             said[name] = verdict(kube, f"odd-{name}")
         print(*[f"{paths[name]}: {words[:260]}" for name, words in said.items()], sep="\n")
         ready = [paths[name] for name in made if said[name].startswith("True")]
-        after = below_pool(street, f"find {street.name} -type f -name '*.seg' -exec sha256sum {{}} + | sort")
+        after = below_pool(neighbour_ns, f"find {neighbour_ns.name} -type f -name '*.seg' -exec sha256sum {{}} + | sort")
         assert after == before
         for node in kube.nodes():
             assert on_node(kube, node, "cat /mnt/file /mnt/full/precious; ls -A /mnt/full") == "precious\nprecious\nprecious\n"
@@ -61,7 +61,7 @@ def test_a_second_pool_on_a_taken_or_odd_directory_is_refused(kube, namespace, n
 
 
 def test_a_pool_inside_another_pool_is_not_swept_away(kube, namespace, neighbour):
-    # rows 5, 6: a sweep of the outer pool removes nothing that is the inner one's
+    # rows 5, 6: a sweep of the outer pool removes no file of the inner pool
     inner, path = "nested", f"{jobs.POOL_PATH}/nested"
     kube.apply(jobs.pool(name=inner, path=path))
     try:
@@ -87,7 +87,7 @@ def test_a_pool_inside_another_pool_is_not_swept_away(kube, namespace, neighbour
 
 
 def own_to_sweep(namespace):
-    """Waits until the outer pool has been swept: a directory of a deleted Dataset of ours is gone."""
+    """Waits until the outer pool has been swept, that is, until the directory of a deleted Dataset is gone."""
     namespace.apply(jobs.dataset("bait"))
     uid = namespace.get("dataset", "bait")["metadata"]["uid"]
     namespace.start("bait", ["--epochs", 1], dataset_name="bait", cache={**jobs.FULL, "poolRef": {"name": jobs.POOL}})
@@ -98,8 +98,8 @@ def own_to_sweep(namespace):
         namespace, f"touch -h -d '2 hours ago' {namespace.name}/{uid} {namespace.name}/{uid}/* 2>/dev/null; ls {namespace.name} || true"), 300)
 
 
-def test_a_pool_that_is_deleted_and_made_again_under_a_running_job(kube, namespace, neighbour, expected):
-    # rows 5, 6, 9: a mistake of an administrator stops no job that runs, and costs no bytes of others
+def test_a_running_job_survives_its_pool_being_recreated(kube, namespace, neighbour, expected):
+    # rows 5, 6, 9: an administrator's mistake neither stops a running job nor removes other jobs' bytes
     name, path = "shortlived", f"{jobs.POOL_PATH}-shortlived"
     kube.apply(jobs.pool(name=name, path=path))
     try:
@@ -131,7 +131,7 @@ WRONG_VALUES = ["replicas=-1", "replicas=many", "sidecar.windowBytes=-1", "sidec
 
 
 def test_wrong_values_of_the_chart_are_refused_before_anything_changes(kube, namespace, neighbour):
-    # no row; values.yaml: "a typo is an error, not a surprise"
+    # no row; values.schema.json refuses unknown keys and wrong types
     def render(*words):
         kube.helm("template", RELEASE, str(kubes.ROOT / "charts" / "stoker"), "--namespace", SYSTEM, "--kube-version", "1.34.0", *words)
     render()

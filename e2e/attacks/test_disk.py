@@ -15,8 +15,8 @@ from harness.strangers import NODE_PORT, ROOT_USER, in_view, own_directory, rest
 pytestmark = pytest.mark.own_cluster
 
 GIB, TIB = 1 << 30, 1 << 40
-FILES = int(os.environ.get("STOKER_E2E_FILES", "1000000"))  # in one directory of a tenant
-LINKS, LEVELS = 60_000, 3000  # to one of them, and of folders, beside them; ext4 has room for 65,000 links
+FILES = int(os.environ.get("STOKER_E2E_FILES", "1000000"))  # files in one directory of a tenant
+LINKS, LEVELS = 60_000, 3000  # hard links to one file (ext4 allows 65,000), and levels of nested folders
 
 HOSTILE = r"""
 import os, socket, stat
@@ -65,8 +65,8 @@ with open("/proc/self/mountinfo") as file:
 """
 
 
-def test_links_devices_pipes_and_odd_names_in_an_own_directory_lead_nowhere(namespace, neighbour, no_policies):
-    # rows 4, 7, 18: links lead nowhere, a directory of any shape can be measured and removed
+def test_planted_links_devices_and_pipes_expose_nothing_of_the_node(namespace, neighbour, no_policies):
+    # rows 4, 7, 18: no link is followed; a directory of any shape can be measured and removed
     kube = namespace.kube
     uid = own_directory(namespace)
     said = in_view(namespace, "own", HOSTILE)
@@ -74,14 +74,14 @@ def test_links_devices_pipes_and_odd_names_in_an_own_directory_lead_nowhere(name
     assert "depth done" in said
     for name in ("disk", "memory", "console"):
         assert f"open {name} done" not in said, "a device of the node can be read"
-    # Root in a container is root of the node for these folders: `data` is a link to / now. No view may follow it.
+    # Root in the container acts as the node's root in these folders: `data` is a link to / now. No view may follow it.
     for name, kind in (("second", "data"), ("third", "owner")):
         namespace.apply(views.pod(name, views.view(namespace.name, uid, kind), namespace.home,
                                   securityContext=ROOT_USER))
-    wait_until("both pods to be seen to", lambda: {
+    wait_until("both pods to start or be refused", lambda: {
         event["involvedObject"]["name"] for event in namespace.kube.list("events", namespace.name)
         if event["reason"] in ("FailedMount", "Started")} >= {"second", "third"})
-    time.sleep(5)  # a pod that has started may not be Running in the API yet
+    time.sleep(5)  # the API may show a started pod as Running a moment later
     for name in ("second", "third"):
         if namespace.get("pod", name)["status"]["phase"] == "Running":
             seen = views.attempt(namespace, name, "ls -la /view; cat /view/etc/machine-id; ls /view/data/var/lib/kubelet/pods")
@@ -90,7 +90,7 @@ def test_links_devices_pipes_and_odd_names_in_an_own_directory_lead_nowhere(name
         else:
             print(name, views.refusal(namespace, name))
     mount = [line for line in said.splitlines() if " /view " in line][-1]
-    # A job of the attacker's own on this directory may fail; it must end, and the programs must go on.
+    # The attacker's job on this directory may fail. It must end, and Stoker's programs must keep running.
     namespace.apply(jobs.training_job("own", ["--epochs", 1], dataset_name="own", on=namespace.home, cache=jobs.FULL))
     neighbour.goes_on()
     moved = in_view(namespace, "own", "import os; os.unlink('/view/data'); os.rename('/view/elsewhere', '/view/data'); print('back')")
@@ -102,7 +102,7 @@ def test_links_devices_pipes_and_odd_names_in_an_own_directory_lead_nowhere(name
     wait_until("the directory to be swept", lambda: uid not in below_pool(
         namespace, f"touch -h -d '2 hours ago' {namespace.name}/{uid} {namespace.name}/{uid}/* 2>/dev/null; ls {namespace.name} || true"), 300)
     assert on_node(kube, namespace.home, "cat /etc/passwd | head -1").startswith("root:")
-    assert "nodev" in mount and "nosuid" in mount, f"devices and set-uid programs count in a view: {mount}"
+    assert "nodev" in mount and "nosuid" in mount, f"a view honours devices and set-uid programs: {mount}"
 
 
 SHAPES = {
@@ -116,8 +116,8 @@ SHAPES = {
 }
 
 
-def test_a_directory_of_a_deleted_dataset_is_swept_whatever_its_owner_made_of_it(namespace, neighbour, no_policies):
-    # rows 6, 7: a directory of any shape can be measured and removed; what cannot be removed is a leak for ever
+def test_a_damaged_directory_of_a_deleted_dataset_is_swept(namespace, neighbour, no_policies):
+    # rows 6, 7: a directory of any shape can be measured and removed; one that cannot would leak disk space for good
     uids = {}
     for name, (who, _) in SHAPES.items():
         namespace.apply(jobs.dataset(name))
@@ -147,11 +147,11 @@ def used_bytes(kube):
     return (kube.get("cachepool", jobs.POOL).get("status") or {}).get("usedBytes", 0)
 
 
-def test_a_sparse_tebibyte_and_hard_links_count_the_blocks_that_they_take(namespace, neighbour, street, no_policies):
-    # row 6, and promise 8 of ADR 0008: bytes are measured as allocated blocks, each once; a neighbour's grant stays
+def test_sparse_files_and_hard_links_count_allocated_blocks(namespace, neighbour, neighbour_ns, no_policies):
+    # row 6, and promise 8 of ADR 0008: usage counts allocated blocks, each once; the neighbour's grant does not change
     own_directory(namespace)
     before = used_bytes(namespace.kube)
-    grant = street.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
+    grant = neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
     said = in_view(namespace, "own", f"""
 import os
 os.makedirs("/view/data/segments", exist_ok=True)
@@ -170,13 +170,13 @@ print("made")
     time.sleep(30)  # the node program measures again, with all links there
     used = used_bytes(namespace.kube) - before
     print(f"measured {used / GIB:.3f} GiB more; the neighbour had {grant} and has",
-          street.job(neighbour.name)["status"]["cache"]["allocatedBytes"])
+          neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"])
     neighbour.goes_on()
     assert used < GIB, f"64 MiB were measured as {used / GIB:.0f} GiB"
 
 
 def test_a_directory_of_very_many_files_is_swept_while_the_node_program_answers(namespace, neighbour, no_policies):
-    # rows 6, 7: two levels at a time, bounded counting; mounts of others go on meanwhile
+    # rows 6, 7: a sweep works on two levels at a time and bounds its counting; other pods' mounts succeed meanwhile
     kube = namespace.kube
     uid = own_directory(namespace)
     begun = time.monotonic()
@@ -210,7 +210,7 @@ print("made")
         slowest = max(slowest, time.monotonic() - asked)
         return uid not in below_pool(namespace, f"touch -d '2 hours ago' {namespace.name}/{uid} {namespace.name}/{uid}/* "
                                                 f"2>/dev/null; ls {namespace.name} || true")
-    neighbour.goes_on()  # its second job needs a mount meanwhile
+    neighbour.goes_on()  # the neighbour's second job needs a mount during the sweep
     wait_until("the directory to be swept", swept, 600, 1)
     print(f"swept after {time.monotonic() - begun:.0f} s; the slowest /healthz took {slowest:.2f} s")
     assert slowest < 5

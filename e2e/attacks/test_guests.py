@@ -1,4 +1,4 @@
-"""A guest of a shared Dataset puts a program of its own in place of its sidecar."""
+"""A guest of a shared Dataset replaces its sidecar with a hostile program."""
 
 import json
 import pathlib
@@ -18,11 +18,11 @@ from harness.strangers import ATTACH, call, hello, leader_report, says, token, u
 pytestmark = pytest.mark.own_cluster
 
 PROGRAM = (pathlib.Path(__file__).parent / "hostile_sidecar.py").read_text()
-SECONDS = 600  # that the flood lasts unless it is ended
+SECONDS = 600  # the flood ends by itself after this long
 
 
 def in_its_place(place, name):
-    """A pod of the guest's own with every volume of its sidecar (pod `name`), for a program of its own as root."""
+    """A pod in the guest's namespace with every volume of the sidecar in pod `name`; runs the hostile program as root."""
     spec = place.get("pod", name)["spec"]
     sidecar, = [it for it in spec["initContainers"] if it["name"] == "stoker-sidecar"]
     volumes = [it for it in spec["volumes"] if it["name"] in {mount["name"] for mount in sidecar["volumeMounts"]}]
@@ -34,7 +34,7 @@ def in_its_place(place, name):
 
 
 def test_a_guest_cannot_run_another_program_in_place_of_its_sidecar(namespace, others):
-    # row 15: whoever has every right in a guest's namespace gets no pod with views, and no way into a sidecar
+    # row 15: every right in a guest's namespace gives neither a pod with views nor access to a sidecar's container
     namespace.apply(shared_dataset())
     guest = others("guest")
     who = user(guest, "admin")
@@ -58,7 +58,7 @@ def test_a_guest_cannot_run_another_program_in_place_of_its_sidecar(namespace, o
 
 
 class Attack:
-    """The hostile program in the guest's pod, until end()."""
+    """Runs the hostile program in the guest's pod until end()."""
 
     def __init__(self, place, job):
         self.lines = []
@@ -79,7 +79,7 @@ class Attack:
         return self.process.poll() is None
 
     def end(self):
-        """All that the program has printed."""
+        """The program's output so far."""
         if self.goes_on():
             self.process.stdin.close()
         self.process.wait(timeout=120)
@@ -88,7 +88,7 @@ class Attack:
 
 
 def sidecar_restarts(place):
-    """Restarts of every sidecar in the namespace, by pod."""
+    """{pod: restart count of its sidecar} in the namespace."""
     return {pod["metadata"]["name"]: state["restartCount"] for pod in place.kube.list("pods", place.name)
             for kind in ("initContainerStatuses", "containerStatuses") for state in pod["status"].get(kind, [])
             if state["name"] == "stoker-sidecar"}
@@ -102,7 +102,7 @@ def files_of(place):
 
 
 def claim_to_lead(guest, pod, dataset):
-    """The operator's answers when pods of the guest claim to lead the owner's directory, with tokens of their own."""
+    """The operator's answers to the guest's pods that claim, with their own tokens, to lead the owner's directory."""
     job = guest.job("reader")["metadata"]["uid"]
     lie = leader_report(dataset, resident_bytes=1 << 50, resident_samples=1 << 40, total_bytes=1 << 50, samples=1)
 
@@ -114,7 +114,7 @@ def claim_to_lead(guest, pod, dataset):
 
 @pytest.mark.usefixtures("no_policies")
 def test_a_hostile_sidecar_of_a_guest_harms_neither_the_owner_nor_another_guest(namespace, others, expected):
-    # rows 19, 23, 24, 26, 27: a guest neither writes nor leads and speaks for its own jobs only, and others go on
+    # rows 19, 23, 24, 26, 27: a guest cannot write or lead, controls its own jobs only, and disturbs no other job
     namespace.apply(jobs.quota("1Gi"), shared_dataset())
     dataset = namespace.get("dataset", "mnist")["metadata"]["uid"]
     own, = namespace.start("own", ["--epochs", 60, "--hold", "20:0", "--hold", "60:0"], script="read_contract.py",
@@ -141,7 +141,7 @@ def test_a_hostile_sidecar_of_a_guest_harms_neither_the_owner_nor_another_guest(
         assert namespace.leader([own]) == leader
         assert set(sidecar_restarts(namespace).values()) == {0}
         after = namespace.dataset_status()
-        # The owner's job goes: a filler leads under the same flood.
+        # Delete the owner's job: a filler takes over and leads under the same flood.
         namespace.go(own, "60:0")
         namespace.wait_complete("own")
         filling(namespace)
@@ -155,7 +155,7 @@ def test_a_hostile_sidecar_of_a_guest_harms_neither_the_owner_nor_another_guest(
     assert not [line for line in lines if line.startswith("DONE")]
     heard = [line for line in lines if line.startswith("said ")]
     assert len(heard) > 30 and all(line.endswith("hung up") or ": error: " in line for line in heard[:-2])
-    assert all(line.endswith("sampler: answer 12") for line in heard[-2:]), "its own ones, whatever their names"
+    assert all(line.endswith("sampler: answer 12") for line in heard[-2:]), "the guest's own samplers are accepted under any name"
     assert "holds 1000 connections" in lines and lines[-1].startswith("flooded"), lines[-1]
     assert not [answer.body for answer in answers if dataset.encode() in answer.body], "a guest gets no grant"
     assert [after[key] for key in ("totalBytes", "samples")] == [told[key] for key in ("totalBytes", "samples")]

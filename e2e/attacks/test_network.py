@@ -16,35 +16,35 @@ pytestmark = pytest.mark.own_cluster
 HALF_OPEN = 10_000
 
 
-def test_a_replayed_token_speaks_for_nobody_else(namespace, neighbour, street, foreign, intruder):
-    # row 11: a sidecar speaks only for its own pod
-    stolen, mine = token(street, pod=neighbour.pod), token(namespace, pod=intruder)
-    job = street.job(neighbour.name)["metadata"]
+def test_a_stolen_token_is_valid_for_its_own_pod_only(namespace, neighbour, neighbour_ns, foreign, intruder):
+    # row 11: a sidecar's token is valid for its own pod only
+    stolen, mine = token(neighbour_ns, pod=neighbour.pod), token(namespace, pod=intruder)
+    job = neighbour_ns.job(neighbour.name)["metadata"]
 
     def ask(who, words):
         lie = leader_report(foreign, resident_bytes=1 << 50, total_bytes=1 << 50, samples=1, granted_bytes=1 << 50)
         return call(namespace.kube, ATTACH, who, words, lie, via=(namespace, intruder))
-    before = street.dataset_status()
+    before = neighbour_ns.dataset_status()
     got = {}
     for title, who, words in (
-            ("my token, the victim's hello", mine, hello(street, neighbour.pod, neighbour.name, job["uid"], {"train": foreign})),
-            ("my token, my pod in its namespace", mine, hello(street, intruder, neighbour.name, job["uid"], {"train": foreign})),
+            ("my token, the victim's hello", mine, hello(neighbour_ns, neighbour.pod, neighbour.name, job["uid"], {"train": foreign})),
+            ("my token, my pod in its namespace", mine, hello(neighbour_ns, intruder, neighbour.name, job["uid"], {"train": foreign})),
             ("my token, its pod in my namespace", mine, hello(namespace, neighbour.pod, neighbour.name, job["uid"],
                                                              {"train": foreign})),
             ("stolen token, my hello", stolen, hello(namespace, intruder, "x", "y", {"train": foreign})),
-            ("stolen token, another node", stolen, hello(street, neighbour.pod, neighbour.name, job["uid"], {"train": foreign},
-                                                         node="node-2" if street.home == "node-1" else "node-1")),
-            ("stolen token, another pod of its namespace", stolen, hello(street, "another", neighbour.name, job["uid"],
+            ("stolen token, another node", stolen, hello(neighbour_ns, neighbour.pod, neighbour.name, job["uid"], {"train": foreign},
+                                                         node="node-2" if neighbour_ns.home == "node-1" else "node-1")),
+            ("stolen token, another pod of its namespace", stolen, hello(neighbour_ns, "another", neighbour.name, job["uid"],
                                                                         {"train": foreign}))):
         answer = ask(who, words)
         print(f"{title}: {answer.status} {answer.words[-120:]!r}")
         if answer.status not in REFUSED or answer.body:
             got[title] = (answer.status, answer.body)
-    # The words of the very pod, from elsewhere: whoever has the token has its grant, and no more than that.
-    replayed = ask(stolen, hello(street, neighbour.pod, neighbour.name, job["uid"], {"train": foreign, "x": "another-uid"}, node=street.home))
+    # The same hello as the pod's, sent from elsewhere: a stolen token gives the pod's own grant and nothing more.
+    replayed = ask(stolen, hello(neighbour_ns, neighbour.pod, neighbour.name, job["uid"], {"train": foreign, "x": "another-uid"}, node=neighbour_ns.home))
     print("replayed whole:", replayed.status, replayed.body, replayed.words[-120:])
     time.sleep(8)  # a report that was believed would be in the status by then
-    after = street.dataset_status()
+    after = neighbour_ns.dataset_status()
     print("before", before, "after", after, sep="\n")
     neighbour.goes_on()
     assert not got
@@ -52,16 +52,16 @@ def test_a_replayed_token_speaks_for_nobody_else(namespace, neighbour, street, f
     assert (after["totalBytes"], after["samples"]) == (before["totalBytes"], before["samples"])
 
 
-def test_an_own_pod_that_poses_as_a_sidecar_hears_nothing_of_others(namespace, neighbour, street, foreign, intruder):
+def test_a_fake_sidecar_gets_nothing_of_another_dataset(namespace, neighbour, neighbour_ns, foreign, intruder):
     # rows 10, 11: no grant and no belief for the uid of a foreign dataset, however the hello is written
     namespace.apply(jobs.dataset(), jobs.training_job("mine", ["--epochs", 1], suspend=True))
     own = namespace.job("mine")["metadata"]["uid"]
-    theirs = street.job(neighbour.name)["metadata"]["uid"]
+    theirs = neighbour_ns.job(neighbour.name)["metadata"]["uid"]
     labelled = plain_pod("labelled", namespace.home)
-    labelled["metadata"]["labels"] = street.get("pod", neighbour.pod)["metadata"]["labels"]
+    labelled["metadata"]["labels"] = neighbour_ns.get("pod", neighbour.pod)["metadata"]["labels"]
     namespace.apply(labelled)
     views.running(namespace, "labelled")
-    before = street.dataset_status()
+    before = neighbour_ns.dataset_status()
     heard = {}
     for pod in (intruder, "labelled"):
         mine = token(namespace, pod=pod)
@@ -75,15 +75,15 @@ def test_an_own_pod_that_poses_as_a_sidecar_hears_nothing_of_others(namespace, n
                 if foreign.encode() in answer.body:
                     heard[f"{pod} {job}"] = answer.body
     time.sleep(10)  # a report that was believed would be in the status by then
-    after = street.dataset_status()
+    after = neighbour_ns.dataset_status()
     neighbour.goes_on()
     assert not heard, "grants of the neighbour's dataset"
     assert [after[key] for key in ("totalBytes", "samples", "jobs")] == [before[key] for key in ("totalBytes", "samples", "jobs")]
     assert after.get("cachedBytes", 0) < 1 << 40
 
 
-def test_tokens_of_other_audiences_and_forged_ones_are_refused(namespace, neighbour, street, foreign, intruder):
-    # row 11: the audience, the pod and the signature of a token are checked; row 12: long headers are cut
+def test_tokens_of_other_audiences_and_forged_ones_are_refused(namespace, neighbour, neighbour_ns, foreign, intruder):
+    # row 11: the operator checks a token's audience, pod and signature; row 12: it refuses long headers
     kube = namespace.kube
     system = jobs.Namespace(kube, SYSTEM)
     node_pod, _ = node_program(kube, namespace.home)
@@ -113,13 +113,13 @@ def test_tokens_of_other_audiences_and_forged_ones_are_refused(namespace, neighb
     assert not got
 
 
-def test_ten_thousand_half_open_connections_to_the_operator_stop_nobody(namespace, neighbour, intruder):
-    # row 12: half-open connections are bounded and cut; nobody waits for them
+def test_ten_thousand_half_open_connections_do_not_block_the_operator(namespace, neighbour, intruder):
+    # row 12: half-open connections are limited in number and time, and delay no other client
     kube = namespace.kube
     before = restarts(kube)
     floods = [Flood(namespace, intruder, f"{leader(kube)}:{CONTROL_PORT}", HALF_OPEN)]
     begun = time.monotonic()
-    neighbour.goes_on()  # its second job needs a grant through the same port, while they are open
+    neighbour.goes_on()  # the neighbour's second job gets its grant through the same port while they are open
     took = time.monotonic() - begun
     told = [flood.end() for flood in floods]
     print(told, f"two jobs in {took:.0f} s")
@@ -129,14 +129,14 @@ def test_ten_thousand_half_open_connections_to_the_operator_stop_nobody(namespac
 
 
 @pytest.mark.parametrize("say", ["", "GET /healthz HTTP/1.1\\r\\nHost: x\\r\\n"], ids=["silent", "half-a-request"])
-def test_thousands_of_half_open_requests_at_every_http_port_stop_nobody(namespace, neighbour, street, intruder, say):
-    # rows 9, 10, 12: no probe of an operator, a node program or a sidecar depends on who holds its port open
+def test_half_open_requests_at_every_http_port_fail_no_probe(namespace, neighbour, neighbour_ns, intruder, say):
+    # rows 9, 10, 12: held connections do not fail any probe of the operator, the node program or a sidecar
     kube = namespace.kube
     where = [f"{address}:{port}" for address in operators(kube) for port in (METRICS_PORT, PROBES_PORT, DEBUG_PORT)]
     where.append(f"{node_program(kube, namespace.home)[1]}:{NODE_PORT}")
-    where.append(f"{street.get('pod', neighbour.pod)['status']['podIP']}:{jobs.SIDECAR_PORT}")
+    where.append(f"{neighbour_ns.get('pod', neighbour.pod)['status']['podIP']}:{jobs.SIDECAR_PORT}")
     floods = {place: Flood(namespace, intruder, place, 3000, say=say) for place in where}
-    time.sleep(80)  # more than any liveness probe waits
+    time.sleep(80)  # longer than any liveness probe needs to fail
     answers = {}
     for place in where:
         begun = time.monotonic()
@@ -145,7 +145,7 @@ def test_thousands_of_half_open_requests_at_every_http_port_stop_nobody(namespac
         answers[place] = (code, round(time.monotonic() - begun, 1))
     ready = {pod["metadata"]["name"]: [state["ready"] for state in pod["status"]["containerStatuses"]]
              for pod in kube.list("pods", SYSTEM)}
-    sidecar = street.get("pod", neighbour.pod)["status"]["initContainerStatuses"][0]
+    sidecar = neighbour_ns.get("pod", neighbour.pod)["status"]["initContainerStatuses"][0]
     told = {place: flood.end() for place, flood in floods.items()}
     print(*[f"{place}: {told[place]}, asked meanwhile: {answers[place]}" for place in where], ready, restarts(kube), sep="\n")
     neighbour.goes_on(shaken=True)
@@ -155,8 +155,8 @@ def test_thousands_of_half_open_requests_at_every_http_port_stop_nobody(namespac
     assert all(code for code, _ in answers.values()), answers
 
 
-def test_strangers_read_nothing_at_the_operators_other_ports(namespace, neighbour, street, intruder):
-    # row 10: /debug/* is told to those who may see everything
+def test_strangers_read_nothing_at_the_operators_other_ports(namespace, neighbour, neighbour_ns, intruder):
+    # row 10: /debug/* answers only callers with the right to see all namespaces
     mine = token(namespace, audience=None)
     leak = {}
     for address in operators(namespace.kube):
@@ -167,15 +167,15 @@ def test_strangers_read_nothing_at_the_operators_other_ports(namespace, neighbou
                 for words in ((), ("-H", f"Authorization: Bearer {mine}"), ("-H", "Authorization: Basic YTpi"),
                               ("-H", "X-Remote-User: system:admin", "-H", "X-Remote-Group: system:masters")):
                     code, body = http(namespace, intruder, f"{scheme}://{address}:{port}{path}", "--path-as-is", *words)
-                    if street.name in body and not (port == METRICS_PORT and path == "/metrics"):
+                    if neighbour_ns.name in body and not (port == METRICS_PORT and path == "/metrics"):
                         leak[f"{port}{path} {words}"] = (code, body[:200])
     assert not leak, leak
     neighbour.goes_on()
 
 
-def test_strangers_read_nothing_at_a_neighbours_sidecar(namespace, neighbour, street, intruder, foreign):
-    # row 10: what jobs of other namespaces have and where is told to nobody else
-    address = street.get("pod", neighbour.pod)["status"]["podIP"]
+def test_strangers_read_nothing_at_a_neighbours_sidecar(namespace, neighbour, neighbour_ns, intruder, foreign):
+    # row 10: nobody else learns which data other namespaces' jobs have, or where
+    address = neighbour_ns.get("pod", neighbour.pod)["status"]["podIP"]
     leak = {}
     for path in ("/status", "/metrics", "/readyz", "/healthz", "/"):
         code, body = http(namespace, intruder, f"http://{address}:{jobs.SIDECAR_PORT}{path}")

@@ -1,4 +1,4 @@
-"""The node program is flooded or deleted, or a node loses power: jobs go on."""
+"""The node program is flooded or deleted, or a node loses power: jobs keep training."""
 
 import contextlib
 import subprocess
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.own_cluster
 
 
 def test_half_open_connections_to_the_drivers_socket_stop_no_mount(namespace, neighbour, intruder):
-    # row 9: the driver's socket is root's; even a mad client there must not stop the node's pods
+    # row 9: only root reaches the driver's socket; even a misbehaving client there must not stop the node's pods
     kube = namespace.kube
     socket = on_node(kube, namespace.home, "ls /var/lib/kubelet/plugins/csi.stoker.dev/*.sock").split()[0]
     mode = on_node(kube, namespace.home, f"stat -c '%a %u' {socket} $(dirname {socket})")
@@ -33,8 +33,8 @@ def test_half_open_connections_to_the_drivers_socket_stop_no_mount(namespace, ne
     assert not any(int(line.split()[0][-2:-1]) & 2 or int(line.split()[0][-1]) & 2 for line in mode.splitlines()), mode
 
 
-def test_a_node_program_that_is_deleted_in_the_middle_of_mounts_leaves_no_pod_behind(namespace, neighbour, no_policies):
-    # row 9: a dead node program stops no job; new pods wait and go on
+def test_pods_start_after_the_node_program_is_deleted_during_mounts(namespace, neighbour, no_policies):
+    # row 9: running jobs continue without the node program; new pods wait and start when it is back
     kube = namespace.kube
     mounts = "grep -c csi.stoker.dev /proc/self/mountinfo || true"
     names = [f"many-{number}" for number in range(12)]
@@ -57,8 +57,8 @@ def test_a_node_program_that_is_deleted_in_the_middle_of_mounts_leaves_no_pod_be
 
 
 @pytest.mark.two_nodes
-def test_a_node_that_loses_power_comes_back_and_its_jobs_start_again(kube, namespace, neighbour, expected):
-    # rows 9, 22: mounts of before are gone with the node; jobs restart there and read the right bytes
+def test_jobs_restart_after_a_node_loses_power(kube, namespace, neighbour, expected):
+    # rows 9, 22: a power loss removes all mounts; the node's jobs restart and read the right bytes
     node = next(name for name in kube.nodes() if name != neighbour.place.home)  # where the origin is
     number = node.rsplit("-", 1)[-1]
     namespace.apply(jobs.dataset(), jobs.training_job("phoenix", ["--epochs", 2, "--hold", "1:50"], on=node, cache=jobs.FULL,
@@ -68,7 +68,7 @@ def test_a_node_that_loses_power_comes_back_and_its_jobs_start_again(kube, names
     uid = namespace.get("dataset", "mnist")["metadata"]["uid"]
     kept = on_node(kube, node, f"ls {jobs.POOL_PATH}/{namespace.name}/{uid}/data/segments | wc -l")
     subprocess.run([CLUSTER, "node-kill", number], check=True, timeout=120)
-    time.sleep(5)  # a machine is off for some time
+    time.sleep(5)  # the time that the machine is off
     subprocess.run([CLUSTER, "node-start", number], check=True, timeout=300)
     print("segments before:", kept, "after:", on_node(kube, node, f"ls {jobs.POOL_PATH}/{namespace.name}/{uid}/data/segments | wc -l"))
 

@@ -1,4 +1,4 @@
-"""What a tenant gets with an S3 server of its own that lists odd keys and lies about sizes."""
+"""Attacks with a tenant's own S3 server, which lists odd keys and reports wrong sizes."""
 
 import hashlib
 import json
@@ -37,8 +37,8 @@ def odd_origin(namespace, objects):
 
 
 @pytest.mark.parametrize("cache", [jobs.FULL, jobs.OFF], ids=["cached", "at-the-origin"])
-def test_keys_with_tricks_are_bytes_and_lead_nowhere(namespace, neighbour, cache):
-    # row 4: names lead nowhere else; a key is never a path on the node, and goes to the origin byte for byte
+def test_hostile_keys_are_never_used_as_paths(namespace, neighbour, cache):
+    # row 4: a key is never used as a path on the node; it goes to the origin byte for byte
     objects = [{"key": key, "body": f"{BODIES[number % 3]}{number if number % 3 else ''}"}
                for number, key in enumerate(ODD_KEYS)]
     odd_origin(namespace, objects)
@@ -62,39 +62,39 @@ def test_keys_with_tricks_are_bytes_and_lead_nowhere(namespace, neighbour, cache
     neighbour.goes_on()
 
 
-def test_an_origin_that_claims_more_than_any_dataset_has_is_refused_with_the_key(namespace, neighbour, street):
-    # rows 17, 20: sums saturate
+def test_an_oversized_listing_is_refused_with_the_key(namespace, neighbour, neighbour_ns):
+    # rows 17, 20: sums of sizes saturate instead of overflowing
     huge = 2**63 - 1
     odd_origin(namespace, [{"key": f"a/{i}", "body": "x", "size": huge} for i in range(3)])
-    grant = street.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
+    grant = neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
     namespace.apply(jobs.training_job("fooled", ["--hold", "0:0"], script="read_keys.py", dataset_name="odd", on=namespace.home,
                                       cache={"mode": "Auto"}))
     told = wait_until("the refusal", lambda: condition(namespace.get("dataset", "odd"), "Ready").get("reason") == "OriginFailed" and
                       condition(namespace.get("dataset", "odd"), "Ready"), 300)
     assert "a/" in told["message"], told
     assert namespace.dataset_status("odd").get("totalBytes", 0) == 0
-    assert street.job(neighbour.name)["status"]["cache"]["allocatedBytes"] >= grant
+    assert neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"] >= grant
     neighbour.goes_on()
 
 
-def test_an_origin_that_lies_about_sizes_takes_nothing_from_a_neighbour(namespace, neighbour, street):
-    # rows 17, 20: what a peer claims costs no memory
-    huge = 2**54  # three of them are less than a dataset may have
+def test_false_object_sizes_take_nothing_from_a_neighbour(namespace, neighbour, neighbour_ns):
+    # rows 17, 20: a claimed size allocates no memory
+    huge = 2**54  # three objects of this size stay below a dataset's limit
     odd_origin(namespace, [{"key": "a/1", "body": "1", "size": huge}, {"key": "a/2", "body": "2", "size": huge},
                            {"key": "a/3", "body": "3", "size": huge}, {"key": "a/4", "body": "four", "size": 1 << 40},
                            {"key": "a/5", "body": "five", "size": 2}, {"key": "a/6", "body": "6"}])
-    grant = street.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
+    grant = neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
     namespace.apply(jobs.training_job("fooled", ["--hold", "0:0"], script="read_keys.py", dataset_name="odd", on=namespace.home,
                                       cache={"mode": "Auto"}))
     namespace.wait_hold(namespace.pod("fooled")["metadata"]["name"], "0:0")
-    time.sleep(20)  # several plans with the sizes that the origin told
+    time.sleep(20)  # the operator plans several times with the wrong sizes
     print(json.dumps(namespace.job("fooled").get("status")), json.dumps(namespace.dataset_status("odd")), sep="\n")
     namespace.go(namespace.pod("fooled")["metadata"]["name"], "0:0")
     wait_until("the job to end", lambda: condition(namespace.job("fooled"), "Finished").get("status") == "True", 120)
     print(condition(namespace.job("fooled"), "Finished"))
     told = namespace.dataset_status("odd")
     assert told.get("totalBytes", 0) >= 0 and told.get("cachedBytes", 0) >= 0
-    assert street.job(neighbour.name)["status"]["cache"]["allocatedBytes"] >= grant
+    assert neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"] >= grant
     for pod in namespace.pods("fooled"):
         for line in namespace.lines(pod["metadata"]["name"]):
             print(line)

@@ -1,4 +1,4 @@
-"""What code inside a trainer gets: root, locks and leases, and the search for a token."""
+"""Attacks by code inside a trainer: writing as root, locks and leases, searching for a token."""
 
 import subprocess
 import time
@@ -61,7 +61,7 @@ print("got:", [what for what in done if not what.startswith(("lock data", ))], "
 
 
 def test_root_in_a_trainer_neither_writes_nor_remounts_its_view(namespace, neighbour, expected):
-    # rows 2, 3: a trainer cannot change, cut or lock what it reads, also as root with all that baseline allows
+    # rows 2, 3: a trainer cannot change, cut or lock its view, not even as root with all that level baseline allows
     namespace.apply(jobs.dataset())
     item = jobs.training_job("root", ["--epochs", 2, "--hold", "1:0"], on=namespace.home, cache=jobs.FULL)
     item["spec"]["podTemplate"]["spec"]["securityContext"] = {"runAsUser": 0, "runAsGroup": 0, "runAsNonRoot": False,
@@ -76,7 +76,7 @@ def test_root_in_a_trainer_neither_writes_nor_remounts_its_view(namespace, neigh
     summary = [line for line in said.splitlines() if line.startswith("got:")][-1]
     assert summary.startswith("got: [] "), summary
     assert "remounted" not in said
-    # As the sidecar's own user, from an ephemeral container beside the trainer's processes.
+    # Again as the sidecar's user, from an ephemeral container that shares the trainer's processes.
     views.add_ephemeral(namespace, pod, targetContainerName="trainer", securityContext={"runAsUser": 65532})
     beside = in_view(namespace, pod, DAMAGE.replace('"/stoker/node/train"', '"/proc/1/root/stoker/node/train"'), container="intruder")
     print(beside)
@@ -107,8 +107,8 @@ time.sleep(1000)
 """
 
 
-def test_a_trainer_with_locks_and_leases_on_its_view_holds_no_sidecar_up(namespace, neighbour, expected):
-    # row 2: a trainer cannot change, cut or lock what it reads. It has the user of the sidecar here, as its image says.
+def test_a_trainers_locks_and_leases_do_not_block_its_sidecar(namespace, neighbour, expected):
+    # row 2: a trainer cannot change, cut or lock its view. Here the trainer's image runs as the sidecar's user.
     namespace.apply(jobs.dataset())
     pod, = namespace.start("holder", ["--epochs", 3, "--hold", "1:0", "--hold", "2:0"], cache=jobs.FULL)
     namespace.wait_hold(pod, "1:0")
@@ -133,7 +133,7 @@ def test_a_trainer_with_locks_and_leases_on_its_view_holds_no_sidecar_up(namespa
 
 
 def test_a_trainer_cannot_reach_the_token_or_the_secret_of_its_sidecar(namespace, neighbour):
-    # rows 2, 11, 19: neither the sidecar's token nor control/ is in a trainer's or an ephemeral container's sight
+    # rows 2, 11, 19: neither a trainer nor an ephemeral container can see the sidecar's token or control/
     namespace.apply(jobs.dataset())
     pod, = namespace.start("curious", ["--epochs", 2, "--hold", "1:0"], cache=jobs.FULL)
     namespace.wait_hold(pod, "1:0")

@@ -1,4 +1,4 @@
-"""What a user with `edit` in one namespace gets with kubectl while the admission policies are in force."""
+"""Attacks with kubectl by a user with `edit` in one namespace; the admission policies are in force."""
 
 import copy
 import json
@@ -9,7 +9,7 @@ import pytest
 from harness import jobs, views
 from harness.installation import SYSTEM
 from harness.kube import wait_until
-from harness.strangers import STREET, says, user
+from harness.strangers import NEIGHBOUR, says, user
 
 pytestmark = pytest.mark.own_cluster
 
@@ -22,7 +22,7 @@ def controllers_pod(place, uid):
 
 
 def sly_objects(place, uid):
-    """Everything that makes pods, with a view of a node directory in them."""
+    """One object of each kind that creates pods; the pods mount a view of a node directory."""
     template = controllers_pod(place, uid)
     once = copy.deepcopy(template)
     once["spec"]["restartPolicy"] = "Never"
@@ -43,7 +43,7 @@ def sly_objects(place, uid):
 
 
 def test_no_controller_makes_a_pod_with_a_view_for_a_user(namespace, neighbour, foreign):
-    # row 15: users make no pods with views by hand, whoever makes the pod for them
+    # row 15: users cannot create pods with views, directly or through a controller
     who = user(namespace)
     for number, item in enumerate(sly_objects(namespace, foreign)):
         item["metadata"] = {"name": f"sly-{number}", "namespace": namespace.name}
@@ -55,8 +55,8 @@ def test_no_controller_makes_a_pod_with_a_view_for_a_user(namespace, neighbour, 
     neighbour.goes_on()
 
 
-def test_a_user_with_edit_writes_no_status_quota_pool_or_secret_of_stoker(namespace, neighbour, street, foreign):
-    # rows 1, 13, 14: what the operator believes (status, quotas, pools, its CA) is not in a tenant's hands
+def test_a_user_with_edit_writes_no_status_quota_pool_or_secret_of_stoker(namespace, neighbour, neighbour_ns, foreign):
+    # rows 1, 13, 14: a tenant cannot write what the operator trusts: status, quotas, pools, its CA
     who = user(namespace)
     namespace.apply(jobs.dataset(), jobs.training_job("liar", ["--epochs", 1], suspend=True), jobs.quota("1Mi"))
     stolen = json.dumps({"status": {"datasets": [{"name": "train", "uid": foreign}]}})
@@ -68,13 +68,13 @@ def test_a_user_with_edit_writes_no_status_quota_pool_or_secret_of_stoker(namesp
         ["patch", "cpool", jobs.POOL, "--type=merge", "-p", '{"spec":{"capacityPerNode":"1Mi"}}'],
         ["delete", "cpool", jobs.POOL],
         ["get", "secrets", "-n", SYSTEM], ["get", "cm", "-n", SYSTEM], ["get", "lease", "-n", SYSTEM],
-        ["get", "tj,dset,cquota", "-n", street.name], ["get", "tj", "-A"], ["delete", "csidriver", views.DRIVER],
+        ["get", "tj,dset,cquota", "-n", neighbour_ns.name], ["get", "tj", "-A"], ["delete", "csidriver", views.DRIVER],
         ["create", "token", "stoker-node", "-n", SYSTEM, "--audience=stoker.dev"],
         ["label", "namespace", namespace.name, "team=vision"],
     ]
     got = [words for words in tries if says(namespace.kube, *words, *who)[0] == 0]
     assert not got, f"allowed to a user with edit: {got}"
-    # The status in the spec's own request is dropped by the API server.
+    # The API server drops a status that is sent together with the spec.
     item = namespace.here(jobs.training_job("liar-too", ["--epochs", 1], suspend=True))
     item["status"] = json.loads(stolen)["status"]
     says(namespace.kube, "create", "-f", "-", *who, stdin=json.dumps(item))
@@ -82,32 +82,32 @@ def test_a_user_with_edit_writes_no_status_quota_pool_or_secret_of_stoker(namesp
     neighbour.goes_on()
 
 
-def test_a_user_who_rewrites_stokers_jobs_and_pods_gains_nothing(namespace, neighbour, street, foreign):
-    # rows 1, 11: labels, annotations and owners of objects in a tenant's namespace give no rights elsewhere
+def test_a_user_who_rewrites_stokers_jobs_and_pods_gains_nothing(namespace, neighbour, neighbour_ns, foreign):
+    # rows 1, 11: labels, annotations and owner references in a tenant's namespace give no rights elsewhere
     who = user(namespace)
     namespace.apply(jobs.dataset())
     pod, = namespace.start("mine", ["--epochs", 2, "--hold", "1:0"], cache=jobs.FULL)
     namespace.wait_hold(pod, "1:0")
-    theirs = {"stoker.dev/training-job": neighbour.name, "stoker.dev/training-job-uid": street.job(
-        neighbour.name)["metadata"]["uid"], "stoker.dev/dataset": foreign, "stoker.dev/namespace": street.name}
+    theirs = {"stoker.dev/training-job": neighbour.name, "stoker.dev/training-job-uid": neighbour_ns.job(
+        neighbour.name)["metadata"]["uid"], "stoker.dev/dataset": foreign, "stoker.dev/namespace": neighbour_ns.name}
     changes = json.dumps({"metadata": {"labels": theirs, "annotations": theirs}})
     job = namespace.job("mine")["status"]["jobs"][0]["name"]
     for kind, name in (("pod", pod), ("job", job), ("tj", "mine"), ("dset", "mnist")):
         says(namespace.kube, "patch", kind, name, "-n", namespace.name, "--type=merge", "-p", changes, *who)
-    owner = street.job(neighbour.name)["metadata"]
+    owner = neighbour_ns.job(neighbour.name)["metadata"]
     says(namespace.kube, "patch", "job", job, "-n", namespace.name, "--type=merge", *who, "-p", json.dumps(
         {"metadata": {"ownerReferences": [{"apiVersion": "stoker.dev/v1alpha1", "kind": "TrainingJob", "controller": True,
                                            "name": owner["name"], "uid": owner["uid"]}]}}))
-    before = street.job(neighbour.name)["status"]["jobs"]
+    before = neighbour_ns.job(neighbour.name)["status"]["jobs"]
     says(namespace.kube, "patch", "job", job, "-n", namespace.name, "--type=merge", "-p", '{"spec":{"suspend":true}}', *who)
-    time.sleep(15)  # several passes of the operator, in which nothing may change
-    assert street.job(neighbour.name)["status"]["jobs"] == before
-    assert street.dataset_status().get("jobs") == 1, "nobody else counts as a reader of the neighbour's Dataset"
+    time.sleep(15)  # the operator reconciles several times; nothing may change
+    assert neighbour_ns.job(neighbour.name)["status"]["jobs"] == before
+    assert neighbour_ns.dataset_status().get("jobs") == 1, "nobody else counts as a reader of the neighbour's Dataset"
     neighbour.goes_on()
 
 
-def test_names_that_the_operator_would_use_are_taken(namespace, neighbour):
-    # no row: a Job and a Service that a user made before stop that user's job, with words, and nobody else
+def test_taken_names_stop_only_that_users_job(namespace, neighbour):
+    # no row: a Job and a Service that a user created earlier stop that user's job, with a message, and no other job
     who = user(namespace)
     for item in ({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "taken-a1"}, "spec": {
             "suspend": True, "template": {"spec": {"restartPolicy": "Never", "containers": [
@@ -121,7 +121,7 @@ def test_names_that_the_operator_would_use_are_taken(namespace, neighbour):
     def told():
         status = (namespace.job("taken") or {}).get("status") or {}
         return [entry for entry in status.get("conditions", []) if "taken" in entry.get("message", "")]
-    words = wait_until("words about the name that is taken", told, 120)
+    words = wait_until("the message about the name that is taken", told, 120)
     print(words)
     mine = namespace.get("job", "taken-a1")
     assert "ownerReferences" not in mine["metadata"] and mine["spec"]["suspend"]
@@ -130,17 +130,17 @@ def test_names_that_the_operator_would_use_are_taken(namespace, neighbour):
 
 TEMPLATES = {
     "a secret of another namespace by path": {"datasets": [{"name": "train", "storageUri": "s3://mnist", "secretRef": {
-        "name": f"../{STREET}/s3"}}]},
+        "name": f"../{NEIGHBOUR}/s3"}}]},
     "a secret of another namespace by slash": {"datasets": [{"name": "train", "storageUri": "s3://mnist", "secretRef": {
-        "name": f"{STREET}/s3"}}]},
+        "name": f"{NEIGHBOUR}/s3"}}]},
     "a secret with a namespace field": {"datasets": [{"name": "train", "storageUri": "s3://mnist", "secretRef": {
-        "name": "s3", "namespace": STREET}}]},
+        "name": "s3", "namespace": NEIGHBOUR}}]},
     "a CA bundle of another namespace": {"datasets": [{"name": "train", "storageUri": "s3://mnist", "caBundle": {
-        "kind": "Secret", "name": f"../{STREET}/s3"}}]},
+        "kind": "Secret", "name": f"../{NEIGHBOUR}/s3"}}]},
     "a directory as an origin": {"datasets": [{"name": "train", "storageUri": "file:///var/lib/stoker"}]},
     "an origin with two dots": {"datasets": [{"name": "train", "storageUri": "s3://mnist/../other"}]},
     "a dataset of another namespace by name": {"datasets": [{"name": "train", "datasetRef": {
-        "name": f"../{STREET}/mnist"}}]},
+        "name": f"../{NEIGHBOUR}/mnist"}}]},
     "a dataset's name as a path": {"datasets": [{"name": "../../data", "datasetRef": {"name": "mnist"}}]},
     "a namespace as a path": {"datasets": [{"name": "train", "datasetRef": {"name": "mnist", "namespace": "../data"}}]},
 }
@@ -165,7 +165,7 @@ PODS = {
 
 
 def test_a_pod_template_reaches_nothing_of_stoker_or_of_others(namespace, neighbour):
-    # rows 14, 16: validation names the field of every trick, or no container of its pod ever starts
+    # rows 14, 16: for every trick validation names the field, or no container of the pod starts
     namespace.apply(jobs.dataset())
     plain = jobs.training_job("trick", ["--epochs", 1], run_policy={"backoffLimit": 0})
     changes = {**TEMPLATES, **{title: {"podTemplate": {"spec": spec}} for title, spec in PODS.items()}}
@@ -178,7 +178,7 @@ def test_a_pod_template_reaches_nothing_of_stoker_or_of_others(namespace, neighb
         print(f"{title}: {words.strip()[:200]}")
         if code == 0:
             accepted[title] = f"trick-{number}"
-    time.sleep(40)  # a container that is going to start has started by then
+    time.sleep(40)  # long enough for a container to start
     begun = {}
     for title, name in accepted.items():
         job = namespace.job(name)
@@ -193,9 +193,9 @@ def test_a_pod_template_reaches_nothing_of_stoker_or_of_others(namespace, neighb
     assert not begun, "containers of these started"
 
 
-def test_other_peoples_secrets_do_not_come_by_environment_or_volume(namespace, neighbour, street):
-    # row 14: a pod sees Secrets of its own namespace only, whatever names it writes
-    street.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "treasure"},
+def test_a_pod_cannot_use_another_namespaces_secret(namespace, neighbour, neighbour_ns):
+    # row 14: a pod gets Secrets of its own namespace only, whatever names its spec contains
+    neighbour_ns.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "treasure"},
                   "stringData": {"TREASURE": "the-neighbours-treasure"}})
     namespace.apply(jobs.dataset())
     item = jobs.training_job("thief", ["--epochs", 1])
@@ -212,9 +212,9 @@ def test_other_peoples_secrets_do_not_come_by_environment_or_volume(namespace, n
     neighbour.goes_on()
 
 
-def test_numbers_of_any_size_take_nothing_from_a_neighbour(namespace, neighbour, street):
-    # row 17: a typo in a number means what it says or is refused
-    grant = street.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
+def test_huge_numbers_take_nothing_from_a_neighbour(namespace, neighbour, neighbour_ns):
+    # row 17: every number is taken literally or refused
+    grant = neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"]
     namespace.apply(jobs.dataset())
     refused = []
     for number, cache in enumerate(({"maxBytes": "7.99Ei"}, {"minBytes": "7Ei", "maxBytes": "7Ei"},
@@ -230,7 +230,7 @@ def test_numbers_of_any_size_take_nothing_from_a_neighbour(namespace, neighbour,
     wide = jobs.training_job("wide", ["--epochs", 1], nodes=10000, cache={"minBytes": "7Ei", "maxBytes": "7.9Ei"}, suspend=True)
     wide["spec"]["trainer"]["epochs"] = 1000000
     namespace.apply(wide)
-    time.sleep(30)  # several plans, in which the grant may not fall
-    assert street.job(neighbour.name)["status"]["cache"]["allocatedBytes"] >= min(grant, 2 * GIB)
+    time.sleep(30)  # the operator plans several times; the grant must not fall
+    assert neighbour_ns.job(neighbour.name)["status"]["cache"]["allocatedBytes"] >= min(grant, 2 * GIB)
     namespace.kube.run("delete", "trainingjob", "--all", "-n", namespace.name)
     neighbour.goes_on()

@@ -1,4 +1,4 @@
-"""What a pod gets that asks for views by hand, with no admission policy before the node program."""
+"""Pods that request views by hand, without the admission policies in front of the node program."""
 
 import json
 
@@ -14,7 +14,7 @@ VIEWS = ["data", "owner", "shared", "", "DATA", "Owner", "admin", "../data", "da
 
 
 def refusals(place, pods):
-    """{name: words} for pods that must not run, all made at once."""
+    """Creates pods that must not run, all at once. Returns {name: refusal message}."""
     for name, source in pods.items():
         code, words = says(place.kube, "apply", "-f", "-", stdin=json.dumps(place.here(views.pod(name, source, place.home))))
         pods[name] = None if code == 0 else words
@@ -34,18 +34,18 @@ def shown(found):
     return {name: words for name, words in found.items() if "NOT REFUSED" in words}
 
 
-def test_no_view_name_shows_a_foreign_directory(namespace, neighbour, street, foreign, no_policies):
-    # row 1: nobody sees a node directory of a namespace that does not share it
-    found = refusals(namespace, {f"view-{number}": views.view(street.name, foreign, kind, read_only=read_only)
+def test_no_view_name_shows_a_foreign_directory(namespace, neighbour, neighbour_ns, foreign, no_policies):
+    # row 1: a pod cannot see a node directory of a namespace that does not share it
+    found = refusals(namespace, {f"view-{number}": views.view(neighbour_ns.name, foreign, kind, read_only=read_only)
                                  for number, (kind, read_only) in enumerate(
                                      [(kind, read_only) for kind in VIEWS for read_only in (True, False)])})
     assert not shown(found)
-    assert all(street.name not in words or "not" in words for words in found.values())
+    assert all(neighbour_ns.name not in words or "not" in words for words in found.values())
     neighbour.goes_on()
 
 
-def tricky(street, namespace, foreign):
-    own, theirs = namespace.name, street.name
+def tricky(neighbour_ns, namespace, foreign):
+    own, theirs = namespace.name, neighbour_ns.name
     return {
         "dots": views.view(own, ".."), "dot": views.view(own, "."), "path": views.view(own, "a/b"),
         "absolute": views.view(own, "/etc"), "up": views.view(own, f"../{theirs}/{foreign}"),
@@ -65,20 +65,20 @@ def tricky(street, namespace, foreign):
     }
 
 
-def test_tricky_attributes_of_a_view_are_refused(namespace, neighbour, street, foreign, no_policies):
+def test_tricky_attributes_of_a_view_are_refused(namespace, neighbour, neighbour_ns, foreign, no_policies):
     # rows 1, 3, 4: a volume's attributes give no right, and names are single path components
-    found = refusals(namespace, tricky(street, namespace, foreign))
+    found = refusals(namespace, tricky(neighbour_ns, namespace, foreign))
     got = shown(found)
     assert not got
     neighbour.goes_on()
 
 
-def test_an_own_directory_under_a_foreign_uid_is_an_empty_one(namespace, neighbour, street, foreign, no_policies):
-    # row 1: the same uid below another namespace is another directory
+def test_a_foreign_uid_in_the_own_namespace_is_empty(namespace, neighbour, neighbour_ns, foreign, no_policies):
+    # row 1: the same uid under another namespace is a different directory
     namespace.apply(views.pod("twin", views.view(namespace.name, foreign, "owner"), namespace.home, securityContext=ROOT_USER))
     views.running(namespace, "twin")
     seen = views.attempt(namespace, "twin", "find /view -type f; echo poison >/view/data/current.json")
     assert ".seg" not in seen and "manifest" not in seen, seen
-    assert "poison" not in below_pool(namespace, f"cat {street.name}/{foreign}/data/current.json")
-    assert street.dataset_status().get("jobs") == 1
+    assert "poison" not in below_pool(namespace, f"cat {neighbour_ns.name}/{foreign}/data/current.json")
+    assert neighbour_ns.dataset_status().get("jobs") == 1
     neighbour.goes_on()

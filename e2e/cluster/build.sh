@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what Debian does not package: the programs of a Kubernetes, CoreDNS, helm, and CSI's own test suite.
+# Builds what Debian does not package: the Kubernetes programs, CoreDNS, helm, and the csi-sanity test suite.
 # Cold: 7 to 10 minutes on two cores. Warm: nothing to do, in a tenth of a second.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

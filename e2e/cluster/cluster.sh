@@ -87,12 +87,12 @@ down() {
   wait_for 20 "processes to end" none_left
   for n in $(seq "$MAX_NODES"); do
     wait_for 20 "cgroups of node $n to empty" remove_cgroups "$n"
-    ip link delete "$VETH$n" 2>/dev/null || true            # gone with its namespace, as a rule
-    ip route delete "$(pod_cidr "$n")" 2>/dev/null || true  # gone with its link, as a rule
+    ip link delete "$VETH$n" 2>/dev/null || true            # usually gone with its namespace
+    ip route delete "$(pod_cidr "$n")" 2>/dev/null || true  # usually gone with its link
   done
   for n in $(node_numbers); do remove_disk "$n"; done
-  wait_for 20 "disks to be released" disks_released # the kernel ends namespaces a little later than processes
-  ip link delete "$BRIDGE" 2>/dev/null || true # there is none if nothing was up
+  wait_for 20 "disks to be released" disks_released # the kernel ends namespaces shortly after their processes
+  ip link delete "$BRIDGE" 2>/dev/null || true # fails if no cluster ran
   ! grep -q " $STATE/" /proc/self/mounts || die "mounts below $STATE remain"
   rm -rf "$STATE"/node-* "$STATE/etcd" "$STATE/run" "$STATE/Corefile" "$STATE"/*.kubeconfig
   log "down"

@@ -1,4 +1,4 @@
-// The first process of a sandbox and of a node: waits, and reaps what others leave behind.
+// The first process of a sandbox and of a node: waits forever and reaps orphaned processes.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Proves on a running cluster what Stoker's tests take for granted: native sidecars, node-local hostPath, ownership by
-# inheritance (docs/adr/0002), faults and their undoing, and that `down` leaves nothing behind.
+# Checks on a running cluster what Stoker's tests rely on: native sidecars, node-local hostPath, inherited ownership
+# (docs/adr/0002), faults and healing, and that `down` leaves nothing behind.
 # usage: selftest.sh      starts two nodes, and stops them at the end; needs the image of `tools/images.sh s3`
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -146,7 +146,7 @@ test_node_directory
 test_faults
 "$cluster" down
 after=$("$cluster" traces)
-diff <(echo "$before") <(echo "$after") || true # shows what check will call a failure
+diff <(echo "$before") <(echo "$after") || true # prints the differences that make the check fail
 check "down leaves nothing behind" test "$before" = "$after"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

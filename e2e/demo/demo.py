@@ -22,7 +22,7 @@ from harness.kube import condition, wait_until  # noqa: E402
 
 EXAMPLE = kubes.ROOT / "docs" / "examples" / "mnist.yaml"
 STARTED = time.time()
-os.environ["STOKER_STARTED"] = str(STARTED)  # the cluster's scripts go on counting
+os.environ["STOKER_STARTED"] = str(STARTED)  # the cluster's scripts print seconds since this time
 
 
 def say(text):
@@ -41,7 +41,7 @@ def connect():
 
 
 def example():
-    """The example's objects, and its TrainingJob by itself."""
+    """All objects of the example, and its TrainingJob once more by itself."""
     items = list(yaml.safe_load_all(EXAMPLE.read_text()))
     job = next(item for item in items if item["kind"] == "TrainingJob")
     return items, job
@@ -65,7 +65,7 @@ def printed(kube, namespace, job_name):
 
 
 def news(item, told):
-    """What the conditions newly say of the job's state and of its cache, in their own words."""
+    """Messages of the job's state and cache conditions that have changed."""
     for kind in ("Finished", "CacheAllocated"):
         found = condition(item, kind)
         if found.get("status") != "Unknown" and found.get("reason") not in (None, told.get(kind)):
@@ -74,7 +74,7 @@ def news(item, told):
 
 
 def follow(kube, namespace, name):
-    """Tells what happens to a job, each epoch as it ends; returns all epochs when the job is complete."""
+    """Prints a job's progress, each epoch as it ends; returns all epochs when the job is complete."""
     shown, told = 0, {}
 
     def ended():
@@ -123,13 +123,13 @@ def up():
     say("starting an S3 server in the cluster with the 5,000 MNIST images, one object each")
     origin = origins.Origin(kube)
     origin.deploy()
-    say("it is paced by a proxy like a bucket far away: 20 ms to the first byte, 200 MB/s in all")
+    say("a proxy paces it like a remote bucket: 20 ms to the first byte, 200 MB/s in all")
     items, job = example()
     namespace, name = job["metadata"].get("namespace", "default"), job["metadata"]["name"]
     for item in (job, without_cache(job)):
         kube.delete("trainingjob", item["metadata"]["name"], namespace)
     for item in items:
-        if item["kind"] == "Dataset":  # a new one begins cold, so that the first epoch shows what the cache replaces
+        if item["kind"] == "Dataset":  # a new Dataset starts cold, so that the first epoch shows the origin's speed
             kube.delete("dataset", item["metadata"]["name"], namespace)
     say(f"kubectl apply -f {EXAMPLE.relative_to(kubes.ROOT)}")
     for item in items:
@@ -141,7 +141,7 @@ def up():
 
     print("\n$ kubectl get tj,dset -A")
     print(kube.run("get", "tj,dset", "-A"))
-    print("Asked of the origin, counted at the S3 server (paced: 20 ms to the first byte, 200 MB/s):\n")
+    print("Requests to the origin, counted at the S3 server (paced: 20 ms to the first byte, 200 MB/s):\n")
     print(compare(origin, cached, plain))
     print(f"""
 What next:

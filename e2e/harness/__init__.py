@@ -1,1 +1,1 @@
-"""What the cluster tests share: kubectl, the origin that counts, training jobs."""
+"""Shared by the cluster tests: kubectl, the counting origin, training jobs."""

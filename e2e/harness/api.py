@@ -1,5 +1,5 @@
-"""What is asked again and again, through one `kubectl proxy`: a program started for every look of every poll would take
-half of a small machine from what the tests watch."""
+"""Reads for polling, through one `kubectl proxy`: a kubectl process per poll would use half of a small machine's
+processors."""
 
 import http.client
 import json
@@ -8,11 +8,11 @@ import subprocess
 import threading
 import urllib.parse
 
-SECONDS = 60  # for one answer
+SECONDS = 60  # timeout of one request
 
 
 class ApiError(Exception):
-    """The API server (or the way to it) said no. `status` is HTTP's, None where there was no answer."""
+    """The API server refused, or could not be reached. `status`: the HTTP status, None without an answer."""
 
     def __init__(self, words, status=None):
         super().__init__(words)
@@ -20,14 +20,14 @@ class ApiError(Exception):
 
 
 class Api:
-    """GET, by the names that kubectl takes: plural, singular or short. Threads may share it."""
+    """GET by kubectl's names of kinds: plural, singular or short. Thread-safe."""
 
     def __init__(self, kubectl, environment):
         self._kubectl = kubectl
         self._environment = environment
         self._places = {}
         self._local = threading.local()
-        # It ends with us, whatever ends us.
+        # The proxy ends with this process, even if this process is killed.
         self._process = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", kubectl, "proxy", "--port=0"],
                                          env=environment, text=True, stdout=subprocess.PIPE)
         line = self._process.stdout.readline()
@@ -41,7 +41,7 @@ class Api:
         self._process.wait()
 
     def text(self, path, **query):
-        """The answer to GET PATH?QUERY; without the values that are None."""
+        """The answer to GET PATH?QUERY. Query values that are None are left out."""
         query = urllib.parse.urlencode({key: value for key, value in query.items() if value is not None})
         target = f"{path}?{query}" if query else path
         try:
@@ -53,7 +53,7 @@ class Api:
         return body
 
     def _ask(self, target):
-        """On this thread's connection; once more on a new one, should the old one have gone meanwhile."""
+        """Uses this thread's connection; retries once on a new one if the old one was closed."""
         connection = getattr(self._local, "connection", None)
         if connection is not None:
             try:
@@ -76,7 +76,7 @@ class Api:
         return json.loads(self.text(path, **query))
 
     def path(self, kind, namespace=None, name=None):
-        """Where a kind is, in a namespace or in all, or one object of it."""
+        """The URL path of a kind, in one namespace or in all, or of one object."""
         if kind not in self._places:
             self._learn()
         if kind not in self._places:

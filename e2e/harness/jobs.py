@@ -1,4 +1,4 @@
-"""Training jobs for tests, their builders and what they print."""
+"""Training jobs for tests: builders, start and wait functions, and their output."""
 
 import json
 import pathlib
@@ -36,8 +36,8 @@ def quota(nominal, name="quota", pool_name=POOL, **spec):
 
 def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_policy=None, on=None,
                  script="read_epochs.py", spread=False, grace=None, **spec):
-    """A job that runs a script of e2e/trainers with ARGS; `on`: the name of the only node that it may use; `spread`:
-    its pods are on different nodes; `grace`: seconds that its pods have to end."""
+    """A job that runs a script of e2e/trainers with ARGS. `on`: the only node that it may use; `spread`: one pod per
+    node; `grace`: termination grace period of its pods in seconds."""
     constraint = {"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "DoNotSchedule",
                   "labelSelector": {"matchLabels": {"stoker.dev/training-job": name}}}
     return {
@@ -64,16 +64,16 @@ def training_job(name, args, nodes=1, dataset_name="mnist", cache=None, run_poli
 
 
 class Namespace:
-    """A namespace of one test, with the trainers and the origin's credentials in it."""
+    """A namespace for one test, with the trainer scripts and the origin's credentials."""
 
     def __init__(self, kube, name, security="baseline"):
         self.kube = kube
         self.name = name
-        self.security = security  # the level of Pod Security that it enforces
+        self.security = security  # the Pod Security level that the namespace enforces
         self.home = kube.nodes()[0]  # where start() puts jobs, so that they share a node directory
 
     def create(self, trainers=TRAINERS):
-        """`trainers`: the folder of the scripts that its jobs may run."""
+        """`trainers`: folder with the scripts that the namespace's jobs run."""
         scripts = {path.name: path.read_text() for path in trainers.glob("*.py")}
         self.kube.apply(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {
@@ -102,7 +102,7 @@ class Namespace:
         return self.get("dataset", name).get("status") or {}
 
     def delete(self):
-        """Returns when nothing runs in it any more; Kube.wait_left() waits until it is gone."""
+        """Deletes the namespace and returns when its pods have ended; Kube.wait_left() waits until it is gone."""
         def running():
             return [pod for pod in self.kube.list("pods", self.name)
                     if pod["status"].get("phase") not in ("Succeeded", "Failed")]
@@ -119,16 +119,16 @@ class Namespace:
     # --- running jobs ------------------------------------------------------------------------------------------------
 
     def start(self, name, args, ranks=1, on=HOME, granted=None, **spec):
-        """Applies a job whose trainers wait before their first batch until their sidecar has its grant, so that what is
-        counted afterwards does not depend on who was faster. Returns the names of its pods, by rank.
+        """Applies a job whose trainers wait before their first batch until their sidecar has its grant, so that later
+        counts do not depend on timing. Returns the names of its pods, by rank.
 
-        granted: what the grant must be, a predicate on bytes; anything, unless told.
+        granted: predicate on the grant's bytes; by default any grant.
         """
         self.begin(name, args, ranks, on, **spec)
         return self.let_begin(name, ranks, granted, cached=spec.get("cache") != OFF)
 
     def begin(self, name, args, ranks=1, on=HOME, **spec):
-        """The first half of start(): for several jobs that shall come up beside each other."""
+        """The first half of start(), to bring up several jobs at the same time."""
         on = self.home if on is HOME else on
         self.apply(training_job(name, [*args, "--hold", "0:0"], nodes=ranks, on=on, **spec))
 
@@ -144,7 +144,7 @@ class Namespace:
         return pods
 
     def sidecar(self, pod_name):
-        """What the pod's sidecar says of its first dataset at /status; {} while it does not answer."""
+        """The first dataset in the /status of the pod's sidecar; {} while the sidecar does not answer."""
         path = f"/api/v1/namespaces/{self.name}/pods/{pod_name}:{SIDECAR_PORT}/proxy/status"
         try:
             return json.loads(self.kube.raw(path))["datasets"][0]
@@ -152,12 +152,12 @@ class Namespace:
             return {}
 
     def leader(self, pods):
-        """The pod of these whose sidecar leads its node directory, waited for."""
+        """Waits until one of these pods' sidecars leads its node directory; returns the pod."""
         return wait_until(f"one of {pods} to lead",
                           lambda: next((pod for pod in pods if "leader" in self.sidecar(pod)), None), SETTLED_SECONDS)
 
     def wait_granted(self, pods, granted):
-        """Until every node directory's leader among these pods (there is at least one) has the grant and its list."""
+        """Waits until every leader among these pods (at least one) has its grant and the listing."""
         def holds():
             found = [self.sidecar(pod) for pod in pods]
             leaders = [told["leader"] for told in found if "leader" in told]
@@ -167,13 +167,13 @@ class Namespace:
         wait_until(f"the grant of {pods}", holds, SETTLED_SECONDS, 0.5)
 
     def wait_hold(self, pod_name, place):
-        """Until the trainer waits at this place (--hold EPOCH:BATCH)."""
+        """Waits until the trainer holds at this place (--hold EPOCH:BATCH)."""
         def holds():
             return any(line["event"] == "hold" and line["at"] == place for line in self.lines(pod_name))
         wait_until(f"{pod_name} to wait at {place}", holds, SETTLED_SECONDS)
 
     def pod_at_hold(self, job, place):
-        """The name of a pod of any attempt that waits at this place, waited for."""
+        """Waits until a pod of any attempt holds at this place; returns its name."""
         def waiting():
             for pod in self.pods(job):
                 name = pod["metadata"]["name"]
@@ -184,18 +184,18 @@ class Namespace:
         return wait_until(f"a pod of {job} to wait at {place}", waiting, SETTLED_SECONDS)
 
     def go(self, pod_name, *places):
-        """Lets it read on at these places, now or when it arrives there."""
+        """Releases the trainer at these places, now or when it arrives there."""
         self.kube.exec(pod_name, self.name, "trainer", "touch", *[f"/tmp/go-{place}" for place in places])
 
     def resident(self, pods):
-        """Bytes and samples in the node directories that the sidecars in these pods lead; None while some move."""
+        """Bytes and samples in the node directories that these pods' sidecars lead; None while a count changes."""
         leaders = [told["leader"] for told in (self.sidecar(pod) for pod in pods) if "leader" in told]
         if not leaders or any(leader["inFlightBytes"] for leader in leaders):
             return None
         return tuple(sum(leader[key] for leader in leaders) for key in ("residentBytes", "residentSamples"))
 
     def settled_dataset(self, *pods, name="mnist"):
-        """The Dataset's status once it says what the sidecars in these pods hold, which has come to rest."""
+        """The Dataset's status, once it equals what these pods' sidecars hold and that no longer changes."""
         def settled():
             before = self.resident(pods)
             status = self.dataset_status(name)
@@ -206,7 +206,7 @@ class Namespace:
     # --- waiting -----------------------------------------------------------------------------------------------------
 
     def wait_condition(self, kind, name, type_, status="True", reason=None, seconds=SETTLED_SECONDS):
-        """Waits for a condition; when it does not come, says which ones there are."""
+        """Waits for a condition. On timeout the error lists the conditions that the object has."""
         def holds():
             found = condition(self.get(kind, name), type_)
             return found if found.get("status") == status and reason in (None, found.get("reason")) else None
@@ -234,7 +234,7 @@ class Namespace:
         return sorted(items, key=lambda pod: (pod["metadata"]["creationTimestamp"], pod["metadata"]["name"]))
 
     def pod(self, job, rank=0, seconds=SETTLED_SECONDS):
-        """The running pod of a rank, waited for."""
+        """Waits until the pod of a rank runs; returns it."""
         def running():
             for pod in self.pods(job):
                 index = pod["metadata"]["labels"].get("batch.kubernetes.io/job-completion-index")
@@ -245,7 +245,7 @@ class Namespace:
         return wait_until(f"a running pod of {job} rank {rank}", running, seconds)
 
     def lines(self, pod_name):
-        """What read_epochs.py printed so far: one dict a line."""
+        """The output of read_epochs.py so far: one dict per line."""
         found = []
         for line in self.kube.logs(pod_name, self.name, "trainer").splitlines():
             if line.startswith("{"):
@@ -259,7 +259,7 @@ class Namespace:
         return [epoch["digest"] for epoch in self.epochs(pod_name)]
 
     def wait_epoch(self, pod_name, epoch, seconds=SETTLED_SECONDS):
-        """Until the trainer has begun this epoch and read a part of it."""
+        """Waits until the trainer has read a part of this epoch."""
         def begun():
             return any(line["event"] == "progress" and line["epoch"] >= epoch for line in self.lines(pod_name))
         wait_until(f"{pod_name} to be inside epoch {epoch}", begun, seconds)

@@ -1,5 +1,5 @@
-"""kubectl as a Python object. What changes something goes through the real command, as a user's would; what only looks,
-again and again, through one `kubectl proxy`."""
+"""kubectl as a Python object. Changes go through the real command, as a user's would; reads for polling go through one
+`kubectl proxy`."""
 
 import contextlib
 import json
@@ -15,13 +15,12 @@ CLUSTER = ROOT / "e2e" / "cluster" / "cluster.sh"
 
 
 class KubeError(Exception):
-    """kubectl said no; the text is what it said."""
+    """kubectl failed; the text is its message."""
 
 
 def wait_until(what, condition, seconds=60, interval=0.2):
-    """Polls `condition` until it is true and returns its value. The limit is a hang guard, not an expectation. A
-    question that cannot be answered at the moment (a container that has not started, an API server that restarts) is
-    asked again."""
+    """Polls `condition` until it is true and returns its value. The limit is a hang guard, not an expectation. Retries
+    when `condition` raises KubeError (the container has not started, the API server restarts)."""
     end = time.monotonic() + seconds
     while True:
         try:
@@ -36,7 +35,7 @@ def wait_until(what, condition, seconds=60, interval=0.2):
 
 
 class Kube:
-    """One cluster, as its administrator. Not tied to a namespace."""
+    """One cluster, with administrator rights, in all namespaces."""
 
     def __init__(self, kubectl, helm, environment):
         self.kubectl = kubectl
@@ -44,12 +43,12 @@ class Kube:
         self.environment = environment
         self._nodes = None
         self._api = None
-        self.wait_for_images = lambda: None  # of whoever loads them beside other work
-        self.leaving = []  # names of namespaces that were told to go
+        self.wait_for_images = lambda: None  # replaced by a function that waits, while images load in the background
+        self.leaving = []  # names of namespaces that are being deleted
 
     @property
     def api(self):
-        """Started when somebody first asks."""
+        """The API client; starts on first use."""
         if self._api is None:
             self._api = Api(self.kubectl, self.environment)
         return self._api
@@ -60,7 +59,7 @@ class Kube:
             self._api = None
 
     def run(self, *args, stdin=None, check=True):
-        """kubectl ARGS; returns its standard output, or raises KubeError with its words."""
+        """Runs kubectl ARGS. Returns its standard output, or raises KubeError with its message."""
         done = subprocess.run([self.kubectl, *args], input=stdin, capture_output=True, text=True,
                               env=self.environment, check=False, timeout=900)
         if check and done.returncode != 0:
@@ -75,12 +74,12 @@ class Kube:
         return done.stdout
 
     def apply(self, *objects):
-        """Objects as dicts, or YAML texts."""
+        """Applies objects, given as dicts or YAML texts."""
         texts = [item if isinstance(item, str) else json.dumps(item) for item in objects]
         self.run("apply", "--server-side", "--force-conflicts", "-f", "-", stdin="\n---\n".join(texts))
 
     def apply_fails(self, item):
-        """The words with which the API server refuses an object."""
+        """The message with which the API server refuses an object."""
         try:
             self.run("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(item))
         except KubeError as error:
@@ -88,13 +87,13 @@ class Kube:
         raise AssertionError(f"accepted: {item}")
 
     def get(self, kind, name, namespace=None):
-        """The object as a dict, or None when there is none."""
+        """The object as a dict, or None if it does not exist."""
         with answered():
             path = self.api.path(kind, namespace, name)
             try:
                 return self.api.json(path)
             except ApiError as error:
-                if error.status == 404 and '"NotFound"' in str(error):  # of the object; of a kind it says less
+                if error.status == 404 and '"NotFound"' in str(error):  # the object is missing; a missing kind gives no reason
                     return None
                 raise
 
@@ -103,7 +102,7 @@ class Kube:
             return self.api.json(self.api.path(kind, namespace), labelSelector=selector)["items"]
 
     def nodes(self):
-        """Names of the nodes that take pods, sorted."""
+        """Names of the schedulable nodes, sorted."""
         if self._nodes is None:
             self._nodes = sorted(
                 node["metadata"]["name"] for node in self.list("nodes")
@@ -125,12 +124,12 @@ class Kube:
             return self.api.text(path)
 
     def leave_namespace(self, name):
-        """Lets it go. wait_left() waits for that: Kubernetes begins after five seconds, and nobody need look on."""
+        """Deletes a namespace without waiting, because Kubernetes begins after five seconds. wait_left() waits for it."""
         self.delete("namespace", name, wait=False)
         self.leaving.append(name)
 
     def wait_left(self, names=None, seconds=600):
-        """Until namespaces that were left are gone: these, or all."""
+        """Waits until deleted namespaces are gone: these, or all."""
         for name in list(self.leaving if names is None else names):
             self.leaving.remove(name)
             wait_until(f"namespace {name} to go", lambda: self.get("namespace", name) is None, seconds)
@@ -141,7 +140,7 @@ class Kube:
 
 @contextlib.contextmanager
 def answered():
-    """What the API server refuses is what kubectl would say of it."""
+    """Turns an ApiError into the KubeError that kubectl would give."""
     try:
         yield
     except (ApiError, ValueError) as error:
@@ -149,7 +148,7 @@ def answered():
 
 
 def condition(item, kind):
-    """The condition of a type, {} while there is none."""
+    """The object's condition of this type, {} while it has none."""
     for entry in ((item or {}).get("status") or {}).get("conditions", []):
         if entry["type"] == kind:
             return entry
@@ -157,7 +156,7 @@ def condition(item, kind):
 
 
 def own_cluster(nodes):
-    """A cluster made by our scripts (or repaired, when it is there); its programs and environment."""
+    """Starts or repairs the cluster of e2e/cluster; returns its programs and environment."""
     subprocess.run([CLUSTER, "up", str(nodes)], check=True, timeout=3000)
     exports = subprocess.run([CLUSTER, "env"], check=True, capture_output=True, text=True).stdout
     probe = subprocess.run(["bash", "-c", f"{exports}\nenv -0"], check=True, capture_output=True, text=True).stdout
@@ -168,12 +167,12 @@ def own_cluster(nodes):
 
 
 def take_down():
-    """The cluster made by our scripts, whether it runs or not."""
+    """Removes the cluster of e2e/cluster, whether it runs or not."""
     subprocess.run([CLUSTER, "down"], check=True, timeout=300)
 
 
 def traces():
-    """What is on this machine that a cluster may have left: lines that say what each is."""
+    """What a cluster may have left on this machine: one line for each thing."""
     return set(subprocess.run([CLUSTER, "traces"], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines())
 
 

@@ -1,4 +1,4 @@
-"""Nodes of the cluster that our own scripts made, seen from inside: shells, processes, pool directories."""
+"""Access to the nodes of a cluster made by e2e/cluster: shells, processes, pool directories."""
 
 import subprocess
 
@@ -8,7 +8,7 @@ from .kube import CLUSTER
 
 
 def on_node(kube, node, script):
-    """A shell script inside a node of our cluster; its output."""
+    """Runs a shell script inside a node of our cluster; returns its output."""
     number = node.rsplit("-", 1)[-1]
     done = subprocess.run([CLUSTER, "shell", number, "bash", "-c", script], capture_output=True, text=True, check=True,
                           env=kube.environment, timeout=600)
@@ -16,7 +16,7 @@ def on_node(kube, node, script):
 
 
 def kill(kube, pod, program):
-    """SIGKILL to a program of a pod, from its node: nothing inside the container could soften it. True if it ran."""
+    """Sends SIGKILL to a program of a pod from its node, so the container cannot catch it. True if the program ran."""
     uid = pod["metadata"]["uid"]
     script = ("for d in /proc/[0-9]*; do p=${d#/proc/}; "
               f"grep -q '^{program[:15]}' $d/comm 2>/dev/null && "
@@ -26,12 +26,12 @@ def kill(kube, pod, program):
 
 
 def below_pool(place, script):
-    """A shell script of the node's root in the pool's directory, on the node where the namespace has its jobs."""
+    """Runs a shell script as root in the pool's directory, on the node of the namespace's jobs."""
     return on_node(place.kube, place.home, f"cd {jobs.POOL_PATH} && {script}")
 
 
 def node_program(kube, node):
-    """Name and address of the node program's pod on a node; None while it has none."""
+    """Name and address of the node program's pod on a node; None while there is none."""
     for pod in kube.list("pods", SYSTEM, "stoker.dev/component=node"):
         if pod["spec"].get("nodeName") == node and pod["status"].get("phase") == "Running" and (
                 "deletionTimestamp" not in pod["metadata"]):

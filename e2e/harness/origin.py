@@ -1,4 +1,4 @@
-"""The S3 server in the cluster that counts what is asked of it (e2e/origin)."""
+"""The S3 server in the cluster, which counts requests (e2e/origin)."""
 
 import base64
 import dataclasses
@@ -30,13 +30,13 @@ class Counts:
 
 
 class Origin:
-    """Counts come from the server's access log and the pacer's log, never from Stoker."""
+    """Its counts come from the server's access log and the pacer's log, never from Stoker."""
 
     def __init__(self, kube):
         self.kube = kube
 
     def deploy(self, bytes_per_second=None):
-        """With another rate of the paced port than the manifest's, if told."""
+        """Deploys the server. A rate replaces the manifest's rate of the paced port."""
         text = MANIFEST.read_text().replace("e2e-s3:dev", f"e2e-s3:{TAG}")
         if bytes_per_second is not None:
             text = re.sub(r"--bytes-per-second=\d+", f"--bytes-per-second={bytes_per_second}", text)
@@ -44,13 +44,13 @@ class Origin:
         self.kube.run("-n", NAMESPACE, "rollout", "status", "deploy/s3", "--timeout=600s")
 
     def move(self, node):
-        """To a node, where it is not there; buckets that tests made are lost."""
+        """Moves the server to a node, unless it is there. Buckets that tests made are lost."""
         wanted = {"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": node}}}}}
         self.kube.run("-n", NAMESPACE, "patch", "deploy/s3", "-p", json.dumps(wanted))
         self.kube.run("-n", NAMESPACE, "rollout", "status", "deploy/s3", "--timeout=600s")
 
     def shell(self, script, *args, stdin=None):
-        """A shell script in the server's container; `stdin` is text."""
+        """Runs a shell script in the server's container; `stdin` is text."""
         return self.kube.run("exec", "-i", "deploy/s3", "-n", NAMESPACE, "-c", "s3", "--", "sh", "-euc", script, "sh",
                              *args, stdin=stdin or "")
 
@@ -63,15 +63,15 @@ class Origin:
         return self._count()["mark"]
 
     def since(self, mark):
-        """What was asked since then. A request is logged a moment after its answer, so this waits until two readings
-        are equal: call it when nobody asks any more."""
+        """The requests since `mark`. A request is logged shortly after its answer, so this waits until two readings
+        are equal: call it after the last client has stopped."""
         def read():
             found = self._count("--from", mark)
             return Counts(int(found["gets"]), int(found["lists"]), int(found["failed"]), int(found["bytes"]))
         return at_rest("the origin's access log", read)
 
     def between(self, times_ms):
-        """Object GETs and bytes in each span between neighbouring UNIX times in ms (paced port only); see since()."""
+        """Object GETs and bytes in each interval between consecutive UNIX times in ms (paced port only); see since()."""
         def read():
             lines = self.kube.exec("deploy/s3", NAMESPACE, "s3", "origin-count", "--times",
                                    *[str(int(t)) for t in times_ms]).splitlines()
@@ -80,7 +80,7 @@ class Origin:
         return at_rest("the pacer's log", read)
 
     def sizes(self, bucket=BUCKET):
-        """Bytes of every object in a bucket, from the server's disk."""
+        """Sizes in bytes of every object in a bucket, from the server's disk."""
         return [int(line) for line in self.shell('find "/srv/s3/objects/$1" -type f -printf "%s\\n"', bucket).split()]
 
     def bucket(self, name):
@@ -88,7 +88,7 @@ class Origin:
 
 
 def at_rest(what, read):
-    """The value of `read` once two readings, a moment apart, are equal."""
+    """The value of `read`, once two consecutive readings are equal."""
     last = [read()]
 
     def equal():
@@ -99,7 +99,7 @@ def at_rest(what, read):
 
 
 class Bucket:
-    """A bucket of its own below the server's directory, for objects that MNIST does not have."""
+    """A bucket for objects that MNIST does not have, written directly into the server's directory."""
 
     def __init__(self, origin, name):
         self.origin = origin
@@ -136,7 +136,7 @@ class Bucket:
                 /tmp/sums""", self.name, str(count), str(size))
 
     def put_sparse(self, key, size):
-        """An object of so many zero bytes that takes no room at the server; its ETag is one of a multipart upload."""
+        """A sparse object of `size` zero bytes, which takes no disk space; its ETag is one of a multipart upload."""
         self.origin.shell('mkdir -p "/srv/s3/metadata/$1/$2/meta"; printf %s "\\"$4-9\\"" >"/srv/s3/metadata/$1/$2/meta/etag"; '
                           'mkdir -p "$(dirname "/srv/s3/objects/$1/$2")"; truncate -s "$3" "/srv/s3/objects/$1/$2"',
                           self.name, key, str(size), hashlib.md5(key.encode(), usedforsecurity=False).hexdigest())

@@ -1,4 +1,4 @@
-"""The chart's admission policies, taken away for some tests and given back."""
+"""Removes the chart's admission policies for some tests and restores them."""
 
 import contextlib
 import itertools
@@ -21,7 +21,7 @@ def pods_with_views(place):
 
 
 def verdicts(place):
-    """What the API server says of them: None where it accepts."""
+    """The API server's refusals of these objects; None for one that it accepts."""
     found = []
     for item in pods_with_views(place):
         code, words = says(place.kube, "apply", "--dry-run=server", "-f", "-", stdin=json.dumps(place.here(item)))
@@ -31,7 +31,7 @@ def verdicts(place):
 
 @contextlib.contextmanager
 def absent(kube, name):
-    """No policy is in force inside the block, and all are again when it has ended. `name`: of a namespace to ask in."""
+    """No policy is in force inside the block; all are in force again after it. `name`: namespace used to check this."""
     place = jobs.Namespace(kube, f"{name}-{next(NUMBERS)}").create()
     try:
         helm_install(kube, "admissionPolicy.enabled=false")

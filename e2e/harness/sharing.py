@@ -1,4 +1,4 @@
-"""A Dataset that is shared with namespaces of a label, the guests that read it, and the fillers that serve them."""
+"""A Dataset shared by namespace label, the guests that read it, and the fillers that serve them."""
 
 from . import jobs
 from .kube import wait_until
@@ -8,7 +8,7 @@ FILLER = "stoker.dev/filler"
 
 
 def admitted(kube, name, value="yes"):
-    """A new namespace without any Secret; a shared_dataset() is shared with it, unless `value` is another one."""
+    """A new namespace without Secrets. With the default label `value`, shared_dataset() is shared with it."""
     place = jobs.Namespace(kube, name).create()
     kube.delete("secret", "s3", name)
     label(place, value)
@@ -24,7 +24,7 @@ def shared_dataset():
 
 
 def begin_reading(place, name, owner, *args, **spec):
-    """A guest's job that waits before its first batch; its pod's name."""
+    """Starts a guest's job that waits before its first batch; returns its pod's name."""
     place.apply(jobs.training_job(name, [*args, "--hold", "0:0"], on=place.home, cache=jobs.FULL,
                                   datasets=[{"name": "train", "datasetRef": {"name": "mnist", "namespace": owner.name}}],
                                   **spec))
@@ -34,13 +34,13 @@ def begin_reading(place, name, owner, *args, **spec):
 
 
 def filler_pods(owner):
-    """Those that have not ended."""
+    """The fillers' pods that have not ended."""
     return [pod for pod in owner.kube.list("pods", owner.name, FILLER)
             if pod["status"].get("phase") in ("Pending", "Running") and "deletionTimestamp" not in pod["metadata"]]
 
 
 def filling(owner):
-    """The only filler's pod once its sidecar leads with a grant; waited for."""
+    """Waits until the only filler leads with a grant; returns its pod."""
     def leads():
         pods = filler_pods(owner)
         told = owner.sidecar(pods[0]["metadata"]["name"]) if len(pods) == 1 else {}

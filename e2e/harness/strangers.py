@@ -1,5 +1,5 @@
-"""Tools of attackers: connections from a pod's network, calls with other people's tokens, a user with `edit`, a job that
-trains meanwhile. They need the cluster that our own scripts made, because its processes are seen from here."""
+"""Tools for attack tests: connections from a pod's network, calls with stolen tokens, a user with `edit`, and a
+neighbour's job that trains meanwhile. They need a cluster made by e2e/cluster, whose processes run on this machine."""
 
 import base64
 import contextlib
@@ -25,14 +25,14 @@ NODE_REPORT = "/stoker.node.v1.Nodes/Report"
 OK, PERMISSION_DENIED, UNAUTHENTICATED = 0, 7, 16
 REFUSED = (PERMISSION_DENIED, UNAUTHENTICATED)
 ROOT_USER = {"runAsUser": 0}
-STREET = "strangers-neighbour" + os.environ.get("STOKER_E2E_STREET", "")  # two runs on one cluster need two
+NEIGHBOUR = "strangers-neighbour" + os.environ.get("STOKER_E2E_NEIGHBOUR", "")  # a suffix for each of two runs on one cluster
 NUMBERS = itertools.count(1)
 
 
 # --- people -----------------------------------------------------------------------------------------------------------
 
 def user(place, role="edit"):
-    """kubectl's words for somebody who has this ClusterRole in this namespace and nothing else."""
+    """kubectl arguments for a user who has this ClusterRole in this namespace and no other right."""
     place.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": role},
                  "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
                  "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": place.name}]})
@@ -46,7 +46,7 @@ def user(place, role="edit"):
 
 
 def says(kube, *words, stdin=None):
-    """Return code and words of kubectl, whatever it answers."""
+    """kubectl's return code and message; never raises."""
     done = subprocess.run([kube.kubectl, *words], input=stdin, capture_output=True, text=True, env=kube.environment,
                           check=False, timeout=300)
     return done.returncode, done.stdout + done.stderr
@@ -55,13 +55,13 @@ def says(kube, *words, stdin=None):
 # --- the neighbour ----------------------------------------------------------------------------------------------------
 
 def restarts(kube):
-    """How often each container of the installation was started again."""
+    """Restart count of each container of the installation."""
     return {(pod["metadata"]["name"], state["name"]): state["restartCount"]
             for pod in kube.list("pods", SYSTEM) for state in pod["status"].get("containerStatuses", [])}
 
 
 class Neighbour:
-    """A job of another namespace that trains while the attack goes on, and one that starts after it."""
+    """The victim: one job in another namespace that trains during the attack, and one that starts after it."""
 
     def __init__(self, place, expected):
         self.place = place
@@ -76,8 +76,8 @@ class Neighbour:
         return self
 
     def goes_on(self, shaken=False):
-        """The job of before the attack and one of after it read the right bytes. `shaken`: programs of the
-        installation may have been started again."""
+        """Checks that the job from before the attack and a new one read the right bytes. `shaken`: programs of the
+        installation may have restarted."""
         later = f"{self.name}-later"
         self.place.apply(jobs.training_job(later, ["--epochs", 1], on=self.place.home, cache=jobs.FULL))
         self.place.go(self.pod, "1:0")
@@ -87,7 +87,7 @@ class Neighbour:
         told, = [self.place.digests(pod["metadata"]["name"]) for pod in self.place.pods(later)]
         assert told == self.expected[:1]
         if not shaken:
-            assert restarts(self.place.kube) == self.before, "no program of the installation was started again"
+            assert restarts(self.place.kube) == self.before, "a program of the installation has restarted"
         self.end()
 
     def end(self):
@@ -97,7 +97,7 @@ class Neighbour:
 # --- networks ---------------------------------------------------------------------------------------------------------
 
 def process_in(pod):
-    """A process on this machine that is in the pod's network."""
+    """A process on this machine that runs in the pod's network namespace."""
     uid = pod["metadata"]["uid"]
     for found in pathlib.Path("/proc").glob("[0-9]*/cgroup"):
         with contextlib.suppress(OSError):
@@ -108,7 +108,7 @@ def process_in(pod):
 
 
 def from_pod(place, name, *command, stdin=None, seconds=300):
-    """Runs a program of this machine in the network of a pod; its output."""
+    """Runs a program of this machine in a pod's network namespace; returns its output."""
     process = wait_until(f"a process of {name}", lambda: process_in(place.get("pod", name)))
     done = subprocess.run(["nsenter", "--target", process, "--net", *command], input=stdin, capture_output=True,
                           check=False, timeout=seconds)
@@ -116,14 +116,14 @@ def from_pod(place, name, *command, stdin=None, seconds=300):
 
 
 def begin_from_pod(place, name, *command):
-    """The same in the background."""
+    """Like from_pod(), in the background; returns the process."""
     process = wait_until(f"a process of {name}", lambda: process_in(place.get("pod", name)))
     return subprocess.Popen(["nsenter", "--target", process, "--net", *command], stdout=subprocess.PIPE,
                             stdin=subprocess.PIPE, text=True)
 
 
 def http(place, pod, url, *words, seconds=10):
-    """(code, body) of a request from the network of a pod; code 0 where there is no answer."""
+    """(code, body) of a request from a pod's network; code 0: no answer."""
     said = from_pod(place, pod, "curl", "-sk", "--max-time", str(seconds), "-w", "\n%{http_code}", *words, url)
     body, _, code = said.rpartition("\n")
     return int(code.strip() or 0), body
@@ -171,14 +171,14 @@ print(json.dumps({"closed": closed}), flush=True)
 
 
 class Flood:
-    """Connections from a pod that say nothing, or not all (`say`), and stay open for `seconds` or until end()."""
+    """Connections from a pod that send nothing, or an unfinished request (`say`), and stay open for `seconds` or until end()."""
 
     def __init__(self, place, pod, where, count, seconds=600, say=""):
         self.process = begin_from_pod(place, pod, sys.executable, "-c", FLOOD, where, str(count), str(seconds), say)
         self.told = json.loads(self.process.stdout.readline() or "{}")
 
     def end(self):
-        """How many were opened, and how many of these the other side has closed meanwhile."""
+        """How many connections were opened, and how many of them the server has closed."""
         rest, _ = self.process.communicate("\n", timeout=120)
         return {**self.told, **json.loads(rest.splitlines()[-1])}
 
@@ -214,7 +214,7 @@ def hello(place, pod, job, uid, datasets, rank=0, node="", namespace=None):
 
 
 def leader_report(uid, sequence=1, **numbers):
-    """SidecarMessage{report}: a leader that claims these numbers for a dataset."""
+    """SidecarMessage{report}: claims these numbers for a dataset, as its leader."""
     names = {"samples": 8, "total_bytes": 9, "resident_bytes": 10, "resident_samples": 11, "granted_bytes": 13}
     told = {1: "train", 2: uid, 3: True, 4: 2, 7: "0123456789abcdef",
             **{names[name]: value for name, value in numbers.items()}}
@@ -222,7 +222,7 @@ def leader_report(uid, sequence=1, **numbers):
 
 
 class Answer:
-    """What a gRPC server said: `status` (None: the connection was cut or stayed open), words and the bytes of its messages."""
+    """A gRPC server's answer: `status` (None: the connection was cut or stayed open), message, and payload bytes."""
 
     def __init__(self, headers, body, words):
         found = re.findall(r"(?im)^grpc-status: *(\d+)", headers)
@@ -242,7 +242,7 @@ def operators(kube):
 
 
 def leader(kube):
-    """Address of the operator that leads: the only one whose control port is open."""
+    """Address of the leading operator, the only one whose control port is open."""
     def listens():
         for address in operators(kube):
             with contextlib.suppress(OSError), socket.create_connection((address, CONTROL_PORT), timeout=5):
@@ -252,8 +252,8 @@ def leader(kube):
 
 
 def call(kube, method, token, *messages, via=None, seconds=8):
-    """A gRPC call to the operator that leads: all messages, then the end. `via`: (namespace, pod) from whose network.
-    A server that refuses may reset the stream before curl has read why (error 92): asked again."""
+    """A gRPC call to the leading operator: sends all messages, then closes. `via`: (namespace, pod) whose network it uses.
+    Retries on curl error 92: a server that refuses may reset the stream before curl has read the reason."""
     for _ in range(8):
         answer = call_once(kube, method, token, *messages, via=via, seconds=seconds)
         if answer.status is not None or "(92)" not in answer.words:
@@ -281,14 +281,14 @@ def call_once(kube, method, token, *messages, via, seconds):
 
 
 def token(place, audience="stoker.dev", pod=None, account="default", who=()):
-    """A token of a ServiceAccount, bound to a pod if told, as `kubectl create token` makes it."""
+    """A ServiceAccount token as `kubectl create token` makes it; bound to `pod` if given."""
     bound = ["--bound-object-kind", "Pod", "--bound-object-name", pod] if pod else []
     audiences = ["--audience", audience] if audience else []
     return place.kube.run("create", "token", account, "-n", place.name, *audiences, *bound, *who).strip()
 
 
 def unsigned(real, **claims):
-    """The token with other claims and no signature (`alg` none)."""
+    """The token with changed claims and no signature (`alg` none)."""
     encode = lambda item: base64.urlsafe_b64encode(json.dumps(item).encode()).decode().rstrip("=")
     body = real.split(".")[1]
     found = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
@@ -305,7 +305,7 @@ def plain_pod(name, on, command=None, **spec):
 
 
 def own_directory(place, name="own", **dataset):
-    """A Dataset of the attacker's, and a pod with its `owner` view in which the attacker is root. The Dataset's uid."""
+    """Creates the attacker's Dataset and a pod with its `owner` view, as root. Returns the Dataset's uid."""
     place.apply(jobs.dataset(name, **dataset))
     uid = place.get("dataset", name)["metadata"]["uid"]
     place.apply(views.pod(name, views.view(place.name, uid, "owner"), place.home, securityContext=ROOT_USER))
@@ -314,7 +314,7 @@ def own_directory(place, name="own", **dataset):
 
 
 def in_view(place, name, program, *arguments, container="main"):
-    """Runs a Python program in a pod's container; its output, errors included."""
+    """Runs a Python program in a pod's container; returns its output and errors."""
     _, words = says(place.kube, "exec", "-i", name, "-n", place.name, "-c", container, "--", "python3", "-", *arguments,
                     stdin=program)
     return words

@@ -1,4 +1,4 @@
-"""Pods that somebody writes by hand, to mount views of node directories or to attack with them."""
+"""Hand-written pods that mount views of node directories or attack with them."""
 
 import http.client
 import json
@@ -13,13 +13,13 @@ FOREVER = ["sleep", "100000"]
 
 
 def view(namespace, uid, kind="data", pool=POOL, read_only=None, **attributes):
-    """An inline volume's source, as the operator would write it unless told otherwise."""
+    """An inline volume's source; by default as the operator writes it."""
     return {"driver": DRIVER, "readOnly": kind != "owner" if read_only is None else read_only,
             "volumeAttributes": {"pool": pool, "namespace": namespace, "uid": uid, "view": kind, **attributes}}
 
 
 def pod(name, source, on, command=None, **container):
-    """A pod whose one container has the volume at /view, on a node."""
+    """A pod on a node; its one container mounts the volume at /view."""
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
         "nodeName": on, "terminationGracePeriodSeconds": 0, "automountServiceAccountToken": False,
         "volumes": [{"name": "view", "csi": source}],
@@ -36,7 +36,7 @@ def running(place, name, seconds=300):
 
 
 def refusal(place, name, seconds=300):
-    """With what words the kubelet says that a pod's volume cannot be mounted, waited for."""
+    """Waits for the kubelet's message that a pod's volume cannot be mounted; returns it."""
     def told():
         for event in place.kube.list("events", place.name):
             if event.get("reason") == "FailedMount" and event["involvedObject"]["name"] == name and (
@@ -47,7 +47,7 @@ def refusal(place, name, seconds=300):
 
 
 def attempt(place, name, script, container="main"):
-    """What a shell script in a pod says, its errors included; it may fail."""
+    """Runs a shell script in a pod; returns its output and errors, even if it fails."""
     return place.kube.run("exec", name, "-n", place.name, "-c", container, "--", "sh", "-c",
                           f"{{ {script}; }} 2>&1; true")
 

@@ -20,8 +20,8 @@ ALONE = [{"name": "cpu", "nominalQuota": "100"}, {"name": "memory", "nominalQuot
 
 
 def manifests(kube):
-    """What Kueue's own chart installs, without the proxy of its metrics, whose image is not here, and without the API of
-    its queues' lengths, which would hold up the deletion of every namespace should it not answer."""
+    """The objects of Kueue's own chart, without the metrics proxy (its image is not here) and without the API of queue
+    lengths (if it did not answer, no namespace could be deleted)."""
     folder = subprocess.run([kubes.ROOT / "e2e" / "kueue" / "build.sh"], check=True, capture_output=True, text=True,
                             timeout=1800).stdout.strip()
     name, _, tag = image("kueue").rpartition(":")
@@ -44,7 +44,7 @@ def manifests(kube):
 
 @pytest.fixture(scope="module")
 def kueue(kube, origin):  # pylint: disable=unused-argument
-    """Kueue, a flavor, and a queue in which one pod at a time has room."""
+    """Kueue, a flavor, and a queue with room for one pod at a time."""
     subprocess.run([kubes.ROOT / "tools" / "images.sh", "kueue"], check=True, timeout=1800)
     load_images([image("kueue")])
     items = manifests(kube)
@@ -58,7 +58,7 @@ def kueue(kube, origin):  # pylint: disable=unused-argument
                                                                  priority("low", 1), priority("high", 1000)), 300, 2)
         yield
     finally:
-        # Its webhooks go first: without it they would refuse every Job of the cluster.
+        # Delete Kueue's webhooks first: without Kueue they would refuse every Job of the cluster.
         for item in [item for item in items if item["kind"] in WEBHOOKS]:
             kube.delete(item["kind"], item["metadata"]["name"])
         for kind in ("clusterqueue", "resourceflavor", "workloadpriorityclass"):
@@ -113,7 +113,7 @@ def holds(place, name, kind):
 
 
 def admitted_since(place, name):
-    """Which Workload it is, and since when it is admitted without a break."""
+    """The Workload's uid and the time since which it has been admitted."""
     item = workload(place, name)
     found = condition(item, "Admitted")
     return item["metadata"]["uid"], found["status"], found["lastTransitionTime"]
@@ -140,7 +140,7 @@ def suspend(place, name, value):
 
 @pytest.fixture
 def strict(kube, kueue):  # pylint: disable=unused-argument
-    """Kueue suspends every Job without a queue, as docs/reference/kueue.md says it is to be set then."""
+    """Sets manageJobsWithoutQueueName as docs/reference/kueue.md says: Kueue suspends every Job without a queue."""
     key = "controller_manager_config.yaml"
     before = kube.get("configmap", "kueue-manager-config", SYSTEM)["data"][key]
     config = yaml.safe_load(before)
@@ -165,20 +165,20 @@ def plain_job(name):
 
 @pytest.fixture
 def team(namespace, kueue):  # pylint: disable=unused-argument
-    """A namespace with a Dataset and a queue in which one pod at a time has room."""
+    """A namespace with a Dataset and a queue with room for one pod at a time."""
     namespace.apply(jobs.dataset(), made("LocalQueue", "team", spec={"clusterQueue": "gpus"}))
     return namespace
 
 
 @pytest.mark.own_cluster
-def test_a_preempted_job_goes_on_later(team, expected):
-    """Its trainer ends with 143 on SIGTERM, and no restart is left to it."""
+def test_a_preempted_job_runs_again_later(team, expected):
+    """The trainer exits with 143 on SIGTERM, and its backoffLimit allows no restart."""
     team.apply(queued("first", ["--epochs", 3, "--hold", "1:0"]))
     first = team.pod("first")["metadata"]["name"]
     team.wait_hold(first, "1:0")
     assert holds(team, "first", "Admitted")
     assert team.job("first")["spec"]["runPolicy"]["backoffLimit"] == 0
-    wait_until("Kueue to know that the pod is ready", lambda: holds(team, "first", "PodsReady"), SETTLED_SECONDS)
+    wait_until("Kueue's condition PodsReady", lambda: holds(team, "first", "PodsReady"), SETTLED_SECONDS)
 
     team.apply(queued("second", ["--epochs", 1]))
     wait_queued(team, "second")
@@ -262,8 +262,8 @@ def test_a_deactivated_job_waits_until_it_is_activated(team):
 
 
 @pytest.mark.own_cluster
-def test_where_every_job_is_managed_attempts_are_left_alone(team, strict):  # pylint: disable=unused-argument
-    def suspended():  # the webhook may still be the old one's
+def test_kueue_leaves_attempts_alone_when_it_manages_every_job(team, strict):  # pylint: disable=unused-argument
+    def suspended():  # the old replica's webhook may still answer
         team.apply(plain_job("plain"))
         if team.get("job", "plain")["spec"].get("suspend"):
             return True
@@ -276,7 +276,7 @@ def test_where_every_job_is_managed_attempts_are_left_alone(team, strict):  # py
     def owners():
         return {owner["kind"] + "/" + owner["name"] for item in team.kube.list("workloads", team.name)
                 for owner in item["metadata"].get("ownerReferences", [])}
-    assert owners() == {"Job/plain", "TrainingJob/child"}, "no Workload of the attempts' Jobs"
+    assert owners() == {"Job/plain", "TrainingJob/child"}, "Kueue made a Workload for an attempt's Job"
     team.kube.delete("job", "plain", team.name)
-    # Its finalizer is Kueue's own: without Kueue nobody would remove it.
-    wait_until("Kueue to let the Job's Workload go", lambda: owners() == {"TrainingJob/child"}, SETTLED_SECONDS)
+    # Only Kueue removes its finalizer from the Workload.
+    wait_until("Kueue to delete the Job's Workload", lambda: owners() == {"TrainingJob/child"}, SETTLED_SECONDS)

@@ -3,9 +3,8 @@
 
 usage: mnist.py OUT_DIR
 
-Makes OUT_DIR/objects/mnist/<label>/<index>.png, one 28 x 28 greyscale PNG an image, index 0000 to 4999 in the order of
-the package; and OUT_DIR/metadata/, where versitygw keeps the ETags. Needs nothing but pip; the bytes written are the
-same every time.
+Writes OUT_DIR/objects/mnist/<label>/<index>.png, one 28 x 28 greyscale PNG per image, index 0000 to 4999 in the
+package's order; and OUT_DIR/metadata/, where versitygw keeps the ETags. Needs only pip. Every run writes equal bytes.
 """
 
 import gzip
@@ -52,7 +51,7 @@ def png(pixels):
 
 
 def put(out, key, body):
-    """Stores an object as versitygw would: the bytes, and beside them the ETag."""
+    """Stores an object as versitygw does: the bytes, and the ETag in the metadata directory."""
     path = out / "objects" / "mnist" / key
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(body)

@@ -1,5 +1,4 @@
-// stoker-pacer: makes a fast S3 server on this machine behave like one far away, and records what
-// was asked of it.
+// stoker-pacer: makes a fast local S3 server as slow as a remote one, and logs its requests.
 //
 // A TCP proxy that understands just enough HTTP/1.1 (no pipelining) to see where a request begins:
 //   - the first byte of every response is held back for --first-byte-ms,
@@ -34,7 +33,7 @@ using Clock = std::chrono::steady_clock;
 using boost::system::error_code;
 
 constexpr std::size_t kChunkBytes = 65536;
-constexpr std::chrono::milliseconds kBurst{5};  // what an idle link may send at once, as time
+constexpr std::chrono::milliseconds kBurst{5};  // burst of an idle link, as transmission time
 
 struct Settings {
     tcp::endpoint listen;
@@ -44,7 +43,7 @@ struct Settings {
     std::string log_path;  // empty: no log; "-": standard output
 };
 
-// The link that all connections share. reserve() books bytes and says when the last has passed.
+// The link that all connections share. reserve() books bytes and returns when the last has passed.
 class Link {
 public:
     explicit Link(std::uint64_t bytes_per_second)
@@ -74,7 +73,7 @@ std::optional<Number> to_number(std::string_view text) {
     return value;
 }
 
-// Follows the requests of one connection by looking at the bytes that go by.
+// Parses the requests and answers of one connection as their bytes pass.
 class Exchange {
 public:
     explicit Exchange(std::FILE* log)
@@ -139,7 +138,7 @@ private:
         if (end == std::string_view::npos)
             return;  // longer than a chunk: finished by the next request
         header_bytes_ = end + 4;
-        // Another spelling of the name only delays the log line to the next request.
+        // If the header's name is spelled differently, the line is logged at the next request.
         constexpr std::string_view kName = "\r\nContent-Length: ";
         const auto at = bytes.substr(0, end).find(kName);
         if (at == std::string_view::npos)
@@ -162,7 +161,7 @@ private:
     std::optional<std::uint64_t> expected_;
 };
 
-// One client's connection and its own to the server. Its handlers keep it alive; all run on one
+// One client connection and its server connection. Its handlers keep it alive; all run on one
 // thread.
 class Connection : public std::enable_shared_from_this<Connection> {
 public:
@@ -177,7 +176,7 @@ public:
     void start() {
         server_.async_connect(settings_.upstream, [self = shared_from_this()](error_code error) {
             if (error)
-                return self->close();  // the client sees what it would see from a dead server
+                return self->close();  // to the client this looks like a dead server
             self->client_.set_option(tcp::no_delay(true), error);
             self->server_.set_option(tcp::no_delay(true), error);
             self->read_request();
@@ -266,7 +265,7 @@ public:
         acceptor_.async_accept([this](error_code error, tcp::socket client) {
             if (error == asio::error::operation_aborted)
                 return;
-            if (!error)  // otherwise the peer left already, or too many files are open
+            if (!error)  // errors: the peer has left, or too many files are open
                 std::make_shared<Connection>(std::move(client), settings_, link_, log_)->start();
             accept();
         });

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# An S3 server on loopback, with a pacer before it, for tests and benchmarks without a cluster. Ends on SIGTERM.
+# Runs an S3 server with a pacer on loopback, for tests and benchmarks without a cluster. Ends on SIGTERM.
 #
-# usage: serve.sh DIR [PORT] [PACED_PORT]        ports: 9001 and 9000 unless told
+# usage: serve.sh DIR [PORT] [PACED_PORT]        default ports: 9001 and 9000
 #   DIR/objects/BUCKET/KEY are the objects, DIR/metadata their ETags, DIR/logs what origin-count reads; made if missing
 #   AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY   credentials (stoker, stoker-secret)
 #   FIRST_BYTE_MS (20), BYTES_PER_SECOND (200000000)
@@ -28,7 +28,7 @@ for _ in $(seq 100); do
   if answers "$port" && answers "$paced_port"; then
     echo ready
     wait -n
-    exit 1 # one of them ended by itself
+    exit 1 # the server or the pacer has exited
   fi
   sleep 0.1
 done

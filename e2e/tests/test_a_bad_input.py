@@ -1,4 +1,4 @@
-"""What bad input gets: clear words, at `kubectl apply` where a rule is static, in a condition where it is not."""
+"""Bad input gets a clear message: from `kubectl apply` for static rules, otherwise in a condition."""
 
 import copy
 
@@ -49,7 +49,7 @@ def test_a_job_waits_for_its_dataset_and_starts_when_it_appears(namespace):
 
 
 def dataset_condition(namespace, words):
-    """The Ready condition once it holds the origin's words."""
+    """The Ready condition, once it contains the origin's message."""
     def said():
         found = condition(namespace.get("dataset", "mnist"), "Ready")
         return found if found.get("status") == "False" and words in found.get("message", "") else None
@@ -67,20 +67,20 @@ def test_a_missing_bucket_is_named_in_the_origins_words_and_retried(namespace, b
     found = dataset_condition(namespace, "NoSuchBucket")
     assert name in found["message"]
     bucket.create().put({"0/a.bin": b"a", "0/b.bin": b"b"})
-    pod = namespace.pod_at_hold("lost", "1:0")  # of whichever attempt was the first to find it
-    wait_until("the sidecar to find it, too", lambda: namespace.dataset_status().get("samples") == 2, 600)
+    pod = namespace.pod_at_hold("lost", "1:0")  # a pod of the first attempt that finds the bucket
+    wait_until("the sidecar to find the bucket, too", lambda: namespace.dataset_status().get("samples") == 2, 600)
     namespace.go(pod, "1:0")
     namespace.wait_complete("lost")
 
 
-def test_wrong_credentials_are_told_as_the_origin_tells_them(namespace):
+def test_wrong_credentials_are_reported_in_the_origins_words(namespace):
     namespace.apply({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3"},
                      "stringData": {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing"}},
                     jobs.dataset(), jobs.training_job("locked-out", ["--epochs", 1]))
     dataset_condition(namespace, "No user exists with the provided access key ID")
 
 
-def test_an_empty_dataset_is_an_answer_not_a_crash_and_may_fill(namespace, bucket):
+def test_an_empty_dataset_waits_until_it_has_samples(namespace, bucket):
     namespace.apply(jobs.dataset(uri=f"s3://{bucket.name}/no/such/prefix"),
                     jobs.training_job("empty", ["--epochs", 1], run_policy=TRY_ON))
     dataset_condition(namespace, "empty")

@@ -1,4 +1,4 @@
-"""Objects as origins really hold them: odd names, huge ones among small ones, some gone or changed since the listing."""
+"""Objects as real origins have them: odd names, huge ones among small ones, some deleted or changed since the listing."""
 
 import hashlib
 import random
@@ -23,7 +23,7 @@ def sha256(body):
 
 
 def samples(namespace, pod):
-    """What read_keys.py got, sorted by round and id."""
+    """The samples that read_keys.py got, sorted by round and id."""
     found = [line for line in namespace.lines(pod) if line["event"] == "sample"]
     return sorted(found, key=lambda line: (line["round"], line["id"]))
 
@@ -49,11 +49,11 @@ def test_any_key_is_listed_and_read(namespace, bucket, cache):
         assert [(line["key"], line["sha256"]) for line in found if line["round"] == round_number] == expected
 
 
-def test_an_object_that_is_gone_or_another_is_an_error_with_its_key_and_the_others_are_read(namespace, bucket):
+def test_a_deleted_or_changed_object_is_an_error_with_its_key_and_the_others_are_read(namespace, bucket):
     objects = {f"0/{number:02}.bin": text(number, 3000) for number in range(20)}
     bucket.put(objects)
     namespace.apply(dataset(bucket))
-    # Listed, nothing read: the trainer waits until the objects have changed.
+    # The dataset is listed but unread: the trainer waits until the objects have changed.
     namespace.apply(jobs.training_job("late", ["--hold", "0:0"], script="read_keys.py", dataset_name="odd", cache=FULL))
     pod = namespace.pod("late")["metadata"]["name"]
     namespace.wait_hold(pod, "0:0")
@@ -94,11 +94,11 @@ LARGE = 300 << 20
 def test_a_huge_object_among_small_ones_is_read_past_the_cache(namespace, bucket, kube):
     small = {f"small/{number:03}.bin": text(number, 10_000) for number in range(200)}
     bucket.put(small)
-    bucket.put_sparse("large/300-mebibytes.bin", LARGE)  # far beyond the sidecar's 64 MiB for bytes in flight
+    bucket.put_sparse("large/300-mebibytes.bin", LARGE)  # more than the sidecar's limit of 64 MiB in flight
     bucket.put_sparse("large/5-gibibytes.bin", HUGE)
     namespace.apply(dataset(bucket))
-    # The plan holds all of them, so the sidecar has to find out by itself which ones it must not fetch. The trainer
-    # itself reads all but the hugest, which is number 1: no program of this size could hold that in its memory.
+    # The plan contains all objects, so the sidecar itself must find those that it may not fetch. The trainer reads
+    # all but the largest (number 1), which does not fit into its memory limit.
     pod = start(namespace, "huge", ["--plan", "--skip", 1, "--hold", "2:0"], cache={
         "mode": "Fixed", "maxBytes": "10Gi"})
     namespace.wait_hold(pod, "2:0")

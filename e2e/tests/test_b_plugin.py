@@ -1,4 +1,4 @@
-"""`kubectl stoker` on a real cluster: through a real API server's proxy and its rights, to the operator that leads."""
+"""`kubectl stoker` on a real cluster: it asks the leading operator through the API server's proxy, with RBAC."""
 
 import json
 import os
@@ -18,7 +18,7 @@ BUILD = pathlib.Path(os.environ.get("STOKER_BUILD", ROOT / "build" / "release"))
 
 @pytest.fixture
 def stoker(kube):
-    """Runs `kubectl stoker WORDS`; kubectl finds the plugin on $PATH as on anybody's machine."""
+    """Runs `kubectl stoker WORDS`; kubectl finds the plugin on $PATH."""
     environment = {**kube.environment, "PATH": f"{BUILD / 'bin'}:{kube.environment['PATH']}"}
 
     def run(*words):
@@ -31,7 +31,7 @@ def stoker(kube):
 
 
 def user_of(namespace):
-    """Somebody who may look at the namespace, and at nothing else."""
+    """A user with view rights in this namespace only."""
     user = f"system:serviceaccount:{namespace.name}:default"
     namespace.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": {"name": "looks"},
                      "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
@@ -40,7 +40,7 @@ def user_of(namespace):
 
 
 def let_explain(kube, namespace):
-    """As `rbac.explain.subjects` of the chart does."""
+    """Gives the rights that the chart gives to `rbac.explain.subjects`."""
     kube.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
                 "metadata": {"name": f"explain-{namespace.name}", "namespace": SYSTEM},
                 "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "stoker-explain"},
@@ -61,7 +61,7 @@ def test_it_explains_a_running_job(namespace, kube, stoker):
             answer["allocation"]["grantedBytes"], answer["allocation"]["reason"], answer["allocation"]["message"]) == (
             job["status"]["cache"]["allocatedBytes"], found["reason"], found["message"])
 
-    wait_until("the explanation and the status to be of one decision", agrees, 300)
+    wait_until("the explanation and the status to show the same decision", agrees, 300)
     why = stoker("why", "tj/explained", *here)
     assert why.returncode == 0 and why.stderr == ""
     assert "What would change it" in why.stdout

@@ -1,4 +1,4 @@
-"""Bytes that a namespace has lent come back when its own jobs want them."""
+"""Lent bytes return to their namespace when its own jobs need them."""
 
 import datetime
 
@@ -8,15 +8,15 @@ from harness import jobs, origin as origins
 from harness.kube import wait_until
 
 NOMINAL = 512 * 1024  # bytes; the dataset has more than three times as many
-GRACE = 30  # seconds, what a quota has unless it says otherwise
+GRACE = 30  # seconds; the default of a quota
 POOL = "reclaim"
 CACHE = {"poolRef": {"name": POOL}}
 
 
 @pytest.fixture
 def pool(kube, namespace):
-    """With an objective that does not ask how fast the machine computes. A third namespace keeps all the rest of it, or
-    the borrower would borrow what no quota names."""
+    """A pool whose objective does not depend on the machine's speed. A third namespace's quota reserves the rest of the
+    pool, because otherwise the borrower would use bytes that no quota names."""
     kube.apply(jobs.pool("1Gi", POOL, f"{jobs.POOL_PATH}-{POOL}", allocation="Cost"))
     rest = jobs.Namespace(kube, f"{namespace.name[:43]}-rest").create()
     rest.apply(jobs.quota("1Ti", pool_name=POOL, lendingLimit="0"))
@@ -31,7 +31,7 @@ def quota(**limits):
 
 @pytest.fixture
 def owner(kube, pool, namespace):
-    """The lender's namespace, beside the test's own one, which borrows."""
+    """The lender's namespace. The test's own namespace borrows."""
     place = jobs.Namespace(kube, f"{namespace.name[:43]}-owner").create()
     place.apply(jobs.dataset(), quota(borrowingLimit="0", lendingLimit=str(NOMINAL)))
     yield place
@@ -39,18 +39,18 @@ def owner(kube, pool, namespace):
 
 
 def told(namespace, job, reason):
-    """The events about the job with this reason, as (when, message), the oldest first; times are the operator's."""
+    """The job's events with this reason as (time, message), oldest first; times by the operator's clock."""
     return sorted((datetime.datetime.fromisoformat(event["eventTime"].replace("Z", "+00:00")), event["message"])
                   for event in namespace.kube.list("events", namespace.name)
                   if event.get("involvedObject", {}).get("name") == job and event["reason"] == reason)
 
 
 def check_grace(namespace, job):
-    """The job was told of the grace, and nobody called it late before that was over. How fast bytes really go back is
-    the machine's affair: should it take longer than the grace here, the operator must say so, and no earlier."""
-    # The condition's own event has the same reason, and either may come first.
+    """Checks that an event announced the grace period, and that no event reported a delay before it ended. How fast
+    the bytes return depends on the machine; only if it takes longer than the grace may the operator report a delay."""
+    # The condition's own event has the same reason, and either event may come first.
     (begun, _), *_ = wait_until(
-        "an event that tells the grace",
+        "an event with the grace period",
         lambda: [event for event in told(namespace, job, "Reclaimed") if f"within {GRACE} s" in event[1]],
         jobs.SETTLED_SECONDS)
     for late, message in told(namespace, job, "ReclaimOverdue"):
@@ -69,7 +69,7 @@ def test_lent_bytes_come_back_to_the_jobs_of_their_owner(namespace, owner):
 
     own, = owner.start("own", ["--epochs", 1], cache=CACHE, granted=lambda size: size > 0.9 * NOMINAL)
     assert namespace.settled_dataset(borrower)["cachedBytes"] <= NOMINAL, "the owner's job has bytes that are still elsewhere"
-    wait_until("the borrower's status to say so",
+    wait_until("the borrower's status to show it",
                lambda: namespace.job("borrower")["status"]["cache"]["borrowedBytes"] == 0, jobs.SETTLED_SECONDS)
     check_grace(namespace, "borrower")
     namespace.wait_condition("cachequota", "quota", "Enforced")

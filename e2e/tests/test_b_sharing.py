@@ -1,4 +1,4 @@
-"""One Dataset for several namespaces: its owner fills and pays, guests read, and the key stays where it is."""
+"""One Dataset for several namespaces: the owner fetches and pays, guests read and never get the origin's key."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from harness.kube import condition, wait_until
 from harness.nodes import kill
 from harness.sharing import FILLER, begin_reading, filler_pods, filling, label, shared_dataset
 
-GRACE_SECONDS = 60  # that a filler stays after the last guest
+GRACE_SECONDS = 60  # how long a filler stays after the last guest has ended
 
 
 def used(place):
@@ -36,7 +36,7 @@ def test_one_fetch_serves_two_guests_and_the_owner_pays(namespace, others, origi
     assert origin.since(mark).gets == 0, "one fetch serves both"
     assert [pod["metadata"]["uid"] for pod in filler_pods(namespace)] == [filler["metadata"]["uid"]]
     wait_until("the owner to pay", lambda: (used(namespace) or 0) > 0, SETTLED_SECONDS)
-    wait_until("the Dataset to tell its bytes",
+    wait_until("the Dataset's status to show its bytes",
                lambda: namespace.dataset_status().get("cachedSamples") == origins.SAMPLES, SETTLED_SECONDS)
     for guest in (first, second):
         assert guest.get("secret", "s3") is None
@@ -50,7 +50,7 @@ def test_one_fetch_serves_two_guests_and_the_owner_pays(namespace, others, origi
     assert f"Dataset {namespace.name}/mnist is not shared with namespace {stranger.name}" in told
     assert not stranger.pods("refused")
 
-    # What is withdrawn stops nobody who reads, and lets nobody begin.
+    # After sharing is withdrawn, running guests continue and new ones do not start.
     label(first, "no")
     first.apply(jobs.training_job("too-late", ["--epochs", 1], datasets=[
         {"name": "train", "datasetRef": {"name": "mnist", "namespace": namespace.name}}]))
@@ -99,7 +99,7 @@ def test_a_guest_reads_on_when_the_owners_job_ends_and_the_quota_shrinks(namespa
     assert guest.digests(pod) == expected
 
 
-def test_a_guest_whose_dataset_is_deleted_is_told_and_leaves_nothing(namespace, others, kube):
+def test_a_guest_of_a_deleted_dataset_gets_a_condition_and_leaves_nothing(namespace, others, kube):
     guest = others("guest")
     namespace.apply(shared_dataset())
     pod = begin_reading(guest, "reader", namespace, "--epochs", 1)
@@ -108,5 +108,5 @@ def test_a_guest_whose_dataset_is_deleted_is_told_and_leaves_nothing(namespace, 
     wait_until("the filler to go with its Dataset", lambda: not filler_pods(namespace), SETTLED_SECONDS)
     guest.wait_condition("trainingjob", "reader", "DataReady", "False")
     assert "mnist" in condition(guest.job("reader"), "DataReady")["message"]
-    assert kube.get("pod", pod, guest.name)["status"]["phase"] == "Running", "its pods are its own affair"
+    assert kube.get("pod", pod, guest.name)["status"]["phase"] == "Running", "the guest's running pods are left alone"
     guest.delete_job("reader")

@@ -1,4 +1,4 @@
-"""Training through the cache: who asks the origin how often, counted at the origin."""
+"""Training through the cache: requests to the origin, counted at the origin."""
 
 from harness import jobs, origin as origins
 from harness.jobs import FULL
@@ -26,9 +26,8 @@ def test_two_pods_on_one_node_share_one_node_directory(namespace, origin):
 
 
 def test_half_a_grant_costs_half_the_dataset_each_epoch(namespace, origin):
-    """(1-w)N GETs, where w is the share of the dataset's bytes on the node that was granted: 0.5. Which samples stay is
-    chance, and they differ in size, so half of the bytes are half of the samples give or take 5 (one sigma): a fifth of
-    what is allowed."""
+    """(1-w)N GETs per epoch, where w = 0.5 is the granted share of the dataset's bytes. The resident samples are random
+    and differ in size, so half of the bytes are half of the samples ± 5 (one sigma), a fifth of the test's tolerance."""
     namespace.apply(jobs.dataset())
     whole = bytes_on_the_node(origin.sizes())
     half = whole // 2
@@ -42,14 +41,14 @@ def test_half_a_grant_costs_half_the_dataset_each_epoch(namespace, origin):
     assert first == origins.SAMPLES and len(others) == 3
     for gets in others:
         assert abs(gets - expected) <= 0.01 * expected, others
-    assert 0.99 * half <= namespace.settled_dataset(pod)["cachedBytes"] <= half, "it keeps what it may, and no more"
+    assert 0.99 * half <= namespace.settled_dataset(pod)["cachedBytes"] <= half, "the sidecar keeps the granted bytes, and no more"
     namespace.go(pod, "4:0")
     namespace.wait_complete("half")
 
 
 def bytes_on_the_node(sizes):
-    """What samples of these sizes take in segments, as grants count it: a record has a head of 64 bytes and ends at a
-    multiple of 64 (docs/design/segment-format.md)."""
+    """Bytes that samples of these sizes take in segments, as grants count them: a record has a header of 64 bytes and
+    ends at a multiple of 64 (docs/design/segment-format.md)."""
     return sum((64 + size + 63) // 64 * 64 for size in sizes)
 
 
@@ -64,25 +63,25 @@ def test_grants_count_what_records_take(namespace, origin):
     namespace.wait_complete("all")
 
 
-def test_what_a_job_did_last_is_in_the_status_after_its_end(namespace):
+def test_a_jobs_last_progress_is_in_its_status_after_its_end(namespace):
     namespace.apply(jobs.dataset())
     namespace.start("short", ["--epochs", 1], cache=FULL)  # the sidecar ends with the trainer, between two reports
     namespace.wait_complete("short")
-    wait_until("the Dataset to tell all that is cached",
+    wait_until("the Dataset's status to count all cached samples",
                lambda: namespace.dataset_status().get("cachedSamples") == origins.SAMPLES, 120)
-    wait_until("the job to tell all that it keeps", lambda: (
+    wait_until("the job's status to count all that it keeps", lambda: (
         namespace.job("short")["status"]["cache"]["usedBytes"] == namespace.dataset_status()["cachedBytes"]), 120)
 
     def status():
         return namespace.job("short")["status"]
-    wait_until("the job to tell that it has read everything", lambda: status()["progress"] == {
+    wait_until("the job's status to show that it has read everything", lambda: status()["progress"] == {
         "epoch": 0, "percentage": 100, "samplesRead": origins.SAMPLES}, 600)
     cache = status()["cache"]
-    assert cache["hitRatio"] == "0.00", "what a cold epoch fetches just in time is no hit"
+    assert cache["hitRatio"] == "0.00", "a sample that a cold epoch fetches just in time is not a hit"
     assert cache["originBytes"] == namespace.dataset_status()["totalBytes"] and cache["cacheBytes"] == 0
     namespace.start("again", ["--epochs", 1], cache=FULL)
     namespace.wait_complete("again")
-    wait_until("the second job to tell that it has read nothing from the origin",
+    wait_until("the second job's status to show no reads from the origin",
                lambda: namespace.job("again")["status"]["cache"].get("hitRatio") == "1.00", 600)
     for name in ("short", "again"):
         namespace.wait_condition("trainingjob", name, "DataReady")
@@ -118,7 +117,7 @@ def test_a_namespace_over_its_quota_gets_its_share_and_a_reason(namespace):
     namespace.wait_complete("greedy")
 
 
-def test_a_name_as_long_as_it_may_be_trains(namespace):
+def test_a_job_with_the_longest_allowed_name_trains(namespace):
     name = "n" * 52
     namespace.apply(jobs.dataset(), jobs.training_job(name, ["--epochs", 1], nodes=2, cache=FULL))
     namespace.wait_complete(name)

@@ -1,4 +1,4 @@
-"""A node whose disk is full: nothing new is kept, everything is served, the status says so, and it passes."""
+"""A full disk: the sidecar keeps nothing new, serves everything, reports it, and recovers when there is room."""
 
 import hashlib
 import random
@@ -12,16 +12,16 @@ from harness.nodes import on_node
 
 PLACE = "/var/lib/stoker-small"
 MIB = 1 << 20
-DISK = 700 * MIB  # 15 % stay free, 384 MiB are for samples that pass through: room for what the test keeps
+DISK = 700 * MIB  # 15 % stay free and 384 MiB are for transient samples; the rest holds what the test keeps
 ROUNDS = 200  # at most; the sidecar tries the disk again after a while
 
 
 @pytest.fixture
 def small_disk(kube, namespace):
-    """A pool on a small disk of its own, on the node where the namespace's jobs are."""
+    """A pool on its own small disk, on the node of the namespace's jobs."""
     number = namespace.home.rsplit("-", 1)[-1]
     subprocess.run([CLUSTER, "disk", number, str(DISK), PLACE], check=True, timeout=300)
-    # Beside what else is on that disk: a pool's own directory must be empty.
+    # A subdirectory, because a pool's directory must be empty and this disk holds other files.
     kube.apply(jobs.pool("1Gi", name="small", path=f"{PLACE}/pool"))
     yield SmallDisk(kube, namespace.home)
     kube.delete("cachepool", "small")
@@ -34,8 +34,8 @@ class SmallDisk:
         self.node = node
 
     def leave(self, size):
-        """Fills the disk with somebody else's bytes, up to so many. The sidecar may write at the same time, so that it
-        is full a little earlier; then this is as much as it takes."""
+        """Fills the disk with another file until `size` bytes are free. If the disk is full earlier, because the sidecar
+        writes at the same time, the file takes what there is."""
         on_node(self.kube, self.node, f"rm -f {PLACE}/filler; head -c $(( $(stat -f -c '%a * %S' {PLACE}) - {size} )) "
                                       f"/dev/zero >{PLACE}/filler 2>/dev/null || df {PLACE}")
 
@@ -44,7 +44,7 @@ class SmallDisk:
 
 
 class Reader:
-    """A job that reads all objects in each of its rounds, and how it fares."""
+    """A job that reads all objects in each of its rounds, and its progress."""
 
     def __init__(self, namespace, pod, expected):
         self.namespace = namespace
@@ -53,7 +53,7 @@ class Reader:
         self.round = 0
 
     def read(self):
-        """Lets it read everything once more; every byte must be right."""
+        """Lets the job read everything once more and checks every byte."""
         self.namespace.go(self.pod, f"{self.round}:0")
         self.namespace.wait_hold(self.pod, f"{self.round + 1}:0")
         got = {line["id"]: line.get("sha256") for line in self.namespace.lines(self.pod)
@@ -65,7 +65,7 @@ class Reader:
         return self.namespace.sidecar(self.pod)["leader"]["residentSamples"]
 
     def wait_said(self, words, said=True):
-        """Until the job's condition says this about its node, or no longer says it."""
+        """Waits until the job's condition has these words about its node (`said`), or no longer has them."""
         def says():
             found = condition(self.namespace.job("full"), "CacheAllocated")
             return found if (words in found.get("message", "")) == said else None
@@ -82,18 +82,18 @@ def test_a_full_disk_costs_hits_and_nothing_else(namespace, bucket, origin, smal
                            dataset_name="odd", cache={"mode": "Fixed", "maxBytes": "1Gi", "poolRef": {"name": "small"}})
     reader = Reader(namespace, pod, {number: hashlib.sha256(body).hexdigest()
                                      for number, (_, body) in enumerate(sorted(objects.items()))})
-    # There is no room beyond what stays free.
+    # Only the space that must stay free is left.
     reader.read()
     assert reader.resident() == 0
     told = reader.wait_said("keeps at most 0B of the")
     assert "lower reservedFree" in told["message"], "and what to do"
-    wait_until("the Dataset to tell the same", lambda: (
+    wait_until("the Dataset's status to agree", lambda: (
         "keeps at most 0B" in condition(namespace.get("dataset", "odd"), "Ready").get("message", "")), 600)
 
-    # Now there is not even that.
+    # Now less than that space is left.
     small_disk.leave(0)
     reader.read()
-    assert reader.wait_said("keeps nothing new")["status"] == "True", "the bytes are granted all the same"
+    assert reader.wait_said("keeps nothing new")["status"] == "True", "the grant stays although the disk is full"
 
     small_disk.free()
 
@@ -107,6 +107,6 @@ def test_a_full_disk_costs_hits_and_nothing_else(namespace, bucket, origin, smal
     small_disk.leave(0)
     mark = origin.mark()
     reader.read()
-    assert origin.since(mark).gets == 0, "what is there is served from a full disk, too"
+    assert origin.since(mark).gets == 0, "resident samples are served from a full disk, too"
     namespace.go(pod, *[f"{number}:0" for number in range(reader.round, ROUNDS + 1)])
     namespace.wait_complete("full")

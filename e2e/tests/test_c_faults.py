@@ -1,4 +1,4 @@
-"""What may die: sidecar, leader, trainer, operator, API server. What may not: the training."""
+"""Training survives the death of the sidecar, the leader's pod, the trainer, the operator and the API server."""
 
 import subprocess
 import threading
@@ -19,7 +19,7 @@ AWAY_SECONDS = 60
 @pytest.mark.own_cluster
 def test_a_killed_sidecar_does_not_disturb_its_trainer(namespace, kube, expected):
     namespace.apply(jobs.dataset())
-    # It reads slowly, and should this machine be slower still, it waits in the middle of the last epoch.
+    # The trainer reads slowly; on a slow machine it also waits in the middle of the last epoch.
     name, = namespace.start("survivor", [*SLOW, "--hold", "2:50"], cache=FULL)
     namespace.wait_epoch(name, 1)
     assert kill(kube, kube.get("pod", name, namespace.name), "stoker-sidecar")
@@ -49,7 +49,7 @@ def test_another_job_goes_on_when_the_pod_of_the_leader_is_deleted(namespace, ku
 
 
 def begin_following(namespace):
-    """A second job on the node of the first; its sidecar has no grant to wait for, because it does not lead."""
+    """Starts a second job on the first job's node. Its sidecar follows and so gets no grant to wait for."""
     namespace.apply(jobs.training_job("follower", [*SLOW, "--hold", "0:0", "--hold", "1:50"], on=namespace.home,
                                       cache=FULL))
     name = namespace.pod("follower")["metadata"]["name"]
@@ -89,7 +89,7 @@ def test_a_running_job_does_not_notice_that_the_operator_is_gone(namespace, kube
 
 
 class Killer:
-    """Kills every operator again and again, as soon as the kubelet has started it."""
+    """Keeps killing every operator as soon as the kubelet has started it."""
 
     def __init__(self, kube):
         self.kube = kube
@@ -111,7 +111,7 @@ class Killer:
                 pods = self.kube.list("pods", SYSTEM, OPERATORS)
                 self.kills += sum(kill(self.kube, pod, "stoker-operator") for pod in pods if "nodeName" in pod["spec"])
             except (KubeError, subprocess.SubprocessError):
-                pass  # a busy machine; the next round tries again
+                pass  # the machine is busy: the next round tries again
             self._stop.wait(0.2)
 
 
@@ -123,7 +123,7 @@ def test_operators_that_are_killed_for_a_minute_cost_a_job_nothing(namespace, ku
     with Killer(kube) as killer:
         wait_until("both operators to die", lambda: killer.kills >= 2, 300)
         before = len(namespace.lines(pod))
-        threading.Event().wait(AWAY_SECONDS)  # not for something to happen: so long they are to be away
+        threading.Event().wait(AWAY_SECONDS)  # the time without operators
         wait_until("the job to read on", lambda: len(namespace.lines(pod)) > before + 5, 600)
         assert len(namespace.pods("steady")) == 1
     kube.run("-n", SYSTEM, "rollout", "status", "deploy/stoker-operator", "--timeout=600s")

@@ -1,4 +1,4 @@
-"""Bytes that no Dataset keeps leave the nodes, and nothing else does (docs/adr/0004)."""
+"""Sweeps remove the bytes of deleted and long unused Datasets, and nothing else (docs/adr/0004)."""
 
 import pytest
 
@@ -14,14 +14,14 @@ KEPT, DELETED, UNUSED = NAMES = ["kept", "deleted", "unused"]
 
 @pytest.fixture
 def pool(kube):
-    """With a directory of its own, so that all that lies there is this test's."""
+    """A pool with its own directory, so that everything in it belongs to this test."""
     kube.apply(jobs.pool(name=POOL, path=PATH))
     yield
     kube.delete("cachepool", POOL)
 
 
 class Disk:
-    """The pool's directory on the node where the namespace's jobs are."""
+    """The pool's directory on the node of the namespace's jobs."""
 
     def __init__(self, namespace):
         self.namespace = namespace
@@ -30,7 +30,7 @@ class Disk:
         return on_node(self.namespace.kube, self.namespace.home, f"cd {PATH}/{self.namespace.name}; {script}")
 
     def directories(self):
-        """Names of the node directories with segments in them."""
+        """Names of the node directories that have segments."""
         return {line.split("/")[1] for line in self.shell("find . -path './*/segments/*.seg'").splitlines()}
 
     def files(self, uid):
@@ -38,12 +38,12 @@ class Disk:
         return self.shell(f"find {uid} -type f -exec sha256sum {{}} + | sort")
 
     def age(self, *uids):
-        """As if nothing had been written for two hours; a sweep leaves alone what is younger than one."""
+        """Sets all times back by two hours; a sweep skips directories written within the last hour."""
         self.shell(f"touch -d '2 hours ago' {' '.join(uids)}")
 
 
 def fill(namespace, disk):
-    """Each dataset by a job of its own, all of it. The uids of the datasets."""
+    """Caches each dataset completely, each by its own job. Returns the datasets' uids."""
     for name in NAMES:
         namespace.begin(name, ["--epochs", 1, "--hold", "1:0"], dataset_name=name, cache=CACHE)
     pods = {name: namespace.let_begin(name)[0] for name in NAMES}
@@ -64,14 +64,14 @@ def test_deleted_and_long_unused_datasets_leave_the_node(namespace, kube, origin
     disk = Disk(namespace)
     namespace.apply(jobs.dataset(KEPT), jobs.dataset(DELETED), jobs.dataset(UNUSED, retention={"afterLastUseSeconds": 1}))
     uids = fill(namespace, disk)
-    disk.age(uids[KEPT])  # so that it is the list of what lives, and not its age, that keeps it
+    disk.age(uids[KEPT])  # so that the list of live Datasets keeps it, not its age
     before = disk.files(uids[KEPT])
     assert before.count(".seg\n") >= 1
     kube.delete("dataset", DELETED, namespace.name)
-    wait_until("the bytes of both to go", lambda: disk.directories() == {uids[KEPT]}, 600)
+    wait_until("the bytes of both to be removed", lambda: disk.directories() == {uids[KEPT]}, 600)
     wait_until("their statuses to say so", lambda: namespace.dataset_status(UNUSED).get("cachedBytes", 0) == 0, 600)
     assert disk.files(uids[KEPT]) == before
     mark = origin.mark()
     namespace.start("again", ["--epochs", 1], dataset_name=KEPT, cache=CACHE)
     namespace.wait_complete("again")
-    assert origin.since(mark).gets == 0, "what a Dataset keeps is there for the next job"
+    assert origin.since(mark).gets == 0, "the next job reads the kept Dataset from the node"

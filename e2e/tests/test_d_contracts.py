@@ -1,4 +1,4 @@
-"""Sampling contracts from the TrainingJob to the trainer: what it was given, and what that cost at the origin."""
+"""Sampling contracts end to end: the samples that the trainer got, and the requests to the origin."""
 
 import json
 
@@ -8,7 +8,7 @@ from harness.kube import wait_until
 
 
 def reads(contract, **parameters):
-    """What a job of this contract says of itself."""
+    """The epoch reports of a job with this contract."""
     return {"script": "read_contract.py", "cache": FULL,
             "datasets": [{"name": "train", "datasetRef": {"name": "mnist"}, "contract": contract, **parameters}]}
 
@@ -40,16 +40,16 @@ def test_a_windowed_and_an_importance_job_share_one_fetch_of_a_dataset(namespace
     assert [epoch["contract"] for epoch in important] == ["importance"] * 4
     assert important[0]["once"] == origins.SAMPLES, "the warm-up reads all"
     last = important[-1]
-    assert last["losses_used"] > 0 and last["requested"] < 0.75 * origins.SAMPLES, "half of the samples at beta 1"
-    assert last["high"] > 0.6 * last["requested"], "what has the higher loss is read more often"
-    assert all(epoch["wrong"] == 0 for epoch in windowed + important), "data, label and id are one sample's"
+    assert last["losses_used"] > 0 and last["requested"] < 0.75 * origins.SAMPLES, "about half of the samples are kept at beta 1"
+    assert last["high"] > 0.6 * last["requested"], "samples with a higher loss are read more often"
+    assert all(epoch["wrong"] == 0 for epoch in windowed + important), "data, label and id belong to one sample"
     gets = origin.since(mark).gets
-    assert origins.SAMPLES <= gets <= origins.SAMPLES + 1, "once for both; the follower shows once that it may read"
-    wait_until("the status to tell what is kept",
+    assert origins.SAMPLES <= gets <= origins.SAMPLES + 1, "one fetch for both jobs; the follower sends one more GET to prove its access"
+    wait_until("the status to show the kept samples",
                lambda: namespace.job("windowed")["status"].get("cache", {}).get("usedBytes", 0) > 0, 120)
 
 
-def test_a_program_that_asks_for_more_than_its_job_allows_is_told_what_it_may(namespace):
+def test_a_program_with_a_wider_contract_than_its_job_gets_an_error(namespace):
     namespace.apply(jobs.dataset(), jobs.training_job("wider", ["--contract", "importance"], **reads("Windowed")))
     namespace.wait_condition("trainingjob", "wider", "Failed", "True")
     refused, = said(namespace, "wider", "refused")

@@ -6,8 +6,8 @@ EPOCHS = 3
 
 
 def train(namespace, caches, seed):
-    """Runs of the example, one for each cache, beside each other on one node (other processors may round otherwise). What
-    each printed: streams, weights, accuracies."""
+    """Runs the example once per cache mode, all on one node (other processors may round differently). Returns what each
+    printed: streams, weights, accuracies."""
     for name, cache in caches.items():
         namespace.apply(jobs.training_job(name, ["--epochs", EPOCHS, "--seed", seed], script="mnist_stream.py", cache=cache,
                                           on=namespace.home))
@@ -19,12 +19,12 @@ def train(namespace, caches, seed):
 
 
 def test_accuracy_with_the_cache_equals_accuracy_without(namespace):
-    """One seed, one stream, by digest of what the model was fed; and one stream makes one model, to the last bit."""
+    """The same seed gives the same stream (digest of the model's input), and the same weights to the last bit."""
     namespace.apply(jobs.dataset())
     with_cache, without = train(namespace, {"with": jobs.FULL, "without": jobs.OFF}, 1)
     streams, weights, accuracies = with_cache
     streams_without, weights_without, accuracies_without = without
-    assert len(set(streams)) == len(set(weights)) == EPOCHS, "each epoch has an order of its own and teaches something"
+    assert len(set(streams)) == len(set(weights)) == EPOCHS, "each epoch has a different order and changes the weights"
     assert streams == streams_without
     assert weights == weights_without
     assert accuracies == accuracies_without

@@ -28,7 +28,7 @@ def test_ranks_on_two_nodes_keep_what_their_node_read(namespace, kube, origin):
 
 
 def test_the_next_job_is_placed_where_the_data_is(namespace, kube, origin):
-    """On the first node as on the second: on one of them the scheduler would not have thought of it by itself."""
+    """Checks both nodes, because by chance the scheduler would choose one of them without the data."""
     homes = {f"data-{number}": node for number, node in enumerate(kube.nodes()[:2])}
     namespace.apply(*[jobs.dataset(name) for name in homes])
     for name, node in homes.items():

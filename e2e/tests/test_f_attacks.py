@@ -1,4 +1,4 @@
-"""What a hostile neighbour, a user with `edit` and a careless administrator get: nothing of anybody else's."""
+"""Attacks by a hostile neighbour, a user with `edit` and a careless administrator: none reaches others' data."""
 
 import json
 import re
@@ -17,7 +17,7 @@ NODE_PODS = "stoker.dev/component=node"
 
 @pytest.fixture(scope="module")
 def no_policy(kube):
-    """Without the admission policies, which refuse most of these pods before any node sees them: the walls behind."""
+    """Removes the admission policies, which refuse most of these pods, to test the node program's own checks."""
     helm_install(kube, "admissionPolicy.enabled=false")
     wait_until("the policies to go", lambda: not policies(kube), 120)
     yield
@@ -31,7 +31,7 @@ def policies(kube):
 
 @pytest.fixture
 def stranger(kube, namespace):
-    """A namespace with which nothing is shared."""
+    """A namespace that no Dataset is shared with."""
     place = jobs.Namespace(kube, f"{namespace.name[:50]}-s").create()
     yield place
     place.delete()
@@ -39,7 +39,7 @@ def stranger(kube, namespace):
 
 @pytest.fixture
 def victim(namespace):
-    """A job that holds its dataset on the node, between two epochs; its pod, and the dataset's uid."""
+    """A job that has cached its dataset and waits between two epochs. Returns its pod and the dataset's uid."""
     namespace.apply(jobs.dataset())
     pod, = namespace.start("victim", ["--epochs", 3, "--hold", "1:0"], cache=FULL)
     namespace.wait_hold(pod, "1:0")
@@ -47,7 +47,7 @@ def victim(namespace):
 
 
 def finish(namespace, pod, expected):
-    """The victim reads on and got every byte right."""
+    """Lets the victim continue and checks that it got every byte right."""
     namespace.go(pod, "1:0")
     namespace.wait_complete("victim")
     assert namespace.digests(pod) == expected
@@ -81,7 +81,7 @@ def test_a_trainer_can_neither_write_nor_lock_what_it_reads(namespace, victim, e
 def test_an_ephemeral_container_cannot_make_the_data_view_writable(namespace, victim, expected):
     pod, _ = victim
     mount = {"name": "stoker-data-0", "mountPath": "/loot", "readOnly": False}
-    # As the sidecar's user, so that nothing but the mount is in the way.
+    # Run as the sidecar's user, so that only the read-only mount prevents writing.
     views.add_ephemeral(namespace, pod, volumeMounts=[mount], securityContext={**views.RESTRICTED, "runAsUser": 65532})
     assert "manifest." in views.attempt(namespace, pod, "ls /loot", "intruder")
     for script in ("touch /loot/x", "rm /loot/residency.*", "truncate -s 0 /loot/segments/*"):
@@ -102,7 +102,7 @@ def test_a_volume_that_is_not_read_only_gets_no_read_only_view(namespace, victim
 @pytest.mark.parametrize("attributes", [
     {"uid": ".."}, {"uid": "../../other/uid"}, {"namespace": ".."}, {"namespace": "a/b"}, {"pool": "../e2e"},
     {"view": "everything"}], ids=lambda it: "-".join(it.values()).replace("/", "_"))
-def test_names_that_lead_elsewhere_are_refused(namespace, attributes):
+def test_invalid_view_attributes_are_refused(namespace, attributes):
     source = views.view(namespace.name, "d1")
     source["volumeAttributes"].update(attributes)
     namespace.apply(views.pod("sly", source, namespace.home))
@@ -110,8 +110,8 @@ def test_names_that_lead_elsewhere_are_refused(namespace, attributes):
 
 
 @pytest.mark.usefixtures("no_policy")
-def test_links_in_an_own_directory_lead_nowhere(namespace, kube):
-    """The owner view shows an own directory; what is planted there leads neither the driver nor its sweep out of it."""
+def test_planted_links_are_not_followed(namespace, kube):
+    """Links planted in an owner view lead neither the driver nor its sweep out of the directory."""
     owner = views.view(namespace.name, "mine", "owner")
     namespace.apply(views.pod("planter", owner, namespace.home, securityContext={**views.RESTRICTED, "runAsUser": 65532}))
     views.running(namespace, "planter")
@@ -120,7 +120,7 @@ def test_links_in_an_own_directory_lead_nowhere(namespace, kube):
     assert "Permission denied" in said and "Operation not permitted" in said
     namespace.apply(views.pod("reader", views.view(namespace.name, "mine"), namespace.home))
     views.running(namespace, "reader")
-    # A link is followed in the reader's own file system, where / is the container's.
+    # The reader's own file system resolves the link, so / is the container's root.
     assert views.attempt(namespace, "reader", "cat /view/up/etc/hostname").strip() == "reader"
     assert "No such file" in views.attempt(namespace, "reader", "ls /view/null /view/hard")
     path = f"{jobs.POOL_PATH}/{namespace.name}/mine"
@@ -153,7 +153,7 @@ def test_a_pool_on_a_populated_directory_touches_nothing(kube, namespace):
 
 
 def test_users_make_no_pods_with_views_and_reach_no_sidecar(namespace, kube, victim, expected):
-    """The admission policies: what the walls behind would stop, or harm only to the user's own namespace."""
+    """The admission policies refuse these requests first; later checks would refuse them too or limit them to the namespace."""
     helm_install(kube)
     wait_until("the policies", lambda: len(policies(kube)) >= 4, 120)
     pod, uid = victim
@@ -165,7 +165,7 @@ def test_users_make_no_pods_with_views_and_reach_no_sidecar(namespace, kube, vic
             except (KubeError, AssertionError) as error:
                 return words in str(error)
             return False
-        wait_until(f"a refusal with '{words}'", stopped, 60, 1)  # a policy takes a moment to be in force
+        wait_until(f"a refusal with '{words}'", stopped, 60, 1)  # a new policy takes a moment to apply
 
     by_hand = views.pod("by-hand", views.view(namespace.name, uid, "owner"), namespace.home)
     refused(lambda: namespace.kube.run("apply", "--dry-run=server", "-f", "-", stdin=json.dumps(namespace.here(by_hand))),
@@ -251,7 +251,7 @@ def test_a_restricted_namespace_trains_from_its_cache(kube, origin, expected):
 
 @pytest.mark.own_cluster
 def test_the_driver_passes_the_test_suite_of_csi(kube):
-    """Written by others, for every driver. Left out: what makes volumes by a controller, which an inline driver lacks."""
+    """The public csi-sanity suite, without its controller tests: an inline driver has no controller."""
     script = f". {CLUSTER.parent}/lib/programs.sh; program_dir {CLUSTER.parent}/sanity"
     folder = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.strip()
     socket = f"/var/lib/kubelet/plugins/{views.DRIVER}/csi.sock"

@@ -1,4 +1,4 @@
-"""One revision an attempt: ranks on two nodes never read different listings, and a change in mid-run is told."""
+"""One revision per attempt: ranks on two nodes never read different listings, and a mid-run change is reported."""
 
 import random
 
@@ -25,9 +25,9 @@ def read(name, args, **spec):
 
 
 @pytest.mark.two_nodes
-def test_ranks_that_list_different_revisions_end_their_attempt_and_the_next_one_takes_the_new(namespace, bucket):
+def test_ranks_with_different_revisions_restart_with_the_new_one(namespace, bucket):
     fill(namespace, bucket)
-    # One node's directory is held to the old listing by a job that is at work on it.
+    # A running job keeps one node's directory at the old listing.
     namespace.apply(read("keeper", ["--hold", "0:0"], on=namespace.home))
     keeper = namespace.pod("keeper")["metadata"]["name"]
     namespace.wait_hold(keeper, "0:0")
@@ -49,7 +49,7 @@ def test_ranks_that_list_different_revisions_end_their_attempt_and_the_next_one_
 
 
 @pytest.mark.two_nodes
-def test_ranks_on_two_nodes_are_told_one_revision(namespace, bucket):
+def test_ranks_on_two_nodes_get_one_revision(namespace, bucket):
     fill(namespace, bucket)
     namespace.apply(read("wide", ["--hold", "0:0"], nodes=2, spread=True))
     pods = [namespace.pod("wide", rank)["metadata"]["name"] for rank in range(2)]
@@ -62,7 +62,7 @@ def test_ranks_on_two_nodes_are_told_one_revision(namespace, bucket):
     namespace.wait_complete("wide")
 
 
-def test_an_object_that_changes_in_mid_run_is_a_condition_with_its_key_and_the_attempt_goes_on(namespace, bucket):
+def test_an_object_changed_in_mid_run_sets_a_condition_and_the_attempt_continues(namespace, bucket):
     fill(namespace, bucket)
     namespace.apply(read("late", ["--hold", "0:0", "--hold", "1:0"]))
     pod = namespace.pod("late")["metadata"]["name"]
@@ -78,8 +78,8 @@ def test_an_object_that_changes_in_mid_run_is_a_condition_with_its_key_and_the_a
     assert status["datasets"][0]["changedKey"] == "0/07.bin"
 
 
-def test_a_job_that_was_suspended_twice_goes_on_and_lists_anew(namespace, bucket):
-    """Its trainer ends with 143 on SIGTERM, and no restart is left to it."""
+def test_a_job_suspended_twice_resumes_with_a_new_listing(namespace, bucket):
+    """The trainer exits with 143 on SIGTERM, and its backoffLimit allows no restart."""
     def suspend(value):
         namespace.kube.run("patch", "trainingjob", "parked", "-n", namespace.name, "--type=merge", "-p",
                            f'{{"spec": {{"suspend": {value}}}}}')
@@ -102,7 +102,7 @@ def test_a_job_that_was_suspended_twice_goes_on_and_lists_anew(namespace, bucket
 
 
 def test_an_overwritten_object_does_not_fail_the_next_attempt(namespace, bucket):
-    """The trainer gives up at an object that cannot be read; its next attempt lists anew."""
+    """The trainer exits on an unreadable object; its next attempt lists the origin again."""
     fill(namespace, bucket)
     namespace.apply(read("again", ["--hold", "0:0", "--fail"], run_policy={"backoffLimit": 2}))
     pod = namespace.pod("again")["metadata"]["name"]

@@ -1,4 +1,4 @@
-"""Deleting in any order leaves nothing and hangs nothing. Runs last: it takes the installation away and puts it back."""
+"""Deleting in any order leaves nothing behind and never hangs. Runs last: it removes and restores the installation."""
 
 import itertools
 import os
@@ -12,8 +12,7 @@ from harness.nodes import on_node
 
 KINDS = ["trainingjob", "dataset", "cachequota", "cachepool"]
 DEFINITIONS = {f"{kind}s.stoker.dev" for kind in KINDS}
-# Six of the 24 orders: whichever three kinds go in whichever order, one of these has it. Every kind is first and last
-# at least once.
+# Six of the 24 orders that contain every order of every three kinds. Each kind is first and last at least once.
 ORDERS = [
     ["trainingjob", "dataset", "cachequota", "cachepool"],
     ["trainingjob", "cachepool", "cachequota", "dataset"],
@@ -27,15 +26,15 @@ OF_OUR_NAMESPACE = ("deployments", "replicasets", "pods", "services", "endpoints
                     "serviceaccounts", "roles", "rolebindings", "leases", "poddisruptionbudgets", "networkpolicies")
 OF_THE_CLUSTER = ("clusterroles", "clusterrolebindings", "csidrivers", "mutatingwebhookconfigurations",
                   "validatingwebhookconfigurations")
-# What Kubernetes puts into every namespace; and what the replicas make for themselves, the record of who led and their
-# CA: no chart can take it away, it goes with the namespace.
+# Objects that stay in the namespace: those that Kubernetes creates in each one, and the Lease and the CA that the
+# replicas create. The chart cannot remove them; they go with the namespace.
 STAYS = {"configmaps/kube-root-ca.crt", "serviceaccounts/default", "leases/stoker-operator",
          "secrets/stoker-control-ca", "configmaps/stoker-control-trust"}
 
 
 def busy(namespace):
-    """A namespace with an object of each kind and a job that runs. For a namespace with pods Kubernetes waits for half of
-    their grace before it looks again, however soon they end."""
+    """A namespace with an object of each kind and a running job. (Kubernetes rechecks a terminating namespace only after
+    half of its pods' grace period, however soon they end.)"""
     namespace.apply(jobs.dataset(), jobs.quota("1Gi"),
                     jobs.training_job("busy", ["--epochs", 50], cache=jobs.FULL, grace=5))
     namespace.pod("busy")
@@ -46,7 +45,7 @@ def names(kube, kinds, namespace=None):
 
 
 def leftovers(kube, namespace):
-    """Names of the kinds and what they became, in their namespace and in ours."""
+    """Names of our objects and of those made from them, in their namespace and in the installation's."""
     return names(kube, IN_NAMESPACE, namespace) | names(kube, ["cachepools"])
 
 
@@ -68,8 +67,8 @@ def node_programs(kube):
 
 
 def wait_uninstalled(kube, jobs_run=False):
-    """Until nothing of the installation is left in its namespace; in the cluster there is nothing at once. While jobs
-    run, the node programs stay for them, or nobody could unmount what their pods have mounted."""
+    """Waits until the installation's namespace is empty; its cluster-wide objects are gone at once. Node programs stay
+    while jobs run, because they must unmount the pods' views."""
     def rest():
         staying = node_programs(kube) if jobs_run else set()
         return names(kube, OF_OUR_NAMESPACE, SYSTEM) - STAYS - staying
@@ -79,7 +78,7 @@ def wait_uninstalled(kube, jobs_run=False):
 
 
 def wait_unmounted(kube):
-    """Until the last node program has gone and no view is mounted on any node of our own cluster."""
+    """Waits until the last node program is gone and no node of our own cluster has a mounted view."""
     wait_until("the node programs to go", lambda: not node_programs(kube), 300)
     if "KUBECONFIG" not in os.environ:
         for node in kube.nodes():
@@ -87,7 +86,7 @@ def wait_unmounted(kube):
 
 
 def forget_who_led(kube):
-    """Takes the record away, or the next installation waits until it has run out, as it does after the first test here."""
+    """Deletes the Lease; otherwise the next installation waits until it expires, as after the first test here."""
     kube.delete("lease", "stoker-operator", SYSTEM)
 
 
@@ -97,7 +96,7 @@ def definitions(kube):
 
 @pytest.fixture
 def installed(kube):
-    """Puts the installation and the pool back, whatever the test took away."""
+    """Restores the installation and the pool after the test."""
     yield
     helm_install(kube)
     kube.apply(jobs.pool())
@@ -112,7 +111,7 @@ def test_the_orders_cover_every_three_kinds():
 def test_every_kind_can_be_deleted_in_any_order(namespace, kube, order):
     busy(namespace)
     held = {kind: item["metadata"].get("finalizers") for kind in KINDS for item in kube.list(kind)}
-    assert held == dict.fromkeys(KINDS), "no finalizer that could hang a namespace"
+    assert held == dict.fromkeys(KINDS), "an object has a finalizer, which could hang its namespace"
     for kind in order:
         delete_all(kube, kind, namespace.name)
     wait_gone(kube, namespace.name)
@@ -142,7 +141,7 @@ def test_a_namespace_goes_with_everything_in_it_and_helm_uninstall_with_the_rest
 
 
 def test_helm_uninstall_with_the_definitions_takes_every_object(namespace, kube, installed):
-    """`crds.keep=false`, and a job still runs."""
+    """With `crds.keep=false`, while a job runs."""
     helm_install(kube, "crds.keep=false")
     busy(namespace)
     uninstall(kube)
@@ -156,11 +155,10 @@ def test_helm_uninstall_with_the_definitions_takes_every_object(namespace, kube,
 
 
 def test_the_operators_namespace_may_go_first(namespace, kube, installed):
-    """As people do who know no helm. What is not in a namespace stays, hangs nothing, and is taken over by the next
-    installation."""
+    """Uninstalls without helm. Cluster-wide objects stay, block nothing, and the next installation adopts them."""
     busy(namespace)
-    kube.delete("namespace", SYSTEM, wait=False)  # it waits for the node programs, and they for the job
-    # Kubernetes looks at a namespace that terminates again after five minutes, if nothing changes in it before.
+    kube.delete("namespace", SYSTEM, wait=False)  # the namespace waits for the node programs, which wait for the job
+    # Kubernetes rechecks a terminating namespace after up to five minutes.
     wait_until("the operator to go", lambda: not kube.list("deployments", SYSTEM), 600)
     delete_all(kube, "trainingjob", namespace.name)
     wait_until("the job's objects to go by garbage collection", lambda: not kube.list("pods", namespace.name), 600)

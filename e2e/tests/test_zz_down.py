@@ -1,4 +1,4 @@
-"""The last of all: the cluster itself goes, as with `make cluster-down` and `make demo-down`."""
+"""The last test: removes the cluster, as `make cluster-down` and `make demo-down` do."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from harness.kube import wait_until
 
 @pytest.mark.own_cluster
 def test_the_cluster_leaves_nothing_behind(bare_kube, traces_before):
-    """After everything that the tests did to its nodes, network and disks."""
+    """Runs after all tests that change nodes, network and disks."""
     if traces_before is None:
         pytest.skip("STOKER_KEEP_CLUSTER=1: the cluster is to be kept")
     bare_kube.wait_left()
@@ -21,6 +21,6 @@ def test_the_cluster_leaves_nothing_behind(bare_kube, traces_before):
         changed.update(kubes.traces() ^ traces_before)
         return not changed
     try:
-        wait_until("the machine to be as it was", is_as_before)
+        wait_until("the machine to be as before the tests", is_as_before)
     except AssertionError as error:
         raise AssertionError(f"{error}; what is new or gone: {sorted(changed)}") from None

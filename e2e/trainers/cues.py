@@ -1,7 +1,7 @@
-"""What a trainer and its test tell each other: lines to the test, leave to read on, and the end.
+"""Communication between a trainer and its test: JSON lines to the test, and points where the trainer waits for it.
 
-The programs beside it import it before all else, for what the import does: from then on SIGTERM ends them. As the first
-process of a container they would ignore it otherwise, and their own imports take seconds.
+The trainers import this module first, because the import makes SIGTERM end them: PID 1 of a container ignores it by
+default, and their other imports take seconds.
 """
 
 import json
@@ -18,10 +18,10 @@ def emit(event, **fields):
 
 
 def hold(place, places):
-    """Waits here for the file /tmp/go-PLACE, if it is one of the places at which the test asked for that."""
+    """Waits for the file /tmp/go-PLACE if PLACE is one of the test's hold points."""
     if place not in places:
         return
     emit("hold", at=place)
     while not os.path.exists(f"/tmp/go-{place}"):
-        time.sleep(0.05)  # between two looks
+        time.sleep(0.05)  # polling interval
     emit("go", at=place)

@@ -1,8 +1,8 @@
-"""The example docs/examples/mnist/train.py as it is, which also tells what it was fed and what it made of that.
+"""Runs the example docs/examples/mnist/train.py unchanged and adds digests of its input and of the model.
 
-Prints, besides the example's own lines, one JSON line an epoch: `stream`, the digest of the batches (images, labels)
-in the order in which the model saw them, and `weights`, that of the model afterwards. One thread and deterministic
-algorithms, so that equal streams make equal models, to the last bit.
+Prints one more JSON line per epoch: `stream`, the digest of the batches (images, labels) in the model's order, and
+`weights`, the digest of the model after the epoch. It uses one thread and deterministic algorithms, so that equal
+streams give equal models, to the last bit.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ import train as example  # noqa: E402  pylint: disable=wrong-import-position
 
 
 class Told:
-    """A loader whose batches are added to a digest on their way."""
+    """A loader that adds its batches to a digest."""
 
     def __init__(self, loader, digest):
         self.loader = loader

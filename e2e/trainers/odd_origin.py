@@ -1,6 +1,6 @@
-"""An S3 server of a tenant: it lists any keys and sizes, and prints what it is asked, byte for byte.
+"""A tenant's hostile S3 server: it lists the given keys and sizes, and logs each request byte for byte.
 
-usage: odd_origin.py FILE     FILE: JSON, a list of {"key": text, "body": text} and, to lie, "size" and "etag"
+usage: odd_origin.py FILE     FILE: JSON, a list of {"key": text, "body": text}; "size" and "etag" may be false
 """
 
 import hashlib
@@ -9,11 +9,11 @@ import json
 import sys
 import urllib.parse
 
-OBJECTS = {}  # bytes of the key -> (body, size that is told, ETag)
+OBJECTS = {}  # bytes of the key -> (body, listed size, ETag)
 
 
 def say(**fields):
-    sys.stdout.write(json.dumps(fields) + "\n")  # one write: threads do not mix their lines
+    sys.stdout.write(json.dumps(fields) + "\n")  # a single write keeps threads' lines apart
     sys.stdout.flush()
 
 

@@ -1,11 +1,11 @@
-"""A trainer that learns nothing and reads under the contract of its TrainingJob; prints each epoch's report and books.
+"""A test trainer without a model: reads under the contract of its TrainingJob and prints each epoch's report and counts.
 
-Its losses are a function of the sample: the label, so that high digits matter. `wrong` counts items whose label is not
-that of their id, or whose bytes are not those that the id had before. `--hold EPOCH:0` is that of read_epochs.py,
-before an epoch or after the last one.
+A sample's loss is its label, so that high digits are important. `wrong` counts items whose label is not that of their
+id, or whose bytes differ from those that the id had before. `--hold EPOCH:0` works as in read_epochs.py, before an
+epoch or after the last one.
 """
 
-from cues import emit, hold  # first: from here on SIGTERM ends it; pylint: disable=wrong-import-order
+from cues import emit, hold  # first, so that SIGTERM ends this program; pylint: disable=wrong-import-order
 
 import argparse
 import dataclasses

@@ -1,11 +1,11 @@
-"""A trainer that learns nothing: it reads every sample, every byte, and prints what it read as JSON lines.
+"""A test trainer without a model: it reads every byte of every sample and prints JSON lines about them.
 
-Used by the cluster tests to prove what a job was served: `digest` depends on order, ids, labels and bytes. With
-`--hold EPOCH:BATCH` it waits there for the file /tmp/go-EPOCH:BATCH, so that a test decides when it reads on, not the
-speed of the machine; EPOCH may be the number of epochs, which is after the last one.
+The cluster tests compare `digest`, which depends on order, ids, labels and bytes. With `--hold EPOCH:BATCH` the trainer
+waits there for the file /tmp/go-EPOCH:BATCH, so that the test decides when it continues. EPOCH may be the number of
+epochs: the point after the last one.
 """
 
-from cues import emit, hold  # first: from here on SIGTERM ends it; pylint: disable=wrong-import-order
+from cues import emit, hold  # first, so that SIGTERM ends this program; pylint: disable=wrong-import-order
 
 import argparse
 import hashlib
@@ -20,7 +20,7 @@ import stoker.torch
 
 
 def raw(view):
-    """Decoder: the sample's bytes as they are, and their checksum."""
+    """Decoder: returns the sample's unchanged bytes and their checksum."""
     return bytes(view)
 
 
@@ -57,7 +57,7 @@ def read_epoch(loader, epoch, options, rank):
 
 
 class WithIds(stoker.torch.Dataset):
-    """Gives (bytes, label, id), so that a test can see which sample it was served."""
+    """Items are (bytes, label, id), so that a test sees which sample was served."""
 
     def __getitem__(self, index):
         data, label = super().__getitem__(index)

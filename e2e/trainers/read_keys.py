@@ -1,6 +1,6 @@
-"""A trainer that reads every sample by itself and prints for each what it got: key, size and digest, or the error."""
+"""A test trainer that reads samples one by one and prints for each its key, size and digest, or the error."""
 
-from cues import emit, hold  # first: from here on SIGTERM ends it; pylint: disable=wrong-import-order
+from cues import emit, hold  # first, so that SIGTERM ends this program; pylint: disable=wrong-import-order
 
 import argparse
 import hashlib
@@ -27,16 +27,17 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--hold", metavar="ROUND:0", action="append", default=[], help="wait here for a file")
-    parser.add_argument("--hold-each", action="store_true", help="before every round, and after the last one")
+    parser.add_argument("--hold-each", action="store_true", help="wait before every round, and after the last one")
     parser.add_argument("--skip", metavar="ID", type=int, action="append", default=[], help="do not read this one")
-    parser.add_argument("--plan", action="store_true", help="hand each round over as a plan, so that it is prefetched")
-    parser.add_argument("--fail", action="store_true", help="end at the first sample that cannot be read")
+    parser.add_argument("--plan", action="store_true", help="set each round's order as a plan, so that the sidecar prefetches it")
+    parser.add_argument("--fail", action="store_true", help="exit at the first sample that cannot be read")
     options = parser.parse_args()
     with stoker.open("train") as samples:
         emit("start", samples=len(samples))
         for round_number in range(options.rounds):
             hold_before(options, round_number)
-            order = [(number + round_number) % len(samples) for number in range(len(samples))]  # begins one further
+            # Each round starts one sample later.
+            order = [(number + round_number) % len(samples) for number in range(len(samples))]
             if options.plan:
                 samples.set_plan(round_number, order)
             for number in order:

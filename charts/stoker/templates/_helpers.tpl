@@ -12,7 +12,7 @@
 {{- end -}}
 {{- end }}
 
-{{- /* What the schema of the values cannot see. */}}
+{{- /* Checks that values.schema.json cannot express. */}}
 {{- define "stoker.checkValues" -}}
 {{- $ports := list (int .Values.control.port) (int .Values.probes.port) }}
 {{- if .Values.metrics.enabled }}{{ $ports = append $ports (int .Values.metrics.port) }}{{ end }}
@@ -75,7 +75,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{ include "stoker.fullname" . }}-control
 {{- end }}
 
-{{/* Made by the operator: its CA, which no pod mounts, and what callers must trust. */}}
+{{/* Written by the operator: its CA, which no pod mounts, and the certificates that callers must trust. */}}
 {{- define "stoker.controlCaSecretName" -}}
 {{ include "stoker.fullname" . }}-control-ca
 {{- end }}

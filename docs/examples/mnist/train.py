@@ -1,7 +1,7 @@
-"""Learns handwritten digits from one image file a sample, in folders named like the digits.
+"""Trains a classifier of handwritten digits. Each sample is one image file, in a folder named by its digit.
 
 Runs alone (`python train.py --data file:///data/mnist`), in a TrainingJob, and under torchrun with several ranks.
-Prints one JSON line an epoch. `train_plain.py` beside it is the same without Stoker: compare them.
+Prints one JSON line per epoch. `train_plain.py` in the same folder is the same script without Stoker.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Learns handwritten digits, and reads what it knows already less often: sampling by importance.
+"""Trains a classifier of handwritten digits under contract importance: reads samples with a low loss less often.
 
-The TrainingJob says how far this may go (`contract: Importance`, ../mnist-importance.yaml); without one say it here:
-`python train_importance.py --data file:///data/mnist --contract importance`. Prints one JSON line an epoch, with what
-the epoch read. Differs from `train.py` in the loader, the per-sample losses and `loader.report`.
+The TrainingJob sets the contract (`contract: Importance`, ../mnist-importance.yaml). Without a TrainingJob, set it:
+`python train_importance.py --data file:///data/mnist --contract importance`. Prints one JSON line per epoch, with the
+epoch's report. Differs from `train.py` in the loader, the per-sample losses and `loader.report`.
 """
 
 import argparse
@@ -51,13 +51,13 @@ def make_model():
 
 def train(model, optimizer, loader):
     model.train()
-    for images, labels, ids in loader:  # of the samples that were served
+    for images, labels, ids in loader:  # ids of the served samples
         learnt = ids % TEST_EVERY != 0
         losses = functional.cross_entropy(model(images[learnt]), labels[learnt], reduction="none")
         optimizer.zero_grad()
         losses.mean().backward()
         optimizer.step()
-        loader.report(ids[learnt], losses)  # one frame, never waits
+        loader.report(ids[learnt], losses)  # sends one message, never blocks
 
 
 def accuracy(model, loader):

@@ -1,7 +1,7 @@
-"""Learns handwritten digits from one image file a sample, in folders named like the digits.
+"""Trains a classifier of handwritten digits. Each sample is one image file, in a folder named by its digit.
 
 Runs alone (`python train_plain.py --data /data/mnist`) and under torchrun with several ranks. Prints
-one JSON line an epoch. `train.py` beside it is the same with Stoker.
+one JSON line per epoch. `train.py` in the same folder is the same script with Stoker.
 """
 
 import argparse

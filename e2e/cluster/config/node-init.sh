@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The first process of a node's namespaces. Gives the node its own directories, then becomes the pause program.
+# The first process in a node's namespaces. Mounts the node's own directories, then becomes the pause program.
 # usage: node-init.sh NODE_NAME NODE_DIR PROGRAM_DIR PAUSE DIRECTORY...
 set -e
 hostname "$1"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# etcd, API server, controllers, DNS: plain processes of the host. Sourced, never run.
+# etcd, API server, controllers, DNS, as plain processes on the host. Sourced, never run.
 # The reasons behind unusual flags are in README.md.
 
 ETCD_URL=http://127.0.0.1:12379
@@ -11,12 +11,12 @@ api_ready() { kubectl get --raw /readyz; }
 namespace_ready() { kubectl -n default get serviceaccount/default configmap/kube-root-ca.crt; }
 dns_ready() { curl --noproxy '*' --silent --fail --max-time 2 "http://$HOST_IP:8181/ready"; }
 
-load_modules() { # many kernels have them built in, and then there is nothing to load
+load_modules() { # modprobe fails where they are built in; then nothing needs loading
   ! command -v modprobe >/dev/null || modprobe --all --quiet br_netfilter loop overlay || log "kernel modules not loaded"
 }
 
 start_bridge() {
-  # With a MAC of its own: otherwise the bridge takes a port's, changes it when that node dies, and all others lose us.
+  # A fixed MAC: otherwise the bridge takes a port's MAC, and when that node dies the other nodes lose the host.
   ip link show "$BRIDGE" >/dev/null 2>&1 || ip link add "$BRIDGE" address 02:00:0a:f0:00:01 type bridge
   ip address replace "$HOST_IP/24" dev "$BRIDGE"
   ip link set "$BRIDGE" up
@@ -71,7 +71,7 @@ apiserver() { # stop [SIGNAL] | start
       pid=$(pid_of apiserver) || die "the API server is not running"
       kill "-${2:-KILL}" "$pid"
       wait_for 60 "the API server to end" is_gone "$pid"
-      # A killed process is gone from the list before its last thread has closed its sockets.
+      # A killed process leaves the process list before its last thread has closed its sockets.
       wait_for 60 "the API server's port to be free" port_is_free ;;
     start)
       start_apiserver

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Faults between nodes, and their undoing. No delay: this kernel has no netem. Sourced, never run.
+# Injects network and process faults, and heals them. No delays: the kernel lacks netem. Sourced, never run.
 
-drop_one_way() { # N OTHER [MATCH...]: what node N gets from the other node and its pods
+drop_one_way() { # N OTHER [MATCH...]: drops node N's packets from node OTHER and its pods
   local n=$1 other=$2
   shift 2
   in_node "$n" iptables -w -t raw -I PREROUTING -s "$(node_ip "$other"),$(pod_cidr "$other")" \
@@ -22,7 +22,7 @@ rate() { # N RATE; both ways
 
 link() { ip link set "$VETH$1" "$2"; } # N up|down
 
-# A disk of its own for the cache, to fill up: pods started afterwards see it.
+# Mounts a small separate disk for the cache, to fill up. Pods started later see it.
 disk() { # N SIZE DIRECTORY
   in_node "$1" mkdir -p "$3"
   in_node "$1" mount -t tmpfs -o "size=$2,mode=755" stoker-fault "$3"
@@ -44,7 +44,7 @@ heal_node() { # N
   in_node "$n" iptables -t raw -S PREROUTING | sed -n '/stoker-fault/s/^-A/-D/p' | while read -ra rule; do
     in_node "$n" iptables -w -t raw "${rule[@]}" </dev/null
   done
-  # A mount shows twice, at the directory and below the node's own files; both go at once.
+  # A mount is listed at two paths, the directory and below the node's own files; one unmount removes both.
   # shellcheck disable=SC2016 # awk's fields
   while directory=$(in_node "$n" awk '$1 == "stoker-fault" { print $2; exit }' /proc/self/mounts) && [ -n "$directory" ]; do
     in_node "$n" umount -l "$directory"

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # Images into nodes, without a registry. Sourced, never run.
 
-export STORAGE_DRIVER=overlay # of buildah
+export STORAGE_DRIVER=overlay # for buildah
 PAUSE=$STATE/images/pause-$(sha256sum "$HERE/pause.c" | cut -c1-12)
 
-import_image() { # N TAR KEY: once for each disk of a node
+import_image() { # N TAR KEY: imports once per node disk
   local stamp=$STATE/node-$1/fs/var/lib/containerd/.loaded-$3
   [ ! -e "$stamp" ] || return 0
   in_node "$1" ctr --namespace k8s.io images import - <"$2" >/dev/null
@@ -28,7 +28,7 @@ make_pause_image() {
   export_image $name "$PAUSE.tar"
 }
 
-load_image() { # NAME|TAR into all running nodes; the export is kept, by image id
+load_image() { # NAME|TAR: loads it into all running nodes; keeps the export, named by image id
   local id tar=$1 n job jobs=()
   if [ -f "$1" ]; then
     id=$(sha256sum "$1" | cut -c1-24)

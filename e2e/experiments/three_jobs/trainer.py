@@ -1,8 +1,7 @@
-"""A trainer of the three-jobs experiment: real batches, and instead of computing a fixed pause for each of them.
+"""A trainer of the three-jobs experiment: it reads real batches and sleeps for a fixed time per step instead of computing.
 
-A step ends so many milliseconds after its batch was there, whatever the processor did meanwhile: that is how fast the
-accelerator is. Losses are made up: each sample has one of its own, log-normal and seeded. Prints one JSON line a second
-with all that it has read so far.
+A step ends a fixed time after its batch has arrived, which simulates the accelerator's speed. Each sample has a fixed
+loss, drawn from a seeded log-normal distribution. Prints one JSON line per second with its totals.
 """
 
 import argparse
@@ -17,7 +16,7 @@ import torch
 
 import stoker.torch
 
-LINE = 64  # bytes; one of each is looked at, so that all of a sample is really read
+LINE = 64  # cache line in bytes; reading one byte of each line reads the whole sample
 
 
 def emit(event, **fields):
@@ -25,12 +24,12 @@ def emit(event, **fields):
 
 
 def decode(view):
-    """A sample as one number: small batches, so that what is measured is not torch's copying."""
+    """Reduces a sample to one number, so that batches are small and torch's copying does not dominate."""
     return int(numpy.frombuffer(view, numpy.uint8)[::LINE].sum(dtype=numpy.int64))
 
 
 def loader_of(options, contract):
-    """(loader, what to do before an epoch) for the contract that the TrainingJob names."""
+    """(loader, function to call before an epoch) for the TrainingJob's contract."""
     dataset = stoker.torch.Dataset("train", decode=decode)
     workers = {"num_workers": 1, "prefetch_factor": 4, "persistent_workers": True}
     if contract == "exact":
@@ -42,7 +41,7 @@ def loader_of(options, contract):
 
 
 class Meter:
-    """Counts, and tells about once a second."""
+    """Counts samples and prints the totals about once per second."""
 
     def __init__(self):
         self.samples = 0
@@ -62,11 +61,11 @@ def train(loader, options, epoch, meter, losses):
         if losses is not None:
             ids = batch[-1]
             loader.report(ids, losses[ids])
-        time.sleep(max(0.0, ready + options.step_ms / 1000 - time.monotonic()))  # stands for an accelerator's work
+        time.sleep(max(0.0, ready + options.step_ms / 1000 - time.monotonic()))  # simulates the accelerator's work
 
 
 def main():
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # as the first process it would ignore it otherwise
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # PID 1 ignores SIGTERM by default
     parser = argparse.ArgumentParser()
     parser.add_argument("--batch-size", type=int, required=True)
     parser.add_argument("--step-ms", type=float, required=True)
