@@ -9,7 +9,7 @@ CXX_FILES = $(shell git ls-files '*.cc' '*.h')
 export STOKER_PYTHON := $(PYTHON)
 
 .DEFAULT_GOAL := help
-.PHONY: help deps build programs test test-local laws mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy traffic importance windowed three-jobs release lint lint-client format generate \
+.PHONY: help deps build programs test test-local laws mutants e2e attacks kueue demo demo-down cluster-build cluster-up cluster-down images bench accuracy time-to-accuracy traffic importance windowed three-jobs release lint lint-client format generate \
         check-generated asan tsan clang-tidy fuzzers nightly wheel docs pre-commit clean deps-build deps-test deps-nightly
 
 # $(call venv,NAME,PACKAGE): build/venv-NAME with a package of PyPI, made once.
@@ -105,6 +105,10 @@ traffic: deps-test build ## what the real sidecar reads at the origin under each
 accuracy: build ## train small models under every contract: accuracy, origin bytes (20 minutes; goes on where it stopped)
 	tools/deps.sh test accuracy
 	$(PYTHON) bench/accuracy/run.py --build $(BUILD) --page docs/reference/accuracy.md
+
+time-to-accuracy: build ## train from a slow origin under every contract and cache: seconds to a given accuracy (hours; resumes)
+	tools/deps.sh test accuracy datasets
+	$(PYTHON) bench/accuracy/to_accuracy.py --build $(BUILD)
 
 importance: deps-test build ## two jobs share a node directory by importance: hits against the map of one of them (some minutes)
 	$(PYTHON) bench/shared_importance.py --build $(BUILD)

@@ -29,7 +29,7 @@ def one_run(bench):
     shutil.rmtree(folder, ignore_errors=True)
     files = bench.data / "files"
     total = sum(path.stat().st_size for path in files.rglob("*") if path.is_file())
-    with servers.watched_sidecar(bench.sidecar_program, folder, files, int(total * SHARE),
+    with servers.watched_sidecar(bench.sidecar_program, folder, {"uri": f"file://{files}"}, int(total * SHARE),
                                  WINDOW_BYTES) as (socket, page):
         env = dict(os.environ, PYTHONPATH=str(bench.build / "python"), STOKER_SOCKET=str(socket))
         run = subprocess.run([sys.executable, __file__], env=env, capture_output=True, text=True, check=True)

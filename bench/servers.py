@@ -81,15 +81,15 @@ def sidecar(program, folder, origin, prefix=()):
 
 
 @contextlib.contextmanager
-def watched_sidecar(program, folder, files, grant, window):
-    """A sidecar with an empty node directory and one dataset, "train", of a folder of files; grant and window in bytes.
+def watched_sidecar(program, folder, origin, grant, window, eviction="auto"):
+    """A sidecar with an empty node directory and one dataset, "train"; grant and window in bytes.
 
     Gives (socket, a function that reads one of its pages: "status", "metrics").
     """
     (folder / "node").mkdir(parents=True)
     socket, port = folder / "sidecar.sock", free_port()
-    dataset = {"name": "train", "origin": {"uri": f"file://{files}"}, "directory": str(folder / "node"),
-               "grant": str(grant), "window": str(window), "reservedFree": 0.001, "stepAsideWindow": "0s"}
+    dataset = {"name": "train", "origin": origin, "directory": str(folder / "node"), "grant": str(grant),
+               "window": str(window), "eviction": eviction, "reservedFree": 0.001, "stepAsideWindow": "0s"}
 
     def page(name):
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/{name}") as answer:
@@ -151,3 +151,19 @@ def paced_s3(folder):
         if process.stdout.readline() != "ready\n":
             raise SystemExit("bench: the S3 server does not start")
         yield f"http://127.0.0.1:{PACED_PORT}"
+
+
+@contextlib.contextmanager
+def paced_folder(build, files, bytes_per_second, first_byte_ms):
+    """The tests' S3 server on a folder, behind the pacer. Gives the origin as a sidecar's settings name it."""
+    keys = ("--access-key", CREDENTIALS["AWS_ACCESS_KEY_ID"], "--secret-key", CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
+    with running([build / "bin" / "stoker-fake-s3", "--root", files.parent, *keys], stdout=subprocess.PIPE,
+                 text=True) as server:
+        address = server.stdout.readline().split("//")[-1].strip()
+        if not address:
+            raise SystemExit("bench: the S3 server does not start")
+        paced = f"127.0.0.1:{free_port()}"
+        pacer = [build / "bin" / "stoker-pacer", f"--listen={paced}", f"--upstream={address}",
+                 f"--bytes-per-second={bytes_per_second}", f"--first-byte-ms={first_byte_ms}"]
+        with running(pacer):
+            yield {"uri": f"s3://{files.name}", "endpoint": f"http://{paced}"}

@@ -115,8 +115,8 @@ def measured(build, row, samples, epochs, out, seed, window=WINDOW_BYTES):
     files, sizes = make_files(out, row, samples), sizes_of(row, samples)
     with tempfile.TemporaryDirectory(prefix="stoker-traffic-", dir=out) as folder:
         node = pathlib.Path(folder) / "run" / "node"
-        with servers.counted_sidecar(build / "bin" / "stoker-sidecar", node.parent, files, grant_of(sizes),
-                                     window) as (socket, origin_bytes):
+        with servers.counted_sidecar(build / "bin" / "stoker-sidecar", node.parent, {"uri": f"file://{files}"},
+                                     grant_of(sizes), window) as (socket, origin_bytes):
             before = total = 0
             for epoch, alone in read_epochs(socket, contract, parameters, seed, epochs, losses_of(samples, seed)):
                 if alone:

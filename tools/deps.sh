@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs the Debian 12 packages that Stoker needs, by group. Quick and silent when all of them are there.
 #
-# usage: tools/deps.sh [--check] GROUP...      GROUP: build, test, accuracy, cluster, nightly, all
+# usage: tools/deps.sh [--check] GROUP...      GROUP: build, test, accuracy, datasets, cluster, nightly, all
 #   --check   install nothing; print what is missing and exit 1 if anything is
 set -euo pipefail
 
@@ -12,6 +12,9 @@ build=(g++ cmake ninja-build ccache pkg-config make git
 test=(clang-format-14 shellcheck yamllint redis-server
   python3-numpy python3-pil python3-pytest python3-torch python3-hypothesis python3-yaml python3-venv python3-pip)
 accuracy=(python3-matplotlib)
+datasets=(dataset-fashion-mnist fonts-dejavu-core fonts-dejavu-extra fonts-freefont-ttf fonts-crosextra-carlito
+  fonts-roboto-unhinted fonts-open-sans fonts-sil-charis fonts-sil-doulos fonts-inter fonts-hack fonts-cmu
+  fonts-croscore fonts-liberation)
 nightly=(clang-16 clang-tidy-16 libclang-rt-16-dev)
 cluster=(etcd-server containerd runc containernetworking-plugins buildah debootstrap
   iptables iproute2 procps util-linux mount e2fsprogs openssl curl bc gcc libc6-dev
@@ -31,10 +34,11 @@ group() {
     build) printf '%s\n' "${build[@]}" ;;
     test) printf '%s\n' "${test[@]}" ;;
     accuracy) printf '%s\n' "${accuracy[@]}" ;;
+    datasets) printf '%s\n' "${datasets[@]}" ;;
     cluster) printf '%s\n' "${cluster[@]}" ;;
     nightly) printf '%s\n' "${nightly[@]}" ;;
-    all) printf '%s\n' "${build[@]}" "${test[@]}" "${accuracy[@]}" "${cluster[@]}" "${nightly[@]}" ;;
-    *) say "unknown group '$1' (build, test, accuracy, cluster, nightly, all)"; exit 2 ;;
+    all) printf '%s\n' "${build[@]}" "${test[@]}" "${accuracy[@]}" "${datasets[@]}" "${cluster[@]}" "${nightly[@]}" ;;
+    *) say "unknown group '$1' (build, test, accuracy, datasets, cluster, nightly, all)"; exit 2 ;;
   esac
 }
 

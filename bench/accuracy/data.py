@@ -1,26 +1,81 @@
-"""The two data sets of `make accuracy`, as folders <class>/<number>.bin of raw pixels: 28 x 28 float32 from
-0 to 1, row by row.
+"""The data sets of `make accuracy`, as folders <class>/<file>.
 
-mnist5k: 4,000 of the 5,000 images to train on, the other 1,000 to test with. duplicates: 2,000 of these 4,000, filled
-up to 4,000 again with near copies of them (shifted by at most a pixel, with noise); the same test images. The 5,000 are
-cut into five folds; seed s is tested with fold s mod 5, so five seeds are tested with every image once.
+mnist5k: MNIST-5k, raw float32 pixels; 4,000 images to train on, 1,000 to test with. duplicates: 2,000 of these 4,000,
+filled up to 4,000 again with near copies of them (shifted by at most a pixel, with noise); the same test images.
+fashion: Fashion-MNIST as Debian packages it, raw uint8 pixels; 60,000 to train on, its own 10,000 to test with.
+glyphs: characters in many fonts (glyphs.py), PNG of unequal sizes; a fifth to test with.
+
+Where a data set has no test images of its own it is cut into five folds; seed s is tested with fold s mod 5, so five
+seeds are tested with every image once.
 """
 
+import dataclasses
+import gzip
+import os
 import pathlib
 import random
+import shutil
 import sys
+from typing import Callable
 
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e" / "origin"))
+import glyphs  # noqa: E402
 import mnist  # noqa: E402  (found through the path above)
 
-SETS = ("mnist5k", "duplicates")
 FOLDS = 5
-TRAIN, TEST = 4000, 1000
+RECORD_HEADER, RECORD_ALIGN = 32, 64  # bytes of a record in a segment (docs/design/node-directory.md)
+GLYPH_SIDE = 32  # pixels to which a glyph of any size is scaled
+FASHION = pathlib.Path("/usr/share/datasets/fashion-mnist")
+FASHION_HEADERS = {"images": 16, "labels": 8}  # bytes before the first entry (IDX files)
 
 
-def images(cache):
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """What one run trains on and is tested with.
+
+    Attributes:
+        root: folder of the files to train on. count: how many. bytes: their sizes added up. records: what they take in
+            the segments of a node directory.
+        decode: from the bytes of a file to float32 of shape (1, side, side), 0 to 1.
+        images, labels: to test with: float32 of shape (n, 1, side, side) and int64 of shape (n,).
+        classes: how many; a label is the place of its folder among all sorted.
+    """
+
+    root: pathlib.Path
+    count: int
+    bytes: int
+    records: int
+    decode: Callable
+    images: np.ndarray
+    labels: np.ndarray
+    classes: int
+
+    @property
+    def side(self):
+        return self.images.shape[-1]
+
+
+def from_floats(view):
+    return np.frombuffer(view, dtype="<f4").reshape(1, mnist.SIDE, mnist.SIDE)
+
+
+def from_bytes(view):
+    return np.frombuffer(view, dtype=np.uint8).reshape(1, mnist.SIDE, mnist.SIDE).astype(np.float32) / 255
+
+
+def from_png(view):
+    """Ink is 1 and paper 0, as in the other sets."""
+    import io
+
+    from PIL import Image
+
+    with Image.open(io.BytesIO(view)) as image:
+        return 1 - np.asarray(image.resize((GLYPH_SIDE, GLYPH_SIDE), Image.BOX), dtype=np.float32)[None] / 255
+
+
+def mnist_images(cache):
     """(pixels uint8 of shape (5000, 784), labels int64): MNIST-5k in a fixed shuffled order; `cache` is an .npz file."""
     if not cache.exists():
         rows = list(mnist.read_rows())
@@ -49,23 +104,78 @@ def with_duplicates(pixels, labels):
     return np.concatenate([pixels[:half], copies]), labels[of]
 
 
-def write_folder(root, pixels, labels):
-    """Writes an origin; nothing happens when it is there already."""
-    if (root / "done").exists():
-        return
+def write_once(root, write):
+    """Calls write(folder) for a folder that is not there yet; gives it."""
+    done = root.with_name(root.name + ".done")
+    if not done.exists():
+        shutil.rmtree(root, ignore_errors=True)
+        (root / "data").mkdir(parents=True)
+        write(root / "data")
+        done.touch()
+    return root / "data"
+
+
+def write_pixels(folder, pixels, labels):
+    """One file <label>/<number>.bin an image."""
     for number, (image, label) in enumerate(zip(pixels, labels)):
-        path = root / "data" / str(label) / f"{number:05}.bin"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes((image.astype("<f4") / 255).tobytes())
-    (root / "done").touch()
+        path = folder / str(label) / f"{number:05}.bin"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(image.tobytes())
+
+
+def origin_of(root, decode, images, labels):
+    sizes = [path.stat().st_size for path in root.glob("*/*")]
+    records = sum(-(-(size + RECORD_HEADER) // RECORD_ALIGN) * RECORD_ALIGN for size in sizes)
+    return Origin(root, len(sizes), sum(sizes), records, decode, images, labels, len(list(root.iterdir())))
+
+
+def prepare_mnist(folder, name, seed):
+    pixels, labels = mnist_images(folder / "mnist5k.npz")
+    fold = seed % FOLDS
+    is_test = np.arange(len(pixels)) * FOLDS // len(pixels) == fold
+    train = pixels[~is_test], labels[~is_test]
+    pixels_of_train, labels_of_train = with_duplicates(*train) if name == "duplicates" else train
+    root = write_once(folder / f"{name}-{fold}",
+                      lambda data: write_pixels(data, pixels_of_train.astype("<f4") / 255, labels_of_train))
+    images = pixels[is_test].reshape(-1, 1, mnist.SIDE, mnist.SIDE).astype(np.float32) / 255
+    return origin_of(root, from_floats, images, labels[is_test])
+
+
+def fashion_part(part):
+    """(pixels uint8 of shape (n, 784), labels int64) of "train" or "t10k"."""
+    read = {kind: np.frombuffer(gzip.open(FASHION / f"{part}-{kind}-idx{3 if kind == 'images' else 1}-ubyte.gz").read(),
+                                dtype=np.uint8, offset=header) for kind, header in FASHION_HEADERS.items()}
+    return read["images"].reshape(-1, mnist.SIDE**2), read["labels"].astype(np.int64)
+
+
+def prepare_fashion(folder, name, _seed):
+    root = write_once(folder / name, lambda data: write_pixels(data, *fashion_part("train")))
+    pixels, labels = fashion_part("t10k")
+    images = pixels.reshape(-1, 1, mnist.SIDE, mnist.SIDE).astype(np.float32) / 255
+    return origin_of(root, from_bytes, images, labels)
+
+
+def prepare_glyphs(folder, name, seed):
+    whole = write_once(folder / f"{name}-all", glyphs.write)
+    files = sorted(whole.glob("*/*.png"))
+    random.Random(1).shuffle(files)
+    fold = seed % FOLDS
+    test, train = files[fold::FOLDS], [file for place, file in enumerate(files) if place % FOLDS != fold]
+
+    def link(data):
+        for file in train:
+            (data / file.parent.name).mkdir(exist_ok=True)
+            os.link(file, data / file.parent.name / file.name)
+
+    root = write_once(folder / f"{name}-{fold}", link)
+    labels = {path.name: label for label, path in enumerate(sorted(root.iterdir()))}
+    return origin_of(root, from_png, np.stack([from_png(file.read_bytes()) for file in test]),
+                     np.array([labels[file.parent.name] for file in test]))
+
+
+SETS = {"mnist5k": prepare_mnist, "duplicates": prepare_mnist, "fashion": prepare_fashion, "glyphs": prepare_glyphs}
 
 
 def prepare(folder, name, seed):
-    """Makes an origin under `folder`: (its root, (test pixels, test labels))."""
-    pixels, labels = images(folder / "mnist5k.npz")
-    fold = seed % FOLDS
-    is_test = np.arange(len(pixels)) // TEST == fold
-    train = pixels[~is_test], labels[~is_test]
-    root = folder / f"{name}-{fold}"
-    write_folder(root, *(with_duplicates(*train) if name == "duplicates" else train))
-    return root / "data", (pixels[is_test], labels[is_test])
+    """Makes the data set `name` under `folder` where it is not there yet: an Origin."""
+    return SETS[name](folder, name, seed)

@@ -31,7 +31,8 @@ def entry_of(name, row, runs, exact):
     changes = [run["curve"][-1] - exact[run["seed"]]["curve"][-1] for run in runs if run["seed"] in exact]
     saved = [1 - run["origin_bytes"] / exact[run["seed"]]["origin_bytes"] for run in runs if run["seed"] in exact]
     reports = [report for run in runs for report in run["reports"]]
-    epochs = len(reports) * data.TRAIN
+    samples = runs[0]["samples"]
+    epochs = len(reports) * samples
     return {
         "data": name,
         "row": row,
@@ -41,11 +42,11 @@ def entry_of(name, row, runs, exact):
         "changes": changes,
         "change": statistics.mean(changes) if changes else math.nan,
         "interval": half_width(changes),
-        "origin": sum(run["origin_bytes"] for run in runs) / epochs / (train.RECORD - 64),
+        "origin": statistics.mean(run["origin_bytes"] / run["bytes"] / len(run["reports"]) for run in runs),
         "saved": 100 * statistics.mean(saved) if saved else math.nan,
         "requested": sum(report["requested"] for report in reports) / epochs,
         "distinct": sum(report["distinct"] for report in reports) / epochs,
-        "distinct_min": min(report["distinct"] for report in reports) / data.TRAIN,
+        "distinct_min": min(report["distinct"] for report in reports) / samples,
         "substituted": sum(report["substituted"] for report in reports) / epochs,
     }
 
@@ -160,7 +161,7 @@ def write(path, table, runs, refused):
         if entries:
             seeds = sorted({entry["seeds"] for entry in entries})
             parts += [f"### {name}", as_markdown(entries),
-                      f"Seeds: {' to '.join(map(str, seeds))}; epochs: {runs[0]['epochs']}."]
+                      f"Seeds: {' to '.join(map(str, seeds))}; epochs: {train.EPOCHS[name]}."]
     parts += [f"Not in the table: {row}. The sidecar refuses it: {why}" for row, why in refused.items()]
     parts += [f"![{title}]({file.name})" for file, title in plots.draw(path, table, runs)]
     parts.append(f"Measured on {machine()}")

@@ -1,6 +1,6 @@
 """make accuracy: what each sampling contract does to a model's accuracy, and what it saves at the origin.
 
-usage: run.py --build DIR [--out DIR] [--seeds 5] [--epochs 30] [--only ROW ...] [--page FILE] [--fresh]
+usage: run.py --build DIR [--out DIR] [--seeds 5] [--sets SET ...] [--only ROW ...] [--page FILE] [--fresh]
 
 Trains a small network on the CPU through the real stoker-sidecar, which keeps a fifth of the data set, for every
 contract, data set and seed. Each run is written to OUT/runs.jsonl as it ends; whoever starts again goes on behind it,
@@ -26,7 +26,8 @@ def fingerprint(build):
     """Digest of everything that a run depends on: the sidecar, the client, and how we train."""
     here = pathlib.Path(__file__).resolve().parent
     package = build / "python" / "stoker"
-    files = [build / "bin" / "stoker-sidecar", here / "train.py", here / "data.py", here.parent / "servers.py",
+    files = [build / "bin" / "stoker-sidecar", *(here / name for name in ("train.py", "data.py", "glyphs.py")),
+             here.parent / "servers.py",
              *sorted(path for path in package.rglob("*") if path.suffix in (".py", ".so"))]
     digest = hashlib.sha256()
     for file in files:
@@ -34,13 +35,13 @@ def fingerprint(build):
     return digest.hexdigest()[:16]
 
 
-def had(path, programs, epochs):
+def had(path, programs):
     """Runs of an earlier start that still count, by (data, row, seed)."""
     if not path.exists():
         return {}
     runs = map(json.loads, path.read_text().splitlines())
     return {(run["data"], run["row"], run["seed"]): run for run in runs
-            if run["programs"] == programs and run["epochs"] == epochs}
+            if run["programs"] == programs}
 
 
 def sweep(arguments):
@@ -51,27 +52,26 @@ def sweep(arguments):
     file = arguments.out / "runs.jsonl"
     if arguments.fresh:
         file.unlink(missing_ok=True)
-    runs, refused = had(file, programs, arguments.epochs), {}
+    runs, refused = had(file, programs), {}
     for seed in range(arguments.seeds):
-        for name in data.SETS:
-            root, test = data.prepare(arguments.out, name, seed)
+        for name in arguments.sets:
+            origin = data.prepare(arguments.out, name, seed)
             for row in arguments.only:
                 if (name, row, seed) in runs or row in refused:
                     continue
                 try:
-                    result = train.measure(arguments.build, arguments.out / "run", root, data.TRAIN, row, seed,
-                                           arguments.epochs, test)
+                    result = train.measure(arguments.build, arguments.out / "run", origin, row, seed, train.EPOCHS[name])
                 except stoker.SettingsError as error:
                     print(f"{row}: refused: {error}", file=sys.stderr, flush=True)
                     refused[row] = str(error)
                     continue
-                run = {"data": name, "row": row, "seed": seed, "epochs": arguments.epochs, "programs": programs, **result}
+                run = {"data": name, "row": row, "seed": seed, "programs": programs, **result}
                 runs[name, row, seed] = run
                 with open(file, "a") as out:
                     out.write(json.dumps(run) + "\n")
                 print(f"{name:10} {row:28} seed {seed}: accuracy {run['curve'][-1]:.2f} %, "
                       f"origin {run['origin_bytes'] / 1e6:.1f} MB", flush=True)
-    wanted = [key for key in runs if key[1] in arguments.only and key[2] < arguments.seeds]
+    wanted = [key for key in runs if key[0] in arguments.sets and key[1] in arguments.only and key[2] < arguments.seeds]
     return [runs[key] for key in wanted], refused
 
 
@@ -80,7 +80,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/accuracy"))
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--sets", nargs="*", default=["mnist5k", "duplicates"], choices=list(data.SETS))
     parser.add_argument("--only", nargs="*", default=list(train.ROWS), choices=list(train.ROWS))
     parser.add_argument("--page", type=pathlib.Path, help="write table and plots into that page")
     parser.add_argument("--fresh", action="store_true", help="forget the runs of earlier starts")

@@ -1,29 +1,36 @@
-"""One run of `make accuracy`: a small network trained on the CPU through a stoker-sidecar of its own."""
+"""One run: a small network trained on the CPU through a stoker-sidecar of its own."""
 
+import contextlib
 import dataclasses
 import pathlib
 import shutil
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import servers  # noqa: E402
 
 SHARE = 0.2  # of the data set's bytes that may stay on the node
-SIDE = 28  # pixels of an image's edge, floats from 0 to 1
 INK = 0.25  # and darker; the near copies' noise is far below
-RECORD = 64 + 4 * SIDE**2  # bytes of a sample in a segment: header, payload and padding
-WINDOW = 1 << 20  # bytes for what passes, a twelfth of the data set: the least that the sidecar takes
-BATCH, HIDDEN, RATE, MOMENTUM = 64, 64, 0.05, 0.9
+WINDOW = 1 << 20  # bytes for what passes: the least that the sidecar takes
+BATCH, RATE, MOMENTUM = 64, 0.05, 0.9
 OTHER_SHUFFLE = 1000  # added to a seed: the same model, another order of samples
+EPOCHS = {"mnist5k": 30, "duplicates": 30, "fashion": 8, "glyphs": 20}
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line of the table: a contract with its parameters; `shuffle` is added to the loader's seed only."""
+    """A line of the table: a contract with its parameters.
+
+    Attributes:
+        shuffle: added to the loader's seed only. eviction, share: what the sidecar keeps, and how much of the data set.
+    """
 
     contract: str
     parameters: dict = dataclasses.field(default_factory=dict)
     shuffle: int = 0
+    eviction: str = "auto"
+    share: float = SHARE
 
 
 ROWS = {
@@ -39,13 +46,27 @@ ROWS = {
     "replicate, r = 1": Row("replicate", {"replication": 1}),
     "replicate, r = 3": Row("replicate"),
 }
+# Only where time counts: they train as "exact" does.
+CACHES = {"no cache": Row("exact", share=0), "LRU": Row("exact", eviction="lru")}
+
+
+def network(side, classes):
+    """784-64-10 for few classes of small images; for many, three convolutions."""
+    from torch import nn
+
+    if classes <= 10:
+        return nn.Sequential(nn.Flatten(), nn.Linear(side * side, 64), nn.ReLU(), nn.Linear(64, classes))
+    return nn.Sequential(nn.Conv2d(1, 16, 5, 2, 2), nn.ReLU(), nn.Conv2d(16, 32, 3, 2, 1), nn.ReLU(),
+                         nn.Conv2d(32, 48, 3, 2, 1), nn.ReLU(), nn.Flatten(), nn.Linear(48 * (side // 8) ** 2, classes))
 
 
 def accuracy_of(model, images, labels):
     import torch
 
     with torch.no_grad():
-        return 100 * float((model(images).argmax(dim=1) == labels).float().mean())
+        right = sum(int((model(part).argmax(dim=1) == truth).sum())
+                    for part, truth in zip(images.split(1000), labels.split(1000)))
+    return 100 * right / len(labels)
 
 
 def fingerprint_of_ink(pixels):
@@ -53,7 +74,7 @@ def fingerprint_of_ink(pixels):
     near copies of data.py nine in ten are within three bits of their image; of two different images one in 10,000."""
     import stoker.similarity
 
-    image = pixels.numpy().reshape(SIDE, SIDE)
+    image = pixels.numpy()[0]
     ink = image >= INK
     rows, columns = ink.any(axis=1).nonzero()[0], ink.any(axis=0).nonzero()[0]
     if not rows.size:
@@ -62,27 +83,43 @@ def fingerprint_of_ink(pixels):
     return stoker.similarity.difference_hash(box)
 
 
-def train(socket, origin_bytes, row, seed, epochs, test):
-    """Trains once. Gives the accuracy after each epoch, in percent, and the loader's reports."""
+class Watch:
+    """Seconds of training; the time of tests is left out. `waited` of them the loop stood still for its next batch."""
+
+    def __init__(self):
+        self.seconds, self.waited = 0.0, 0.0
+
+    def batches(self, loader):
+        began = time.monotonic()
+        for batch in loader:
+            self.waited += time.monotonic() - began
+            yield batch
+            self.seconds += time.monotonic() - began
+            began = time.monotonic()
+        self.seconds += time.monotonic() - began
+
+
+def train(socket, row, seed, epochs, origin):
+    """Trains once. Gives the accuracy in percent and the seconds after each epoch, the loader's reports, and more."""
     import stoker
     import stoker.torch
     import torch
 
     torch.manual_seed(seed)
     torch.set_num_threads(1)
-    images, labels_of_test = torch.from_numpy(test[0]).float() / 255, torch.from_numpy(test[1])
-    model = torch.nn.Sequential(torch.nn.Linear(784, HIDDEN), torch.nn.ReLU(), torch.nn.Linear(HIDDEN, 10))
+    images, truth = torch.from_numpy(origin.images), torch.from_numpy(origin.labels)
+    model = network(origin.side, origin.classes)
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=MOMENTUM)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 - epoch / epochs)
     criterion = torch.nn.CrossEntropyLoss(reduction="none")
     samples = stoker.open("train", socket=str(socket))
-    dataset = stoker.torch.Dataset(samples, decode=lambda view: stoker.torch.decode_raw(view).view(torch.float32))
+    dataset = stoker.torch.Dataset(samples, decode=lambda view: torch.tensor(origin.decode(view)))
     likeness = {"similarity": fingerprint_of_ink} if "redundancy" in row.parameters else {}
     loader = stoker.torch.DataLoader(dataset, batch_size=BATCH, contract=row.contract, seed=seed + row.shuffle,
                                      **row.parameters, **likeness)
-    curve, reports = [], []
+    curve, seconds, reports, watch = [], [], [], Watch()
     for _ in range(epochs):
-        for pixels, labels, ids in loader:
+        for pixels, labels, ids in watch.batches(loader):
             losses = criterion(model(pixels), labels)
             optimizer.zero_grad()
             losses.mean().backward()
@@ -90,24 +127,32 @@ def train(socket, origin_bytes, row, seed, epochs, test):
             loader.report(ids, losses)
         schedule.step()
         reports.append(dataclasses.asdict(loader.epoch_report()))
-        curve.append(accuracy_of(model, images, labels_of_test))
+        curve.append(accuracy_of(model, images, truth))
+        seconds.append(watch.seconds)
     alone = samples.stats()["origin_bytes"]  # read past the sidecar
     samples.close()
-    return {"curve": curve, "reports": reports, "origin_bytes": origin_bytes() + alone}
+    return {"curve": curve, "seconds": seconds, "waited": watch.waited, "reports": reports, "origin_bytes": alone}
 
 
-def measure(build, folder, root, count, name, seed, epochs, test):
-    """One run of the row `name` in a sidecar of its own.
+def measure(build, folder, origin, name, seed, epochs, link=None):
+    """One run of the row `name` in a sidecar of its own; `link`: (bytes a second, ms to the first byte) of the origin, an S3
+    server then; otherwise the sidecar reads the folder.
 
     Raises:
         stoker.SettingsError: the sidecar does not do that.
     """
-    row = ROWS[name]
+    row = ROWS.get(name) or CACHES[name]
     shutil.rmtree(folder, ignore_errors=True)
-    with servers.counted_sidecar(build / "bin" / "stoker-sidecar", folder, root, int(SHARE * count * RECORD),
-                                 WINDOW) as (socket, origin_bytes):
-        result = train(socket, origin_bytes, row, seed, epochs, test)
+    folder.mkdir(parents=True)
+    with contextlib.ExitStack() as stack:
+        place = {"uri": f"file://{origin.root}"}
+        if link is not None:
+            place = stack.enter_context(servers.paced_folder(build, origin.root, *link))
+        socket, origin_bytes = stack.enter_context(servers.counted_sidecar(
+            build / "bin" / "stoker-sidecar", folder, place, int(row.share * origin.records), WINDOW, row.eviction))
+        result = train(socket, row, seed, epochs, origin)
+        result["origin_bytes"] += origin_bytes()
     contracts = sorted({report["contract"] for report in result["reports"]})
     if contracts != [row.contract]:
         raise SystemExit(f"accuracy: {name}: read as {contracts}, not as {row.contract}")
-    return result
+    return {**result, "samples": origin.count, "bytes": origin.bytes, "share": SHARE}
