@@ -1,9 +1,9 @@
-"""The two data sets of `make accuracy`, as folders <class>/<number>.bin of raw pixels: 28 x 28 float32 from
-0 to 1, row by row.
+"""The two data sets of `make accuracy`: folders <class>/<number>.bin of raw pixels, 28 x 28 float32 from 0 to 1, row by
+row.
 
-mnist5k: 4,000 of the 5,000 images to train on, the other 1,000 to test with. duplicates: 2,000 of these 4,000, filled
-up to 4,000 again with near copies of them (shifted by at most a pixel, with noise); the same test images. The 5,000 are
-cut into five folds; seed s is tested with fold s mod 5, so five seeds are tested with every image once.
+mnist5k: 4,000 of 5,000 images for training, the other 1,000 for testing. duplicates: 2,000 of those 4,000 plus 2,000
+near copies of them (shifted by at most a pixel, with noise); the same test images. The 5,000 are cut into five folds;
+seed s is tested with fold s mod 5, so that five seeds test every image once.
 """
 
 import pathlib
@@ -33,7 +33,7 @@ def images(cache):
 
 
 def near_copy(pixels, prng):
-    """The image shifted by at most a pixel each way, with a little noise."""
+    """The image shifted by at most a pixel in each direction, with a little noise."""
     image = pixels.reshape(mnist.SIDE, mnist.SIDE)
     image = np.roll(image, (int(prng.integers(-1, 2)), int(prng.integers(-1, 2))), axis=(0, 1))
     noisy = image.astype(np.int16) + prng.integers(-8, 9, image.shape)
@@ -41,7 +41,7 @@ def near_copy(pixels, prng):
 
 
 def with_duplicates(pixels, labels):
-    """The first half, filled up to the old length with near copies of it."""
+    """The first half of the images, followed by a near copy of each."""
     prng = np.random.default_rng(2)
     half = len(pixels) // 2
     of = np.concatenate([np.arange(half), prng.integers(0, half, len(pixels) - half)])
@@ -50,7 +50,7 @@ def with_duplicates(pixels, labels):
 
 
 def write_folder(root, pixels, labels):
-    """Writes an origin; nothing happens when it is there already."""
+    """Writes the images as an origin, unless it exists."""
     if (root / "done").exists():
         return
     for number, (image, label) in enumerate(zip(pixels, labels)):
@@ -61,7 +61,7 @@ def write_folder(root, pixels, labels):
 
 
 def prepare(folder, name, seed):
-    """Makes an origin under `folder`: (its root, (test pixels, test labels))."""
+    """Makes an origin below `folder`; returns (its root, (test pixels, test labels))."""
     pixels, labels = images(folder / "mnist5k.npz")
     fold = seed % FOLDS
     is_test = np.arange(len(pixels)) // TEST == fold

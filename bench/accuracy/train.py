@@ -1,4 +1,4 @@
-"""One run of `make accuracy`: a small network trained on the CPU through a stoker-sidecar of its own."""
+"""One run of `make accuracy`: a small network trained on the CPU through its own stoker-sidecar."""
 
 import dataclasses
 import pathlib
@@ -8,18 +8,18 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import servers  # noqa: E402
 
-SHARE = 0.2  # of the data set's bytes that may stay on the node
-SIDE = 28  # pixels of an image's edge, floats from 0 to 1
-INK = 0.25  # and darker; the near copies' noise is far below
-RECORD = 64 + 4 * SIDE**2  # bytes of a sample in a segment: header, payload and padding
-WINDOW = 1 << 20  # bytes for what passes, a twelfth of the data set: the least that the sidecar takes
+SHARE = 0.2  # of the data set's bytes, as the node's cache
+SIDE = 28  # pixels per side of an image, floats from 0 to 1
+INK = 0.25  # pixels of at least this value are ink; the near copies' noise is far below
+RECORD = 64 + 4 * SIDE**2  # bytes of a sample's record in a segment: header, payload and padding
+WINDOW = 1 << 20  # bytes of the sidecar's window, a twelfth of the data set: the sidecar's minimum
 BATCH, HIDDEN, RATE, MOMENTUM = 64, 64, 0.05, 0.9
-OTHER_SHUFFLE = 1000  # added to a seed: the same model, another order of samples
+OTHER_SHUFFLE = 1000  # added to a seed: same model, other sample order
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line of the table: a contract with its parameters; `shuffle` is added to the loader's seed only."""
+    """A row of the table: a contract with parameters; `shuffle` is added to the loader's seed only."""
 
     contract: str
     parameters: dict = dataclasses.field(default_factory=dict)
@@ -49,8 +49,8 @@ def accuracy_of(model, images, labels):
 
 
 def fingerprint_of_ink(pixels):
-    """What a digit looks like wherever it stands and whatever noise is behind it: the dHash of its bounding box. Among the
-    near copies of data.py nine in ten are within three bits of their image; of two different images one in 10,000."""
+    """dHash of a digit's bounding box, so independent of its position and of the background noise. Nine in ten near
+    copies of data.py are within three bits of their image, but only one in 10,000 pairs of different images."""
     import stoker.similarity
 
     image = pixels.numpy().reshape(SIDE, SIDE)
@@ -63,7 +63,7 @@ def fingerprint_of_ink(pixels):
 
 
 def train(socket, origin_bytes, row, seed, epochs, test):
-    """Trains once. Gives the accuracy after each epoch, in percent, and the loader's reports."""
+    """Trains once; returns the accuracy after each epoch, in percent, and the loader's reports."""
     import stoker
     import stoker.torch
     import torch
@@ -91,16 +91,16 @@ def train(socket, origin_bytes, row, seed, epochs, test):
         schedule.step()
         reports.append(dataclasses.asdict(loader.epoch_report()))
         curve.append(accuracy_of(model, images, labels_of_test))
-    alone = samples.stats()["origin_bytes"]  # read past the sidecar
+    alone = samples.stats()["origin_bytes"]  # read without the sidecar
     samples.close()
     return {"curve": curve, "reports": reports, "origin_bytes": origin_bytes() + alone}
 
 
 def measure(build, folder, root, count, name, seed, epochs, test):
-    """One run of the row `name` in a sidecar of its own.
+    """One run of the row `name` with its own sidecar.
 
     Raises:
-        stoker.SettingsError: the sidecar does not do that.
+        stoker.SettingsError: the sidecar rejects the contract.
     """
     row = ROWS[name]
     shutil.rmtree(folder, ignore_errors=True)
