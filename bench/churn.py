@@ -1,8 +1,8 @@
-"""Bytes written to the node's disk for each byte that a trainer is given, where half of the data fits.
+"""Bytes written to the node's disk per byte that a trainer reads, with room for half of the data.
 
-Three epochs, each in another random order: the half that stays is written once, the other half passes through the
-window in every epoch, and nothing is copied because whole segments of the window go. So with a share w that fits, E
-epochs write (1 + (E - 1) (1 - w)) / E bytes for each that is read, and a header of 64 bytes a sample.
+Three epochs in different random orders. The resident half is written once; the other half passes through the window in
+every epoch; nothing is copied, because the window drops whole segments. With room for a share w, E epochs therefore
+write (1 + (E - 1) (1 - w)) / E bytes per byte read, plus a header of 64 bytes per sample.
 """
 
 import os
@@ -39,7 +39,7 @@ def one_run(bench):
 
 
 def read_epochs():
-    """The trainer: random orders, batches of 64. Prints how many bytes it was given by the node."""
+    """The trainer: random orders, batches of 64. Prints how many bytes it read through the node."""
     import stoker
 
     served = 0
@@ -50,7 +50,7 @@ def read_epochs():
             for at in range(0, len(order), BATCH):
                 served += sum(len(sample.view) for sample in samples.fetch(order[at:at + BATCH]))
         if samples.stats()["origin_samples"]:
-            raise SystemExit(f"bench: some samples came past the sidecar: {samples.stats()}")
+            raise SystemExit(f"bench: some samples were read without the sidecar: {samples.stats()}")
     print(served)
 
 

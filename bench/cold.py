@@ -1,7 +1,7 @@
-"""A cold epoch through a sidecar against the paced link alone, both from the third second on.
+"""A cold epoch through a sidecar compared with the paced link alone, both from the third second on.
 
-The samples stand three times in the bucket (12,000 objects, 1.35 GB), so that a pass lasts about seven seconds. The
-sidecar has the memory limit that the chart gives it in a pod; where that cannot be had, it says so.
+The bucket holds every sample three times (12,000 objects, 1.35 GB), so that a pass lasts about seven seconds. The
+sidecar has the memory limit that the chart gives it in a pod; without root and cgroups, a message reports its absence.
 """
 
 import os
@@ -16,12 +16,12 @@ import servers
 
 COPIES = 3
 BATCH = 64
-FROM_SECOND = 2.0  # the third second begins here
+FROM_SECOND = 2.0  # start of the third second
 MEMORY_LIMIT = 1 << 30  # sidecar.resources.limits.memory in charts/stoker/values.yaml
 
 
 def stoker_rate(bench, endpoint, pass_number, prefix=()):
-    """Bytes a second that a trainer gets from an empty node directory; the trainer is a process of its own."""
+    """Bytes per second that a trainer in its own process gets, beginning with an empty node directory."""
     folder = bench.folder / "cold"
     shutil.rmtree(folder, ignore_errors=True)
     origin = {"uri": f"s3://{servers.BUCKET}", "endpoint": endpoint}
@@ -59,7 +59,7 @@ def read_epoch(pass_number):
 
 
 def measure(bench):
-    """Ratios of A-B-B-A rounds; the pacer is common to both sides."""
+    """Ratios of A-B-B-A rounds; both sides share the pacer."""
     bucket = bench.folder / "s3"
     servers.make_bucket(bench.data / "files", bucket, COPIES)
     ratios = []

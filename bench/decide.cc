@@ -1,15 +1,15 @@
-// stoker-bench-decide [--contract NAME]... [SAMPLES]      what deciding costs, for every contract
+// stoker-bench-decide [--contract NAME]... [SAMPLES]      what decisions cost, for every contract
 //
-// Runs two epochs of one job over SAMPLES samples (10,000,000 unless told) with a cache for a fifth
-// of them: draw, foresee, losses, admission, eviction, refresh, all but the bytes. The first epoch
-// reads everything and fills the cache; the second is one that the contract decides (selective,
-// sampled out, replicated). Losses are those of `stoker simulate`: every sample has its own, each
-// visit sees it through noise.
+// Runs two epochs of one job over SAMPLES samples (default 10,000,000) with a cache for a fifth of
+// them: draw, foresee, losses, admission, eviction, refresh, but no sample bytes. The first epoch
+// reads everything and fills the cache; in the second the contract selects (selective, sampled
+// out, replicated). Losses are those of `stoker simulate`: a fixed value per sample, and noise per
+// visit.
 //
-// Prints one JSON object a line: `decide_ns_per_sample` (processor time of this thread per sample
-// drawn, the beginning of the epoch included), `policy_bytes_per_sample` (the most that sampler and
-// eviction policy held at any time, counted at the allocator), `longest_batch_us` (of 256 draws
-// with all that belongs to them) and `begin_epoch_ms`. Nothing here allocates while it is counted.
+// Prints one JSON object per line: `decide_ns_per_sample` (this thread's processor time per drawn
+// sample, including the start of the epoch), `policy_bytes_per_sample` (peak memory of sampler and
+// eviction policy, counted at the allocator), `longest_batch_us` (of 256 draws and their
+// decisions) and `begin_epoch_ms`. Nothing here allocates while it is counted.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -85,7 +85,7 @@ constexpr std::size_t kBatch = 256;
 constexpr std::uint64_t kSampleBytes = 110000;
 constexpr double kCacheShare = 0.2;
 
-// Processor time of this thread; other programs on the machine do not count.
+// Processor time of this thread; excludes other programs on the machine.
 double cpu_ns() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -96,7 +96,7 @@ struct Everybody final {
     bool operator()(SampleIndex /*sample*/) const { return true; }
 };
 
-// About normal, with variance 1: four uniforms of one word.
+// Approximately standard normal: the sum of four uniforms taken from one word.
 double about_normal(std::uint64_t word) {
     double sum = 0;
     for (int part = 0; part < 4; ++part) {
@@ -105,13 +105,13 @@ double about_normal(std::uint64_t word) {
     return (sum - 2) * std::sqrt(3.0);
 }
 
-// One contract with the policy that keeps for it, and what they have to be told beside reads.
+// One contract's sampler with its eviction policy, and the events that they need besides reads.
 struct Subject {
     virtual ~Subject() = default;
     std::unique_ptr<sidecar::Sampler> sampler;
     std::unique_ptr<sidecar::EvictionPolicy> policy;
-    std::uint64_t second_epoch = 1;  // that the contract decides
-    bool listens = true;             // to losses
+    std::uint64_t second_epoch = 1;  // number of the measured second epoch
+    bool listens = true;             // whether the contract uses losses
 
     virtual void begin(std::uint64_t /*epoch*/, bool /*cache_is_full*/) {}
 
@@ -121,7 +121,7 @@ struct Subject {
 
     virtual void on_losses(const std::vector<SampleIndex>& /*samples*/) {}
 
-    // A sample that is not kept: may it go once it was read?
+    // Whether a sample in the window is still needed after it was read.
     virtual bool is_needed(SampleIndex /*sample*/) const { return false; }
 };
 
@@ -292,7 +292,7 @@ struct Windowed final : Subject {
     sidecar::SharedScan scan;
 };
 
-// The H- and L-cache by the ranks of what `sampler` measures.
+// Importance eviction by the ranks that `sampler` measures.
 struct Important : Subject {
     void keep_by(std::uint32_t count, double unimportant_below) {
         values.set_job(1, {.weight = 1, .unimportant_below = unimportant_below, .ranks = [this] {

@@ -7,28 +7,27 @@
 
 namespace stoker::bench {
 
-// One way to get at the samples. read_batch() gets the samples of `ids` and touches every byte of
-// each.
+// One way to read the samples. read_batch() reads the samples of `ids` and touches every byte.
 class Driver {
 public:
     virtual ~Driver() = default;
 
-    // The touch() sums of the batch, added up: every driver must give the same for the same ids.
+    // Sum of touch() over the batch; all drivers must return the same for the same ids.
     virtual std::uint64_t read_batch(std::span<const std::uint64_t> ids) = 0;
 };
 
-// All of them end the program with a message when they cannot start or read.
+// All of them end the program with a message if they cannot start or read.
 std::unique_ptr<Driver> stoker_client(const std::string& node_directory);
 std::unique_ptr<Driver> mapped_file(const std::string& flat_file);
 std::unique_ptr<Driver> one_file_a_sample(const std::string& folder);
 std::unique_ptr<Driver> redis_mget(const std::string& socket_path);
 
 struct LateRate {
-    double seconds = 0;           // the whole pass
+    double seconds = 0;           // of the whole pass
     double bytes_per_second = 0;  // from the third second on
 };
 
-// Gets all objects below `base_url` once, in the order of `pass`. Signs with AWS_ACCESS_KEY_ID and
+// Reads all objects below `base_url` once, in the order of `pass`. Signs with AWS_ACCESS_KEY_ID and
 // AWS_SECRET_ACCESS_KEY.
 LateRate read_link(const std::string& base_url, std::size_t copies, std::uint64_t pass);
 

@@ -19,7 +19,7 @@ namespace stoker::bench {
 
 namespace {
 
-// The revision in the name of the one manifest of a node directory.
+// The revision in the file name of a node directory's only manifest.
 domain::RevisionId find_revision(const std::string& directory) {
     constexpr std::string_view kPrefix = "manifest.";
     for (const auto& entry : std::filesystem::directory_iterator{directory}) {

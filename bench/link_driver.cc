@@ -1,5 +1,4 @@
-// The most that a link gives to one reader: 64 GETs in flight all the time, and nothing done with
-// the bytes.
+// The link's peak rate for one reader: 64 GETs always in flight, and the bytes are dropped.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -18,7 +17,7 @@ namespace {
 constexpr std::size_t kInFlight = 64;
 constexpr const char* kEmptyBody =
     "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
-constexpr double kFromSecond = 2.0;  // the third second begins here
+constexpr double kFromSecond = 2.0;  // start of the third second
 
 std::size_t count_bytes(char* /*data*/, std::size_t size, std::size_t count, void* total) {
     *static_cast<std::uint64_t*>(total) += size * count;
@@ -69,7 +68,7 @@ public:
     }
 
 private:
-    // libcurl's handles may all be void*, so each kind has a deleter of its own.
+    // libcurl's handles may all be void*, so each kind has its own deleter.
     struct FreeEasy {
         void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
     };

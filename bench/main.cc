@@ -1,12 +1,12 @@
-// stoker-bench prepare FOLDER        makes the samples in every form that a row needs
+// stoker-bench prepare FOLDER        writes the samples in every form that a row needs
 // stoker-bench link URL COPIES       for each such line reads one pass from the objects below URL
 //                                    and prints `SECONDS BYTES_PER_SECOND`, the rate from the third
 //                                    second on
-// stoker-bench KIND PATH             then, for each line `FIRST_PASS PASSES` on stdin, reads that
-//                                    many passes in random order and prints `SECONDS SUM`;
+// stoker-bench KIND PATH             for each line `FIRST_PASS PASSES` on stdin, reads that many
+//                                    passes in random order and prints `SECONDS SUM`;
 //                                    KIND: stoker, mmap, files, redis
 //
-// bench/run.py starts one of these for each side of a row and lets them run in turns.
+// bench/run.py starts one of these for each side of a row; the sides take turns.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -33,7 +33,7 @@ std::vector<domain::ListedObject> listed_objects(const std::vector<std::uint64_t
     return objects;
 }
 
-// The same bytes three times: a node directory, one flat file, one file a sample.
+// Writes the same bytes in three forms: a node directory, one flat file, one file per sample.
 void prepare(const std::filesystem::path& folder) {
     const auto sizes = sample_sizes();
     std::filesystem::create_directories(folder / "node");

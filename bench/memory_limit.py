@@ -1,9 +1,9 @@
-"""A memory limit for one process, as the kubelet gives it to a container: a cgroup with the same limit.
+"""A memory limit for one process, as the kubelet sets it for a container: a cgroup with the same limit.
 
-It matters to whoever writes many bytes. Without a limit the page cache takes ever new memory, and on a virtual machine
-whose free memory goes back to the host (free page reporting) each new page costs a fault in the hypervisor: 8 us for
-4 KiB where these figures were made, more than everything else that a sidecar does with those bytes. Under a limit the
-kernel uses the same pages again, and that is how a pod runs.
+It matters to programs that write many bytes. Without a limit the page cache keeps taking new memory. On a virtual
+machine that returns free memory to the host (free page reporting), each new page costs a fault in the hypervisor: 8 us
+for 4 KiB on the machine of these figures, more than everything else that a sidecar does with those bytes. Under a
+limit, as in a pod, the kernel reuses the same pages.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ def _make(limit):
 
 @contextlib.contextmanager
 def memory_limit(limit):
-    """Gives what to prepend to a command so that it runs under the limit; nothing where we may not make a cgroup."""
+    """Yields the prefix of a command that makes it run under the limit; empty if a cgroup cannot be made."""
     try:
         group = _make(limit)
     except OSError:

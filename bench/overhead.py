@@ -1,4 +1,4 @@
-"""A side of `epoch_overhead`: a compute-bound training loop, with Stoker or with plain files; speaks turns.py's lines.
+"""One side of `epoch_overhead`: a compute-bound training loop, with Stoker or with plain files; protocol: turns.py.
 
 `overhead.py stoker|files FOLDER`: one pass is one epoch of torch's DataLoader over the 4,000 samples in the order of
 DistributedSampler, batches of 64. A step computes for about 20 ms on one core, ten times what loading takes.
@@ -17,7 +17,7 @@ STEP_S = 0.02
 
 
 class Files(torch.utils.data.Dataset):
-    """One file a sample, labels from the folders: what a script without Stoker does with local files."""
+    """One file per sample, labels from the folders, as a script without Stoker reads local files."""
 
     def __init__(self, folder):
         self.paths = [(os.path.join(folder, name, file), label)
@@ -56,7 +56,7 @@ def stoker_loader(_):
 
 
 def steps_for(matrix):
-    """How many multiplications take STEP_S here; the same number is used by both sides of a row."""
+    """Number of multiplications that take STEP_S here; both sides of a row use the same number."""
     wanted = os.environ.get("BENCH_STEP_WORK")
     if wanted:
         return int(wanted)

@@ -1,9 +1,9 @@
 // stoker-bench-plan      what one decision of the operator costs on a large cluster
 //
-// Plans a thousand jobs of a hundred namespaces on a thousand nodes, once from nothing and once
-// after that plan was carried out, for three random clusters. Prints one JSON object a cluster:
-// `plan_seconds` (processor time of this thread for the slower of the two) and `plan_mib` (the most
-// that the process ever had resident).
+// Plans a thousand jobs of a hundred namespaces on a thousand nodes, first from nothing and then
+// after that plan was carried out, for three random clusters. Prints one JSON object per cluster:
+// `plan_seconds` (this thread's processor time for the slower plan) and `plan_mib` (the process's
+// peak resident memory).
 #include <algorithm>
 #include <cstdint>
 #include <ctime>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::uint64_t kClusters = 3;
 
-// Processor time of this thread; other programs on the machine do not count.
+// Processor time of this thread; excludes other programs on the machine.
 double cpu_seconds() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);

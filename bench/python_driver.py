@@ -1,7 +1,7 @@
-"""A side of a row in Python; speaks the lines of turns.py. `python_driver.py stoker|memoryview FOLDER`.
+"""One side of a row, in Python; protocol: turns.py. `python_driver.py stoker|memoryview FOLDER`.
 
-Both sides copy every sample into one buffer that is used again and again, the cheapest way to touch every byte from
-Python; the sum is left to the C++ programs and to `check`, which compares all bytes once.
+Both sides copy every sample into one reused buffer, the cheapest way to touch every byte from Python. They compute no
+sum; `check` compares all bytes once instead.
 """
 
 import mmap
@@ -14,7 +14,7 @@ BATCH = 64
 
 
 def flat_samples(folder):
-    """The samples as slices of one mapped file, by id; sizes come from the files of the one-file-a-sample form."""
+    """The samples as slices of one mapped file, by id; sizes are those of the files with one sample each."""
     with open(os.path.join(folder, "flat.bin"), "rb") as file:
         flat = memoryview(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ))
     offsets = [0]
@@ -40,7 +40,7 @@ def stoker_reader(folder):
     import stoker
 
     samples = stoker.open("bench")
-    samples.fetch(range(len(samples)))  # what the sidecar does not have yet comes now
+    samples.fetch(range(len(samples)))  # fetches the samples that the sidecar does not have yet
     check(samples, folder)
     buffer = memoryview(bytearray(max(len(sample) for sample in samples.fetch(range(len(samples))))))
 

@@ -20,8 +20,7 @@ struct FreeReply {
 
 using Reply = std::unique_ptr<redisReply, FreeReply>;
 
-// One MGET a batch over a unix socket; the bytes are touched where hiredis put them, without
-// another copy.
+// One MGET per batch over a unix socket; touches the bytes in hiredis's buffers, without a copy.
 class RedisMget final : public Driver {
 public:
     explicit RedisMget(const std::string& socket_path)
@@ -39,7 +38,7 @@ public:
         }
         const Reply reply = command(words);
         if (reply->type != REDIS_REPLY_ARRAY || reply->elements != ids.size()) {
-            die("Redis gave something else than an array");
+            die("Redis did not answer with an array");
         }
         std::uint64_t sum = 0;
         for (std::size_t i = 0; i < reply->elements; ++i) {
@@ -69,7 +68,7 @@ private:
         Reply reply{static_cast<redisReply*>(redisCommandArgv(
             context_.get(), static_cast<int>(words.size()), texts.data(), lengths.data()))};
         if (reply == nullptr || reply->type == REDIS_REPLY_ERROR) {
-            die(fmt::format("Redis failed at {}", words.front()));
+            die(fmt::format("Redis command failed: {}", words.front()));
         }
         return reply;
     }

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Measures what the README promises and compares it with its bars.
+"""Measures the figures that the README promises and compares them with their bars.
 
-Every figure but six is a ratio of two things that run in the same round, A-B-B-A; absolute times mean little on shared
-machines. What deciding, planning and simulating cost, and what the disk is written, have no such other half: they are
-processor time and bytes.
+Every figure but six is a ratio of two programs that run in the same round, A-B-B-A, because absolute times mean little
+on shared machines. The six have no counterpart: they are processor time, memory, or bytes written to disk.
 Writes build/bench/results.json ([{"name", "median", "min", "max", "unit", "baseline"}]) and prints a table. Exits 1
-when a bar is missed. The samples: 4,000, log-normal sizes with a mean of 110 KiB, random order, batches of 64, every
+if a bar is missed. The samples: 4,000, log-normal sizes with a mean of 110 KiB, random order, batches of 64, every
 byte touched (bench/workload.h).
 """
 
@@ -31,8 +30,8 @@ DATA_VERSION = "1"
 
 
 def read_afresh(folder):
-    """Takes all files below through the page cache once more, one way for all: the pages of what was written hours ago
-    and of what was read lately differ in size, which was worth a tenth to whoever had the larger ones."""
+    """Reloads all files below the folder into the page cache in the same way: recently read files and files written
+    hours ago get pages of different sizes, which made one side up to a tenth faster."""
     for path in sorted(folder.rglob("*")):
         if path.is_file():
             with open(path, "rb", buffering=0) as file:
@@ -43,7 +42,7 @@ def read_afresh(folder):
 
 
 class Bench:
-    """Where things are, for this run."""
+    """Paths and settings of this run."""
 
     def __init__(self, build, rounds):
         self.build = build.resolve()
@@ -98,7 +97,7 @@ def hit_vs_pagecache_files(bench):
 
 
 def epoch_overhead(bench):
-    """Time of an epoch with Stoker over time without: the inverse of a ratio of speeds."""
+    """Epoch time with Stoker divided by that without: the inverse of a ratio of speeds."""
     step = subprocess.run([sys.executable, HERE / "overhead.py", "calibrate"], check=True, capture_output=True, text=True)
     work = {"BENCH_STEP_WORK": step.stdout.strip()}
     with bench.warm_sidecar() as (socket, pid):
@@ -112,7 +111,7 @@ DECIDE_RUNS = 2
 
 @functools.cache
 def decisions(program):
-    """For each run, what stoker-bench-decide says of each contract at ten million samples."""
+    """stoker-bench-decide's results for each contract at ten million samples, run by run."""
     return [[json.loads(line) for line in subprocess.run([program], check=True, capture_output=True, text=True)
              .stdout.splitlines()] for _ in range(DECIDE_RUNS)]
 
@@ -126,7 +125,7 @@ def worst_of_contracts(field):
 
 @functools.cache
 def plans(program):
-    """What stoker-bench-plan says of each of its clusters."""
+    """stoker-bench-plan's results for each cluster."""
     return [json.loads(line) for line in subprocess.run([program], check=True, capture_output=True, text=True)
             .stdout.splitlines()]
 
@@ -148,7 +147,7 @@ def simulate_seconds(bench):
     return [run() for _ in range(DECIDE_RUNS)], 0
 
 
-# name, how, bar, whether more is better, what it is compared with; unit, if it is no ratio
+# name, measuring function, bar, whether more is better, baseline; unit, unless it is a ratio
 ROWS = [
     ("hit_cpp_vs_mmap", hit_cpp_vs_mmap, 0.90, True, "C++: the same bytes in one mapped file"),
     ("hit_python_vs_memoryview", hit_python_vs_memoryview, 0.85, True, "Python: slices of one mapped file"),

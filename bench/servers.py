@@ -1,4 +1,5 @@
-"""The servers that rows need: a sidecar, an S3 server behind a paced link, Redis. Each ends with its `with`."""
+"""The servers that benchmark rows need: a sidecar, an S3 server behind a paced link, Redis. Each stops at the end of its
+`with`."""
 
 import contextlib
 import hashlib
@@ -17,7 +18,7 @@ CREDENTIALS = {"AWS_ACCESS_KEY_ID": "stoker", "AWS_SECRET_ACCESS_KEY": "stoker-s
 PORT, PACED_PORT = 19301, 19300
 BUCKET = "bench"
 START_S = 60
-QUIET_S = 3  # a sidecar's status page is at most so old
+QUIET_S = 3  # maximum age of a sidecar's status page
 
 
 @contextlib.contextmanager
@@ -38,12 +39,12 @@ def wait_for(path, process):
     while not path.exists():
         if process.poll() is not None or time.monotonic() > give_up:
             raise SystemExit(f"bench: {' '.join(process.args)} does not start")
-        time.sleep(0.02)  # between two looks
+        time.sleep(0.02)  # polling interval
 
 
 @contextlib.contextmanager
 def redis(folder):
-    """Redis at its best: unix socket, no persistence, all in memory. Gives (socket, pid)."""
+    """Redis in its fastest setup: unix socket, no persistence, all in memory. Yields (socket, pid)."""
     socket = folder / "redis.sock"
     socket.unlink(missing_ok=True)
     command = ["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--appendonly", "no",
@@ -55,9 +56,9 @@ def redis(folder):
 
 @contextlib.contextmanager
 def configured_sidecar(program, settings, prefix=()):
-    """A sidecar with these settings. Gives the process once it takes connections.
+    """A sidecar with these settings. Yields its process once it accepts connections.
 
-    Settings and log stand beside the socket, with its name. `prefix` is a command that ends by executing its arguments.
+    Settings and log are beside the socket and have its name. `prefix` is a command that executes its arguments.
     """
     socket = pathlib.Path(settings["socket"])
     socket.unlink(missing_ok=True)
@@ -71,10 +72,10 @@ def configured_sidecar(program, settings, prefix=()):
 
 @contextlib.contextmanager
 def sidecar(program, folder, origin, prefix=()):
-    """A sidecar with one dataset, "bench", whose node directory is folder/node. Gives (socket, pid)."""
+    """A sidecar with one dataset, "bench", whose node directory is folder/node. Yields (socket, pid)."""
     (folder / "node").mkdir(parents=True, exist_ok=True)
     socket = folder / "sidecar.sock"
-    # Nothing is kept free for others: the bench cleans up behind itself.
+    # No free space is reserved for others: the bench removes its files.
     dataset = {"name": "bench", "origin": origin, "directory": str(folder / "node"), "reservedFree": 0.02}
     with configured_sidecar(program, {"socket": str(socket), "datasets": [dataset]}, prefix) as process:
         yield socket, process.pid
@@ -84,7 +85,7 @@ def sidecar(program, folder, origin, prefix=()):
 def watched_sidecar(program, folder, origin, grant, window, eviction="auto"):
     """A sidecar with an empty node directory and one dataset, "train"; grant and window in bytes.
 
-    Gives (socket, a function that reads one of its pages: "status", "metrics").
+    Yields (socket, a function that reads one of its pages: "status", "metrics").
     """
     (folder / "node").mkdir(parents=True)
     socket, port = folder / "sidecar.sock", free_port()
@@ -102,17 +103,17 @@ def watched_sidecar(program, folder, origin, grant, window, eviction="auto"):
 
 @contextlib.contextmanager
 def counted_sidecar(*arguments):
-    """As watched_sidecar. Gives (socket, a function that says how many bytes it has read from the origin, once it reads
-    no more)."""
+    """As watched_sidecar. Yields (socket, a function that returns the bytes read from the origin, once reading has
+    stopped)."""
     with watched_sidecar(*arguments) as (socket, page):
         yield socket, lambda: settled(lambda: json.loads(page("status"))["datasets"][0]["leader"]["originBytes"])
 
 
 def settled(count):
-    """What `count` reads on a page of a sidecar, once it rises no more."""
+    """The value of `count`, a number on a sidecar's page, once it has stopped rising."""
     seen = None
     while True:
-        time.sleep(QUIET_S)  # until the page is a new one
+        time.sleep(QUIET_S)  # until the page was renewed
         now = count()
         if now == seen:
             return now
@@ -126,7 +127,7 @@ def free_port():
 
 
 def make_bucket(files, folder, copies):
-    """Every file `copies` times, as hard links, and the ETags beside them where the S3 server keeps them."""
+    """Hard-links every file `copies` times, and sets ETags where the S3 server stores them."""
     marker = folder / f"copies-{copies}"
     if marker.exists():
         return
@@ -144,7 +145,7 @@ def make_bucket(files, folder, copies):
 
 @contextlib.contextmanager
 def paced_s3(folder):
-    """versitygw behind the pacer: 20 ms to the first byte, 200 MB/s in all. Gives the endpoint."""
+    """versitygw behind the pacer: 20 ms to the first byte, 200 MB/s in total. Yields the endpoint."""
     command = [ROOT / "e2e" / "origin" / "serve.sh", folder, PORT, PACED_PORT]
     env = {**os.environ, **CREDENTIALS, "FIRST_BYTE_MS": "20", "BYTES_PER_SECOND": "200000000"}
     with running(command, stdout=subprocess.PIPE, text=True, env=env) as process:

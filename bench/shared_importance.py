@@ -1,9 +1,9 @@
-"""Two jobs read one dataset by importance, one of them with losses ten times as large: what the node directory keeps
-by their aggregated importance, against what it keeps by the map of one of them.
+"""Two jobs read one dataset by importance, one with losses ten times as large. Compares hits when the node directory is
+managed by their aggregated importance with hits when it is managed by one job's importance map.
 
-Real sidecars (a leader and a follower over one node directory), a process for each trainer, the real client; the losses
-are made up (lognormal, independent, redrawn a little in every epoch) so that what is important is known. Prints a table
-and fails when aggregated importance hits less than 1.10 times as often as one map for both (T4).
+Real sidecars (a leader and a follower over one node directory), one process per trainer, the real client. The losses
+are synthetic (lognormal, independent, redrawn a little in every epoch), so the important samples are known. Prints a
+table and fails if aggregated importance hits less than 1.10 times as often as one map for both (law T4).
 
 Usage: shared_importance.py --build DIR [--samples N] [--epochs N] [--cache SHARE] [--json FILE]
 """
@@ -27,7 +27,7 @@ PARAMETERS = {"beta": 1.0, "warmupEpochs": 1, "reuseFactor": 10000, "hShare": 1.
 BATCH = 64
 BAR = 1.10
 
-# name, the scale of the second job's losses, what each job weighs
+# name, scale of the second job's losses, weight of each job
 ARMS = [
     ("aggregated, losses 10:1", 0.1, {}),
     ("aggregated, losses 1:1", 1.0, {}),
@@ -37,14 +37,14 @@ ARMS = [
 
 
 def losses_of(job, scale, samples, epoch):
-    """What each sample of the dataset costs one job in an epoch, float32."""
+    """One job's loss for each sample in an epoch, float32."""
     base = np.random.default_rng(100 + job).lognormal(0.0, 1.0, samples)
     noise = np.random.default_rng((200 + job, epoch)).lognormal(0.0, 0.3, samples)
     return (scale * (base * noise).astype(np.float32)).astype(np.float32)
 
 
 def write_dataset(folder, samples):
-    """`samples` files of SAMPLE_BYTES."""
+    """Writes `samples` files of SAMPLE_BYTES."""
     payload = os.urandom(SAMPLE_BYTES)
     for number in range(samples):
         path = folder / "all" / f"{number:06}.bin"
@@ -54,7 +54,7 @@ def write_dataset(folder, samples):
 
 @contextlib.contextmanager
 def sidecars(build, folder, uri, grant, weights):
-    """One stoker-sidecar a job over one node directory; the first leads. Gives their sockets."""
+    """One stoker-sidecar per job over one node directory; the first leads. Yields their sockets."""
     dataset = {"name": "train", "origin": {"uri": uri}, "directory": str(folder / "node"), "grant": str(grant),
                "window": "1Mi", "reservedFree": 0.001, "weights": weights}
     with contextlib.ExitStack() as stack:
@@ -66,7 +66,7 @@ def sidecars(build, folder, uri, grant, weights):
 
 
 class Trainer:
-    """One job's loop: draws, reads, and reports losses, a batch at a time."""
+    """One job's loop: draws, reads, and reports losses, batch by batch."""
 
     def __init__(self, job, socket, scale):
         import stoker
@@ -84,7 +84,7 @@ class Trainer:
         self._draws.begin(epoch)
 
     def step(self):
-        """One batch; the ids that were served, none at the end of the epoch."""
+        """Reads one batch; returns the served ids, none at the end of the epoch."""
         ids = self._draws.next(BATCH)
         if len(ids):
             got = self.samples.fetch(ids)
@@ -95,14 +95,14 @@ class Trainer:
         return ids
 
     def hit_share(self):
-        """Share of the epoch's draws that were on the node before they were drawn."""
+        """Share of the epoch's draws whose samples were on the node before."""
         report = self._draws.epoch_report()
         assert report.contract == "importance" and report.alone == 0, report
         return report.node_bytes / (report.node_bytes + report.origin_bytes)
 
 
 def train(job, socket, scale, epochs):
-    """All epochs of one job: the share of hits in each."""
+    """Runs all epochs of one job; returns the hit share of each."""
     trainer = Trainer(job, socket, scale)
     shares = []
     for epoch in range(epochs):
@@ -115,7 +115,7 @@ def train(job, socket, scale, epochs):
 
 
 def run_arm(arguments, folder, uri, scale, weights):
-    """Both jobs at once; the mean share of hits of each, the first half of the epochs left out."""
+    """Runs both jobs at once; returns each one's mean hit share over the second half of the epochs."""
     grant = int(arguments.cache * arguments.samples) * RECORD_BYTES
     os.environ["STOKER_DATASETS"] = json.dumps({"train": {"uri": uri}})
     with sidecars(arguments.build, folder, uri, grant, weights) as sockets:
@@ -132,7 +132,7 @@ def run_arm(arguments, folder, uri, scale, weights):
 
 
 def compare(arguments):
-    """The table, and whether the bar is met."""
+    """Prints the table; returns whether the bar is met."""
     results = {}
     with tempfile.TemporaryDirectory(prefix="stoker-aiv-") as name, contextlib.ExitStack() as stack:
         origin = pathlib.Path(name) / "origin"

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""make traffic: what the real sidecar reads at the origin under each contract, beside what `stoker simulate` says.
+"""make traffic: what the real sidecar reads at the origin under each contract, compared with `stoker simulate`.
 
 usage: traffic.py --build DIR [--samples 20000] [--epochs 12] [--only CONTRACT ...]
 
-For each contract: a stoker-sidecar over a folder of samples, equal ones or log-normal, with a grant for a fifth of
-them, and one client that draws, reads and reports losses of the kind that the simulator makes; then the same by the
-simulator, from the sidecar's manifest. Compared are the bytes that the sidecar counts at its origin over all epochs
-after the warm-up, in data sets an epoch. Exits with 1 when any differ by more than 3 %. The losses are not those of the
-simulator, only drawn alike, so the figures are two samples of one quantity; that is part of the 3 %.
+For each contract: a stoker-sidecar over a folder of samples with equal or log-normal sizes and a grant for a fifth of
+them, and one client that draws, reads and reports losses like the simulator's; then the simulator with the same
+parameters, from the sidecar's manifest. Compares the bytes that the sidecar reads at its origin over all epochs after
+the warm-up, in data sets per epoch. Exits with 1 if any differ by more than 3 %. The losses have the simulator's
+distribution but other random numbers; the 3 % allow for that.
 """
 
 import argparse
@@ -26,18 +26,18 @@ import servers
 HERE = pathlib.Path(__file__).resolve().parent
 SHARE = 0.2
 SAMPLE_BYTES = 4000
-HEADER_BYTES, ALIGNMENT = 64, 64  # of a record in a segment
+HEADER_BYTES, ALIGNMENT = 64, 64  # of a segment record
 WINDOW_BYTES = 4 << 20
 BATCH, AHEAD = 64, 2
 SIGMA = 0.6  # of the logarithm of unequal sizes
-WARMUP, DISCARD = 2, 3  # full epochs; those that the comparison leaves out
-DECAY = 0.1  # of the losses, from epoch to epoch: without it IOWA finds that nothing is learnt, and leaves nothing out
-COMPUTE_RATE = 10_000_000  # samples a second of the simulated trainer: the real one does nothing with its samples
+WARMUP, DISCARD = 2, 3  # full epochs; epochs that the comparison leaves out
+DECAY = 0.1  # of the losses, from epoch to epoch; without it IOWA detects stagnation and samples nothing out
+COMPUTE_RATE = 10_000_000  # samples per second of the simulated trainer; the real one does no computing
 TOLERANCE = 0.03
 
-UNEQUAL = ", unequal sizes"  # ends the names of rows whose samples are such
+UNEQUAL = ", unequal sizes"  # suffix of rows with unequal sizes
 
-# name: the loader's contract and parameters, the simulator's
+# name: the loader's contract and parameters, the simulator's options
 ROWS = {
     "exact": ("exact", {}, {"contract": "exact"}),
     "windowed": ("windowed", {}, {"contract": "windowed"}),
@@ -54,7 +54,7 @@ ROWS.update({name + UNEQUAL: ROWS[name] for name in ("exact", "windowed", "impor
 
 
 def sizes_of(row, samples):
-    """Bytes of each sample, in the order of their names."""
+    """Bytes of each sample, in the order of names."""
     if not row.endswith(UNEQUAL):
         return [SAMPLE_BYTES] * samples
     luck = random.Random(samples)
@@ -63,19 +63,19 @@ def sizes_of(row, samples):
 
 
 def grant_of(sizes):
-    """For a fifth of the samples, as they lie in a segment."""
+    """Bytes that a fifth of the samples take in segments."""
     return int(SHARE * sum(-(-(HEADER_BYTES + size) // ALIGNMENT) * ALIGNMENT for size in sizes))
 
 
 def make_files(out, row, samples):
-    """A folder of such samples, made once."""
+    """Makes a folder of such samples, unless it exists."""
     folder = out / f"files-{samples}{'-unequal' if row.endswith(UNEQUAL) else ''}"
     marker = folder.with_suffix(".made")
     if marker.exists():
         return folder
     shutil.rmtree(folder, ignore_errors=True)
     for number, size in enumerate(sizes_of(row, samples)):
-        path = folder / f"{number * 10 // samples}" / f"{number:07d}.bin"  # named in the order of sizes_of()
+        path = folder / f"{number * 10 // samples}" / f"{number:07d}.bin"  # names sort in the order of sizes_of()
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes((number.to_bytes(4, "little") * (size // 4 + 1))[:size])
     marker.write_bytes(b"")
@@ -83,7 +83,7 @@ def make_files(out, row, samples):
 
 
 def losses_of(samples, seed):
-    """As in `stoker simulate`: every sample has its own, log-normal(0,1); each visit sees it through (0,.3)."""
+    """Losses as in `stoker simulate`: log-normal(0,1) per sample, times log-normal noise (0,.3) per visit."""
     import numpy
 
     luck = numpy.random.default_rng(seed)
@@ -92,7 +92,7 @@ def losses_of(samples, seed):
 
 
 def read_epochs(socket, contract, parameters, seed, epochs, losses):
-    """Reads them one after the other; yields after each."""
+    """Reads epoch after epoch; yields after each."""
     import stoker
     import stoker.torch
     import torch
@@ -110,7 +110,7 @@ def read_epochs(socket, contract, parameters, seed, epochs, losses):
 
 
 def measured(build, row, samples, epochs, out, seed, window=WINDOW_BYTES):
-    """(data sets an epoch that came from the origin, after the first DISCARD epochs; the manifest, for simulated())."""
+    """(data sets per epoch read from the origin after the first DISCARD epochs; the manifest, for simulated())."""
     contract, parameters, _ = ROWS[row]
     files, sizes = make_files(out, row, samples), sizes_of(row, samples)
     with tempfile.TemporaryDirectory(prefix="stoker-traffic-", dir=out) as folder:
@@ -120,7 +120,7 @@ def measured(build, row, samples, epochs, out, seed, window=WINDOW_BYTES):
             before = total = 0
             for epoch, alone in read_epochs(socket, contract, parameters, seed, epochs, losses_of(samples, seed)):
                 if alone:
-                    raise SystemExit(f"traffic: {row}: {alone} bytes were read past the sidecar")
+                    raise SystemExit(f"traffic: {row}: {alone} bytes were read without the sidecar")
                 if epoch + 1 in (DISCARD, epochs):
                     before, total = total, origin_bytes()
         manifest = shutil.copy(next((node / "data").glob("manifest.*")), out / f"manifest-{samples}-{sum(sizes)}")

@@ -1,20 +1,20 @@
-"""Runs two programs in turns, A-B-B-A, and gives the ratio of their speeds round by round.
+"""Runs two programs in turns, A-B-B-A, and returns the ratio of their speeds, round by round.
 
-A program is started once, prints `ready`, and then answers each line `FIRST_PASS PASSES` with `SECONDS SUM`: it has
-read that many passes over the samples (each in another random order) and the sum proves that it read the same bytes.
+A program is started once, prints `ready`, and then answers each line `FIRST_PASS PASSES` with `SECONDS SUM` after it
+has read that many passes over the samples (each in another random order). The sum proves that both read the same bytes.
 """
 
 import os
 import subprocess
 import time
 
-TURN_S = 0.5  # how long one turn lasts, about
-BUSY_CORES_MAX = 0.3  # others' use of the processors that spoils a round
+TURN_S = 0.5  # approximate length of a turn
+BUSY_CORES_MAX = 0.3  # processor use by others, in cores, that spoils a round
 SPARE_ROUNDS = 8
 
 
 class Program:
-    """One side of a row. `helpers` are pids of servers that work for it."""
+    """One side of a benchmark row. `helpers` are the pids of its servers."""
 
     def __init__(self, command, helpers=(), env=None):
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)
@@ -34,14 +34,14 @@ class Program:
         return float(line[0]), line[1]
 
     def warm_up(self):
-        """Two untimed passes, then as many passes a turn as fill TURN_S. The sum of pass 0 identifies the bytes."""
+        """Two untimed passes; then sets passes per turn to fill TURN_S. The sum of pass 0 identifies the bytes."""
         _, self.pass_sum = self.ask(0, 1)
         seconds, _ = self.ask(1, 1)
         self.passes = max(1, round(TURN_S / seconds))
         self.next_pass = 2
 
     def turn(self):
-        """Seconds for one pass."""
+        """Seconds per pass."""
         seconds, _ = self.ask(self.next_pass, self.passes)
         self.next_pass += self.passes
         return seconds / self.passes
@@ -53,7 +53,7 @@ class Program:
 
 
 def busy_seconds(pids):
-    """Processor time so far: of the whole machine, and of some processes."""
+    """Processor time so far: of the whole machine, and of the given processes."""
     tick = os.sysconf("SC_CLK_TCK")
     with open("/proc/stat", encoding="ascii") as file:
         fields = [int(field) for field in file.readline().split()[1:]]
@@ -67,7 +67,7 @@ def busy_seconds(pids):
 
 
 class Round:
-    """One A-B-B-A: the ratio of speeds (A over B), and what others used of the machine meanwhile, in cores."""
+    """One A-B-B-A round: the ratio of speeds (A over B), and the machine's use by others meanwhile, in cores."""
 
     def __init__(self, a, b):
         pids = a.pids + b.pids
@@ -79,7 +79,7 @@ class Round:
 
 
 def compare(a, b, rounds):
-    """Rounds of A against B; those that others spoiled are repeated, within reason. The quietest are kept."""
+    """Rounds of A against B. Repeats rounds that others spoiled, up to a limit, and keeps the quietest."""
     for program in (a, b):
         program.warm_up()
     if "-" not in (a.pass_sum, b.pass_sum) and a.pass_sum != b.pass_sum:

@@ -54,13 +54,12 @@ std::vector<std::uint64_t> pass_order(std::uint64_t pass, std::size_t count) {
     return order;
 }
 
-// As fast as memory gives the bytes, so that the touching hides as little as possible of what is
-// measured.
+// Reads as fast as memory delivers, so that touching the bytes hides as little of the measured time as
+// possible.
 std::uint64_t touch(std::span<const std::byte> bytes) {
     using Lane = std::uint64_t __attribute__((vector_size(16)));
     constexpr std::size_t kLanes = 8;
-    constexpr std::size_t kAhead =
-        2048;  // the processor's own prefetcher stops at every page border
+    constexpr std::size_t kAhead = 2048;  // the processor's prefetcher stops at every page border
     Lane sums[kLanes] = {};
     const std::byte* at = bytes.data();
     const std::byte* const end = at + bytes.size();

@@ -1,5 +1,5 @@
-# The module as pip builds it: the same sources, without the rest of the project and without a shared library of fmt, so
-# that the wheel needs nothing but the C and C++ run-time.
+# The module as pip builds it: the same sources, without the rest of the project and without a shared fmt library, so
+# the wheel needs only the C and C++ run-time.
 project(stoker_client VERSION ${SKBUILD_PROJECT_VERSION} LANGUAGES CXX)
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

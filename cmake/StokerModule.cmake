@@ -1,8 +1,8 @@
 # stoker_library(common/domain SOURCES a.cc b.cc DEPS common/base EXTERNAL Some::target)
 #
-# One static library a folder. DEPS are spelled like the folders they name and are public; EXTERNAL libraries
+# One static library per folder. DEPS are spelled like their folders and are public; EXTERNAL libraries
 # link privately, so that a heavy header stays behind the .cc file that includes it. A module without sources
-# is an interface.
+# is an interface library.
 function(stoker_target_name out path)
     string(REPLACE "/" "_" name "${path}")
     set(${out} "stoker_${name}" PARENT_SCOPE)
@@ -37,13 +37,13 @@ function(stoker_program name)
     stoker_link(${name} PRIVATE ${ARG_DEPS})
 endfunction()
 
-# Reading GoogleTest's headers costs more than most tests: all tests read them precompiled. What is tested keeps its
-# own optimisation; the test around it needs less.
+# Parsing GoogleTest's headers takes longer than most tests, so all tests use them precompiled. Test code is compiled
+# with less optimisation than the code under test.
 function(stoker_test_headers)
     file(WRITE "${CMAKE_BINARY_DIR}/test_headers.cc" "")
     add_library(stoker_test_headers OBJECT "${CMAKE_BINARY_DIR}/test_headers.cc")
     target_link_libraries(stoker_test_headers PRIVATE stoker_flags fmt::fmt tl::expected GTest::gmock)
-    # The same settings as a program's: g++ takes no precompiled header that was made with others.
+    # The same settings as a program's: g++ rejects a precompiled header made with others.
     set_target_properties(stoker_test_headers PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(stoker_test_headers PRIVATE -fPIE $<$<CONFIG:RelWithDebInfo>:-O1>)
     target_precompile_headers(stoker_test_headers PRIVATE
@@ -52,7 +52,7 @@ function(stoker_test_headers)
         <string> <string_view> <thread> <unordered_map> <utility> <variant> <vector>)
 endfunction()
 
-# stoker_test(unit/common/base LABEL unit SOURCES result_test.cc DEPS common/base): one CTest entry a folder.
+# stoker_test(unit/common/base LABEL unit SOURCES result_test.cc DEPS common/base): one CTest entry per folder.
 function(stoker_test name)
     cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SOURCES;DEPS;EXTERNAL" ${ARGN})
     string(REPLACE "/" "_" target "test_${name}")
@@ -60,7 +60,7 @@ function(stoker_test name)
     target_link_libraries(${target} PRIVATE
         stoker_flags fmt::fmt tl::expected GTest::gmock GTest::gtest_main ${ARG_EXTERNAL})
     stoker_link(${target} PRIVATE ${ARG_DEPS})
-    # At -O1 g++ 12 sees copies beyond the end of moved strings where there are none.
+    # At -O1 g++ 12 wrongly reports copies beyond the end of moved strings.
     target_compile_options(${target} PRIVATE
         $<$<CONFIG:RelWithDebInfo>:-O1 -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread>)
     target_precompile_headers(${target} REUSE_FROM stoker_test_headers)

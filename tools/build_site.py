@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Builds all pages of the repository as one site with search: build/site/html.
 
-Usage: tools/build_site.py     (`make docs`: in a virtual environment that has mkdocs-material)
-Copies every Markdown file, and every file that one links to, into build/site/pages at its own path. Makes the
-navigation from docs/README.md: its headings and links, in their order. Runs `mkdocs build --strict`, which fails on
+Usage: tools/build_site.py     (`make docs`: in a virtual environment with mkdocs-material)
+Copies every Markdown file, and every file that one links to, into build/site/pages at its own path. Takes the
+navigation from the headings and links of docs/README.md, in their order. Runs `mkdocs build --strict`, which fails on
 broken links."""
 
 import pathlib
@@ -19,7 +19,7 @@ SITE = ROOT / "build" / "site"
 PAGES = SITE / "pages"
 MAP = ROOT / "docs" / "README.md"
 LINK = re.compile(r"\]\(([^()\s#]+)(?:#[^()\s]*)?\)")
-TEMPLATES = {"e2e/experiments/three_jobs/page.md"}  # no pages: what pages are made of
+TEMPLATES = {"e2e/experiments/three_jobs/page.md"}  # templates of generated pages
 
 
 def tracked(pattern):
@@ -43,7 +43,7 @@ def copy_pages():
 
 
 def navigation():
-    """[{title: page}], with one nested list for each heading of the map."""
+    """[{title: page}], with one nested list per heading of docs/README.md."""
     nav, at = [{"Stoker": "README.md"}, {"All pages": "docs/README.md"}], None
     for line in MAP.read_text().splitlines():
         heading = re.match(r"(##+) (.+)", line)
@@ -59,7 +59,7 @@ def navigation():
 
 def main():
     copy_pages()
-    # Appended as text: the settings name a Python function, which only mkdocs' own loader reads.
+    # Appended as text: the settings name a Python function, which only mkdocs' own loader can read.
     places = {"docs_dir": str(PAGES), "site_dir": str(SITE / "html"), "nav": navigation()}
     config = SITE / "mkdocs.yml"
     config.write_text((ROOT / "mkdocs.yml").read_text() + yaml.safe_dump(places, sort_keys=False))

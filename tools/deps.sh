@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs the Debian 12 packages that Stoker needs, by group. Quick and silent when all of them are there.
+# Installs the Debian 12 packages that Stoker needs, by group. Fast and silent if all are installed.
 #
 # usage: tools/deps.sh [--check] GROUP...      GROUP: build, test, accuracy, datasets, cluster, nightly, all
-#   --check   install nothing; print what is missing and exit 1 if anything is
+#   --check   install nothing; print missing packages and exit 1 if there are any
 set -euo pipefail
 
 build=(g++ cmake ninja-build ccache pkg-config make git
@@ -20,11 +20,11 @@ cluster=(etcd-server containerd runc containernetworking-plugins buildah deboots
   iptables iproute2 procps util-linux mount e2fsprogs openssl curl bc gcc libc6-dev
   python3-venv python3-pip python3-yaml ca-certificates)
 
-# Packages that would start a daemon. They are run by the tests, never by the machine.
+# Packages that would start a daemon. Only the tests run these daemons.
 declare -A service=([etcd-server]=etcd [containerd]=containerd [redis-server]=redis-server)
 
 # Other vendors ship these programs under other package names (Docker's containerd.io holds containerd and runc).
-# Installing Debian's would remove theirs, so the program is enough.
+# Installing Debian's would remove theirs, so it is enough that the program exists.
 declare -A program=([containerd]=containerd [runc]=runc)
 
 say() { echo "deps: $*" >&2; }
@@ -52,17 +52,17 @@ missing() { # PACKAGE...: those that are neither installed nor present as a prog
     done
 }
 
-update_lists() { # registries fail now and then: a few tries, further apart each time
+update_lists() { # registries fail sometimes: a few tries with growing delays
   local try
   for try in 1 2 3 4; do
     apt-get -qq -o Acquire::Retries=3 -o APT::Update::Error-Mode=any update && return
     say "apt-get update failed (try $try of 4)"
     sleep $((try * 5))
   done
-  say "could not update every package list; trying with what there is"
+  say "could not update every package list; continuing with the lists at hand"
 }
 
-# Debian's hook for "install, but start nothing"; ours stays only while we install.
+# Debian's hook for "install, but start nothing"; this one exists only while installing.
 forbid_service_start() {
   local policy=/usr/sbin/policy-rc.d
   [ ! -e $policy ] || return 0
@@ -72,7 +72,7 @@ forbid_service_start() {
   trap "rm -f $policy" EXIT
 }
 
-disable_services() { # PACKAGE...: nor shall those just installed start at the next boot
+disable_services() { # PACKAGE...: keeps new services from starting at the next boot
   local package
   [ -d /run/systemd/system ] || return 0
   for package in "$@"; do

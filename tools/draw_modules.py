@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Draws docs/images/modules.svg, ARCHITECTURE's picture of who includes whom, from layers.txt. --check: only compares.
+"""Draws docs/images/modules.svg, ARCHITECTURE's picture of which module includes which, from layers.txt. --check: only
+compares.
 
-A box is a module. It includes what its arrows lead to, directly or through others; what every module of the bottom row
-offers needs no arrow."""
+A box is a module. It includes the modules that its arrows lead to, directly or through others; modules of the bottom
+row are available to all and have no arrows."""
 
 import pathlib
 import sys
@@ -13,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "modules.svg"
 BOX, ROW, GAP = (124, 40), 84, 14
 GREY = "#777777"
-# Title, what belongs to it, colour. A program's own modules, and the command that people type for it.
+# Title, module prefixes, colour of each group: a program's own modules and its command-line tool's.
 GROUPS = [("operator, and kubectl stoker", ("operator/", "cli/kubectl_stoker"), "#e8f0fb"),
           ("sidecar, and stoker simulate", ("sidecar/", "cli/stoker"), "#fff3e6"),
           ("node program", ("node/",), "#f3ecfa"),
@@ -28,7 +29,7 @@ def read_layers():
 
 
 def reach(layers, module):
-    """Every module below it."""
+    """Every module that it includes, directly or through others."""
     found = set()
     for below in layers[module]:
         found |= {below} | reach(layers, below)
@@ -36,7 +37,7 @@ def reach(layers, module):
 
 
 def needed_arrows(layers, module, members):
-    """Modules of the group that it includes and that no other of them brings along."""
+    """Modules of the group that it includes and that no other included member includes."""
     direct = [below for below in layers[module] if below in members]
     return [below for below in direct if not any(below in reach(layers, other) for other in direct if other != below)]
 
@@ -50,7 +51,7 @@ def short(module):
 
 
 def spread(layers, row, places, left, width):
-    """Where the modules of a row begin: above the middle of what they include, without touching each other."""
+    """Left edges of a row's modules: each above the middle of the modules it includes, without overlaps."""
     step = BOX[0] + GAP
     middle = left + (width - BOX[0]) / 2
 
@@ -100,12 +101,12 @@ def draw_group(drawing, layers, group, left, bottom):
 
 def draw():
     layers = read_layers()
-    drawing = Drawing(1756, 600, "Modules of Stoker and who includes whom")
+    drawing = Drawing(1756, 600, "Modules of Stoker and the modules they include")
     left, bottom = 16, 430
     for group in GROUPS:
         left += draw_group(drawing, layers, group, left, bottom) + 16
     drawing.box(16, 466, 1724, 120, "#f6f6f6", "#bbbbbb", dashed=True)
-    drawing.text(32, 490, "for every program: values, formats, messages and surroundings", 14, anchor="start", bold=True)
+    drawing.text(32, 490, "shared by all programs: values, formats, messages, system access", 14, anchor="start", bold=True)
     shared = [module for module in layers if module.startswith(SHARED)]
     columns = (len(shared) + 1) // 2
     for index, module in enumerate(shared):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/images/overview.svg, the picture of the README. --check: fails where the file is not what this draws."""
+"""Draws docs/images/overview.svg, the README's picture. --check: fails if the file differs."""
 
 import pathlib
 import sys

@@ -2,9 +2,9 @@
 """Writes the table and the plot of docs/benchmarks.md from docs/benchmarks.json.
 
 Usage: tools/generate_benchmarks.py [--check | --take RESULTS DATE MACHINE]
-  --check   write nothing; fail where table or plot are not those of the results
-  --take    first put the medians and ranges of RESULTS (build/bench/results.json of `make bench`) into
-            docs/benchmarks.json, with the DATE (YYYY-MM-DD) and the MACHINE of the run
+    --check   write nothing; fail if table or plot differ from the results
+    --take    first copy the medians and ranges of RESULTS (build/bench/results.json of `make bench`) into
+              docs/benchmarks.json, with the DATE (YYYY-MM-DD) and the MACHINE of the run
 """
 
 import json
@@ -91,7 +91,7 @@ def main():
         PAGE.write_text(page)
         PLOT.write_text(plot(data))
     elif page != PAGE.read_text() or PLOT.read_text() != plot(data):
-        sys.exit("docs/benchmarks.md or its plot is not made of docs/benchmarks.json: run make generate")
+        sys.exit("docs/benchmarks.md or its plot is out of date with docs/benchmarks.json: run make generate")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes docs/reference/crds.md from the CRDs, so that the page never says other than the API server.
+"""Writes docs/reference/crds.md from the CRDs, so that the page agrees with the API server.
 
     tools/generate_crd_reference.py           writes the page
-    tools/generate_crd_reference.py --check   fails when the page is not up to date
+    tools/generate_crd_reference.py --check   fails if the page is out of date
 """
 
 import argparse
@@ -24,8 +24,8 @@ A user writes a [TrainingJob](#trainingjob), a team its [Datasets](#dataset), an
 [CachePools](#cachepool) and [CacheQuotas](#cachequota). `kubectl explain tj.spec --recursive` shows the
 same text. All four are in the category `stoker`: `kubectl get stoker`.
 
-A field that says *Refused today* belongs to later work. The API server refuses it, with a message that
-says what works; nothing is ignored in silence.
+A field marked *Refused today* is not implemented yet. The API server rejects it with a message that names the supported
+alternative; no field is silently ignored.
 """
 
 
@@ -43,7 +43,7 @@ def type_of(schema):
 
 
 def limits(schema):
-    """What a value must be, in words: required by the caller, choices, default, range."""
+    """Constraints of a value in words: required by the caller, choices, default, range."""
     words = []
     if "enum" in schema:
         words.append(" \\| ".join(f"`{choice}`" for choice in schema["enum"]))
@@ -59,7 +59,7 @@ def limits(schema):
 
 
 def rows(schema, path, required):
-    """One table row for each field below `schema`, depth first."""
+    """One table row per field below `schema`, depth first."""
     for name, field in schema.get("properties", {}).items():
         here = f"{path}.{name}" if path else name
         inner = field
@@ -73,7 +73,7 @@ def rows(schema, path, required):
 
 
 def rules(schema, path):
-    """One line for each CEL rule: where it stands and what it says."""
+    """One line per CEL rule: its place and its message."""
     for rule in schema.get("x-kubernetes-validations", []):
         place = f"`{path}`: " if path else ""
         yield f"- {place}{' '.join(rule['message'].split())}."
@@ -123,11 +123,11 @@ def render():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--check", action="store_true", help="fail when the page is not up to date")
+    parser.add_argument("--check", action="store_true", help="fail if the page is out of date")
     text = render()
     if parser.parse_args().check:
         if not PAGE.exists() or PAGE.read_text() != text:
-            sys.exit(f"{PAGE.relative_to(ROOT)} is not up to date; run tools/generate_crd_reference.py")
+            sys.exit(f"{PAGE.relative_to(ROOT)} is out of date; run tools/generate_crd_reference.py")
         return
     PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text(text)

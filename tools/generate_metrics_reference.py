@@ -8,21 +8,21 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "reference" / "metrics.md"
 TEXT = r'"(?:[^"\\]|\\.)*"'
-# A name, then its help text (perhaps in parts), then perhaps its labels.
+# A name, then its help text (perhaps in several literals), then perhaps its labels.
 DECLARATION = re.compile(
     r'"((?:stoker|workqueue|controller_runtime|leader_election)_[a-z0-9_]+)",'
     rf"\s*((?:{TEXT}\s*)+)(?:,\s*(\{{[^}}]*\}}|labels))?")
 LABELS = re.compile(r'labels\{([^}]*)\}')
-FAMILY_LABELS = re.compile(r"gauge_family\(name, help, \{([^}]*)\}")  # of the class that declares by family()
+FAMILY_LABELS = re.compile(r"gauge_family\(name, help, \{([^}]*)\}")  # in the class that declares by family()
 HEAD = """# Metrics
 
 Made by `make generate` from the sources; do not edit. Both programs serve `/metrics` as text for Prometheus. The
-operator's are scraped by the chart's ServiceMonitor, a sidecar's may be read by its own pod and by the ranges of
-`sidecar.metricsReaders`; `metrics.dashboard` and `metrics.prometheusRule` bring
-a dashboard and alerts made of them. Names are those of client-go and controller-runtime where they have one.
+chart's ServiceMonitor scrapes the operator; a sidecar's own pod and the address ranges of `sidecar.metricsReaders` may
+read the sidecar's. `metrics.dashboard` and `metrics.prometheusRule` install a dashboard and alerts. Names are those of
+client-go and controller-runtime where these have the metric.
 
-Each replica of the operator tells of jobs, datasets, pools and quotas, and the one that leads of profiles as well: take
-`max by (namespace, training_job)` and the like, as the dashboard does, before adding up.
+Every replica of the operator exposes jobs, datasets, pools and quotas; the leader also exposes profiles. Before you
+sum, take `max by (namespace, training_job)` and the like, as the dashboard does.
 """
 
 
@@ -31,7 +31,7 @@ def clean(parts):
 
 
 def labels_of(match, source):
-    """The labels of one declaration; a shared `labels` is the last one before it."""
+    """The labels of one declaration; a shared `labels` refers to the last definition before it."""
     given = match.group(3) or ""
     if given == "labels":
         given = LABELS.findall(source[: match.start()])[-1]

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds Stoker's images without a container engine: buildah on bases made by debootstrap. Skips what has not changed.
+# Builds Stoker's images without a container engine: buildah on bases made by debootstrap. Skips unchanged images.
 #
-# usage: tools/images.sh [NAME...]     NAME: operator, sidecar, node, trainer, s3, kueue; the first five unless told
-#   STOKER_PRESET  whose binaries go into operator, sidecar and node: build/PRESET/bin (release)
-#   STOKER_TAG     tag of the images: localhost/stoker-NAME:TAG (dev); s3 is stoker-e2e-s3
+# usage: tools/images.sh [NAME...]     NAME: operator, sidecar, node, trainer, s3, kueue; default: all but kueue
+#   STOKER_PRESET  build folder of the binaries of operator, sidecar and node: build/PRESET/bin (default release)
+#   STOKER_TAG     tag of the images: localhost/stoker-NAME:TAG (default dev); s3 is stoker-e2e-s3
 # With a container engine, `docker build -f docker/NAME.Dockerfile .` does the same from public bases.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -17,7 +17,7 @@ die() { say "$*"; exit 1; }
 
 image_id() { buildah images --quiet --no-trunc "$1" 2>/dev/null || echo ""; } # IMAGE; empty if there is none
 
-# What an image was made from is noted beside it, together with its id.
+# A note beside each image records the hash of its inputs and its id.
 note_of() { echo "$cache/images/$(tr '/:' '__' <<<"$1")"; }                                      # IMAGE
 is_made_from() { [ -n "$(image_id "$1")" ] && [ "$(cat "$(note_of "$1")" 2>/dev/null)" = "$2 $(image_id "$1")" ]; } # IMAGE HASH
 note() { echo "$2 $(image_id "$1")" >"$(note_of "$1")"; }                                        # IMAGE HASH
@@ -29,7 +29,7 @@ content_hash() { # FILE|DIRECTORY: of bytes, and of the names inside
   )
 }
 
-mirror() { # where this machine's own apt gets Debian from
+mirror() { # this machine's Debian mirror, from apt's settings
   local uri
   # shellcheck disable=SC2016 # apt's fields
   uri=$(apt-get indextargets --format '$(COMPONENT) $(REPO_URI)' 'Created-By: Packages' |
@@ -57,7 +57,7 @@ make_base() { # SUITE IMAGE: a minimal Debian, once
   say "made $image in $((SECONDS - begin)) s"
 }
 
-# Builds localhost/stoker-NAME:TAG from a folder of just what goes in, unless the same is there already.
+# Builds localhost/stoker-NAME:TAG from a folder with exactly its inputs, unless that image exists already.
 build_image() { # NAME DOCKERFILE BASE_SUITE CONTEXT [buildah bud options...]
   local name=$1 dockerfile=$2 suite=$3 context=$4 image=localhost/stoker-$1:$tag base hash old begin=$SECONDS
   shift 4
@@ -75,7 +75,7 @@ build_image() { # NAME DOCKERFILE BASE_SUITE CONTEXT [buildah bud options...]
   say "built $image in $((SECONDS - begin)) s"
 }
 
-# A program whose image lacks a library would fail only in the cluster, and hard to see.
+# A library missing from a program's image would fail only in the cluster, where it is hard to diagnose.
 check_libraries() { # NAME PROGRAM
   local container missing
   container=$(buildah from --pull-never "localhost/stoker-$1:$tag")
@@ -84,7 +84,7 @@ check_libraries() { # NAME PROGRAM
   [ -z "$missing" ] || die "the image of $1 lacks $missing"
 }
 
-image_of_program() { # NAME [PROGRAM]...: stoker-NAME, and what goes in beside it, from the binaries already built
+image_of_program() { # NAME [PROGRAM]...: stoker-NAME with these programs, from existing binaries
   local name=$1 program
   shift
   mkdir -p "$work/$name"
@@ -136,7 +136,7 @@ image_trainer() {
 
 [ "$(id -u)" = 0 ] || die "needs root"
 work=$(mktemp -d)
-trap 'wait; rm -rf "$work"' EXIT # wait: one that is built beside still needs it
+trap 'wait; rm -rf "$work"' EXIT # wait: a parallel build still needs $work
 mkdir -p "$cache/bases" "$cache/images"
 exec 7>"$cache/.images-lock" # one at a time: two would race for the bases
 flock 7
@@ -152,7 +152,7 @@ build_one() { # NAME
 }
 
 [ $# -gt 0 ] || set -- operator sidecar node trainer s3
-# The trainer's shares nothing with the others, not even the base, and takes longest.
+# The trainer's image shares nothing with the others, not even the base, and takes longest.
 trainer=""
 for name in "$@"; do
   [ "$name" != trainer ] || { build_one trainer & trainer=$!; }

@@ -6,7 +6,7 @@ FONT = "font-family: 'DejaVu Sans', Verdana, sans-serif"
 
 
 class Drawing:
-    """Shapes in the order in which they were added; later ones lie on top."""
+    """Shapes in the order in which they were added; later ones are drawn on top."""
 
     def __init__(self, width, height, title):
         self._size = (width, height)

@@ -88,7 +88,7 @@ def mnist_images(cache):
 
 
 def near_copy(pixels, prng):
-    """The image shifted by at most a pixel each way, with a little noise."""
+    """The image shifted by at most a pixel in each direction, with a little noise."""
     image = pixels.reshape(mnist.SIDE, mnist.SIDE)
     image = np.roll(image, (int(prng.integers(-1, 2)), int(prng.integers(-1, 2))), axis=(0, 1))
     noisy = image.astype(np.int16) + prng.integers(-8, 9, image.shape)
@@ -96,7 +96,7 @@ def near_copy(pixels, prng):
 
 
 def with_duplicates(pixels, labels):
-    """The first half, filled up to the old length with near copies of it."""
+    """The first half of the images, followed by a near copy of each."""
     prng = np.random.default_rng(2)
     half = len(pixels) // 2
     of = np.concatenate([np.arange(half), prng.integers(0, half, len(pixels) - half)])

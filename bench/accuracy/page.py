@@ -1,4 +1,4 @@
-"""The table and the verdict of `make accuracy`, and where they stand in the page."""
+"""The table and the verdict of `make accuracy`, and their section of the page."""
 
 import math
 import platform
@@ -9,16 +9,16 @@ import data
 import train
 
 EXACT, NOISE = "exact", "exact, other shuffle"
-LIMITS = {"importance (IIS)": -1.0, "importance (IIS + L)": -1.5}  # points that the mean may lose against exact
+LIMITS = {"importance (IIS)": -1.0, "importance (IIS + L)": -1.5}  # points; smallest mean change against exact
 WITHIN_NOISE = ("windowed",)
 BEGIN, END = "<!-- begin measured -->", "<!-- end measured -->"
-# 97.5 % quantile of Student's t by degrees of freedom; what is not here is taken from the last one before it.
+# 97.5 % quantile of Student's t by degrees of freedom; for others the next smaller entry is used.
 T_975 = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262, 10: 2.228, 11: 2.201,
          12: 2.179, 13: 2.160, 14: 2.145, 19: 2.093, 29: 2.045}
 
 
 def half_width(values):
-    """Half of the 95 % interval of their mean; NaN for fewer than two."""
+    """Half of the 95 % confidence interval of the mean; NaN for fewer than two values."""
     if len(values) < 2:
         return math.nan
     quantile = T_975[max(known for known in T_975 if known < len(values))]
@@ -26,7 +26,7 @@ def half_width(values):
 
 
 def entry_of(name, row, runs, exact):
-    """A line of the table. Changes are against `exact` with the same seed: same first weights, same test images."""
+    """A row of the table. Changes are against `exact` with the same seed: same initial weights, same test images."""
     final = [run["curve"][-1] for run in runs]
     changes = [run["curve"][-1] - exact[run["seed"]]["curve"][-1] for run in runs if run["seed"] in exact]
     saved = [1 - run["origin_bytes"] / exact[run["seed"]]["origin_bytes"] for run in runs if run["seed"] in exact]
@@ -52,7 +52,7 @@ def entry_of(name, row, runs, exact):
 
 
 def summarize(runs):
-    """One entry for each data set and row, in the order of the rows."""
+    """One entry per data set and row, in the order of the rows."""
     table = []
     for name in data.SETS:
         mine = {row: [run for run in runs if (run["data"], run["row"]) == (name, row)] for row in train.ROWS}
@@ -65,13 +65,13 @@ def summarize(runs):
 
 
 def noise_of(table):
-    """Standard deviation of the change that another shuffle alone makes, in points; None where it was not measured."""
+    """Standard deviation, in points, of the change that reshuffling alone causes; None if it was not measured."""
     changes = [change for entry in table if entry["row"] == NOISE for change in entry["changes"]]
     return math.sqrt(statistics.mean(change**2 for change in changes)) if len(changes) > 1 else None
 
 
 def bar_of(entry, noise):
-    """The range in which the mean change keeps the promise, or None where nothing is promised."""
+    """The limits of the mean change that the row promises; None: it promises nothing."""
     if entry["row"] in LIMITS:
         return LIMITS[entry["row"]], math.inf
     if entry["row"] in WITHIN_NOISE and noise is not None:
@@ -85,7 +85,7 @@ def is_kept(entry):
 
 
 def verdict(table):
-    """0 when every promise is kept, else 1; says which is not."""
+    """0 if every promise is kept, else 1; prints the broken ones."""
     broken = [entry for entry in table if entry["bar"] is not None and not is_kept(entry)]
     for entry in broken:
         print(f"MISSED: {entry['data']}, {entry['row']}: {entry['change']:+.2f} points, bar {bar_text(entry)}")
@@ -134,7 +134,7 @@ def as_markdown(entries):
 
 
 def machine():
-    """What it ran on: processor, cores, versions."""
+    """Hardware and software of the run: processor, cores, versions."""
     import numpy
     import torch
 
@@ -147,7 +147,7 @@ def machine():
 
 
 def write(path, table, runs, refused):
-    """Replaces what stands between the marks of the page, and draws its plots beside it."""
+    """Replaces the text between the page's markers, and draws the plots beside the page."""
     import plots
 
     noise = noise_of(table)

@@ -1,4 +1,4 @@
-"""The plots of `make accuracy`: change of accuracy, what the origin had to give, and accuracy by epoch."""
+"""The plots of `make accuracy`: change of accuracy, bytes read from the origin, and accuracy by epoch."""
 
 import math
 
@@ -11,7 +11,7 @@ import data  # noqa: E402
 import page  # noqa: E402
 import train  # noqa: E402
 
-# Colours that people tell apart who do not see red and green (Okabe and Ito), one for each contract.
+# Colours for colour-blind readers (Okabe and Ito), one for each contract.
 COLOURS = {"exact": "#000000", "windowed": "#0072b2", "importance": "#d55e00", "iowa": "#cc79a7", "replicate": "#009e73"}
 DASHES = ("-", "--", ":")
 SETTINGS = {"svg.hashsalt": "stoker", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
@@ -24,13 +24,13 @@ def colour(row):
 
 
 def dash(row):
-    """Rows of one colour differ in their dashes."""
+    """Dash pattern; distinguishes rows of the same colour."""
     alike = [other for other in train.ROWS if colour(other) == colour(row)]
     return DASHES[alike.index(row) % len(DASHES)]
 
 
 def panels(table, height, share_x=True):
-    """A figure with a panel for each data set, and their entries."""
+    """A figure with one panel per data set, and the panels' entries."""
     names = [name for name in data.SETS if any(entry["data"] == name for entry in table)]
     figure, axes = plt.subplots(1, len(names), figsize=(9.5, height), sharex=share_x, sharey=True, squeeze=False,
                                 layout="constrained")
@@ -40,7 +40,7 @@ def panels(table, height, share_x=True):
 
 
 def put_legend(figure, marks, columns):
-    """Under the panels, which give way."""
+    """Puts the legend below the panels, and makes room for it."""
     below = 0.3 * math.ceil(len(marks) / columns) / figure.get_figheight()
     figure.get_layout_engine().set(rect=(0, below, 1, 1 - below))
     figure.legend(handles=marks, loc="lower center", ncols=columns)
@@ -118,7 +118,7 @@ def draw_curves(table, runs):
 
 
 def draw(path, table, runs):
-    """Writes the plots beside `path`: [(file, title)]."""
+    """Writes the plots beside `path`; returns [(file, title)]."""
     figures = [("change", "Change of accuracy against exact, by contract", lambda: draw_changes(table)),
                ("origin", "Bytes read from the origin per epoch, by contract", lambda: draw_traffic(table)),
                ("epochs", "Accuracy after each epoch, by contract", lambda: draw_curves(table, runs))]

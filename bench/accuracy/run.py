@@ -1,10 +1,10 @@
-"""make accuracy: what each sampling contract does to a model's accuracy, and what it saves at the origin.
+"""make accuracy: how each sampling contract changes a model's accuracy, and how many origin reads it saves.
 
 usage: run.py --build DIR [--out DIR] [--seeds 5] [--sets SET ...] [--only ROW ...] [--page FILE] [--fresh]
 
-Trains a small network on the CPU through the real stoker-sidecar, which keeps a fifth of the data set, for every
-contract, data set and seed. Each run is written to OUT/runs.jsonl as it ends; whoever starts again goes on behind it,
-as long as programs, parameters and epochs are the same. Exits with 1 when a promise of the page is not kept.
+Trains a small network on the CPU through the real stoker-sidecar, whose cache holds a fifth of the data set, for every
+contract, data set and seed. Each run is written to OUT/runs.jsonl when it ends; a restart reuses these runs if
+programs, parameters and epochs are the same. Exits with 1 if a promise of the page is broken.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import train  # noqa: E402
 
 
 def fingerprint(build):
-    """Digest of everything that a run depends on: the sidecar, the client, and how we train."""
+    """Digest of everything that affects a run: the sidecar, the client, and the training code."""
     here = pathlib.Path(__file__).resolve().parent
     package = build / "python" / "stoker"
     files = [build / "bin" / "stoker-sidecar", *(here / name for name in ("train.py", "data.py", "glyphs.py")),
@@ -45,7 +45,7 @@ def had(path, programs):
 
 
 def sweep(arguments):
-    """Every run, old or new; and the rows that the sidecar refuses."""
+    """All runs, new and reused, and the rows that the sidecar refuses."""
     import stoker
 
     programs = fingerprint(arguments.build)
@@ -83,7 +83,7 @@ def main():
     parser.add_argument("--sets", nargs="*", default=["mnist5k", "duplicates"], choices=list(data.SETS))
     parser.add_argument("--only", nargs="*", default=list(train.ROWS), choices=list(train.ROWS))
     parser.add_argument("--page", type=pathlib.Path, help="write table and plots into that page")
-    parser.add_argument("--fresh", action="store_true", help="forget the runs of earlier starts")
+    parser.add_argument("--fresh", action="store_true", help="ignore the runs of earlier starts")
     arguments = parser.parse_args()
     arguments.build, arguments.out = arguments.build.resolve(), arguments.out.resolve()
     sys.path.insert(0, str(arguments.build / "python"))

@@ -70,8 +70,8 @@ def accuracy_of(model, images, labels):
 
 
 def fingerprint_of_ink(pixels):
-    """What a digit looks like wherever it stands and whatever noise is behind it: the dHash of its bounding box. Among the
-    near copies of data.py nine in ten are within three bits of their image; of two different images one in 10,000."""
+    """dHash of a digit's bounding box, so independent of its position and of the background noise. Nine in ten near
+    copies of data.py are within three bits of their image, but only one in 10,000 pairs of different images."""
     import stoker.similarity
 
     image = pixels.numpy()[0]
@@ -139,7 +139,7 @@ def measure(build, folder, origin, name, seed, epochs, link=None):
     server then; otherwise the sidecar reads the folder.
 
     Raises:
-        stoker.SettingsError: the sidecar does not do that.
+        stoker.SettingsError: the sidecar rejects the contract.
     """
     row = ROWS.get(name) or CACHES[name]
     shutil.rmtree(folder, ignore_errors=True)

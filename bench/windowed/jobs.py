@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""make windowed: three jobs on one dataset, w = 0.2, through real processes; what the origin sends, in bytes.
+"""make windowed: three jobs on one dataset, w = 0.2, through real processes; measures the bytes that the origin sends.
 
-Three stoker-sidecars share one node directory, one leads and two follow; each serves a training process of its own
-(trainer.py) with the Python client. The origin is an S3 server that counts what it sends. The harness gives out steps:
-that is what makes speeds and phases the same on any machine. never-evict and ODS come from `stoker simulate` with the
-same numbers; never-evict is also measured with the same processes, without a contract.
+Three stoker-sidecars share one node directory, one leads and two follow; each serves its own training process
+(trainer.py) with the Python client. The origin is an S3 server that counts what it sends. The harness hands out the
+steps, so speeds and phases are the same on any machine. never-evict and ODS come from `stoker simulate` with the same
+numbers; never-evict is also measured with the same processes, without a contract.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import servers  # noqa: E402
 ROOT = HERE.parent.parent
 KEYS = servers.CREDENTIALS
 SHARE = 0.2
-WINDOW_SHARE = 0.1  # of the cache, but never under what the sidecar takes
+WINDOW_SHARE = 0.1  # of the cache, but at least the sidecar's minimum
 WINDOW_LEAST = 1 << 20
 HEADER = 32  # of a record; records are aligned to 64 bytes
 
@@ -56,7 +56,7 @@ class Data:
 
 @contextlib.contextmanager
 def counting_origin(build, root):
-    """Gives (endpoint, a function that says how many payload bytes it has sent)."""
+    """Yields (endpoint, a function that returns how many payload bytes it has sent)."""
     command = [build / "bin" / "stoker-fake-s3", "--root", root, "--access-key", KEYS["AWS_ACCESS_KEY_ID"],
                "--secret-key", KEYS["AWS_SECRET_ACCESS_KEY"]]
     with servers.running(command, stdout=subprocess.PIPE, text=True) as server:
@@ -70,7 +70,7 @@ def counting_origin(build, root):
 
 
 class Job:
-    """A sidecar and the training process that it serves."""
+    """A sidecar and its training process."""
 
     def __init__(self, stack, build, folder, number, settings, batch, contract):
         self.folder, self.number = folder, number
@@ -103,7 +103,7 @@ class Job:
 
 
 def turn(jobs, speeds, begun):
-    """As many steps of each job as its speed says: the fastest does one."""
+    """Gives each job as many steps as its speed says; the fastest does one."""
     busy = []
     for job, speed, has_begun in zip(jobs, speeds, begun):
         job.owed += speed if has_begun else 0
@@ -117,7 +117,7 @@ def turn(jobs, speeds, begun):
 
 
 def run(build, folder, data, endpoint, sent, name, batch, epochs, seed=1):
-    """One row: {"share", "complete", ...}. The first epoch of every job is left out, as in the notes' figures."""
+    """One row: {"share", "complete", ...}. Leaves out every job's first epoch, as the design notes' figures do."""
     contract, speeds, phases, _ = RUNS[name]
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "node").mkdir(parents=True)
@@ -148,7 +148,7 @@ def run(build, folder, data, endpoint, sent, name, batch, epochs, seed=1):
 
 
 def simulated(build, data, batch, policy, speeds=(1, 1, 1)):
-    """The baseline by the simulator, with the same cache: bytes a job-epoch in parts of the dataset."""
+    """The baseline by the simulator, with the same cache: bytes per job and epoch, as a share of the dataset."""
     command = [build / "bin" / "stoker", "simulate", "--json", "--policy", policy, "--samples", str(data.count),
                "--sample-bytes", str(data.bytes // data.count), "--batch", str(batch), "--cache-share", str(SHARE),
                "--epochs", "5", "--until-first-ends"]
@@ -164,7 +164,7 @@ def main():
     parser.add_argument("--samples", type=int, default=16384)
     parser.add_argument("--mean-bytes", type=int, default=2800)
     parser.add_argument("--batch", type=int, default=32)
-    parser.add_argument("--epochs", type=int, default=4, help="of the fastest job, that are measured")
+    parser.add_argument("--epochs", type=int, default=4, help="measured epochs of the fastest job")
     parser.add_argument("--only", choices=RUNS)
     arguments = parser.parse_args()
     build = arguments.build.resolve()

@@ -1,9 +1,9 @@
-"""One training process of windowed/jobs.py: reads as many batches as it is told to, and checks what it gets.
+"""One training process of windowed/jobs.py: reads as many batches as requested, and checks them.
 
-Stands in for a job whose step takes a given time: the harness gives out the steps, so that speeds are ratios of steps
-and not of a busy machine's seconds. Everything else is a trainer's: the client, its loader, its sidecar.
+Stands in for a job with a fixed step time: the harness hands out the steps, so speeds are ratios of steps and do not
+depend on the machine's load. Client, loader and sidecar are real.
 
-stdin: a number of batches a line; stdout: one JSON line for each, when they have been read.
+stdin: a number of batches per line; stdout: one JSON line for each, after they have been read.
 """
 
 import json
@@ -16,23 +16,24 @@ import stoker.torch
 
 
 def identity(batch):
-    """Collates to the samples' bytes and labels as they came."""
+    """Collates to the samples' unchanged bytes and labels."""
     return [data for data, _ in batch], [label for _, label in batch]
 
 
 def numbers_by_id(count):
-    """The numbers of jobs.py's objects in the order of their keys, which is that of their ids."""
+    """The numbers of jobs.py's objects in the order of their keys, which is the order of ids."""
     return sorted(range(count), key=lambda number: (number % 10, number))
 
 
 def check(numbers, payloads, labels, ids):
-    """Bytes, label and id are of one sample: its bytes begin with its number, its folder is the last digit."""
+    """Checks that bytes, label and id belong to one sample: bytes begin with the number, the folder is its last
+    digit."""
     for payload, label, index in zip(payloads, labels, ids):
         assert int.from_bytes(payload[:8], "little") == numbers[index] and label == numbers[index] % 10, index
 
 
 def batches(loader, count, sampler, books):
-    """Batches without end; at the end of each epoch its book is closed."""
+    """Yields batches without end; closes the epoch's counts at the end of each."""
     numbers = numbers_by_id(count)
     epoch = 0
     while True:
@@ -69,7 +70,7 @@ def main():
     print(json.dumps({"samples": len(samples)}), flush=True)
     for line in sys.stdin:
         drawn = sum(next(stream) for _ in range(int(line)))
-        # What was read is told some at a time; a trainer that computes for long has told it all.
+        # Acknowledgements are sent in batches; a trainer that computes for long would have sent all of them.
         samples.flush()
         print(json.dumps({"drawn": drawn, "books": books, "alone": samples.stats()["origin_samples"]}), flush=True)
 

@@ -1,4 +1,4 @@
-"""Fixtures: a folder of samples as origin, the fake sidecar beside it, and other fakes as processes."""
+"""Fixtures: a folder of samples as origin, a fake sidecar, and other fakes that run as processes."""
 
 import contextlib
 import json
@@ -22,7 +22,7 @@ WAIT_S = 60
 
 
 def wait_until(what, holds):
-    """Polls; a hang guard, not a measurement."""
+    """Polls `holds` until it returns a true value; WAIT_S bounds hangs and measures nothing."""
     give_up = time.monotonic() + WAIT_S
     while time.monotonic() < give_up:
         found = holds()
@@ -33,7 +33,7 @@ def wait_until(what, holds):
 
 
 class Origin:
-    """A folder with `count` files in a few class folders; `payloads[key]` is what is in them."""
+    """A folder with `count` files in a few class folders; `payloads[key]` is a file's content."""
 
     def __init__(self, root, count=200, size_max=400, classes=("cat", "dog", "ant")):
         self.root = root
@@ -86,7 +86,7 @@ class Sidecar:
 
 
 class Program:
-    """A fake with an address, as a process; its lines are kept as they come."""
+    """A fake server as a process; collects the lines that it prints."""
 
     def __init__(self, name, *options):
         command = [str(BUILD / "bin" / name), *map(str, options)]
@@ -114,7 +114,7 @@ def origin(tmp_path):
 
 @pytest.fixture
 def sidecar(tmp_path, origin, monkeypatch):
-    """Not started yet; the environment already points to it."""
+    """A fake sidecar that is not started yet; the environment already points to it."""
     folder = tmp_path / "run"
     folder.mkdir()
     fake = Sidecar(folder, origin)
@@ -127,7 +127,7 @@ def sidecar(tmp_path, origin, monkeypatch):
 
 @pytest.fixture
 def programs():
-    """Starts fakes that are gone when the test ends."""
+    """Starts fakes and stops them when the test ends."""
     with contextlib.ExitStack() as stack:
         def start(name, *options):
             return stack.enter_context(contextlib.closing(Program(name, *options)))

@@ -11,7 +11,7 @@ import torch
 
 
 def features(view):
-    """Length and mean of the bytes."""
+    """Length and mean of the bytes, as the model's input."""
     data = stoker.torch.decode_raw(view).float()
     return torch.tensor([len(data) / 400, data.mean() / 255])
 

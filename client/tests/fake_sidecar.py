@@ -1,15 +1,15 @@
-"""A sidecar of a hundred lines, with faults: `python fake_sidecar.py '{"socket": ..., "node": ..., "root": ..., ...}'`.
+"""A small sidecar with fault injection: `python fake_sidecar.py '{"socket": ..., "node": ..., "root": ..., ...}'`.
 
-It serves the files below `root` and appends what is asked for to the node directory, one connection a thread. What it
-is told goes to `log`, one JSON object a line. It is a process of its own, so that forked workers do not inherit its
+Serves the files below `root` and appends requested ones to the node directory; one thread per connection. Logs what it
+receives to `log`, one JSON object per line. It runs as a separate process, so that forked workers do not inherit its
 sockets.
 
-Settings: preload (share of the samples that are resident from the start), version (of its Welcome), garbage (its
-answer to a Hello, hex), refuse ([code, message] to a Hello), listings (frames before the Welcome), die_in_fetch (exits
-in the middle of its n-th answer), damage (ids that it stores damaged, once each), step_aside (answers READ_AT_ORIGIN),
-origin_error (ids), wrong_directory, deaf (never answers a fetch), stall
-({"ids": [...], "until": path}: a fetch of one of them is answered when the file exists), probe ([id, batches] that it asks for), sees_ahead
-(takes plans with the beginning of the next epoch, or with "refuses" says so and does not).
+Settings: preload (share of the samples that are resident from the start), version (of its Welcome), garbage (answer to
+a Hello, hex), refuse ([code, message] as the answer to a Hello), listings (Listing frames before the Welcome),
+die_in_fetch (n: exits in the middle of its n-th answer), damage (ids that it stores damaged, once each), step_aside
+(answers READ_AT_ORIGIN), origin_error (ids), wrong_directory, deaf (never answers a fetch), stall ({"ids": [...],
+"until": path}: answers a fetch of one of the ids when the file exists), probe ([id, batches]: the measurement that it
+requests), sees_ahead (accepts plans with the beginning of the next epoch; "refuses": announces it and rejects them).
 """
 
 import json
@@ -24,7 +24,7 @@ import wire
 from nodefiles import NodeDirectory
 
 READY, READ_AT_ORIGIN, ORIGIN_ERROR = 0, 1, 2
-INVALID_ARGUMENT = 0  # an ErrorCode
+INVALID_ARGUMENT = 0  # an ErrorCode of the protocol
 
 
 def list_folder(root):
@@ -78,7 +78,7 @@ class FakeSidecar:
             threading.Thread(target=self.attend, args=(connection,), daemon=True).start()
 
     def attend(self, connection):
-        served = set()  # what an earlier answer of this connection made ready: asked for again, it is suspected
+        served = set()  # ids that this connection was given: a second fetch of one means that its record is damaged
         try:
             while True:
                 raw, _, fds = receive(connection, wire.HEADER.size)

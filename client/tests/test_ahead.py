@@ -1,4 +1,4 @@
-"""The beginning of the next epoch rides with the plan: when it does, when it must not, and what the origin sends."""
+"""A plan carries the beginning of the next epoch: when it does, when it must not, and how many reads it saves."""
 
 import json
 import urllib.request
@@ -16,7 +16,7 @@ KEYS = {"AWS_ACCESS_KEY_ID": "stoker", "AWS_SECRET_ACCESS_KEY": "stoker-secret"}
 
 
 def plans_of(sidecar, epochs, known, shuffle=True):
-    """What the fake sidecar is told by a sampler that is iterated in these epochs."""
+    """The plans that the fake sidecar receives from a sampler iterated over these epochs."""
     with stoker.open("train") as samples:
         sampler = stoker.torch.Sampler(stoker.torch.Dataset(samples, decode=bytes), 2, 1, shuffle, 3, epochs=known)
         for epoch in epochs:
@@ -29,19 +29,19 @@ def plans_of(sidecar, epochs, known, shuffle=True):
     return [plan["ahead"] for plan in plans], orders
 
 
-def test_every_plan_but_the_last_ones_carries_the_beginning_of_the_next_epoch(origin, sidecar):
+def test_all_plans_but_the_last_carry_the_next_epochs_beginning(origin, sidecar):
     sidecar.start(sees_ahead=True)
     ahead, orders = plans_of(sidecar, [0, 1, 2], known=3)
     assert ahead == [orders[1], orders[2], []]
 
 
-def test_nothing_is_ahead_when_nobody_says_how_many_epochs_there_are(origin, sidecar):
+def test_unknown_epoch_count_sends_nothing_ahead(origin, sidecar):
     sidecar.start(sees_ahead=True)
     ahead, _ = plans_of(sidecar, [0, 1], known=None)
     assert ahead == [[], []]
 
 
-def test_the_number_of_epochs_is_what_the_job_says(origin, sidecar, monkeypatch):
+def test_epoch_count_comes_from_the_job(origin, sidecar, monkeypatch):
     monkeypatch.setenv("STOKER_EPOCHS", "2")
     sidecar.start(sees_ahead=True)
     ahead, orders = plans_of(sidecar, [0, 1], known=None)
@@ -49,20 +49,20 @@ def test_the_number_of_epochs_is_what_the_job_says(origin, sidecar, monkeypatch)
 
 
 @pytest.mark.parametrize("wrong", ["many", "-1", "2.5"])
-def test_a_wrong_number_of_epochs_is_a_mistake_of_the_settings(monkeypatch, wrong):
+def test_invalid_epoch_count_is_a_settings_error(monkeypatch, wrong):
     monkeypatch.setenv("STOKER_EPOCHS", wrong)
     with pytest.raises(stoker.SettingsError, match=f"STOKER_EPOCHS .*{wrong}"):
         stoker.torch.Sampler(range(10))
     assert stoker.torch.Sampler(range(10), epochs=3).epochs == 3
 
 
-def test_an_old_sidecar_gets_the_plans_that_it_knows(origin, sidecar):
+def test_old_sidecar_gets_plans_without_ahead(origin, sidecar):
     sidecar.start()
     ahead, _ = plans_of(sidecar, [0, 1], known=2)
     assert ahead == [[], []]
 
 
-def test_a_sidecar_that_is_led_by_an_older_one_gets_the_plan_that_it_takes(origin, sidecar):
+def test_plan_without_ahead_is_sent_when_an_older_leader_rejects_it(origin, sidecar):
     sidecar.start(sees_ahead="refuses")
     with stoker.open("train") as samples:
         samples.set_plan(4, [3, 1, 2], ahead=[7])
@@ -70,13 +70,13 @@ def test_a_sidecar_that_is_led_by_an_older_one_gets_the_plan_that_it_takes(origi
     assert {(plan["epoch"], *plan["samples"]) for plan in sidecar.events("plan")} == {(4, 3, 1, 2)}
 
 
-def test_a_repeated_epoch_is_not_followed_by_the_next_one(origin, sidecar):
+def test_repeated_epoch_sends_nothing_ahead(origin, sidecar):
     sidecar.start(sees_ahead=True)
     ahead, orders = plans_of(sidecar, [0, 0, 0, 1, 2], known=4)
     assert ahead == [orders[1], [], [], orders[2], orders[3]]
 
 
-def test_a_resume_in_mid_epoch_is_not_reading_it_again(origin, sidecar):
+def test_resumed_epoch_is_not_a_repeated_one(origin, sidecar):
     sidecar.start(sees_ahead=True)
     with stoker.open("train") as samples:
         sampler = stoker.torch.Sampler(stoker.torch.Dataset(samples, decode=bytes), 1, 0, seed=3, epochs=9)
@@ -91,7 +91,7 @@ def test_a_resume_in_mid_epoch_is_not_reading_it_again(origin, sidecar):
     assert first["ahead"] == resumed["ahead"] == beginning
 
 
-def test_a_subset_is_ahead_with_the_ids_of_the_whole(origin, sidecar):
+def test_subset_sends_dataset_ids_ahead(origin, sidecar):
     sidecar.start(sees_ahead=True)
     with stoker.open("train") as samples:
         odd = torch.utils.data.Subset(stoker.torch.Dataset(samples, decode=bytes), range(1, 200, 2))
@@ -101,7 +101,7 @@ def test_a_subset_is_ahead_with_the_ids_of_the_whole(origin, sidecar):
     assert sidecar.events("plan")[0]["ahead"] == expected
 
 
-def test_only_so_much_is_ahead_as_a_window_may_hold(origin, sidecar):
+def test_ahead_is_limited_to_the_largest_window(origin, sidecar):
     sidecar.start(sees_ahead=True)
     with stoker.open("train") as samples:
         samples.set_plan(0, [1], ahead=np.arange(AHEAD_AT_MOST + 9) % 200)
@@ -111,11 +111,11 @@ def test_only_so_much_is_ahead_as_a_window_may_hold(origin, sidecar):
 # --- with the real sidecar ---------------------------------------------------------------------------------------
 
 SAMPLES, BYTES, RESIDENTS, EPOCHS = 200, 40_000, 100, 4
-RECORD = 40_064  # that many bytes with header and padding; the tests below see it if it is not
+RECORD = 40_064  # record size in bytes with header and padding; the tests below fail if it is wrong
 
 
 class Bucket:
-    """An S3 server that counts what it is asked for."""
+    """An S3 server that counts GET requests."""
 
     def __init__(self, endpoint):
         self.endpoint = endpoint
@@ -134,7 +134,7 @@ def bucket(tmp_path, monkeypatch, programs):
         path.write_bytes(number.to_bytes(4, "little") * (BYTES // 4))
     for key, value in KEYS.items():
         monkeypatch.setenv(key, value)
-    monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)  # a busy machine is not a sidecar that is away
+    monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)  # a slow machine must not look like an absent sidecar
     monkeypatch.setenv("STOKER_DATASETS", "{}")
     server = programs("stoker-fake-s3", "--root", tmp_path / "s3", "--access-key", KEYS["AWS_ACCESS_KEY_ID"],
                       "--secret-key", KEYS["AWS_SECRET_ACCESS_KEY"])
@@ -142,7 +142,7 @@ def bucket(tmp_path, monkeypatch, programs):
 
 
 def half_cached(folder, bucket):
-    """Room for half of the samples, and a window for a fifth."""
+    """A sidecar with room for half of the samples and a window for a fifth."""
     folder.mkdir()
     source = {"uri": "s3://data", "endpoint": bucket.endpoint}
     return RealSidecar(folder, None, source=source, grant=str(RESIDENTS * RECORD), window=str(40 * RECORD),
@@ -154,7 +154,7 @@ def on_node(samples, ids):
 
 
 def train(sidecar, bucket, known):
-    """Reads all epochs; gives how many objects the origin was asked for until the end of each."""
+    """Reads all epochs; returns the total of objects requested from the origin at the end of each."""
     gets = []
     with sidecar.open() as samples:
         dataset = stoker.torch.Dataset(samples, decode=lambda view: bytes(view[:4]))
@@ -172,14 +172,14 @@ def train(sidecar, bucket, known):
     return gets
 
 
-def test_reading_over_the_borders_asks_the_origin_for_nothing_twice_and_nothing_in_vain(tmp_path, bucket):
+def test_ahead_causes_no_repeated_or_wasted_origin_reads(tmp_path, bucket):
     with half_cached(tmp_path / "without", bucket) as sidecar:
         without = train(sidecar, bucket, None)
     missing = SAMPLES - RESIDENTS
     assert without == [SAMPLES + epoch * missing for epoch in range(EPOCHS)]
     with half_cached(tmp_path / "with", bucket) as sidecar:
         ahead = [gets - without[-1] for gets in train(sidecar, bucket, EPOCHS)]
-    kept = without[-1] - ahead[-1]  # samples of an epoch's end with which the next one began
+    kept = without[-1] - ahead[-1]  # samples that ended one epoch and began the next
     assert 0 <= kept <= (EPOCHS - 1) * 40
     assert ahead[0] > SAMPLES, "the first epoch fetched for the second one"
     assert ahead[-1] - ahead[-2] < missing, "what the last epoch began with was there"

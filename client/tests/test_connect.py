@@ -1,4 +1,4 @@
-"""How a direct read reaches its server: proxies, certificates, where the bucket stands."""
+"""Connections of a direct read: proxies, certificates, and where the bucket goes in the URL."""
 
 import http.server
 import select
@@ -27,7 +27,7 @@ def bare_environment(monkeypatch):
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Answers every GET with "bytes", and CONNECT as a proxy does; `requests` has method, target and headers."""
+    """Answers every GET with "bytes", and CONNECT as a proxy does; `requests` holds method, target and headers."""
 
     daemon_threads = True
 
@@ -41,7 +41,7 @@ class Server(http.server.ThreadingHTTPServer):
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *_):
-        pass  # clients that do not trust us
+        pass  # clients that reject the certificate
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -89,7 +89,7 @@ def servers():
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory):
-    """(certificate, key) of 127.0.0.1; nobody trusts it."""
+    """(certificate, key) of 127.0.0.1; self-signed and not trusted."""
     folder = tmp_path_factory.mktemp("tls")
     cert, key = folder / "cert.pem", folder / "key.pem"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test",
@@ -106,7 +106,7 @@ def address(server):
     return f"127.0.0.1:{server.server_port}"
 
 
-def test_http_goes_through_the_proxy_as_a_whole_url(servers, monkeypatch):
+def test_http_proxy_gets_the_absolute_url(servers, monkeypatch):
     proxy = servers()
     monkeypatch.setenv("HTTP_PROXY", f"http://me:p%40ss@{address(proxy)}")
     assert read(endpoint="http://s3.example:9000") == b"bytes"
@@ -116,7 +116,7 @@ def test_http_goes_through_the_proxy_as_a_whole_url(servers, monkeypatch):
     assert "SignedHeaders=host;" in headers["authorization"]
 
 
-def test_https_goes_through_the_proxy_by_connect(servers, monkeypatch, certificate):
+def test_https_proxy_gets_connect(servers, monkeypatch, certificate):
     proxy, server = servers(), servers(certificate)
     monkeypatch.setenv("HTTPS_PROXY", f"http://{address(proxy)}")
     assert read(endpoint=f"https://{address(server)}", ca_file=certificate[0]) == b"bytes"
@@ -125,7 +125,7 @@ def test_https_goes_through_the_proxy_by_connect(servers, monkeypatch, certifica
     assert server.requests[0][1] == "/bucket/train/cat/1"
 
 
-def test_excepted_hosts_are_reached_directly(servers, monkeypatch):
+def test_no_proxy_hosts_are_reached_directly(servers, monkeypatch):
     server = servers()
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     monkeypatch.setenv("NO_PROXY", "example,127.0.0.0/8")
@@ -144,19 +144,19 @@ def test_excepted_hosts_are_reached_directly(servers, monkeypatch):
     ({"HTTP_PROXY": "http://p", "NO_PROXY": "svc"}, None),
     ({"HTTP_PROXY": "http://p", "NO_PROXY": "vc,s3.ml,10.0.0.0/8"}, "p:80"),
 ])
-def test_which_proxy(env, expected):
+def test_proxy_is_chosen_from_the_environment(env, expected):
     found = proxy_for("http", "s3.ml.svc", env)
     assert (found[0] if found else None) == expected
 
 
-def test_a_proxy_of_another_kind_is_refused(monkeypatch):
+def test_proxy_that_is_not_http_is_refused(monkeypatch):
     monkeypatch.setenv("HTTP_PROXY", "socks5://s:1080")
     with pytest.raises(stoker.SettingsError, match="must be http://"):
         read(endpoint="http://s3.example")
 
 
 @pytest.mark.parametrize("by", ["ca_file", "AWS_CA_BUNDLE", "SSL_CERT_FILE"])
-def test_a_private_server_is_trusted_by_a_ca_file(servers, monkeypatch, certificate, by):
+def test_ca_file_makes_a_private_server_trusted(servers, monkeypatch, certificate, by):
     endpoint = f"https://{address(servers(certificate))}"
     monkeypatch.setattr(retry, "ATTEMPTS", 1)
     with pytest.raises(stoker.OriginError, match="CERTIFICATE_VERIFY_FAILED"):
@@ -168,7 +168,7 @@ def test_a_private_server_is_trusted_by_a_ca_file(servers, monkeypatch, certific
         assert read(endpoint=endpoint) == b"bytes"
 
 
-def test_a_ca_file_that_is_not_there_is_named():
+def test_missing_ca_file_is_named_in_the_error():
     with pytest.raises(stoker.SettingsError, match="cannot read CA certificates from /none.pem"):
         S3Origin(DatasetSettings(uri="s3://bucket", ca_file="/none.pem"))
 
@@ -181,12 +181,12 @@ def test_a_ca_file_that_is_not_there_is_named():
     ("s3://b/p", {"endpoint": "http://s3:9000", "path_style": False}, ("b.s3:9000", "")),
     ("s3://b/p", {"path_style": True}, ("s3.us-east-1.amazonaws.com", "/b")),
 ])
-def test_where_the_bucket_stands(uri, settings, expected):
+def test_bucket_goes_into_host_or_path(uri, settings, expected):
     origin = S3Origin(DatasetSettings(uri=uri, **settings))
     assert (origin._host, origin._base) == expected
 
 
-def test_the_environment_says_as_much_as_the_sidecars_settings():
+def test_environment_sets_ca_and_credentials_files():
     env = {"STOKER_DATASETS": '{"train": {"uri": "s3://b", "caFile": "/ca", "credentialsFile": "/k"}}'}
     settings = resolve("train", env=env)
     assert (settings.ca_file, settings.credentials_file, settings.path_style) == ("/ca", "/k", None)

@@ -20,7 +20,7 @@ def free_port():
 
 
 def train(sidecar, contract, epochs):
-    """What each of two ranks tells."""
+    """The JSON results of the two ranks."""
     script = pathlib.Path(__file__).with_name("ddp_rank.py")
     place = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2",
              "STOKER_JOB": "ddp", "OMP_NUM_THREADS": "1"}
@@ -32,7 +32,7 @@ def train(sidecar, contract, epochs):
 
 
 @pytest.mark.parametrize("contract", ["exact", "windowed"])
-def test_two_ranks_share_each_epoch_and_keep_step(run, contract):  # noqa: F811
+def test_two_ranks_share_each_epoch_with_equal_batch_counts(run, contract):  # noqa: F811
     one, two = train(run(), contract, 2)
     assert one["weights"] == two["weights"]
     for first, second in zip(one["epochs"], two["epochs"]):
@@ -40,7 +40,7 @@ def test_two_ranks_share_each_epoch_and_keep_step(run, contract):  # noqa: F811
         assert sorted(first + second) == list(range(COUNT))
 
 
-def test_two_ranks_learn_importance_together(run):  # noqa: F811
+def test_two_ranks_share_importance(run):  # noqa: F811
     one, two = train(run(), "importance", 3)
     assert one["weights"] == two["weights"]
     first = sorted(one["epochs"][0] + two["epochs"][0])

@@ -1,5 +1,5 @@
-"""What trainers do to contracts that learn from losses, with the real stoker-sidecar: losses that cannot be used, mixed
-precision, workers, resume in mid-epoch, no losses at all; and the order that windowed gives."""
+"""Contracts that use losses, with the real stoker-sidecar: invalid losses, mixed precision, workers, resume in
+mid-epoch, and no losses; also the order of contract windowed."""
 
 import contextlib
 import logging
@@ -23,17 +23,17 @@ WITH_SPAWN = [*WORKERS[:2], (2, "spawn")]
 
 
 def loss_of(ids):
-    """Some finite loss for each id."""
+    """A finite loss for each id, larger for larger ids."""
     return 1.0 + ids.float() / COUNT
 
 
 def later_loss_of(ids):
-    """A smaller one: something was learnt."""
+    """A smaller loss, as after training."""
     return loss_of(ids) / 10
 
 
 def train(origin, loader, batches=None, losses=loss_of):
-    """Ids of an epoch, or of its first batches, each with its own bytes and label; and what the losses were is told."""
+    """Ids of an epoch or of its first batches. Checks bytes and labels, and reports losses."""
     classes = sorted({key.split("/")[0] for key in origin.keys})
     served = []
     for number, (datas, labels, ids) in enumerate(loader, 1):
@@ -66,7 +66,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("contract, parameters", LEARNERS)
-def test_one_bad_report_of_each_kind_is_counted_and_the_others_are_learnt_from(origin, run, contract, parameters):
+def test_invalid_loss_reports_are_counted_and_valid_ones_used(origin, run, contract, parameters):
     with run().open() as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         loader = loader_of(samples, contract, **parameters)
@@ -85,7 +85,7 @@ def test_one_bad_report_of_each_kind_is_counted_and_the_others_are_learnt_from(o
         assert len(train(origin, loader)) == loader.epoch_report().losses_used
 
 
-def test_good_losses_of_a_batch_are_used_beside_bad_ones(origin, run):
+def test_valid_losses_of_a_batch_are_used_beside_invalid_ones(origin, run):
     def spoilt(ids):
         losses = loss_of(ids)
         losses[::4] = math.nan
@@ -98,7 +98,7 @@ def test_good_losses_of_a_batch_are_used_beside_bad_ones(origin, run):
         assert (report.losses_used, report.losses_ignored) == (COUNT - 50, 50)
 
 
-def test_losses_of_a_wrong_length_are_told_once(origin, run, caplog):
+def test_wrong_loss_length_warns_once(origin, run, caplog):
     with run().open() as samples, caplog.at_level(logging.WARNING, logger="stoker"):
         loader = loader_of(samples, "importance")
         train(origin, loader, losses=lambda ids: torch.ones(3))
@@ -107,7 +107,7 @@ def test_losses_of_a_wrong_length_are_told_once(origin, run, caplog):
 
 
 @pytest.mark.parametrize("type_of", [torch.bfloat16, torch.float16, torch.float64])
-def test_losses_of_any_floating_type_are_used_with_their_graph_or_without(origin, run, type_of):
+def test_losses_of_any_floating_type_are_used_with_or_without_autograd_graph(origin, run, type_of):
     def losses(ids):
         weight = torch.ones(1, requires_grad=True)
         return (loss_of(ids) * weight).to(type_of)
@@ -124,7 +124,7 @@ def test_losses_of_any_floating_type_are_used_with_their_graph_or_without(origin
 
 @pytest.mark.parametrize("workers", WITH_SPAWN)
 @pytest.mark.parametrize("contract, parameters", LEARNERS[1::2])
-def test_workers_change_nothing_of_what_is_learnt(origin, run, contract, parameters, workers):
+def test_workers_do_not_change_used_losses(origin, run, contract, parameters, workers):
     with run(grant="20Ki").open() as samples:
         loader = loader_of(samples, contract, workers, **parameters)
         assert sorted(train(origin, loader)) == list(range(COUNT))
@@ -138,8 +138,8 @@ def test_workers_change_nothing_of_what_is_learnt(origin, run, contract, paramet
 
 @pytest.mark.parametrize("workers", WORKERS[:2])
 @pytest.mark.parametrize("contract, parameters", LEARNERS)
-def test_an_epoch_that_learns_resumes_in_its_middle(origin, run, contract, parameters, workers):
-    """In a sidecar that has never heard of the job: all it knows is from the state."""
+def test_loss_based_epoch_resumes_in_the_middle(origin, run, contract, parameters, workers):
+    """The sidecar is new to the job: all it knows comes from the saved state."""
     sidecar = run(grant="20Ki")
     with sidecar.open() as samples:
         loader = loader_of(samples, contract, workers, **parameters)
@@ -162,9 +162,9 @@ def test_an_epoch_that_learns_resumes_in_its_middle(origin, run, contract, param
         if contract == "replicate":
             assert report.requested == COUNT
         else:
-            assert report.requested < COUNT  # it selects, so it knows the losses
+            assert report.requested < COUNT  # the contract selects samples, so it has the losses
             assert len(set(rest)) == len(rest)
-            assert not set(first) & set(rest)  # nor does what was had stand in for others
+            assert not set(first) & set(rest)  # samples served before the resume do not replace others either
             assert report.repeated == 0
         train(origin, loader)
         assert loader.epoch_report().epoch == 3
@@ -172,8 +172,8 @@ def test_an_epoch_that_learns_resumes_in_its_middle(origin, run, contract, param
 
 @pytest.mark.parametrize("parameters", [{}, {"family": "iowa"}])
 @pytest.mark.parametrize("world_size", [1, 3])
-def test_a_full_epoch_that_ranks_began_alone_is_ended_by_the_sidecar(origin, run, parameters, world_size):
-    """Alone they read their own shares in the sidecar's order, so nobody reads what is another's."""
+def test_sidecar_finishes_an_epoch_that_ranks_began_without_it(origin, run, parameters, world_size):
+    """Without the sidecar each rank reads its own share in the sidecar's order, so no sample is read twice."""
     sidecar = run()
     sidecar.stop()
     served = []
@@ -204,7 +204,7 @@ def loader_length(world_size):
 
 @pytest.mark.parametrize("workers", WORKERS[:2])
 @pytest.mark.parametrize("contract", ["importance", "replicate"])
-def test_without_any_loss_there_is_one_warning_and_then_contract_exact(origin, run, contract, workers):
+def test_missing_losses_warn_once_and_fall_back_to_exact(origin, run, contract, workers):
     with run().open() as samples, warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", stoker.StokerWarning)
         loader = loader_of(samples, contract, workers)
@@ -218,7 +218,7 @@ def test_without_any_loss_there_is_one_warning_and_then_contract_exact(origin, r
         assert len(texts) == 1 and "no losses in a whole epoch" in texts[0]
 
 
-def test_losses_that_come_late_keep_the_contract(origin, run):
+def test_losses_after_the_last_batch_keep_the_contract(origin, run):
     with run().open() as samples, warnings.catch_warnings():
         warnings.simplefilter("error")
         loader = loader_of(samples, "importance", warmup_epochs=1)
@@ -228,7 +228,7 @@ def test_losses_that_come_late_keep_the_contract(origin, run):
         assert loader.epoch_report().contract == "importance"
 
 
-def test_a_report_while_the_sidecar_is_away_is_dropped_and_counted(origin, run):
+def test_losses_without_a_sidecar_are_dropped_and_counted(origin, run):
     sidecar = run()
     with sidecar.open() as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -242,8 +242,9 @@ def test_a_report_while_the_sidecar_is_away_is_dropped_and_counted(origin, run):
 
 
 @pytest.mark.parametrize("drift", [0.0, 0.02])
-def test_the_order_of_windowed_mixes_what_is_there_with_what_comes(tmp_path, run, drift):
-    """No prefix of an epoch is made of residents, more than the drift allows, of one class, or of the last prefix."""
+def test_windowed_order_mixes_resident_and_missing_samples(tmp_path, run, drift):
+    """Every prefix of an epoch is mixed: resident and missing samples within the drift, all classes, not the last
+    prefix."""
     epochs, prefix = 12, 50
     with run(grant="20Ki").open() as samples:
         labels = np.array(samples.labels)
@@ -254,12 +255,12 @@ def test_the_order_of_windowed_mixes_what_is_there_with_what_comes(tmp_path, run
             kept.append(loader.epoch_report().node_bytes)
     positions = np.argsort(orders, axis=1)
     assert all(sorted(order) == list(range(COUNT)) for order in orders)
-    assert min(kept[1:]) > 0  # there are residents, so their place in the order could differ
-    # Mean position of a sample: uniform on 0..199, so 99.5, and sd 58 / sqrt(epochs) = 17; of 200, none at 5 sd.
+    assert min(kept[1:]) > 0  # there are residents, so the order could prefer them
+    # Mean position of a sample: uniform on 0..199, so 99.5, with sd 58 / sqrt(epochs) = 17; none of 200 is beyond 5 sd.
     assert np.abs(positions.mean(axis=0) - 99.5).max() < 5 * 17 + 2 * drift * COUNT
-    # Prefixes of 50 of 200 share 12.5 by chance, sd 2.7: here the mean of eleven.
+    # Prefixes of 50 of 200 share 12.5 samples by chance, sd 2.7; the test takes the mean of eleven.
     shared = [len(np.intersect1d(one[:prefix], two[:prefix])) for one, two in zip(orders, orders[1:])]
     assert np.mean(shared) < 12.5 + 5 * 2.7 / math.sqrt(epochs - 1) + 2 * drift * COUNT
-    # Classes are a third each: 16.7 of 50, sd 2.9 (without replacement).
+    # Each class is a third: 16.7 of 50, sd 2.9 (without replacement).
     counts = np.array([np.bincount(labels[order[:prefix]], minlength=3) for order in orders])
     assert np.abs(counts.mean(axis=0) - 16.7).max() < 5 * 2.9 / math.sqrt(epochs) + 2 * drift * COUNT

@@ -1,4 +1,4 @@
-"""What a program may ask for: pure functions."""
+"""Which contracts and parameters a program may ask for: pure functions."""
 
 import pytest
 import stoker
@@ -14,7 +14,7 @@ ALLOWED = {
 
 @pytest.mark.parametrize("allowed", CONTRACTS)
 @pytest.mark.parametrize("asked", CONTRACTS)
-def test_a_contract_is_narrowed_and_never_widened(allowed, asked):
+def test_program_may_narrow_but_not_widen_a_contract(allowed, asked):
     if (allowed, asked) in ALLOWED:
         assert narrow(terms(allowed), terms(asked)).contract == asked
     else:
@@ -22,7 +22,7 @@ def test_a_contract_is_narrowed_and_never_widened(allowed, asked):
             narrow(terms(allowed), terms(asked))
 
 
-def test_a_missing_parameter_is_the_other_sides_to_set():
+def test_parameter_set_by_one_side_applies():
     job = terms("importance", {"beta": 0.5})
     assert narrow(job, None) == job
     assert narrow(None, job) == job
@@ -33,7 +33,7 @@ def test_a_missing_parameter_is_the_other_sides_to_set():
     ({"beta": 0.5}, 0.4, 0.6), ({"warmupEpochs": 3}, 4, 2), ({"reuseFactor": 3}, 1, 4), ({"lossHistory": 9}, 9, 8),
     ({"redundancy": "remove"}, "none", "repeat"),
 ])
-def test_parameters_narrow_in_their_direction(limit, ok, wrong):
+def test_parameters_narrow_only_in_their_direction(limit, ok, wrong):
     (name,) = limit
     job = terms("importance", limit)
     assert narrow(job, terms("importance", {name: ok})).parameters[name] == terms("importance", {name: ok}).parameters[name]
@@ -41,12 +41,12 @@ def test_parameters_narrow_in_their_direction(limit, ok, wrong):
         narrow(job, terms("importance", {name: wrong}))
 
 
-def test_what_the_program_leaves_out_is_the_jobs():
+def test_omitted_parameters_come_from_the_job():
     job = terms("importance", {"beta": 0.5, "warmupEpochs": 3})
     assert narrow(job, terms("importance", {"beta": 0.1})).parameters == {"beta": 0.1, "warmupEpochs": 3.0}
 
 
-def test_names_come_as_in_python_and_as_in_the_training_job():
+def test_parameter_names_in_snake_and_camel_case():
     assert terms("Importance", {"warmup_epochs": 3}) == terms("importance", {"warmupEpochs": 3})
     assert terms("importance", {"family": "Iowa", "beta": None}).parameters == {"family": 1.0}
 
@@ -58,7 +58,7 @@ def test_names_come_as_in_python_and_as_in_the_training_job():
     ("importance", {"beta": "high"}, "must be a number"),
     ("importance", {"family": "x"}, "one of icache, iowa"),
 ])
-def test_mistakes_are_named(contract, parameters, says):
+def test_invalid_terms_are_named_in_the_error(contract, parameters, says):
     with pytest.raises(stoker.SettingsError, match=says):
         terms(contract, parameters)
 
@@ -68,11 +68,11 @@ def test_mistakes_are_named(contract, parameters, says):
     ({"WORLD_SIZE": "16", "LOCAL_WORLD_SIZE": "8"}, 2), ({"PET_NNODES": "3"}, 3), ({"PET_NNODES": "1:4"}, 4),
     ({"PET_NNODES": "1:4", "GROUP_WORLD_SIZE": "2"}, 2),
 ])
-def test_nodes_are_counted_as_torchrun_and_the_operator_tell(env, nodes):
+def test_node_count_comes_from_torchrun_or_the_operator(env, nodes):
     assert node_count(env) == nodes
 
 
-def test_a_family_that_would_hang_over_nodes_is_refused_there():
+def test_family_iowa_on_two_nodes_is_refused():
     iowa = terms("importance", {"family": "iowa"})
     check_nodes(iowa, 1)
     check_nodes(terms("importance", {"family": "icache"}), 2)

@@ -1,4 +1,4 @@
-"""Sampling contracts with the real stoker-sidecar: ids, labels, reports, workers, resume, and sidecars that die."""
+"""Sampling contracts with the real stoker-sidecar: ids, labels, reports, workers, resume, and sidecar deaths."""
 
 import json
 import threading
@@ -33,7 +33,7 @@ def pair_up(items):
 
 
 def read(origin, loader, batches=None):
-    """Ids of an epoch; every sample has its own bytes and its own label."""
+    """Ids of an epoch. Checks that every sample has its own bytes and label."""
     classes = sorted({key.split("/")[0] for key in origin.keys})
     ids = []
     for number, (datas, labels, batch) in enumerate(loader, 1):
@@ -48,7 +48,7 @@ def read(origin, loader, batches=None):
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_a_windowed_epoch_has_every_sample_once(origin, run, workers):
+def test_windowed_epoch_serves_every_sample_once(origin, run, workers):
     with run().open() as samples:
         loader = loader_of(samples, workers=workers)
         assert len(loader) == 13
@@ -62,7 +62,7 @@ def test_a_windowed_epoch_has_every_sample_once(origin, run, workers):
         assert report.alone == 0
 
 
-def test_the_first_epoch_is_fetched_and_the_second_is_on_the_node(origin, run):
+def test_first_epoch_is_fetched_and_second_is_resident(origin, run):
     with run().open() as samples:
         loader = loader_of(samples)
         read(origin, loader)
@@ -71,7 +71,7 @@ def test_the_first_epoch_is_fetched_and_the_second_is_on_the_node(origin, run):
         assert loader.epoch_report().node_bytes == samples.total_bytes
 
 
-def test_exact_is_the_samplers_own_stream(origin, run):
+def test_exact_is_the_samplers_stream(origin, run):
     with run().open() as samples:
         loader = loader_of(samples, "exact")
         dataset = stoker.torch.Dataset(samples, decode=raw)
@@ -82,7 +82,7 @@ def test_exact_is_the_samplers_own_stream(origin, run):
 
 
 @pytest.mark.parametrize("drop_last", [False, True])
-def test_the_tail_is_given_or_dropped(origin, run, drop_last):
+def test_last_batch_is_kept_or_dropped(origin, run, drop_last):
     with run().open() as samples:
         loader = loader_of(samples, batch_size=64, drop_last=drop_last)
         assert len(read(origin, loader)) == (192 if drop_last else 200)
@@ -99,7 +99,7 @@ def test_ranks_share_an_epoch(origin, run):
     assert sorted(got[0] + got[1]) == list(range(COUNT))
 
 
-def test_a_sidecar_killed_in_mid_epoch_costs_no_sample_and_repeats_none(origin, run):
+def test_sidecar_killed_in_mid_epoch_loses_and_repeats_no_sample(origin, run):
     sidecar = run()
     with sidecar.open() as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -120,7 +120,7 @@ def test_a_sidecar_killed_in_mid_epoch_costs_no_sample_and_repeats_none(origin, 
         assert samples.stats()["attached"] == 2
 
 
-def test_a_follower_that_comes_to_lead_goes_on_with_the_epoch(origin, run):
+def test_new_leader_continues_the_epoch(origin, run):
     leader, follower = run(name="leader"), run(name="follower")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -136,7 +136,7 @@ def test_a_follower_that_comes_to_lead_goes_on_with_the_epoch(origin, run):
 
 @pytest.mark.parametrize("workers", WORKERS[:2])
 @pytest.mark.parametrize("after", [0, 3, 13])
-def test_a_resumed_epoch_gives_what_was_left(origin, run, workers, after):
+def test_resumed_epoch_serves_the_remaining_samples(origin, run, workers, after):
     sidecar = run()
     with sidecar.open() as samples:
         loader = loader_of(samples, workers=workers)
@@ -163,7 +163,7 @@ def test_state_of_another_world_is_refused(origin, run):
             loader_of(samples, "exact").load_state_dict(state)
 
 
-def test_without_a_sidecar_there_is_one_warning_and_every_sample_once(origin):
+def test_without_a_sidecar_warns_once_and_serves_every_sample_once(origin):
     with stoker.open(origin.uri) as samples:
         loader = loader_of(samples)
         with pytest.warns(stoker.StokerWarning, match="needs a sidecar") as told:
@@ -173,17 +173,17 @@ def test_without_a_sidecar_there_is_one_warning_and_every_sample_once(origin):
         assert loader.epoch_report().alone == COUNT
 
 
-def test_an_unknown_parameter_is_an_error_that_names_those_there_are(origin, run):
+def test_unknown_parameter_error_lists_the_known_ones(origin, run):
     with run().open() as samples:
         with pytest.raises(stoker.SettingsError, match="has no parameter 'bta'; there are: beta"):
             loader_of(samples, "importance", bta=0.3)
         with pytest.raises(stoker.SettingsError, match="no contract 'fast'"):
             loader_of(samples, "fast")
-        with pytest.raises(stoker.SettingsError, match="place of shuffle"):
+        with pytest.raises(stoker.SettingsError, match="replaces shuffle"):
             loader_of(samples, shuffle=True)
 
 
-def test_losses_that_cannot_be_used_are_counted_and_never_fatal(origin):
+def test_invalid_losses_are_counted_and_do_not_raise(origin):
     with stoker.open(origin.uri) as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         loader = loader_of(samples, "importance")
@@ -211,7 +211,7 @@ def test_importance_without_losses_falls_back_with_one_warning(origin, monkeypat
         assert loader.epoch_report().contract == "exact"
 
 
-def test_the_job_decides_what_the_program_may_ask_for(origin, run, monkeypatch):
+def test_job_limits_what_the_program_may_ask_for(origin, run, monkeypatch):
     def job_says(**entry):
         monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, **entry}}))
         return sidecar.open()
@@ -231,8 +231,8 @@ def test_the_job_decides_what_the_program_may_ask_for(origin, run, monkeypatch):
         job_says(contract="sometimes")
 
 
-def test_draws_outlast_any_order_of_deaths(origin, run):
-    """The sidecar comes and goes at random places of an epoch; the ids stay a permutation."""
+def test_epoch_stays_a_permutation_under_random_sidecar_restarts(origin, run):
+    """The sidecar stops and restarts at random points of an epoch; the ids stay a permutation."""
     sidecar = run()
     prng = np.random.default_rng(SEED)
     with sidecar.open() as samples, warnings.catch_warnings():
@@ -258,7 +258,7 @@ def test_draws_outlast_any_order_of_deaths(origin, run):
     ("importance", {"family": "iowa", "out_rate": 0.2}),
     ("replicate", {"replication": 2}),
 ])
-def test_contracts_that_learn_read_on_with_the_right_labels(origin, run, contract, parameters):
+def test_loss_based_contracts_serve_matching_labels(origin, run, contract, parameters):
     with run(grant="20Ki").open() as samples:
         loader = loader_of(samples, contract, **parameters)
         for epoch in range(4):

@@ -1,4 +1,4 @@
-"""A direct read takes keys from files, the environment or web identity. The token service is a fake on loopback."""
+"""Credentials of a direct read: files, the environment, web identity. The token service is a fake on loopback."""
 
 import datetime
 import http.server
@@ -21,7 +21,7 @@ NOON = at("2026-01-31T12:00:00")
 
 
 class TokenService(http.server.ThreadingHTTPServer):
-    """Answers the n-th request with access key n, good until one o'clock, or as `status` and `body` say."""
+    """Answers the n-th request with access key n, valid until one o'clock; or with `status` and `body`."""
 
     daemon_threads = True
 
@@ -61,13 +61,13 @@ def service():
 
 @pytest.fixture
 def identity(tmp_path, service):
-    """The variables of a web identity."""
+    """Environment variables of a web identity."""
     (tmp_path / "token").write_text("jwt 1\n")
     return {"AWS_ROLE_ARN": "arn:r", "AWS_WEB_IDENTITY_TOKEN_FILE": str(tmp_path / "token"),
             "AWS_ENDPOINT_URL_STS": service.url, "AWS_SHARED_CREDENTIALS_FILE": str(tmp_path / "none")}
 
 
-def test_the_most_explicit_wins(tmp_path, identity):
+def test_most_explicit_credentials_win(tmp_path, identity):
     shared = tmp_path / "credentials"
     shared.write_text("[default]\naws_access_key_id = shared\naws_secret_access_key = s\n")
     kept = tmp_path / "kept.json"
@@ -83,7 +83,7 @@ def test_the_most_explicit_wins(tmp_path, identity):
     assert CredentialChain(env, file=str(kept)).get(NOON) == Credentials("kept", "s")
 
 
-def test_a_projected_web_identity_is_exchanged_once_and_renewed_before_it_expires(tmp_path, service, identity):
+def test_web_identity_is_exchanged_once_and_renewed_before_expiry(tmp_path, service, identity):
     chain = CredentialChain(identity)
     assert chain.get(NOON) == Credentials("1", "s", "t", at("2026-01-31T13:00:00"))
     assert chain.get(at("2026-01-31T12:54:00")).access_key == "1"
@@ -93,7 +93,7 @@ def test_a_projected_web_identity_is_exchanged_once_and_renewed_before_it_expire
         ("arn:r", "jwt 1"), ("arn:r", "jwt 2")]
 
 
-def test_a_renewal_that_fails_changes_nothing_until_they_expire(service, identity):
+def test_failed_renewal_keeps_credentials_until_expiry(service, identity):
     chain = CredentialChain(identity)
     chain.get(NOON)
     service.status, service.body = 503, "<E><Code>Busy</Code><Message>later</Message></E>"
@@ -102,7 +102,7 @@ def test_a_renewal_that_fails_changes_nothing_until_they_expire(service, identit
         chain.get(at("2026-01-31T13:00:00"))
 
 
-def test_a_refusal_is_told_in_the_services_words(service, identity):
+def test_refusal_carries_the_services_message(service, identity):
     service.status, service.body = 403, "<E><Code>AccessDenied</Code><Message>no such role</Message></E>"
     with pytest.raises(stoker.ForbiddenError, match="for role arn:r: 403 AccessDenied: no such role") as caught:
         CredentialChain(identity).get(NOON)
@@ -110,9 +110,9 @@ def test_a_refusal_is_told_in_the_services_words(service, identity):
 
 
 @pytest.mark.parametrize("body", ["<html>", "<R><AccessKeyId>a</AccessKeyId></R>", "x" * 100_000])
-def test_an_answer_without_credentials_may_pass(service, identity, body):
+def test_answer_without_credentials_is_a_temporary_error(service, identity, body):
     service.body = body
-    with pytest.raises(OSError, match="holds none|longer than"):
+    with pytest.raises(OSError, match="has no credentials|longer than"):
         CredentialChain(identity).get(NOON)
 
 
@@ -123,18 +123,18 @@ def test_an_answer_without_credentials_may_pass(service, identity, body):
     ({"AWS_STS_REGIONAL_ENDPOINTS": "legacy"}, "https://sts.amazonaws.com/"),
     ({"AWS_ENDPOINT_URL_STS": "http://sts.svc"}, "http://sts.svc"),
 ])
-def test_it_asks_the_service_of_the_region_unless_told_otherwise(env, expected):
+def test_token_service_defaults_to_the_regions(env, expected):
     assert CredentialChain(env, region="eu-west-1")._token_service() == expected
 
 
 def replace(path, **keys):
-    """As a program that renews them does: a new file under the old name."""
+    """Replaces the file as credential programs do: a new file under the old name."""
     new = path.with_suffix(".new")
     new.write_text(json.dumps(keys))
     os.replace(new, path)
 
 
-def test_a_kept_file_is_read_again_when_it_is_replaced(tmp_path):
+def test_credentials_file_is_read_again_when_replaced(tmp_path):
     path = tmp_path / "keys.json"
     replace(path, AccessKeyId="old", SecretAccessKey="s", SessionToken="t", Expiration="2026-01-31T13:00:00Z")
     chain = CredentialChain({}, file=str(path))
@@ -143,7 +143,7 @@ def test_a_kept_file_is_read_again_when_it_is_replaced(tmp_path):
     assert chain.get(NOON) == Credentials("new", "s")
 
 
-def test_a_kept_file_that_expires_is_refused_until_it_is_renewed(tmp_path):
+def test_expired_credentials_file_is_refused_until_renewed(tmp_path):
     path = tmp_path / "keys.json"
     replace(path, AccessKeyId="a", SecretAccessKey="s", Expiration="2026-01-31T13:00:00Z")
     chain = CredentialChain({}, file=str(path))
@@ -156,7 +156,7 @@ def test_a_kept_file_that_expires_is_refused_until_it_is_renewed(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "s3cr3t", "[]", "{\"AccessKeyId\": \"a\"}", "x" * 100_000])
-def test_a_kept_file_that_holds_no_keys_is_named_and_not_quoted(tmp_path, text):
+def test_invalid_credentials_file_is_named_and_not_quoted(tmp_path, text):
     path = tmp_path / "keys.json"
     path.write_text(text)
     with pytest.raises(stoker.ForbiddenError, match="keys.json") as caught:
@@ -164,6 +164,6 @@ def test_a_kept_file_that_holds_no_keys_is_named_and_not_quoted(tmp_path, text):
     assert "s3cr3t" not in str(caught.value)
 
 
-def test_a_kept_file_that_is_not_there_is_named(tmp_path):
+def test_missing_credentials_file_is_named(tmp_path):
     with pytest.raises(stoker.ForbiddenError, match="none.json: No such file"):
         CredentialChain({}, file=str(tmp_path / "none.json")).get(NOON)

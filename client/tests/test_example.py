@@ -1,4 +1,4 @@
-"""The example learns, and differs from an ImageFolder script by five lines at most."""
+"""The example trains a model, and differs from an ImageFolder script by at most five lines."""
 
 import difflib
 import json
@@ -15,18 +15,18 @@ EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "examples" / "m
 
 
 def code_lines(path):
-    """Without the docstring at the top."""
+    """Code lines without the module docstring."""
     return path.read_text().split('"""', 2)[2].splitlines()
 
 
-def test_the_change_to_an_image_folder_script_takes_at_most_five_lines():
+def test_example_differs_from_image_folder_by_at_most_five_lines():
     diff = list(difflib.ndiff(code_lines(EXAMPLE / "train_plain.py"), code_lines(EXAMPLE / "train.py")))
     written = [line for line in diff if line.startswith("+ ")]
     assert 1 <= len(written) <= 5, written
 
 
 class Shapes:
-    """A folder with 100 upright bars, and 100 that lie."""
+    """A folder with images of 100 vertical and 100 horizontal bars."""
 
     def __init__(self, root):
         self.uri = f"file://{root}"
@@ -40,7 +40,7 @@ class Shapes:
                 picture.save(root / label / f"{number:03}.png")
 
 
-def test_the_example_learns_to_tell_two_shapes(tmp_path):
+def test_example_learns_to_tell_two_shapes(tmp_path):
     data = Shapes(tmp_path / "shapes").uri
     command = [sys.executable, str(EXAMPLE / "train.py"), "--data", data, "--epochs", "10"]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -49,8 +49,8 @@ def test_the_example_learns_to_tell_two_shapes(tmp_path):
     assert lines[-1]["test_accuracy"] > 0.9 and lines[-1]["began_ms"] > lines[0]["began_ms"]
 
 
-def test_the_example_by_importance_learns_through_a_sidecar(tmp_path, run):  # noqa: F811
-    """As ../docs/reference/sampling-contracts.md has it: ids, per-sample losses, report, epoch_report."""
+def test_importance_example_learns_through_a_sidecar(tmp_path, run):  # noqa: F811
+    """Uses the loop of docs/reference/sampling-contracts.md: ids, per-sample losses, report, epoch_report."""
     shapes = Shapes(tmp_path / "shapes")
     command = [sys.executable, str(EXAMPLE / "train_importance.py"), "--contract", "importance", "--epochs", "12"]
     place = {**os.environ, "STOKER_SOCKET": str(run(of=shapes).socket),
@@ -62,6 +62,6 @@ def test_the_example_by_importance_learns_through_a_sidecar(tmp_path, run):  # n
         assert (epoch["contract"], epoch["alone"], epoch["losses_ignored"]) == ("importance", 0, 0)
         assert epoch["requested"] == epoch["distinct"] + epoch["repeated"]
         assert epoch["losses_used"] > 0
-    assert epochs[0]["distinct"] == 200 > epochs[-1]["distinct"]  # the last is no full epoch
+    assert epochs[0]["distinct"] == 200 > epochs[-1]["distinct"]  # the last epoch skips samples
     assert epochs[-1]["test_accuracy"] > 0.9
     assert "Warning" not in done.stderr

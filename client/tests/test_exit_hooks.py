@@ -1,4 +1,4 @@
-"""Short runs: what was counted is told before a process ends, whichever kind of process it is."""
+"""Short runs: all counts are reported before a process ends, for every kind of process."""
 
 import subprocess
 import sys
@@ -6,7 +6,7 @@ import sys
 import pytest
 from conftest import wait_until
 
-# Ends long before the first report is due, and closes nothing.
+# Ends long before the first report is due, and closes no samples.
 JOB = """
 import sys, stoker, stoker.torch
 if __name__ == "__main__":
@@ -30,7 +30,7 @@ def run_job(tmp_path, workers, context):
 
 
 @HOWEVER_IT_READS
-def test_a_run_shorter_than_a_report_is_counted_to_the_last_sample(tmp_path, sidecar, workers, context):
+def test_run_shorter_than_a_report_is_counted_in_full(tmp_path, sidecar, workers, context):
     sidecar.start()
     run_job(tmp_path, workers, context)
     reports = sidecar.wait_for("report")
@@ -38,18 +38,18 @@ def test_a_run_shorter_than_a_report_is_counted_to_the_last_sample(tmp_path, sid
 
 
 @HOWEVER_IT_READS
-def test_every_sample_is_told_to_be_read_before_the_processes_end(tmp_path, sidecar, workers, context):
+def test_every_read_is_acknowledged_before_processes_end(tmp_path, sidecar, workers, context):
     sidecar.start()
     run_job(tmp_path, workers, context)
 
     def told():
         return sorted(id for event in sidecar.events("consumed") for id in event["samples"])
 
-    wait_until("the last word", lambda: len(told()) >= 200)
+    wait_until("all acknowledgements", lambda: len(told()) >= 200)
     assert told() == list(range(200))
 
 
-def test_a_batch_counts_in_the_epoch_in_which_it_was_read(sidecar):
+def test_batch_counts_in_the_epoch_in_which_it_was_read(sidecar):
     sidecar.start()
     script = """
 import stoker
@@ -65,7 +65,7 @@ samples.fetch([3])
     assert [(event["epoch"], event["samples"]) for event in told] == [(0, [1, 2]), (1, [3])]
 
 
-def test_a_process_that_read_nothing_tells_nothing(sidecar):
+def test_process_without_reads_reports_nothing(sidecar):
     sidecar.start()
     run = subprocess.run([sys.executable, "-c", "import stoker; stoker.open('train')"], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
@@ -73,7 +73,7 @@ def test_a_process_that_read_nothing_tells_nothing(sidecar):
     assert sidecar.events("report") == []
 
 
-def test_an_end_without_a_sidecar_is_quiet(sidecar):
+def test_exit_without_a_sidecar_prints_no_traceback(sidecar):
     sidecar.start()
     script = "import stoker, os, signal; s = stoker.open('train'); s.fetch([1]); os.kill(int(os.sys.argv[1]), 9)"
     run = subprocess.run([sys.executable, "-c", script, str(sidecar.process.pid)], capture_output=True, text=True)

@@ -1,4 +1,4 @@
-"""What can break while training goes on: every sample is right and comes exactly once."""
+"""Faults during training: every sample is right and served exactly once."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def read_all(samples, batch=16):
 
 
 def opened(name="train"):
-    """Opens with warnings gathered."""
+    """Opens the dataset; returns it with the warnings."""
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         samples = stoker.open(name)
@@ -51,7 +51,7 @@ def test_without_a_sidecar_it_reads_the_origin_and_warns_once(origin, sidecar):
     ({"refuse": [EACCES_CODE, "no dataset 'train' here"]}, "no dataset 'train' here"),
     ({"wrong_directory": "/nonexistent"}, "node directory cannot be read"),
 ])
-def test_a_sidecar_that_cannot_be_talked_to_is_as_good_as_none(origin, sidecar, fault, words):
+def test_unusable_sidecar_is_treated_as_absent(origin, sidecar, fault, words):
     sidecar.start(**fault)
     samples, warned = opened()
     with samples:
@@ -59,7 +59,7 @@ def test_a_sidecar_that_cannot_be_talked_to_is_as_good_as_none(origin, sidecar, 
     assert len(warned) == 1 and words in warned[0]
 
 
-def test_a_sidecar_that_dies_in_the_middle_of_an_answer_costs_nothing_but_time(origin, sidecar):
+def test_sidecar_death_in_mid_answer_loses_no_sample(origin, sidecar):
     sidecar.start(die_in_fetch=4)
     samples, _ = opened()
     with samples, pytest.warns(stoker.StokerWarning, match="hung up"):
@@ -69,7 +69,7 @@ def test_a_sidecar_that_dies_in_the_middle_of_an_answer_costs_nothing_but_time(o
         assert stats["node_samples"] >= 3 * 16 and stats["lost"] == 1
 
 
-def test_it_attaches_again_when_the_sidecar_is_back_and_hands_over_the_plan(origin, sidecar):
+def test_reattaches_to_a_restarted_sidecar_and_sends_the_plan(origin, sidecar):
     sidecar.start()
     with stoker.open("train") as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -88,7 +88,7 @@ def test_it_attaches_again_when_the_sidecar_is_back_and_hands_over_the_plan(orig
     assert [plan["start"] for plan in plans] == [0, 32] and plans[0]["samples"] == plans[1]["samples"]
 
 
-def test_residents_are_served_while_the_sidecar_is_away(origin, sidecar):
+def test_residents_are_served_without_the_sidecar(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples:
         sidecar.kill()
@@ -96,7 +96,7 @@ def test_residents_are_served_while_the_sidecar_is_away(origin, sidecar):
         assert samples.stats()["origin_samples"] == 0
 
 
-def test_the_mounted_node_directory_serves_a_process_that_never_saw_a_sidecar(origin, sidecar):
+def test_mounted_node_directory_serves_without_any_sidecar(origin, sidecar):
     sidecar.start(preload=1).kill()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -105,7 +105,7 @@ def test_the_mounted_node_directory_serves_a_process_that_never_saw_a_sidecar(or
             assert samples.stats()["node_samples"] == 200
 
 
-def test_a_wrong_checksum_is_never_served_and_is_mended_by_the_sidecar(origin, sidecar):
+def test_wrong_checksum_is_repaired_by_the_sidecar_and_never_served(origin, sidecar):
     sidecar.start(preload=1, damage=[3, 4, 5])
     with stoker.open("train") as samples:
         assert read_all(samples) == origin.payloads
@@ -118,13 +118,13 @@ def cut(path):
     os.truncate(path, 0)
 
 
-def test_a_residency_table_that_is_cut_under_the_reader_costs_no_sample(origin, sidecar):
+def test_truncated_residency_table_loses_no_sample(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         samples.fetch(range(200))
         [table] = [name for name in os.listdir(sidecar.settings["node"]) if name.startswith("residency.")]
-        sidecar.kill()  # this fake would write into the table, a leader makes a new one
+        sidecar.kill()  # this fake would write into the table; a real leader makes a new one
         cut(os.path.join(sidecar.settings["node"], table))
         assert read_all(samples) == origin.payloads
         assert samples.stats()["node_samples"] == 200 and samples.stats()["origin_samples"] == 200
@@ -135,7 +135,7 @@ def segments(sidecar):
     return [os.path.join(folder, name) for name in os.listdir(folder)]
 
 
-def test_a_segment_that_is_cut_before_its_first_reading_is_read_at_the_origin(origin, sidecar):
+def test_segment_truncated_before_its_first_read_is_read_at_the_origin(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -146,7 +146,7 @@ def test_a_segment_that_is_cut_before_its_first_reading_is_read_at_the_origin(or
         assert samples.stats()["origin_samples"] == 200
 
 
-def test_a_guest_keeps_its_samples_whatever_the_owner_does_with_the_files(origin, sidecar, monkeypatch):
+def test_guest_samples_survive_changes_by_the_owner(origin, sidecar, monkeypatch):
     sidecar.start(preload=1)
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": True}}))
     with stoker.open("train") as samples, warnings.catch_warnings():
@@ -162,7 +162,7 @@ def test_a_guest_keeps_its_samples_whatever_the_owner_does_with_the_files(origin
         assert samples.stats()["origin_samples"] == 200
 
 
-def test_the_librarys_own_reads_of_a_sample_whose_file_was_cut_raise(origin, sidecar):
+def test_library_reads_of_a_truncated_file_raise(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples:
         sample = samples[0]
@@ -174,7 +174,7 @@ def test_the_librarys_own_reads_of_a_sample_whose_file_was_cut_raise(origin, sid
             sample.checksum
 
 
-def test_a_wrong_checksum_without_a_sidecar_is_read_at_the_origin(origin, sidecar):
+def test_wrong_checksum_without_a_sidecar_is_read_at_the_origin(origin, sidecar):
     sidecar.start(preload=1, damage=[3])
     with stoker.open("train") as samples:
         sidecar.kill()
@@ -183,14 +183,14 @@ def test_a_wrong_checksum_without_a_sidecar_is_read_at_the_origin(origin, sideca
         assert samples.stats()["origin_samples"] == 1
 
 
-def test_a_segment_that_ends_too_early_is_a_miss_and_not_a_signal(origin, sidecar):
+def test_truncated_segment_is_a_miss_and_not_a_signal(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples:
         os.truncate(os.path.join(sidecar.settings["node"], "segments", "1.seg"), 5000)
         assert read_all(samples) == origin.payloads
 
 
-def test_a_view_of_an_evicted_segment_stays_valid(origin, sidecar):
+def test_view_of_an_evicted_segment_stays_valid(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples:
         held = samples.fetch(range(200))
@@ -201,14 +201,14 @@ def test_a_view_of_an_evicted_segment_stays_valid(origin, sidecar):
         assert {sample.key: bytes(sample.view) for sample in held} == origin.payloads
 
 
-def test_a_sidecar_that_steps_aside_sends_us_to_the_origin(origin, sidecar):
+def test_bypassing_sidecar_sends_reads_to_the_origin(origin, sidecar):
     sidecar.start(step_aside=True)
     with stoker.open("train") as samples:
         assert read_all(samples) == origin.payloads
         assert samples.stats()["origin_samples"] == 200
 
 
-def test_a_leader_that_made_a_new_table_is_followed(origin, sidecar):
+def test_reader_follows_a_new_residency_table(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -222,7 +222,7 @@ def test_a_leader_that_made_a_new_table_is_followed(origin, sidecar):
         assert read_all(samples) == origin.payloads
 
 
-def test_an_object_that_the_origin_does_not_give_is_an_error_with_its_key(origin, sidecar):
+def test_undeliverable_object_is_an_error_with_its_key(origin, sidecar):
     sidecar.start(origin_error=[7])
     with stoker.open("train") as samples:
         (origin.root / origin.keys[7]).unlink()
@@ -232,14 +232,14 @@ def test_an_object_that_the_origin_does_not_give_is_an_error_with_its_key(origin
         assert bytes(samples[6]) == origin.payloads[origin.keys[6]]
 
 
-def test_an_object_that_changed_since_it_was_listed_is_refused(origin):
+def test_object_changed_since_listing_is_refused(origin):
     with stoker.open(origin.uri) as samples:
         (origin.root / origin.keys[7]).write_bytes(b"other")
         with pytest.raises(stoker.ChangedError, match=origin.keys[7]):
             samples.fetch([7])
 
 
-def test_without_an_origin_to_fall_back_to_it_waits_for_the_sidecar(origin, sidecar, monkeypatch):
+def test_without_an_origin_reads_wait_for_the_sidecar(origin, sidecar, monkeypatch):
     monkeypatch.delenv("STOKER_DATASETS")
     sidecar.start()
     with stoker.open("train") as samples, warnings.catch_warnings():
@@ -250,7 +250,7 @@ def test_without_an_origin_to_fall_back_to_it_waits_for_the_sidecar(origin, side
 
 
 def forbid(monkeypatch, has_key):
-    """The origin answers 403, to a pod with a key or to one without."""
+    """Makes the origin answer 403, for a pod with credentials or without."""
     class Refusing:
         def describe(self):
             return "s3://bucket"
@@ -270,7 +270,7 @@ def forbid(monkeypatch, has_key):
     monkeypatch.setattr("stoker.sources.open_origin", lambda settings: Refusing())
 
 
-def test_a_guest_without_a_key_waits_for_the_sidecar_to_come_back(origin, sidecar, monkeypatch):
+def test_guest_without_credentials_waits_for_the_sidecar_to_return(origin, sidecar, monkeypatch):
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": True}}))
     forbid(monkeypatch, has_key=False)
     sidecar.start()
@@ -284,7 +284,7 @@ def test_a_guest_without_a_key_waits_for_the_sidecar_to_come_back(origin, sideca
         assert samples.stats()["origin_samples"] == 0
 
 
-def test_a_guest_without_a_key_waits_for_its_first_sidecar(origin, sidecar, monkeypatch):
+def test_guest_without_credentials_waits_for_its_first_sidecar(origin, sidecar, monkeypatch):
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": True}}))
     forbid(monkeypatch, has_key=False)
     threading.Timer(0.5, sidecar.start).start()
@@ -294,7 +294,7 @@ def test_a_guest_without_a_key_waits_for_its_first_sidecar(origin, sidecar, monk
 
 
 @pytest.mark.parametrize("guest, has_key", [(True, True), (False, False)])
-def test_a_key_that_is_refused_is_an_error(origin, sidecar, monkeypatch, guest, has_key):
+def test_rejected_credentials_are_an_error(origin, sidecar, monkeypatch, guest, has_key):
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri, "guest": guest}}))
     forbid(monkeypatch, has_key)
     sidecar.start()
@@ -306,8 +306,8 @@ def test_a_key_that_is_refused_is_an_error(origin, sidecar, monkeypatch, guest, 
             samples.fetch([1])
 
 
-def test_without_any_descriptor_left_it_goes_on_reading_what_is_mapped(origin, sidecar):
-    """No descriptor is held per segment: 60 segments are read with room for 20 files."""
+def test_reads_many_segments_with_few_file_descriptors(origin, sidecar):
+    """The reader holds no descriptor per segment: it reads 60 segments with a limit of 20 files."""
     sidecar.start(preload=1, capacity=1024)
     script = (
         "import resource, stoker\n"
@@ -321,7 +321,7 @@ def test_without_any_descriptor_left_it_goes_on_reading_what_is_mapped(origin, s
     assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > 20
 
 
-def test_an_interrupt_ends_a_wait_for_a_deaf_sidecar(origin, sidecar):
+def test_interrupt_ends_a_wait_for_an_unresponsive_sidecar(origin, sidecar):
     sidecar.start(deaf=True)
     script = (
         "import signal, stoker\n"
@@ -342,9 +342,9 @@ def test_an_interrupt_ends_a_wait_for_a_deaf_sidecar(origin, sidecar):
     ("[]", "object of objects"),
     ('{"train": {"url": "x"}}', "unknown keys: url"),
     ('{"train": {"uri": "ftp://x/y"}}', "must be s3://bucket/prefix or file:///folder"),
-    ("{}", "nothing says where dataset 'train' is"),
+    ("{}", "dataset 'train' has no location"),
 ])
-def test_wrong_settings_are_named(monkeypatch, tmp_path, text, words):
+def test_invalid_settings_are_named_in_the_error(monkeypatch, tmp_path, text, words):
     monkeypatch.setenv("STOKER_DATASETS", text)
     monkeypatch.setenv("STOKER_SOCKET", str(tmp_path / "none"))
     monkeypatch.setattr("stoker.sources.PATIENCE_S", 0.0)

@@ -1,5 +1,4 @@
-"""What the TrainingJob says, from both ends of the socket: the client narrows by it, and the sidecar holds clients to it."""
-
+"""The TrainingJob's contract at both ends of the socket: the client narrows it, and the sidecar enforces it."""
 import json
 import pathlib
 import subprocess
@@ -18,12 +17,12 @@ BETA_1 = {"beta": 1, "warmupEpochs": 1, "reuseFactor": 100}
 
 
 def says(monkeypatch, origin, contract, **sampling):
-    """The environment of a pod whose TrainingJob says so."""
+    """Sets the environment of a pod whose TrainingJob sets this contract."""
     job = {"uri": origin.uri, "contract": contract, "sampling": sampling}
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": job}))
 
 
-def test_the_loader_takes_the_jobs_contract_with_its_parameters(origin, run, monkeypatch):
+def test_loader_uses_the_jobs_contract_and_parameters(origin, run, monkeypatch):
     sidecar = run(contract="importance", sampling=BETA_1)
     says(monkeypatch, origin, "importance", **BETA_1)
     with sidecar.open() as samples:
@@ -36,7 +35,7 @@ def test_the_loader_takes_the_jobs_contract_with_its_parameters(origin, run, mon
         assert report.requested < 0.8 * COUNT, "half of the samples at beta 1"
 
 
-def test_the_code_may_only_narrow(origin, run, monkeypatch):
+def test_program_may_only_narrow_the_jobs_contract(origin, run, monkeypatch):
     sidecar = run()
     says(monkeypatch, origin, "importance", beta=0.33)
     with sidecar.open() as samples:
@@ -45,21 +44,21 @@ def test_the_code_may_only_narrow(origin, run, monkeypatch):
         with pytest.raises(stoker.SettingsError, match="'importance' or 'windowed' or 'exact', not for 'replicate'"):
             loader_of(samples, contract="replicate")
         for narrower in ({"contract": "exact"}, {"contract": "windowed"}, {"contract": "importance", "beta": 0.2}):
-            assert sorted(read(origin, loader_of(samples, **narrower))) == list(range(COUNT))  # a first epoch: all
+            assert sorted(read(origin, loader_of(samples, **narrower))) == list(range(COUNT))  # the first epoch is full
 
 
 @pytest.mark.parametrize("asked, why", [
     ({"contract": "importance"}, "allows contract 'windowed', so its trainers may ask for 'windowed' or 'exact'"),
     ({"contract": "windowed", "drift": 0.5}, "sets drift=0.02; its trainers may ask for at most 0.02"),
 ])
-def test_the_sidecar_holds_a_client_that_knows_no_limits(origin, run, asked, why):
+def test_sidecar_enforces_the_contract_on_a_client_without_limits(origin, run, asked, why):
     with run(contract="windowed", sampling={"drift": 0.02}).open() as samples:
         with pytest.raises(stoker.SettingsError, match=why):
             next(iter(loader_of(samples, **asked)))
         assert sorted(read(origin, loader_of(samples))) == list(range(COUNT))
 
 
-def test_a_follower_holds_its_own_clients(origin, run):
+def test_follower_enforces_the_contract_on_its_clients(origin, run):
     leader = run(name="leader")
     with leader.open() as samples:
         assert sorted(read(origin, loader_of(samples))) == list(range(COUNT))
@@ -69,14 +68,14 @@ def test_a_follower_holds_its_own_clients(origin, run):
 
 
 @pytest.mark.parametrize("workers", [(0, None), (2, "fork")])
-def test_chunks_are_shuffled_in_groups_and_every_sample_comes_once(origin, run, workers):
+def test_grouped_chunks_serve_every_sample_once(origin, run, workers):
     with run().open() as samples:
         loader = loader_of(samples, chunk_group=4, workers=workers)
         first, second = read(origin, loader), read(origin, loader)
         assert sorted(first) == sorted(second) == list(range(COUNT)) and first != second
 
 
-def test_the_accuracy_reaches_the_contracts_that_steer_by_it(origin, run):
+def test_accuracy_reaches_the_contracts_that_use_it(origin, run):
     with run().open() as samples:
         loader = loader_of(samples, contract="importance", family="iowa", out_rate=0.2, recall_after=1)
         requested = []
@@ -87,10 +86,10 @@ def test_the_accuracy_reaches_the_contracts_that_steer_by_it(origin, run):
             loader.report_accuracy(0.5)  # stagnates
             loader.report_accuracy(float("nan"))  # ignored
         assert requested[0] == COUNT and min(requested) < COUNT
-        assert max(requested[2:]) > min(requested[1:-1]), f"some were called back: {requested}"
+        assert max(requested[2:]) > min(requested[1:-1]), f"some samples were recalled: {requested}"
 
 
-def test_the_share_of_time_that_a_rank_waited_reaches_the_next_epochs_begin(origin, run, monkeypatch):
+def test_waiting_share_is_sent_with_the_next_epochs_begin(origin, run, monkeypatch):
     with run().open() as samples:
         told, begin = [], samples.sources.link.begin
 
@@ -100,7 +99,7 @@ def test_the_share_of_time_that_a_rank_waited_reaches_the_next_epochs_begin(orig
 
         monkeypatch.setattr(samples.sources.link, "begin", listen)
         loader = loader_of(samples, contract="importance", family="iowa")
-        age = 10**18  # ns, beside which the epoch itself is nothing
+        age = 10**18  # ns; the epoch's own time is negligible beside it
         for waited, computed in ((age, 0), (0, age), (age, 3 * age)):
             for _, _, ids in loader:
                 loader.report(ids, ids.float() + 1)
@@ -109,7 +108,7 @@ def test_the_share_of_time_that_a_rank_waited_reaches_the_next_epochs_begin(orig
         assert told[0] is None and told[1:] == pytest.approx([1, 0, 0.25], abs=0.01)
 
 
-def test_a_replicating_job_keeps_what_scores_high(origin, run):
+def test_replicate_keeps_high_scoring_samples(origin, run):
     records = sum(-(-(len(origin.payloads[key]) + 32) // 64) * 64 for key in origin.keys)
     with run(grant=str(records // 4), window="1Mi").open() as samples:
         loader = loader_of(samples, contract="replicate", replication=1)
@@ -125,7 +124,7 @@ def stoker_resident(samples):
     return [index for index, is_there in enumerate(flags) if is_there]
 
 
-def test_the_example_reads_by_importance(tmp_path, run, origin, monkeypatch):
+def test_example_reads_by_importance(tmp_path, run, origin, monkeypatch):
     root = tmp_path / "digits"
     for label in ("0", "1"):
         (root / label).mkdir(parents=True)

@@ -1,5 +1,5 @@
-"""One object beyond 4 GiB among small ones: listed with its size by everyone, and what a trainer gets of it is right, or
-an error that says why. Nothing here takes the memory or the disk for it."""
+"""One object beyond 4 GiB among small ones: everyone lists its size, and a trainer gets either its bytes or an error
+with the reason. The test needs neither the memory nor the disk for it."""
 
 import builtins
 import http.server
@@ -20,11 +20,11 @@ HUGE = (4 << 30) + large.PART_BYTES + 17
 MARKS = {0: b"first", (4 << 30) + 5: b"beyond 32 bits", HUGE - 4: b"last"}
 SMALL = {f"small/{number}.bin": f"sample {number}".encode() for number in range(3)}
 ZEROS = bytes(large.PART_BYTES)
-ETAG = "0123456789abcdef0123456789abcdef-81"  # of an upload in parts
+ETAG = "0123456789abcdef0123456789abcdef-81"  # ETag of a multipart upload
 
 
 class Bucket(http.server.ThreadingHTTPServer):
-    """An S3 server with the small objects and one that is only a number."""
+    """An S3 server with the small objects and a huge one that it computes."""
 
     daemon_threads = True
 
@@ -74,7 +74,7 @@ def bucket(monkeypatch):
 
 @pytest.fixture
 def folder(tmp_path):
-    """The same as files; the huge one is a hole with three marks in it."""
+    """The same objects as files; the huge one is sparse, with three marks."""
     for key, body in SMALL.items():
         path = tmp_path / "origin" / key
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ def folder(tmp_path):
 
 
 class Recorder:
-    """Stands for the memory: takes every byte once, in order, and keeps only what is not zero."""
+    """Stands in for the buffer: accepts every byte once, in order, and keeps only nonzero ones."""
 
     def __init__(self, size, what, key):
         self.size, self.filled, self.found = size, 0, {}
@@ -110,14 +110,14 @@ class Recorder:
 
 
 def zeros_with_marks(start, end):
-    """These bytes of the huge object; no two marks stand in one part."""
+    """Bytes start..end of the huge object; each part holds at most one mark."""
     for offset, mark in MARKS.items():
         if start <= offset < end:
             return bytes(offset - start) + mark + bytes(end - offset - len(mark))
     return ZEROS[: end - start]
 
 
-# A trainer with less address space than the object has bytes.
+# A trainer whose address space is smaller than the object.
 TRAINER = """
 import json, resource, sys
 resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
@@ -135,7 +135,7 @@ print(json.dumps({"total": samples.total_bytes, "small": small, "error": error, 
 
 
 @pytest.mark.parametrize("kind", ["folder", "bucket"])
-def test_a_trainer_that_cannot_hold_it_is_told_so_and_reads_the_rest(tmp_path, request, monkeypatch, kind):
+def test_too_large_object_is_an_error_and_the_rest_is_read(tmp_path, request, monkeypatch, kind):
     place = request.getfixturevalue(kind)
     source = {"uri": f"file://{place}"} if kind == "folder" else {"uri": "s3://bucket/", "endpoint": place.endpoint}
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": source}))
@@ -149,11 +149,11 @@ def test_a_trainer_that_cannot_hold_it_is_told_so_and_reads_the_rest(tmp_path, r
         name, key, message = said["error"]
         assert (name, key) == ("TooLargeError", "huge/one.bin") and str(HUGE) in message
         assert said["stats"]["attached"] == 1 and said["stats"]["origin_samples"] == 0
-        assert kind == "folder" or "huge/one.bin" not in place.asked, "nobody begins what it cannot end"
+        assert kind == "folder" or "huge/one.bin" not in place.asked, "no part of it was requested"
 
 
 class HugeFile:
-    """The file of `folder`, whose holes are read without the kernel, which would fill memory with them."""
+    """The huge file of `folder`; reads its holes without the kernel, which would fill the page cache with them."""
 
     def __init__(self, *arguments, **options):
         self.real, self.at = builtins.open(*arguments, **options), 0
@@ -174,7 +174,7 @@ class HugeFile:
         return part
 
 
-def test_a_folder_gives_it_byte_by_byte(folder, monkeypatch):
+def test_folder_delivers_the_huge_file_in_full(folder, monkeypatch):
     monkeypatch.setattr(directory, "place_for", Recorder)
     monkeypatch.setattr(directory, "open", HugeFile, raising=False)
     path = folder / "huge" / "one.bin"
@@ -183,7 +183,7 @@ def test_a_folder_gives_it_byte_by_byte(folder, monkeypatch):
     assert (got.filled, got.found) == (HUGE, MARKS)
 
 
-def test_a_bucket_gives_it_in_ranges_that_all_ask_for_the_listed_object(monkeypatch):
+def test_bucket_delivers_it_in_ranges_with_if_match(monkeypatch):
     monkeypatch.setattr(s3, "place_for", Recorder)
     asked = []
 
@@ -204,11 +204,11 @@ def test_a_bucket_gives_it_in_ranges_that_all_ask_for_the_listed_object(monkeypa
 
 
 @pytest.mark.parametrize("told, kind", [
-    ("bytes 0-67108863/9", stoker.ChangedError),  # another object now
-    ("bytes 5-67108868/%d" % HUGE, stoker.OriginError),  # another part than asked for
+    ("bytes 0-67108863/9", stoker.ChangedError),  # the object was replaced
+    ("bytes 5-67108868/%d" % HUGE, stoker.OriginError),  # not the requested part
     ("", stoker.ChangedError),
 ])
-def test_a_part_that_is_not_the_one_asked_for_is_refused(monkeypatch, told, kind):
+def test_wrong_part_is_refused(monkeypatch, told, kind):
     monkeypatch.setattr(s3, "place_for", Recorder)
     monkeypatch.setattr("stoker.origin.retry.FIRST_DELAY_S", 0.001)
 
@@ -223,7 +223,7 @@ def test_a_part_that_is_not_the_one_asked_for_is_refused(monkeypatch, told, kind
         origin.read(Request(b"huge/one.bin", HUGE, ETAG))
 
 
-def test_a_container_that_is_smaller_than_the_object_is_told_before_anything_is_read(tmp_path, monkeypatch):
+def test_container_limit_is_checked_before_reading(tmp_path, monkeypatch):
     limit = tmp_path / "memory.max"
     limit.write_text("1073741824\n")
     monkeypatch.setattr(large, "_LIMITS", (str(limit),))

@@ -1,5 +1,5 @@
-"""spec.cache.profiling.mode Measured from end to end: an operator that asks, the real sidecar, a real training loop, a
-slow origin; what the A/B window measured reaches the operator, and the loop is given what it would have been."""
+"""spec.cache.profiling.mode Measured end to end: an operator requests it; the real sidecar, a training loop and a slow
+origin run it. The result reaches the operator, and the loop gets the same samples as without it."""
 
 import json
 
@@ -10,7 +10,7 @@ from conftest import SEED, Origin, wait_until
 from test_real_sidecar import RealSidecar
 
 BATCH, BATCHES, PROBE = 4, 8, 7
-DELAY_MS = 100  # of each answer of the origin: a batch past the cache takes no less
+DELAY_MS = 100  # of each answer of the origin, so a batch read without the cache takes at least this long
 BUCKET = "train"
 
 
@@ -21,7 +21,7 @@ def origin(tmp_path):
 
 @pytest.fixture
 def job(tmp_path, origin, programs, monkeypatch):
-    """The operator, and a sidecar beside it that has all samples and that the client of this process finds."""
+    """The operator, and a sidecar that has all samples and serves this process."""
     s3 = programs("stoker-fake-s3", "--root", tmp_path / "root",
                   "--fault", f"operation=get,delay_ms={DELAY_MS},times=-1")
     source = {"uri": f"s3://{BUCKET}", "endpoint": s3.address}
@@ -64,7 +64,7 @@ def read_epoch(dataset, epoch):
     return sampler, [data for batch in loader for data, _ in batch]
 
 
-def test_what_both_ways_took_reaches_the_operator_and_each_sample_comes_once(job, origin):
+def test_measured_times_reach_the_operator_and_samples_come_once(job, origin):
     wait_until("the grant to be in force", lambda: has_grant(job))
     with stoker.open("train") as samples:
         dataset = stoker.torch.Dataset(samples, decode=bytes)
@@ -74,10 +74,10 @@ def test_what_both_ways_took_reaches_the_operator_and_each_sample_comes_once(job
             if samples.stats()["origin_samples"] >= BATCH * BATCHES:
                 break
         assert samples.stats()["origin_samples"] >= BATCH * BATCHES, "nothing was read past the cache"
-        read_epoch(dataset, epoch + 1)  # the last batch of a measurement ends with the next one
+        read_epoch(dataset, epoch + 1)  # a measurement's last batch ends when the next batch is requested
         probe = wait_until("a report of both ways", lambda: measured(job))
     assert int(probe["id"]) == PROBE
     assert int(probe["bypassedBytes"]) > 0 and int(probe["cachedBytes"]) > 0
     bypassed, cached = int(probe["bypassedNs"]), int(probe["cachedNs"])
-    assert bypassed >= BATCHES * DELAY_MS * 1e6, "each of them waited for the origin"
+    assert bypassed >= BATCHES * DELAY_MS * 1e6, "each batch waited for the origin"
     assert 0 < cached < bypassed

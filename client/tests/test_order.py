@@ -1,4 +1,4 @@
-"""The torch-free epoch order: properties, and golden vectors that every implementation must give."""
+"""The epoch order without torch: properties, and golden vectors for every implementation."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "contract" / "g
 @pytest.mark.parametrize("count", [1, 2, 10, 1000])
 @pytest.mark.parametrize("world_size", [1, 2, 7])
 @pytest.mark.parametrize("drop_last", [False, True])
-def test_an_epoch_deals_every_sample_out_once_but_for_padding(count, world_size, drop_last):
+def test_epoch_covers_every_sample_once_except_padding(count, world_size, drop_last):
     dealt = [epoch_order(count, seed=1, epoch=2, rank=rank, world_size=world_size, drop_last=drop_last)
              for rank in range(world_size)]
     assert {len(ids) for ids in dealt} == {rank_length(count, world_size, drop_last)}
@@ -25,13 +25,13 @@ def test_an_epoch_deals_every_sample_out_once_but_for_padding(count, world_size,
         assert set(ids.tolist()) == set(range(count))
 
 
-def test_epochs_and_seeds_differ():
+def test_epochs_and_seeds_give_different_orders():
     orders = {tuple(permutation(50, seed, epoch)) for seed in range(5) for epoch in range(5)}
     assert len(orders) == 25
 
 
 def test_positions_are_uniform():
-    """Each sample stands in the first half about half of the time (4,000 draws: six sigma are 190)."""
+    """Each sample is in the first half about half of the time (4,000 draws: six sigma are 190)."""
     first_half = sum(np.isin(np.arange(20), permutation(20, 7, epoch)[:10]).astype(int) for epoch in range(4000))
     assert abs(first_half - 2000).max() < 190
 
@@ -47,7 +47,7 @@ def test_golden_walks(vector):
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 64, 65, 1000])
-def test_ranks_walk_every_sample_once_but_for_padding(count):
+def test_walks_cover_every_sample_once_except_padding(count):
     for world_size in (1, 3, 7):
         dealt = [walk_order(count, seed=1, epoch=2, rank=rank, world_size=world_size) for rank in range(world_size)]
         assert {len(ids) for ids in dealt} == {rank_length(count, world_size)}
@@ -56,6 +56,6 @@ def test_ranks_walk_every_sample_once_but_for_padding(count):
 
 @pytest.mark.parametrize("arguments", [{"count": 0}, {"count": 5, "rank": 2, "world_size": 2},
                                        {"count": 5, "rank": -1}])
-def test_impossible_worlds_are_refused(arguments):
+def test_invalid_worlds_are_refused(arguments):
     with pytest.raises(ValueError):
         epoch_order(**arguments)

@@ -1,4 +1,4 @@
-"""The readers that work without a sidecar: folders, and S3 with everything that can go wrong there."""
+"""The readers that work without a sidecar: folders, and S3 with faults."""
 
 import datetime
 import hashlib
@@ -21,7 +21,7 @@ ODD_KEYS = ["a b/c+d.bin", "ünï/codé.bin", "100%/x%2By.bin", "a/../b.bin", "q
 
 
 class FakeS3(http.server.ThreadingHTTPServer):
-    """One bucket, pages of two keys; `faults` are taken from the front: a callable gets the handler and answers."""
+    """One bucket, two keys per page. Each request first takes an entry of `faults`; a callable answers instead."""
 
     daemon_threads = True
 
@@ -121,7 +121,7 @@ def read_one(s3):
     return S3Origin(s3.settings("train")).read(Request(b"cat/1", 15, etag(b"cat/1" * 3)))
 
 
-def test_lists_page_by_page_below_the_prefix_without_folders_whatever_the_keys(s3):
+def test_lists_all_pages_below_the_prefix_without_folders(s3):
     listing = S3Origin(s3.settings("train/")).list()
     expected = {key[6:]: body for key, body in s3.objects.items() if key.startswith("train/") and body}
     assert {key.decode(): (size, tag) for key, size, tag in listing} == {
@@ -139,13 +139,13 @@ def test_reads_every_key_that_it_lists(s3, monkeypatch):
 
 @pytest.mark.parametrize("fault", [status(500), status(503, headers=[("Retry-After", "0.01")]), status(429), cut,
                                    wrong_bytes])
-def test_what_may_pass_is_tried_again(s3, fault):
+def test_temporary_failures_are_retried(s3, fault):
     s3.faults = [fault, fault, None]
     assert read_one(s3) == b"cat/1" * 3
     assert len(s3.requests) == 3
 
 
-def test_it_gives_up_with_the_servers_words_and_the_key(s3):
+def test_final_error_has_the_servers_message_and_the_key(s3):
     s3.faults = [status(503, b"<Error><Code>SlowDown</Code><Message>easy</Message></Error>")] * 50
     with pytest.raises(stoker.OriginError, match="'cat/1' of s3://.*503 SlowDown: easy") as caught:
         read_one(s3)
@@ -157,14 +157,14 @@ def encrypted(headers):
 
 
 @pytest.mark.parametrize("headers", [KMS, {"x-amz-server-side-encryption": "aws:kms:dsse"}, SSE_C])
-def test_an_etag_of_an_encrypted_object_is_no_md5(s3, headers):
+def test_etag_of_an_encrypted_object_is_not_an_md5(s3, headers):
     s3.faults = [encrypted(headers)]
     assert S3Origin(s3.settings("train")).read(Request(b"cat/1", 15, NO_MD5)) == b"cat/1" * 3
     assert s3.requests[0][1]["if-match"] == f'"{NO_MD5}"'
 
 
 @pytest.mark.parametrize("headers", [KMS, SSE_C])
-def test_a_large_encrypted_object_comes_in_parts(s3, monkeypatch, headers):
+def test_large_encrypted_object_is_read_in_parts(s3, monkeypatch, headers):
     monkeypatch.setattr("stoker.origin.s3.PART_BYTES", 8)
     monkeypatch.setattr("stoker.origin.large.PART_BYTES", 8)
 
@@ -178,59 +178,59 @@ def test_a_large_encrypted_object_comes_in_parts(s3, monkeypatch, headers):
 
 
 @pytest.mark.parametrize("headers", [{}, {"x-amz-server-side-encryption": "AES256"}])
-def test_other_bytes_than_the_md5_says_are_refused(s3, headers):
+def test_bytes_that_do_not_match_the_md5_are_refused(s3, headers):
     s3.faults = [encrypted(headers)] * retry.ATTEMPTS
     with pytest.raises(stoker.OriginError, match="do not match their ETag"):
         S3Origin(s3.settings("train")).read(Request(b"cat/1", 15, NO_MD5))
 
 
-def test_an_encrypted_object_of_another_size_is_refused(s3):
+def test_encrypted_object_of_another_size_is_refused(s3):
     s3.faults = [encrypted(KMS)]
     with pytest.raises(stoker.ChangedError, match="has 15 bytes, it was listed with 14"):
         S3Origin(s3.settings("train")).read(Request(b"cat/1", 14, NO_MD5))
 
 
 @pytest.mark.parametrize("code, kind", [(403, stoker.ForbiddenError), (404, stoker.NotFoundError)])
-def test_what_does_not_pass_is_told_at_once(s3, code, kind):
+def test_permanent_failures_are_not_retried(s3, code, kind):
     s3.faults = [status(code, b"<Error><Code>Why</Code></Error>")]
     with pytest.raises(kind, match=f"{code} Why"):
         read_one(s3)
     assert len(s3.requests) == 1
 
 
-def test_an_object_that_was_replaced_is_refused_by_its_etag(s3):
+def test_replaced_object_is_refused_by_its_etag(s3):
     s3.objects["train/cat/1"] = b"other"
     with pytest.raises(stoker.ChangedError, match="cat/1"):
         read_one(s3)
 
 
-def test_a_server_that_ignores_if_match_is_found_by_the_etag_that_it_sends(s3):
+def test_ignored_if_match_is_detected_by_the_etag(s3):
     s3.faults = [status(200, b"cat/2" * 3, {**KMS, "ETag": '"another"'}.items())]
     with pytest.raises(stoker.ChangedError, match="has ETag another, it was listed with"):
         read_one(s3)
 
 
-def test_a_missing_bucket_is_told_when_opening(s3, monkeypatch):
+def test_missing_bucket_is_an_error_when_opening(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{s3.server_port}")
     s3.faults = [status(404, b"<Error><Code>NoSuchBucket</Code></Error>")]
     with pytest.raises(stoker.NotFoundError, match="404 NoSuchBucket"):
         stoker.open("s3://bucket/train")
 
 
-def test_an_empty_prefix_is_no_dataset(s3, monkeypatch):
+def test_empty_prefix_is_an_error(s3, monkeypatch):
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{s3.server_port}")
     with pytest.raises(stoker.OriginError, match="dataset is empty"):
         stoker.open("s3://bucket/nothing")
 
 
-def test_a_batch_is_read_over_several_connections(s3):
+def test_batch_is_read_over_several_connections(s3):
     origin = S3Origin(s3.settings("train"))
     requests = [Request(b"cat/1", 15, etag(b"cat/1" * 3)), Request(b"dog/1", 15, etag(b"dog/1" * 3))] * 20
     assert origin.read_many(requests) == [b"cat/1" * 3, b"dog/1" * 3] * 20
     origin.close()
 
 
-def test_the_signature_is_that_of_the_documented_example():
+def test_signature_matches_amazons_documented_example():
     """"GET Bucket (List Objects)" of Amazon's "Signature Calculations for the Authorization Header" for S3."""
     signed = sign_get(
         Credentials("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"), "us-east-1",
@@ -240,7 +240,7 @@ def test_the_signature_is_that_of_the_documented_example():
 
 
 @pytest.mark.parametrize("secret", ["stoker-secret", "another"])
-def test_a_server_that_checks_signatures_accepts_those_of_the_right_secret(tmp_path, monkeypatch, programs, secret):
+def test_signature_is_accepted_only_with_the_right_secret(tmp_path, monkeypatch, programs, secret):
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "stoker")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret)
     payloads = {f"train/{key}": key.encode() for key in ["1", *ODD_KEYS] if ".." not in key}
@@ -260,14 +260,14 @@ def test_a_server_that_checks_signatures_accepts_those_of_the_right_secret(tmp_p
         assert origin.read(Request(key, size, tag)) == payloads[f"train/{key.decode()}"]
 
 
-def test_a_session_token_is_sent_and_signed(s3, monkeypatch):
+def test_session_token_is_sent_and_signed(s3, monkeypatch):
     monkeypatch.setenv("AWS_SESSION_TOKEN", "token")
     read_one(s3)
     [(_, headers)] = s3.requests
     assert headers["x-amz-security-token"] == "token" and ";x-amz-security-token," in headers["authorization"]
 
 
-def test_a_forked_worker_reads_over_a_connection_of_its_own(s3):
+def test_forked_worker_uses_its_own_connection(s3):
     body = b"cat/1" * 3
     origin = open_origin(s3.settings("train"))
     request = Request(b"cat/1", len(body), etag(body))
@@ -287,26 +287,26 @@ def test_without_credentials_requests_are_not_signed(s3, monkeypatch, tmp_path):
     assert "authorization" not in s3.requests[0][1]
 
 
-def test_a_folder_follows_links_that_stay_inside(origin):
+def test_folder_follows_links_that_stay_inside(origin):
     os.symlink(origin.root / "cat", origin.root / "lion")
     with stoker.open(origin.uri) as samples:
         assert samples.classes == ["ant", "cat", "dog", "lion"]
         assert bytes(samples[len(samples) - 1]) == bytes(samples.fetch([samples.labels.index(2) - 1])[0])
 
 
-@pytest.mark.parametrize("target, words", [("/etc", "leads out"), ("nowhere", "nowhere"), (".", "circle")])
-def test_a_folder_refuses_links_that_do_not(origin, target, words):
+@pytest.mark.parametrize("target, words", [("/etc", "leads out"), ("nowhere", "nowhere"), (".", "links in a circle")])
+def test_folder_refuses_links_that_lead_outside(origin, target, words):
     os.symlink(target, origin.root / "cat" / "link")
     with pytest.raises(stoker.OriginError, match=words):
         stoker.open(origin.uri)
 
 
-def test_a_folder_that_does_not_exist_is_not_found(tmp_path):
+def test_missing_folder_is_not_found(tmp_path):
     with pytest.raises(stoker.NotFoundError, match="none"):
         stoker.open(f"file://{tmp_path}/none")
 
 
-def test_names_that_are_no_utf8_are_read_too(tmp_path):
+def test_file_names_outside_utf8_are_read(tmp_path):
     os.makedirs(os.fsencode(tmp_path) + b"/\xff")
     with open(os.fsencode(tmp_path) + b"/\xff/x", "wb") as file:
         file.write(b"1")

@@ -1,4 +1,4 @@
-"""An S3 server whose certificate a private authority has signed: `caFile` of STOKER_DATASETS."""
+"""An S3 server with a certificate of a private authority: `caFile` of STOKER_DATASETS."""
 
 import json
 import ssl
@@ -37,12 +37,12 @@ def settings_of(server, **more):
     return resolve("train", env={"STOKER_DATASETS": json.dumps({"train": entry})})
 
 
-def test_a_private_authority_is_trusted_where_the_job_names_it(authority, server):
+def test_ca_file_of_the_job_is_trusted(authority, server):
     origin = S3Origin(settings_of(server, caFile=str(authority / "ca.crt")))
     assert [key for key, _, _ in origin.list()] == [b"a.bin"]
 
 
-def test_without_it_the_server_is_refused(server, monkeypatch):
+def test_server_is_refused_without_the_ca_file(server, monkeypatch):
     monkeypatch.setattr("stoker.origin.retry.ATTEMPTS", 1)
     with pytest.raises(stoker.OriginError):
         S3Origin(settings_of(server)).list()

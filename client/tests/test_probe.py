@@ -1,4 +1,4 @@
-"""Measuring what the cache is worth: what is counted, and that the stream does not notice."""
+"""Measuring the cache's speedup: what is counted, and that the sample stream stays the same."""
 
 import pytest
 import stoker
@@ -8,7 +8,7 @@ from stoker.probe import Probe
 
 
 def run_batches(probe, count, at=0, cached_ns=10, past_ns=30, epoch=0):
-    """Batches of 100 bytes that take as long as where they are read from; when the next one would be asked for."""
+    """Runs batches of 100 bytes, with a duration per source; returns when the next would be requested."""
     changes = []
     for number in range(count):
         if probe.next_batch(at, epoch, 100):
@@ -17,7 +17,7 @@ def run_batches(probe, count, at=0, cached_ns=10, past_ns=30, epoch=0):
     return at, changes
 
 
-def test_reads_so_many_batches_through_the_cache_and_past_it():
+def test_measures_the_requested_batches_with_and_without_the_cache():
     probe = Probe()
     probe.begin(7, 16)
     at, changes = run_batches(probe, 16 + 2 + 16)
@@ -28,10 +28,10 @@ def test_reads_so_many_batches_through_the_cache_and_past_it():
     assert probe.progress() == [16, 16 * 30, 1600, 16, 16 * 10, 1600]
     before = probe.progress()
     assert run_batches(probe, 50, at=at + 10) == (at + 510, [])
-    assert probe.progress() == before, "it is over"
+    assert probe.progress() == before, "the measurement has ended"
 
 
-def test_each_id_is_measured_once():
+def test_each_measurement_id_is_measured_once():
     probe = Probe()
     probe.begin(0, 4)
     assert not probe.next_batch(0, 0, 100) and not probe.is_running
@@ -46,7 +46,7 @@ def test_each_id_is_measured_once():
     assert probe.is_running
 
 
-def test_what_happens_between_two_epochs_is_no_batch():
+def test_gap_between_epochs_is_not_measured():
     probe = Probe()
     probe.begin(7, 4)
     at, _ = run_batches(probe, 2)
@@ -54,7 +54,7 @@ def test_what_happens_between_two_epochs_is_no_batch():
     assert probe.progress()[3:5] == [4, 40]
 
 
-def test_what_cannot_be_measured_is_given_up():
+def test_failed_measurement_is_ended():
     probe = Probe()
     probe.begin(7, 4)
     at, _ = run_batches(probe, 6)
@@ -66,7 +66,7 @@ def test_what_cannot_be_measured_is_given_up():
 
 
 def read_epochs(samples, epochs, workers=0):
-    """What a loop is given, in order."""
+    """The items that a training loop gets, in order."""
     dataset = stoker.torch.Dataset(samples, decode=bytes)
     sampler = stoker.torch.Sampler(dataset, 1, 0, seed=SEED)
     given = []
@@ -79,11 +79,11 @@ def read_epochs(samples, epochs, workers=0):
 
 @pytest.fixture
 def short_reports(monkeypatch):
-    monkeypatch.setattr("stoker.meter.REPORT_EVERY_S", 0.0)  # also in workers, which are forked
+    monkeypatch.setattr("stoker.meter.REPORT_EVERY_S", 0.0)  # also in forked workers
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_the_stream_is_the_same_and_the_sidecar_hears_of_both_ways(
+def test_measuring_keeps_the_stream_and_reports_both_times(
     sidecar, short_reports, workers
 ):
     sidecar.start(preload=1.0)
@@ -103,11 +103,11 @@ def test_the_stream_is_the_same_and_the_sidecar_hears_of_both_ways(
     assert any(event["bypassing"] for event in sidecar.events("probed"))
 
 
-def test_without_a_way_to_the_origin_the_measurement_is_given_up(sidecar, monkeypatch, short_reports):
+def test_unreachable_origin_ends_the_measurement(sidecar, monkeypatch, short_reports):
     monkeypatch.delenv("STOKER_DATASETS")
     sidecar.start(preload=1.0, probe=[7, 4])
     with stoker.open("train", socket=sidecar.socket) as samples:
         assert len(read_epochs(samples, 2)) == 2 * len(samples)
         assert samples.stats()["origin_samples"] == 0
-    last = wait_until("the last word", lambda: sidecar.events("probed"))[-1]
+    last = wait_until("the last report", lambda: sidecar.events("probed"))[-1]
     assert not last["bypassing"] and last["bypassed_batches"] == 0

@@ -16,8 +16,8 @@ from conftest import BUILD, Origin, wait_until
 
 
 class RealSidecar:
-    """stoker-sidecar with one dataset, "train"; several may share one node directory. `control`: the operator that it
-    reports to. In a `with` it is started, and gone at the end."""
+    """stoker-sidecar with one dataset, "train"; several may share one node directory. `control`: address of the
+    operator to report to. `with` starts and stops it."""
 
     def __init__(self, folder, origin, name="s", source=None, control=None, **dataset):
         self.socket = folder / f"{name}.sock"
@@ -62,9 +62,9 @@ class RealSidecar:
 
 @pytest.fixture
 def run(tmp_path, origin, monkeypatch):
-    """Makes sidecars that are gone when the test ends."""
+    """Makes sidecars and stops them when the test ends."""
     monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": origin.uri}}))
-    monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)  # a busy machine is not a sidecar that is away
+    monkeypatch.setattr("stoker.link.CONNECT_TIMEOUT_S", 60.0)  # a slow machine must not look like an absent sidecar
     with contextlib.ExitStack() as stack:
         def make(of=origin, **settings):
             return stack.enter_context(RealSidecar(tmp_path, of, **settings))
@@ -76,7 +76,7 @@ def raw(view):
 
 
 def read_epoch(origin, samples, epoch, workers=0):
-    """One epoch by the torch classes; every sample exactly once, with the right bytes, in the sampler's order."""
+    """Reads one epoch with the torch classes; checks every sample's bytes and the sampler's order."""
     dataset = stoker.torch.Dataset(samples, decode=raw)
     sampler = stoker.torch.Sampler(dataset, 1, 0, seed=3)
     sampler.set_epoch(epoch)
@@ -86,24 +86,24 @@ def read_epoch(origin, samples, epoch, workers=0):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_a_cold_epoch_goes_through_the_sidecar_and_the_next_needs_nobody(origin, run, workers):
+def test_cold_epoch_uses_the_sidecar_and_the_next_only_files(origin, run, workers):
     sidecar = run()
     with sidecar.open() as samples:
         read_epoch(origin, samples, 0, workers)
-        sidecar.stop()  # residents are served by the files alone
+        sidecar.stop()  # the files alone serve resident samples
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             read_epoch(origin, samples, 1)
         assert samples.stats()["origin_samples"] == 0
 
 
-def test_its_manifest_is_what_the_client_alone_would_list(origin, run):
+def test_sidecars_manifest_equals_the_clients_listing(origin, run):
     with stoker.open(origin.uri) as alone, run().open() as samples:
         assert samples.revision == alone.revision
         assert [s.etag for s in samples.fetch(range(200))] == [s.etag for s in alone.fetch(range(200))]
 
 
-def test_epochs_stream_through_a_window_that_holds_a_tenth(tmp_path, run):
+def test_epochs_stream_through_a_window_for_a_tenth(tmp_path, run):
     big = Origin(tmp_path / "big", count=300, size_max=80_000)
     assert sum(map(len, big.payloads.values())) > 10 << 20
     sidecar = run(of=big, grant="0", window="1Mi")
@@ -114,11 +114,11 @@ def test_epochs_stream_through_a_window_that_holds_a_tenth(tmp_path, run):
         assert samples.stats()["origin_samples"] == 0
 
 
-def test_a_sidecar_that_is_killed_and_started_again_in_mid_epoch_costs_no_sample(origin, run):
+def test_sidecar_restart_in_mid_epoch_loses_no_sample(origin, run):
     sidecar = run()
     with sidecar.open() as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert samples.stats()["attached"] == 1, "a socket that has a name accepts connections"
+        assert samples.stats()["attached"] == 1, "the socket accepts connections as soon as it exists"
         dataset = stoker.torch.Dataset(samples, decode=raw)
         sampler = stoker.torch.Sampler(dataset, 1, 0, seed=3)
         loader = torch.utils.data.DataLoader(dataset, batch_size=10, sampler=sampler, collate_fn=list)
@@ -136,7 +136,7 @@ def test_a_sidecar_that_is_killed_and_started_again_in_mid_epoch_costs_no_sample
         assert samples.stats()["origin_samples"] == before
 
 
-def test_a_follower_leads_when_the_leader_is_killed_and_its_trainer_hears_nothing(origin, run):
+def test_follower_takes_over_without_an_error_in_its_trainer(origin, run):
     leader, follower = run(name="leader"), run(name="follower")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -151,7 +151,7 @@ def test_a_follower_leads_when_the_leader_is_killed_and_its_trainer_hears_nothin
 
 
 def damage(segment, payload):
-    """Flips a bit of the payload where it stands in the file; False: it is not in there."""
+    """Flips a bit of the payload in the file; False: the file does not hold it."""
     with open(segment, "r+b") as file:
         at = file.read().find(payload)
         if at >= 0:
@@ -160,7 +160,7 @@ def damage(segment, payload):
     return at >= 0
 
 
-def test_a_bit_that_flipped_on_the_disk_is_mended_and_never_served(origin, run):
+def test_flipped_bit_on_disk_is_repaired_and_never_served(origin, run):
     sidecar = run()
     with sidecar.open() as samples:
         samples.fetch(range(200))
@@ -174,18 +174,18 @@ def test_a_bit_that_flipped_on_the_disk_is_mended_and_never_served(origin, run):
         assert stats["corrupt"] >= 1 and stats["node_samples"] == 1
 
 
-def test_the_plan_is_fetched_ahead_of_need(origin, run):
+def test_planned_samples_are_fetched_ahead(origin, run):
     sidecar = run()
     with sidecar.open() as samples:
         samples.set_plan(0, list(range(200)))
         def is_all_there():
             _, missing = samples.sources.reader.read(range(200))
             return not missing
-        wait_until("the sidecar to fetch what nobody has asked for", is_all_there)
+        wait_until("the sidecar to fetch samples before they are requested", is_all_there)
     assert os.listdir(sidecar.node / "data" / "segments")
 
 
-def test_threads_stream_through_a_window_that_holds_a_third(tmp_path, run):
+def test_threads_stream_through_a_window_for_a_third(tmp_path, run):
     big = Origin(tmp_path / "big", count=300, size_max=80_000)
     sidecar = run(of=big, grant="0", window="4Mi")
     with sidecar.open() as samples:

@@ -1,4 +1,4 @@
-"""Samples by id: hits, misses, what the sidecar is told."""
+"""Samples by id: hits, misses, and what is sent to the sidecar."""
 
 import pickle
 
@@ -12,7 +12,7 @@ def check(origin, sample):
     assert sample.key == origin.keys[sample.id]
 
 
-def test_ids_follow_the_bytewise_order_of_the_keys_with_and_without_a_sidecar(origin, sidecar):
+def test_ids_follow_the_bytewise_order_of_keys(origin, sidecar):
     with stoker.open(origin.uri) as alone:
         expected = [(s.id, s.key, s.label, s.etag) for s in alone.fetch(range(len(alone)))]
         revision = alone.revision
@@ -23,7 +23,7 @@ def test_ids_follow_the_bytewise_order_of_the_keys_with_and_without_a_sidecar(or
         assert [key for _, key, _, _ in expected] == origin.keys
 
 
-def test_a_hit_asks_nobody(origin, sidecar):
+def test_hit_sends_no_request(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples:
         for sample in samples.fetch(range(len(samples))):
@@ -33,7 +33,7 @@ def test_a_hit_asks_nobody(origin, sidecar):
     assert sidecar.events("fetch") == []
 
 
-def test_a_batch_with_misses_is_one_request_for_the_missing(origin, sidecar):
+def test_misses_of_a_batch_are_one_request(origin, sidecar):
     sidecar.start(preload=0.5)
     with stoker.open("train") as samples:
         ids = list(range(90, 110))
@@ -43,7 +43,7 @@ def test_a_batch_with_misses_is_one_request_for_the_missing(origin, sidecar):
     assert [event["samples"] for event in sidecar.events("fetch")] == [list(range(100, 110))]
 
 
-def test_a_huge_batch_is_asked_for_in_pieces(origin, sidecar, monkeypatch):
+def test_huge_batch_is_split_into_requests(origin, sidecar, monkeypatch):
     monkeypatch.setattr("stoker.sources.FETCH_AT_MOST", 64)
     sidecar.start()
     with stoker.open("train") as samples:
@@ -52,7 +52,7 @@ def test_a_huge_batch_is_asked_for_in_pieces(origin, sidecar, monkeypatch):
     assert [len(event["samples"]) for event in sidecar.events("fetch")] == [64, 64, 64, 8]
 
 
-def test_what_a_busy_sidecar_does_not_take_is_told_later(origin, sidecar, monkeypatch):
+def test_acknowledgements_to_a_busy_sidecar_are_sent_later(origin, sidecar, monkeypatch):
     sidecar.start(preload=1)
     with stoker.open("train") as samples:
         with monkeypatch.context() as busy:
@@ -73,7 +73,7 @@ def test_ids_may_be_any_sequence_of_integers(origin, sidecar, convert):
 
 
 @pytest.mark.parametrize("id", [-1, 200, 2**70])
-def test_an_id_outside_the_dataset_is_an_index_error(origin, sidecar, id):
+def test_id_outside_the_dataset_is_an_index_error(origin, sidecar, id):
     sidecar.start(preload=1)
     with stoker.open("train") as samples, pytest.raises(IndexError):
         samples.fetch([0, id])
@@ -81,7 +81,7 @@ def test_an_id_outside_the_dataset_is_an_index_error(origin, sidecar, id):
         samples.fetch([0, id])
 
 
-def test_a_sample_is_a_read_only_buffer(origin, sidecar):
+def test_sample_is_a_read_only_buffer(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples:
         sample = samples[7]
@@ -92,7 +92,7 @@ def test_a_sample_is_a_read_only_buffer(origin, sidecar):
         sample.view[0] = 1
 
 
-def test_a_sample_pickles_as_a_copy(origin, sidecar):
+def test_sample_pickles_as_a_copy(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples:
         sample = samples[7]
@@ -101,7 +101,7 @@ def test_a_sample_pickles_as_a_copy(origin, sidecar):
         bytes(sample), sample.id, sample.key, sample.label, sample.etag, sample.checksum)
 
 
-def test_the_sidecar_hears_what_was_read_once_each(origin, sidecar):
+def test_every_read_is_acknowledged_once(origin, sidecar):
     sidecar.start(preload=0.5)
     with stoker.open("train") as samples:
         samples.set_plan(3, list(range(len(samples))))
@@ -112,7 +112,7 @@ def test_the_sidecar_hears_what_was_read_once_each(origin, sidecar):
     assert {event["epoch"] for event in sidecar.events("consumed")} == {3}
 
 
-def test_the_plan_goes_over_whole_with_its_start(origin, sidecar):
+def test_plan_is_sent_whole_with_its_start(origin, sidecar):
     sidecar.start()
     with stoker.open("train") as samples:
         samples.set_plan(2, np.arange(200)[::-1].copy(), 17)
@@ -120,7 +120,7 @@ def test_the_plan_goes_over_whole_with_its_start(origin, sidecar):
     assert (plan["epoch"], plan["start"], plan["samples"]) == (2, 17, list(range(199, -1, -1)))
 
 
-def test_the_last_report_adds_up(origin, sidecar):
+def test_reports_sum_to_the_totals(origin, sidecar):
     sidecar.start(preload=0.5)
     with stoker.open("train") as samples:
         samples.fetch(range(80, 120))
@@ -131,7 +131,7 @@ def test_the_last_report_adds_up(origin, sidecar):
                       "origin_samples": 0, "wait_ns": 5, "compute_ns": 7}
 
 
-def test_the_hello_says_who_reads(origin, sidecar, monkeypatch):
+def test_hello_identifies_the_reader(origin, sidecar, monkeypatch):
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "8")
     sidecar.start()
@@ -141,13 +141,13 @@ def test_the_hello_says_who_reads(origin, sidecar, monkeypatch):
     assert hello["stream"] != 0 and hello["version"] == 1 and hello["client"].startswith("stoker-python/")
 
 
-def test_opening_waits_while_the_sidecar_lists(origin, sidecar):
+def test_open_waits_while_the_sidecar_lists(origin, sidecar):
     sidecar.start(listings=5)
     with stoker.open("train") as samples:
         assert samples.stats()["attached"] == 1
 
 
-def test_stats_of_the_process_keep_what_closed_datasets_counted(origin):
+def test_process_stats_include_closed_datasets(origin):
     before = stoker.stats().get("samples", 0)
     with stoker.open(origin.uri) as samples:
         samples.fetch([1, 2, 3])

@@ -1,5 +1,5 @@
-"""Two jobs on one node directory read by importance, each through its own stoker-sidecar: a leader and a follower. In
-lock-step, so that what is counted does not hang on who is faster. `make importance` measures the same at full size."""
+"""Two jobs read one node directory by importance, each through its own stoker-sidecar: a leader and a follower. They
+run in lock-step, so the counts do not depend on speed. `make importance` measures the same at full size."""
 
 import json
 import pathlib
@@ -27,7 +27,7 @@ def uri(tmp_path, monkeypatch):
 
 
 def run(folder, uri, scale, weights):
-    """What each job was given, epoch by epoch, and the mean share of its hits in the second half of them."""
+    """Each job's ids, epoch by epoch, and its mean hit share over the later half of the epochs."""
     folder.mkdir()
     grant = int(CACHE * SAMPLES) * shared_importance.RECORD_BYTES
     with shared_importance.sidecars(BUILD, folder, uri, grant, weights) as sockets:
@@ -54,15 +54,15 @@ def run(folder, uri, scale, weights):
     return served, [float(np.mean(of_job[EPOCHS // 2:])) for of_job in hits]
 
 
-def test_two_jobs_share_what_is_kept_whatever_the_scale_of_their_losses(uri, tmp_path):
+def test_loss_scale_does_not_change_two_jobs_shares_of_the_cache(uri, tmp_path):
     served, shared = run(tmp_path / "shared", uri, SCALE, {})
     other_scale, _ = run(tmp_path / "scale", uri, 1.0, {})
     _, one_map = run(tmp_path / "one-map", uri, SCALE, {"job-0": 1, "job-1": 0})
     for job in range(2):
         for epoch in range(EPOCHS):
             assert np.array_equal(served[job][epoch], other_scale[job][epoch]), (job, epoch)
-    assert len(served[0][EPOCHS - 1]) < 0.65 * SAMPLES, "losses are used: about half is read"
-    assert one_map[0] > 1.2 * one_map[1], "one job's map serves that job"
-    assert 0.8 < shared[0] / shared[1] < 1.25, "aggregated importance serves both"
+    assert len(served[0][EPOCHS - 1]) < 0.65 * SAMPLES, "losses are used: about half of the samples are read"
+    assert one_map[0] > 1.2 * one_map[1], "one job's importance map favours that job"
+    assert 0.8 < shared[0] / shared[1] < 1.25, "aggregated importance is fair to both"
     assert shared[1] > 1.1 * one_map[1]
     assert sum(shared) > sum(one_map)

@@ -1,4 +1,4 @@
-"""Near-duplicates: fingerprints of decoded samples, and what the real stoker-sidecar does about them."""
+"""Near-duplicates: fingerprints of decoded samples, and how the real stoker-sidecar treats them."""
 
 import json
 import socket
@@ -13,7 +13,7 @@ from conftest import SEED, Origin, wait_until
 from stoker.similarity import difference_hash
 from test_real_sidecar import run  # noqa: F401  (a fixture)
 
-COUNT, ALIKE = 120, 3  # samples; in each group
+COUNT, ALIKE = 120, 3  # samples; near-duplicates in each group
 SIDE = 18
 
 
@@ -22,26 +22,26 @@ def distance(one, other):
 
 
 def image(seed, side=72):
-    """Some smooth picture: sums of waves."""
+    """A smooth picture: a sum of waves."""
     prng = np.random.default_rng(seed)
     y, x = np.mgrid[0:side, 0:side] / side
     waves = [np.sin(2 * np.pi * (a * x + b * y + c)) for a, b, c in prng.uniform(-3, 3, (6, 3))]
     return np.rint(127 + 20 * np.sum(waves, axis=0)).clip(0, 255).astype(np.uint8)
 
 
-def test_near_images_have_near_hashes_and_others_have_not():
+def test_similar_images_have_similar_hashes():
     prng = np.random.default_rng(SEED)
     for seed in range(20):
         one = image(seed)
         hash = difference_hash(one)
         assert 0 <= hash < 2**64
-        assert distance(hash, difference_hash((one * 0.5 + 60).astype(np.uint8))) <= 8  # rounding moves flat places
+        assert distance(hash, difference_hash((one * 0.5 + 60).astype(np.uint8))) <= 8  # rounding changes flat regions
         noisy = (one + prng.integers(-2, 3, one.shape)).clip(0, 255).astype(np.uint8)
         assert distance(hash, difference_hash(noisy)) <= 8
         assert distance(hash, difference_hash(image(seed + 1000))) > 8
 
 
-def test_the_form_of_an_image_does_not_matter():
+def test_hash_does_not_depend_on_the_image_type():
     from PIL import Image
 
     one = image(5)
@@ -54,12 +54,12 @@ def test_the_form_of_an_image_does_not_matter():
     assert difference_hash(np.array([[1, 2], [4, 3]], dtype=np.uint8)) is not None  # fewer pixels than cells
 
 
-def test_what_rises_everywhere_has_every_bit():
+def test_rising_gradient_sets_every_bit():
     assert difference_hash(np.arange(64.0)[None].repeat(64, axis=0)) == 2**64 - 1
     assert difference_hash(np.zeros((64, 64))) == 0
 
 
-def test_other_data_is_alike_only_when_it_is_equal():
+def test_other_data_matches_only_when_equal():
     assert difference_hash(b"abc") == difference_hash(np.frombuffer(b"abc", dtype=np.uint8)) != difference_hash(b"abd")
     assert difference_hash(torch.arange(5)) is not None
     assert difference_hash("text") is None
@@ -69,7 +69,7 @@ def test_other_data_is_alike_only_when_it_is_equal():
 
 @pytest.fixture
 def pictures(tmp_path):
-    """COUNT pictures of which ALIKE neighbours each are near-duplicates: equal but for one bright pixel."""
+    """COUNT pictures in groups of ALIKE near-duplicates: equal but for one bright pixel."""
     made = Origin(tmp_path / "pictures", count=COUNT, classes=("a",))
     prng = np.random.default_rng(SEED)
     for number, key in enumerate(made.keys):
@@ -82,7 +82,7 @@ def pictures(tmp_path):
 
 @pytest.fixture
 def start(pictures, run, monkeypatch):  # noqa: F811
-    """Makes sidecars over the pictures that take connections."""
+    """Makes sidecars for the pictures and waits until they accept connections."""
 
     def make(**settings):
         monkeypatch.setenv("STOKER_DATASETS", json.dumps({"train": {"uri": pictures.uri}}))
@@ -123,23 +123,23 @@ def train(loader):
 
 
 @pytest.mark.parametrize("workers", [0, 2])
-def test_removed_copies_are_read_in_the_first_epoch_only(start, workers):
+def test_removed_duplicates_are_read_in_the_first_epoch_only(start, workers):
     with start().open() as samples:
         loader = loader_of(samples, "remove", workers)
         assert sorted(train(loader)) == list(range(COUNT))
         assert sorted(train(loader)) == list(range(0, COUNT, ALIKE))
         report = loader.epoch_report()
         assert (report.requested, report.skipped) == (COUNT // ALIKE, COUNT - COUNT // ALIKE)
-        assert int(loader._stream.fingerprinter.told.sum()) == COUNT  # so that workers hash each sample once
+        assert int(loader._stream.fingerprinter.told.sum()) == COUNT  # so workers hash each sample once
         state = loader.state_dict()
     with start(name="other").open() as samples:
         loader = loader_of(samples, "remove", workers)
         loader.load_state_dict(state)
-        assert train(loader) == []  # that epoch is over
+        assert train(loader) == []  # the epoch has ended
         assert len(train(loader)) == COUNT // ALIKE
 
 
-def test_a_copy_on_the_node_is_given_for_one_that_is_not(start):
+def test_resident_duplicate_replaces_a_missing_sample(start):
     with start(grant="20Ki").open() as samples:
         loader = loader_of(samples, "repeat")
         assert sorted(train(loader)) == list(range(COUNT))
@@ -148,14 +148,14 @@ def test_a_copy_on_the_node_is_given_for_one_that_is_not(start):
         report = loader.epoch_report()
         assert len(served) == COUNT
         assert report.origin_bytes < before.origin_bytes
-        assert report.repeated > 0  # a copy twice instead of another of its group
+        assert report.repeated > 0  # a duplicate is served twice instead of another of its group
         groups = np.array(served) // ALIKE
         assert (np.bincount(groups, minlength=COUNT // ALIKE) == ALIKE).all()
 
 
-def test_a_similarity_of_the_programs_own(start):
+def test_program_may_supply_its_own_similarity(start):
     def nothing_alike(picture):
-        raise AssertionError("nobody asked for it")
+        raise AssertionError("fingerprints were not needed")
 
     with start().open() as samples:
         loader = loader_of(samples, "none", similarity=nothing_alike)
@@ -173,7 +173,7 @@ def test_a_similarity_of_the_programs_own(start):
         assert len(train(loader)) == COUNT // 6
 
 
-def test_a_new_sidecar_is_told_again(start):
+def test_new_sidecar_gets_the_fingerprints_again(start):
     sidecar = start()
     with sidecar.open() as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -187,7 +187,7 @@ def test_a_new_sidecar_is_told_again(start):
         assert sorted(train(loader)) == list(range(0, COUNT, ALIKE))
 
 
-def test_a_follower_passes_fingerprints_on_and_the_job_may_ask_for_them(pictures, start, monkeypatch):
+def test_follower_forwards_fingerprints_for_the_jobs_redundancy(pictures, start, monkeypatch):
     job = {"contract": "importance", "sampling": {"family": "iowa", "redundancy": "remove", "outRate": 0}}
     start(name="leader", **job)
     follower = start(name="follower", **job)

@@ -1,4 +1,4 @@
-"""Several threads of one process: who has its samples waits for nobody, misses are in flight together."""
+"""Several threads of one process: hits do not wait, and misses are fetched in parallel."""
 
 import collections
 import os
@@ -11,7 +11,7 @@ from conftest import wait_until
 
 
 class Reader(threading.Thread):
-    """Calls fetch(ids) in a thread of its own; `error` or `samples` is what came of it."""
+    """Calls fetch(ids) in its own thread; the outcome is in `samples` or `error`."""
 
     def __init__(self, samples, ids):
         super().__init__(daemon=True)
@@ -34,20 +34,20 @@ class Reader(threading.Thread):
 
 @pytest.fixture
 def gate(tmp_path, monkeypatch):
-    """A file that lets stalled fetches go on. Without it they fail well before the suite's patience ends."""
+    """A file that releases stalled fetches. Without it they fail well before the suite's timeout."""
     monkeypatch.setattr("stoker.link.FETCH_TIMEOUT_S", 30.0)
     return tmp_path / "gate"
 
 
 def consumed(sidecar, ids):
-    """How often each id was told as read, once all of `ids` were."""
+    """How often each id was reported as read, once all of `ids` were."""
     def told():
         return collections.Counter(id for event in sidecar.events("consumed") for id in event["samples"])
-    return wait_until(f"{len(ids)} reads to be told", lambda: set(told()) >= set(ids) and told())
+    return wait_until(f"{len(ids)} acknowledgements", lambda: set(told()) >= set(ids) and told())
 
 
-def test_a_resident_read_does_not_wait_for_another_threads_miss(origin, sidecar, gate, monkeypatch):
-    monkeypatch.setattr("stoker.meter.REPORT_EVERY_S", 0.0)  # every read reports, too
+def test_hit_does_not_wait_for_another_threads_miss(origin, sidecar, gate, monkeypatch):
+    monkeypatch.setattr("stoker.meter.REPORT_EVERY_S", 0.0)  # every read also sends a report
     sidecar.start(preload=0.5, stall={"ids": [150], "until": str(gate)})
     with stoker.open("train") as samples:
         stalled = Reader(samples, [150])
@@ -61,7 +61,7 @@ def test_a_resident_read_does_not_wait_for_another_threads_miss(origin, sidecar,
     assert consumed(sidecar, [*range(100), 150]) == collections.Counter([*range(100), 150])
 
 
-def test_what_a_thread_has_in_use_is_not_forgotten_for_another_threads_miss(origin, sidecar, gate):
+def test_another_threads_miss_keeps_samples_in_use(origin, sidecar, gate):
     sidecar.start(preload=0.5, stall={"ids": [150], "until": str(gate)})
     with stoker.open("train") as samples:
         stalled = Reader(samples, [150])
@@ -72,7 +72,7 @@ def test_what_a_thread_has_in_use_is_not_forgotten_for_another_threads_miss(orig
     assert consumed(sidecar, [5, 150]) == collections.Counter([5, 150])
 
 
-def test_the_misses_of_several_threads_are_in_flight_together(origin, sidecar, gate):
+def test_misses_of_several_threads_are_fetched_in_parallel(origin, sidecar, gate):
     stalled_ids = range(100, 106)
     sidecar.start(stall={"ids": list(stalled_ids), "until": str(gate)})
     with stoker.open("train") as samples:
@@ -88,7 +88,7 @@ def test_the_misses_of_several_threads_are_in_flight_together(origin, sidecar, g
     assert consumed(sidecar, ids) == collections.Counter(ids)
 
 
-def test_more_threads_than_connections_wait_for_each_other(origin, sidecar, gate, monkeypatch):
+def test_threads_beyond_the_connection_limit_wait(origin, sidecar, gate, monkeypatch):
     monkeypatch.setattr("stoker.link.LANES_AT_MOST", 2)
     ids = range(100, 110)
     sidecar.start(stall={"ids": list(ids), "until": str(gate)})
@@ -102,7 +102,7 @@ def test_more_threads_than_connections_wait_for_each_other(origin, sidecar, gate
     assert sorted(id for event in sidecar.events("fetch") for id in event["samples"]) == list(ids)
 
 
-def test_a_child_forked_during_a_miss_reads_and_leaves_the_parents_connections_alone(origin, sidecar, gate):
+def test_child_forked_during_a_miss_uses_its_own_connections(origin, sidecar, gate):
     sidecar.start(preload=0.5, stall={"ids": [150, 151], "until": str(gate)})
     with stoker.open("train") as samples:
         stalled = [Reader(samples, [150]), Reader(samples, [151])]
@@ -121,7 +121,7 @@ def test_a_child_forked_during_a_miss_reads_and_leaves_the_parents_connections_a
         assert samples.stats()["lost"] == 0
 
 
-def test_every_read_of_every_thread_is_told_once(origin, sidecar):
+def test_every_threads_read_is_acknowledged_once(origin, sidecar):
     sidecar.start(preload=0.3)
     with stoker.open("train") as samples:
         shares = [range(first, 200, 8) for first in range(8)]
@@ -137,6 +137,6 @@ def test_every_read_of_every_thread_is_told_once(origin, sidecar):
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(ended) == len(shares), "a thread ended by an exception"
+        assert len(ended) == len(shares), "a thread raised an exception"
         samples.tell_all()
     assert consumed(sidecar, range(200)) == collections.Counter(range(200))

@@ -39,7 +39,7 @@ def digest(batches):
 @pytest.mark.parametrize("replicas", [1, 2, 3, 8])
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize("shuffle", [False, True])
-def test_the_stream_is_that_of_distributed_sampler(count, replicas, drop_last, shuffle):
+def test_stream_equals_distributed_samplers(count, replicas, drop_last, shuffle):
     data = range(count)
     for rank in range(replicas):
         options = {"num_replicas": replicas, "rank": rank, "shuffle": shuffle, "seed": 5, "drop_last": drop_last}
@@ -52,7 +52,7 @@ def test_the_stream_is_that_of_distributed_sampler(count, replicas, drop_last, s
             assert len(ours) == len(theirs)
 
 
-def test_the_world_comes_from_the_environment(monkeypatch):
+def test_world_comes_from_the_environment(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
     monkeypatch.setenv("RANK", "2")
     sampler = stoker.torch.Sampler(range(10))
@@ -64,7 +64,7 @@ def test_the_world_comes_from_the_environment(monkeypatch):
 
 @pytest.mark.parametrize("workers", WORKERS)
 @pytest.mark.parametrize("kind", [stoker.torch.DataLoader, torch.utils.data.DataLoader])
-def test_any_workers_give_the_same_samples_in_the_same_order(origin, sidecar, workers, kind):
+def test_samples_and_order_do_not_depend_on_workers(origin, sidecar, workers, kind):
     dataset = stoker.torch.Dataset(stoker.open(origin.uri), decode=raw)
     expected = digest(loader_of(dataset, stoker.torch.Sampler(dataset, seed=3)))
     sidecar.start(preload=0.3)
@@ -74,7 +74,7 @@ def test_any_workers_give_the_same_samples_in_the_same_order(origin, sidecar, wo
 
 
 @pytest.mark.parametrize("workers", WORKERS)
-def test_workers_read_through_connections_of_their_own_on_the_samplers_stream(origin, sidecar, workers):
+def test_workers_have_their_own_connections_on_one_stream(origin, sidecar, workers):
     sidecar.start(preload=0.5)
     with stoker.open("train") as samples:
         dataset = stoker.torch.Dataset(samples, decode=raw)
@@ -92,7 +92,7 @@ def test_workers_read_through_connections_of_their_own_on_the_samplers_stream(or
 
 
 @pytest.mark.parametrize("workers", WORKERS[:2])
-def test_a_sidecar_that_dies_under_the_loader_changes_no_sample(origin, sidecar, workers):
+def test_sidecar_death_changes_no_sample(origin, sidecar, workers):
     sidecar.start(die_in_fetch=5)
     with stoker.open("train") as samples, warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -104,7 +104,7 @@ def test_a_sidecar_that_dies_under_the_loader_changes_no_sample(origin, sidecar,
 
 @pytest.mark.parametrize("workers, after", [
     *((workers, after) for workers in WORKERS[:2] for after in (0, 1, 6, 13)), (WORKERS[2], 6)])
-def test_a_resumed_run_equals_one_without_interruption(origin, workers, after):
+def test_resumed_run_equals_an_uninterrupted_one(origin, workers, after):
     def run():
         dataset = stoker.torch.Dataset(stoker.open(origin.uri), decode=raw)
         return loader_of(dataset, stoker.torch.Sampler(dataset, seed=3), workers)
@@ -132,7 +132,7 @@ def test_a_resumed_run_equals_one_without_interruption(origin, workers, after):
     assert digest(got) == digest(expected)
 
 
-def test_a_plain_loader_resumes_by_the_number_of_samples_that_it_gave(origin):
+def test_torchs_loader_resumes_by_consumed_count(origin):
     dataset = stoker.torch.Dataset(stoker.open(origin.uri), decode=raw)
     sampler = stoker.torch.Sampler(dataset, seed=3)
     batches = iter(loader_of(dataset, sampler, (2, "fork"), torch.utils.data.DataLoader))
@@ -152,7 +152,7 @@ def test_state_of_another_dataset_or_world_is_refused(origin):
         stoker.torch.Sampler(range(10), 1, 0).load_state_dict(state)
 
 
-def test_a_resume_hands_over_the_position(origin, sidecar):
+def test_resume_sends_the_position(origin, sidecar):
     sidecar.start()
     with stoker.open("train") as samples:
         dataset = stoker.torch.Dataset(samples, decode=raw)
@@ -163,7 +163,7 @@ def test_a_resume_hands_over_the_position(origin, sidecar):
     assert (plan["epoch"], plan["start"], plan["sample_count"]) == (6, 48, 200)
 
 
-def test_the_loader_reports_steps_and_the_time_between_them(origin, sidecar):
+def test_loader_reports_steps_and_their_times(origin, sidecar):
     sidecar.start(preload=1)
     with stoker.open("train") as samples:
         dataset = stoker.torch.Dataset(samples, decode=raw)
@@ -174,8 +174,8 @@ def test_the_loader_reports_steps_and_the_time_between_them(origin, sidecar):
     assert all(sum(report[key] for report in reports) > 0 for key in ("wait_ns", "compute_ns"))
 
 
-def test_labels_are_those_of_an_image_folder(origin):
-    """What torchvision documents for ImageFolder: classes are the sorted folder names, targets their places."""
+def test_labels_equal_image_folders(origin):
+    """torchvision's documentation of ImageFolder: classes are the sorted folder names, targets their indices."""
     dataset = stoker.torch.Dataset(origin.uri, decode=raw)
     classes = sorted(entry.name for entry in os.scandir(origin.root) if entry.is_dir())
     files = [(name, label) for label, folder in enumerate(classes) for name in sorted(os.listdir(origin.root / folder))]
@@ -196,7 +196,7 @@ def test_transforms_and_the_default_decoder(tmp_path):
     assert pixels.shape == (2, 3, 3) and pixels[0, 0].tolist() == [255, 0, 0] and label == "0"
 
 
-def test_the_raw_decoder_gives_a_tensor_of_its_own(origin):
+def test_raw_decoder_returns_a_writable_copy(origin):
     dataset = stoker.torch.Dataset(origin.uri, decode=stoker.torch.decode_raw)
     tensor, _ = dataset[0]
     assert tensor.dtype == torch.uint8 and bytes(tensor.tolist()) == origin.payloads[origin.keys[0]]
@@ -211,7 +211,7 @@ def test_negative_indices_count_from_the_end(origin):
         dataset[-201]
 
 
-def test_a_subset_plans_with_the_ids_of_the_whole(origin, sidecar):
+def test_subset_plans_with_dataset_ids(origin, sidecar):
     sidecar.start()
     with stoker.open("train") as samples:
         odd = torch.utils.data.Subset(stoker.torch.Dataset(samples, decode=raw), range(1, 200, 2))
@@ -223,7 +223,7 @@ def test_a_subset_plans_with_the_ids_of_the_whole(origin, sidecar):
     assert sidecar.events("plan")[0]["samples"] == expected
 
 
-def test_a_batch_is_one_request_where_torch_asks_for_batches(origin, sidecar):
+def test_batch_is_one_request_with_getitems(origin, sidecar):
     sidecar.start()
     with stoker.open("train") as samples:
         dataset = stoker.torch.Dataset(samples, decode=raw)

@@ -1,4 +1,4 @@
-"""What the real sidecar reads at its origin is what `stoker simulate` says: a smaller version of `make traffic`."""
+"""The real sidecar reads as much at its origin as `stoker simulate` predicts: a smaller version of `make traffic`."""
 
 import pathlib
 import sys
@@ -12,10 +12,10 @@ import traffic  # noqa: E402
 SAMPLES, EPOCHS, WINDOW = 4000, 6, 1 << 20
 
 
-# The contracts whose figure does not depend on when a fetch ends. What `importance` reads does, by up to 3 % of so
-# few samples: `make traffic` looks at 20,000.
+# The contracts whose figure does not depend on when a fetch ends. `importance` varies with it by up to 3 % for so
+# few samples; `make traffic` covers it with 20,000.
 @pytest.mark.parametrize("row", ["exact", "windowed", "windowed, chunks", "windowed" + traffic.UNEQUAL])
-def test_the_origin_sends_what_the_simulator_says(tmp_path, monkeypatch, row):
+def test_origin_traffic_matches_the_simulator(tmp_path, monkeypatch, row):
     monkeypatch.setenv("STOKER_DATASETS", "{}")
     real, manifest = traffic.measured(BUILD, row, SAMPLES, EPOCHS, tmp_path, seed=1, window=WINDOW)
     model = traffic.simulated(BUILD, row, SAMPLES, EPOCHS, manifest, seed=1, window=WINDOW)

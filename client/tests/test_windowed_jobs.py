@@ -1,4 +1,4 @@
-"""Three jobs on one dataset through real processes: a smaller version of `make windowed` (bench/windowed)."""
+"""Three jobs on one dataset through real sidecars: a smaller version of `make windowed` (bench/windowed)."""
 
 import pathlib
 import sys
@@ -17,10 +17,10 @@ def data(tmp_path_factory):
     return jobs.Data(tmp_path_factory.mktemp("windowed"), COUNT, 20000)
 
 
-# The bars of `make windowed`. The window is an eighth of so small a cache and not a ninth, which costs a thousandth: in
-# lock-step 7/8 of the cache is static, and (1 - 7/8 * 0.2) / 3 is 0.275.
+# The limits of `make windowed`. In so small a cache the window is an eighth instead of a ninth, which costs a
+# thousandth: in lock-step 7/8 of the cache is static, and (1 - 7/8 * 0.2) / 3 is 0.275.
 @pytest.mark.parametrize("name", [name for name, (_, _, _, bar) in jobs.RUNS.items() if bar is not None])
-def test_the_node_fetches_once_for_all_jobs_and_each_has_every_sample_once(tmp_path, data, name):
+def test_node_fetches_once_for_all_jobs(tmp_path, data, name):
     with jobs.counting_origin(BUILD, data.root) as (endpoint, sent):
         row = jobs.run(BUILD, tmp_path / "run", data, endpoint, sent, name, BATCH, EPOCHS)
     assert all(all(epochs) for epochs in row["complete"]), row

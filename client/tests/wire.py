@@ -1,5 +1,5 @@
-"""The local protocol spelled with struct, from docs/design/local-protocol.md and not from the C++ sources, so that the
-golden vectors compare two spellings."""
+"""The local protocol encoded with struct, written from docs/design/local-protocol.md and not from the C++ sources, so
+that the golden vectors compare two independent encoders."""
 
 import struct
 
@@ -165,7 +165,7 @@ ENCODERS = {"peer": peer, "ping": ping, "pong": pong, "ask_probe": ask_probe, "p
 
 
 class Reader:
-    """Takes values off the front of a payload."""
+    """Reads values from the front of a payload."""
 
     def __init__(self, data):
         self.data = data

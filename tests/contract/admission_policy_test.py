@@ -1,4 +1,4 @@
-"""The chart's ValidatingAdmissionPolicies in front of a real API server: what they refuse, and what they let through."""
+"""The chart's ValidatingAdmissionPolicies in a real API server: what they reject, and what they admit."""
 
 import copy
 import json
@@ -31,7 +31,7 @@ JOB = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job", "nam
 def server(tmp_path_factory):
     missing = crd_server.missing_programs() + ([] if HELM else ["helm"])
     if missing:
-        pytest.skip(f"needs {', '.join(missing)}; `make cluster-build` brings them")
+        pytest.skip(f"needs {', '.join(missing)}; `make cluster-build` installs them")
     running = crd_server.ApiServer(tmp_path_factory.mktemp("api-server"))
     try:
         policies = [item for item in render() if item["kind"] in POLICY_KINDS]
@@ -52,23 +52,23 @@ def create(server, document, user):
 
 
 @pytest.mark.parametrize("user", [JOB_CONTROLLER, "system:kube-controller-manager", OPERATOR])
-def test_pods_with_views_are_made_by_the_job_controller_and_the_operator(server, user):
+def test_job_controller_and_operator_may_create_pods_with_views(server, user):
     assert create(server, POD, user).returncode == 0
 
 
-def test_pods_with_views_are_made_by_nobody_else(server):
+def test_others_may_not_create_pods_with_views(server):
     refused = create(server, POD, "stranger")
     assert refused.returncode != 0
     assert "not by stranger" in refused.stderr and "admissionPolicy.podCreators" in refused.stderr
 
 
-def test_jobs_with_views_are_made_by_the_operator_only(server):
+def test_only_the_operator_may_create_jobs_with_views(server):
     assert create(server, JOB, OPERATOR).returncode == 0
     for user in ("stranger", "system:serviceaccount:kube-system:cronjob-controller"):
         assert "only Stoker's operator may create" in create(server, JOB, user).stderr
 
 
-def test_fillers_are_made_by_the_operator_only(server):
+def test_only_the_operator_may_create_fillers(server):
     for document, creator in ((JOB, OPERATOR), (POD, JOB_CONTROLLER)):
         filler = copy.deepcopy(document)
         filler["metadata"]["labels"] = {"stoker.dev/filler": "uid"}
@@ -78,7 +78,7 @@ def test_fillers_are_made_by_the_operator_only(server):
         assert "stoker.dev/filler" in create(server, filler, "stranger").stderr
 
 
-def test_other_pods_and_jobs_are_let_through(server):
+def test_other_pods_and_jobs_are_admitted(server):
     for document in (POD, JOB):
         plain = copy.deepcopy(document)
         spec = plain["spec"] if plain["kind"] == "Pod" else plain["spec"]["template"]["spec"]
@@ -101,7 +101,7 @@ def patch(server, path, body):
     return status, answer.get("message", "") if isinstance(answer, dict) else answer
 
 
-def test_the_sidecars_image_stays(server, pod):
+def test_sidecar_image_cannot_change(server, pod):
     other = {"spec": {"initContainers": [{"name": "stoker-sidecar", "image": "evil:1"}]}}
     status, message = patch(server, pod, other)
     assert status == 422 and "image of stoker-sidecar cannot change" in message
@@ -109,7 +109,7 @@ def test_the_sidecars_image_stays(server, pod):
     assert patch(server, pod, trainer)[0] == 200
 
 
-def test_the_sidecar_of_a_filler_stays(server):
+def test_sidecar_image_of_a_filler_cannot_change(server):
     filler = copy.deepcopy(POD)
     filler["metadata"]["name"] = "filler"
     filler["spec"]["containers"] = filler["spec"].pop("initContainers")
@@ -134,7 +134,7 @@ def test_the_sidecar_of_a_filler_stays(server):
     ({"targetContainerName": "stoker-sidecar"}, True),
     ({"volumeMounts": [{"name": "stoker-data-0", "mountPath": "/x"}]}, True),
 ])
-def test_ephemeral_containers_reach_nothing_of_the_sidecar(server, pod, part, refused):
+def test_ephemeral_containers_cannot_reach_the_sidecar(server, pod, part, refused):
     body = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox:1", **part}]}}
     status, message = patch(server, pod + "/ephemeralcontainers", body)
     assert (status == 422) == refused, message
@@ -142,7 +142,7 @@ def test_ephemeral_containers_reach_nothing_of_the_sidecar(server, pod, part, re
 
 
 @pytest.mark.parametrize("way", ["exec", "attach"])
-def test_nobody_gets_into_the_sidecar(server, pod, way):
+def test_exec_and_attach_to_the_sidecar_are_rejected(server, pod, way):
     status, answer = server.request("POST", f"{pod}/{way}?command=id&container=stoker-sidecar&stdout=true")
     assert status == 422 and "stoker-sidecar" in answer["message"]
     status, answer = server.request("POST", f"{pod}/{way}?command=id&container=trainer&stdout=true")

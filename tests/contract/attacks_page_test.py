@@ -1,4 +1,4 @@
-"""docs/design/attacks.md has one row for each attack, and the tests and mutants that it names exist."""
+"""docs/design/attacks.md has one row per attack, and the tests and mutants that it names exist."""
 
 import pathlib
 import re
@@ -18,12 +18,12 @@ def test_every_attack_has_one_row():
     assert sorted(names(row[-1])[0] for row in ROWS) == sorted(tests)
 
 
-def test_the_mutants_exist():
+def test_named_mutants_exist():
     mutants = {path.stem for path in (ROOT / "tests" / "mutants").glob("*.patch")}
     named = {name for row in ROWS for name in names(row[-2])}
     assert len(named) > 8 and named <= mutants, named - mutants
 
 
-def test_every_row_names_a_mutant_or_says_why_there_is_none():
+def test_every_row_names_a_mutant_or_the_reason_for_none():
     for row in ROWS:
         assert names(row[-2]) or row[-2].strip() in ("Kubernetes' wall", "the wall is missing"), row

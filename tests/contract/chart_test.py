@@ -1,4 +1,4 @@
-"""The chart agrees with the CRDs, with the operator's flags and settings, and with its own schema."""
+"""The chart agrees with the CRDs, with the operator's flags and settings, and with its schema."""
 
 import json
 import os
@@ -17,7 +17,7 @@ OPERATOR = BUILD / "bin" / "stoker-operator"
 
 
 def find_helm():
-    """helm of $PATH, or the one that the cluster scripts built."""
+    """Path of helm from $PATH, or of the one that the cluster scripts built."""
     script = ROOT / "e2e" / "cluster" / "cluster.sh"
     text = subprocess.run([script, "env"], capture_output=True, text=True, check=False).stdout
     found = subprocess.run(["bash", "-c", f"{text}\ncommand -v helm"], capture_output=True, text=True, check=False)
@@ -44,14 +44,14 @@ def one(items, kind, name=None):
     return found[0]
 
 
-def test_the_charts_definitions_are_those_of_crds():
+def test_chart_crds_equal_the_sources():
     ours = {path.name: path.read_text() for path in (ROOT / "crds").glob("*.yaml")}
     charts = {path.name: path.read_text() for path in (CHART / "files" / "crds").glob("*.yaml")}
     assert ours and ours == charts, "run `make generate`"
 
 
 @needs_helm
-def test_it_renders_every_definition_and_keeps_it_on_uninstall():
+def test_renders_every_crd_and_keeps_it_on_uninstall():
     crds = [item for item in render() if item["kind"] == "CustomResourceDefinition"]
     assert len(crds) == 4
     assert all(crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep" for crd in crds)
@@ -61,7 +61,7 @@ def test_it_renders_every_definition_and_keeps_it_on_uninstall():
 
 
 @needs_helm
-def test_definitions_can_be_left_out_or_let_go():
+def test_crds_can_be_left_out_or_removed_on_uninstall():
     assert not [i for i in render("--set", "crds.enabled=false") if i["kind"] == "CustomResourceDefinition"]
     loose = [i for i in render("--set", "crds.keep=false") if i["kind"] == "CustomResourceDefinition"]
     assert loose and all("helm.sh/resource-policy" not in i["metadata"].get("annotations", {}) for i in loose)
@@ -70,12 +70,12 @@ def test_definitions_can_be_left_out_or_let_go():
 @needs_helm
 @pytest.mark.parametrize("setting", ["sidcar.image=x", "replicas=0", "logLevel=loud", "metrics.port=99999",
                                      "image.digest=sha256:short", "sidecar.windowBytes=lots"])
-def test_a_wrong_value_is_an_error(setting):
+def test_invalid_value_is_an_error(setting):
     assert helm("template", "x", CHART, "--kube-version", "1.34.0", "--set", setting).returncode != 0
 
 
 @needs_helm
-def test_an_old_cluster_is_refused():
+def test_old_cluster_is_rejected():
     done = helm("template", "x", CHART, "--kube-version", "1.28.0")
     assert "kubeVersion" in done.stderr
 
@@ -86,7 +86,7 @@ def test_an_old_cluster_is_refused():
     ("node.kubeletDirectory=/var/lib/../kubelet", "must be a plain absolute path"),
     ("node.kubeletDirectory=/etc/..", "must be a plain absolute path"),
 ])
-def test_values_that_contradict_each_other_are_refused(setting, words):
+def test_contradictory_values_are_rejected(setting, words):
     done = helm("template", "x", CHART, "--kube-version", "1.31.0", "--set", setting)
     assert words in done.stderr
 
@@ -110,12 +110,12 @@ def test_every_value_is_in_the_schema():
 
 
 def ingress(items, name):
-    """{port: from}; None where anybody may come."""
+    """{port: from}; None: open to all."""
     return {rule["ports"][0]["port"]: rule.get("from") for rule in one(items, "NetworkPolicy", name)["spec"]["ingress"]}
 
 
 @needs_helm
-def test_network_policies_are_on_and_let_through_what_is_needed(tmp_path):
+def test_network_policies_are_on_and_allow_needed_traffic(tmp_path):
     items = render()
     pod = one(items, "Deployment")["spec"]["template"]
     policy = one(items, "NetworkPolicy", "stoker-operator")["spec"]
@@ -139,7 +139,7 @@ def test_network_policies_are_on_and_let_through_what_is_needed(tmp_path):
 
 
 @needs_helm
-def test_rendering_twice_gives_the_same_and_no_key():
+def test_rendering_is_stable_and_contains_no_key():
     first = helm("template", "stoker", CHART, "--namespace", "stoker-system", "--kube-version", "1.34.0")
     second = helm("template", "stoker", CHART, "--namespace", "stoker-system", "--kube-version", "1.34.0")
     assert first.returncode == 0 and first.stdout == second.stdout
@@ -149,7 +149,7 @@ def test_rendering_twice_gives_the_same_and_no_key():
 
 @needs_helm
 @pytest.mark.parametrize("metrics", ["true", "false"])
-def test_helm_test_asks_a_port_that_a_service_has_whether_there_are_metrics_or_not(metrics):
+def test_helm_test_probes_a_port_that_the_service_has(metrics):
     items = render("--set", f"metrics.enabled={metrics}")
     url, = re.findall(r"--probe=http://([^.]+)\.stoker-system\.svc:(\d+)/readyz",
                       one(items, "Pod")["spec"]["containers"][0]["args"][0])
@@ -177,7 +177,7 @@ def test_no_pod_mounts_the_operators_ca():
 
 
 @needs_helm
-def test_admission_policies_are_bound_and_a_switch():
+def test_admission_policies_are_bound_and_can_be_turned_off():
     items = render()
     policies = {i["metadata"]["name"]: i["spec"] for i in items if i["kind"] == "ValidatingAdmissionPolicy"}
     bound = [i["spec"]["policyName"] for i in items if i["kind"] == "ValidatingAdmissionPolicyBinding"]
@@ -216,7 +216,7 @@ def rules(item):
 
 
 @needs_helm
-def test_the_node_program_is_the_only_privileged_part_and_the_operator_knows_its_account():
+def test_only_the_node_program_is_privileged():
     items = render()
     spec = one(items, "DaemonSet")["spec"]["template"]["spec"]
     assert spec["containers"][0]["securityContext"]["privileged"] is True
@@ -224,24 +224,24 @@ def test_the_node_program_is_the_only_privileged_part_and_the_operator_knows_its
     assert settings["node"]["serviceAccount"] == spec["serviceAccountName"]
     driver = one(items, "CSIDriver")
     assert driver["metadata"]["name"] == "csi.stoker.dev"
-    assert driver["spec"]["podInfoOnMount"] is True, "the pod's namespace is what gives it a view"
+    assert driver["spec"]["podInfoOnMount"] is True, "the node program authorizes views by the pod's namespace"
     assert driver["spec"]["volumeLifecycleModes"] == ["Ephemeral"]
 
 
 @needs_helm
-def test_mounts_of_the_node_program_reach_the_host_and_outlive_it():
+def test_node_programs_mounts_reach_the_host_and_outlive_it():
     container = one(render(), "DaemonSet")["spec"]["template"]["spec"]["containers"][0]
     mounts = {mount["name"]: mount for mount in container["volumeMounts"]}
     assert mounts["kubelet"]["mountPropagation"] == "Bidirectional"
 
 
-# What `kubectl stoker why` and `what-if` need: who leads, a GET to that pod, and a token of the account that may read.
+# Rights of `kubectl stoker why` and `what-if`: the leader's lease, a GET to its pod, and a token of an allowed account.
 EXPLAIN_RULES = {("coordination.k8s.io", "leases"): {"get"}, ("", "pods/proxy"): {"get"},
                  ("", "serviceaccounts/token"): {"create"}}
 
 
 @needs_helm
-def test_explain_role_names_its_subjects_and_gives_nothing_else(tmp_path):
+def test_explain_role_grants_only_its_needs_to_its_subjects(tmp_path):
     role = one(render(), "Role", "stoker-explain")
     assert rules(role) == EXPLAIN_RULES
     account = one(render(), "ServiceAccount", "stoker-explain")["metadata"]["name"]
@@ -261,7 +261,7 @@ def test_explain_role_names_its_subjects_and_gives_nothing_else(tmp_path):
 
 
 @needs_helm
-def test_the_operator_accepts_the_settings_and_flags_that_the_chart_gives_it(tmp_path):
+def test_operator_accepts_the_charts_settings_and_flags(tmp_path):
     items = render("--set", "control.grantSeconds=90", "--set", "logLevel=debug", "--set", "watchNamespaces={a,b}")
     config = one(items, "ConfigMap")["data"]["operator.yaml"]
     (tmp_path / "operator.yaml").write_text(config)

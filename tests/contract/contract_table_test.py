@@ -1,4 +1,4 @@
-"""The CRD and docs/reference/sampling-contracts.md say what the table of contract parameters says."""
+"""The CRD and docs/reference/sampling-contracts.md agree with the table of contract parameters."""
 
 import re
 
@@ -12,7 +12,7 @@ NARROWER = {"kLess": "smaller", "kMore": "larger", "kSame": ""}
 
 
 def rows():
-    """{(contract, name): (bounds and step, default, narrower, who sets it, family, words)}."""
+    """{(contract, name): (bounds and step, default, narrower, which side sets it, family, words)}."""
     result = {}
     for text in re.findall(r"Row\{(.*?)\}(?:\}|,\n)", TABLE.partition("return std::array{")[2], re.DOTALL):
         fields, _, words = text.replace("{}", '""').partition("{")
@@ -37,16 +37,16 @@ def dataset():
     return spec["datasets"]["items"]["properties"]
 
 
-def test_the_table_is_read_whole():
+def test_table_is_parsed_completely():
     assert len(ROWS) == TABLE.count("Row{") > 15
 
 
-def test_the_crd_has_the_contracts_of_the_table(dataset):
+def test_crd_contracts_match_the_table(dataset):
     (names,) = re.findall(r"kContracts\{\s*(.*?)\}", TABLE)
     assert [name.lower() for name in dataset["contract"]["enum"]] == re.findall(r"\w+", names)
 
 
-def test_the_crd_has_the_bounds_of_the_table(dataset):
+def test_crd_bounds_match_the_table(dataset):
     ours = {key: row[0] for key, row in OF_THE_JOB.items() if not row[5]}
     theirs = {(member, name): (float(field["minimum"]), float(field["maximum"]),
                                1.0 if field["type"] == "integer" else field.get("multipleOf", 0))
@@ -55,7 +55,7 @@ def test_the_crd_has_the_bounds_of_the_table(dataset):
     assert ours == theirs
 
 
-def test_the_crd_has_the_words_of_the_table(dataset):
+def test_crd_enums_match_the_table(dataset):
     ours = {key: row[5] for key, row in OF_THE_JOB.items() if row[5]}
     theirs = {(member, name): field["enum"] for member in MEMBERS
               for name, field in dataset[member]["properties"].items() if field["type"] == "string"}
@@ -63,7 +63,7 @@ def test_the_crd_has_the_words_of_the_table(dataset):
     assert all(row[0] == (0, len(row[5]) - 1, 1) for row in OF_THE_JOB.values() if row[5])
 
 
-def test_the_crd_has_the_families_of_the_table(dataset):
+def test_crd_families_match_the_table(dataset):
     rules = dataset["importance"]["x-kubernetes-validations"]
     for family in ("ICache", "Iowa"):
         (rule,) = [rule["rule"] for rule in rules if " ".join(rule["message"].split()).endswith(f"family {family}")]
@@ -75,7 +75,7 @@ def snake(name):
     return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
 
 
-def test_the_page_has_the_defaults_of_the_table():
+def test_page_defaults_match_the_table():
     page = (ROOT / "docs/reference/sampling-contracts.md").read_text()
     listed = {name: (float(default), narrower.strip())
               for name, default, narrower in re.findall(r"^\| `(\w+)` \| ([\d.]+) \| (smaller|larger|) ?\|", page, re.MULTILINE)}

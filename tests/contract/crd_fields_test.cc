@@ -1,5 +1,5 @@
-// The CRDs and the structs of operator/api know the same fields: a field that only the CRD has
-// would be ignored in silence, one that only the parser has can never be set.
+// The CRDs and the structs of operator/api have the same fields: the operator would silently ignore
+// a field that only the CRD has, and users could never set one that only the parser has.
 
 #include <set>
 #include <string>
@@ -42,8 +42,8 @@ FieldSet fields_of_crd(const std::string& plural) {
     return fields;
 }
 
-// What the parser reads of spec and status; parts that it passes on unread go to `opaque` (without
-// ".*").
+// The fields of spec and status that the parser reads; parts that it passes on unparsed go to
+// `opaque` (without ".*").
 void split(const FieldSet& read, FieldSet& known, FieldSet& opaque) {
     for (const std::string& field : read) {
         if (!field.starts_with("spec.") && !field.starts_with("status.")) {
@@ -80,19 +80,19 @@ std::vector<Kind> kinds() {
         {"cachequotas", known_fields<CacheQuota>()}};
 }
 
-TEST(CrdFields, AreAllReadByTheParsers) {
+TEST(CrdFields, ParsersReadEveryField) {
     for (const Kind& kind : kinds()) {
         FieldSet known;
         FieldSet opaque;
         split(kind.read, known, opaque);
         for (const std::string& field : fields_of_crd(kind.plural)) {
             EXPECT_TRUE(known.contains(field) || is_below(field, opaque))
-                << kind.plural << ": the CRD has " << field << ", which no parser reads";
+                << kind.plural << ": the CRD has " << field << ", but no parser reads it";
         }
     }
 }
 
-TEST(CrdFields, AreAllThatTheParsersRead) {
+TEST(CrdFields, EveryParsedFieldIsInTheCrd) {
     for (const Kind& kind : kinds()) {
         FieldSet known;
         FieldSet opaque;
@@ -101,7 +101,7 @@ TEST(CrdFields, AreAllThatTheParsersRead) {
         EXPECT_GT(declared.size(), 20U);
         for (const std::string& field : known) {
             EXPECT_TRUE(declared.contains(field))
-                << kind.plural << ": a parser reads " << field << ", which the CRD does not have";
+                << kind.plural << ": a parser reads " << field << ", but the CRD does not have it";
         }
     }
 }

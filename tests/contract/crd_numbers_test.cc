@@ -1,7 +1,6 @@
 // Puts extreme values into every number and quantity of every kind, one at a time. The list of
-// fields comes from the CRDs. Whatever the CRD does not refuse, the operator must survive: a spec
-// that cannot be meant is refused by its parser or by validate(), and a huge number means "a very
-// long time" or "very many".
+// fields comes from the CRDs. The operator must survive every value that the CRD admits: its parser
+// or validate() rejects meaningless specs, and huge numbers mean "a very long time" or "very many".
 
 #include <cmath>
 #include <functional>
@@ -30,7 +29,7 @@ using web::json::value;
 
 constexpr std::int64_t kNow = 1'800'000'000;  // 2027
 
-// Values of a pod's own structures, which the API server judges when the Job is created.
+// Fields of a pod's own structures, which the API server checks when the Job is created.
 const std::set<std::string> kPassedThrough = {
     "spec.trainer.env[].valueFrom.resourceFieldRef.divisor"};
 
@@ -102,7 +101,7 @@ value example(const std::string& name) {
     return document;
 }
 
-// The document with the value at the path; objects and lists on the way are made.
+// The document with the value at the path; creates objects and lists on the way.
 value with(value document, const std::string& path, const value& extreme) {
     value* place = &document;
     std::string rest = path;
@@ -162,7 +161,7 @@ double magnitude(const value& extreme) {
                                : extreme.as_number().to_double();
 }
 
-// By minimum, maximum, pattern and maxLength; CEL is left to crd_server_test.py.
+// Checks minimum, maximum, pattern and maxLength; crd_server_test.py covers CEL.
 bool refused_by(const YAML::Node& schema, const value& extreme) {
     if (extreme.is_string()) {
         const std::string text = extreme.as_string();
@@ -236,7 +235,7 @@ void plan_finished(TrainingJob job, bool stays) {
     EXPECT_TRUE(!stays || !deletes_itself(plan));
 }
 
-using Complaint = std::optional<std::string>;  // of parser or validate(); none: accepted
+using Complaint = std::optional<std::string>;  // from parser or validate(); none: accepted
 
 Complaint try_training_job(const value& document, const value& extreme) {
     const Result<TrainingJob> job = parse_document<TrainingJob>(document.serialize());
@@ -340,7 +339,7 @@ TEST(CrdNumbers, NoExtremeBreaksAPlan) {
                 SCOPED_TRACE(kind.plural + " " + field.path + " = " + extreme.serialize());
                 const value document = with(example(kind.example), field.path, extreme);
                 const bool is_spec = field.path.starts_with("spec");
-                // A status that says that the job was active for ever may well fail it.
+                // A status that makes the job active forever may fail it.
                 const Complaint complaint = kind.try_it(document, is_spec ? extreme : value(0));
                 const bool is_wrong =
                     magnitude(extreme) < 0 && is_spec && !kPassedThrough.contains(field.path);

@@ -1,5 +1,5 @@
-// The CRD of CachePool and the operator refuse the same directories: the rules of the CRD are read
-// here and tried on the same paths.
+// The CRD of CachePool and the operator reject the same directories: the test evaluates the CRD's
+// rules and the operator's on the same paths.
 
 #include <regex>
 #include <string>
@@ -15,13 +15,13 @@
 namespace stoker::control {
 namespace {
 
-// One of the terms that a rule is made of: self.matches('...'), or not.
+// One term of a rule: self.matches('...'), possibly negated.
 struct Term {
     std::regex pattern;
     bool negated = false;
 };
 
-// "self.matches('a') && !self.matches('b')"; anything else is left over in `rest`.
+// Parses "self.matches('a') && !self.matches('b')"; unparsed text stays in `rest`.
 std::vector<Term> terms_of(const std::string& rule, std::string& rest) {
     static const std::regex kTerm{R"((!?)self\.matches\('([^']*)'\)(\s*&&\s*)?)"};
     std::vector<Term> terms;
@@ -42,7 +42,7 @@ std::vector<Term> rules_of_the_crd() {
     for (const YAML::Node& rule : path["x-kubernetes-validations"]) {
         std::string rest;
         const std::vector<Term> more = terms_of(rule["rule"].as<std::string>(), rest);
-        EXPECT_EQ(rest.find_first_not_of(" \n"), std::string::npos) << "not understood: " << rest;
+        EXPECT_EQ(rest.find_first_not_of(" \n"), std::string::npos) << "cannot parse: " << rest;
         terms.insert(terms.end(), more.begin(), more.end());
     }
     return terms;
@@ -63,7 +63,7 @@ bool operator_takes(const std::string& path) {
     return validate(pool).empty();
 }
 
-// Every path of up to three parts, as it is and in disguise.
+// Every path of up to three parts, plain and in equivalent spellings.
 std::vector<std::string> paths() {
     const std::vector<std::string> parts = {
         "bin",    "boot",  "dev",     "etc",        "home",       "lib",      "lib32",   "lib64",
@@ -92,7 +92,7 @@ std::vector<std::string> paths() {
     return result;
 }
 
-TEST(CrdPaths, CrdAndOperatorRefuseTheSameDirectories) {
+TEST(CrdPaths, CrdAndOperatorRejectTheSameDirectories) {
     const std::vector<Term> terms = rules_of_the_crd();
     EXPECT_GE(terms.size(), 6U);
     std::size_t taken = 0;
@@ -106,7 +106,7 @@ TEST(CrdPaths, CrdAndOperatorRefuseTheSameDirectories) {
     EXPECT_GT(taken, 500U);
 }
 
-TEST(CrdPaths, BothTakeDirectoriesForDisksAndRefuseTheSystems) {
+TEST(CrdPaths, BothAcceptDiskDirectoriesAndRejectSystemOnes) {
     const std::vector<Term> terms = rules_of_the_crd();
     for (const std::string path : {"/var/lib/stoker", "/mnt/nvme/stoker", "/data", "/srv/cache"}) {
         EXPECT_TRUE(crd_takes(terms, path) && operator_takes(path)) << path;

@@ -1,4 +1,4 @@
-"""Conventions that every field of every CRD keeps. Needs no API server."""
+"""Conventions for all fields of all CRDs. Needs no API server."""
 
 import re
 import subprocess
@@ -14,7 +14,7 @@ KINDS = [crd["spec"]["names"]["kind"] for crd in CRDS]
 
 
 def walk(schema, path=""):
-    """(path, schema) of the schema itself and of everything below it."""
+    """(path, schema) of the schema and of everything below it."""
     yield path, schema
     for name, field in schema.get("properties", {}).items():
         yield from walk(field, f"{path}.{name}" if path else name)
@@ -52,7 +52,7 @@ def test_every_field_is_described_by_sentences(crd):
     leaves_something_out(crd, complaint)
 
 
-def test_every_list_is_bounded_and_says_how_it_merges(crd):
+def test_every_list_is_bounded_and_has_a_merge_type(crd):
     leaves_something_out(
         crd, lambda path, field: field.get("type") == "array" and not
         {"maxItems", "x-kubernetes-list-type"} <= field.keys())
@@ -62,25 +62,25 @@ def test_every_map_is_bounded(crd):
     leaves_something_out(crd, lambda path, field: "additionalProperties" in field and "maxProperties" not in field)
 
 
-def test_every_text_is_bounded(crd):
+def test_every_string_is_bounded(crd):
     leaves_something_out(
         crd, lambda path, field: field.get("type") == "string" and not
         {"maxLength", "enum", "format"} & field.keys())
 
 
-def test_every_number_says_its_width(crd):
+def test_every_number_has_a_width(crd):
     leaves_something_out(
         crd, lambda path, field: field.get("type") == "integer" and "format" not in field)
 
 
-def test_every_number_that_a_user_writes_is_bounded(crd):
+def test_every_number_in_a_spec_is_bounded(crd):
     leaves_something_out(
         crd, lambda path, field: path.startswith("spec") and field.get("type") in ("integer", "number") and not
         {"minimum", "maximum"} <= field.keys())
 
 
-# The only form of anyOf with types in it that an API server takes; with anything more it refuses the whole CRD.
-def test_every_quantity_is_a_number_or_a_text_and_bounded_by_rules(crd):
+# The only form of anyOf with types that an API server accepts; it rejects the whole CRD for any other.
+def test_every_quantity_is_an_int_or_string_bounded_by_rules(crd):
     leaves_something_out(
         crd, lambda path, field: "anyOf" in field and
         (field["anyOf"] != [{"type": "integer"}, {"type": "string"}] or not field.get("x-kubernetes-int-or-string")))
@@ -106,7 +106,7 @@ def test_conditions_are_a_map_by_type(crd):
     assert conditions["items"]["required"] == ["type", "status", "lastTransitionTime", "reason", "message"]
 
 
-def test_kinds_are_found_by_category_and_have_a_status_of_their_own(crd):
+def test_kinds_have_a_category_and_a_status_subresource(crd):
     version, = crd["spec"]["versions"]
     assert crd["spec"]["names"]["categories"] == ["stoker"]
     assert crd["spec"]["names"]["shortNames"]
@@ -119,8 +119,8 @@ def test_every_column_is_described(crd):
     assert all(column["description"].endswith(".") for column in columns)
 
 
-def test_no_field_that_is_refused_is_silent_about_it(crd):
-    """A field that a rule forbids altogether says so in `kubectl explain`."""
+def test_always_rejected_fields_say_so_in_their_description(crd):
+    """The description of a field that a rule always rejects says so; `kubectl explain` shows it."""
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     found = []
     for path, field in walk(schema):
@@ -133,28 +133,28 @@ def test_no_field_that_is_refused_is_silent_about_it(crd):
     assert not found, found
 
 
-def test_the_reference_page_is_up_to_date():
+def test_reference_page_is_up_to_date():
     subprocess.run([sys.executable, ROOT / "tools/generate_crd_reference.py", "--check"], check=True)
 
 
 def texts_of_the_operator():
-    """All texts in the operator's own rules, with adjacent literals joined as the compiler does."""
+    """All strings of the operator's rules, with adjacent literals joined as the compiler does."""
     source = "".join(path.read_text() for path in sorted((ROOT / "operator/core").glob("validate*.cc")))
     return re.sub(r'"\s*\n\s*"', "", source)
 
 
-# Rules about a change, which only the API server can see, and about what cannot be written into our structs at all.
+# Rules about changes, which only the API server can see, and about values that the operator's structs cannot hold.
 ONLY_IN_THE_CRD = [
     "set exactly one of secretKeyRef", "minBytes must be 0 or more", "nominalQuota must be ", "borrowingLimit must be ",
     "lendingLimit must be ", "capacityPerNode must be less than", "originBandwidth must be less than",
     "maxBytes must be less than", "minBytes must be less than", "ttlSeconds belongs to mode TTL", "path must not have .. as a part",
 ]
-# Rules that the operator makes of the table in common/domain/contract_table.h.
+# Rules that the operator derives from common/domain/contract_table.h.
 FROM_THE_TABLE = ["windowed belongs to", "importance belongs to", "replicate belongs to", "beta, warmupEpochs, ",
                   "outRate, minFraction, "]
 
 
-def test_the_operators_own_rules_say_the_same_words(crd):
+def test_operators_rules_use_the_crds_messages(crd):
     texts = texts_of_the_operator()
     missing = []
     for path, field in walk(crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]):

@@ -1,7 +1,7 @@
 """A real kube-apiserver and etcd on loopback, for contract tests of the CRDs.
 
-The programs are those that `e2e/cluster` builds (in `~/.cache/stoker/programs`), or the ones in the
-folder that STOKER_KUBE_BIN names. Everything lives in one temporary folder and ends with the server.
+The programs are those that `e2e/cluster` builds (in `~/.cache/stoker/programs`), or those in the folder named by
+STOKER_KUBE_BIN. All files are in one temporary folder; close() ends the processes.
 """
 
 import http.client
@@ -32,7 +32,7 @@ def load_documents(path):
 
 
 def find_program(name):
-    """The newest built program of that name, or None."""
+    """Path of the newest built program of that name, or None."""
     folder = os.environ.get("STOKER_KUBE_BIN")
     if folder:
         found = pathlib.Path(folder) / name
@@ -43,7 +43,7 @@ def find_program(name):
 
 
 def missing_programs():
-    """The names of the programs that this machine lacks; empty when the server can start."""
+    """Names of programs missing on this machine; empty: the server can start."""
     missing = [name for name in ("kube-apiserver", "kubectl") if find_program(name) is None]
     return missing + [name for name in ("etcd", "openssl") if shutil.which(name) is None]
 
@@ -55,7 +55,7 @@ def free_port():
 
 
 class ApiServer:
-    """Starts on construction, answers requests, ends with close()."""
+    """Starts at construction, answers requests, stops with close()."""
 
     def __init__(self, folder):
         self._folder = pathlib.Path(folder)
@@ -115,7 +115,7 @@ class ApiServer:
         raise RuntimeError(f"not ready after {START_SECONDS_MAX} s; see the logs in {self._folder}")
 
     def request(self, method, path, body=None, content_type="application/json", accept=None):
-        """(status, parsed answer). A text answer comes back as it is."""
+        """Returns (status, parsed answer). Text answers are returned unparsed."""
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

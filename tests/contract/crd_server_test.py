@@ -1,6 +1,6 @@
-"""The CRDs in front of a real API server: they are accepted, they default, they refuse, they print.
+"""The CRDs in a real API server: it accepts them, sets defaults, rejects bad objects, and prints columns.
 
-No operator runs here, so every answer below is what a user gets with the operator down.
+No operator runs, so the answers are those that users get while the operator is down.
 """
 
 import copy
@@ -26,7 +26,7 @@ PLURALS = {
 def server(tmp_path_factory):
     missing = crd_server.missing_programs()
     if missing:
-        pytest.skip(f"needs {', '.join(missing)}; `make cluster-build` brings them")
+        pytest.skip(f"needs {', '.join(missing)}; `make cluster-build` installs them")
     running = crd_server.ApiServer(tmp_path_factory.mktemp("api-server"))
     try:
         for path in crd_files():
@@ -67,7 +67,7 @@ def example(name):
 
 
 def changed(document, path, value):
-    """A copy with the value at the dotted path, e.g. spec.datasets.0.access; None removes it."""
+    """A copy with the value at the path, e.g. spec/datasets/0/access; None removes it."""
     result = copy.deepcopy(document)
     *parents, last = [int(step) if step.isdigit() else step for step in path.split("/")]
     place = result
@@ -81,7 +81,7 @@ def changed(document, path, value):
 
 
 @pytest.mark.parametrize("name, path, value, answer", [row[1:] for row in REFUSED], ids=[r[0] for r in REFUSED])
-def test_refuses(server, name, path, value, answer):
+def test_rejects_invalid_objects(server, name, path, value, answer):
     status, body = create(server, changed(example(name), path, value))
     assert status in (400, 422), json.dumps(body, indent=1)
     assert answer in body["message"]
@@ -90,14 +90,14 @@ def test_refuses(server, name, path, value, answer):
 @pytest.mark.parametrize("name, path", [
     (FULL, "spec/cache/maxBytes"), (FULL, "spec/cache/minBytes"), (POOL, "spec/capacityPerNode"),
     (POOL, "spec/originBandwidth"), (QUOTA, "spec/nominalQuota"), (QUOTA, "spec/lendingLimit")])
-def test_says_no_more_than_that_it_is_no_quantity(server, name, path):
+def test_non_quantity_gets_only_the_pattern_error(server, name, path):
     status, body = create(server, changed(example(name), path, "lots"))
     assert status == 422 and "should match" in body["message"]
     assert "must be" not in body["message"], body["message"]
 
 
 @pytest.mark.parametrize("name, path, value", [row[1:] for row in ACCEPTED], ids=[r[0] for r in ACCEPTED])
-def test_accepts(server, name, path, value):
+def test_accepts_valid_objects(server, name, path, value):
     status, body = create(server, changed(example(name), path, value))
     assert status == 201, json.dumps(body, indent=1)
 
@@ -117,7 +117,7 @@ def test_examples_are_accepted(server, document):
     assert status == 201, json.dumps(body, indent=1)
 
 
-def test_fills_in_defaults(server):
+def test_sets_defaults(server):
     spec = create(server, example(JOB))[1]["spec"]
     assert spec["suspend"] is False
     assert spec["trainer"]["numNodes"] == 1
@@ -137,14 +137,14 @@ def test_fills_in_defaults(server):
     assert create(server, example(QUOTA))[1]["spec"]["stopPolicy"] == "None"
 
 
-def test_fills_in_defaults_of_a_part_of_cache(server):
+def test_sets_defaults_in_a_partial_cache(server):
     spec = create(server, changed(example(JOB), "spec/cache", {"maxBytes": "1Gi"}))[1]["spec"]
     assert (spec["cache"]["mode"], spec["cache"]["warmup"]) == ("Auto", "Lazy")
 
 
 @pytest.fixture
 def stored(server):
-    """Stores documents and removes them after the test."""
+    """Stores documents, and deletes them after the test."""
     kept = []
 
     def store(document):
@@ -165,19 +165,19 @@ def update(server, document, path, value):
 
 
 @pytest.mark.parametrize("name, path, value, answer", [r[1:] for r in IMMUTABLE], ids=[r[0] for r in IMMUTABLE])
-def test_keeps(server, stored, name, path, value, answer):
+def test_rejects_changes(server, stored, name, path, value, answer):
     status, body = update(server, stored(example(name)), path, value)
     assert status == 422, json.dumps(body, indent=1)
     assert answer in body["message"]
 
 
 @pytest.mark.parametrize("name, path, value", [r[1:] for r in MUTABLE], ids=[r[0] for r in MUTABLE])
-def test_lets_change(server, stored, name, path, value):
+def test_allows_changes(server, stored, name, path, value):
     status, body = update(server, stored(example(name)), path, value)
     assert status == 200, json.dumps(body, indent=1)
 
 
-def test_lets_a_suspended_job_change_its_trainer(server, stored):
+def test_suspended_job_may_change_its_trainer(server, stored):
     body = stored(changed(example(JOB), "spec/suspend", True))
     for path, value in (("spec/trainer/image", "other:2"), ("spec/cache/mode", "Off")):
         status, body = update(server, body, path, value)
@@ -198,7 +198,7 @@ def condition(kind, status, reason):
             "lastTransitionTime": "2026-01-01T00:00:00Z"}
 
 
-# (example, status, the wide table's row without Age)
+# (example, status, its row in the wide table without Age)
 PRINTED = [
     (JOB,
      {"conditions": [condition("CacheAllocated", "True", "Granted"), condition("Finished", "False", "Running")],
@@ -224,7 +224,7 @@ PRINTED = [
 
 
 @pytest.mark.parametrize("name, status, row", PRINTED, ids=[row[0] for row in PRINTED])
-def test_prints(server, stored, name, status, row):
+def test_kubectl_get_prints_columns(server, stored, name, status, row):
     document = stored(example(name))
     path = collection(document, document["metadata"]["name"])
     assert server.request("PUT", path + "/status", changed(document, "status", status))[0] == 200
@@ -276,14 +276,14 @@ def test_apply_twice_changes_nothing(server):
     ("cpool.spec.reservedFree", "Share of the file system that is always left free"),
     ("cquota.spec.nominalQuota", "Bytes that belong to the namespace"),
 ])
-def test_explains(server, path, words):
+def test_kubectl_explain_shows_descriptions(server, path, words):
     answer = server.kubectl("explain", path)
     assert answer.returncode == 0, answer.stderr
     assert words in " ".join(answer.stdout.split())
 
 
 @pytest.mark.parametrize("name", ["job-minimal", "job-without-cache", "job-full", "filler"])
-def test_jobs_that_the_operator_makes_are_accepted(server, name):
+def test_operators_jobs_are_accepted(server, name):
     document = json.loads((ROOT / "tests/contract/golden" / f"{name}.json").read_text())
     document["metadata"]["namespace"] = "default"
     status, body = server.request(
@@ -291,7 +291,7 @@ def test_jobs_that_the_operator_makes_are_accepted(server, name):
     assert status == 201, json.dumps(body, indent=1)
 
 
-def test_the_service_that_the_operator_makes_is_accepted(server):
+def test_operators_service_is_accepted(server):
     document = json.loads((ROOT / "tests/contract/golden/service.json").read_text())
     document["metadata"]["namespace"] = "default"
     status, body = server.request(

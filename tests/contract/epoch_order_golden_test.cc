@@ -1,4 +1,4 @@
-// The C++ spelling of an epoch's order against tests/contract/golden/order.json;
+// The C++ implementation of an epoch's order matches tests/contract/golden/order.json;
 // client/tests/test_order.py checks the same vectors in Python.
 #include <fstream>
 
@@ -27,7 +27,7 @@ std::vector<SampleIndex> ids_of(const web::json::value& vector) {
     return ids;
 }
 
-TEST(EpochOrder, IsTheOneOfThePythonClient) {
+TEST(EpochOrder, MatchesThePythonClients) {
     std::ifstream file{STOKER_GOLDEN_DIR "/order.json"};
     const auto document = web::json::value::parse(file);
     const auto& vectors = document.at("vectors").as_array();
@@ -49,7 +49,7 @@ TEST(EpochOrder, IsTheOneOfThePythonClient) {
     }
 }
 
-TEST(EpochPermutation, IsTheWalkOfThePythonClient) {
+TEST(EpochPermutation, MatchesThePythonClientsWalk) {
     std::ifstream file{STOKER_GOLDEN_DIR "/order.json"};
     const auto document = web::json::value::parse(file);
     const auto& vectors = document.at("walks").as_array();

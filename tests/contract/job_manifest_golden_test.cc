@@ -1,5 +1,5 @@
-// The Jobs and Services that TrainingJobs become, as files that a person can read and that a real
-// API server judges (crd_server_test.py). STOKER_UPDATE_GOLDEN=1 writes them again.
+// The Jobs and Services made from TrainingJobs, as readable files that crd_server_test.py also submits
+// to a real API server. STOKER_UPDATE_GOLDEN=1 rewrites them.
 
 #include <cstdlib>
 #include <fstream>
@@ -15,7 +15,7 @@
 namespace stoker::control {
 namespace {
 
-// One field a line, two blanks a level.
+// One field per line, indented by two blanks per level.
 std::string indented(const std::string& json) {
     std::string result;
     std::size_t depth = 0;
@@ -87,7 +87,7 @@ TEST(JobManifestGolden, JobWithoutACache) {
     expect_golden("job-without-cache", to_json(manifest_of(view)).text());
 }
 
-// Everything that a template can have.
+// A template that sets every field.
 TrainingJob full_job() {
     const Result<TrainingJob> job = parse_document<TrainingJob>(R"({
       "metadata": {"name": "resnet", "namespace": "default", "uid": "uid-resnet",

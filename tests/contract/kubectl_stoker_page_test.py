@@ -1,5 +1,4 @@
-"""docs/reference/kubectl-stoker.md shows what the program prints, and every flag that it has is explained there or in
-kubectl's own pages."""
+"""docs/reference/kubectl-stoker.md shows the program's output, and explains every flag that is not kubectl's."""
 
 import os
 import pathlib
@@ -15,12 +14,12 @@ SHOWN = ["top-all.txt", "why-vit.txt", "why-from-status.txt", "what-if-add.txt",
 
 
 @pytest.mark.parametrize("name", SHOWN)
-def test_the_page_shows_what_is_printed(name):
+def test_page_shows_the_programs_output(name):
     assert (GOLDEN / name).read_text().strip("\n") in PAGE
 
 
 @pytest.mark.parametrize("command", ["top", "why", "what-if", "quota"])
-def test_the_page_names_every_flag_of_ours(command):
+def test_page_explains_every_flag(command):
     done = subprocess.run([BUILD / "bin" / "kubectl-stoker", "__complete", command, "--"], capture_output=True,
                           text=True, check=True)
     of_kubectl = {"--namespace", "--all-namespaces", "--output", "--help", "--as-group"}

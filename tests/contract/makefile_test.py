@@ -1,4 +1,4 @@
-"""The Makefile: every target installs or names what it lacks, and none is hidden by a file of its name."""
+"""The Makefile: every target installs or names its requirements, and no file name hides a target."""
 
 import pathlib
 import re
@@ -15,15 +15,15 @@ NEED_TESTS = {"bench", "test-local", "traffic", "windowed", "importance", "accur
 
 
 def groups(target):
-    """The groups of packages that the target's commands install, also those of targets that it makes first."""
-    # The commands of the phony targets; --always-make would run cmake first.
+    """The package groups that the target and its prerequisites install."""
+    # Runs only the commands of the phony targets; --always-make would run cmake first.
     out = subprocess.run(["make", "--dry-run", "--no-print-directory", target], cwd=ROOT, capture_output=True, text=True,
                          check=True).stdout
     return {group for line in re.findall(r"tools/deps\.sh ([a-z ]+)", out) for group in line.split()}
 
 
 @pytest.mark.parametrize("target", sorted(set(TARGETS) - NEED_NOTHING))
-def test_a_target_asks_for_what_it_needs(target):
+def test_target_installs_the_packages_it_needs(target):
     assert groups(target) >= ({"test"} if target in NEED_TESTS else set()) and groups(target)
 
 
@@ -32,5 +32,5 @@ def test_every_target_is_phony():
     assert set(TARGETS) <= set(phony.replace("\\", " ").split())
 
 
-def test_the_targets_that_need_tests_exist():
+def test_targets_of_this_test_exist():
     assert NEED_TESTS | NEED_NOTHING <= set(TARGETS)

@@ -1,4 +1,4 @@
-"""Metrics have one name: in the sources that expose them, in the reference page, in the dashboard and in the alerts."""
+"""Metric names agree in the sources, the reference page, the dashboard and the alerts."""
 
 import json
 import re
@@ -14,7 +14,7 @@ HISTOGRAM = re.compile(r"_(bucket|sum|count)$")
 
 
 def declared(*folders):
-    """The names of all families that the sources of these folders declare."""
+    """Names of all metric families that the sources of these folders declare."""
     names = set()
     for folder in folders:
         for path in (ROOT / folder).rglob("*metrics*.cc"):
@@ -35,23 +35,23 @@ def expressions_of_dashboard():
 
 
 def names_in(expression):
-    """Metric names of an expression, without label names and values."""
+    """Metric names in an expression, without label names and values."""
     bare = re.sub(r'"[^"]*"', '""', expression)
     bare = re.sub(r"\b(by|without|on|ignoring)\s*\([^)]*\)", "", bare)
     bare = re.sub(r"\{[^}]*\}", "", bare)
     return {HISTOGRAM.sub("", name) if HISTOGRAM.sub("", name) in OPERATOR else name for name in NAME.findall(bare)}
 
 
-def test_the_sources_declare_metrics():
+def test_sources_declare_metrics():
     assert {"stoker_job_wait_ratio", "workqueue_depth", "stoker_pool_used_bytes"} <= OPERATOR
 
 
 @pytest.mark.parametrize("title,expression", list(expressions_of_dashboard()))
-def test_the_dashboard_asks_for_metrics_that_exist(title, expression):
+def test_dashboard_uses_existing_metrics(title, expression):
     assert names_in(expression) <= OPERATOR, title
 
 
-def test_every_panel_asks_for_something():
+def test_every_panel_has_a_query():
     dashboard = json.loads((CHART / "files/dashboards/stoker.json").read_text())
     for panel in dashboard["panels"]:
         assert panel["type"] == "row" or all(names_in(t["expr"]) for t in panel["targets"]), panel["title"]
@@ -59,7 +59,7 @@ def test_every_panel_asks_for_something():
 
 
 @needs_helm
-def test_alerts_ask_for_metrics_that_exist_and_say_what_to_do():
+def test_alerts_use_existing_metrics_and_have_instructions():
     assert not [item for item in render() if item["kind"] == "PrometheusRule"]
     rules = one(render("--set", "metrics.prometheusRule.enabled=true"), "PrometheusRule")["spec"]["groups"][0]["rules"]
     assert len(rules) == len({rule["alert"] for rule in rules}) >= 5
@@ -70,14 +70,14 @@ def test_alerts_ask_for_metrics_that_exist_and_say_what_to_do():
 
 
 @needs_helm
-def test_the_dashboard_is_a_switch_with_the_label_that_grafana_looks_for():
+def test_dashboard_is_optional_and_has_grafanas_label():
     assert not [item for item in render() if item["metadata"]["name"].endswith("-dashboard")]
     item = one(render("--set", "metrics.dashboard.enabled=true"), "ConfigMap", "stoker-dashboard")
     assert item["metadata"]["labels"]["grafana_dashboard"] == "1"
     assert json.loads(item["data"]["stoker.json"])["title"] == "Stoker"
 
 
-def test_the_reference_page_names_every_metric():
+def test_reference_page_names_every_metric():
     page = (ROOT / "docs/reference/metrics.md").read_text()
     told = set(re.findall(r"^\| `([a-z0-9_]+)`", page, re.MULTILINE))
     assert OPERATOR <= told <= OPERATOR | declared("sidecar"), "run make generate"

@@ -1,8 +1,7 @@
-// The bytes of segment and manifest files, version 1, as files: what lies on nodes' disks today
-// must be read by tomorrow's program, and a change of the writer that nobody meant shows here. The
-// files are described in docs/design/segment-format.md and manifest-format.md.
-// STOKER_UPDATE_GOLDEN=1 writes them again; that takes a new format version, or users lose their
-// caches without a word.
+// The bytes of version 1 segment and manifest files, as files. They guarantee that newer programs
+// can read today's disks, and they detect unintended changes of the writer. Formats:
+// docs/design/segment-format.md and manifest-format.md. STOKER_UPDATE_GOLDEN=1 rewrites the files,
+// which needs a new format version, or users lose their caches without notice.
 #include <algorithm>
 #include <array>
 #include <cstdlib>
@@ -55,8 +54,8 @@ void expect_golden(const std::string& name, const Content& written) {
     EXPECT_EQ(ours, written.end()) << name << " differs at byte " << (ours - written.begin());
 }
 
-// Labels, an object without one, a key with bytes that are no ASCII, an empty object, a multipart
-// ETag; not in the order of the keys.
+// Covers labels, an object without one, a key with non-ASCII bytes, an empty object, a multipart
+// ETag, and keys out of order.
 std::vector<domain::ListedObject> objects() {
     return {
         {"dog/\xC3\xB6.png", 130, "9bf31c7ff062936a96d3c8bd1f8f2ff3-9"},
@@ -65,7 +64,7 @@ std::vector<domain::ListedObject> objects() {
         {"cat/1.png", 64, "eccbc87e4b5ce2fe28308fd9f2a7baf3"}};
 }
 
-// Bytes that follow from the sample: 3, 10, 17, … counted on from its id.
+// Bytes that depend on the sample: 3, 10, 17, … plus its id.
 Content payload_of(SampleId sample, std::uint64_t size) {
     Content payload;
     for (std::uint64_t i = 0; i < size; ++i) {
@@ -74,7 +73,7 @@ Content payload_of(SampleId sample, std::uint64_t size) {
     return payload;
 }
 
-// In this order they lie in the segment: not that of their ids.
+// The order of samples in the segment, which differs from that of their ids.
 constexpr std::array<std::uint64_t, 4> kOrder{2, 0, 3, 1};
 
 Content write_segment(
@@ -103,7 +102,7 @@ struct NodeFormat : ::testing::Test {
         EXPECT_EQ(found.records_dropped, 0U);
     }
 
-    // Reads a golden segment by the program of today, with and without belief in its footer.
+    // Reads a golden segment with the current program, trusting its footer or not.
     void expect_readable(const std::string& name, SegmentClass segment_class, bool sealed) const {
         test::FaultDevice device{1};
         device.put("/s", golden(name));
@@ -130,7 +129,7 @@ TEST(NodeFormatWriters, WriteTheGoldenManifest) {
     expect_golden("manifest-v1.bin", domain::encode_manifest(objects()).value());
 }
 
-TEST_F(NodeFormat, TheGoldenManifestIsRead) {
+TEST_F(NodeFormat, ReadsTheGoldenManifest) {
     EXPECT_EQ(manifest.revision(), domain::RevisionId{kRevision});
     EXPECT_EQ(manifest.total_bytes(), Bytes{199});
     EXPECT_EQ(manifest.largest_sample_bytes(), 130U);
@@ -150,12 +149,12 @@ TEST_F(NodeFormat, TheGoldenManifestIsRead) {
     EXPECT_EQ(manifest.label_name(1), "dog");
 }
 
-TEST_F(NodeFormat, TheGoldenSegmentsAreWritten) {
+TEST_F(NodeFormat, WritesTheGoldenSegments) {
     expect_golden("segment-v1.seg", write_segment(manifest, SegmentClass::kResident, true));
     expect_golden("segment-v1-open.seg", write_segment(manifest, SegmentClass::kWindow, false));
 }
 
-TEST_F(NodeFormat, TheGoldenSegmentsAreRead) {
+TEST_F(NodeFormat, ReadsTheGoldenSegments) {
     expect_readable("segment-v1.seg", SegmentClass::kResident, true);
     expect_readable("segment-v1-open.seg", SegmentClass::kWindow, false);
 }

@@ -1,6 +1,6 @@
-"""The design pages of segment and manifest files, read literally: a second, independent reader of the golden files.
+"""An independent reader of the golden segment and manifest files, written from the design pages.
 
-What node_format_golden_test.cc writes is decoded here by nothing but the offsets in docs/design/segment-format.md and
+It decodes the output of node_format_golden_test.cc with only the offsets in docs/design/segment-format.md and
 docs/design/manifest-format.md.
 """
 
@@ -11,11 +11,11 @@ import pytest
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 REVISION = 0xC9D7ECCD349F129D
-ORDER = [2, 0, 3, 1]  # of the samples in the segments
+ORDER = [2, 0, 3, 1]  # sample ids in the order of the segments
 
 
 def crc32c(data):
-    """Castagnoli's, bit by bit (RFC 3720, appendix B.4)."""
+    """CRC-32C (Castagnoli), bit by bit (RFC 3720, appendix B.4)."""
     value = 0xFFFFFFFF
     for byte in data:
         value ^= byte
@@ -40,7 +40,7 @@ def u64(data, offset):
 
 
 def manifest_rows(data):
-    """[(key, ETag, size, label)] of a manifest, by the page."""
+    """[(key, ETag, size, label)] of a manifest, decoded as the page describes."""
     labels, samples, pool_bytes = u32(data, 12), u64(data, 16), u64(data, 48)
     pool = data[128 + 40 * samples + 8 * labels:][:pool_bytes]
     rows = []
@@ -54,7 +54,7 @@ def manifest_rows(data):
     return rows, names, table + 8 * labels + pool_bytes
 
 
-def test_the_manifest_is_what_its_page_says():
+def test_manifest_matches_its_page():
     data = (GOLDEN / "manifest-v1.bin").read_bytes()
     assert (u64(data, 0), u32(data, 8)) == (0x3146494E414D4B53, 1)
     rows, names, end = manifest_rows(data)
@@ -65,13 +65,13 @@ def test_the_manifest_is_what_its_page_says():
     assert (u64(data, 32), u64(data, 40)) == (199, 130)
     assert data[56:128] == bytes(72)
     assert len(data) == end + 4 and u32(data, end) == crc32c(data[:end])
-    # Over every key, size and ETag in order; a text ends with a zero byte.
+    # Over every key, size and ETag in order; a string ends with a zero byte.
     named = b"".join(key + b"\0" + struct.pack("<Q", size) + etag + b"\0" for key, etag, size, _ in rows)
     assert u64(data, 24) == fnv1a(named) == REVISION
 
 
 def check_record(data, offset, sample, size):
-    """The record at this offset; returns where the next one begins."""
+    """Checks the record at this offset; returns the offset of the next one."""
     head = data[offset:offset + 64]
     assert head[:4] == b"RCRD" and u32(head, 4) == 7
     assert (u64(head, 8), u64(head, 16)) == (sample, size)
@@ -84,7 +84,7 @@ def check_record(data, offset, sample, size):
 
 
 @pytest.mark.parametrize("name, class_", [("segment-v1.seg", 1), ("segment-v1-open.seg", 2)])
-def test_a_segment_is_what_its_page_says(name, class_):
+def test_segment_matches_its_page(name, class_):
     sizes = [row[2] for row in manifest_rows((GOLDEN / "manifest-v1.bin").read_bytes())[0]]
     data = (GOLDEN / name).read_bytes()
     assert data[:8] == b"STKRSEG1"
@@ -96,7 +96,7 @@ def test_a_segment_is_what_its_page_says(name, class_):
         entries += struct.pack("<QQQ", sample, offset, sizes[sample])
         offset = check_record(data, offset, sample, sizes[sample])
     if class_ == 2:
-        assert len(data) == offset, "nothing follows before it is sealed"
+        assert len(data) == offset, "an open segment ends after its last record"
         return
     footer = data[offset:]
     assert len(footer) % 64 == 0 and len(footer) >= len(entries) + 64

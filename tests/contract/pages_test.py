@@ -1,4 +1,4 @@
-"""The pages: links and anchors lead somewhere, the map names every page, examples are spelled as in the CRDs."""
+"""Pages: links and anchors have targets, docs/README.md lists every page, examples match the CRDs."""
 
 import pathlib
 import re
@@ -22,20 +22,20 @@ def tracked(*patterns):
     return [path for path in map(pathlib.PurePosixPath, out.splitlines()) if (ROOT / path).exists()]
 
 
-TEMPLATE = pathlib.PurePosixPath("e2e/experiments/three_jobs/page.md")  # of docs/experiments/three-jobs.md
+TEMPLATE = pathlib.PurePosixPath("e2e/experiments/three_jobs/page.md")  # the template of docs/experiments/three-jobs.md
 PAGES = [path for path in tracked("*.md") if path != TEMPLATE]
-# Decisions, the changelog and experiments may name files that were there at their time.
+# Decisions, the changelog and experiments may name files that existed at their time.
 OF_TODAY = [path for path in PAGES if path.name != "CHANGELOG.md" and path.parent.name not in ("adr", "experiments")]
 FOLDERS = {path.parts[0] for path in tracked() if len(path.parts) > 1}
 
 
 def prose(text):
-    """The text without code: no link or heading is meant there."""
+    """The text without code, which may look like links or headings."""
     return re.sub(r"`[^`\n]*`", "", FENCE.sub("", text))
 
 
 def anchors(text):
-    """What GitHub makes of the headings, and ids that are written as HTML."""
+    """GitHub's anchors of the headings, and ids written as HTML."""
     found, seen = set(re.findall(r'<a (?:id|name)="([^"]+)"', text)), {}
     for title in re.findall(r"^#{1,6} +(.+?) *#*$", FENCE.sub("", text), re.MULTILINE):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title).lower()
@@ -59,18 +59,18 @@ def broken_links(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_every_link_leads_to_a_file_and_a_heading(page):
+def test_every_link_has_a_target(page):
     assert not list(broken_links(page))
 
 
-def test_a_broken_link_is_seen(tmp_path):
+def test_broken_links_are_detected(tmp_path):
     page = tmp_path / "a.md"
     page.write_text("# One thing\n[a](b.md) [b](#two) [c](#one-thing) [d](https://example.com) `[e](f.md)`\n")
     assert list(broken_links(page)) == ["b.md: no such file", "#two: no such heading"]
 
 
 @pytest.mark.parametrize("page", OF_TODAY, ids=str)
-def test_every_file_that_is_named_in_code_exists(page):
+def test_every_file_named_in_code_style_exists(page):
     words = NAMED_FILE.findall(FENCE.sub("", (ROOT / page).read_text()))
     gone = [word for word in words if word.split("/")[0] in FOLDERS and not (ROOT / word).exists()
             and not (ROOT / page.parent / word).exists()]
@@ -83,25 +83,25 @@ def modules():
 
 
 @pytest.mark.parametrize("module", modules())
-def test_a_short_readme_says_what_a_module_is(module):
-    """Its own README, or the next one above it, which names it then."""
+def test_every_module_has_a_short_readme(module):
+    """Its own README, or the nearest one above it, which then names the module."""
     folder = pathlib.PurePosixPath(module)
     while not (ROOT / folder / "README.md").exists():
         folder = folder.parent
     text = (ROOT / folder / "README.md").read_text()
-    assert folder.parts, "only the whole project's README is above it"
+    assert folder.parts, "no README but the project's covers it"
     assert folder == pathlib.PurePosixPath(module) or f"`{module.removeprefix(f'{folder}/')}/" in text
     assert folder.parts[0] == "client" or text.count("\n") <= 10
     named = re.findall(r"`([\w/]+\.(?:h|cc|py))`", text)
     assert [name for name in named if not (ROOT / folder / name).exists() and not (ROOT / name).exists()] == []
 
 
-def test_the_map_names_every_page_once():
+def test_docs_readme_lists_every_page_once():
     page = pathlib.PurePosixPath("docs/README.md")
     targets = LINK.findall(prose((ROOT / page).read_text()))
     named = [((ROOT / page).parent / target).resolve().relative_to(ROOT).as_posix() for target in targets]
     others = {path.as_posix() for path in PAGES} - {page.as_posix()}
-    module_pages = {path for path in others if path.endswith("/README.md") and "docs/" not in path}  # read beside the code
+    module_pages = {path for path in others if path.endswith("/README.md") and "docs/" not in path}  # not listed: pages beside code
     assert sorted(set(named)) == sorted(named), "a page is named twice"
     assert others - module_pages <= set(named), others - module_pages - set(named)
 
@@ -115,7 +115,7 @@ SCHEMAS = schemas()
 
 
 def complaints(value, schema, path):
-    """Fields that the schema does not know, words that it does not allow, and what it requires and lacks."""
+    """Unknown fields, values outside an enum, and missing required fields."""
     if schema.get("x-kubernetes-preserve-unknown-fields") or not schema:
         return
     if isinstance(value, dict):
@@ -128,7 +128,7 @@ def complaints(value, schema, path):
             elif isinstance(rest, dict):
                 yield from complaints(item, rest, f"{path}.{name}")
             elif schema.get("type") == "object" and path != ".metadata":
-                yield f"{path}.{name} is no field"
+                yield f"{path}.{name} is an unknown field"
     elif isinstance(value, list):
         for item in value:
             yield from complaints(item, schema.get("items", {}), path + "[]")
@@ -137,7 +137,7 @@ def complaints(value, schema, path):
 
 
 def examples():
-    """(where, object) of every object of ours in a page or in an example."""
+    """(path, object) of every object of group stoker.dev in a page or an example."""
     texts = [(path, (ROOT / path).read_text()) for path in tracked("docs/examples/*.yaml")]
     texts += [(page, re.sub(f"^{indent}", "", block, flags=re.MULTILINE))
               for page in PAGES for indent, block in YAML_BLOCK.findall((ROOT / page).read_text())]
@@ -147,7 +147,7 @@ def examples():
                 yield path, item
 
 
-def test_every_object_is_spelled_as_in_its_crd():
+def test_every_example_object_matches_its_crd():
     found = list(examples())
     assert len(found) > 8
     wrong = [f"{path}: {item['kind']}{complaint}" for path, item in found
@@ -158,19 +158,19 @@ def test_every_object_is_spelled_as_in_its_crd():
 
 @pytest.mark.parametrize("field, wrong, complaint", [
     ("contract", "importance", ".spec.datasets[].contract may not be importance"),
-    ("datasetref", {"name": "x"}, ".spec.datasets[].datasetref is no field")])
-def test_a_misspelled_example_is_seen(field, wrong, complaint):
+    ("datasetref", {"name": "x"}, ".spec.datasets[].datasetref is an unknown field")])
+def test_misspelled_examples_are_detected(field, wrong, complaint):
     job = {"apiVersion": GROUP, "kind": "TrainingJob", "metadata": {"name": "a"},
            "spec": {"trainer": {"image": "i"}, "datasets": [{"name": "train", field: wrong}]}}
     assert complaint in list(complaints(job, SCHEMAS["TrainingJob"], ""))
 
 
-def test_generated_pages_and_pictures_are_those_of_their_sources():
+def test_generated_pages_and_pictures_are_up_to_date():
     done = subprocess.run([ROOT / "tools" / "generate", "--check"], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_one_version_everywhere():
+def test_version_is_the_same_everywhere():
     def version(path, pattern):
         return re.search(pattern, (ROOT / path).read_text(), re.MULTILINE).group(1)
 

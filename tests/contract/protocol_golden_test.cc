@@ -1,4 +1,4 @@
-// The C++ spelling of the local protocol against tests/contract/golden/protocol.json;
+// The C++ encoding of the local protocol matches tests/contract/golden/protocol.json;
 // protocol_golden_test.py checks the same vectors in Python.
 #include <fstream>
 #include <map>
@@ -66,12 +66,12 @@ Peer peer() {
 std::map<std::string, Message> messages() {
     return {
         {"hello", Hello{kProtocolVersion, true, 77, 3, 8, 0xABCD, "train", "stoker-python/0.1.0"}},
-        {"hello with nothing to say", Hello{}},
+        {"hello with defaults", Hello{}},
         {"welcome", Welcome{kProtocolVersion, 0x1122334455667788, 5000, "/stoker/node/abc"}},
         {"listing", Listing{123456}},
         {"error", ErrorReply{1, "no dataset 'träin'"}},
         {"fetch", Fetch{{1, 2, UINT64_MAX}}},
-        {"fetch of nothing", Fetch{}},
+        {"fetch without samples", Fetch{}},
         {"fetched",
          Fetched{
              {FetchStatus::kReady, FetchStatus::kReadAtOrigin, FetchStatus::kOriginError},
@@ -89,11 +89,11 @@ std::map<std::string, Message> messages() {
              "/n",
              kFeatureContracts | kFeatureProbe | kFeatureCounts | kFeatureAhead}},
         {"begin", begin()},
-        {"begin with nothing to say", Begin{}},
+        {"begin with defaults", Begin{}},
         {"begun", Begun{2, 640}},
         {"draw", Draw{2, 128}},
         {"drawn", Drawn{2, true, {5, 6, 7}, {5, 9, 7}, {1, 3 | kKindOnNode, 4}}},
-        {"drawn, nothing left", Drawn{2, true, {}, {}, {}}},
+        {"drawn without samples", Drawn{2, true, {}, {}, {}}},
         {"losses", Losses{2, {5, 9}, {0.25F, -1.5F}}},
         {"ask epoch", AskEpoch{2}},
         {"epoch tally", EpochTally{2, 10, 8, 2, 1, 3, 9, 1}},
@@ -110,7 +110,7 @@ std::map<std::string, Message> messages() {
     };
 }
 
-TEST(LocalProtocolGolden, EveryVectorHasAMessageHere) {
+TEST(LocalProtocolGolden, EveryVectorHasAMessage) {
     const auto known = messages();
     for (const auto& [name, vector] : read_vectors()) {
         EXPECT_TRUE(known.contains(name)) << name;

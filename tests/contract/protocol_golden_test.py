@@ -1,4 +1,4 @@
-"""The Python spelling of the local protocol gives the golden frames, and reads them back."""
+"""The Python encoding of the local protocol produces the golden frames, and decodes them."""
 
 import json
 import pathlib
@@ -15,7 +15,7 @@ VECTORS = json.loads((ROOT / "tests" / "contract" / "golden" / "protocol.json").
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=[vector["name"] for vector in VECTORS])
-def test_a_frame_is_spelled_as_agreed(vector):
+def test_frames_encode_to_the_golden_bytes(vector):
     frame = wire.ENCODERS[vector["type"]](int(vector["request_id"]), **vector["fields"])
     assert frame.hex() == vector["frame"]
 
@@ -25,7 +25,7 @@ def decodable(vector):
 
 
 @pytest.mark.parametrize("vector", filter(decodable, VECTORS), ids=lambda vector: vector["name"])
-def test_a_frame_of_a_client_reads_back(vector):
+def test_client_frames_decode(vector):
     frame = bytes.fromhex(vector["frame"])
     size, kind, flags, request_id = wire.HEADER.unpack(frame[: wire.HEADER.size])
     payload = frame[wire.HEADER.size :]

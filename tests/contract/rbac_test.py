@@ -1,4 +1,4 @@
-"""docs/reference/rbac.md says exactly which rights the chart gives, with and without watchNamespaces."""
+"""docs/reference/rbac.md lists exactly the rights that the chart grants, with and without watchNamespaces."""
 
 import re
 
@@ -11,7 +11,7 @@ WATCHED = ("team-a", "team-b")
 
 
 def documented(title):
-    """{scope: {(group, resource, name): verbs}} of the table under that heading."""
+    """{scope: {(group, resource, name): verbs}} from the table under that heading."""
     section = PAGE.read_text().split(f"## {title}", 1)[1].split("\n## ", 1)[0]
     found = {"users": {}, "cluster": {}, "own": {}}
     for line in section.splitlines():
@@ -23,7 +23,7 @@ def documented(title):
         for resource in resources.split(", "):
             kind, _, name = resource.partition(" ")
             key = ("" if group == "core" else group, kind, name.strip("`"))
-            assert key not in found[scope], f"{key} is there twice"
+            assert key not in found[scope], f"{key} is a duplicate"
             found[scope][key] = set(verbs.split(", "))
     return found
 
@@ -39,7 +39,7 @@ def rights(role):
 
 
 def roles_of(items, account):
-    """The rights of every role that is bound to this account, by kind and namespace."""
+    """Rights of every role that is bound to this account, by kind and namespace."""
     found = {}
     for binding in items:
         subjects = [subject["name"] for subject in binding.get("subjects", [])]
@@ -59,7 +59,7 @@ ACCOUNTS = [("The operator", "stoker-operator"), ("The node program", "stoker-no
 
 @needs_helm
 @pytest.mark.parametrize("title, account", ACCOUNTS)
-def test_the_page_says_what_the_chart_gives(title, account):
+def test_page_lists_the_charts_rights(title, account):
     page = documented(title)
     found = roles_of(render(), account)
     assert found == {"": {**page["users"], **page["cluster"]}, "stoker-system": page["own"]}
@@ -67,20 +67,20 @@ def test_the_page_says_what_the_chart_gives(title, account):
 
 @needs_helm
 @pytest.mark.parametrize("title, account", ACCOUNTS)
-def test_with_watched_namespaces_there_are_no_rights_in_others(title, account):
+def test_watched_namespaces_give_no_rights_in_others(title, account):
     page = documented(title)
     found = roles_of(render("--set", f"watchNamespaces={{{','.join(WATCHED)}}}"), account)
     assert found == {"": page["cluster"], "stoker-system": page["own"], **{name: page["users"] for name in WATCHED}}
 
 
 @needs_helm
-def test_with_a_secret_of_somebody_else_the_operator_reads_none():
+def test_external_secret_leaves_the_operator_no_secret_rights():
     rules = rights(one(render("--set", "control.tlsSecretName=mine"), "Role", "stoker-operator"))
     assert not [resource for _, resource, _ in rules if resource == "secrets"]
 
 
 @needs_helm
-def test_users_write_training_jobs_and_datasets_and_nothing_else_of_stoker():
+def test_users_write_only_training_jobs_and_datasets():
     writers = [item for item in render() if item["kind"] == "ClusterRole" and
                "rbac.authorization.k8s.io/aggregate-to-edit" in item["metadata"]["labels"]]
     written = {resource for role in writers for (_, resource, _), verbs in rights(role).items()
@@ -89,7 +89,7 @@ def test_users_write_training_jobs_and_datasets_and_nothing_else_of_stoker():
 
 
 @needs_helm
-def test_nobody_may_read_secrets_by_kind():
+def test_no_role_reads_all_secrets():
     for item in render():
         for rule in item.get("rules", []) if item["kind"] in ("Role", "ClusterRole") else []:
             if "secrets" in rule.get("resources", []):
@@ -97,7 +97,7 @@ def test_nobody_may_read_secrets_by_kind():
                 assert rule["verbs"] == ["create"] or rule["resourceNames"] == ["stoker-control-ca"]
 
 
-def test_the_page_names_no_verb_twice():
+def test_page_names_no_verb_twice():
     for line in PAGE.read_text().splitlines():
         verbs = re.findall(r"\b(get|list|watch|create|update|patch|delete)\b", line.split("|")[4]) if line.count("|") == 6 else []
         assert len(verbs) == len(set(verbs)), line

@@ -1,4 +1,4 @@
-"""tools/read-node-directory reads the golden segments, a residency table, and says which record is damaged."""
+"""tools/read-node-directory reads golden segments and a residency table, and reports damaged records."""
 
 import pathlib
 import struct

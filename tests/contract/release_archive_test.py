@@ -1,4 +1,4 @@
-"""The release archive (`make release`), as who installs it sees it: unpacked into an empty folder, used from there."""
+"""The release archive (`make release`), unpacked into an empty folder and used from there as a user would."""
 
 import hashlib
 import os
@@ -26,7 +26,7 @@ def archive(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def unpacked(archive, tmp_path_factory):
-    """As if it were /usr/local: bin and share lie at the top of the archive."""
+    """The archive unpacked as into /usr/local: bin and share at the top."""
     folder = tmp_path_factory.mktemp("unpacked")
     with tarfile.open(archive) as files:
         files.extractall(folder)
@@ -34,12 +34,12 @@ def unpacked(archive, tmp_path_factory):
 
 
 def run(unpacked, *command):
-    """With nothing but the archive's programs on the path, and nothing of ours in the environment."""
+    """Runs with only the archive's programs on the path, and without the build's environment."""
     env = {"PATH": str(unpacked / "bin"), "HOME": str(unpacked)}
     return subprocess.run(command, cwd=unpacked, env=env, capture_output=True, text=True, check=False)
 
 
-def test_it_has_its_version_in_its_name_and_its_checksum_beside_it(archive):
+def test_archive_has_a_versioned_name_and_a_checksum(archive):
     version = run(archive.parent, BUILD / "bin" / "stoker", "--version").stdout.split()[-1]
     assert archive.name.startswith(f"stoker-{version}-linux-")
     told, name = archive.with_name(archive.name + ".sha256").read_text().split()
@@ -47,7 +47,7 @@ def test_it_has_its_version_in_its_name_and_its_checksum_beside_it(archive):
     assert told == hashlib.sha256(archive.read_bytes()).hexdigest()
 
 
-def test_it_holds_the_programs_their_page_and_the_licence_and_nothing_else(unpacked):
+def test_archive_holds_only_programs_page_and_licence(unpacked):
     files = {str(path.relative_to(unpacked)) for path in unpacked.rglob("*") if not path.is_dir()}
     assert files == PROGRAMS | PAPERS
     assert all(os.access(unpacked / name, os.X_OK) for name in PROGRAMS)
@@ -57,7 +57,7 @@ def test_it_holds_the_programs_their_page_and_the_licence_and_nothing_else(unpac
 
 
 @pytest.mark.parametrize("program", ["kubectl-stoker", "stoker"])
-def test_a_program_names_no_folder_of_who_built_it(unpacked, program):
+def test_programs_contain_no_build_paths(unpacked, program):
     assert str(ROOT).encode() not in (unpacked / "bin" / program).read_bytes()
 
 
@@ -65,13 +65,13 @@ HELP = [("kubectl-stoker", "--help"), ("stoker", "simulate", "--help")] + ([(KUB
 
 
 @pytest.mark.parametrize("command", HELP, ids=lambda command: " ".join(command))
-def test_its_programs_explain_themselves_from_where_they_were_unpacked(unpacked, command):
+def test_unpacked_programs_print_their_help(unpacked, command):
     done = run(unpacked, *command)
     assert done.returncode == 0, done.stderr
     assert "usage" in done.stdout.lower()
 
 
-def test_its_completion_file_completes(unpacked):
+def test_completion_file_completes(unpacked):
     done = run(unpacked, "kubectl_complete-stoker", "")
     assert done.returncode == 0, done.stderr
     assert {"top", "why", "what-if", "quota"} <= {line.split("\t")[0] for line in done.stdout.splitlines()}

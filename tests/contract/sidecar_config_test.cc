@@ -1,4 +1,4 @@
-// What the operator writes into STOKER_SIDECAR_CONFIG is what the sidecar reads, key by key.
+// The sidecar reads STOKER_SIDECAR_CONFIG, key by key, as the operator writes it.
 
 #include "sidecar/config/sidecar_config.h"
 
@@ -53,7 +53,7 @@ Result<sidecar::SidecarConfig> read(const control::SidecarConfig& config) {
         [](const char* name) -> std::optional<std::string> { return "$" + std::string{name}; });
 }
 
-TEST(SidecarConfigContract, IsReadAsItWasMeant) {
+TEST(SidecarConfigContract, SidecarReadsTheOperatorsSettings) {
     const Result<sidecar::SidecarConfig> config = read(written());
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->socket_path, "/stoker/run/stoker.sock");
@@ -80,14 +80,14 @@ TEST(SidecarConfigContract, IsReadAsItWasMeant) {
     EXPECT_EQ(config->datasets[1].source.region, "us-east-1");
 }
 
-TEST(SidecarConfigContract, AJobThatSaysNothingLetsItsTrainersChangeNothing) {
+TEST(SidecarConfigContract, JobWithoutAContractAllowsNoChange) {
     const Result<sidecar::SidecarConfig> config = read(written());
     ASSERT_TRUE(config) << config.error().message;
     EXPECT_EQ(config->datasets[0].contract, (sidecar::ContractTerms{"exact", {}}));
     EXPECT_EQ(config->datasets[0].eviction, sidecar::EvictionKind::kAuto);
 }
 
-TEST(SidecarConfigContract, EveryParameterArrivesAndKeepsItsBounds) {
+TEST(SidecarConfigContract, EveryParameterArrivesWithItsBounds) {
     const auto arrives = [](const domain::ContractParameter& row, double value) {
         control::SidecarConfig config = written();
         const std::string name{row.name};
@@ -110,7 +110,7 @@ TEST(SidecarConfigContract, EveryParameterArrivesAndKeepsItsBounds) {
     }
 }
 
-TEST(SidecarConfigContract, WordsArriveAsTheirPlaces) {
+TEST(SidecarConfigContract, WordsArriveAsIndices) {
     control::SidecarConfig config = written();
     config.datasets[0].contract = control::Contract::kImportance;
     config.datasets[0].parameters.words = {{"family", "Iowa"}, {"redundancy", "Repeat"}};
@@ -123,8 +123,8 @@ TEST(SidecarConfigContract, WordsArriveAsTheirPlaces) {
     EXPECT_EQ(got->datasets[1].eviction, sidecar::EvictionKind::kLru);
 }
 
-// A sidecar with an endpoint keeps nothing new before the operator's first word, whatever the
-// settings say.
+// A sidecar with an operator endpoint admits nothing new before the operator's first grant,
+// independent of its settings.
 TEST(SidecarConfigContract, LeavesGrantsToTheOperator) {
     const Result<sidecar::SidecarConfig> config = read(written());
     ASSERT_TRUE(config) << config.error().message;

@@ -1,4 +1,4 @@
-"""tools/tidy finds what it promises to find, and nothing in this tree."""
+"""tools/tidy finds what it should, and finds nothing in this tree."""
 
 import pathlib
 import re
@@ -19,7 +19,7 @@ def run(root):
 
 @pytest.fixture
 def tree(tmp_path):
-    """A clean little checkout; tests add one sin."""
+    """A small checkout without findings; each test adds one violation."""
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     write(tmp_path, "layers.txt", LAYERS)
     write(tmp_path, "CMakeLists.txt", "add(plan.cc plan_test.cc)\n")
@@ -35,7 +35,7 @@ def write(root, path, text):
     target.write_text(text)
 
 
-def test_this_tree_is_tidy():
+def test_this_tree_has_no_findings():
     code, out = run(ROOT)
     assert code == 0, out
 
@@ -47,26 +47,26 @@ def test_a_clean_tree_has_no_findings(tree):
 SINS = [
     ("a layer that looks up", "operator/core/plan.cc", '#include "sidecar/core/engine.h"\n', "may not include"),
     ("a clock in the core", "operator/core/plan.cc", "auto t = std::chrono::steady_clock::now();\n", "take `now`"),
-    ("luck in the core", "operator/core/plan.cc", "std::random_device device;\n", "seeded Prng"),
-    ("a file in the core", "operator/core/plan.cc", 'auto fd = ::open("x", 0);\n', "an edge reads them"),
+    ("randomness in the core", "operator/core/plan.cc", "std::random_device device;\n", "seeded Prng"),
+    ("file access in the core", "operator/core/plan.cc", 'auto fd = ::open("x", 0);\n', "an edge reads them"),
     ("a log line in the core", "operator/core/plan.cc", 'log::info("x");\n', "return the reason"),
     ("a heavy header out of place", "operator/core/plan.h", "#pragma once\n#include <cpprest/json.h>\n", "heavy header"),
     ("a core file without a test", "operator/core/other.cc", "\n", "has no test"),
-    ("a source that nobody builds", "common/base/dead.cc", "\n", "no CMakeLists.txt builds"),
+    ("a source that no CMakeLists.txt builds", "common/base/dead.cc", "\n", "no CMakeLists.txt builds"),
     ("a header without a guard", "common/base/open.h", "\n", "#pragma once"),
-    ("a drawer", "common/base/utils.h", "#pragma once\n", "a drawer is not a name"),
-    ("a giant", "common/base/giant.py", "x\n" * 451, "split it by idea"),
+    ("a vague file name", "common/base/utils.h", "#pragma once\n", "name the file after its contents"),
+    ("a file over the limit", "common/base/giant.py", "x\n" * 451, "split it by idea"),
     ("a long function", "operator/core/plan.cc", "int plan(\n    int x) {\n" + "    x += 1;\n" * 36 + "}\n", "plan has 36 lines"),
     ("a long method", "operator/core/plan.h", "#pragma once\nclass P {\n    int p() const {\n" + "        go();\n" * 36 + "    }\n};\n",
      "p has 36 lines"),
-    ("a function of the list that is short now", "tools/long_functions.txt", "operator/core/plan.cc plan 40\n", "drop the line"),
+    ("a listed function that is short now", "tools/long_functions.txt", "operator/core/plan.cc plan 40\n", "drop the line"),
     ("a comment without a subject", "operator/core/plan.h", "#pragma once\n// Of a plan; empty: none.\n", "begin with the subject"),
     ("a sentence without a subject", "docs/a.md", "# one\n\nIt ends. Who asks waits.\n", "begin with the subject"),
     ("a cell without a subject", "docs/a.md", "# one\n\n| a | Of the pool |\n", "begin with the subject"),
     ("a docstring without a subject", "tools/a.py", 'def f():\n    """Of a job."""\n', "begin with the subject"),
     ("a message without a subject", "operator/core/plan.cc", 'auto x = "Who may not ask waits";\n', "begin with the subject"),
     ("a private metaphor", "operator/core/plan.cc", "// the referee decides\n", "write an oracle"),
-    ("a message in nobody's words", "operator/core/plan.cc", 'fail("a stands twice");\n', "write a duplicate"),
+    ("a message with a banned phrase", "operator/core/plan.cc", 'fail("a stands twice");\n', "write a duplicate"),
     ("a test's name without a subject", "tests/unit/operator/core/plan_test.cc", "TEST(Plan, OfNothing) {}\n", "states a fact"),
     ("a Python test's name without a subject", "tests/contract/a_test.py", "def test_who_asks():\n    pass\n", "states a fact"),
     ("two titles on a page", "docs/a.md", "# one\n# two\n", "2 titles"),
@@ -75,14 +75,14 @@ SINS = [
 
 
 @pytest.mark.parametrize("path,text,words", [sin[1:] for sin in SINS], ids=[sin[0] for sin in SINS])
-def test_each_sin_is_found(tree, path, text, words):
+def test_each_violation_is_found(tree, path, text, words):
     write(tree, path, text)
     code, out = run(tree)
     assert code == 1 and words in out, out
     assert path in out
 
 
-def test_a_function_of_the_list_may_keep_its_length(tree):
+def test_listed_function_may_keep_its_length(tree):
     body = "int plan() {\n" + "    go();\n" * 36 + "}\n"
     write(tree, "operator/core/plan.cc", body)
     write(tree, "tools/long_functions.txt", "operator/core/plan.cc plan 36\n")
@@ -92,27 +92,27 @@ def test_a_function_of_the_list_may_keep_its_length(tree):
     assert code == 1 and "the limit is 36" in out
 
 
-def test_long_classes_and_tables_are_no_functions(tree):
+def test_long_classes_and_tables_are_not_functions(tree):
     write(tree, "operator/core/plan.h", "#pragma once\nstruct P {\n" + "    int p = f();\n" * 40 + "};\n"
           "const int kTable[] = {\n" + "    f(1),\n" * 40 + "};\n")
     assert run(tree)[0] == 0
 
 
-def test_words_in_code_and_in_the_middle_of_sentences_are_free(tree):
+def test_words_in_code_and_in_mid_sentence_are_allowed(tree):
     write(tree, "operator/core/plan.h", "#pragma once\n// The share of a pool, and the user who asks.\n// Office hours. Whole.\n")
     write(tree, "docs/a.md", "# one\n\n`Of the pool`, that is all.\n\n```\nWho asks? Of us.\n```\n")
     write(tree, "operator/core/plan.cc", "int luck = 0;  // `luck` is uniform\n")
     assert run(tree)[0] == 0
 
 
-def test_every_place_says_the_same_function_limit():
+def test_function_limit_is_the_same_everywhere():
     limits = [re.search(pattern, (ROOT / path).read_text()).group(1) for path, pattern in (
         ("tools/tidy", r"FUNCTION_LINES_MAX = (\d+)"), (".clang-tidy", r"LineThreshold, +value: (\d+)"),
         ("CONTRIBUTING.md", r"Functions under (\d+) lines"))]
     assert len(set(limits)) == 1, limits
 
 
-def test_a_heavy_header_spreads_only_inside_its_folder(tree):
+def test_heavy_header_stays_inside_its_folder(tree):
     write(tree, "layers.txt", LAYERS + "operator/api: -\noperator/kube: operator/api\n")
     write(tree, "operator/api/json.h", "#pragma once\n#include <cpprest/json.h>\n")
     assert run(tree)[0] == 0

@@ -1,7 +1,7 @@
-// Manifests from listings of every kind, and manifests that lie. A damaged file is refused by its
-// checksum (node_directory_fuzz_test.cc); here the checksum is right and the fields are not, as a
-// peer with a fault would send it: nothing is read outside the buffer, and what is believed is what
-// the lengths bear out. STOKER_FUZZ_ROUNDS makes it longer, STOKER_TEST_SEED repeats a run.
+// Manifests of random listings, and manifests with false fields under a right checksum, as a faulty
+// peer would send them (node_directory_fuzz_test.cc covers wrong checksums). The reader stays inside
+// the buffer, and accepts only fields that agree with the lengths. STOKER_FUZZ_ROUNDS sets the
+// length, STOKER_TEST_SEED repeats a run.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -31,7 +31,7 @@ protected:
     ManifestFuzz()
         : luck_(test::seed()) {}
 
-    // 1 to 20 objects in up to four levels of folders; any bytes but NUL and '/' in their names.
+    // 1 to 20 objects in up to four levels of folders; names of any bytes but NUL and '/'.
     std::vector<ListedObject> any_listing() {
         std::vector<ListedObject> objects;
         std::set<std::string> taken;
@@ -58,7 +58,7 @@ protected:
 
     std::uint64_t any_size() { return luck_.below(8) == 0 ? luck_() >> 20 : luck_.below(5000); }
 
-    // Overwrites a field of header, records or labels with a number that is near a border.
+    // Overwrites a field of header, records or labels with a number near a limit.
     void lie(std::vector<std::byte>& bytes) {
         const std::uint64_t width = luck_.below(2) == 0 ? 4 : 8;
         const std::uint64_t at = luck_.below(bytes.size() / 4 - 2) * 4;
@@ -79,7 +79,7 @@ protected:
                (text.data() >= begin && text.data() + text.size() <= begin + bytes.size());
     }
 
-    // Everything that a view can be asked.
+    // Calls every method of a view.
     static void expect_inside(const ManifestView& view, const std::vector<std::byte>& bytes) {
         ASSERT_LE(view.sample_count() * kManifestRecordBytes, bytes.size());
         for (std::uint64_t id = 0; id < view.sample_count(); ++id) {
@@ -95,7 +95,7 @@ protected:
     Prng luck_;
 };
 
-TEST_F(ManifestFuzz, AnyListingComesBackAsItWas) {
+TEST_F(ManifestFuzz, EveryListingRoundTrips) {
     for (std::uint64_t round = 0; round < rounds() && !HasFailure(); ++round) {
         SCOPED_TRACE(fmt::format("round {}", round));
         std::vector<ListedObject> listing = any_listing();
@@ -119,7 +119,7 @@ TEST_F(ManifestFuzz, AnyListingComesBackAsItWas) {
     }
 }
 
-TEST_F(ManifestFuzz, AManifestThatLiesIsReadFromWithinItsBytes) {
+TEST_F(ManifestFuzz, FalseFieldsAreReadInsideTheBuffer) {
     std::uint64_t believed = 0;
     for (std::uint64_t round = 0; round < rounds() * 5 && !HasFailure(); ++round) {
         SCOPED_TRACE(fmt::format("round {}", round));
@@ -139,7 +139,7 @@ TEST_F(ManifestFuzz, AManifestThatLiesIsReadFromWithinItsBytes) {
         }
     }
     EXPECT_GT(believed, rounds() / 10)
-        << "most lies are about fields whose value nothing else bears out";
+        << "most false fields cannot be detected from the rest of the manifest";
 }
 
 }  // namespace

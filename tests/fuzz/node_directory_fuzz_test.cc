@@ -1,5 +1,5 @@
-// Damaged files of a node directory. Whatever lies there: no crash, no endless loop, no wrong byte
-// that verifies. STOKER_FUZZ_ROUNDS makes it longer, STOKER_TEST_SEED repeats a run.
+// Damaged files of a node directory: no crash, no endless loop, no wrong byte passes a checksum.
+// STOKER_FUZZ_ROUNDS sets the length, STOKER_TEST_SEED repeats a run.
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -95,7 +95,7 @@ protected:
     Dataset dataset_ = Dataset::random(kSamples, 1500, 3);
 };
 
-TEST_F(NodeDirectoryFuzz, OpensOverAnyDamageAndServesNothingWrong) {
+TEST_F(NodeDirectoryFuzz, OpensAfterAnyDamageAndServesNoWrongByte) {
     const Files good = make_directory();
     for (std::uint64_t round = 0; round < rounds() && !HasFailure(); ++round) {
         SCOPED_TRACE(fmt::format("round {}", round));
@@ -120,7 +120,7 @@ TEST_F(NodeDirectoryFuzz, OpensOverAnyDamageAndServesNothingWrong) {
     }
 }
 
-TEST_F(NodeDirectoryFuzz, AScanWithChecksumsFindsOnlyRightBytes) {
+TEST_F(NodeDirectoryFuzz, ChecksumScanFindsOnlyRightBytes) {
     std::vector<std::vector<std::byte>> segments;
     for (auto& [path, content] : make_directory()) {
         if (path.ends_with(".seg")) {
@@ -145,7 +145,7 @@ TEST_F(NodeDirectoryFuzz, AScanWithChecksumsFindsOnlyRightBytes) {
     }
 }
 
-TEST_F(NodeDirectoryFuzz, AManifestIsRightOrRefused) {
+TEST_F(NodeDirectoryFuzz, DamagedManifestIsRejected) {
     const auto& good = dataset_.manifest_bytes();
     for (std::uint64_t round = 0; round < rounds() * 5 && !HasFailure(); ++round) {
         auto bytes = good;
@@ -153,7 +153,7 @@ TEST_F(NodeDirectoryFuzz, AManifestIsRightOrRefused) {
         if (const auto checked = domain::ManifestView::open(bytes); checked.has_value()) {
             ASSERT_EQ(bytes, good) << "round " << round;
         }
-        // Without the checksum anything may be said, as long as it is said from within the buffer.
+        // Without the checksum any content is acceptable, but it must come from within the buffer.
         const auto unchecked = domain::ManifestView::open(bytes, false);
         const std::uint64_t count = unchecked.has_value() ? unchecked->sample_count() : 0;
         std::uint64_t sum = 0;
@@ -165,7 +165,7 @@ TEST_F(NodeDirectoryFuzz, AManifestIsRightOrRefused) {
     }
 }
 
-TEST_F(NodeDirectoryFuzz, AStateIsRightOrNone) {
+TEST_F(NodeDirectoryFuzz, DamagedStateIsRejected) {
     StoreState state;
     state.boot_id = "boot-1";
     state.synced = {1, 22, 333, 4444};

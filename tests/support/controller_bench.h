@@ -16,11 +16,11 @@
 
 namespace stoker::test {
 
-// What a controller needs, without a server: a cache that the test fills, a client that remembers,
-// time by hand. The watches never run. Not thread-safe.
+// A controller's surroundings without a server: a cache that the test fills, a client that records
+// calls, a manual clock. The watches never run. Not thread-safe.
 class ControllerBench {
 public:
-    // Without a connection: what is recorded through it stays queued.
+    // Not connected, so recorded calls stay queued.
     class NoTransport final : public control::ApiTransport {
     public:
         Result<control::ApiResponse> call(
@@ -45,7 +45,7 @@ public:
               clock,
               1) {}
 
-    // As a watch does when the server says it.
+    // Delivers an object as a watch does.
     template <class T>
     void put(control::Informer<T>& informer, const T& value) {
         const control::ObjectMeta& meta = meta_of(value);
@@ -57,19 +57,18 @@ public:
         informer.store().upsert(std::move(stored));
     }
 
-    // The cache has caught up with everything that the client wrote.
+    // Brings the cache up to date with all writes of the client.
     template <class T>
     void catch_up(control::Informer<T>& informer) {
         informer.store().advance(std::to_string(client.version));
     }
 
-    // A sidecar of that pod attaches to the registry; grants to it are dropped.
+    // Attaches a sidecar of that pod to the registry; drops grants to it.
     control::SessionId attach(const control::Hello& hello) {
         return *registry.attach(hello, {[](const auto&) {}, [](const auto&) {}, [] {}}, now());
     }
 
-    // The program of that node reports, now; pool "nvme" is ready where `more` does not say
-    // otherwise.
+    // Delivers a report of that node's program now; pool "nvme" is ready unless `more` says otherwise.
     control::NodeOrders report_node(
         const std::string& node, const std::function<void(control::NodeReport&)>& more = {}) {
         control::NodeReport report;
@@ -91,7 +90,7 @@ public:
     testing::ManualClock clock;
     FakeApiClient client;
     control::AgentRegistry registry{{}, nullptr};
-    // Every node belongs to pool "nvme".
+    // Makes every node belong to pool "nvme".
     control::NodeRegistry nodes{
         {},
         [](const std::string&) {

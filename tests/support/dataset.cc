@@ -16,8 +16,8 @@ std::vector<std::byte> manifest_of(
              sizes[i],
              fmt::format("etag{}", revision)});
     }
-    // Keys sort by class first, so sizes move with their keys; only the manifest says which id has
-    // which size.
+    // Keys sort by class first, so sorting moves sizes too; only the manifest says which id has which
+    // size.
     return domain::encode_manifest(std::move(objects)).value();
 }
 

@@ -9,8 +9,8 @@
 
 namespace stoker::test {
 
-// A made-up dataset whose bytes follow from the sample id, so that any reader can tell right from
-// wrong. `revision` changes the ETags and the payloads, and so the revision id.
+// A synthetic dataset whose bytes are a function of the sample id, so that any reader can verify
+// them. `revision` changes the ETags and payloads, and therefore the revision id.
 class Dataset {
 public:
     explicit Dataset(std::vector<std::uint64_t> sizes, std::uint64_t revision = 1);

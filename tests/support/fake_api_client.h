@@ -11,7 +11,7 @@
 
 namespace stoker::test {
 
-// An ApiClient that keeps what it is told and answers what it is given. Not thread-safe.
+// An ApiClient that records calls and returns preset answers. Not thread-safe.
 class FakeApiClient final : public control::ApiClient {
 public:
     struct Call {
@@ -24,9 +24,9 @@ public:
     std::vector<Call> calls;
     std::map<control::ObjectKey, control::Object> objects;  // for get()
     std::vector<control::Object> listed;                    // for list()
-    // Every call fails with it while it is set.
+    // If set, every call fails with it.
     std::optional<Error> failure;
-    // Creating an object of this plural fails with it.
+    // Creating an object of this plural fails with its error.
     std::optional<std::pair<std::string, Error>> refused;
     std::uint64_t version = 1000;
 

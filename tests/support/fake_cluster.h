@@ -16,21 +16,21 @@
 
 namespace stoker::test {
 
-// A cluster as far as the operator sees one: the fake API server, and a test that plays kubelet,
-// scheduler and Job controller by hand. Everything of users lives in namespace "ml", the operator
-// in "stoker-system". Thread-safe as the server is.
+// A cluster as the operator sees it: the fake API server, with kubelet, scheduler and Job controller
+// played by the test. User objects are in namespace "ml", the operator is in "stoker-system".
+// Thread-safe, like the server.
 class FakeCluster {
 public:
     FakeCluster();
 
     ApiServer& api() { return api_; }
 
-    // What users apply; `spec` is JSON.
+    // Creates what users apply; `spec` is JSON.
     void add(const control::ResourceKind& kind, const std::string& name, const std::string& spec);
     void change(
         const control::ResourceKind& kind, const std::string& name, const std::string& patch);
     void remove(const control::ResourceKind& kind, const std::string& name);
-    // As a controller of others that applies `status`, which is JSON, in the name of `manager`.
+    // Applies `status` (JSON) as another controller, with field manager `manager`.
     void apply_status(
         const control::ResourceKind& kind,
         const std::string& name,
@@ -39,32 +39,32 @@ public:
 
     void add_node(const std::string& name);
     void add_pool(const std::string& name, const std::string& capacity);
-    // A Dataset of objects at S3; returns its uid.
+    // Creates a Dataset on S3; returns its uid.
     std::string add_dataset(const std::string& name);
-    // A job on dataset "digits" with `nodes` ranks; `more` is JSON fields of the spec, each with a
-    // comma in front.
+    // Creates a job on dataset "digits" with `nodes` ranks; `more` is JSON fields of the spec, each with a
+    // leading comma.
     void add_training_job(const std::string& name, int nodes = 1, const std::string& more = "");
 
-    // As the Job controller, scheduler and kubelet: one running pod for each rank of that Job, all
+    // Plays Job controller, scheduler and kubelet: creates one running pod for each rank of that Job, all
     // on `node`.
     void run_pods(const std::string& job, const std::string& node);
     // "<job>-<rank>-x"
     static std::string pod_name(const std::string& job, int rank);
-    // All pods succeeded, or one failed with `exit_code` and the Job with it.
+    // Makes all pods succeed, or one fail with `exit_code`, and the Job with it.
     void finish(const std::string& job, int exit_code);
-    // As somebody whose finalizer keeps a deleted object until let_go().
+    // Adds another controller's finalizer, which keeps a deleted object until let_go().
     void hold(const control::ResourceKind& kind, const std::string& name);
     void let_go(const control::ResourceKind& kind, const std::string& name);
-    // An Event of the Job controller about that Job.
+    // Writes an Event about that Job as the Job controller.
     void add_event(const std::string& job, const std::string& reason, const std::string& message);
-    // Reasons of the Events that the operator wrote about that TrainingJob.
+    // Reasons of the operator's Events about that TrainingJob.
     std::set<std::string> operator_events(const std::string& training_job);
-    // A token as the kubelet projects it into that pod.
+    // A service account token as the kubelet projects it into that pod.
     void add_token(const std::string& token, const std::string& pod, const std::string& node);
-    // As the Job controller and the kubelet of the Dataset's filler on that node: its pod runs, and
-    // "token.of.<pod>" is its token. Returns the pod's name; "" while there is no such Job.
+    // Plays Job controller and kubelet for the Dataset's filler on that node: its pod runs with token
+    // "token.of.<pod>". Returns the pod's name; "" if there is no such Job.
     std::string run_filler(const std::string& ns, const std::string& node);
-    // The Job of that filler.
+    // The Job of the Dataset's filler on that node.
     std::optional<control::Json> find_filler(const std::string& ns, const std::string& node);
     // The token of the node program's pod on that node.
     std::string add_node_program(const std::string& node);
@@ -75,7 +75,7 @@ public:
     [[nodiscard]] control::TrainingJob training_job(const std::string& name);
     [[nodiscard]] std::vector<std::string> names(const control::ResourceKind& kind);
 
-    // "True Granted", or "" when there is no such condition.
+    // "True Granted"; "" without such a condition.
     std::string condition(
         const control::ResourceKind& kind, const std::string& name, const std::string& type);
     std::string message(
@@ -95,7 +95,7 @@ private:
     ApiServer api_;
 };
 
-// "ml" for namespaced kinds, nothing for the others.
+// "ml" for namespaced kinds, "" for others.
 control::ObjectKey key_of(const control::ResourceKind& kind, const std::string& name);
 
 }  // namespace stoker::test

@@ -19,34 +19,34 @@ class Server;
 
 namespace stoker::testing {
 
-// An operator as a sidecar sees one: a real gRPC server on loopback, with TLS, that tells every
-// sidecar what it is told to and keeps what it hears. It decides nothing. Thread-safe.
+// An operator as sidecars see it: a real gRPC server on loopback, with TLS, that sends preset
+// messages to every sidecar and records what it receives. It decides nothing. Thread-safe.
 class FakeOperator final : public control::v1::Control::Service {
 public:
     FakeOperator();
     ~FakeOperator() override;
 
-    // "localhost:1234", and whom to trust there (PEM).
+    // "localhost:1234", and the CA to trust there (PEM).
     [[nodiscard]] std::string endpoint() const;
 
     [[nodiscard]] const std::string& ca() const { return certificates_.ca; }
 
-    // Told to who is attached now, and to whoever attaches later, instead of what was told before.
+    // Sends to all attached sidecars and to later ones, in place of the previous message.
     void tell(const control::v1::OperatorMessage& message);
 
-    // A grant of one dataset and nothing else, valid for ten minutes.
+    // Grants bytes of one dataset, valid for ten minutes.
     void grant(
         const std::string& dataset_uid,
         std::uint64_t resident_bytes,
         std::uint64_t origin_bytes_per_second);
 
-    // Called with each message that is heard from now on, one at a time, on other threads.
+    // Called with each message received from now on, one at a time, on other threads.
     void on_message(std::function<void(const control::v1::SidecarMessage&)> listener);
 
-    // All that was heard, in order of arrival.
+    // All received messages, in order of arrival.
     [[nodiscard]] std::vector<control::v1::SidecarMessage> heard();
 
-    // False: no report for which `condition` holds came, neither before nor within a minute.
+    // False: no report met `condition`, neither before nor within a minute.
     template <class Condition>
     [[nodiscard]] bool wait_report(Condition condition) {
         std::unique_lock lock{mutex_};
@@ -75,10 +75,10 @@ private:
     std::mutex mutex_;
     std::condition_variable changed_;
     control::v1::OperatorMessage told_;
-    std::set<Stream*> streams_;  // whose hello has come
+    std::set<Stream*> streams_;  // whose Hello has arrived
     std::vector<control::v1::SidecarMessage> heard_;
     std::function<void(const control::v1::SidecarMessage&)> listener_;
-    std::unique_ptr<grpc::Server> server_;  // last: its threads use the rest
+    std::unique_ptr<grpc::Server> server_;  // last: its threads use the other members
 };
 
 }  // namespace stoker::testing

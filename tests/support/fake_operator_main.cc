@@ -1,4 +1,4 @@
-// stoker-fake-operator: the tests' operator as a program, for tests in other languages.
+// stoker-fake-operator: the fake operator as a program, for tests in other languages.
 
 #include <csignal>
 #include <cstdio>
@@ -18,7 +18,7 @@ using stoker::testing::FakeOperator;
 
 constexpr const char* kUsage =
     "stoker-fake-operator --ca FILE --grant UID=BYTES --probe ID=BATCHES\n"
-    "Grants, asks for the measurement, and prints what it hears, one JSON message a line, until\n"
+    "Grants, requests the measurement, and prints what it receives, one JSON object a line, until\n"
     "SIGTERM. Writes its CA to FILE and prints \"listening on HOST:PORT\" when it is ready.\n";
 
 [[noreturn]] void refuse(const std::string& why) {

@@ -25,7 +25,7 @@ FakeOrigin::~FakeOrigin() {
     wake_.notify_all();
     thread_.join();
     for (const Job& job : jobs_) {
-        job.done(fail(ErrorCode::kCancelled, "the origin goes away"));
+        job.done(fail(ErrorCode::kCancelled, "the origin shuts down"));
     }
 }
 
@@ -128,7 +128,7 @@ Result<OriginBytes> FakeOrigin::answer(const OriginFetch& request) {
     }
     const auto id = ids_.find(request.key);
     if (id == ids_.end()) {
-        return fail(ErrorCode::kNotFound, fmt::format("'{}' is not there", request.key));
+        return fail(ErrorCode::kNotFound, fmt::format("'{}' does not exist", request.key));
     }
     return OriginBytes{dataset_.payload(domain::SampleId{id->second}), {}, 1};
 }

@@ -19,7 +19,7 @@
 
 namespace stoker::test {
 
-// An origin in memory that serves a Dataset and misbehaves on command. Thread-safe. `dataset` must
+// An in-memory origin that serves a Dataset and fails on command. Thread-safe. `dataset` must
 // outlive it.
 class FakeOrigin final : public sidecar::Origin {
 public:
@@ -32,7 +32,7 @@ public:
 
     [[nodiscard]] bool has_key() const override { return has_key_; }
 
-    // As where the credentials are not there.
+    // Simulates missing credentials.
     void take_key(bool taken) { has_key_ = !taken; }
 
     Result<std::vector<domain::ListedObject>> list(
@@ -41,19 +41,19 @@ public:
     void fetch(sidecar::OriginFetch request, std::function<void(Result<sidecar::OriginBytes>)> done)
         override;
 
-    // Every listing and fetch fails with this until it is taken back.
+    // Every listing and fetch fails with this until it is reset.
     void fail_with(std::optional<Error> error);
 
     // Fetches of this key fail with this.
     void fail_key(const std::string& key, const Error& error);
 
-    // What each fetch takes; they go one after the other.
+    // Duration of each fetch; fetches run one after the other.
     void set_delay(Duration delay) { delay_ns_ = delay.count(); }
 
-    // What each fetch takes beside all others, as over a long way.
+    // Latency of each fetch; fetches run in parallel.
     void set_latency(Duration latency) { latency_ns_ = latency.count(); }
 
-    // Held fetches wait in order and are counted; release() lets them go on.
+    // Held fetches wait in order and are counted; release() lets them continue.
     void hold();
     void release();
 
@@ -62,7 +62,7 @@ public:
 
     [[nodiscard]] std::uint64_t listings() const { return listings_; }
 
-    // Fetches asked for, and those of one sample.
+    // Number of fetches requested, in all and of one sample.
     [[nodiscard]] std::uint64_t fetches() const { return fetches_; }
 
     [[nodiscard]] std::uint64_t fetches_of(domain::SampleId sample) const;

@@ -24,7 +24,7 @@ std::string header_of(const ScriptRequest& request, const std::string& name) {
     return found == request.headers.end() ? "" : found->second;
 }
 
-// "bucket/key", still encoded, from the path or from the path and a host "bucket.localhost:1234".
+// "bucket/key", still encoded, from a path, or from a path and a host "bucket.localhost:1234".
 std::string bucket_and_key(const ScriptRequest& request) {
     const std::string path = request.target.substr(1, request.target.find('?') - 1);
     const std::string host = header_of(request, "host");
@@ -208,7 +208,7 @@ void FakeS3::serve_s3(const ScriptRequest& request, ScriptConnection& to) {
         answer = get(asked, request, fault);
     }
     asked.status = answer.status;
-    // Logged before the last byte is out, so that a client that has its answer also finds it in the
+    // Logged before the last byte is sent, so that a client that has its answer also finds it in the
     // log.
     asked.body_bytes = (answer.owner ? answer.body : answer.own_body).size();
     if (fault.cut_after) {

@@ -18,14 +18,14 @@ namespace stoker::test {
 struct FakeS3Options {
     std::string address = "127.0.0.1";  // IPv4
     std::uint16_t port = 0;
-    std::size_t page_objects = 1000;  // at most this many in a page of a listing
-    // Set: requests must be signed with these. Unset: anybody may read.
+    std::size_t page_objects = 1000;  // maximum per page of a listing
+    // Set: requests must be signed with these. Unset: no signature needed.
     std::optional<sidecar::Credentials> credentials{};
     std::string region = "us-east-1";
-    // Set: every file <directory>/<bucket>/<key> is served from the first request on; see loaded().
+    // Set: serves every file <directory>/<bucket>/<key>; see loaded().
     std::string directory{};
-    bool send_crc32c = false;  // x-amz-checksum-crc32c with whole objects, for those who ask
-    // x-amz-server-side-encryption of every object; with "aws:kms" their ETags are no MD5s.
+    bool send_crc32c = false;  // x-amz-checksum-crc32c with whole objects, if requested
+    // x-amz-server-side-encryption of every object; with "aws:kms" their ETags are not MD5s.
     std::string encryption{};
 };
 
@@ -39,8 +39,8 @@ struct FakeS3Request {
 };
 
 // An S3 server in this process, on loopback: buckets in memory, ListObjectsV2 with pages, GET with
-// ranges and If-Match, scripted faults, and a log of what it was asked. Also understands, for other
-// processes: GET /__stats (counts as JSON), DELETE /__stats, POST /__faults (one fault a line, see
+// ranges and If-Match, fault injection, and a log of requests. Other processes control it with
+// GET /__stats (counts as JSON), DELETE /__stats, POST /__faults (one fault per line, see
 // parse_fault), DELETE /__faults. Thread-safe.
 class FakeS3 {
 public:
@@ -58,7 +58,7 @@ public:
 
     void make_bucket(const std::string& bucket);
 
-    // Returns the object's ETag, the MD5 of `bytes` unless options.encryption says otherwise.
+    // Returns the object's ETag: the MD5 of `bytes` unless options.encryption says otherwise.
     std::string put(const std::string& bucket, const std::string& key, std::string bytes);
     void remove(const std::string& bucket, const std::string& key);
 
@@ -75,7 +75,7 @@ public:
 
     [[nodiscard]] int connection_count() const { return server_->connection_count(); }
 
-    // The most requests that were being answered at the same time.
+    // Peak number of requests in progress at the same time.
     [[nodiscard]] int most_at_once() { return state_.lock()->most_at_once; }
 
 private:
@@ -99,8 +99,8 @@ private:
         int status = 200;
         std::string headers{};
         std::string_view body{};
-        ObjectPtr owner{};       // of the body
-        std::string own_body{};  // instead
+        ObjectPtr owner{};       // keeps the body alive
+        std::string own_body{};  // used without an owner
     };
 
     Status load(const std::string& directory);
@@ -117,7 +117,7 @@ private:
     const FakeS3Options options_;
     Guarded<State> state_;
     Status loaded_;
-    std::unique_ptr<HttpScriptServer> server_;  // last: its threads use the rest
+    std::unique_ptr<HttpScriptServer> server_;  // last: its threads use the other members
 };
 
 }  // namespace stoker::test

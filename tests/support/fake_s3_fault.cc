@@ -88,7 +88,7 @@ Result<FakeS3Fault> parse_fault(std::string_view text) {
         if (equals == std::string_view::npos ||
             !set_field(fault, item.substr(0, equals), item.substr(equals + 1))) {
             return fail(
-                ErrorCode::kInvalidArgument, fmt::format("'{}' is no part of a fault", item));
+                ErrorCode::kInvalidArgument, fmt::format("'{}' is not a field of a fault", item));
         }
     }
     return fault;

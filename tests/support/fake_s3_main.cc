@@ -1,4 +1,4 @@
-// stoker-fake-s3: the tests' S3 server as a program, for tests in other languages and by hand.
+// stoker-fake-s3: the fake S3 server as a program, for tests in other languages and manual use.
 
 #include <csignal>
 #include <cstdio>
@@ -22,7 +22,7 @@ constexpr const char* kUsage =
     "Serves every file DIR/<bucket>/<key> until SIGTERM. Prints \"listening on http://…\" when it "
     "is ready.\n"
     "FAULT: comma-separated name=value, for example \"operation=get,key=a/*,status=503,times=2\".\n"
-    "GET /__stats gives counts; POST /__faults adds faults, one a line; DELETE either to reset.\n";
+    "GET /__stats returns counts; POST /__faults adds faults, one a line; DELETE resets either.\n";
 
 struct Settings {
     FakeS3Options options;

@@ -96,7 +96,7 @@ const char* words_for(std::string_view code) {
             return words;
         }
     }
-    return "as the script says";
+    return "injected fault";
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> parse_range(

@@ -70,7 +70,7 @@ protected:
         const bool was_killed = device_.killed_;
         const Status begun = begin(Operation::kWrite);
         if (!begun.has_value()) {
-            if (device_.killed_ && !was_killed) {  // killed by this very write
+            if (device_.killed_ && !was_killed) {  // this write reached the kill point
                 bytes.resize(device_.luck_.below(bytes.size() + 1));
                 static_cast<void>(store(offset, bytes));
             }
@@ -108,7 +108,7 @@ protected:
     }
 
     void do_will_need(std::uint64_t offset, std::uint64_t bytes) override {
-        static_cast<void>(offset + bytes);  // a hint changes nothing here
+        static_cast<void>(offset + bytes);  // a hint has no effect here
     }
 
     void do_wont_need(std::uint64_t offset, std::uint64_t bytes) override {
@@ -212,7 +212,7 @@ void FaultDevice::put(const std::string& path, std::vector<std::byte> content) {
     durable_names_[path] = inode;
 }
 
-// The hook, without the lock: it may wait for another thread that needs the device.
+// Calls the hook without the lock: it may wait for another thread that needs the device.
 void FaultDevice::enter(Operation operation, const std::string& path) {
     std::function<void(Operation, const std::string&)> hook;
     {
@@ -312,7 +312,7 @@ Result<std::unique_ptr<DeviceMapping>> FaultDevice::do_map(
 
 Status FaultDevice::do_make_folder(const std::string& path, sidecar::Access /*access*/) {
     enter(Operation::kCreate, path);
-    return {};  // folders are part of the names, so there is nothing to make
+    return {};  // folders are part of the names, so there is nothing to create
 }
 
 Status FaultDevice::do_unlink(const std::string& path) {

@@ -16,13 +16,13 @@
 
 namespace stoker::test {
 
-// A disk in memory that lies like real ones. It knows what was synced, so a power cut can lose the
+// An in-memory disk with fault injection. It records what was synced, so a power cut can lose the
 // rest, block by block and name by name; it can fill up, turn read-only, fail, stop in the middle
-// of a write, and rot. Thread-safe.
+// of a write, and flip bits. Thread-safe.
 //
-// Pessimistic on purpose: syncing a file does not make its name durable, only sync_folder() of its
-// folder does; of the names changed since, a power cut keeps a random first part per folder, of
-// unsynced bytes any choice of 512-byte blocks.
+// Pessimistic on purpose: only sync_folder() makes a file's name durable, not syncing the file. A
+// power cut keeps a random prefix of each folder's unsynced name changes, and any subset of the
+// unsynced 512-byte blocks.
 class FaultDevice final : public sidecar::Device {
 public:
     enum class Operation : std::uint8_t {
@@ -43,40 +43,40 @@ public:
     explicit FaultDevice(std::uint64_t seed);
     ~FaultDevice() override;
 
-    // --- what goes wrong ---
+    // --- faults ---
 
-    // The power fails and comes back: unsynced state is lost as described above. Files, maps and
-    // locks from before are dead: their calls fail, their memory is nobody's.
+    // Cuts the power and restores it: loses unsynced state as described above. Calls on files, maps and
+    // locks from before fail; their memory no longer belongs to a file.
     void power_cut();
 
-    // After so many more changing calls (create, write, truncate, allocate, sync, unlink, rename)
-    // the process counts as killed: the next write stores a random first part, everything fails
-    // from there on until revive(). Nothing stored is lost.
+    // After `changes` more changing calls (create, write, truncate, allocate, sync, unlink, rename) the
+    // process counts as killed: the next write stores a random prefix, and all calls fail from there
+    // on until revive(). Loses nothing that is stored.
     void kill_after(std::uint64_t changes);
     [[nodiscard]] bool is_killed() const;
     void revive();
 
-    // Bytes that all files together may have; a write beyond stores what fits and fails with
+    // Capacity of all files together; a write beyond it stores what fits and fails with
     // kResourceExhausted.
     void set_capacity(Bytes capacity);
 
-    // Every changing call fails with kUnavailable, as after a remount for errors.
+    // Every changing call fails with kUnavailable, as after a read-only remount.
     void set_read_only(bool read_only);
 
-    // Calls of this kind fail with kUnavailable (I/O error) from now on, or no more.
+    // Calls of this kind fail with kUnavailable (I/O error) from now on, or stop failing.
     void set_broken(Operation operation, bool broken);
 
-    // Changes one bit of a file, in memory and on the plate.
+    // Flips one bit of a file, in memory and in the durable copy.
     void flip_bit(const std::string& path, std::uint64_t byte_offset, unsigned bit);
 
-    // Cuts a file off, in memory and on the plate.
+    // Truncates a file, in memory and in the durable copy.
     void cut(const std::string& path, std::uint64_t size_bytes);
 
-    // Called before every operation, without a lock held: count it, or make it wait (a slow disk).
+    // Called before every operation, without a lock held; may count it or delay it (a slow disk).
     // The path is the file's name when it was opened.
     void set_hook(std::function<void(Operation, const std::string& path)> hook);
 
-    // --- what is there, as processes see it ---
+    // --- content, as processes see it ---
 
     [[nodiscard]] std::vector<std::string> paths() const;
     [[nodiscard]] std::optional<std::vector<std::byte>> content(const std::string& path) const;
@@ -101,17 +101,17 @@ private:
     class Mapping;
     class Lock;
 
-    // What a name stands for. `durable` is what a power cut is sure to leave.
+    // A file's content. `durable` is what surely survives a power cut.
     struct Inode {
         std::vector<std::byte> live;
         std::vector<std::byte> durable;
-        bool mapped = false;  // the live bytes may not move any more
+        bool mapped = false;  // the live bytes must not move
     };
 
     using InodePtr = std::shared_ptr<Inode>;
     using Names = std::map<std::string, InodePtr>;
 
-    // A change of a name that is not durable yet; no inode: the name goes away.
+    // A name change that is not durable yet; no inode: a removal.
     struct NameChange {
         std::string path;
         InodePtr inode;
@@ -131,7 +131,7 @@ private:
     Names live_names_;
     Names durable_names_;
     std::map<std::string, std::vector<std::vector<NameChange>>> pending_names_;  // by folder
-    std::map<std::string, std::uint64_t> locks_;  // held, by the generation they were taken in
+    std::map<std::string, std::uint64_t> locks_;  // held, with the generation of the take
     std::map<Operation, bool> broken_;
     std::function<void(Operation, const std::string&)> hook_;
     std::uint64_t generation_ = 0;  // power cuts so far

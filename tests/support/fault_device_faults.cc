@@ -1,4 +1,4 @@
-// The half of FaultDevice that goes wrong on request.
+// The fault injection of FaultDevice.
 #include <algorithm>
 
 #include "common/base/check.h"
@@ -20,7 +20,7 @@ void FaultDevice::power_cut() {
     locks_.clear();
     lose_unsynced_names();
     std::map<const Inode*, InodePtr>
-        survivors;  // fresh ones: old maps must not reach what is there now
+        survivors;  // new inodes, so that old maps cannot reach the surviving content
     for (auto& [path, inode] : durable_names_) {
         InodePtr& survivor = survivors[inode.get()];
         if (survivor == nullptr) {
@@ -48,8 +48,8 @@ void FaultDevice::lose_unsynced_names() {
     pending_names_.clear();
 }
 
-// Leaves in `durable` what a power cut leaves: every block is the old or the new one, the length
-// lies between.
+// Sets `durable` to the content after a power cut: each block is the old or the new one, the length is
+// between both.
 void FaultDevice::lose_unsynced_bytes(Inode& inode) {
     const auto& live = inode.live;
     auto& durable = inode.durable;
@@ -59,8 +59,7 @@ void FaultDevice::lose_unsynced_bytes(Inode& inode) {
     const std::uint64_t size = draw == 0   ? durable.size()
                                : draw == 1 ? shorter + luck_.below(longer - shorter + 1)
                                            : live.size();
-    std::vector<std::byte> left(
-        size);  // a block of which neither version reached the disk reads as zeroes
+    std::vector<std::byte> left(size);  // a block that was never written reads as zeroes
     for (std::uint64_t at = 0; at < size; at += kBlockBytes) {
         const auto& source = luck_.below(2) == 0 ? durable : live;
         for (std::uint64_t i = at; i < std::min(at + kBlockBytes, size) && i < source.size(); ++i) {

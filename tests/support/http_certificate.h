@@ -2,7 +2,7 @@
 
 #include <string>
 
-// Certificates for tests of TLS: made on the spot, good for an hour.
+// Certificates for tests of TLS, generated on demand, valid for an hour.
 namespace stoker::test {
 
 struct Certificate {

@@ -156,7 +156,7 @@ HttpScriptServer::~HttpScriptServer() {
     }
     ::shutdown(listener_.get(), SHUT_RDWR);
     acceptor_.join();
-    std::list<Session>* all = nullptr;  // fixed from here on: nobody accepts any more
+    std::list<Session>* all = nullptr;  // constant from here on: no more accepts
     {
         auto sessions = sessions_.lock();
         for (Session& session : *sessions) {
@@ -188,8 +188,8 @@ void HttpScriptServer::accept_loop() {
         session.thread = std::thread{[this, raw = session.fd.get(), &session] {
             ScriptConnection connection{raw};
             script_(connection);
-            // Closing twice or closing while the destructor shuts down would hit another file: ask
-            // under the lock.
+            // Closing twice, or while the destructor shuts down, could close another file: check under
+            // the lock.
             auto locked = sessions_.lock();
             if (!stopping_) {
                 session.fd.reset();

@@ -15,9 +15,9 @@
 #include "common/base/guarded.h"
 #include "common/base/unique_fd.h"
 
-// A TCP server on loopback whose every connection runs a script: what it says, byte by byte, and
-// when it hangs up. For tests of HTTP clients against servers that misbehave. Test code; failures
-// to send are ignored (the client may be gone).
+// A TCP server on loopback that runs a script for every connection: the bytes to send, and when to
+// close. For tests of HTTP clients against faulty servers. Ignores failures to send (the client
+// may be gone).
 namespace stoker::test {
 
 struct ScriptRequest {
@@ -33,17 +33,17 @@ public:
     explicit ScriptConnection(int fd)
         : fd_(fd) {}
 
-    // The next request with its Content-Length body; nullopt when the client hung up or the server
-    // is closing.
+    // The next request with its Content-Length body; nullopt: the client closed the connection or the
+    // server is stopping.
     std::optional<ScriptRequest> read_request();
 
-    // False: the client has hung up.
+    // False: the client closed the connection.
     bool send(std::string_view bytes);
 
     // "HTTP/1.1 <status> X" with a Content-Length.
     void reply(int status, std::string_view body, std::string_view extra_headers = "");
 
-    // Waits until the client hangs up. False: it still has not after `limit`.
+    // Waits until the client closes the connection. False: not within `limit`.
     bool wait_for_hang_up(Duration limit);
 
     // Ends the connection with a TCP reset instead of a clean close.
@@ -61,8 +61,8 @@ class HttpScriptServer {
 public:
     using Script = std::function<void(ScriptConnection&)>;
 
-    // Every accepted connection runs `script` on a thread of its own and is closed when it returns.
-    // Listens on an IPv4 `address`; port 0: any free one. listening() tells whether that worked.
+    // Runs `script` for every connection in its own thread, and closes the connection when it returns.
+    // Listens on an IPv4 `address`; port 0: any free one. listening() returns whether that worked.
     explicit HttpScriptServer(
         Script script, const std::string& address = "127.0.0.1", std::uint16_t port = 0);
     ~HttpScriptServer();
@@ -94,7 +94,7 @@ private:
     std::thread acceptor_;
 };
 
-// Answers every request of a connection with what `answer` says, until the client hangs up.
+// Answers every request of a connection with the result of `answer`, until the client closes it.
 HttpScriptServer::Script answering(
     std::function<void(const ScriptRequest&, ScriptConnection&)> answer);
 

@@ -36,8 +36,8 @@ inline Demand large_cluster_job(Prng& prng, int number) {
     return job;
 }
 
-// A thousand jobs of a hundred namespaces, each on one to sixteen of a thousand nodes; every node
-// and most quotas are wanted by more than fits.
+// A thousand jobs of a hundred namespaces, each on one to sixteen of a thousand nodes. Demand exceeds
+// every node and most quotas.
 inline AllocationView large_cluster(std::uint64_t seed) {
     constexpr const char* kPool = "nvme";
     Prng prng{seed};

@@ -6,10 +6,10 @@
 
 namespace stoker::testing {
 
-// Time that moves only when a test says so; both clocks together. Thread-safe.
+// A clock that only tests advance, wall and steady time together. Thread-safe.
 class ManualClock final : public Clock {
 public:
-    // 2026-01-31T12:00:00Z, and one hour after boot.
+    // Starts at 2026-01-31T12:00:00Z, one hour after boot.
     static constexpr WallTime kWallStart{std::chrono::seconds{1769860800}};
     static constexpr TimePoint kStart{std::chrono::hours{1}};
 

@@ -9,8 +9,8 @@
 
 namespace stoker::test {
 
-// Damages bytes the way that disks, crashes and strangers do: flipped bits, overwritten and
-// repeated stretches, a cut, a stretch of zeroes, garbage at the end. One to three of them.
+// Damages bytes like disks, crashes and attackers do: flipped bits, overwritten or repeated ranges, a
+// truncation, a range of zeroes, garbage at the end. Makes one to three such changes.
 inline void mutate(std::vector<std::byte>& bytes, Prng& luck) {
     for (std::uint64_t left = 1 + luck.below(3); left > 0 && !bytes.empty(); --left) {
         const std::uint64_t at = luck.below(bytes.size());

@@ -11,15 +11,15 @@ struct NodeAnswer {
     node::v1::NodeOrders orders;
 };
 
-// A node program's call as the operator sees it: a real gRPC client on loopback, one unary
-// call that takes answers of 16 MiB. An empty token sends no authorization at all. Thread-safe.
+// A node program's call to the operator: a real gRPC client on loopback, one unary call that accepts
+// answers of 16 MiB. An empty token sends no authorization. Thread-safe.
 NodeAnswer call_report(
     const std::string& address,
     const std::string& ca_pem,
     const std::string& token,
     const node::v1::NodeReport& report);
 
-// A report of that node: pool "nvme" at /var/lib/stoker is ready.
+// A report of that node in which pool "nvme" at /var/lib/stoker is ready.
 node::v1::NodeReport make_node_report(const std::string& node);
 
 }  // namespace stoker::testing

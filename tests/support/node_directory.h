@@ -14,11 +14,11 @@
 
 namespace stoker::test {
 
-// Writes a node directory with the shared formats and without a sidecar, for tests and benches of
-// the reading side. Aborts on errors of the file system. Not thread-safe.
+// Writes a node directory in the shared formats without a sidecar, for tests and benches of readers.
+// Aborts on file system errors. Not thread-safe.
 class NodeDirectory {
 public:
-    // Makes manifest, residency table (all absent) and an empty segments folder below `path`, which
+    // Writes a manifest, a residency table (all absent) and an empty segments folder below `path`, which
     // must exist.
     NodeDirectory(std::string path, std::vector<domain::ListedObject> objects);
 
@@ -33,19 +33,19 @@ public:
         std::uint64_t capacity_bytes,
         domain::SegmentClass segment_class = domain::SegmentClass::kResident);
 
-    // Appends a record and publishes its word. A segment must be started and have room.
+    // Appends a record and publishes its word. Needs a started segment with room.
     domain::Residency put(domain::SampleId sample, std::span<const std::byte> payload);
 
-    // Stores any word, right or wrong.
+    // Stores any word, valid or not.
     void set_word(domain::SampleId sample, std::uint64_t word);
 
     void unlink_segment(domain::SegmentSeq seq);
 
-    // The file of a segment, for tests that damage it.
+    // The path of a segment file, for tests that damage it.
     [[nodiscard]] std::string segment_path(domain::SegmentSeq seq) const;
 
-    // Deletes the residency table and makes a new, empty file of the same name, as a leader that
-    // rebuilds it does.
+    // Replaces the residency table by a new, empty file of the same name, as a leader that rebuilds it
+    // does.
     void replace_residency_table();
 
 private:

@@ -8,7 +8,7 @@
 
 #include "sidecar/origin/origin.h"
 
-// Origin's asynchronous calls as values to wait for.
+// Synchronous versions of Origin's asynchronous calls.
 namespace stoker::test {
 
 using FetchFuture = std::future<Result<sidecar::OriginBytes>>;

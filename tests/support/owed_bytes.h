@@ -7,15 +7,15 @@
 
 #include "common/base/check.h"
 
-// What nominal quotas guarantee (docs/design/allocation.md, step 2), from the promise alone and
-// without a line of the planner. For few namespaces: it looks at all sets of them.
+// Oracle for the guarantee of nominal quotas (docs/design/allocation.md, step 2), computed without
+// the planner's code. For few namespaces: it enumerates all sets of them.
 namespace stoker::control {
 
 struct OwedWorld {
     struct Namespace {
         double nominal = 0;
         double taken = 0;           // of the quota, by minimums
-        std::vector<double> wants;  // bytes that it can use beyond its minimums, by node
+        std::vector<double> wants;  // usable bytes beyond its minimums, by node
     };
 
     std::vector<Namespace> namespaces;
@@ -33,10 +33,10 @@ public:
         }
     }
 
-    // Bytes of each namespace, beyond its minimums.
+    // Bytes owed to each namespace, beyond its minimums.
     [[nodiscard]] const std::vector<double>& owed() const { return owed_; }
 
-    // Whether some namespace has less than it can use within its quota.
+    // Whether a namespace gets less than it can use within its quota.
     [[nodiscard]] bool is_contended() const {
         for (std::size_t i = 0; i < owed_.size(); ++i) {
             if (owed_[i] < at_level(i, 1) - kNothing) {
@@ -49,7 +49,7 @@ public:
 private:
     static constexpr double kNothing = 1e-6;
 
-    // Everybody who is not stuck rises by the same part of its quota, until somebody is.
+    // Raises all unblocked namespaces by the same share of their quotas until one is blocked.
     void rise() {
         double low = 0;
         double high = 1;
@@ -73,7 +73,7 @@ private:
                 }
             }
         }
-        STOKER_CHECK(any, "in each round somebody gets stuck");
+        STOKER_CHECK(any, "each round blocks a namespace");
     }
 
     static bool has(std::size_t set, std::size_t i) { return (set >> i & 1U) != 0; }
@@ -103,7 +103,7 @@ private:
         return result;
     }
 
-    // That a set of namespaces can have together.
+    // The most that a set of namespaces can hold together.
     [[nodiscard]] double most(std::size_t set) const {
         double result = 0;
         for (std::size_t node = 0; node < world_.rooms.size(); ++node) {

@@ -6,8 +6,8 @@
 
 namespace stoker::test {
 
-// Waits until `condition` holds, looking every few milliseconds; false when it still does not after
-// `limit`, which is only there so that a broken test ends.
+// Polls `condition` every few milliseconds until it holds. False: not within `limit`, which only
+// bounds broken tests.
 template <class Condition>
 bool eventually(Condition&& condition, Duration limit = std::chrono::seconds{30}) {
     const SystemClock clock;

@@ -10,24 +10,24 @@
 
 #include "operator/core/allocation/allocation_view.h"
 
-// What spec.cache.minBytes promises, from the promise alone (docs/design/allocation.md, step 1) and
-// without a line of the planner: to jobs of the dataset's own namespace before its guests, of those
-// to higher priority first, then to older ones, then by name, the same on each of a job's nodes, at
-// most what the dataset has and maxBytes leaves, as far as the node and the nominal quota of the
-// dataset's namespace have room. Poured out grain by grain, so for small worlds. Jobs have one
-// dataset and mode Auto; nothing is stopped, nobody's last epoch, no idle bytes.
+// Oracle for spec.cache.minBytes (docs/design/allocation.md, step 1), computed without the planner's
+// code. Order: jobs of the dataset's own namespace before guests, then higher priority, then older,
+// then by name. A job gets the same on each of its nodes, at most the dataset's size and maxBytes,
+// within the room of the node and of the nominal quota of the dataset's namespace. It gives bytes out
+// grain by grain, so use small worlds. Jobs have one dataset and mode Auto; none is stopped or in its
+// last epoch, and there are no idle bytes.
 namespace stoker::control {
 
 struct PromisedMinimums {
     using Place = std::pair<std::string, std::string>;  // node, uid
 
     std::map<Place, std::uint64_t> places;
-    std::map<ObjectKey, std::uint64_t> jobs;  // over all nodes
+    std::map<ObjectKey, std::uint64_t> jobs;  // sum over all nodes
 };
 
 class MinimumsOracle {
 public:
-    // `view` is one pool's. `grain`: bytes that are given out at once.
+    // `view` holds one pool. `grain`: bytes given out at once.
     explicit MinimumsOracle(const AllocationView& view, std::uint64_t grain = 1)
         : grain_(grain) {
         for (const PoolNode& node : view.nodes) {
@@ -100,7 +100,7 @@ private:
         }
     }
 
-    // A grain to whoever got least so far, of those the one that lacks most, of those the last.
+    // Gives a grain to the need with the least so far; ties: the largest total, then the last.
     bool pour(std::vector<Need>& needs, std::uint64_t& nominal_room) {
         Need* next = nullptr;
         for (Need& need : needs) {

@@ -13,8 +13,8 @@
 
 namespace stoker::test {
 
-// The real stoker-operator as a process, outside of a cluster, with ports of its own choice and
-// short lease times. Ends with SIGKILL if nobody ended it. Not thread-safe.
+// The real stoker-operator as a process outside a cluster, with automatic ports and short lease
+// times. The destructor kills it with SIGKILL. Not thread-safe.
 class RunningOperator {
 public:
     struct Options {
@@ -22,12 +22,12 @@ public:
         std::string pod_name = "operator-0";
         std::uint32_t grant_seconds = 10;
         bool leader_election = true;
-        std::uint32_t lease_seconds = 2;  // renewed every 200 ms, given up at three quarters
-        // It makes its certificates itself, and sidecars call it "localhost". Otherwise it gets
-        // those of ca().
+        std::uint32_t lease_seconds = 2;  // renews every 200 ms, gives up at three quarters
+        // True: it makes its certificates, and sidecars call it "localhost". False: it gets the
+        // certificates of ca().
         bool own_ca = false;
         bool metrics = true;
-        std::string watch_namespaces{};  // "a, b"; none: all
+        std::string watch_namespaces{};  // "a, b"; empty: all
     };
 
     explicit RunningOperator(const Options& options);
@@ -35,24 +35,24 @@ public:
     RunningOperator(const RunningOperator&) = delete;
     RunningOperator& operator=(const RunningOperator&) = delete;
 
-    // Its caches are filled. False when it did not come to that in half a minute.
+    // Waits until its caches are filled. False: not within half a minute.
     bool wait_ready();
 
-    // It leads and serves sidecars; "localhost:port".
+    // Waits until it leads and serves sidecars; returns "localhost:port".
     std::string wait_control_address();
 
-    // A GET at its port for metrics, or for probes where the path is one; 0 when there is no
+    // GET on its metrics port, or on its probe port for probe paths; 0: no
     // answer.
     int http_status(const std::string& path);
     std::string http_body(const std::string& path);
 
-    // A GET at its HTTPS port for debug pages, whoever's certificate it shows.
+    // GET on its HTTPS debug port; accepts any certificate.
     Result<http::HttpResponse> debug_get(const std::string& path, http::Headers headers = {});
 
-    // It does not listen for metrics at all.
+    // Whether it listens for metrics.
     [[nodiscard]] bool serves_metrics() const { return logged_port("serving metrics") != 0; }
 
-    // What its log says so far, one JSON object a line.
+    // Its log so far, one JSON object per line.
     [[nodiscard]] std::string log() const;
 
     void signal(int number) const;
@@ -69,7 +69,7 @@ public:
 private:
     void write_files(const Options& options);
     void start(const Options& options);
-    // The port in the log line with this message; 0: not there yet.
+    // The port in the log line with this message; 0: no such line yet.
     [[nodiscard]] std::uint16_t logged_port(const std::string& message) const;
     std::uint16_t wait_port(const std::string& message) const;
     Result<http::HttpResponse> get(const std::string& path);

@@ -14,8 +14,8 @@
 
 namespace stoker::test {
 
-// A Sidecar on a loop and a thread of its own. The constructor returns when it listens; the
-// destructor stops it as SIGTERM does. `device` and what the factory hands out must outlive it.
+// A Sidecar on its own loop and thread. The constructor returns when it listens; the destructor stops
+// it as SIGTERM does. `device` and the factory's objects must outlive it.
 class RunningSidecar {
 public:
     RunningSidecar(
@@ -27,7 +27,7 @@ public:
     RunningSidecar& operator=(const RunningSidecar&) = delete;
     ~RunningSidecar();
 
-    // Runs `question` on the loop and gives its answer.
+    // Runs `question` on the loop and returns its answer.
     template <class Question>
     auto ask(Question question) {
         std::promise<decltype(question(*sidecar_))> answer;

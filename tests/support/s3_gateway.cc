@@ -24,7 +24,7 @@ namespace {
 
 constexpr auto kStartMax = std::chrono::seconds{30};
 
-// A port that was free a moment ago.
+// A port that was free when it was checked.
 std::uint16_t free_port() {
     const UniqueFd probe{::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
     sockaddr_in place{};

@@ -13,12 +13,12 @@
 
 namespace stoker::test {
 
-// A real S3 server (versitygw over a directory) on loopback, as a child process, with its own
-// temporary storage. Dies with this object.
+// A real S3 server (versitygw over a directory) on loopback, as a child process with temporary
+// storage. The destructor kills it.
 class S3Gateway {
 public:
-    // `program` is the path of the versitygw binary. Waits until it answers; running() tells
-    // whether it does.
+    // `program` is the path of the versitygw binary. Waits until it answers; running() returns whether
+    // it does.
     explicit S3Gateway(const std::string& program);
     ~S3Gateway();
     S3Gateway(const S3Gateway&) = delete;

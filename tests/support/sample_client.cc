@@ -26,7 +26,7 @@ namespace {
 
 constexpr int kPatienceMs = 20000;
 
-// Exactly `count` bytes at `offset`; empty when there are fewer.
+// Exactly `count` bytes at `offset`; empty if there are fewer.
 std::vector<std::byte> read_at(const UniqueFd& file, std::uint64_t offset, std::size_t count) {
     std::vector<std::byte> bytes(count);
     const ssize_t got = ::pread(file.get(), bytes.data(), count, static_cast<off_t>(offset));
@@ -147,7 +147,7 @@ Result<std::optional<std::vector<std::byte>>> SampleClient::read(std::uint64_t s
 }
 
 Result<std::vector<std::byte>> SampleClient::get(std::uint64_t sample) {
-    constexpr int kTries = 3;  // a damaged sample is mended by the second fetch
+    constexpr int kTries = 3;  // the second fetch repairs a damaged sample
     for (int i = 0; i < kTries; ++i) {
         auto bytes = read(sample);
         if (bytes && bytes->has_value()) {
@@ -166,7 +166,7 @@ Result<std::vector<std::byte>> SampleClient::get(std::uint64_t sample) {
         return fail(bytes.error());
     }
     if (!bytes->has_value()) {
-        return fail(ErrorCode::kInternal, "ready, and yet not there");
+        return fail(ErrorCode::kInternal, "reported as ready, but absent");
     }
     return **std::move(bytes);
 }
@@ -188,7 +188,7 @@ std::uint64_t SampleClient::send(const local::Message& message, int fd) {
         rights->cmsg_len = CMSG_LEN(sizeof(int));
         std::memcpy(CMSG_DATA(rights), &fd, sizeof(int));
     }
-    // A broken connection shows when the answer is read.
+    // Reading the answer detects a broken connection.
     [[maybe_unused]] const auto sent = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL);
     return id;
 }
@@ -199,7 +199,7 @@ void SampleClient::send_bytes(const std::vector<std::byte>& bytes) {
         const ssize_t count =
             ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
         if (count <= 0) {
-            return;  // shows when the answer is read
+            return;  // reading the answer detects it
         }
         sent += static_cast<std::size_t>(count);
     }

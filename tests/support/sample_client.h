@@ -15,9 +15,8 @@
 
 namespace stoker::test {
 
-// A plain, blocking client of the local protocol, for tests: speaks frames and reads samples from
-// the node directory as the real client library does, only without its speed. Every wait ends after
-// a generous limit.
+// A simple blocking client of the local protocol for tests: sends frames and reads samples from the
+// node directory like the real client library, but slower. Every wait has a generous limit.
 class SampleClient {
 public:
     struct Answer {
@@ -27,13 +26,13 @@ public:
 
     explicit SampleClient(const std::string& socket_path);
 
-    // The hello of a stream, or of none; fills `welcome()`. kListing frames are skipped.
+    // Sends a Hello with or without a stream; fills `welcome()`. Skips kListing frames.
     Result<local::Welcome> hello(const local::Hello& hello);
     Result<local::Welcome> hello(const std::string& dataset, std::uint64_t stream = 0);
 
     [[nodiscard]] const local::Welcome& welcome() const { return welcome_; }
 
-    // `ahead`: with what the next epoch begins.
+    // `ahead`: the beginning of the next epoch.
     Status plan(
         std::uint64_t epoch,
         const std::vector<std::uint64_t>& samples,
@@ -42,18 +41,17 @@ public:
     Result<local::Fetched> fetch(const std::vector<std::uint64_t>& samples);
     void consumed(std::uint64_t epoch, const std::vector<std::uint64_t>& samples);
 
-    // The sample's bytes from the node directory; nullopt: a miss. kCorruption: its checksum is
-    // wrong.
+    // The sample's bytes from the node directory; nullopt: a miss. kCorruption: wrong checksum.
     [[nodiscard]] Result<std::optional<std::vector<std::byte>>> read(std::uint64_t sample) const;
 
-    // Hit, or fetch and hit. An error when the sidecar sends us to the origin.
+    // Reads a hit, or fetches and reads it. An error if the sidecar refers us to the origin.
     Result<std::vector<std::byte>> get(std::uint64_t sample);
 
-    // For misbehaving: raw frames and bytes.
+    // For protocol violations: raw frames and bytes.
     std::uint64_t send(const local::Message& message, int fd = -1);
     void send_bytes(const std::vector<std::byte>& bytes);
 
-    // kUnavailable: the connection has ended. kDeadlineExceeded: nothing came.
+    // kUnavailable: the connection has ended. kDeadlineExceeded: no frame arrived.
     Result<Answer> receive();
 
     void close() { socket_.reset(); }
@@ -69,7 +67,7 @@ private:
     std::uint64_t last_request_ = 0;
 };
 
-// A memfd of these ids, sealed as kPlan wants it.
+// A memfd of these ids, sealed as kPlan requires.
 UniqueFd sealed_ids(const std::vector<std::uint64_t>& samples);
 
 }  // namespace stoker::test

@@ -18,7 +18,7 @@ SidecarClient::SidecarClient(
     grpc::SslCredentialsOptions options;
     options.pem_root_certs = ca_pem;
     grpc::ChannelArguments arguments;
-    // Every client has a connection of its own, as every pod has.
+    // Every client has its own connection, as every pod does.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     channel_ = grpc::CreateCustomChannel(address, grpc::SslCredentials(options), arguments);
     stub_ = control::v1::Control::NewStub(channel_);

@@ -9,27 +9,26 @@
 
 namespace stoker::testing {
 
-// A sidecar as the operator sees one: a real gRPC client on loopback, one Attach stream. Not
+// A sidecar as the operator sees it: a real gRPC client on loopback with one Attach stream. Not
 // thread-safe.
 class SidecarClient {
 public:
-    // Dials at once; an empty token sends no authorization at all. The stream dies after a minute
-    // whatever happens.
+    // Connects at once; an empty token sends no authorization. The stream always ends after a minute.
     SidecarClient(const std::string& address, const std::string& ca_pem, const std::string& token);
     ~SidecarClient();
 
-    // False when the stream is over.
+    // False: the stream has ended.
     bool send(const control::v1::SidecarMessage& message);
     bool hello(const control::v1::Hello& hello);
     bool report(const control::v1::Report& report);
 
-    // The next message; false when the stream is over. Blocks.
+    // The next message; blocks. False: the stream has ended.
     bool receive(control::v1::OperatorMessage& message);
 
-    // Half-closes, reads what is left, and gives the end of the stream.
+    // Half-closes, reads the remaining messages, and returns the stream's status.
     grpc::Status finish();
 
-    // As a pod that vanishes.
+    // Drops the connection, as a pod that vanishes does.
     void cancel();
 
 private:
@@ -42,12 +41,12 @@ private:
     bool finished_ = false;
 };
 
-// A hello of pod `pod` in namespace `ns` on node-1, rank 0 of job "mnist", mounting dataset "train"
-// with uid "d1".
+// The Hello of pod `pod` in namespace `ns` on node-1, rank 0 of job "mnist", with dataset "train" of
+// uid "d1".
 control::v1::Hello make_hello(const std::string& ns, const std::string& pod);
 
-// Report `sequence` of that pod: it leads, 100 samples of 1000 bytes, `resident_bytes` of them on
-// the node.
+// Report `sequence` of that pod as leader: 100 samples of 1000 bytes, `resident_bytes` of them on the
+// node.
 control::v1::Report make_report(std::uint64_t sequence, std::uint64_t resident_bytes);
 
 }  // namespace stoker::testing

@@ -8,7 +8,7 @@
 
 namespace stoker::test {
 
-// The real program `stoker-sidecar` in a process of its own, killed when this goes away.
+// The real program `stoker-sidecar` as a process; the destructor kills it.
 class SidecarProcess {
 public:
     // Runs `binary --config config_path` with its log in `log_path`.
@@ -18,17 +18,17 @@ public:
     SidecarProcess& operator=(const SidecarProcess&) = delete;
     ~SidecarProcess();
 
-    // As the kernel does when memory is short.
+    // SIGKILL, as the kernel sends it when memory is short.
     void kill();
 
-    // SIGSTOP: it is there and does nothing; SIGCONT.
+    // pause() sends SIGSTOP, so the process exists and does nothing; resume() sends SIGCONT.
     void pause();
     void resume();
 
-    // Ends it by itself before `limit` is over? stop() gives the exit code then.
+    // Whether it exits by itself before `limit`; stop() then returns the exit code.
     [[nodiscard]] bool ends_within(Duration limit) const;
 
-    // SIGTERM, and the exit code (negative: the signal that ended it).
+    // Sends SIGTERM; returns the exit code (negative: the signal that ended it).
     int stop();
 
 private:

@@ -8,7 +8,7 @@
 
 namespace stoker::test {
 
-// A fresh folder that goes away with its contents. In $TMPDIR or /tmp.
+// A new folder in $TMPDIR or /tmp; the destructor deletes it with its contents.
 class TempFolder {
 public:
     TempFolder() {
@@ -20,7 +20,7 @@ public:
     TempFolder& operator=(const TempFolder&) = delete;
 
     ~TempFolder() {
-        std::error_code ignored;  // a left-over in /tmp is not worth a failed test
+        std::error_code ignored;  // a folder left in /tmp does not fail a test
         std::filesystem::remove_all(path_, ignored);
     }
 

@@ -7,8 +7,8 @@
 
 namespace stoker::test {
 
-// The seed of a random test: STOKER_TEST_SEED, or a new one. Printed, so that a failure can be
-// repeated.
+// The seed of a random test: STOKER_TEST_SEED, or a random one. Printed, so that a failure can be
+// reproduced.
 inline std::uint64_t seed() {
     const char* given = std::getenv("STOKER_TEST_SEED");
     const std::uint64_t value =

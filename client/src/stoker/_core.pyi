@@ -6,7 +6,7 @@ from .arrays import Ids
 
 __version__: str
 PROTOCOL_VERSION: int
-CONTRACTS: Dict[str, List[str]]  # contract -> those that a program may ask for where its TrainingJob says this one
+CONTRACTS: Dict[str, List[str]]  # contract -> contracts that a program may ask for when its TrainingJob sets this one
 PARAMETERS: Dict[str, Dict[str, Tuple[str, List[str]]]]  # contract -> name -> ("less" | "more" | "same", words)
 
 class CoreError(RuntimeError): ...

@@ -1,4 +1,4 @@
-"""Short names for what numpy's types say at length. They mean something to type checkers only."""
+"""Short aliases of numpy types, for type checkers only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 __all__ = ["Array", "Ids"]
 
 if TYPE_CHECKING:
-    Array = np.ndarray[Any, Any]  # the text beside it says which numbers, and which shape
+    Array = np.ndarray[Any, Any]  # each use documents element type and shape
     Ids = Union[Sequence[int], Array]  # any sequence of integers; int64 is fastest
 else:
     Array = Ids = Any

@@ -1,4 +1,4 @@
-"""Which samples there are, when no sidecar says so: from a node directory, or from a listing of the origin."""
+"""Builds a catalog (which samples exist) without a sidecar: from a node directory, or by listing the origin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("stoker")
 
 
 def current_revision(directory: Optional[str]) -> Optional[int]:
-    """The revision that a node directory's sidecars use: what current.json says, else the manifest made last."""
+    """A node directory's current revision, from current.json or else the newest manifest; None: neither is readable."""
     if directory is None:
         return None
     try:
@@ -35,10 +35,10 @@ def current_revision(directory: Optional[str]) -> Optional[int]:
 
 
 def list_origin(origin: Origin) -> "_core.Catalog":
-    """Lists the origin and numbers its objects as the sidecar does.
+    """Lists the origin and numbers its objects exactly as the sidecar does.
 
     Raises:
-        OriginError: it cannot be listed, or what it lists is no dataset.
+        OriginError: listing fails, or the listing is not a dataset.
     """
     log.info("stoker: listing %s", origin.describe())
     try:

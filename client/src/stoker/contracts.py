@@ -1,8 +1,8 @@
-"""Sampling contracts: what a job allows its sample stream to become, and the numbers that go with it.
+"""Sampling contracts: how far the sample stream may differ from the sampler's own, and the contract's parameters.
 
     exact       the sampler's own stream
     windowed    every sample once per epoch, in an order that suits the cache
-    importance  samples that matter more are read more often; near-equal ones may stand for each other
+    importance  samples with higher losses are read more often; near-duplicates may replace each other
     replicate   draws with replacement, by priority
 
 A TrainingJob says what is allowed; the program may ask for less (`narrow`), never for more.
@@ -30,8 +30,7 @@ class Terms:
 
     Attributes:
         contract: one of CONTRACTS.
-        parameters: by their names in the TrainingJob ("warmupEpochs"), as numbers; what is left out is chosen by the
-            sidecar.
+        parameters: numbers by their TrainingJob name ("warmupEpochs"); the sidecar chooses missing ones.
     """
 
     contract: str = "exact"
@@ -39,24 +38,24 @@ class Terms:
 
     @property
     def needs_losses(self) -> bool:
-        """Whether the contract is worth nothing without loader.report()."""
+        """Whether the contract needs loader.report(): without losses it falls back to "exact"."""
         return self.contract in NEEDS_LOSSES
 
 
 @dataclasses.dataclass
 class EpochReport:
-    """What one rank got in one epoch; `requested == distinct + repeated`.
+    """One rank's counts for one epoch; `requested == distinct + repeated`.
 
     Attributes:
-        epoch: its number. contract: under which it was drawn; "exact" after a fallback.
-        requested: draws. distinct, repeated: of the samples that were served.
-        substituted: draws that got another sample than they asked for.
-        skipped: samples of this rank's share that the epoch left out.
-        losses_used, losses_ignored: per-sample losses that were learnt from, and those that were not (not finite,
-            wrong length, unknown id). losses_dropped: not sent, because the sidecar was busy or away.
-        node_bytes: size of the samples whose bytes were on the node, or were fetched for another job at the same time.
-        origin_bytes: size of the samples that were fetched for these draws.
-        alone: draws without a sidecar, of the rank's share in full; alone_bytes: their size.
+        epoch: its number. contract: the one that applied; "exact" after a fallback.
+        requested: draws. distinct, repeated: served samples, first and further times.
+        substituted: draws that were served a sample other than the requested one.
+        skipped: samples of this rank's share that the epoch did not serve.
+        losses_used, losses_ignored: per-sample losses that the sampler used, and that it rejected (not finite, wrong
+            length, unknown id). losses_dropped: losses not sent, because the sidecar was busy or not connected.
+        node_bytes: size of served samples that were on the node, or were fetched for another job at the same time.
+        origin_bytes: size of served samples that were fetched from the origin for these draws.
+        alone: draws made without a sidecar, from the rank's full share; alone_bytes: their size.
     """
 
     epoch: int = 0
@@ -91,7 +90,7 @@ def terms(contract: str, parameters: Optional[Mapping[str, Value]] = None) -> Te
         parameters: by name, in snake_case or as in the TrainingJob; None values are left out.
 
     Raises:
-        SettingsError: no such contract, or no such parameter of it, or a value that is none.
+        SettingsError: unknown contract, unknown parameter, or a bad value.
     """
     name = str(contract).lower()
     if name not in CONTRACTS:
@@ -109,14 +108,14 @@ def terms(contract: str, parameters: Optional[Mapping[str, Value]] = None) -> Te
 
 
 def narrow(allowed: Optional[Terms], asked: Optional[Terms]) -> Terms:
-    """What the program gets: what it asks for, as far as the TrainingJob allows it.
+    """The program's effective terms: what it asks for, within what the TrainingJob allows.
 
     Args:
-        allowed: of the TrainingJob; None: it says nothing, so the program decides.
-        asked: of the program; None: whatever is allowed.
+        allowed: terms of the TrainingJob; None: it sets none, so the program decides.
+        asked: terms of the program; None: use `allowed`.
 
     Raises:
-        SettingsError: the program asks for more than it may; the message says what may be asked.
+        SettingsError: the program asks for more than the TrainingJob allows; the message lists the allowed values.
     """
     if allowed is None or asked is None:
         return asked or allowed or Terms()
@@ -132,13 +131,13 @@ def narrow(allowed: Optional[Terms], asked: Optional[Terms]) -> Terms:
 
 
 def check_nodes(terms: Terms, nodes: int) -> None:
-    """Refuses what would leave ranks on several nodes with different numbers of batches.
+    """Rejects terms that give ranks on different nodes different numbers of batches.
 
-    Family iowa reads what the losses (and fingerprints) of a rank's own node leave in its bucket, so ranks on different
-    nodes would end an epoch at different batches, and a collective call would wait for ever.
+    Family iowa computes each rank's samples from the losses (and fingerprints) of the rank's own node, so ranks on
+    different nodes would end an epoch at different batches, and a collective call would block forever.
 
     Raises:
-        SettingsError: the terms are such, and there is more than one node.
+        SettingsError: family iowa on more than one node.
     """
     if nodes > 1 and terms.contract == "importance" and terms.parameters.get("family"):
         raise SettingsError(
@@ -159,7 +158,7 @@ def _narrowed(allowed: Terms, asked: Terms) -> Dict[str, float]:
 
 
 def _number(name: str, words: Sequence[str], value: Any) -> float:
-    """`value` as it travels: a word as its place among `words`."""
+    """`value` as a number for the sidecar: a word becomes its index in `words`."""
     if words:
         if isinstance(value, str) and value.lower() in words:
             return float(words.index(value.lower()))

@@ -1,4 +1,4 @@
-"""What one rank reads next under a sampling contract: drawn from the sidecar, or alone when there is none."""
+"""The sample stream of one rank under a sampling contract: drawn from the sidecar, or locally without one."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = ["Draws", "check_state"]
 
 log = logging.getLogger("stoker")
 
-KIND_SUBSTITUTED, KIND_ON_NODE = 3, 0x80  # of proto/local/sampling_frames.h
-KIND_ALONE = 0x40  # ours: drawn without a sidecar
+KIND_SUBSTITUTED, KIND_ON_NODE = 3, 0x80  # as in proto/local/sampling_frames.h
+KIND_ALONE = 0x40  # client only: drawn without a sidecar
 _ordinals: Dict[str, Iterator[int]] = defaultdict(itertools.count)
 
 
 class Draws:
     """The sample stream of one rank, epoch by epoch. Belongs to the process that trains; not thread-safe.
 
-    Every draw is remembered until the epoch ends, so that whoever goes on with it, this loader's next sidecar or
-    another process with its state, gives no sample twice that the contract gives once.
+    Every draw is remembered until the epoch ends. The rest of the epoch, with this loader's next sidecar or in another
+    process that loads its state, therefore repeats no sample that the contract serves once.
 
     Args:
         samples: an open dataset.
         terms: the contract.
         seed: the same on all ranks.
         rank, world_size: of the job; every rank draws its own share.
-        batch_size: samples that are drawn together.
-        exact: epoch -> int64 ids of this rank in order; the stream of contract "exact". Default: stoker.order.
+        batch_size: samples per draw.
+        exact: maps an epoch to this rank's int64 ids in order, for contract "exact". Default: stoker.order.
     """
 
     def __init__(
@@ -60,10 +60,10 @@ class Draws:
         self._exact = exact
         self._job = _job_of(samples)
         self._warned: Set[str] = set()
-        self.on_new_sidecar: Callable[[], Any] = lambda: None  # it knows nothing of what was told before
+        self.on_new_sidecar: Callable[[], Any] = lambda: None  # a new sidecar has received no fingerprints
         self._last_attached = 0
         self._snapshot = b""
-        self._epochs = 0  # begun by this object, or before its state was saved
+        self._epochs = 0  # epochs begun, including those before a loaded state
         self._losses_ever = 0
         self._next_accuracy: Optional[float] = None
         self._wait_ns = self._step_ns = 0
@@ -73,7 +73,7 @@ class Draws:
 
     @property
     def share(self) -> int:
-        """How many samples this rank reads in an epoch of contract exact or windowed, and at most in the others."""
+        """Samples this rank reads per epoch under contract exact or windowed; the maximum under the others."""
         return rank_length(len(self._samples), self.world_size)
 
     def begin(self, epoch: int) -> None:
@@ -88,10 +88,10 @@ class Draws:
         self._go_on()
 
     def next(self, count: int) -> Array:
-        """At most `count` ids, int64; fewer or none: the epoch has ended.
+        """At most `count` ids, int64. Fewer than `count`: the epoch has ended.
 
         Raises:
-            SettingsError: as begin(), from a sidecar that has come back.
+            SettingsError: as begin(), when a sidecar has reconnected.
         """
         if self._ended:
             return self._served[:0]
@@ -99,35 +99,35 @@ class Draws:
         return self._draw_alone(count) if ids is None else ids
 
     def report_accuracy(self, accuracy: float) -> None:
-        """Accuracy on held-out samples, 0..1; the next epoch's begin carries it. What is none is ignored."""
+        """Accuracy on held-out samples, 0..1, sent when the next epoch begins. Other values are ignored."""
         if 0 <= accuracy <= 1:
             self._next_accuracy = float(accuracy)
 
     def note_step(self, wait_ns: int, compute_ns: int) -> None:
-        """What the trainer waited and computed; the next epoch's begin says which share it waited."""
+        """Adds one step's waiting and computing time; the next epoch's begin sends the waiting share."""
         self._wait_ns += wait_ns
         self._step_ns += wait_ns + compute_ns
 
     def leave_out(self, count: int) -> None:
-        """The last `count` draws go to nobody (a batch that is not full)."""
+        """Excludes the last `count` draws from training (an incomplete batch)."""
         self._left_out += count
 
     def _start(self, epoch: int, contract: str) -> None:
         self.epoch = epoch
         self._contract = contract
         self._ended = False
-        self._had = np.zeros(0, dtype=np.int64)  # ids of the draws before this object
+        self._had = np.zeros(0, dtype=np.int64)  # ids drawn before this object was made
         self._base_draws = 0
         self._served = np.zeros(0, dtype=np.int64)
         self._kinds = np.zeros(0, dtype=np.uint8)
-        self._drawn = 0  # how many of both are filled
+        self._drawn = 0  # filled length of both arrays
         self._left_out = 0
-        self._alone: Optional[Array] = None  # ids left to read without drawing them from a sidecar
-        self._was_on_node = np.zeros(0, dtype=bool)  # of these, when an exact epoch began
-        self._begun_on = 0  # the attachment on which the epoch was begun
+        self._alone: Optional[Array] = None  # ids that remain to be read without the sidecar's draws
+        self._was_on_node = np.zeros(0, dtype=bool)  # for each of _alone, when an exact epoch began
+        self._begun_on = 0  # attached_count at which the epoch was begun; 0: not begun
         self._sent = self._ignored = self._dropped = 0
-        self._accuracy, self._next_accuracy = self._next_accuracy, None  # of the model as this epoch begins
-        self._waiting = self._wait_ns / self._step_ns if self._step_ns else None  # of the epoch before
+        self._accuracy, self._next_accuracy = self._next_accuracy, None  # model accuracy as this epoch begins
+        self._waiting = self._wait_ns / self._step_ns if self._step_ns else None  # waiting share of the previous epoch
         self._wait_ns = self._step_ns = 0
 
     @property
@@ -146,7 +146,7 @@ class Draws:
         return self.terms.contract
 
     def _go_on(self) -> None:
-        """Tells the sidecar of the epoch, or its order when there is nothing to draw."""
+        """Begins the epoch on the sidecar; for contract exact, sends its order instead."""
         self._samples.epoch = self.epoch
         if self._contract == "exact":
             order = self._order()
@@ -159,12 +159,12 @@ class Draws:
         if self._begin_on_sidecar() is None:
             self.warn_once(
                 "no sidecar",
-                f"contract '{self.terms.contract}' needs a sidecar that knows it; without one every sample of the share "
-                "is read once an epoch",
+                f"contract '{self.terms.contract}' needs a sidecar that supports it; until there is one, every sample of "
+                "the share is read once per epoch",
             )
 
     def warn_once(self, about: str, text: str) -> None:
-        """Warns of what would be said again in every batch or epoch."""
+        """Warns once for each value of `about`."""
         if about not in self._warned:
             self._warned.add(about)
             self._samples.sources.warn(text, again=True)
@@ -180,9 +180,9 @@ class Draws:
                 drawn = link.draw(self.epoch, count)
             except Refused as error:
                 if error.code != "conflict":
-                    log.warning("stoker: the sidecar does not draw: %s", error)
+                    log.warning("stoker: the sidecar refused to draw: %s", error)
                     return None
-                self._begun_on = 0  # a new sidecar, or another leader
+                self._begun_on = 0  # a new sidecar or a new leader
                 continue
             if drawn is None:
                 return None
@@ -192,7 +192,7 @@ class Draws:
         return None
 
     def _begin_on_sidecar(self) -> Optional[Link]:
-        """The link on which the epoch is begun, now or before; None: there is no sidecar that draws."""
+        """The link, after beginning the epoch on it if needed; None: no sidecar that supports contracts."""
         link = self._link
         if link is None or not link.is_attached():
             self._begun_on = 0
@@ -218,7 +218,7 @@ class Draws:
         except Refused as error:
             if error.code == "invalid_argument":
                 raise SettingsError(f"contract '{self.terms.contract}': {error}") from None
-            log.warning("stoker: the sidecar does not begin the epoch: %s", error)
+            log.warning("stoker: the sidecar refused to begin the epoch: %s", error)
             return None
         self._begun_on = link.attached_count if known is not None else 0
         self._alone = None
@@ -228,14 +228,14 @@ class Draws:
         return None if known is None else link
 
     def _parameters(self) -> Mapping[str, float]:
-        """The contract's, and what is this epoch's alone."""
+        """The contract's parameters plus this epoch's accuracy and waiting share."""
         if not self.terms.needs_losses:
             return self.terms.parameters
         mine = {"accuracy": self._accuracy, "waiting": self._waiting}
         return {**self.terms.parameters, **{name: value for name, value in mine.items() if value is not None}}
 
     def _begun_link(self) -> Optional[Link]:
-        """The link while the epoch is begun on it; it is not begun here."""
+        """The link if the epoch has begun on it, else None. Does not begin it."""
         link = self._link
         return link if link is not None and self._begun_on == link.attached_count and link.is_attached() else None
 
@@ -246,7 +246,7 @@ class Draws:
     # --- without -------------------------------------------------------------------------------------------------
 
     def _draw_alone(self, count: int) -> Array:
-        """The rest of this rank's share of the epoch."""
+        """The next ids of this rank's share that were not served yet."""
         if self._alone is None:
             order = self._order()
             self._alone = order[~np.isin(order, self._all_served())]
@@ -261,7 +261,7 @@ class Draws:
         return ids
 
     def _order(self) -> Array:
-        """All of this rank's share of the epoch: the stream of contract exact, or the share that a sidecar deals out."""
+        """This rank's whole share of the epoch: contract exact's stream, or what the sidecar would deal out."""
         if self._contract == "exact" and self._exact is not None:
             return self._exact(self.epoch)
         deal = walk_order if self._contract == "importance" else epoch_order
@@ -274,7 +274,7 @@ class Draws:
         if ids.ndim != 1 or losses.shape != ids.shape:
             self._ignored += max(ids.size, losses.size)
             if "shapes" not in self._warned:
-                self._warned.add("shapes")  # every batch of the job will be like this one
+                self._warned.add("shapes")  # the job's other batches would fail the same way
                 log.warning("stoker: losses of shape %s for ids of shape %s are ignored", losses.shape, ids.shape)
             return
         good = np.isfinite(losses) & (ids >= 0) & (ids < len(self._samples))
@@ -291,11 +291,11 @@ class Draws:
 
     @property
     def groups_alike(self) -> bool:
-        """Whether the contract does something about near-duplicates, so that fingerprints are wanted."""
+        """Whether the contract uses near-duplicates, and so needs fingerprints."""
         return self._link is not None and self.terms.parameters.get("redundancy", 0) > 0
 
     def report_similarity(self, ids: Array, hashes: Array) -> bool:
-        """Fingerprints of samples (int64 and uint64 of shape (n,)). False: nobody was told."""
+        """Sends samples' fingerprints (int64 and uint64 of shape (n,)). False: no sidecar received them."""
         good = (ids >= 0) & (ids < len(self._samples))
         link = self._begun_link() if self.groups_alike and good.any() else None
         return link is not None and link.similarity(ids[good], hashes[good])
@@ -303,14 +303,14 @@ class Draws:
     # --- reports and state ---------------------------------------------------------------------------------------
 
     def epoch_report(self) -> EpochReport:
-        """How the current epoch, or the last one, went for this rank so far."""
+        """This rank's counts of the current or last epoch."""
         catalog = self._samples.sources.catalog
         kinds, served = self._kinds[: self._drawn], self._served[: self._drawn]
         on_node, alone = (kinds & KIND_ON_NODE) != 0, (kinds & KIND_ALONE) != 0
         link = self._begun_link() if self._is_sampled else None
         tally = None if link is None else link.tally(self.epoch)
         if self._base_draws > 0 or alone.any():
-            tally = None  # it does not know all of the epoch
+            tally = None  # the sidecar did not serve the whole epoch
         distinct = int(np.unique(self._all_served()).size)
         requested = self._base_draws + self._drawn
         return EpochReport(
@@ -335,7 +335,7 @@ class Draws:
         return self._base_draws + min(received, self._drawn)
 
     def state(self, received: int) -> Dict[str, Any]:
-        """State to go on from after the first `received` draws of this object in the current epoch."""
+        """State to resume from after the first `received` draws of this object in the current epoch."""
         received = min(received, self._drawn)
         had = np.concatenate([self._had, self._served[:received]])
         state: Dict[str, Any] = {
@@ -361,7 +361,7 @@ class Draws:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Goes on from a state().
+        """Restores a state().
 
         Raises:
             ValueError: another dataset, world or contract.
@@ -378,7 +378,7 @@ class Draws:
             self._had = _unpack(zlib.decompress(state["served"]))
 
     def resume(self) -> None:
-        """Begins the epoch that load() set, behind what was had of it."""
+        """Begins the epoch that load() restored, after its recorded draws."""
         self._go_on()
 
     def _note(self, ids: Array, kinds: Array) -> None:
@@ -394,10 +394,10 @@ class Draws:
 
 
 def check_state(state: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
-    """Refuses a saved state that means other samples than ours.
+    """Rejects a state saved under different settings.
 
     Raises:
-        ValueError: a value of `ours` is another one in `state`.
+        ValueError: `state` has another value for a key of `ours`.
     """
     for key, value in ours.items():
         if state[key] != value:
@@ -405,19 +405,19 @@ def check_state(state: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
 
 
 def _job_of(samples: Samples) -> str:
-    """Names the sampler: the same on all ranks, another one for each loader of a process."""
+    """Name of the sampler: the same on all ranks, different for each loader of a process."""
     dataset = samples.sources.settings.describe()
     return f"{job_name() or f'{samples.sources.place.stream:016x}'}/{dataset}/{next(_ordinals[dataset])}"
 
 
 def _on_node(samples: Samples, ids: Array) -> Array:
-    """Which of these samples the node directory has now: bool of the shape of `ids`."""
+    """Whether the node directory holds each sample now: bool of the shape of `ids`."""
     reader = samples.sources.reader
     return np.zeros(len(ids), dtype=bool) if reader is None else np.frombuffer(reader.resident(ids), dtype=bool)
 
 
 def _pack(ids: Array, count: int) -> bytes:
-    """Bitmap of `ids`, bit i of byte b is id 8b + i; empty for none."""
+    """Bitmap of `ids`: bit i of byte b is id 8b + i. Empty without ids."""
     if ids.size == 0:
         return b""
     bits = np.zeros(count, dtype=np.uint8)

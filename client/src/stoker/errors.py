@@ -1,4 +1,4 @@
-"""What can go wrong, as users see it. The cache itself never raises: without it, samples come from the origin."""
+"""Errors that users may see. The cache itself never raises: without it, samples come from the origin."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class StokerError(Exception):
-    """Base of everything that this package raises by itself."""
+    """Base class of all errors that this package raises."""
 
 
 class SettingsError(StokerError, ValueError):
@@ -25,35 +25,35 @@ class SettingsError(StokerError, ValueError):
 
 
 class OriginError(StokerError):
-    """The origin did not give what it has listed.
+    """The origin does not deliver an object that it listed.
 
     Attributes:
-        key: key of the object, relative to the dataset; None when the whole origin is meant.
+        key: of the object, relative to the dataset; None: the error concerns the whole origin.
     """
 
     def __init__(self, message: str, key: Optional[str] = None) -> None:
         super().__init__(message)
         self.key = key
 
-    def __reduce__(self) -> Tuple[Any, ...]:  # so that it crosses from a DataLoader worker
+    def __reduce__(self) -> Tuple[Any, ...]:  # DataLoader workers pickle errors
         return type(self), (self.args[0], self.key)
 
 
 class NotFoundError(OriginError):
-    """Bucket, folder or object does not exist."""
+    """The bucket, folder or object does not exist."""
 
 
 class ForbiddenError(OriginError):
-    """The origin refuses the credentials."""
+    """The origin rejects the credentials."""
 
 
 class ChangedError(OriginError):
-    """The object is not the one that was listed (other ETag or size)."""
+    """The object changed since it was listed (other ETag or size)."""
 
 
 class TooLargeError(OriginError):
-    """The object is larger than the memory of this process; it was not read."""
+    """The object does not fit into this process's memory; it was not read."""
 
 
 class StokerWarning(UserWarning):
-    """Training goes on, but not the way it was meant to: usually past the cache."""
+    """Training continues in a degraded mode, usually without the cache."""

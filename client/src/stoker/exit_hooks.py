@@ -1,7 +1,7 @@
-"""Runs something when this process ends by itself: as a script, or as a worker of multiprocessing.
+"""Runs a function when this process exits normally: as a script, or as a worker of multiprocessing.
 
-A worker (a DataLoader's, for one) leaves by os._exit() and never sees what atexit knows; it does run what
-multiprocessing.util keeps, but forgets after a fork what its parent had put there.
+A worker (such as a DataLoader's) leaves by os._exit(), so atexit does not run there. multiprocessing.util's finalizers
+do run, but a fork clears those that the parent registered.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _PRIORITY = 100  # early: queues and sockets still work
 
 
 class _AfterFork:
-    """Something to hang register_after_fork() on; it keeps only weak references."""
+    """Anchor for register_after_fork(), which keeps only weak references."""
 
 
 _anchor = _AfterFork()
 
 
 def at_end(call: Callable[[], None]) -> None:
-    """Has `call` run once at the end of this process, and of every process that comes from it."""
+    """Registers `call` to run once at the end of this process and of each of its descendants."""
     atexit.register(call)
     util.register_after_fork(_anchor, lambda _: _in_worker(call))
     if multiprocessing.parent_process() is not None:
-        _in_worker(call)  # a spawned worker imports us
+        _in_worker(call)  # a spawned worker imports this module
 
 
 def _in_worker(call: Callable[[], None]) -> None:
@@ -39,9 +39,9 @@ def _in_worker(call: Callable[[], None]) -> None:
 
 
 def tell_the_rest(all_samples: Iterable[Any]) -> None:
-    """The last words: a run may end before its first report is due, and with reads that nobody was told of."""
+    """Sends the last reports: a run may end before its first report is due, or with unacknowledged reads."""
     for samples in list(all_samples):
         try:
             samples.tell_all()
-        except Exception as error:  # the end of somebody's training is no place to raise
+        except Exception as error:  # an exiting training run must not raise
             log.warning("stoker: the last report was not sent: %s", error)

@@ -1,4 +1,4 @@
-"""The connection of one process to its sidecar: made when needed, lost without a fuss, made again."""
+"""The connection of one process to its sidecar: opened on demand, reopened after a loss."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ log = logging.getLogger("stoker")
 
 T = TypeVar("T")
 
-FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_AHEAD = 1, 2, 8  # of the Welcome
+FEATURE_CONTRACTS, FEATURE_PROBE, FEATURE_AHEAD = 1, 2, 8  # bits of Welcome.features
 READY, READ_AT_ORIGIN, ORIGIN_ERROR = 0, 1, 2  # FetchStatus of proto/local/protocol.h
 
-AHEAD_AT_MOST = 65536  # kAheadSamplesMax of proto/local/protocol.h: more than a sidecar's window holds
+AHEAD_AT_MOST = 65536  # kAheadSamplesMax of proto/local/protocol.h; exceeds every sidecar's window
 
 CONNECT_TIMEOUT_S = 5.0
-SILENCE_S_MAX = 30.0  # while it lists the origin, a sidecar says so every second
+SILENCE_S_MAX = 30.0  # while it lists the origin, a sidecar sends progress every second
 FETCH_TIMEOUT_S = 60.0
 PLAN_TIMEOUT_S = 30.0
 DRAW_TIMEOUT_S = 30.0
 FIRST_DELAY_S = 0.05
 DELAY_S_MAX = 3.0
-LANES_AT_MOST = 15  # connections for misses of several threads, beside the first one; a sidecar takes 1024 in all
+LANES_AT_MOST = 15  # extra connections for concurrent misses; a sidecar accepts 1024 in all
 
 
 class Welcome(NamedTuple):
-    """What the sidecar says about a dataset."""
+    """What the sidecar reports about a dataset."""
 
     revision: int
     sample_count: int
@@ -47,10 +47,10 @@ class Welcome(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """This process, for the Hello.
+    """Identity of this process in the Hello.
 
     Attributes:
-        stream: 64-bit number that the processes of one sample stream (sampler and workers) share.
+        stream: 64-bit number shared by the processes of one sample stream (sampler and workers).
     """
 
     dataset: str
@@ -61,7 +61,7 @@ class Place:
 
 @dataclasses.dataclass
 class Report:
-    """Differences since the last report; times in nanoseconds. The order is that of the protocol's frame."""
+    """Differences since the last report; times in nanoseconds. Field order is that of the protocol's frame."""
 
     epoch: int = 0
     steps: int = 0
@@ -74,10 +74,10 @@ class Report:
 
 
 class Refused(Exception):
-    """The sidecar understands the request and does not do it; it is there and goes on.
+    """The sidecar understood the request and rejected it; the connection stays usable.
 
     Attributes:
-        code: why, as a word ("invalid_argument", "conflict").
+        code: the reason ("invalid_argument", "conflict").
     """
 
     def __init__(self, code: str, message: str) -> None:
@@ -86,7 +86,7 @@ class Refused(Exception):
 
 
 class Drawn(NamedTuple):
-    """Answer to a draw; the arrays have one entry a draw: int64, int64, uint8 (see local::Drawn)."""
+    """Answer to a draw; one array entry per draw: int64, int64, uint8 (see local::Drawn)."""
 
     requested: Array
     served: Array
@@ -95,17 +95,17 @@ class Drawn(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """Answer to a fetch: a status for each id, and the words of the first origin error."""
+    """Answer to a fetch: a status for each id, and the message of the first origin error."""
 
     statuses: bytes
     message: str
 
 
 class Link:
-    """A connection that may be there or not. Every method returns quickly without it; none raises because of it.
+    """A connection to a sidecar that may be absent. Then every method returns quickly; calls raise only Refused.
 
     Any thread may call; after a fork the child calls forget(). consumed(), report(), losses(), similarity() and
-    probed() never wait for another thread: where one has the connection they say that nothing was sent.
+    probed() never wait for another thread: while one holds the connection they return that nothing was sent.
     """
 
     def __init__(self, socket_path: str, place: Place, on_lost: Callable[[str], None]) -> None:
@@ -114,11 +114,11 @@ class Link:
         self._on_lost = on_lost
         self._lock = threading.RLock()
         self._client: Optional[_core.SidecarClient] = None
-        self._pending: Optional[_core.SidecarClient] = None  # said Hello, has no answer yet
+        self._pending: Optional[_core.SidecarClient] = None  # Hello sent, no answer yet
         self._delay = FIRST_DELAY_S
         self._not_before = 0.0
-        self._is_away = False  # and that was said
-        self._is_new = True  # this process has not tried yet: worth waiting for the answer
+        self._is_away = False  # the loss was reported
+        self._is_new = True  # not tried yet in this process, so the first try waits for the answer
         self._is_closed = False
         self._features = 0
         self._plan: Optional[Tuple[int, Ids, int, Ids]] = None
@@ -128,7 +128,7 @@ class Link:
         self.attached_count = 0
 
     def forget(self) -> None:
-        """In a forked child: the parent's connections are not ours, nor is its plan."""
+        """Called in a forked child: drops the parent's connections and plan."""
         self._lock = threading.RLock()
         self._start_lanes()
         self._client = self._pending = self._plan = None
@@ -136,13 +136,13 @@ class Link:
         self._is_away, self._is_new = False, True
 
     def attach(self, patience: float) -> Welcome:
-        """The first attachment of a dataset: waits, for as long as the sidecar shows that it is at work.
+        """Attaches for the first time; waits as long as the sidecar shows progress.
 
         Args:
-            patience: seconds to wait for a sidecar that is not there (it may be starting).
+            patience: seconds to wait for a sidecar that does not answer yet (it may be starting).
 
         Raises:
-            _core.CoreError: there is no sidecar, or it refuses.
+            _core.CoreError: no sidecar, or it rejects the Hello.
         """
         give_up = time.monotonic() + patience
         with self._lock:
@@ -165,9 +165,9 @@ class Link:
                 return welcome
 
     def is_attached(self) -> bool:
-        """Whether there is a connection now; makes one when its time has come, without waiting for an answer."""
+        """Whether there is a connection now. Reconnects when the backoff has passed, without waiting for the answer."""
         if not self._lock.acquire(blocking=False):
-            return self._client is not None  # another thread has it, or makes it
+            return self._client is not None  # another thread holds it or is connecting
         try:
             if self._client is not None and self._client.is_usable and not self._is_closed:
                 return True
@@ -183,9 +183,9 @@ class Link:
 
     @contextlib.contextmanager
     def lane(self) -> Iterator["Link"]:
-        """A connection for one batch, from the first fetch() until its samples were read: this one, or another one of
-        the same stream where another thread has it. The sidecar keeps what a fetch made ready until the next fetch of
-        the same connection, or until consumed() on it: whoever gets another Link than this one says consumed() there.
+        """A connection for one batch, from its first fetch() until its samples were read: this one, or another of the
+        same stream while another thread holds this one. The sidecar pins fetched samples until the connection's next
+        fetch or consumed(), so a caller that gets another Link than this one calls consumed() on that one.
         """
         if self._lock.acquire(blocking=False):
             try:
@@ -195,7 +195,7 @@ class Link:
             return
         with self._lane_slots:
             lane = self._take_lane()
-            if lane is None:  # the sidecar takes no more connections
+            if lane is None:  # the sidecar accepts no more connections
                 with self._lock:
                     yield self
                 return
@@ -213,41 +213,41 @@ class Link:
         try:
             lane = self._lanes.pop()
         except IndexError:
-            lane = Link(self._socket_path, self._place, lambda why: None)  # the first connection tells
+            lane = Link(self._socket_path, self._place, lambda why: None)  # only the first connection reports a loss
             lane.accepts = lambda welcome: welcome.revision == self._revision
         return lane if lane.is_attached() else None
 
     def fetch(self, ids: Ids) -> Optional[Outcome]:
-        """Asks for samples; None without a sidecar."""
+        """Requests samples; None without a sidecar."""
         return self._call(lambda client: Outcome(*client.fetch(ids, FETCH_TIMEOUT_S)))
 
     def plan(self, epoch: int, ids: Ids, start: int, ahead: Ids = ()) -> None:
-        """Hands over the order of an epoch, now and to every sidecar that comes after this one; where the sidecar
-        takes it, also with what the next epoch begins."""
+        """Sends an epoch's order, now and to every sidecar that connects later; also the beginning of the next epoch
+        (`ahead`), where the sidecar supports it."""
         with self._lock:
             self._plan = (epoch, ids, start, ahead[:AHEAD_AT_MOST])
             self._call(self._send_plan)
 
     def forget_plan(self) -> None:
-        """The order of what comes is not known any more: the sidecar makes it."""
+        """Forgets the order: from now on the sidecar draws it."""
         self._plan = None
 
     def advance(self, position: int) -> None:
-        """The plan's position to go on from, should a sidecar come back."""
+        """Sets the plan's position to resume from when a sidecar reconnects."""
         if self._plan is not None:
             self._plan = (*self._plan[:2], position, self._plan[3])
 
     def consumed(self, epoch: int, ids: Ids) -> Optional[bool]:
-        """Says that samples were read. False: not sent now, say it again; None: there is no sidecar."""
+        """Reports samples as read. False: not sent, try again later; None: no sidecar."""
         return self._send(lambda client: client.send_consumed(epoch, ids), False)
 
     def begin(self, **fields: Any) -> Optional[int]:
         """Begins an epoch under a contract; the fields are those of SidecarClient.begin().
 
-        Returns: how many losses the job's sampler has learnt from; None without a sidecar.
+        Returns: how many losses the job's sampler has used; None without a sidecar.
 
         Raises:
-            Refused: the sidecar does not do it.
+            Refused: the sidecar rejects it.
         """
         answer = self._ask(lambda client: client.begin(timeout=PLAN_TIMEOUT_S, **fields))
         return None if answer is None else answer[1]
@@ -256,7 +256,7 @@ class Link:
         """The next samples of the epoch that was begun on this connection; None without a sidecar.
 
         Raises:
-            Refused: ("conflict") nothing was begun on this connection, which may be a new one.
+            Refused: code "conflict" if no epoch was begun on this connection, which may be a new one.
         """
         answer = self._ask(lambda client: client.draw(epoch, count, DRAW_TIMEOUT_S))
         if answer is None:
@@ -265,51 +265,51 @@ class Link:
         return Drawn(_as_ids(requested), _as_ids(served), np.frombuffer(kinds, dtype=np.uint8), ended)
 
     def losses(self, epoch: int, ids: Array, losses: Array) -> bool:
-        """Sends losses (int64 and float32, equally long) without waiting; False: they were not sent."""
+        """Sends losses (int64 and float32, equally long) without waiting. False: not sent."""
         return bool(self._send(lambda client: client.send_losses(epoch, ids, losses), False))
 
     def similarity(self, ids: Array, hashes: Array) -> bool:
-        """Sends fingerprints (int64 and uint64, equally long) without waiting; False: they were not sent."""
+        """Sends fingerprints (int64 and uint64, equally long) without waiting. False: not sent."""
         return bool(self._send(lambda client: client.send_similarity(ids, hashes), False))
 
     def tally(self, epoch: int) -> Optional[Tuple[int, ...]]:
-        """The sampler's books of the epoch, as SidecarClient.tally(); None: nobody knows."""
+        """The sampler's counts of the epoch, as SidecarClient.tally(); None: not available."""
         try:
             return self._ask(lambda client: client.tally(epoch, DRAW_TIMEOUT_S))
         except Refused:
             return None
 
     def snapshot(self) -> bytes:
-        """What the job's sampler would have to know to go on elsewhere; empty when nobody knows."""
+        """The job's sampler state, for resuming elsewhere; empty: not available."""
         try:
             return self._ask(lambda client: client.snapshot(DRAW_TIMEOUT_S)) or b""
         except Refused:
             return b""
 
     def has_contracts(self) -> bool:
-        """Whether the sidecar that answered last knows sampling contracts."""
+        """Whether the last connected sidecar supports sampling contracts."""
         return bool(self._features & FEATURE_CONTRACTS)
 
     def sees_ahead(self) -> bool:
-        """Whether the sidecar that answered last takes the beginning of the next epoch with a plan."""
+        """Whether the last connected sidecar accepts the beginning of the next epoch with a plan."""
         return bool(self._features & FEATURE_AHEAD)
 
     def report(self, report: Report) -> bool:
-        """Sends a report; False: not sent, keep the numbers."""
+        """Sends a report. False: not sent, so keep the counts."""
         return bool(self._send(lambda client: client.send_report(dataclasses.astuple(report)), False))
 
     def ask_probe(self) -> Tuple[int, int]:
-        """What is to be measured: its id and how many batches; (0, 0) for nothing."""
+        """The measurement that the sidecar requests: its id and its number of batches; (0, 0): none."""
         if not self._features & FEATURE_PROBE:
             return 0, 0
         return self._send(lambda client: client.ask_probe(DRAW_TIMEOUT_S), (0, 0)) or (0, 0)
 
     def probed(self, id: int, bypassing: bool, numbers: List[int]) -> bool:
-        """Sends what was measured so far, see Probe.progress(); False: not sent, say it again."""
+        """Sends the measurements so far, see Probe.progress(). False: not sent, try again later."""
         return bool(self._send(lambda client: client.send_probed(id, bypassing, numbers), False))
 
     def close(self) -> None:
-        """Hangs up; waits for no other thread, whose requests end by themselves."""
+        """Closes the connection; does not wait for other threads, whose requests end by themselves."""
         self._is_closed, self._not_before = True, float("inf")
         self._lanes.clear()
         if self._lock.acquire(blocking=False):
@@ -317,7 +317,7 @@ class Link:
             self._lock.release()
 
     def _send(self, ask: Callable[[_core.SidecarClient], T], not_sent: T) -> Optional[T]:
-        """As _call(), for what is not waited for; `not_sent` where another thread has the connection."""
+        """As _call(), but returns `not_sent` while another thread holds the connection."""
         if not self._lock.acquire(blocking=False):
             return not_sent
         try:
@@ -395,7 +395,7 @@ class Link:
         except _core.CoreError:
             if not (client.is_usable and self.sees_ahead() and len(ahead)):
                 raise
-            client.send_plan(epoch, ids, start, (), PLAN_TIMEOUT_S)  # an older sidecar may lead by now
+            client.send_plan(epoch, ids, start, (), PLAN_TIMEOUT_S)  # an older sidecar may be leader now
 
     def _lost(self, error: _core.CoreError, tell: bool = True) -> None:
         self._client = self._pending = None
@@ -411,5 +411,5 @@ def _as_ids(raw: bytes) -> Array:
 
 
 def positions(statuses: bytes, wanted: int) -> List[int]:
-    """Where in an answer a status stands."""
+    """Positions in an answer that have status `wanted`."""
     return [position for position, status in enumerate(statuses) if status == wanted]

@@ -1,4 +1,4 @@
-"""Counts what one process reads of one dataset, and what of it the sidecar has been told."""
+"""Counts what one process reads of one dataset, and what it has reported to the sidecar."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BYTES = ("node_bytes", "origin_bytes")
 
 
 class Meter:
-    """Counters of one process. `reader` may have counted before (a forked child inherits it); that is not ours."""
+    """Counters of one process. Counts that a forked child inherits in `reader` are subtracted."""
 
     def __init__(self, reader: Optional[_core.NodeReader]) -> None:
         self.samples = 0
@@ -49,7 +49,7 @@ class Meter:
         self._steps.compute_ns += compute_ns
 
     def is_due(self) -> bool:
-        """Whether it is time for a report; says so once every REPORT_EVERY_S."""
+        """Whether a report is due: True at most once every REPORT_EVERY_S."""
         now = time.monotonic()
         if now < self._due:
             return False
@@ -57,11 +57,11 @@ class Meter:
         return True
 
     def has_news(self, totals: Dict[str, int]) -> bool:
-        """Whether something was counted that no report has told."""
+        """Whether any count is not reported yet."""
         return self._steps.steps > 0 or totals["samples"] > self._told.get("samples", 0)
 
     def report(self, epoch: int, totals: Dict[str, int]) -> Report:
-        """What has not been told yet."""
+        """Counts that are not reported yet."""
         new = {key: value - self._told.get(key, 0) for key, value in totals.items()}
         return Report(
             epoch=epoch,
@@ -75,7 +75,7 @@ class Meter:
         )
 
     def told(self, totals: Dict[str, int]) -> None:
-        """The report over `totals` was sent."""
+        """Records that the report over `totals` was sent."""
         self._told, self._steps = totals, Report()
 
 

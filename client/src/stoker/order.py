@@ -1,8 +1,8 @@
 """Epoch orders without PyTorch: pure functions of count, seed, epoch and world, the same on every machine.
 
-The shape is that of torch's DistributedSampler (one permutation for all ranks, padded or cut to a multiple of their
-number, dealt out in turns); the permutation is our own, so the ids differ from torch's. `stoker.torch.Sampler` gives
-torch's. `walk_order` deals out the permutation by which sidecars walk an epoch under contract importance.
+As in torch's DistributedSampler, one permutation for all ranks is padded or cut to a multiple of their number and
+dealt out in turns. The permutation differs from torch's; for torch's ids use `stoker.torch.Sampler`. `walk_order`
+deals out the permutation in which sidecars walk an epoch under contract importance.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def _mix(z: Array) -> Array:
 def permutation(count: int, seed: int, epoch: int) -> Array:
     """A shuffled 0..count-1 as int64 of shape (count,).
 
-    Sample i gets the i-th word of a SplitMix64 stream that is seeded with seed and epoch; the ids sorted by their words
-    (ties by id) are the permutation.
+    Sample i gets word i of a SplitMix64 stream seeded with seed and epoch; sorting the ids by word (ties by id) gives
+    the permutation.
     """
     words = np.array([seed & 0xFFFFFFFFFFFFFFFF, epoch & 0xFFFFFFFFFFFFFFFF], dtype=np.uint64)
     with np.errstate(over="ignore"):
@@ -61,8 +61,8 @@ def epoch_order(
 
     Args:
         count: number of samples, at least 1.
-        shuffle: False reads in order of the ids.
-        drop_last: cut the tail that does not divide by `world_size`; otherwise the first ids are read again to fill up.
+        shuffle: False reads in the order of ids.
+        drop_last: drop the tail that does not divide by `world_size`; otherwise the first ids are repeated to fill up.
 
     Raises:
         ValueError: no samples, or a rank outside the world.
@@ -77,9 +77,9 @@ def epoch_order(
 
 
 def walk_order(count: int, *, seed: int = 0, epoch: int = 0, rank: int = 0, world_size: int = 1) -> Array:
-    """The ids of one rank's share in the order in which a sidecar walks it under contract importance: int64 of shape
-    (rank_length(count, world_size),). A Feistel network over the next power of two, walked until it falls inside; see
-    sidecar/core/sampling/epoch_permutation.h.
+    """One rank's ids in the order in which a sidecar walks them under contract importance: int64 of shape
+    (rank_length(count, world_size),). The order is a Feistel network over the next power of two, applied again until
+    the result is below `count`; see sidecar/core/sampling/epoch_permutation.h.
     """
     bits = max(2, (count - 1).bit_length())
     right_bits = (bits + 1) // 2

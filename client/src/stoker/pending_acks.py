@@ -1,4 +1,4 @@
-"""What one process has read and the sidecar has not been told."""
+"""Reads of one process that are not acknowledged to the sidecar yet."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ __all__ = ["PendingAcks"]
 GATHER_AT_MOST = 32
 GATHER_S = 0.05
 BACKLOG_AT_MOST = 1 << 16
-END_PATIENCE_S = 1.0  # at the end of a process, for a sidecar that is behind
+END_PATIENCE_S = 1.0  # at process exit, for a busy sidecar
 
 
 class PendingAcks:
-    """Reads that are in use, gathered or refused by a busy sidecar; each belongs to the epoch in which it was made.
+    """Reads that are in use, batched, or not accepted by a busy sidecar; each keeps the epoch in which it was made.
 
-    Any thread may call; each has a last fetch of its own. No call waits for another thread's request to the sidecar.
+    Any thread may call; each thread has its own last fetch. No call waits for another thread's request to the sidecar.
     """
 
     def __init__(self, link: Optional[Link]) -> None:
         self._link = link
-        self._lock = threading.Lock()  # never held while something is sent
-        self._in_use: Dict[int, Tuple[int, Ids]] = {}  # of the last fetch, by thread
+        self._lock = threading.Lock()  # never held while sending
+        self._in_use: Dict[int, Tuple[int, Ids]] = {}  # thread -> epoch and ids of its last fetch
         self._gathered: Tuple[int, List[int]] = (0, [])
         self._gathered_since = 0.0
         self._backlog: Tuple[int, List[int]] = (0, [])
 
     def fetched(self, epoch: int, ids: Ids) -> None:
-        """The calling thread has these in use until it fetches others, which begins with a flush()."""
+        """Records the ids as in use by the calling thread until its next fetch, which calls flush() first."""
         if self._link is not None:
             self._in_use[threading.get_ident()] = (epoch, ids)
 
     def flush(self) -> None:
-        """The samples of the calling thread's last fetch were used."""
+        """Acknowledges the samples of the calling thread's last fetch."""
         self._flush(threading.get_ident())
 
     def _flush(self, thread: int) -> None:
@@ -46,10 +46,10 @@ class PendingAcks:
             self.tell(epoch, ids)
 
     def gather(self, epoch: int, id: int) -> None:
-        """One sample, which was fetched alone, was used: the sidecar hears of such some at a time."""
+        """Acknowledges one sample that was fetched alone; such acknowledgements are sent in batches."""
         _, ids = self._in_use.pop(threading.get_ident(), (0, ()))
         if id not in ids:
-            return  # it was told already
+            return  # already acknowledged
         with self._lock:
             due = self._gathered if self._gathered[0] != epoch else (0, [])
             if self._gathered[0] != epoch or not self._gathered[1]:
@@ -61,7 +61,7 @@ class PendingAcks:
             self._tell_gathered()
 
     def tell(self, epoch: int, ids: Ids) -> None:
-        """These were used; what a busy sidecar does not take is told the next time."""
+        """Acknowledges samples; a busy sidecar gets them with the next call."""
         if self._link is None:
             return
         with self._lock:
@@ -69,14 +69,14 @@ class PendingAcks:
         if backlog and late != epoch:
             if self._link.consumed(late, backlog) is False:
                 self._keep(late, backlog)
-                return  # it is behind for a whole epoch: the newest reads are left out
+                return  # a whole epoch behind: drop the newest acknowledgements
             backlog = []
         told = [*backlog, *ids] if backlog else ids
         if len(told) > 0 and self._link.consumed(epoch, told) is False:
             self._keep(epoch, told)
 
     def tell_all(self) -> None:
-        """Tells what there is, of every thread, and waits a little for a sidecar that is behind."""
+        """Sends every thread's acknowledgements; waits up to END_PATIENCE_S for a busy sidecar."""
         for thread in list(self._in_use):
             self._flush(thread)
         self._tell_gathered()
@@ -84,7 +84,7 @@ class PendingAcks:
         while self._backlog[1] and time.monotonic() < give_up:
             self.tell(self._backlog[0], [])
             if self._backlog[1]:
-                time.sleep(0.01)  # the sidecar was busy: nobody says when it is not
+                time.sleep(0.01)  # poll: the sidecar does not signal that it is free
 
     def _keep(self, epoch: int, ids: Ids) -> None:
         with self._lock:

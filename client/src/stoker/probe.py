@@ -1,7 +1,7 @@
-"""Measures on request what the cache is worth to one process: some batches through it, then as many past it.
+"""Measures on request how much the cache speeds up one process: some batches through it, then as many without it.
 
-Only where the bytes come from changes: samples and their order stay what they are. Only what is measured past the cache
-is slower, once for each request of the operator (spec.cache.profiling.mode: Measured).
+Samples and their order stay the same; only the source of the bytes changes. Batches read without the cache are slower;
+this happens once per request of the operator (spec.cache.profiling.mode: Measured).
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ CACHED, WARMING, PAST = "cached", "warming", "past"
 
 
 class Probe:
-    """The state of one measurement, told of every batch. A batch lasts until the next one is asked for.
+    """The state of one measurement, updated with every batch. A batch lasts until the next one is requested.
 
     Attributes:
-        id: of the measurement, 0 before the first.
-        bypassing: the batch that is being read now goes past the cache.
+        id: of the measurement; 0 before the first.
+        bypassing: the current batch is read without the cache.
     """
 
     def __init__(self, link: Optional[Link] = None) -> None:
         self.id = 0
         self.bypassing = False
-        self._link = link  # None: nobody asks, and nobody is told
-        self._is_untold = False  # progress() has to be said to the sidecar, which was busy
+        self._link = link  # None: no sidecar to ask and to report to
+        self._is_untold = False  # progress() is still to be sent; the sidecar was busy
         self._batches = 0
-        self._plan: List[str] = []  # of the batches to come, the next one last
-        self._running: Optional[Tuple[str, int, int, int]] = None  # kind, when asked, bytes, epoch
+        self._plan: List[str] = []  # of the remaining batches, the next one last
+        self._running: Optional[Tuple[str, int, int, int]] = None  # kind, request time in ns, bytes, epoch
         self._sums = {CACHED: [0, 0, 0], PAST: [0, 0, 0]}  # batches, ns, bytes
 
     @property
@@ -39,25 +39,25 @@ class Probe:
         return self._running is not None
 
     def ask(self) -> None:
-        """Says what is measured so far, and asks the sidecar what is to be measured."""
+        """Sends the results so far, then asks the sidecar for a measurement to make."""
         if self.is_running or self._is_untold:
             self._tell()
         if self._link is not None:
             self.begin(*self._link.ask_probe())
 
     def begin(self, id: int, batches: int) -> None:
-        """Another measurement; the one before is given up. `id` 0, or the same as before: nothing changes."""
+        """Starts a measurement and drops the one before. Does nothing when `id` is 0 or unchanged."""
         if id in (0, self.id):
             return
         self.id, self._batches = id, batches
         self._running = None
         self._sums = {CACHED: [0, 0, 0], PAST: [0, 0, 0]}
-        # What was read ahead must be used up before a batch past the cache takes its own time.
+        # WARMING batches use up what was read ahead, so that the PAST batches are timed without it.
         self._plan = [PAST] * batches + [WARMING] * max(1, batches // 8) + [CACHED] * batches
 
     def next_batch(self, now_ns: int, epoch: int, size: int) -> bool:
-        """A batch of `size` bytes is asked for. True: the measurement has come to another part, which the sidecar is
-        told."""
+        """Records the request for a batch of `size` bytes. True: the measurement enters another phase; the sidecar is
+        notified."""
         if self._running is None and not self._plan:
             return False
         was = self.bypassing
@@ -71,12 +71,12 @@ class Probe:
         return has_turned
 
     def give_up(self) -> None:
-        """It cannot be measured here: the origin does not answer us."""
+        """Ends the measurement: the origin cannot be read from here."""
         self._plan, self._running, self.bypassing = [], None, False
         self._tell()
 
     def progress(self) -> List[int]:
-        """The numbers of local::Probed, behind `bypassing`."""
+        """The numbers of local::Probed after `bypassing`."""
         return [*self._sums[PAST], *self._sums[CACHED]]
 
     def _tell(self) -> None:
@@ -90,7 +90,7 @@ class Probe:
         kind, asked_ns, size, its_epoch = self._running
         self._running = None
         if epoch != its_epoch:
-            self._plan.append(kind)  # what happens between two epochs is no batch: once more
+            self._plan.append(kind)  # the time includes the gap between two epochs: measure again
         elif kind in self._sums:
             for at, value in enumerate((1, now_ns - asked_ns, size)):
                 self._sums[kind][at] += value

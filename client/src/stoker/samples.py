@@ -1,5 +1,5 @@
-"""The samples of a dataset, by id: from the node directory when they are there, through the sidecar when they are not,
-from the origin when there is no sidecar."""
+"""The samples of a dataset, by id: from the node directory, else through the sidecar, and without a sidecar from the
+origin."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ def open(
     Args:
         name_or_uri: a name under the job's `spec.datasets` (such as "train"), or `s3://bucket/prefix` or
             `file:///folder` to read an origin without a sidecar.
-        endpoint, region, path_style: of the S3 API; default: what the operator injected, then AWS_* variables.
-        directory: the node directory as mounted here; default: what the sidecar says.
+        endpoint, region, path_style: of the S3 API; default: the operator's settings, then AWS_* variables.
+        directory: the node directory as mounted here; default: as the sidecar reports it.
         socket: path of the sidecar's socket; default: STOKER_SOCKET, then /stoker/run/stoker.sock.
-        verify: when the checksum of a cached sample is compared: "first" touch in this process, "always", "never".
+        verify: when a cached sample's checksum is compared: "first" read in this process, "always", "never".
 
     Waits while the sidecar lists the origin for the first time (logged once a second by logger `stoker`).
 
     Raises:
-        SettingsError: a setting is wrong, or nothing says where the dataset is.
+        SettingsError: a setting is wrong, or the dataset's location is unknown.
         OriginError: there is no sidecar and the origin cannot be listed.
     """
     settings = resolve(
@@ -58,7 +58,7 @@ def open(
 
 
 def stats() -> Dict[str, int]:
-    """Counts of this process over all its datasets: keys as in Samples.stats()."""
+    """Counts of this process, summed over its datasets: keys as in Samples.stats()."""
     total = dict(_closed_totals)
     for samples in list(_all):
         add_counts(total, samples.stats())
@@ -69,18 +69,18 @@ class Samples:
     """The samples of one dataset revision; ids are 0..len-1 in bytewise order of the keys.
 
     `samples[id]` and `samples.fetch(ids)` give `Sample` objects: read-only buffers whose bytes stay valid for as long
-    as they are held. Any thread may call: misses of several threads are fetched together, and a thread whose samples
-    are on the node waits for nobody. It survives fork, and pickling for spawned processes; each process has its own
+    as they are held. Any thread may call: misses of several threads are fetched in parallel, and a thread whose samples
+    are on the node does not wait. Survives fork, and pickling for spawned processes; each process has its own
     connections. Use `stoker.open` to make one.
 
     Attributes:
         classes: names of the parent folders, sorted; a sample's label is an index into them.
-        sources: where the bytes come from, for stoker.draws. epoch: the one that is read now.
+        sources: where the bytes come from, for stoker.draws. epoch: the current one.
     """
 
     def __init__(self, settings: DatasetSettings, socket: Optional[str], verify: str) -> None:
         rank, world_size = world()
-        stream = int.from_bytes(os.urandom(8), "little") | 1  # 0 would mean: without a plan
+        stream = int.from_bytes(os.urandom(8), "little") | 1  # 0 means: without a plan
         self._start(Sources(settings, Place(settings.name or "", rank, world_size, stream), socket, verify), 0)
 
     def _start(self, sources: Sources, epoch: int) -> None:
@@ -113,7 +113,7 @@ class Samples:
 
         Raises:
             IndexError: an id outside 0..len-1.
-            OriginError: the origin does not give a sample; the message names its key.
+            OriginError: the origin does not deliver a sample; the message names its key.
         """
         self._acks.flush()
         sources, probe = self.sources, self._probe
@@ -144,7 +144,7 @@ class Samples:
 
     @property
     def labels(self) -> List[int]:
-        """Label of every sample, by id; -1 for one without a parent folder."""
+        """Label of every sample, by id; -1: no parent folder."""
         if self._labels is None:
             self._labels = self.sources.catalog.labels()
         return self._labels
@@ -156,21 +156,21 @@ class Samples:
 
     @property
     def revision(self) -> str:
-        """The listing that this is, as 16 hex digits."""
+        """Id of the dataset's listing: 16 hex digits."""
         return f"{self.sources.catalog.revision:016x}"
 
     def stats(self) -> Dict[str, int]:
         """Counts of this process.
 
-        Keys: samples (handed out), node_samples and node_bytes (mapped from the node directory), origin_samples and
-        origin_bytes (read past the sidecar), corrupt (records that did not match their checksum and were not served),
+        Keys: samples (returned to callers), node_samples and node_bytes (mapped from the node directory),
+        origin_samples and origin_bytes (read without the sidecar), corrupt (records with a wrong checksum, not served),
         attached and lost (connections to the sidecar).
         """
         link = self.sources.link
         return self.sources.meter.totals(self.sources.reader, link.attached_count if link is not None else 0)
 
     def close(self) -> None:
-        """Says goodbye to the sidecar and gives maps and threads back. Samples that are out stay valid."""
+        """Disconnects from the sidecar and frees maps and threads. Samples that callers still hold stay valid."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -188,48 +188,48 @@ class Samples:
     # --- what samplers and loaders call --------------------------------------------------------------------------
 
     def set_plan(self, epoch: int, ids: Ids, start: int = 0, ahead: Ids = ()) -> None:
-        """Tells the sidecar in which order this stream will read, so that it can fetch ahead.
+        """Sends the order in which this stream will read, so that the sidecar can fetch ahead.
 
         Args:
-            epoch: number of the epoch; flush() names it too.
-            ids: the whole epoch's ids of this rank, in order.
+            epoch: its number; flush() uses it too.
+            ids: this rank's ids of the whole epoch, in order.
             start: position in `ids` to begin at.
-            ahead: with what the next epoch surely begins, so that the sidecar fetches on when this one's samples are
-                there; only the first 65,536. Give none in the last epoch: it would be fetched in vain.
+            ahead: ids with which the next epoch surely begins; the sidecar fetches them when this epoch's samples are
+                there. At most the first 65,536 are used. Leave it empty in the last epoch: they would be wasted.
         """
         self.epoch = epoch
         if self.sources.link is not None:
             self.sources.link.plan(epoch, ids, start, ahead)
 
     def sees_ahead(self) -> bool:
-        """Whether the sidecar that answered last takes the beginning of the next epoch with a plan."""
+        """Whether the last connected sidecar accepts the beginning of the next epoch with a plan."""
         return self.sources.link is not None and self.sources.link.sees_ahead()
 
     def advance(self, position: int) -> None:
-        """How far the stream is in its plan, for a sidecar that comes back."""
+        """Sets the stream's position in its plan, to resume from when a sidecar reconnects."""
         if self.sources.link is not None:
             self.sources.link.advance(position)
 
     def flush(self) -> None:
-        """Tells the sidecar that the samples of this thread's last fetch() were used and may leave its window."""
+        """Acknowledges the samples of this thread's last fetch(): they may leave the sidecar's window."""
         self._acks.flush()
 
     def note_used(self, id: int) -> None:
-        """A sample that was fetched alone was used; the sidecar hears of such some at a time."""
+        """Acknowledges one sample that was fetched alone; such acknowledgements are sent in batches."""
         self._acks.gather(self.epoch, id)
 
     def tell_all(self) -> None:
-        """Tells the sidecar everything that was read and counted until now; for the end of a process."""
+        """Sends all remaining acknowledgements and counts; call it at the end of a process."""
         self._acks.tell_all()
         self.heartbeat(now=True)
 
     def note_step(self, wait_ns: int, compute_ns: int, steps: int = 1) -> None:
-        """Counts training steps: time waiting for a batch, and time until the next one was asked for."""
+        """Counts training steps: time waiting for a batch, and time until the next request."""
         self.sources.meter.note_step(wait_ns, compute_ns, steps)
         self.heartbeat()
 
     def heartbeat(self, now: bool = False) -> None:
-        """Reports to the sidecar every other second; finds out here that it is gone, or back."""
+        """Reports to the sidecar every other second; detects that it was lost or has reconnected."""
         link, meter = self.sources.link, self.sources.meter
         if link is None or not (now or meter.is_due()):
             return

@@ -1,13 +1,13 @@
-"""Where a dataset is: from the environment that the operator injects, or from what the caller says.
+"""Location and options of a dataset: from the environment that the operator injects, or from the caller's arguments.
 
 STOKER_SOCKET    path of the sidecar's unix socket (default /stoker/run/stoker.sock)
 STOKER_DATASETS  JSON object {name: {"uri", "endpoint", "region", "pathStyle", "caFile", "credentialsFile", "directory",
-                 "guest", "contract", "sampling"}}: the origin of each dataset for reading without a sidecar, the node
-                 directory as mounted here and whether another namespace owns it, and the sampling contract that the job
-                 allows with its parameters
-STOKER_JOB       names the job to the sidecar; ranks that say the same share what they learn
-STOKER_EPOCHS    how many epochs the training has, so that a sampler may have the sidecar fetch for the next one while
-                 the last samples of this one are read; unset: unknown, and nothing is fetched that may not be read
+                 "guest", "contract", "sampling"}}: for each dataset its origin (used without a sidecar), the node
+                 directory as mounted here, whether another namespace owns it, and the sampling contract that the job
+                 allows, with parameters
+STOKER_JOB       name of the job for the sidecar; ranks with the same name share losses and fingerprints
+STOKER_EPOCHS    number of epochs of the training, so that the sidecar can fetch the next epoch's first samples while
+                 this one ends; unset: unknown, and nothing is fetched beyond the epoch
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _KEYS = {
 
 @dataclasses.dataclass(frozen=True)
 class DatasetSettings:
-    """Where one dataset is.
+    """Location and options of one dataset.
 
     Attributes:
-        name: name under spec.datasets; None for a dataset that was opened by its URI (no sidecar knows it).
-        uri: `s3://bucket/prefix` or `file:///folder`; None: unknown, so there is nothing to fall back to.
-        endpoint: URL of the S3 API; None: AWS's own of the region.
+        name: name under spec.datasets; None: opened by URI, so no sidecar serves it.
+        uri: `s3://bucket/prefix` or `file:///folder`; None: unknown, so there is no fallback.
+        endpoint: URL of the S3 API; None: AWS's endpoint of the region.
         region: region to sign for.
-        path_style: bucket in the path (`endpoint/bucket/key`) and not in the host name; None: what fits the endpoint.
+        path_style: bucket in the path (`endpoint/bucket/key`), not in the host name; None: chosen by the endpoint.
         ca_file: certificates to trust instead of the system's; None: AWS_CA_BUNDLE, SSL_CERT_FILE, the system's.
-        credentials_file: JSON with keys that another program keeps fresh; None: the environment's.
-        directory: node directory as mounted in this process; None: the sidecar tells.
+        credentials_file: JSON file with keys that another program refreshes; None: the environment's keys.
+        directory: node directory as mounted in this process; None: as the sidecar reports it.
         guest: another namespace owns the node directory, so samples are copied out of it and verified at each read.
-        terms: the sampling contract that the job allows; None: the job does not say.
+        terms: the sampling contract that the job allows; None: the job sets none.
     """
 
     name: Optional[str] = None
@@ -57,7 +57,7 @@ class DatasetSettings:
     terms: Optional[Terms] = None
 
     def describe(self) -> str:
-        """For people: what this dataset is called."""
+        """Readable name of the dataset."""
         return self.name or self.uri or "dataset"
 
 
@@ -70,10 +70,10 @@ def resolve(
     directory: Optional[str] = None,
     env: Optional[Mapping[str, str]] = None,
 ) -> DatasetSettings:
-    """Puts the settings of one dataset together; arguments win over the environment.
+    """Combines the settings of one dataset; arguments override the environment.
 
     Raises:
-        SettingsError: STOKER_DATASETS is not what it should be.
+        SettingsError: STOKER_DATASETS is malformed.
     """
     env = os.environ if env is None else env
     base = DatasetSettings(uri=name_or_uri) if "://" in name_or_uri else _from_environment(name_or_uri, env)
@@ -136,7 +136,7 @@ def socket_path(env: Optional[Mapping[str, str]] = None) -> str:
 
 
 def job_name(env: Optional[Mapping[str, str]] = None) -> Optional[str]:
-    """What all ranks of this job, and no other job, call themselves; None where nothing says so."""
+    """Name that all ranks of this job share and no other job has; None: not set."""
     env = os.environ if env is None else env
     if env.get("STOKER_JOB"):
         return env["STOKER_JOB"]
@@ -145,10 +145,10 @@ def job_name(env: Optional[Mapping[str, str]] = None) -> Optional[str]:
 
 
 def epoch_count(env: Optional[Mapping[str, str]] = None) -> int:
-    """How many epochs the training has, as the TrainingJob says; 0 where nothing says so.
+    """The training's number of epochs, as the TrainingJob sets it; 0: not set.
 
     Raises:
-        SettingsError: what it says is no number of epochs.
+        SettingsError: STOKER_EPOCHS is not a number of epochs.
     """
     text = (os.environ if env is None else env).get("STOKER_EPOCHS") or "0"
     if not text.isdecimal():
@@ -157,10 +157,10 @@ def epoch_count(env: Optional[Mapping[str, str]] = None) -> int:
 
 
 def world(env: Optional[Mapping[str, str]] = None) -> "tuple[int, int]":
-    """(rank, world size) as torchrun and the operator tell, (0, 1) without them.
+    """(rank, world size) as torchrun and the operator set them; (0, 1) without them.
 
     Raises:
-        SettingsError: they are no numbers, or the rank is outside the world.
+        SettingsError: not numbers, or the rank is outside the world.
     """
     env = os.environ if env is None else env
     try:
@@ -173,13 +173,13 @@ def world(env: Optional[Mapping[str, str]] = None) -> "tuple[int, int]":
 
 
 def node_count(env: Optional[Mapping[str, str]] = None) -> int:
-    """How many nodes the ranks of this job are on, as torchrun and the operator tell; 1 where nothing says so.
+    """Number of nodes of this job's ranks, as torchrun and the operator set it; 1: not set.
 
     Raises:
-        SettingsError: what they say is no number.
+        SettingsError: a variable is not a number.
     """
     env = os.environ if env is None else env
-    told = env.get("GROUP_WORLD_SIZE") or env.get("PET_NNODES", "").rpartition(":")[2]  # an elastic job's is MIN:MAX
+    told = env.get("GROUP_WORLD_SIZE") or env.get("PET_NNODES", "").rpartition(":")[2]  # for an elastic job MIN:MAX
     try:
         if told:
             return int(told)

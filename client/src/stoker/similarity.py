@@ -1,4 +1,4 @@
-"""Fingerprints of samples: 64 bits that near-duplicates nearly share. Pure functions of numpy."""
+"""Fingerprints of samples: 64 bits, almost equal for near-duplicates. Pure functions of numpy."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ __all__ = ["difference_hash"]
 
 _COLUMNS, _ROWS = 9, 8
 _CHANNELS = (1, 3, 4)
-_SIDE = 72  # pixels that suffice: larger images are looked at in steps
+_SIDE = 72  # larger images are subsampled to about this many pixels a side
 
 
 def difference_hash(sample: Any) -> Optional[int]:
-    """Which of 9 x 8 cells of an image are darker than their right neighbour (dHash): does not change with brightness,
-    contrast and size, and little with noise.
+    """dHash: which of 9 x 8 cells of an image are darker than their right neighbour. Brightness, contrast and size do
+    not change it; noise changes it little.
 
     Args:
-        sample: as decoded: a PIL image; an array or tensor of shape (H, W), (H, W, C) or (C, H, W) with 1, 3 or 4
-            channels. Of arrays of other shapes and of bytes it is a hash of the content: only equal ones are alike.
+        sample: the decoded sample: a PIL image, or an array or tensor of shape (H, W), (H, W, C) or (C, H, W) with 1, 3
+            or 4 channels. Arrays of other shapes and bytes get a hash of the content, which only equal ones share.
 
-    Returns: 0..2**64-1; None for anything else, which then is like nothing.
+        Returns: 0..2**64-1; None for any other type: the sample then has no near-duplicates.
     """
     array = _array_of(sample)
     if array is None:
@@ -48,7 +48,7 @@ def _array_of(sample: Any) -> Optional[Array]:
 
 
 def _gray_of(array: Array) -> Optional[Array]:
-    """Steps of brightness, 0..255; None: no image."""
+    """Brightness levels, 0..255; None: not an image."""
     if array.ndim == 3 and array.shape[-1] not in _CHANNELS and array.shape[0] in _CHANNELS:
         array = array.transpose(1, 2, 0)
     if array.size == 0 or array.ndim not in (2, 3) or (array.ndim == 3 and array.shape[-1] not in _CHANNELS):
@@ -61,7 +61,7 @@ def _gray_of(array: Array) -> Optional[Array]:
 
 
 def _cells_of(gray: Array) -> Array:
-    """Mean of each cell: float64 of shape (_ROWS, _COLUMNS); cells of small images overlap."""
+    """Mean of each cell: float64 of shape (_ROWS, _COLUMNS); in small images cells overlap."""
     sums = np.zeros((gray.shape[0] + 1, gray.shape[1] + 1))
     sums[1:, 1:] = gray.cumsum(axis=0).cumsum(axis=1)
     top, bottom = _bounds(gray.shape[0], _ROWS)

@@ -1,4 +1,4 @@
-"""Where one process gets the bytes of a dataset: the node directory, the sidecar, and the origin when both fail it."""
+"""Gets the bytes of a dataset for one process: from the node directory, the sidecar, or else the origin."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = ["Sources"]
 
 log = logging.getLogger("stoker")
 
-FETCH_AT_MOST = 512  # samples a request: what was fetched is pinned before the sidecar makes room for more
-FETCH_ROUNDS = 3  # a damaged record is fetched, verified by the sidecar, and fetched again
+FETCH_AT_MOST = 512  # samples per request: the sidecar pins one request's samples before it makes room for more
+FETCH_ROUNDS = 3  # a damaged record is fetched again after the sidecar has verified it
 WAIT_FOR_SIDECAR_S = 600.0
-ASK_AGAIN_S = 0.1  # nobody says when a sidecar is back
-PATIENCE_S = 5.0  # at the start, where the environment promises a sidecar
+ASK_AGAIN_S = 0.1  # polling interval while no sidecar answers
+PATIENCE_S = 5.0  # at the start, if STOKER_SOCKET promises a sidecar
 
 
 class Sources:
     """The sources of one dataset revision, tried in order: node directory, sidecar, origin.
 
-    Any thread may call. A forked child calls after_fork(); pickled for another process, it opens what it needs there.
+    Any thread may call. A forked child calls after_fork(); an unpickled copy opens its own connections.
 
     Attributes:
-        settings: where the dataset is. place: this process, for the sidecar.
-        link: the connection to the sidecar; None for a dataset that no sidecar knows.
+        settings: location of the dataset. place: identity of this process for the sidecar.
+        link: the connection to the sidecar; None: no sidecar serves this dataset.
         catalog: ids, keys, sizes and labels. Constant.
-        reader: of the node directory; None while there is none.
-        meter: what this process has read.
+        reader: of the node directory; None: not mapped yet.
+        meter: counts of this process.
 
     Raises:
         OriginError: there is no sidecar and the origin cannot be listed.
@@ -64,14 +64,14 @@ class Sources:
             self.link.accepts = self._is_our_revision
 
     def after_fork(self) -> None:
-        """In a forked child: the parent's connections and threads are not ours, nor is what it counted."""
+        """Called in a forked child: drops the parent's connections, threads and counts."""
         if self.link is not None:
             self.link.forget()
         self._origin = None
         self.meter = Meter(self.reader)
 
     def close(self) -> None:
-        """Hangs up and gives maps and threads back."""
+        """Disconnects and frees maps and threads."""
         if self.link is not None:
             self.link.close()
         if self._origin is not None:
@@ -96,7 +96,7 @@ class Sources:
         self._finish()
 
     def warn(self, text: str, again: bool = False) -> None:
-        """Once for each process and dataset; later ones only to the log."""
+        """Warns once per process and dataset (`again`: each time); always logs."""
         log.warning("stoker: %s", text)
         if again or not self._has_warned:
             self._has_warned = True
@@ -105,11 +105,11 @@ class Sources:
     # --- samples -------------------------------------------------------------------------------------------------
 
     def fill(self, epoch: int, ids: Ids, samples: List[Any], missing: List[int]) -> Set[int]:
-        """Gets the samples at these positions of `ids` into `samples`; returns those of the positions that the sidecar
-        was told of as read.
+        """Gets the samples at positions `missing` of `ids` into `samples`. Returns the positions that were already
+        acknowledged to the sidecar.
 
         Raises:
-            OriginError: the origin does not give a sample; the message names its key.
+            OriginError: the origin does not deliver a sample; the message names its key.
         """
         told: Set[int] = set()
         for at in range(0, len(missing), FETCH_AT_MOST):
@@ -117,14 +117,14 @@ class Sources:
         return told
 
     def read_past(self, ids: Ids, samples: List[Any], missing: List[int]) -> bool:
-        """As fill(), at the origin though they may be on the node; False: they cannot be had there."""
+        """As fill(), but from the origin even for samples on the node. False: the origin cannot be read."""
         try:
             if self._find_origin() is None:
                 return False
             self._read_at_origin(ids, samples, missing, "")
             return True
         except StokerError as error:
-            log.info("stoker: what the cache is worth cannot be measured: %s", error)
+            log.info("stoker: cannot measure what the cache is worth: %s", error)
             return False
 
     def _fill(self, epoch: int, ids: Ids, samples: List[Any], missing: List[int]) -> List[int]:
@@ -144,7 +144,7 @@ class Sources:
     def _fetch(
         self, lane: Link, ids: Ids, samples: List[Any], missing: List[int]
     ) -> Tuple[List[int], str]:
-        """The samples that are still missing, and why the origin does not give them."""
+        """Returns the positions that are still missing, and the sidecar's last origin error."""
         refusal = ""
         for _ in range(FETCH_ROUNDS):
             outcome = lane.fetch([int(ids[at]) for at in missing]) if missing else None
@@ -160,12 +160,12 @@ class Sources:
         return missing, refusal
 
     def _take(self, ids: Ids, samples: List[Any], ready: List[int]) -> bool:
-        """Reads what the sidecar says is there; True when some of it is not, or not intact."""
+        """Reads samples that the sidecar reports as ready; True: some are absent or damaged."""
         for attempt in range(2):
             if not ready or self.reader is None:
                 break
             if attempt > 0:
-                self._refresh()  # the leader may have made a new table
+                self._refresh()  # the leader may have written a new table
             found, absent = self.reader.read([int(ids[at]) for at in ready])
             for at, sample in zip(ready, found):
                 samples[at] = sample
@@ -198,7 +198,7 @@ class Sources:
         self.meter.origin_samples += len(missing)
 
     def _await_sidecar(self, ids: Ids, samples: List[Any], missing: List[int], refusal: str) -> None:
-        """There is no origin to fall back to, so the sidecar has to come back."""
+        """Waits for a sidecar, because there is no readable origin."""
         if refusal:
             raise OriginError(refusal)
         patience = WAIT_FOR_SIDECAR_S
@@ -223,12 +223,12 @@ class Sources:
 
     def _warn_of_waiting(self) -> None:
         self.warn(
-            f"dataset '{self.settings.describe()}' is another namespace's and this pod has no key of its own: "
+            f"dataset '{self.settings.describe()}' belongs to another namespace and this pod has no credentials for it: "
             "waiting until a sidecar serves it"
         )
 
     def _is_keyless_guest(self) -> bool:
-        """Whether only a sidecar can give us this dataset: another namespace's, without credentials of our own."""
+        """Whether only a sidecar can serve it: another namespace owns it and this pod has no credentials."""
         return self.settings.guest and self.link is not None and not (self._origin and self._origin.has_key())
 
     # --- opening -------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ class Sources:
         try:
             return self.link.attach(PATIENCE_S if os.environ.get("STOKER_SOCKET") else 0.0)
         except _core.CoreError as error:
-            self.warn(f"no cache for '{self.settings.describe()}' ({error.args[-1]}); reading past it")
+            self.warn(f"no cache for '{self.settings.describe()}' ({error.args[-1]}); reading from the origin")
             return None
 
     def _open_catalog(self, welcome: Optional[Welcome]) -> _core.Catalog:
@@ -259,7 +259,7 @@ class Sources:
             try:
                 return self._map(directory, revision).catalog
             except _core.CoreError as error:
-                self.warn(f"the node directory cannot be read ({error.args[-1]}); reading past the cache")
+                self.warn(f"the node directory cannot be read ({error.args[-1]}); reading without the cache")
         return self._list_origin(welcome)
 
     def _map(self, directory: str, revision: int) -> _core.NodeReader:
@@ -271,15 +271,15 @@ class Sources:
         origin = self._origin = self._origin or open_origin(self.settings)
         catalog = list_origin(origin)
         if welcome is not None and welcome.revision != catalog.revision:
-            self.warn("the origin has changed since the sidecar listed it; reading past the cache")
+            self.warn("the origin has changed since the sidecar listed it; reading without the cache")
         return catalog
 
-    # --- the sidecar comes and goes ------------------------------------------------------------------------------
+    # --- sidecar lost and reconnected ----------------------------------------------------------------------------
 
     def _is_our_revision(self, welcome: Welcome) -> bool:
-        """Called when a sidecar answers again: a running job keeps its revision."""
+        """Called when a sidecar connects again: a running job keeps its revision."""
         if welcome.revision != self.catalog.revision:
-            self.warn("the sidecar now serves another revision of the dataset; reading past it", again=True)
+            self.warn("the sidecar now serves another revision of the dataset; reading without it", again=True)
             return False
         if self.reader is None:
             try:
@@ -299,4 +299,4 @@ class Sources:
 
     def _on_lost(self, why: str) -> None:
         self.meter.lost += 1
-        self.warn(f"the sidecar of '{self.settings.describe()}' is away ({why}); reading past it until it is back")
+        self.warn(f"the sidecar of '{self.settings.describe()}' is gone ({why}); reading without it until it returns")

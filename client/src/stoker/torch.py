@@ -1,11 +1,11 @@
-"""PyTorch: `Dataset`, `Sampler` and `DataLoader` in the places of ImageFolder, DistributedSampler and DataLoader.
+"""PyTorch: `Dataset`, `Sampler`, `DataLoader`: replacements for ImageFolder, DistributedSampler and DataLoader.
 
     dataset = stoker.torch.Dataset("train", transform)
     sampler = stoker.torch.Sampler(dataset, seed=7)
     loader = stoker.torch.DataLoader(dataset, batch_size=64, sampler=sampler, num_workers=8)
 
-torch's own DataLoader works too; ours also measures how long training waits for data, knows its position exactly when
-workers read ahead, and reads under sampling contracts:
+torch's own DataLoader works too. Stoker's also measures how long training waits for data, has an exact position even
+when workers read ahead, and supports sampling contracts:
 
     loader = stoker.torch.DataLoader(dataset, batch_size=64, contract="importance", beta=0.33, seed=7)
     for images, labels, ids in loader:
@@ -52,13 +52,13 @@ def decode_image(view: memoryview) -> Any:
 
 
 def decode_raw(view: memoryview) -> torch.Tensor:
-    """The bytes as they are: uint8 tensor of shape (size,), a copy that may be written to."""
+    """The raw bytes: uint8 tensor of shape (size,), a writable copy."""
     return torch.frombuffer(bytearray(view), dtype=torch.uint8) if len(view) else torch.empty(0, dtype=torch.uint8)
 
 
 def _default_decode() -> Callable[[memoryview], Any]:
     try:
-        import PIL.Image  # noqa: F401  (only to see whether it is there)
+        import PIL.Image  # noqa: F401  (tests whether it is installed)
     except ImportError:
         return decode_raw
     return decode_image
@@ -69,10 +69,10 @@ class Dataset(Planned):
 
     Args:
         source: name of the dataset ("train"), URI, or Samples.
-        transform: applied to what `decode` gave.
+        transform: applied to the result of `decode`.
         target_transform: applied to the label.
-        decode: from a read-only memoryview (uint8, shape (size,)) of the sample's bytes, which are valid as long as it
-            is held, to anything; default: `decode_image` where Pillow is installed, else `decode_raw`.
+        decode: takes a read-only memoryview of the sample's bytes (uint8, shape (size,), valid while it is held) and
+            returns anything; default: `decode_image` where Pillow is installed, else `decode_raw`.
 
     Attributes:
         source: the Samples; `dataset.source.fetch(ids)` gives undecoded samples without a copy.
@@ -104,7 +104,7 @@ class Dataset(Planned):
         return len(self.source)
 
     def __getitem__(self, index: int) -> Tuple[Any, Any]:
-        """One sample. DataLoaders of torch before 2.0 call this; the others call __getitems__ once a batch."""
+        """One sample. DataLoaders of torch before 2.0 call this; later ones call __getitems__ once per batch."""
         index = self._one_index(index)
         self.source.epoch = int(self._epoch)
         item = self._item(self.source.fetch([index])[0])
@@ -112,15 +112,14 @@ class Dataset(Planned):
         return item
 
     def __getitems__(self, indices: Sequence[int]) -> List[Tuple[Any, Any]]:
-        """A batch, with one request for all that is not on the node yet."""
+        """A batch, with one request for all samples that are not on the node yet."""
         self.source.epoch = int(self._epoch)
         items = [self._item(sample) for sample in self.source.fetch(indices)]
         self.source.flush()
         return items
 
     def with_ids(self, fingerprinter: Optional[Fingerprinter] = None) -> "Dataset":
-        """The same dataset, whose items are (decoded sample, label, id): all three of one and the same sample. With a
-        fingerprinter, what that gives comes fourth."""
+        """The same dataset with items (decoded sample, label, id), plus the fingerprinter's result, if one is given."""
         other = copy.copy(self)
         other._gives_ids = True
         other._fingerprinter = fingerprinter
@@ -144,26 +143,26 @@ class Dataset(Planned):
 
 
 class DataLoader(torch.utils.data.DataLoader):
-    """torch's DataLoader with the same arguments. It also reports the time that training waits for data, and has
-    state_dict() and load_state_dict() that are exact with any number of workers.
+    """torch's DataLoader with the same arguments. It also reports how long training waits for data; state_dict() and
+    load_state_dict() are exact with any number of workers.
 
     Args (beyond torch's, all by name):
-        contract: "exact", "windowed", "importance" or "replicate"; "job": what the TrainingJob says. Batches then end
-            with the ids of the samples actually served, int64 of shape (batch,), and the epochs count themselves. It
-            takes the place of shuffle, sampler and batch_sampler. Default: no contract, batches as torch makes them.
+        contract: "exact", "windowed", "importance" or "replicate"; "job": the TrainingJob's. Batches then end with the
+            ids of the served samples, int64 of shape (batch,), and epochs count up by themselves. Replaces shuffle,
+            sampler and batch_sampler. Default: no contract, batches as torch makes them.
         seed: of the contract's draws; the same on all ranks.
-        num_replicas, rank: default as Sampler.
-        similarity: of contracts with `redundancy`: a fingerprint of a decoded sample, before transforms: 0..2**64-1, of
-            which near-duplicates share all bits but three, or None for one that is like nothing. Runs in the workers,
-            once a sample. Default: `stoker.similarity.difference_hash`, for images. False: the program tells them by
-            report_similarity().
-        anything else: a parameter of the contract, such as beta=0.33; see docs/reference/sampling-contracts.md.
+        num_replicas, rank: defaults as in Sampler.
+        similarity: for contracts with `redundancy`: maps a decoded sample, before transforms, to a fingerprint
+            0..2**64-1, which for near-duplicates differs in at most three bits, or to None for a sample without
+            near-duplicates. Runs in the workers, once per sample. Default: `stoker.similarity.difference_hash`, for
+            images. False: the program sends fingerprints by report_similarity().
+        any other name: a parameter of the contract, such as beta=0.33; see docs/reference/sampling-contracts.md.
 
-    Without a sidecar a contract's epochs are read in full: every sample of the rank's share once, shuffled. A
-    sidecar that goes and comes back in mid-epoch costs no sample.
+    Without a sidecar a contract's epoch is complete: every sample of the rank's share once, shuffled. A sidecar that
+    disconnects and reconnects in mid-epoch loses no sample.
 
     Raises:
-        SettingsError: an unknown contract or parameter, or more than the TrainingJob allows.
+        SettingsError: unknown contract or parameter, or more than the TrainingJob allows.
     """
 
     _received = 0
@@ -186,9 +185,9 @@ class DataLoader(torch.utils.data.DataLoader):
             say_what_is_allowed(unwrap(dataset, np.empty(0, dtype=np.int64))[0])
             return
         if not isinstance(dataset, Dataset):
-            raise SettingsError("a contract needs a stoker.torch.Dataset, and all of it")
+            raise SettingsError("a contract needs a whole stoker.torch.Dataset, not a Subset")
         if args or not batch_size or any(options.get(key) is not None for key in REPLACED):
-            raise SettingsError("a contract takes a batch_size, and the place of shuffle, sampler and batch_sampler")
+            raise SettingsError("a contract needs batch_size, and replaces shuffle, sampler and batch_sampler")
         ours, options = split_options(options)
         exact = Sampler(dataset, num_replicas, rank, seed=seed)
         self._stream = ContractStream(
@@ -241,44 +240,44 @@ class DataLoader(torch.utils.data.DataLoader):
         source.note_step(wait_ns, compute_ns, steps)
 
     def report(self, ids: Any, losses: Any) -> None:
-        """Tells the contract what the samples of a step cost. Cheap: one frame a batch, which is dropped when the
-        sidecar is busy; losses on a GPU are copied without waiting for them.
+        """Reports the losses of a step's samples to the contract. Cheap: one frame per batch, dropped when the sidecar
+        is busy; losses on a GPU are copied asynchronously.
 
         Args:
             ids: of the batch, integers of shape (n,).
-            losses: one for each id, of shape (n,), of any floating type, on any device; `reduction="none"`. Those that
-                are not finite or of another shape are ignored and counted, never an error.
+            losses: one per id, of shape (n,), any floating type, any device; use `reduction="none"`. Losses that are
+                not finite and losses of another shape are ignored and counted; they never raise.
         """
         self._contract_stream().report(ids, losses)
 
     def report_similarity(self, ids: Any, hashes: Any) -> None:
-        """Tells a contract with `redundancy` fingerprints of samples, each once; see `similarity`. From the next epoch on
-        samples whose fingerprints differ in at most three bits count as near-duplicates.
+        """Sends each sample's fingerprint to a contract with `redundancy`, once per sample; see `similarity`. From the
+        next epoch on, samples whose fingerprints differ in at most three bits count as near-duplicates.
 
         Args:
-            ids: integers of shape (n,). hashes: 64 bits for each, unsigned, or signed of int64 tensors and arrays.
+            ids: integers of shape (n,). hashes: 64 bits per id, as uint64, or as int64 with the same bits.
 
         Raises:
-            ValueError: not as many hashes as ids.
+            ValueError: ids and hashes differ in number.
         """
         self._contract_stream().report_similarity(ids, hashes)
 
     def report_accuracy(self, accuracy: float) -> None:
-        """Tells the contract the accuracy on held-out samples, 0..1 (else ignored), between two epochs: family iowa recalls
-        samples when it stagnates (without it: when the losses do), replicate deals out by whether it grows."""
+        """Reports the accuracy on held-out samples, 0..1 (else ignored), between two epochs. Family iowa recalls samples
+        when it stagnates (unreported: when losses do); replicate uses its growth to deal out samples."""
         self._contract_stream().draws.report_accuracy(accuracy)
 
     def epoch_report(self) -> EpochReport:
-        """What this rank got in the current epoch so far, or in the last one. With workers it counts what was drawn,
-        which in mid-epoch is ahead of the loop."""
+        """This rank's counts of the current or last epoch. With workers it counts draws, which in mid-epoch are ahead
+        of the loop."""
         return self._contract_stream().epoch_report()
 
     def set_epoch(self, epoch: int) -> None:
-        """The epoch that the next iteration reads; without it they follow each other from 0, or from a loaded state."""
+        """Sets the epoch of the next iteration; without it epochs count up from 0, or from a loaded state."""
         self._contract_stream().next_epoch = epoch
 
     def state_dict(self) -> Dict[str, Any]:
-        """State after the batches that this loop has received: of the sampler, or of the contract.
+        """State after the batches that the training loop has received: the sampler's, or the contract's.
 
         Raises:
             SettingsError: neither a contract nor a stoker.torch.Sampler with a batch_size.
@@ -288,7 +287,7 @@ class DataLoader(torch.utils.data.DataLoader):
         return self._our_sampler().state_dict(self._received * (self.batch_size or 1))
 
     def load_state_dict(self, state: Dict[str, Any]) -> None:
-        """Goes on from a state_dict(): the next iteration begins after the last batch that was received.
+        """Restores a state_dict(): the next iteration begins after the last received batch.
 
         Raises:
             ValueError: it belongs to another dataset, world or contract.

@@ -1,4 +1,4 @@
-"""The parts of stoker.torch.DataLoader that read under a sampling contract."""
+"""The sampling contract part of stoker.torch.DataLoader."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ __all__ = [
 
 log = logging.getLogger("stoker")
 
-PENDING_AT_MOST = 64  # losses on their way from a GPU
+PENDING_AT_MOST = 64  # losses in transfer from a GPU
 
 
-# Fingerprint of a decoded sample; None: the default; False: the program tells fingerprints itself.
+# Fingerprint function of a decoded sample; None: the default; False: the program sends fingerprints itself.
 Similarity = Union[None, bool, Callable[[Any], Optional[int]]]
 
-REPLACED = ("sampler", "batch_sampler", "shuffle")  # arguments of torch's loader whose place a contract takes
+REPLACED = ("sampler", "batch_sampler", "shuffle")  # arguments of torch's loader that a contract replaces
 
 
 def split_options(options: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
-    """A contract's parameters, and the options of torch's DataLoader."""
+    """Splits options into the contract's parameters and those of torch's DataLoader."""
     torchs = inspect.signature(torch.utils.data.DataLoader.__init__).parameters
     return (
         {key: value for key, value in options.items() if key not in torchs},
@@ -52,18 +52,18 @@ def split_options(options: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str,
 
 
 def say_what_is_allowed(dataset: Any) -> None:
-    """A program that names no contract reads its own sampler's stream, which every TrainingJob allows."""
+    """Logs an allowed contract that the program does not use; without one, every TrainingJob allows its own sampler."""
     settings = None if dataset is None else dataset.source.sources.settings
     if settings is not None and settings.terms is not None and settings.terms.contract != "exact":
         log.info(
-            "stoker: the TrainingJob allows contract '%s' for '%s'; a DataLoader takes it with contract=\"job\"",
+            "stoker: the TrainingJob allows contract '%s' for '%s'; pass contract=\"job\" to the DataLoader to use it",
             settings.terms.contract,
             settings.describe(),
         )
 
 
 def shared(numbers: torch.Tensor) -> torch.Tensor:
-    """Numbers that DataLoader workers see change; without shared memory they keep what they were when they began."""
+    """Moves numbers to shared memory, so that DataLoader workers see changes; where that fails, workers keep copies."""
     try:
         return numbers.share_memory_()
     except RuntimeError:
@@ -71,18 +71,18 @@ def shared(numbers: torch.Tensor) -> torch.Tensor:
 
 
 class Fingerprinter:
-    """Takes fingerprints of decoded samples, in the process that trains and in its workers, until they have been told."""
+    """Computes fingerprints of decoded samples, in workers and the training process, until each was sent."""
 
     def __init__(self, similarity: Callable[[Any], Optional[int]], count: int) -> None:
         self.similarity = similarity
-        self.told = shared(torch.zeros(count, dtype=torch.uint8))  # by sample
+        self.told = shared(torch.zeros(count, dtype=torch.uint8))  # 1 for each sample whose fingerprint was sent
 
     def __call__(self, id: int, data: Any) -> Optional[int]:
         return None if self.told[id] else self.similarity(data)
 
 
 class Hashed(NamedTuple):
-    """A batch on its way from a worker, with fingerprints of those of its samples that nobody has told yet."""
+    """A batch from a worker, with the fingerprints that were not sent yet."""
 
     batch: Tuple[Any, ...]
     ids: torch.Tensor  # int64
@@ -90,8 +90,8 @@ class Hashed(NamedTuple):
 
 
 class Collate:
-    """Collates (data, label, id) items: what `inner` makes of (data, label), with the ids behind it. Items that end
-    with a fingerprint, or None, become a Hashed."""
+    """Collates (data, label, id) items: `inner`'s result for (data, label), followed by the ids. Items with a fourth
+    entry, a fingerprint or None, become a Hashed."""
 
     def __init__(self, inner: Optional[Callable[[List[Any]], Any]]) -> None:
         self.inner = inner or torch.utils.data.default_collate
@@ -119,7 +119,7 @@ class DrawBatches:
         return share // self.batch_size if self.drop_last else -(-share // self.batch_size)
 
     def __iter__(self) -> Iterator[List[int]]:
-        self.stream.begin()  # with the first batch: torch makes iterators that it does not use
+        self.stream.begin()  # with the first batch, because torch makes iterators that it does not use
         draws = self.stream.draws
         while True:
             ids = draws.next(self.batch_size)
@@ -130,7 +130,7 @@ class DrawBatches:
 
 
 class ContractStream:
-    """One loader's stream: which epoch comes, what the loop has received, and the losses that it reports."""
+    """One loader's stream: the next epoch, the samples that the loop received, and the losses that it reports."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class ContractStream:
         if contract == "job":
             asked = None
             if parameters:
-                raise SettingsError('contract="job" takes its parameters from the TrainingJob; name the contract')
+                raise SettingsError('contract="job" takes its parameters from the TrainingJob; to set them, name the contract')
         else:
             asked = terms(contract, parameters)
         agreed = narrow(samples.sources.settings.terms, asked)
@@ -164,7 +164,7 @@ class ContractStream:
             exact=exact,
         )
         self.next_epoch = 0
-        self.received = 0  # samples of the current iteration that the loop has got
+        self.received = 0  # samples of the current iteration that the loop has received
         self._on_epoch = on_epoch
         self.fingerprinter: Optional[Fingerprinter] = None
         if self.draws.groups_alike and similarity is not False:
@@ -175,7 +175,7 @@ class ContractStream:
         self._pending: Deque[Tuple[Array, torch.Tensor, Any]] = deque()
 
     def begin(self) -> None:
-        """The loader begins to iterate: the next epoch, or the one that was loaded."""
+        """Starts an iteration: the next epoch, or the loaded one."""
         self._flush(wait=True)
         self.received = 0
         if self._is_loaded and self.draws.epoch == self.next_epoch:
@@ -188,7 +188,7 @@ class ContractStream:
         self.next_epoch += 1
 
     def take(self, batch: Any) -> Any:
-        """What the loop gets of a batch that came from the loader."""
+        """Records a batch from the loader; returns the part for the loop."""
         if isinstance(batch, Hashed):
             self.report_similarity(batch.ids, batch.hashes)
             batch = batch.batch
@@ -214,7 +214,7 @@ class ContractStream:
         if values.ndim != 1:
             self.draws.warn_once(
                 "shape of losses",
-                f"loader.report() wants one loss for each sample, shape ({named.size},), and got shape "
+                f"loader.report() needs one loss per sample, shape ({named.size},), got shape "
                 f'{tuple(values.shape)}: use reduction="none"; losses of other shapes are ignored',
             )
         if values.is_cuda and len(self._pending) < PENDING_AT_MOST:
@@ -243,7 +243,7 @@ class ContractStream:
         self.received = 0
 
     def _flush(self, wait: bool) -> None:
-        """Passes on the losses that have arrived from the GPU."""
+        """Sends the losses that have arrived from the GPU."""
         while self._pending and (wait or self._pending[0][2].query()):
             ids, losses, done = self._pending.popleft()
             if wait:

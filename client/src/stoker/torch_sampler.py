@@ -1,4 +1,4 @@
-"""The order in which a rank reads, told to the sidecar: torch's DistributedSampler that knows what comes next."""
+"""A DistributedSampler that sends its order to the sidecar."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ADVANCE_EVERY = 256
 
 
 class Planned(torch.utils.data.Dataset):
-    """A dataset that is told which epoch is read, and in which order.
+    """A dataset that gets the current epoch and its order from a sampler.
 
     Attributes:
         source: the Samples that it reads.
@@ -33,31 +33,31 @@ class Planned(torch.utils.data.Dataset):
         self._epoch = shared(torch.zeros(1, dtype=torch.int64))  # workers learn the epoch here
 
     def note_epoch(self, epoch: int) -> None:
-        """The epoch in which this process and its workers read from now on."""
+        """Sets the epoch in which this process and its workers read from now on."""
         self._epoch.fill_(epoch)
 
     def set_plan(self, epoch: int, ids: Array, start: int, ahead: Ids = ()) -> None:
-        """Hands an epoch's order to the sidecar, and with what the next one begins; the sampler calls it in the main
+        """Sends an epoch's order to the sidecar, with the beginning of the next epoch; the sampler calls it in the main
         process."""
         self.note_epoch(epoch)
         self.source.set_plan(epoch, ids, start, ahead)
 
 
 class Sampler(torch.utils.data.Sampler):
-    """The stream of torch's DistributedSampler, index for index, that also tells the sidecar what comes next.
+    """The same indices as torch's DistributedSampler; also sends the order to the sidecar.
 
     Args:
-        dataset: a stoker.torch.Dataset, a torch Subset of one, or anything with a length (then nobody is told).
+        dataset: a stoker.torch.Dataset, a torch Subset of one, or anything with a length (then nothing is sent).
         num_replicas, rank: default: torch.distributed where it is initialised, else WORLD_SIZE and RANK, else 1 and 0.
         shuffle: False reads in order.
         seed: the same on all ranks; epoch e is shuffled with seed + e.
         drop_last: drop the tail that does not divide by num_replicas instead of repeating the first indices.
-        epochs: how many epochs the training has, 0 to epochs-1. Every plan but the last one's then carries the
-            beginning of the next epoch, so that the sidecar fetches on while this one ends. Default: what the
-            TrainingJob says (STOKER_EPOCHS); 0 or nothing said: unknown, and nothing is fetched for a next epoch that
-            may not come. Nor is it where the program reads one and the same epoch again and again.
+        epochs: number of epochs of the training, 0 to epochs-1. Every plan but the last one's then carries the
+            beginning of the next epoch, so that the sidecar fetches on while this one ends. Default: the TrainingJob's
+            (STOKER_EPOCHS). 0 or unset: unknown; nothing is fetched for a next epoch that may not come. Nor is it when
+            the program reads the same epoch repeatedly.
 
-    State is O(1): seed, epoch and position. After load_state_dict() the next iteration goes on at the position.
+    State is O(1): seed, epoch and position. After load_state_dict() the next iteration starts at the position.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Sampler(torch.utils.data.Sampler):
         self._start = 0  # position at which the next iteration begins
         self._began_at = 0  # position at which the current one began
         self._yielded = 0  # indices given out by the current one
-        self._last_epoch: Optional[int] = None  # the one that was iterated before
+        self._last_epoch: Optional[int] = None  # previously iterated epoch
 
     def __len__(self) -> int:
         return self.num_samples
@@ -123,7 +123,7 @@ class Sampler(torch.utils.data.Sampler):
         return self._indices(order, self._began_at, dataset.source if dataset is not None else None)
 
     def _ahead(self, dataset: Planned) -> Array:
-        """Ids with which the next epoch begins, as far as it is known that there is one."""
+        """The first ids of the next epoch; empty if it is unknown whether there is one."""
         is_next_known = self.epoch + 1 < self.epochs and self.epoch != self._last_epoch
         if not (is_next_known and dataset.source.sees_ahead()):
             return np.empty(0, dtype=np.int64)
@@ -138,7 +138,7 @@ class Sampler(torch.utils.data.Sampler):
             yield index
 
     def set_epoch(self, epoch: int) -> None:
-        """Call it before each epoch, as with DistributedSampler. A loaded position stays when the epoch is its own."""
+        """Call it before each epoch, as with DistributedSampler. Setting the loaded epoch keeps its loaded position."""
         if epoch != self.epoch:
             self._start = 0
         self.epoch = epoch
@@ -148,12 +148,12 @@ class Sampler(torch.utils.data.Sampler):
         return min(self._began_at + (self._yielded if consumed is None else consumed), self.num_samples)
 
     def state_dict(self, consumed: Optional[int] = None) -> Dict[str, int]:
-        """State to go on from.
+        """State to resume from.
 
         Args:
-            consumed: how many samples of this rank the training loop has received since the iteration began (batches x
+            consumed: samples of this rank that the training loop has received since the iteration began (batches x
                 batch size). Needed with DataLoader workers, which read ahead of the loop; stoker.torch.DataLoader
-                counts it for you. Default: all that were given out, right with num_workers=0.
+                counts it for you. Default: all indices given out, which is right with num_workers=0.
         """
         return {
             "seed": self.seed,
@@ -164,22 +164,22 @@ class Sampler(torch.utils.data.Sampler):
         }
 
     def load_state_dict(self, state: Dict[str, int]) -> None:
-        """Goes on from a state_dict() of the same dataset and world.
+        """Restores a state_dict() of the same dataset and world.
 
         Raises:
-            ValueError: another number of samples or replicas, so that positions mean other samples.
+            ValueError: the state has another number of samples or replicas.
         """
         check_state(state, {"count": len(self.dataset), "num_replicas": self.num_replicas})
         if not 0 <= state["position"] <= self.num_samples:
             raise ValueError(f"position {state['position']} is outside 0..{self.num_samples}")
         self.seed, self.epoch = state["seed"], state["epoch"]
         self._start = state["position"]
-        self._last_epoch = None  # to go on in an epoch is not to read it again
+        self._last_epoch = None  # resuming an epoch does not read it a second time
         self._began_at, self._yielded = self._start, 0
 
 
 def unwrap(dataset: Any, indices: Array) -> Tuple[Optional[Planned], Array]:
-    """The Planned below any Subsets, and where `indices` are in it; (None, ...) when there is none of ours."""
+    """The Planned below any Subsets, and `indices` mapped into it; (None, ...): no Planned."""
     while isinstance(dataset, torch.utils.data.Subset):
         indices = np.asarray(dataset.indices, dtype=np.int64)[indices]
         dataset = dataset.dataset

@@ -1,4 +1,4 @@
-// What a sidecar tells the operator, and what an operator tells a sidecar, as protobuf.
+// Messages between sidecar and operator, as protobuf, in both directions.
 #include "operator/agents/report_rules.h"
 #include "proto/control/v1/control.pb.h"
 #include "tests/fuzz/targets/fuzz_target.h"
@@ -31,9 +31,8 @@ void report(const SidecarMessage& message) {
     control::complete_sketches(nullptr, value);
     expect(
         control::decode(control::encode(value).report()) == value,
-        "a report that is believed reads as it was written");
-    expect(
-        !control::validate_report(hello(), &value, value), "the same report twice is not believed");
+        "an accepted report decodes to what was encoded");
+    expect(!control::validate_report(hello(), &value, value), "a repeated report is rejected");
 }
 
 }  // namespace
@@ -52,7 +51,7 @@ void run(std::span<const std::byte> input) {
         const control::Orders orders = control::decode(told);
         expect(
             control::decode(control::encode(orders)) == orders,
-            "orders that are followed read as they were written");
+            "orders decode to what was encoded");
     }
 }
 

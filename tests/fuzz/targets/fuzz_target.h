@@ -9,14 +9,14 @@
 #include <string_view>
 #include <vector>
 
-// A libFuzzer target of `make fuzz` is a file here that defines these two. fuzz_main.cc does the
-// rest: with STOKER_FUZZ_SEEDS=FOLDER it only writes the seeds there.
+// A libFuzzer target of `make fuzz` is a file in this folder that defines these two functions.
+// fuzz_main.cc does the rest: with STOKER_FUZZ_SEEDS=FOLDER it only writes the seeds there.
 namespace stoker::fuzz {
 
-// Whatever the input is: it returns. A finding is a crash, a sanitizer's report, or expect().
+// Must return for every input. A finding is a crash, a sanitizer's report, or a failed expect().
 void run(std::span<const std::byte> input);
 
-// Inputs that are right, to begin with.
+// Valid inputs to start from.
 std::vector<std::string> seeds();
 
 inline void expect(bool holds, const char* fact) {

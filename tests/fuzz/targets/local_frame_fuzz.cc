@@ -1,4 +1,4 @@
-// A frame of a trainer or of another sidecar, header first.
+// A frame from a trainer or another sidecar, header first.
 #include <utility>
 #include <variant>
 
@@ -23,13 +23,13 @@ void run(std::span<const std::byte> input) {
     const std::vector<std::byte> again = local::encode_frame(*message, header->request_id);
     const auto back =
         local::decode_payload(header->type, std::span{again}.subspan(local::kFrameHeaderBytes));
-    expect(back.has_value(), "what was read can be written and read");
-    expect(local::encode_frame(*back, header->request_id) == again, "and is the same then");
+    expect(back.has_value(), "a decoded frame can be encoded and decoded again");
+    expect(local::encode_frame(*back, header->request_id) == again, "encoding is stable");
 }
 
 std::vector<std::string> seeds() {
     std::vector<std::string> result;
-    // One of every type, as a message without content is written.
+    // One frame of every type, empty.
     const auto add = [&result](const local::Message& message) {
         result.push_back(string_of(local::encode_frame(message, 7)));
     };

@@ -1,5 +1,5 @@
-// A manifest of a peer. The first byte says whether its checksum is made right: with a wrong one
-// nothing behind the checksum would ever be read.
+// A peer's manifest. The first byte chooses whether the checksum is corrected; the reader stops at a
+// wrong one.
 #include <cstring>
 
 #include "common/base/crc32c.h"
@@ -15,7 +15,7 @@ void sign(std::span<std::byte> bytes) {
     std::memcpy(bytes.data() + bytes.size() - sizeof(sum), &sum, sizeof(sum));
 }
 
-// The address sanitizer sees what is read beyond the buffer.
+// The address sanitizer detects reads beyond the buffer.
 std::size_t read_everything(const domain::ManifestView& view) {
     std::size_t sum = 0;
     const auto read = [&sum](std::string_view text) {
@@ -40,7 +40,7 @@ void run(std::span<const std::byte> input) {
     if (input.empty()) {
         return;
     }
-    // A copy of its own: the sanitizer knows where it ends.
+    // A separate copy, so that the sanitizer knows its end.
     std::vector<std::byte> bytes{input.begin() + 1, input.end()};
     if (input[0] != std::byte{0} && bytes.size() > sizeof(std::uint32_t)) {
         sign(bytes);

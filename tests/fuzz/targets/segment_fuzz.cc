@@ -1,4 +1,4 @@
-// A segment file of a damaged disk. The first byte says whether its footer is believed.
+// A segment file on a damaged disk. The first byte chooses whether the reader trusts its footer.
 #include "common/domain/segment_format.h"
 #include "sidecar/store/node_store.h"
 #include "sidecar/store/segment_scan.h"
@@ -19,13 +19,15 @@ const test::Dataset& dataset() {
 
 void read_all(sidecar::DeviceFile& file, domain::SegmentSeq seq, sidecar::Trust trust) {
     const auto found = sidecar::scan_segment(file, seq, dataset().manifest(), trust);
-    expect(found.has_value(), "only the disk fails a scan");
+    expect(found.has_value(), "a scan fails only on I/O errors");
     for (const domain::FooterEntry& record : found->records) {
-        expect(record.sample.value() < dataset().manifest().sample_count(), "a sample of ours");
+        expect(
+            record.sample.value() < dataset().manifest().sample_count(),
+            "the sample is in the manifest");
         const auto payload = sidecar::read_record(file, seq, record);
         const bool good = sidecar::check_record(file, seq, record).has_value();
-        expect(payload.has_value() == good, "what is good can be read, and nothing else");
-        expect(trust == sidecar::Trust::kFooter || good, "what the checksums found is good");
+        expect(payload.has_value() == good, "exactly the good records can be read");
+        expect(trust == sidecar::Trust::kFooter || good, "a record found by checksum is good");
     }
 }
 

@@ -1,4 +1,4 @@
-// What a store remembers beside its segments.
+// The state file that a store keeps beside its segments.
 #include "sidecar/store/store_state.h"
 #include "tests/fuzz/targets/fuzz_target.h"
 
@@ -7,7 +7,7 @@ namespace stoker::fuzz {
 void run(std::span<const std::byte> input) {
     const std::string_view text = text_of(input);
     if (const auto state = sidecar::decode_state(text)) {
-        expect(sidecar::encode_state(*state) == text, "a state is read only as it was written");
+        expect(sidecar::encode_state(*state) == text, "an accepted state encodes to the same text");
     }
 }
 

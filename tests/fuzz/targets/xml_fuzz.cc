@@ -13,7 +13,7 @@ void run(std::span<const std::byte> input) {
         }
     }
     if (const auto error = sidecar::parse_s3_error(xml)) {
-        expect(error->code.size() <= xml.size(), "an error's code comes from the answer");
+        expect(error->code.size() <= xml.size(), "an error's code is part of the answer");
     }
     (void)sidecar::parse_sts_credentials(xml);
     (void)sidecar::sts_refusal(403, xml);

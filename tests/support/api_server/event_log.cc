@@ -28,7 +28,7 @@ void EventLog::forget(std::uint64_t version) {
     floor_ = version;
 }
 
-// An object that starts or ceases to match appears and disappears for that watcher.
+// For a watcher, an object that starts or stops matching its selector appears or disappears.
 std::vector<std::string> EventLog::lines_after(
     std::uint64_t version, const Selector& selector) const {
     std::vector<std::string> lines;

@@ -18,8 +18,8 @@ namespace stoker::test {
 using control::Json;
 using control::ObjectKey;
 
-// One change of one object. `before` is absent for a new object, `after` for a deleted one; then
-// `before` carries the version of the deletion.
+// One change of one object. `before` is absent for a new object. For a deleted object `after` is
+// absent and `before` carries the version of the deletion.
 struct LoggedChange {
     std::uint64_t version = 0;
     ObjectKey key;
@@ -27,22 +27,22 @@ struct LoggedChange {
     std::optional<Json> after;
 };
 
-// The changes of one resource, newest `capacity` kept: older watchers and pages are told 410.
+// The newest `capacity` changes of one resource. Older watches and list pages get 410.
 class EventLog {
 public:
     void set_capacity(std::size_t capacity);
     void add(LoggedChange change);
-    // Forgets everything up to now, as compaction does.
+    // Drops all changes up to now, as compaction does.
     void forget(std::uint64_t version);
 
-    // Versions below this are no longer known.
+    // Versions below this have been dropped.
     [[nodiscard]] std::uint64_t floor() const { return floor_; }
 
-    // The lines that a watch from after `version` gets, each with its '\n'.
+    // The lines of a watch that starts after `version`, each with its '\n'.
     [[nodiscard]] std::vector<std::string> lines_after(
         std::uint64_t version, const Selector& selector) const;
 
-    // Takes `objects` back to how they were at `version`, which must not be below floor().
+    // Restores `objects` to their state at `version`, which must not be below floor().
     void rewind(std::map<ObjectKey, Json>& objects, std::uint64_t version) const;
 
 private:

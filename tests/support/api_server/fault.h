@@ -10,28 +10,28 @@
 
 namespace stoker::test {
 
-// What goes wrong with the next `times` requests that match. Everything left empty goes right.
+// A fault for the next `times` matching requests. Fields left empty have no effect.
 struct Fault {
-    std::string method;           // "" = any
-    std::string target_contains;  // "watch=1", "/leases/", "" = any
+    std::string method;           // empty: any
+    std::string target_contains;  // "watch=1", "/leases/"; empty: any
     int times = 1;                // -1 = until cleared
-    int skip = 0;                 // let this many pass first
+    int skip = 0;                 // matching requests to serve properly first
 
     Duration delay{};          // before anything else
-    int status = 0;            // answer this instead of asking the model
-    std::string body;          // with it
-    std::string retry_after;   // with it
-    bool hang_up = false;      // close without a byte; the model does not see the request
-    bool lose_answer = false;  // the model does what was asked; its answer is lost
+    int status = 0;            // answer with this status without calling the model
+    std::string body;          // of that answer
+    std::string retry_after;   // header of that answer
+    bool hang_up = false;      // close without an answer; the model does not see the request
+    bool lose_answer = false;  // the model executes the request, but its answer is lost
     std::optional<std::size_t>
-        cut_after;       // so many bytes of the answer (head included), then the connection ends
-    bool reset = false;  // and it ends with a TCP reset
-    std::optional<std::uint64_t> split_seed;  // send in pieces of random sizes
-    bool half_open = false;  // a watch: after the head not one byte more, and no end
+        cut_after;       // bytes of the answer to send, head included; then the connection closes
+    bool reset = false;  // close it with a TCP reset
+    std::optional<std::uint64_t> split_seed;  // send the answer in pieces of random sizes
+    bool half_open = false;  // a watch sends no byte after the head and does not end
     bool no_bookmarks = false;
     std::vector<std::string> first_lines;  // a watch sends these first, with their '\n'
     std::function<void(std::vector<std::string>&)>
-        rewrite;  // of each batch of a watch: drop, repeat, reorder
+        rewrite;  // changes each batch of a watch: drop, repeat, reorder
 };
 
 }  // namespace stoker::test

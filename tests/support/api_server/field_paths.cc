@@ -10,8 +10,8 @@ namespace {
 
 using web::json::value;
 
-// The field that names an item of the list called `list`; "" for a set of texts; nullptr for an
-// atomic list.
+// The key field of items in the list named `list`; "" for a set of strings; nullptr for an atomic
+// list.
 const char* key_of_list(const std::string& list) {
     static const std::map<std::string, const char*> kKeys = {
         {"conditions", "type"},
@@ -27,7 +27,7 @@ const char* key_of_list(const std::string& list) {
     return found == kKeys.end() ? nullptr : found->second;
 }
 
-// The step that names `item`, or "" when it lacks its key (then its list counts as atomic).
+// The path step of `item`, or "" if it lacks its key (its list then counts as atomic).
 std::string step_of(const char* key, const value& item) {
     if (*key == '\0') {
         return item.is_string() ? "[=" + item.as_string() + "]" : "";
@@ -65,7 +65,7 @@ void collect(const std::string& name, const value& node, FieldPath& path, FieldS
     }
 }
 
-// Index of the item that `step` names in `list`; its size when there is none.
+// Index of the item that `step` names in `list`; the list's size if there is none.
 std::size_t find_item(const value& list, const std::string& name, const std::string& step) {
     const char* key = key_of_list(name);
     std::size_t index = 0;

@@ -5,11 +5,11 @@
 
 namespace stoker::test {
 
-// RFC 7396: null removes, objects merge, everything else replaces.
+// RFC 7396: null removes, objects merge, other values replace.
 void merge_patch(web::json::value& document, const web::json::value& patch);
 
-// RFC 6902: test, add, remove, replace. Errors: kInvalidArgument when a path or a test fails;
-// `document` is then half done.
+// RFC 6902: test, add, remove, replace. Errors: kInvalidArgument if a path or a test fails;
+// `document` is then partly patched.
 Status json_patch(web::json::value& document, const web::json::value& operations);
 
 }  // namespace stoker::test

@@ -27,7 +27,7 @@ ModelAnswer object_answer(int status, const Json& object) {
     return {status, object.text(), std::nullopt};
 }
 
-// A DNS label or subdomain, loosely.
+// Whether it looks like a DNS label or subdomain; does not check everything.
 bool is_name(const std::string& name) {
     return !name.empty() && name.size() <= 253 && std::all_of(name.begin(), name.end(), [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
@@ -230,7 +230,7 @@ ModelAnswer ApiServerModel::patch(Call& call) {
     Entry& entry = call.table->entries.at(call.key);
     auto next = entry.object.value();
     if (call.request->content_type == "application/merge-patch+json") {
-        // A version in the patch is a precondition; without one the newest object is patched.
+        // A version in the patch is a precondition; without one the patch applies to the newest object.
         merge_patch(next, body->value());
     } else if (call.request->content_type == "application/json-patch+json") {
         if (const auto done = json_patch(next, body->value()); !done) {
@@ -242,8 +242,7 @@ ModelAnswer ApiServerModel::patch(Call& call) {
     return update(call, entry, std::move(next), manager_of(call) + "||Update");
 }
 
-// What PUT and PATCH have in common: preconditions, what must not change, what the subresource may
-// change.
+// The common part of PUT and PATCH: preconditions, immutable fields, and fields of the subresource.
 ModelAnswer ApiServerModel::update(Call& call, Entry& entry, value next, const std::string& owner) {
     const auto& before = entry.object.value();
     const std::string version = string_at(next, {"metadata", "resourceVersion"});
@@ -297,8 +296,8 @@ ModelAnswer ApiServerModel::update(Call& call, Entry& entry, value next, const s
     return object_answer(200, stored);
 }
 
-// Gives the object its next version and tells watchers, unless nothing changed. An object that is
-// being deleted goes with its last finalizer.
+// Stores the object's next version and notifies watches, unless nothing changed. Removes an object
+// that is being deleted with its last finalizer.
 Json ApiServerModel::store(Table& table, const ObjectKey& key, Entry& entry, value next) {
     const bool existed = entry.object.value().is_object();
     if (existed && next == entry.object.value()) {

@@ -21,7 +21,7 @@ struct ModelRequest {
     std::string target;  // path and query as sent
     std::string content_type;
     std::string body;
-    std::string manager = "test";  // who owns fields when the query does not say
+    std::string manager = "test";  // owner of the fields if the query names none
 };
 
 struct WatchCursor {
@@ -30,7 +30,7 @@ struct WatchCursor {
     std::string kind;
     Selector selector;
     std::uint64_t after = 0;
-    bool send_state = false;  // asked without a version: what exists comes first
+    bool send_state = false;  // watch without a version: sends existing objects first
     bool bookmarks = false;
     std::int64_t timeout_seconds = 0;
 };
@@ -38,46 +38,46 @@ struct WatchCursor {
 struct ModelAnswer {
     int status = 200;
     std::string body;
-    std::optional<WatchCursor> watch;  // the answer is a stream: poll it
+    std::optional<WatchCursor> watch;  // set: the answer is a stream, see poll()
 };
 
 struct WatchBatch {
     std::vector<std::string> lines;
-    bool ended = false;  // with the last line
+    bool ended = false;  // the watch ends after the last line
 };
 
-// What a kube-apiserver does with the requests that we send, in memory, without threads, sockets or
-// clocks: versions, conflicts, lists in pages, watches with bookmarks and 410, status subresource,
-// merge and JSON patches, server-side apply, finalizers, garbage collection by owner, token
-// reviews. Admission, schemas and defaulting are left out. tests/integration runs the same contract
-// against this and against a real server. Not thread-safe.
+// In-memory model of a kube-apiserver for the requests that Stoker sends, without threads, sockets
+// or clocks: versions, conflicts, lists in pages, watches with bookmarks and 410, status subresource,
+// merge and JSON patches, server-side apply, finalizers, garbage collection by owner, token reviews.
+// Left out: admission, schemas and defaulting. tests/integration runs the same contract against
+// this and a real server. Not thread-safe.
 class ApiServerModel {
 public:
     ApiServerModel();
 
-    // From then on the kind is served. With `status_subresource` writes to the object leave its
-    // status alone.
+    // Starts serving the kind. With `status_subresource`, writes to the object do not change its
+    // status.
     void serve(const ResourceKind& kind, bool status_subresource);
-    // As if its CRD were deleted: its objects go, its paths are 404.
+    // As if its CRD were deleted: removes its objects; its paths answer 404.
     void stop_serving(const ResourceKind& kind);
 
     ModelAnswer handle(const ModelRequest& request, WallTime now);
 
-    // The next lines of a watch; moves the cursor.
+    // The next lines of a watch; advances the cursor.
     WatchBatch poll(WatchCursor& cursor) const;
     // A bookmark for this watch.
     [[nodiscard]] std::string bookmark(const WatchCursor& cursor) const;
 
-    // Behind the API's back, for tests.
+    // Test controls that bypass the API.
     void set_event_capacity(const ResourceKind& kind, std::size_t capacity);
     void compact(const ResourceKind& kind);
     void add_token(const std::string& token, const Json& user, std::vector<std::string> audiences);
-    // What RBAC says of a path that is no resource; nothing is allowed before.
+    // Grants access to a path that is not a resource; denied by default.
     void allow(const std::string& user, const std::string& verb, const std::string& path);
 
     [[nodiscard]] std::uint64_t version() const { return version_; }
 
-    // An older backup of the database was restored: versions go back, watches of before are too
+    // A copy to restore later: versions then go back, and the versions of older watches are too
     // large.
     [[nodiscard]] ApiServerModel backup() const { return *this; }
 
@@ -104,7 +104,7 @@ private:
         std::vector<std::string> audiences;
     };
 
-    // One request on its way through.
+    // A request being handled.
     struct Call {
         const ModelRequest* request = nullptr;
         Table* table = nullptr;
@@ -129,8 +129,7 @@ private:
     ModelAnswer update(Call& call, Entry& entry, web::json::value next, const std::string& owner);
     ModelAnswer insert(Call& call, web::json::value object, const std::string& owner);
     ModelAnswer apply_to(Call& call, Entry& entry, const web::json::value& wanted);
-    // `entry` may be gone afterwards: the last finalizer was removed. Returns the object as it was
-    // stored.
+    // May remove `entry`, with its last finalizer. Returns the object as stored.
     Json store(Table& table, const ObjectKey& key, Entry& entry, web::json::value next);
     void erase(Table& table, const ObjectKey& key);
     void collect_garbage();
@@ -143,7 +142,7 @@ private:
     std::uint64_t version_ = 100;
     std::uint64_t uids_ = 0;
     std::uint64_t writes_ = 0;
-    bool something_went_ = false;  // the garbage collector has something to look for
+    bool something_went_ = false;  // the garbage collector has work to do
 };
 
 // A Kubernetes Status as the server writes it.

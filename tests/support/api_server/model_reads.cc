@@ -228,7 +228,7 @@ ModelAnswer ApiServerModel::review_access(const Call& call) const {
     return {201, answer.serialize(), std::nullopt};
 }
 
-// Makes a token for one audience that a review will know.
+// Makes a token for one audience; later reviews accept it.
 ModelAnswer ApiServerModel::request_token(const Call& call) {
     auto request = Json::parse(call.request->body);
     const auto* audiences = request ? find_at(request->value(), {"spec", "audiences"}) : nullptr;

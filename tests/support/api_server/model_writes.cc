@@ -17,8 +17,7 @@ using control::find_at;
 using control::string_at;
 using web::json::value;
 
-// The part of an applied body that says which fields its manager wants; what only names the object
-// is not among them.
+// The fields of an applied body that its manager owns: all but those that identify the object.
 value wanted_fields(const value& body, bool status_subresource, const std::string& subresource) {
     auto wanted = body;
     for (const char* identity : {"apiVersion", "kind"}) {
@@ -176,8 +175,8 @@ ModelAnswer ApiServerModel::remove(Call& call) {
     return {200, R"({"kind":"Status","apiVersion":"v1","status":"Success"})", std::nullopt};
 }
 
-// Objects all of whose owners are gone go too, as the garbage collector would see to in a while.
-// Their own finalizers are not waited for.
+// Removes objects whose owners are all gone, as the garbage collector does later. Ignores their
+// finalizers.
 void ApiServerModel::collect_garbage() {
     while (something_went_) {
         something_went_ = false;

@@ -7,7 +7,7 @@
 
 namespace stoker::test {
 
-// Which objects a list or watch is about. Labels: "a=b", "a==b", "a!=b", "a", "!a", "a in (b,c)",
+// Selects objects of a list or watch. Labels: "a=b", "a==b", "a!=b", "a", "!a", "a in (b,c)",
 // "a notin (b)", joined by commas. Fields: "metadata.name=x", "spec.nodeName!=y": a path into the
 // object; absent fields count as "".
 struct Selector {

@@ -32,7 +32,7 @@ WallTime wall_now() {
 
 }  // namespace
 
-// Sends an answer's bytes as the fault wants them: whole, in pieces, or only the first few.
+// Sends an answer's bytes as the fault says: whole, in pieces, or only the first few.
 class ApiServer::Reply {
 public:
     Reply(ScriptConnection& connection, const Fault& fault)
@@ -44,7 +44,7 @@ public:
         }
     }
 
-    // False: cut, close the connection.
+    // False: cut off, so close the connection.
     bool send(std::string_view bytes) {
         const bool cut = left_ && bytes.size() >= *left_;
         if (cut) {

@@ -17,7 +17,7 @@
 
 namespace stoker::test {
 
-// What came in, for tests that ask how often and with what.
+// A recorded request.
 struct SeenRequest {
     std::string method;
     std::string target;
@@ -27,7 +27,7 @@ struct SeenRequest {
     std::string body;
 };
 
-// The model behind real HTTP/1.1 on loopback, one thread a connection, with faults on order.
+// The model behind real HTTP/1.1 on loopback, one thread per connection, with fault injection.
 // Thread-safe.
 class ApiServer {
 public:
@@ -38,14 +38,14 @@ public:
 
     [[nodiscard]] std::string url() const;
 
-    // Runs `act` on the model while nobody else does; watchers see the result.
+    // Runs `act` on the model under the lock; watches see the result.
     template <class Act>
     auto with_model(Act&& act) {
         auto state = state_.lock();
         return act(state->model);
     }
 
-    // A request from nowhere in particular; returns what the API would answer.
+    // Handles a request without a connection; returns the API's answer.
     ModelAnswer request(const ModelRequest& request);
     // Shorthand for tests: POST, and a merge patch.
     ModelAnswer create(const ResourceKind& kind, const std::string& ns, const std::string& body);
@@ -54,17 +54,17 @@ public:
 
     void add_fault(Fault fault);
     void clear_faults();
-    // Down: every connection is closed as soon as a request arrives on it, and open watches end.
+    // Down: closes every connection when a request arrives on it, and ends open watches.
     void set_down(bool down);
-    // Ends every watch that is open now, as a restart does; `reset` by TCP reset.
+    // Ends all open watches, as a restart does; `reset`: by TCP reset.
     void cut_watches(bool reset = false);
     void set_bookmark_interval(Duration interval);
-    // From now on only this bearer token is let in; "" lets everybody in.
+    // Accepts only this bearer token from now on; "": accepts any.
     void require_token(std::string token);
 
-    // Answers GET .../pods/<pod>/proxy/<path> as that pod would; `pod` is as it was written,
-    // "https:<name>:<port>". As a real one it passes on all headers but "Authorization". Until then
-    // such requests are the model's, who knows no such subresource.
+    // Answers GET .../pods/<pod>/proxy/<path> in the pod's place; `pod` is spelled as in the request,
+    // "https:<name>:<port>". Like a real server it passes on all headers but "Authorization". Without
+    // a handler such requests get the model's 404.
     using PodHeaders = std::map<std::string, std::string>;  // names in lower case
     using PodProxy = std::function<ModelAnswer(
         const std::string& pod, const std::string& path, const PodHeaders& headers)>;
@@ -83,24 +83,24 @@ private:
         std::string token;
         PodProxy pod_proxy;
         bool down = false;
-        std::uint64_t watch_epoch = 0;  // watches of an earlier one are to end
+        std::uint64_t watch_epoch = 0;  // watches with a lower number end
         bool reset_watches = false;
         Duration bookmark_interval = std::chrono::seconds{60};
     };
 
     class Reply;
 
-    // False: the connection is to be closed.
+    // False: close the connection.
     bool serve(const ScriptRequest& request, ScriptConnection& connection);
     bool answer(const ScriptRequest& request, const Fault& fault, ScriptConnection& connection);
     bool stream(WatchCursor cursor, const Fault& fault, ScriptConnection& connection);
     Fault take_fault(const ScriptRequest& request);
-    // Answer of a pod, where the request goes to one.
+    // The pod's answer, if the request goes to a pod.
     std::optional<ModelAnswer> proxied(const ScriptRequest& request);
 
     mutable Guarded<State> state_;
     std::atomic<int> open_watches_{0};
-    std::unique_ptr<HttpScriptServer> http_;  // last: its threads use what stands above
+    std::unique_ptr<HttpScriptServer> http_;  // last: its threads use the members above
 };
 
 }  // namespace stoker::test

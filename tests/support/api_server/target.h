@@ -6,9 +6,9 @@
 
 namespace stoker::test {
 
-// A request target taken apart:
+// A parsed request target:
 // /apis/<group>/<version>/namespaces/<ns>/<plural>/<name>/<subresource>?query. `plural` is empty
-// for anything else (/version, /apis/<group>).
+// for all others (/version, /apis/<group>).
 struct Target {
     std::string path;
     std::string group;

@@ -15,7 +15,7 @@ ListedObject = Tuple[bytes, int, str]  # key relative to the dataset, size in by
 
 
 class Request(NamedTuple):
-    """One object to read, as the manifest has it."""
+    """One object to read, as listed in the manifest."""
 
     key: bytes
     size: int
@@ -23,43 +23,43 @@ class Request(NamedTuple):
 
 
 class Origin(Protocol):
-    """Where the bytes come from. Any thread may call."""
+    """A source of sample bytes. Any thread may call."""
 
     def describe(self) -> str:
-        """For people: `s3://bucket/prefix at http://endpoint`."""
+        """Readable name: `s3://bucket/prefix at http://endpoint`."""
 
     def has_key(self) -> bool:
-        """Whether it has credentials, or needs none. Without them public objects may be read all the same."""
+        """Whether it has credentials, or needs none. Public objects may be readable without."""
 
     def list(self, progress: Optional[Callable[[int], None]] = None) -> List[ListedObject]:
         """Every object below the root, in any order, without folders; `progress` gets the number so far."""
 
     def read(self, request: Request) -> Payload:
-        """The object's bytes; they are those that were listed. A large one comes in parts, into a place of its own.
+        """The object's bytes, checked to be those that were listed. A large object is read in parts into one buffer.
 
         Raises:
-            ChangedError, NotFoundError, ForbiddenError, OriginError: after bounded retries; they name the key.
-            TooLargeError: it does not fit into the memory of this process.
+            ChangedError, NotFoundError, ForbiddenError, OriginError: after bounded retries; the message names the key.
+            TooLargeError: it does not fit into this process's memory.
         """
 
     def read_many(self, requests: Sequence[Request]) -> List[Payload]:
-        """Several at a time, in the order of the requests."""
+        """Reads several objects in parallel; results in the order of `requests`."""
 
     def close(self) -> None:
-        """Gives connections and threads back."""
+        """Closes connections and ends threads."""
 
 
 def open_origin(settings: DatasetSettings) -> Origin:
     """The reader for a dataset's URI.
 
     Raises:
-        SettingsError: no URI, or a scheme that is not read here.
+        SettingsError: no URI, or an unsupported scheme.
     """
     from .directory import DirectoryOrigin
     from .s3 import S3Origin
 
     if settings.uri is None:
-        raise SettingsError(f"nothing says where dataset '{settings.describe()}' is: STOKER_DATASETS has no uri for it")
+        raise SettingsError(f"dataset '{settings.describe()}' has no location: STOKER_DATASETS has no uri for it")
     parts = urllib.parse.urlsplit(settings.uri)
     if parts.scheme == "s3" and parts.netloc:
         return S3Origin(settings)

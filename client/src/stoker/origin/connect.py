@@ -1,4 +1,4 @@
-"""Connections to one server of http or https: the environment's proxies, and whom to trust."""
+"""Connections to one http or https server: proxies from the environment, and trusted certificates."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Connector:
     """Makes connections to `scheme://host[:port]`. Any thread may call.
 
     Attributes:
-        base: what goes before the path of a request: empty, or scheme and host where a proxy reads the request.
-        headers: what a proxy that reads the request wants to see.
+        base: prefix of every request path: empty, or scheme and host for a forwarding proxy.
+        headers: extra headers for a forwarding proxy.
 
     Raises:
-        SettingsError: a CA file that cannot be read, or a proxy of another kind than http://.
+        SettingsError: an unreadable CA file, or a proxy that is not http://.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Connector:
         self.headers: Dict[str, str] = reading_proxy[1] if reading_proxy else {}
 
     def connect(self, timeout: float = TIMEOUT_S) -> http.client.HTTPConnection:
-        """A connection that is made with its first request."""
+        """A connection object; it connects with its first request."""
         if self._proxy is None:
             if self._tls is None:
                 return http.client.HTTPConnection(self._host, timeout=timeout)
@@ -55,11 +55,11 @@ class Connector:
 
 
 def proxy_for(scheme: str, host: str, env: Mapping[str, str]) -> Optional[Tuple[str, Dict[str, str]]]:
-    """Address of the proxy and the headers that it wants; None: directly. The same variables in the same order as the
-    sidecar's (common/http/proxy.h).
+    """Address and headers of the proxy; None: connect directly. Uses the same variables in the same order as the
+    sidecar (common/http/proxy.h).
 
     Raises:
-        SettingsError: it is no http:// proxy.
+        SettingsError: the proxy is not an http:// one.
     """
     names = (f"{scheme}_proxy", f"{scheme}_proxy".upper(), "all_proxy", "ALL_PROXY")
     url = next(filter(None, map(env.get, names)), None)
@@ -100,7 +100,7 @@ def _tls(ca_file: Optional[str], env: Mapping[str, str]) -> ssl.SSLContext:
 
 
 def post(url: str, body: bytes, ca_file: Optional[str], env: Mapping[str, str], limit: int) -> Tuple[int, bytes]:
-    """Posts a form; status and body of the answer.
+    """Posts a form; returns status and body of the answer.
 
     Raises:
         OSError: no connection, or an answer longer than `limit` bytes.

@@ -1,4 +1,4 @@
-"""The pod's own credentials for S3, in the order of docs/design/origin.md."""
+"""The pod's S3 credentials, looked up in the order that docs/design/origin.md gives."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from .sigv4 import Credentials
 __all__ = ["CredentialChain"]
 
 _REFRESH_BEFORE = datetime.timedelta(minutes=5)
-_FILE_BYTES_MAX = 64 << 10  # of a token, of a file with keys, and of a token service's answer
+_FILE_BYTES_MAX = 64 << 10  # limit for token files, key files and token service answers
 
 
 class CredentialChain:
-    """A file that another program keeps fresh, the environment, the projected web identity, the shared file; None is
-    anonymous. No metadata service is asked. Thread-safe.
+    """Looks up credentials: a file that another program refreshes, the environment, the projected web identity, the
+    shared file; None: anonymous. Never asks a metadata service. Thread-safe.
 
     Args:
         file: JSON as an AWS `credential_process` prints it, read again when it changes.
-        region: for the token service, where the environment names none.
-        ca_file: whom to trust at the token service.
+        region: for the token service, when the environment names none.
+        ca_file: CA certificates for the token service.
     """
 
     def __init__(
@@ -43,14 +43,14 @@ class CredentialChain:
         self._lock = threading.Lock()
         self._held: Optional[Credentials] = None
         self._known = False
-        self._version: Any = None  # of the file
+        self._version: Any = None  # of the refreshed file
 
     def get(self, now: datetime.datetime) -> Optional[Credentials]:
-        """Credentials that are good now, renewed some minutes before they expire.
+        """Valid credentials, renewed some minutes before they expire.
 
         Raises:
-            OSError: the token service cannot be reached, or not now.
-            ForbiddenError: it refuses, or a file does not hold good credentials.
+            OSError: the token service is unreachable or fails temporarily.
+            ForbiddenError: the token service rejects the request, or a file has no valid credentials.
         """
         with self._lock:
             expires = self._held.expires if self._held else None
@@ -67,7 +67,7 @@ class CredentialChain:
             return self._held
 
     def has_any(self) -> bool:
-        """Whether there is something to sign with; False: requests are anonymous, or cannot be made."""
+        """Whether get() would find credentials; False: requests are anonymous or fail."""
         if self._file:
             return _version(self._file) is not None
         web_identity = self._env.get("AWS_ROLE_ARN") and self._env.get("AWS_WEB_IDENTITY_TOKEN_FILE")
@@ -129,7 +129,7 @@ class CredentialChain:
             expires = _time(fields["Expiration"])
             return Credentials(fields["AccessKeyId"], fields["SecretAccessKey"], fields["SessionToken"], expires)
         except (KeyError, ValueError):
-            raise OSError(f"credentials: the answer of {service} holds none") from None
+            raise OSError(f"credentials: the answer of {service} has no credentials") from None
 
     def _token_service(self) -> str:
         told = self._env.get("AWS_ENDPOINT_URL_STS")

@@ -1,4 +1,4 @@
-"""A dataset that is a folder: local disk, NFS, Lustre, a PVC."""
+"""A dataset in a folder: local disk, NFS, Lustre, a PVC."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class DirectoryOrigin:
                     if stat.S_ISDIR(status.st_mode):
                         place = (status.st_dev, status.st_ino)
                         if place in ancestors:
-                            raise OriginError(f"listing {self.describe()}: '{self._relative(entry.path)}' is a circle")
+                            raise OriginError(f"listing {self.describe()}: '{self._relative(entry.path)}' links in a circle")
                         walk(entry.path, (*ancestors, place))
                     elif stat.S_ISREG(status.st_mode):
                         listing.append((self._key(entry.path), status.st_size, etag_of(status)))
@@ -86,7 +86,7 @@ class DirectoryOrigin:
         return os.fsdecode(self._key(path))
 
     def _check_link(self, path: bytes, real_root: bytes) -> None:
-        """Links that stay inside are followed; leaving samples out in silence would be worse than an error."""
+        """Allows links that stay inside the folder; rejects others, since skipping them would silently drop samples."""
         target = os.path.realpath(path)
         if not os.path.exists(target) or os.path.commonpath([target, real_root]) != real_root:
             raise OriginError(
@@ -96,12 +96,12 @@ class DirectoryOrigin:
 
 
 def etag_of(status: os.stat_result) -> str:
-    """What stands for an ETag, as the sidecar spells it: it changes when the file is written or replaced."""
+    """A folder's substitute for an ETag, as the sidecar computes it: changes when the file is written or replaced."""
     return f"{status.st_size}-{status.st_mtime_ns}-{status.st_ino}"
 
 
 def _read_all(file: BinaryIO, size: int) -> bytes:
-    # One byte more than listed, so that a longer file shows.
+    # Reads one byte more than listed, to detect a longer file.
     parts = []
     left = size + 1
     while left > 0:
@@ -114,7 +114,7 @@ def _read_all(file: BinaryIO, size: int) -> bytes:
 
 
 def _read_in_parts(file: BinaryIO, size: int, what: str, key: str) -> Payload:
-    """Shorter or longer than `size` when the file is."""
+    """Reads the file in parts; the result is shorter or longer than `size` when the file is."""
     place = place_for(size, what, key)
     for start, end in parts(size):
         while start < end:

@@ -1,4 +1,4 @@
-"""Objects that are too large to come in one piece: a place in memory for them, or a clear refusal."""
+"""Objects that are read in parts: a buffer for them, or a clear error."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 
 def place_for(size: int, what: str, key: str) -> memoryview:
-    """Room for `size` bytes.
+    """A buffer of `size` bytes.
 
     Raises:
-        TooLargeError: this process can never hold so many; the message begins with `what`.
+        TooLargeError: the memory limit is smaller, or allocation fails; the message begins with `what`.
     """
     limit = memory_limit()
     if limit is not None and size > limit:
@@ -28,7 +28,7 @@ def place_for(size: int, what: str, key: str) -> memoryview:
 
 
 def memory_limit() -> Optional[int]:
-    """What the container may use, in bytes; None where nothing says so."""
+    """The container's memory limit in bytes; None: no limit."""
     for path in _LIMITS:
         try:
             with open(path, encoding="ascii") as file:

@@ -1,4 +1,4 @@
-"""Bounded retries with jitter, and threads that read several objects at a time."""
+"""Bounded retries with jitter, and a thread pool for parallel reads."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ DELAY_S_MAX = 10.0
 
 
 class Again(Exception):
-    """A failure that may pass by itself.
+    """A temporary failure: try again.
 
     Attributes:
-        after: seconds that the server asked us to wait (Retry-After), or None.
+        after: seconds that the server asks to wait (Retry-After), or None.
     """
 
     def __init__(self, message: str, after: Optional[float] = None) -> None:
@@ -35,7 +35,7 @@ def with_retries(
     give_up: Callable[[str], Exception],
     sleep: Callable[[float], None] = time.sleep,
 ) -> T:
-    """Calls `attempt` until it returns; after ATTEMPTS times Again raises `give_up(message)`."""
+    """Calls `attempt` until it returns; raises `give_up(message)` after ATTEMPTS failures with Again."""
     delay = FIRST_DELAY_S
     for left in range(ATTEMPTS - 1, -1, -1):
         try:
@@ -50,7 +50,7 @@ def with_retries(
 
 
 class Parallel:
-    """Runs a function over many arguments with a few threads, made at the first use in each process."""
+    """Runs a function over many arguments with a few threads, started at the first use in each process."""
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
@@ -58,7 +58,7 @@ class Parallel:
         self._pid = 0
 
     def map(self, function: Callable[[T], R], arguments: Sequence[T]) -> List[R]:
-        """The results in order; the first exception is raised."""
+        """The results in order; raises the first exception."""
         if len(arguments) < 2:
             return [function(argument) for argument in arguments]
         if self._pool is None or self._pid != os.getpid():

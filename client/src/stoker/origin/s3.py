@@ -33,7 +33,7 @@ _BROKEN = (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLErro
 
 
 class Answer:
-    """One response, read to its end."""
+    """One response with its whole body."""
 
     def __init__(self, response: http.client.HTTPResponse, body: bytes) -> None:
         self.status = response.status
@@ -41,7 +41,7 @@ class Answer:
         self.body = body
 
     def reason(self) -> str:
-        """The server's own words: `403 AccessDenied: no such key id`."""
+        """Status and the server's explanation: `403 AccessDenied: no such key id`."""
         words: Dict[str, str] = {}
         with contextlib.suppress(ElementTree.ParseError):
             words = {e.tag.rsplit("}", 1)[-1]: (e.text or "").strip() for e in ElementTree.fromstring(self.body)}
@@ -109,7 +109,7 @@ class S3Origin:
         return self._parallel.map(self.read, requests)
 
     def _read_in_parts(self, request: Request, path: str, key: str) -> memoryview:
-        """A cut connection costs one part, not gigabytes."""
+        """Reads in parts, so that a broken connection costs one part and not gigabytes."""
         place = place_for(request.size, f"'{key}' of {self._name}", key)
         is_md5 = True
         for start, end in parts(request.size):
@@ -135,7 +135,7 @@ class S3Origin:
     def _get_object(self, request: Request, path: str, headers: Dict[str, str], key: str) -> Answer:
         answer = self._get(path, [], {"if-match": f'"{request.etag}"', **headers}, f"'{key}'", key)
         told = re.sub('^(W/)?"(.*)"$', r"\2", answer.headers.get("ETag", request.etag))
-        if told != request.etag:  # a server that does not know If-Match
+        if told != request.etag:  # catches servers that ignore If-Match
             raise ChangedError(f"'{key}' of {self._name} has ETag {told}, it was listed with {request.etag}", key)
         return answer
 
@@ -153,7 +153,7 @@ class S3Origin:
         try:
             return self._parse_page(ElementTree.fromstring(answer.body))
         except (ElementTree.ParseError, ValueError) as error:
-            raise OriginError(f"listing {self._name}: the answer is no listing ({error})") from error
+            raise OriginError(f"listing {self._name}: the answer is not a listing ({error})") from error
 
     def _parse_page(self, root: ElementTree.Element) -> Tuple[List[ListedObject], Optional[str]]:
         space = root.tag[: root.tag.index("}") + 1] if "}" in root.tag else ""
@@ -172,7 +172,7 @@ class S3Origin:
     def _get(
         self, path: str, query: List[Tuple[str, str]], headers: Dict[str, str], what: str, key: Optional[str]
     ) -> Answer:
-        """One GET. Raises Again for what may pass by itself, else the error that fits."""
+        """One GET. Raises Again for temporary failures, else the matching error."""
         try:
             answer = self._exchange(path, query, headers)
         except _BROKEN as error:
@@ -200,7 +200,7 @@ class S3Origin:
             connection.request("GET", target, headers={**signed, **headers, **self._connector.headers})
             response = connection.getresponse()
             if response.status == 200 and "range" in headers:
-                raise http.client.HTTPException("asked for a range, it sends the whole object")
+                raise http.client.HTTPException("asked for a range, got the whole object")
             return Answer(response, response.read())
         except BaseException:
             connection.close()
@@ -208,7 +208,7 @@ class S3Origin:
             raise
 
     def _connection(self) -> http.client.HTTPConnection:
-        """One kept-alive connection a thread and process."""
+        """One kept-alive connection for each thread and process."""
         held = getattr(self._local, "connection", None)
         if held is None or self._local.pid != os.getpid():
             held = self._connector.connect()
@@ -217,8 +217,8 @@ class S3Origin:
 
 
 def _place(endpoint: urllib.parse.SplitResult, bucket: str, path_style: Optional[bool]) -> Tuple[str, str]:
-    """Host, and what stands before the keys. Unless told otherwise Amazon's own get the bucket in the host name, where
-    its name has no dot (which their certificate would not cover), others in the path."""
+    """Host, and the prefix of object paths. By default AWS endpoints get the bucket in the host name, unless its name
+    has a dot (their certificates do not cover it); other endpoints get it in the path."""
     if path_style is None:
         is_amazon = (endpoint.hostname or "").endswith((".amazonaws.com", ".amazonaws.com.cn"))
         path_style = not is_amazon or "." in bucket
@@ -229,8 +229,8 @@ def _place(endpoint: urllib.parse.SplitResult, bucket: str, path_style: Optional
 
 
 def _is_md5(etag: str, headers: Message) -> bool:
-    """Whether an ETag is the MD5 of the object's bytes: of its form, and not of an object that the server encrypts with a
-    key of KMS or of the customer, whose ETag is any number."""
+    """Whether an ETag is the MD5 of the object's bytes: it has MD5's form, and the object is not encrypted with a KMS
+    or customer key (its ETag is then not an MD5)."""
     return (
         re.fullmatch("[0-9a-f]{32}", etag) is not None
         and headers.get("x-amz-server-side-encryption", "AES256") == "AES256"

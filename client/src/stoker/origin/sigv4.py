@@ -16,7 +16,7 @@ _EMPTY_SHA256 = hashlib.sha256(b"").hexdigest()
 
 @dataclasses.dataclass(frozen=True)
 class Credentials:
-    """What to sign with. `expires` is None for keys that do not."""
+    """Signing keys. `expires` is None for permanent ones."""
 
     access_key: str
     secret_key: str
@@ -32,11 +32,11 @@ def sign_get(
     query: Sequence[Tuple[str, str]],
     now: datetime.datetime,
 ) -> Dict[str, str]:
-    """The headers that make a GET a signed one.
+    """Headers that sign a GET.
 
     Args:
         host: value of the Host header.
-        path: already percent-encoded, as it goes over the wire.
+        path: percent-encoded, as sent.
         query: parameters before encoding.
         now: UTC.
     """
