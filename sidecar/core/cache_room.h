@@ -79,7 +79,7 @@ public:
     // Aside: there is room for nothing.
     void set_aside(bool aside) { aside_ = aside; }
 
-    // Did only guests rank the residents? Then none is evicted while the own party is here.
+    // True: only guests rank the residents, so none is evicted while the own party is connected.
     void set_ranked_by_guests(bool ranked) { ranked_by_guests_ = ranked; }
 
     // Not owned; nullptr: window samples stay for plans only.

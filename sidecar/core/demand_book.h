@@ -56,7 +56,7 @@ public:
     // Has the party a connection?
     [[nodiscard]] bool has(Party party) const { return parties_.contains(party); }
 
-    // That have a connection.
+    // Parties with a connection.
     [[nodiscard]] std::size_t party_count() const { return parties_.size(); }
 
     [[nodiscard]] std::vector<Party> parties() const;
@@ -80,7 +80,7 @@ public:
 
     struct Leftovers {
         std::vector<SampleIndex> held;       // once for each hold
-        std::vector<SampleIndex> abandoned;  // waited for by nobody else any more
+        std::vector<SampleIndex> abandoned;  // nobody else waits for them
     };
 
     // Forgets the connection, its requests and its holds, and says what that frees.
@@ -116,7 +116,7 @@ public:
     // Gives how many hold it: those of the own party and of the one that it is charged to.
     std::uint32_t settle_ready(SampleIndex sample, Party charged);
 
-    // Those who wait for the sample, each once.
+    // Parties that wait for the sample, each once.
     [[nodiscard]] std::vector<Party> parties_waiting(SampleIndex sample) const;
 
     // May a party's answered fetch keep a sample on the node that is charged to another one?

@@ -41,7 +41,7 @@ struct Effects {
     std::vector<FetchReply> replies;
 };
 
-// Where samples that were read had come from; what is not on the node any more counts as neither.
+// Where the samples that were read came from; one that has left the node counts as neither.
 // A fetch is its party's alone: another party's first read of the sample is a hit, and a guest that
 // says that it has read what was fetched for others changes nobody's counts.
 struct ReadCounts {
@@ -95,7 +95,7 @@ public:
         ConnectionId connection, std::optional<StreamId> stream, Party party = kOwnParty);
     Effects on_disconnect(ConnectionId connection, TimePoint now);
 
-    // Replaces the plan of the connection's stream, which it must have.
+    // Replaces the plan of the connection's stream. The connection must have one.
     Effects on_plan(ConnectionId connection, StreamPlan plan, TimePoint now);
 
     // Samples of another epoch than the plan's are only released. `counts`, where it is given,
@@ -158,7 +158,7 @@ public:
 
     [[nodiscard]] const SampleRecord& sample(SampleIndex sample) const { return table_.at(sample); }
 
-    // What is on the node: as long as the engine.
+    // The samples on the node. Lives as long as the engine.
     [[nodiscard]] const Residency& residency() const { return table_; }
 
     // From now on a window sample that no plan needs stays while the keeper keeps it, and a full
@@ -166,7 +166,7 @@ public:
     // nullptr: only plans count.
     void set_window_keeper(const WindowKeeper* keeper) { room_.set_window_keeper(keeper); }
 
-    // Hears of what is stored and what is gone, before anything else happens. Not owned.
+    // Is told of each sample that is stored or gone, before anything else happens. Not owned.
     void set_listener(ResidencyListener* listener) { table_.set_listener(listener); }
 
     // From now on `eviction` decides; it is told what is resident.
@@ -174,7 +174,7 @@ public:
         table_.set_eviction(std::move(eviction));
     }
 
-    // Did only guests say what matters most? Then nothing is evicted while the own party is here.
+    // True: only guests rank the residents, so none is evicted while the own party is connected.
     void set_ranked_by_guests(bool ranked) { room_.set_ranked_by_guests(ranked); }
 
     [[nodiscard]] EvictionPolicy& eviction() { return table_.eviction(); }

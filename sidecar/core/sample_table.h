@@ -30,7 +30,7 @@ struct SampleRecord {
     SampleState state : 4 = SampleState::kAbsent;
     domain::SegmentClass segment_class : 4 =
         domain::SegmentClass::kAbsent;  // while fetching and stored
-    Party party = kOwnParty;            // that it was fetched for
+    Party party = kOwnParty;            // the party that it was fetched for
     std::uint8_t failures = 0;          // of prefetches, since the last success; saturates
     bool demanded : 1 = false;          // a demand fetch waits for it
     bool doomed : 1 = false;     // a resident without a grant, kept only for those who hold it
@@ -73,7 +73,7 @@ public:
     explicit SampleTable(
         const SampleSizes& sizes, std::unique_ptr<EvictionPolicy> eviction = nullptr);
 
-    // Hears of what is stored and what is gone. Not owned.
+    // Is told of each sample that is stored or gone. Not owned.
     void set_listener(ResidencyListener* listener) { listener_ = listener; }
 
     // Another policy; it is told what is resident.
@@ -117,7 +117,7 @@ public:
     // absent → fetching: reserves the bytes of its class and of the memory.
     void start(SampleIndex sample, domain::SegmentClass segment_class, Party party = kOwnParty);
 
-    // Whose share it takes. Residents are always charged to the own party: its namespace pays for
+    // The party whose share it takes. Residents are charged to the own party: its namespace pays for
     // them.
     [[nodiscard]] Party charged_to(SampleIndex sample) const;
 

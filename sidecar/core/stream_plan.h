@@ -16,7 +16,7 @@ using domain::SampleIndex;
 // plan order. 8 bytes and 1 bit a position. Pure value; not thread-safe.
 //
 // Behind the epoch's own positions may stand those with which the next one begins, so that the
-// prefetch goes on over the border: nobody can read them in this epoch, and no progress counts
+// prefetch crosses the boundary: nobody can read them in this epoch, and no progress counts
 // them. "Clairvoyance" needs no more than the seed and the number of epochs (NoPFS, section 3).
 class StreamPlan {
 public:
