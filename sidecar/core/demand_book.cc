@@ -1,6 +1,7 @@
 #include "sidecar/core/demand_book.h"
 
 #include <algorithm>
+#include <iterator>
 #include <ranges>
 #include <utility>
 
@@ -45,12 +46,12 @@ DemandBook::Leftovers DemandBook::disconnect(ConnectionId id) {
         --party->second.connections == 0) {
         parties_.erase(party);
     }
-    Leftovers left{std::move(connection.mapped().held), {}};
+    Leftovers left{std::move(connection.mapped().ready.held), {}};
     const auto& tickets = connection.mapped().tickets;
     for (const std::uint64_t ticket : tickets) {
         const auto request = requests_.extract(ticket);
-        left.held.insert(
-            left.held.end(), request.mapped().ready.begin(), request.mapped().ready.end());
+        const auto& held = request.mapped().ready.held;
+        left.held.insert(left.held.end(), held.begin(), held.end());
     }
     if (tickets.empty()) {
         return left;
@@ -68,16 +69,12 @@ DemandBook::Leftovers DemandBook::disconnect(ConnectionId id) {
     return left;
 }
 
-std::vector<SampleIndex> DemandBook::take_held(ConnectionId connection) {
-    return std::exchange(connections_.at(connection).held, {});
-}
-
-std::vector<SampleIndex> DemandBook::take_seen(ConnectionId connection) {
-    return std::exchange(connections_.at(connection).seen, {});
+DemandBook::Ready DemandBook::take_ready(ConnectionId connection) {
+    return std::exchange(connections_.at(connection).ready, {});
 }
 
 bool DemandBook::release(ConnectionId connection, SampleIndex sample) {
-    auto& held = connections_.at(connection).held;
+    auto& held = connections_.at(connection).ready.held;
     const auto found = std::ranges::lower_bound(held, sample);
     if (found == held.end() || *found != sample) {
         return false;
@@ -108,7 +105,7 @@ void DemandBook::settle(
     Request& request = requests_.at(place.ticket);
     request.reply.outcomes[place.index] = outcome;
     if (outcome == FetchOutcome::kReady) {
-        (held ? request.ready : request.seen).push_back(sample);
+        (held ? request.ready.held : request.ready.seen).push_back(sample);
     } else if (outcome == FetchOutcome::kOriginError && request.reply.message.empty()) {
         request.reply.message = message;
     }
@@ -164,12 +161,11 @@ void DemandBook::finish(std::uint64_t ticket) {
     auto request = requests_.extract(ticket);
     Connection& connection = connections_.at(request.mapped().reply.connection);
     std::erase(connection.tickets, ticket);
-    auto& ready = request.mapped().ready;
-    connection.held.insert(connection.held.end(), ready.begin(), ready.end());
-    std::ranges::sort(connection.held);
-    auto& seen = request.mapped().seen;
-    connection.seen.insert(connection.seen.end(), seen.begin(), seen.end());
-    std::ranges::sort(connection.seen);
+    for (const auto list : {&Ready::held, &Ready::seen}) {
+        auto& all = connection.ready.*list;
+        std::ranges::copy(request.mapped().ready.*list, std::back_inserter(all));
+        std::ranges::sort(all);
+    }
     replies_.push_back(std::move(request.mapped().reply));
 }
 

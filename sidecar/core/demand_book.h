@@ -56,7 +56,7 @@ public:
     // Has the party a connection?
     [[nodiscard]] bool has(Party party) const { return parties_.contains(party); }
 
-    // That have a connection.
+    // Parties with a connection.
     [[nodiscard]] std::size_t party_count() const { return parties_.size(); }
 
     [[nodiscard]] std::vector<Party> parties() const;
@@ -80,19 +80,20 @@ public:
 
     struct Leftovers {
         std::vector<SampleIndex> held;       // once for each hold
-        std::vector<SampleIndex> abandoned;  // waited for by nobody else any more
+        std::vector<SampleIndex> abandoned;  // nobody else waits for them
     };
 
     // Forgets the connection, its requests and its holds, and says what that frees.
     Leftovers disconnect(ConnectionId connection);
 
-    // Takes what the answered fetches of the connection hold, sorted, once for each hold; it holds
-    // nothing afterwards.
-    std::vector<SampleIndex> take_held(ConnectionId connection);
+    // Samples that fetches were told to be ready, sorted, once for each time.
+    struct Ready {
+        std::vector<SampleIndex> held;
+        std::vector<SampleIndex> seen;  // not held
+    };
 
-    // Takes what the answered fetches of the connection were told to be ready and do not hold,
-    // sorted.
-    std::vector<SampleIndex> take_seen(ConnectionId connection);
+    // Takes those of the answered fetches of the connection; it holds nothing afterwards.
+    Ready take_ready(ConnectionId connection);
 
     // Gives up one hold of the connection on the sample. False: it has none.
     bool release(ConnectionId connection, SampleIndex sample);
@@ -115,7 +116,7 @@ public:
     // Gives how many hold it: those of the own party and of the one that it is charged to.
     std::uint32_t settle_ready(SampleIndex sample, Party charged);
 
-    // Those who wait for the sample, each once.
+    // Parties that wait for the sample, each once.
     [[nodiscard]] std::vector<Party> parties_waiting(SampleIndex sample) const;
 
     // May a party's answered fetch keep a sample on the node that is charged to another one?
@@ -127,12 +128,8 @@ public:
     std::uint32_t settle_all(
         SampleIndex sample, FetchOutcome outcome, std::string_view message = {});
 
-    [[nodiscard]] bool is_waited_for(SampleIndex sample) const { return waiters_.contains(sample); }
-
     // The answers that became complete since the last call.
     std::vector<FetchReply> take_replies() { return std::exchange(replies_, {}); }
-
-    [[nodiscard]] std::size_t pending_requests() const { return requests_.size(); }
 
     // Requests of one connection that are not answered yet.
     [[nodiscard]] std::size_t pending_requests(ConnectionId connection) const;
@@ -140,15 +137,13 @@ public:
 private:
     struct Request {
         FetchReply reply;
-        std::vector<SampleIndex> ready;
-        std::vector<SampleIndex> seen;  // ready, not held
+        Ready ready;
         std::size_t unresolved = 0;
     };
 
     struct Connection {
         Party party = kOwnParty;
-        std::vector<SampleIndex> held;  // sorted
-        std::vector<SampleIndex> seen;  // sorted
+        Ready ready;
         std::vector<std::uint64_t> tickets;
     };
 

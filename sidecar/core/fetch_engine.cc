@@ -1,44 +1,38 @@
 #include "sidecar/core/fetch_engine.h"
 
 #include <algorithm>
-#include <utility>
+#include <iterator>
 
 #include <fmt/core.h>
 
 #include "common/base/check.h"
-#include "sidecar/core/eviction/never_evict.h"
 
 namespace stoker::sidecar {
 
 using domain::SegmentClass;
+using Verdict = CacheRoom::Verdict;
 
 namespace {
 
 constexpr std::size_t kRefusalMessagesMax = 4096;
-constexpr std::uint32_t kGuestChecksMax = 64;  // verifications a second
 constexpr std::uint64_t kReadaheadPositionsMin = 8;
 constexpr std::uint64_t kReadaheadPositionsMax = 4096;
 
+// Positions that one event may look at, so that an epoch of residents cannot hold up the loop.
+constexpr std::uint32_t kScanStepsMax = 32768;
+
 std::uint32_t readahead_positions(const SampleSizes& sizes, Bytes readahead) {
-    const std::uint64_t count = std::max<std::uint64_t>(sizes.count(), 1);
-    const std::uint64_t mean = std::max<std::uint64_t>(sizes.total().count() / count, 1);
+    const std::uint64_t mean = sizes.total().count() / std::max(sizes.count(), std::uint64_t{1});
+    const std::uint64_t positions = readahead.count() / std::max(mean, std::uint64_t{1});
     return static_cast<std::uint32_t>(
-        std::clamp(readahead.count() / mean, kReadaheadPositionsMin, kReadaheadPositionsMax));
+        std::clamp(positions, kReadaheadPositionsMin, kReadaheadPositionsMax));
 }
 
 // Asking again cannot help: the object is gone, or is not the one that was listed.
 bool is_final(ErrorCode code) {
-    switch (code) {
-        case ErrorCode::kUnavailable:
-        case ErrorCode::kDeadlineExceeded:
-        case ErrorCode::kForbidden:  // credentials are repaired while jobs run
-        case ErrorCode::kResourceExhausted:
-        case ErrorCode::kCancelled:
-        case ErrorCode::kInternal:
-            return false;
-        default:
-            return true;
-    }
+    return !is_retryable(code) && code != ErrorCode::kResourceExhausted &&
+           code != ErrorCode::kForbidden &&  // credentials are repaired while jobs run
+           code != ErrorCode::kCancelled && code != ErrorCode::kInternal;
 }
 
 }  // namespace
@@ -49,36 +43,21 @@ FetchEngine::FetchEngine(
     EngineGrant grant,
     std::unique_ptr<EvictionPolicy> eviction)
     : limits_(limits),
-      grant_(grant),
-      table_(sizes),
-      eviction_(eviction != nullptr ? std::move(eviction) : std::make_unique<NeverEvict>()),
-      resident_gate_(limits.store_gate),
-      window_gate_(limits.store_gate),
-      origin_gate_(limits.origin_gate),
+      table_(sizes, std::move(eviction)),
+      admission_(limits_),
+      shares_(limits_, table_, book_),
+      room_(limits_, grant, admission_, shares_, table_, streams_, counters_),
       readahead_positions_(readahead_positions(sizes, limits.readahead)) {}
 
-void FetchEngine::adopt(SampleIndex sample, SegmentClass segment_class) {
-    table_.adopt(sample, segment_class);
-    if (segment_class == SegmentClass::kResident) {
-        eviction_->on_resident(sample, table_.record_bytes(sample));
-    } else {
-        table_.at(sample).spare = true;
-        spares_.push_back(sample);
-    }
-}
-
 Effects FetchEngine::open(TimePoint now) {
-    if (!spares_.empty()) {
-        sweep_at_ = now + limits_.adopt_grace;
-    }
-    origin_rate_.set(grant_.origin_bytes_per_second, now);
-    enforce_grant();
+    admission_.rate.set(grant().origin_bytes_per_second, now);
+    room_.open(now);
     return pump(now);
 }
 
 void FetchEngine::on_connect(ConnectionId connection, std::optional<StreamId> stream, Party party) {
     book_.connect(connection, party);
-    stream_of_[connection] = stream;
+    readers_[connection] = {stream};
     if (stream) {
         streams_.join(*stream, party);
     }
@@ -88,30 +67,28 @@ Effects FetchEngine::on_disconnect(ConnectionId connection, TimePoint now) {
     const Party party = book_.party_of(connection);
     const auto left = book_.disconnect(connection);
     if (!book_.has(party)) {
-        checks_.erase(party);
+        shares_.forget(party);
     }
     for (const SampleIndex sample : left.abandoned) {
         table_.at(sample).demanded = false;
-        consider(sample);
+        room_.reconsider(sample);
     }
     for (const SampleIndex sample : left.held) {
         release(sample);
     }
-    const auto stream = stream_of_.at(connection);
-    stream_of_.erase(connection);
-    if (stream) {
-        if (bypassing_.erase(connection) > 0) {
-            streams_.let_go(*stream);
-        }
-        if (const auto plan = streams_.leave(*stream)) {
-            release_plan(*plan);
-        }
+    const Reader reader = readers_.at(connection);
+    readers_.erase(connection);
+    if (reader.bypassing) {
+        streams_.let_go(*reader.stream);
+    }
+    if (const auto plan = reader.stream ? streams_.leave(*reader.stream) : std::nullopt) {
+        release_plan(*plan);
     }
     return pump(now);
 }
 
 Effects FetchEngine::on_plan(ConnectionId connection, StreamPlan plan, TimePoint now) {
-    const auto stream = stream_of_.at(connection);
+    const auto stream = readers_.at(connection).stream;
     STOKER_CHECK(stream.has_value(), "a plan belongs to a stream");
     for (std::uint32_t position = plan.frontier(); position < plan.horizon(); ++position) {
         if (!plan.is_read(position)) {
@@ -130,23 +107,20 @@ Effects FetchEngine::on_consumed(
     const std::vector<SampleIndex>& samples,
     TimePoint now,
     ReadCounts* counts) {
-    const auto stream_id = stream_of_.at(connection);
+    const auto stream_id = readers_.at(connection).stream;
     Stream* stream = stream_id ? streams_.with_plan(*stream_id) : nullptr;
     const bool current = stream != nullptr && stream->plan->epoch() == epoch;
     const Party party = book_.party_of(connection);
-    const bool is_heard = party == kOwnParty || !is_own_here();
     const bool leave_cache = table_.account().resident > limits_.page_cache;
     for (const SampleIndex sample : samples) {
         SampleRecord& record = table_.at(sample);
-        const bool hit = record.state == SampleState::kStored &&
-                         record.segment_class == SegmentClass::kResident && !record.doomed &&
-                         !record.fresh;
+        const bool hit = table_.is_stored(sample) && record.is_granted() && !record.fresh;
         if (counts != nullptr) {
             count_read(sample, party, *counts);
         }
         record.fresh = record.fresh && record.party != party;
-        if (is_heard) {
-            eviction_->on_read(sample, hit);
+        if (!shares_.is_beside_owner(party)) {
+            table_.eviction().on_read(sample, hit);
         }
         if (current && stream->plan->read(sample)) {
             --record.needs;
@@ -154,8 +128,8 @@ Effects FetchEngine::on_consumed(
         if (book_.release(connection, sample)) {
             --record.holds;
         }
-        consider(sample);
-        if (leave_cache && record.state == SampleState::kStored &&
+        room_.reconsider(sample);
+        if (leave_cache && table_.is_stored(sample) &&
             (record.needs == 0 || !streams_.is_due(sample, readahead_positions_))) {
             effects_.wont_need.push_back(sample);
         }
@@ -179,8 +153,7 @@ Effects FetchEngine::on_fetch(
     std::uint64_t request_id,
     const std::vector<SampleIndex>& samples,
     TimePoint now) {
-    const auto held = book_.take_held(connection);
-    const auto seen = book_.take_seen(connection);
+    const auto ready = book_.take_ready(connection);
     const Party party = book_.party_of(connection);
     if (samples.empty()) {
         effects_.replies.push_back({connection, request_id, {}, {}});
@@ -188,27 +161,15 @@ Effects FetchEngine::on_fetch(
         const std::uint64_t ticket = book_.open(connection, request_id, samples.size());
         counters_.demanded_samples += samples.size();
         for (std::uint32_t i = 0; i < samples.size(); ++i) {
-            const bool again = std::ranges::binary_search(held, samples[i]) ||
-                               std::ranges::binary_search(seen, samples[i]);
-            demand(samples[i], {ticket, i}, party, again && may_verify(party, now));
+            const bool again = std::ranges::binary_search(ready.held, samples[i]) ||
+                               std::ranges::binary_search(ready.seen, samples[i]);
+            demand(samples[i], {ticket, i}, party, again && shares_.may_verify(party, now));
         }
     }
-    for (const SampleIndex sample : held) {
+    for (const SampleIndex sample : ready.held) {
         release(sample);
     }
     return pump(now);
-}
-
-// A guest that calls everything damaged would keep the disk busy.
-bool FetchEngine::may_verify(Party party, TimePoint now) {
-    if (party == kOwnParty) {
-        return true;
-    }
-    Checks& checks = checks_[party];
-    if (now - checks.since >= std::chrono::seconds{1}) {
-        checks = {now, 0};
-    }
-    return checks.count++ < kGuestChecksMax;
 }
 
 void FetchEngine::demand(
@@ -245,17 +206,7 @@ void FetchEngine::demand(
 }
 
 Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
-    gate_of(table_.at(sample).segment_class).on_success();
-    // Residents have the stricter limit (reservedFree). Where all is resident, no window sample
-    // would ever come to try the other gate.
-    if (resident_gate_.is_closed()) {
-        window_gate_.on_success();
-    }
-    origin_gate_.on_success();
-    last_origin_error_.clear();
-    if (is_admitting()) {
-        last_store_error_.clear();
-    }
+    admission_.on_stored(table_.at(sample).segment_class);
     table_.finish(sample);
     ++counters_.stored_samples;
     counters_.stored_bytes += table_.payload_bytes(sample).count();
@@ -265,14 +216,12 @@ Effects FetchEngine::on_stored(SampleIndex sample, TimePoint now) {
 
 Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, TimePoint now) {
     SampleRecord& record = table_.at(sample);
-    const bool is_ours = record.party == kOwnParty || !is_own_here();
-    gate_of(record.segment_class).on_abandoned();
-    forget_resident(sample);
-    table_.abandon(sample);
+    admission_.store(record.segment_class).on_abandoned();
+    admission_.origin_error = error.message;
+    table_.remove(sample);
     ++counters_.origin_failures;
-    last_origin_error_ = error.message;
     if (is_final(error.code)) {
-        origin_gate_.on_success();  // it answers
+        admission_.origin.on_success();  // it answers
         table_.refuse(sample);
         if (refusals_.size() < kRefusalMessagesMax) {
             refusals_[sample] = error.message;
@@ -281,13 +230,12 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
         return pump(now);
     }
     if (error.code == ErrorCode::kResourceExhausted) {
-        record.failures =
-            UINT8_MAX;  // too large for the origin's memory: clients read it themselves
+        record.failures = UINT8_MAX;  // too large for the origin's memory: clients read it
         settle_bypassed(sample);
         return pump(now);
     }
-    if (is_ours) {
-        origin_gate_.on_failure(now);  // what a guest asks for does not stop our prefetches
+    if (!shares_.is_beside_owner(record.party)) {
+        admission_.origin.on_failure(now);  // what a guest asks for does not stop our prefetches
     }
     if (record.demanded) {
         settle_failed(sample, error.message);
@@ -299,14 +247,12 @@ Effects FetchEngine::on_fetch_failed(SampleIndex sample, const Error& error, Tim
 }
 
 Effects FetchEngine::on_store_failed(SampleIndex sample, const Error& error, TimePoint now) {
-    gate_of(table_.at(sample).segment_class).on_failure(now);
-    origin_gate_.on_success();
-    forget_resident(sample);
-    table_.abandon(sample);
+    admission_.store(table_.at(sample).segment_class).on_failure(now);
+    admission_.origin.on_success();
+    admission_.store_error = error.message;
+    room_.lose(sample);
     ++counters_.store_failures;
-    last_store_error_ = error.message;
     settle_bypassed(sample);
-    streams_.rewind(sample);
     return pump(now);
 }
 
@@ -319,9 +265,7 @@ Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now)
         return pump(now);
     }
     ++counters_.corrupt_samples;
-    forget_resident(sample);
-    table_.remove(sample);
-    streams_.rewind(sample);
+    room_.lose(sample);
     for (const Party party : book_.parties_waiting(sample)) {
         book_.queue(party, sample);
     }
@@ -329,32 +273,29 @@ Effects FetchEngine::on_verified(SampleIndex sample, bool intact, TimePoint now)
 }
 
 Effects FetchEngine::on_grant(EngineGrant grant, TimePoint now) {
-    grant_ = grant;
-    origin_rate_.set(grant.origin_bytes_per_second, now);
-    enforce_grant();
+    admission_.rate.set(grant.origin_bytes_per_second, now);
+    room_.set_grant(grant);
     return pump(now);
 }
 
 Effects FetchEngine::on_aside(bool aside, TimePoint now) {
-    aside_ = aside;
+    room_.set_aside(aside);
     return pump(now);
 }
 
 Effects FetchEngine::on_bypass(ConnectionId connection, bool bypassing, TimePoint now) {
-    const auto found = stream_of_.find(connection);
-    if (found == stream_of_.end() || !found->second) {
+    const auto found = readers_.find(connection);
+    if (found == readers_.end() || !found->second.stream) {
         return {};
     }
-    if (bypassing && bypassing_.insert(connection).second) {
-        streams_.hold(*found->second);
-    } else if (!bypassing && bypassing_.erase(connection) > 0) {
-        streams_.let_go(*found->second);
+    if (std::exchange(found->second.bypassing, bypassing) != bypassing) {
+        bypassing ? streams_.hold(*found->second.stream) : streams_.let_go(*found->second.stream);
     }
     return pump(now);
 }
 
 Effects FetchEngine::tick(TimePoint now) {
-    sweep_adopted(now);
+    room_.sweep(now);
     return pump(now);
 }
 
@@ -362,35 +303,18 @@ std::optional<TimePoint> FetchEngine::next_deadline(TimePoint now) const {
     if (more_to_scan_) {
         return now;
     }
-    std::optional<TimePoint> next = sweep_at_;
-    if (const auto at = origin_rate_.allows_at(now)) {
+    auto next = admission_.next_change(!book_.are_queues_empty(), now);
+    if (const auto at = room_.sweeps_at()) {
         next = std::min(next.value_or(*at), *at);
-    }
-    if (const auto at = origin_rate_.allows_urgent_at(now); at && !book_.are_queues_empty()) {
-        next = std::min(next.value_or(*at), *at);
-    }
-    for (const CircuitBreaker* gate : {&resident_gate_, &window_gate_, &origin_gate_}) {
-        const auto at = gate->retries_at();
-        if (at && *at > now) {
-            next = std::min(next.value_or(*at), *at);
-        }
     }
     return next;
-}
-
-bool FetchEngine::is_admitting() const {
-    return resident_gate_.is_closed() && window_gate_.is_closed();
-}
-
-CircuitBreaker& FetchEngine::gate_of(SegmentClass segment_class) {
-    return segment_class == SegmentClass::kResident ? resident_gate_ : window_gate_;
 }
 
 void FetchEngine::settle_ready(SampleIndex sample) {
     SampleRecord& record = table_.at(sample);
     record.demanded = false;
     record.holds += book_.settle_ready(sample, table_.charged_to(sample));
-    consider(sample);
+    room_.reconsider(sample);
 }
 
 void FetchEngine::settle_bypassed(SampleIndex sample) {
@@ -406,7 +330,7 @@ void FetchEngine::settle_failed(SampleIndex sample, const std::string& message) 
 
 void FetchEngine::release(SampleIndex sample) {
     --table_.at(sample).holds;
-    consider(sample);
+    room_.reconsider(sample);
 }
 
 void FetchEngine::release_plan(const StreamPlan& plan) {
@@ -414,9 +338,111 @@ void FetchEngine::release_plan(const StreamPlan& plan) {
         if (!plan.is_read(position)) {
             const SampleIndex sample = plan.sample_at(position);
             --table_.at(sample).needs;
-            consider(sample);
+            room_.reconsider(sample);
         }
     }
+}
+
+Effects FetchEngine::pump(TimePoint now) {
+    pump_fetches(now);
+    pump_readahead();
+    effects_.drops = room_.take_drops();
+    std::ranges::move(book_.take_replies(), std::back_inserter(effects_.replies));
+    return std::exchange(effects_, {});
+}
+
+// The parties that have something to fetch take turns. While a demand of the own party waits for a
+// slot or for room, nobody takes them.
+void FetchEngine::pump_fetches(TimePoint now) {
+    std::uint32_t steps = kScanStepsMax;
+    std::vector<Party> open = book_.parties();
+    while (!open.empty()) {
+        const auto next = shares_.next(open);
+        const Turn turn =
+            book_.is_queue_empty(*next) ? prefetch_one(*next, steps, now) : demand_one(*next, now);
+        if (turn == Turn::kWaits && *next == kOwnParty) {
+            break;
+        }
+        if (turn != Turn::kGoOn) {
+            open.erase(next);
+        }
+    }
+    more_to_scan_ = steps == 0;
+}
+
+FetchEngine::Turn FetchEngine::demand_one(Party party, TimePoint now) {
+    const SampleIndex sample = book_.queue_front(party);
+    const SampleRecord& record = table_.at(sample);
+    if (record.state != SampleState::kAbsent || !record.demanded) {
+        book_.pop_queue(party);
+        return Turn::kGoOn;
+    }
+    // A demand may run ahead of the rate; a guest's not, or it would leave nothing to our
+    // prefetches.
+    const bool may_go = shares_.is_beside_owner(party) ? admission_.rate.allows(now)
+                                                       : admission_.rate.allows_urgent(now);
+    if (!shares_.has_slot(party, limits_.max_in_flight) || !may_go || !room_.fits_memory(sample)) {
+        return Turn::kWaits;
+    }
+    const Verdict verdict = room_.make_room(sample, now, true, party);
+    const std::uint32_t in_flight = shares_.is_beyond(table_.record_bytes(sample), party)
+                                        ? table_.in_flight_of(party)
+                                        : table_.account().in_flight_samples;
+    if (verdict == Verdict::kFull && in_flight > 0) {
+        return Turn::kWaits;  // what is under way can be evicted once it has arrived
+    }
+    book_.pop_queue(party);
+    if (!start(sample, verdict, party, now)) {
+        settle_bypassed(sample);
+    }
+    return Turn::kGoOn;
+}
+
+FetchEngine::Turn FetchEngine::prefetch_one(Party party, std::uint32_t& steps, TimePoint now) {
+    // Some slots stay free, so that a demand does not wait behind prefetches.
+    const std::uint32_t slots = limits_.max_in_flight - limits_.max_in_flight / 8;
+    if (!shares_.has_slot(party, slots) || !admission_.origin.allows(now) ||
+        !admission_.rate.allows(now)) {
+        return Turn::kDone;
+    }
+    const auto wanted = [this, now](SampleIndex sample) { return room_.wants(sample, now); };
+    const auto candidate = streams_.nearest(wanted, steps, party);
+    if (!candidate || !room_.fits_memory(candidate->sample)) {
+        return Turn::kDone;
+    }
+    const Verdict verdict = room_.make_room(candidate->sample, now, false, party);
+    if (!start(candidate->sample, verdict, party, now)) {
+        return Turn::kDone;
+    }
+    if (book_.party_count() > 1) {
+        streams_.take(*candidate);  // or another party has its turn first, and evicts it
+    }
+    admission_.origin.on_start();
+    return Turn::kGoOn;
+}
+
+// False: the sample may go nowhere now.
+bool FetchEngine::start(SampleIndex sample, Verdict verdict, Party party, TimePoint now) {
+    if (verdict != Verdict::kResident && verdict != Verdict::kWindow) {
+        return false;
+    }
+    const SegmentClass segment_class =
+        verdict == Verdict::kResident ? SegmentClass::kResident : SegmentClass::kWindow;
+    table_.start(sample, segment_class, party);
+    shares_.on_turn(party);
+    admission_.rate.take(table_.payload_bytes(sample), now);
+    admission_.store(segment_class).on_start();
+    ++counters_.fetches;
+    effects_.fetches.push_back({sample, segment_class});
+    return true;
+}
+
+void FetchEngine::pump_readahead() {
+    streams_.read_ahead(readahead_positions_, [this](SampleIndex sample) {
+        if (table_.is_stored(sample) && table_.is_kept(sample)) {
+            effects_.will_need.push_back(sample);
+        }
+    });
 }
 
 }  // namespace stoker::sidecar

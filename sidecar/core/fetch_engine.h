@@ -1,56 +1,28 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/error.h"
 #include "common/domain/residency_word.h"
-#include "sidecar/core/circuit_breaker.h"
+#include "sidecar/core/cache_room.h"
 #include "sidecar/core/demand_book.h"
+#include "sidecar/core/engine_limits.h"
 #include "sidecar/core/eviction/eviction_policy.h"
-#include "sidecar/core/eviction/window_keeper.h"
-#include "sidecar/core/rate_limiter.h"
+#include "sidecar/core/fetch_admission.h"
+#include "sidecar/core/party_shares.h"
 #include "sidecar/core/sample_table.h"
 #include "sidecar/core/stream_plan.h"
 #include "sidecar/core/stream_set.h"
 
 namespace stoker::sidecar {
-
-struct EngineLimits {
-    Bytes window = mib(256);           // record bytes of class window: unread, held or in flight
-    Bytes memory = mib(64);            // payload bytes in flight; a larger sample is never cached
-    std::uint32_t max_in_flight = 32;  // fetches of the own party; of guests, what that leaves
-    Bytes readahead = mib(32);         // residents announced to the page cache before each reader
-    Bytes page_cache = Bytes::unlimited();  // above: residents leave the page cache behind readers
-    Duration adopt_grace = std::chrono::seconds{10};  // for window samples found when opening
-    CircuitBreaker::Limits store_gate{};
-    CircuitBreaker::Limits origin_gate{std::chrono::milliseconds{250}, std::chrono::seconds{10}};
-};
-
-// The fetches that guests may have in flight at least, beside max_in_flight of the own party: of a
-// link that both fill they get so little that an epoch of ours takes a tenth longer at most.
-constexpr std::uint32_t guest_slots(std::uint32_t max_in_flight) {
-    return std::max(max_in_flight / 10, 1U);
-}
-
-// Bytes that may be resident here, and until when new ones may be admitted. Without an end: for
-// ever.
-struct EngineGrant {
-    Bytes resident_bytes{};
-    std::optional<TimePoint> valid_until;
-    std::uint64_t origin_bytes_per_second = 0;  // core/rate_limiter.h; 0: no limit; has no end
-};
 
 struct StartFetch {
     SampleIndex sample = 0;
@@ -69,7 +41,7 @@ struct Effects {
     std::vector<FetchReply> replies;
 };
 
-// Where samples that were read had come from; what is not on the node any more counts as neither.
+// Where the samples that were read came from; one that has left the node counts as neither.
 // A fetch is its party's alone: another party's first read of the sample is a hit, and a guest that
 // says that it has read what was fetched for others changes nobody's counts.
 struct ReadCounts {
@@ -79,26 +51,6 @@ struct ReadCounts {
     Bytes fetched_bytes{};
 
     bool operator==(const ReadCounts&) const = default;
-};
-
-// Totals since the start.
-struct EngineCounters {
-    std::uint64_t demanded_samples = 0;
-    std::uint64_t demand_ready_samples = 0;     // were there already when they were asked for
-    std::uint64_t demand_bypassed_samples = 0;  // answered by kReadAtOrigin
-    std::uint64_t demand_failed_samples = 0;    // answered by kOriginError
-    std::uint64_t fetches = 0;
-    std::uint64_t stored_samples = 0;
-    std::uint64_t stored_bytes = 0;  // payload
-    std::uint64_t origin_failures = 0;
-    std::uint64_t store_failures = 0;
-    std::uint64_t corrupt_samples = 0;
-    std::uint64_t dropped_window_samples = 0;    // after everybody had read them
-    std::uint64_t evicted_window_samples = 0;    // before that, to make room
-    std::uint64_t dropped_resident_samples = 0;  // because the grant shrank
-    std::uint64_t evicted_resident_samples = 0;  // because the policy preferred others
-
-    bool operator==(const EngineCounters&) const = default;
 };
 
 // Per-dataset fetch, admission and eviction state machine (sans-io): which sample is fetched when,
@@ -116,12 +68,8 @@ struct EngineCounters {
 // client holds or waits for them and no plan needs them within what was prefetched already, so that
 // an eviction never undoes a prefetch. Without a policy nothing is evicted (NeverEvict).
 //
-// Parties share what there is. Each has a queue of demands of its own; they take turns, ten of the
-// own party to one of guests, with a demand or else with what it needs next. Guests have the
-// slots that the own party leaves, and guest_slots() beside them; they take none of its. While
-// guests are connected the own party has half the window, and they the other half in equal shares
-// (without an own connection three quarters); what a guest prefetched, holds or plans keeps nothing
-// that is charged to another party. core/sample_table.h says what is charged to whom.
+// Where a sample goes and what leaves for it: core/cache_room.h. When the origin may be asked:
+// core/fetch_admission.h. What each party may take while others are here: core/party_shares.h.
 //
 // Not thread-safe: one owner. Ids in events must be below the count of `sizes`.
 class FetchEngine {
@@ -131,9 +79,15 @@ public:
         EngineLimits limits,
         EngineGrant grant,
         std::unique_ptr<EvictionPolicy> eviction = nullptr);
+    FetchEngine(const FetchEngine&) = delete;
+    FetchEngine& operator=(const FetchEngine&) = delete;
+    ~FetchEngine() = default;
 
     // What the store found when it opened; before any other event. open() ends this.
-    void adopt(SampleIndex sample, domain::SegmentClass segment_class);
+    void adopt(SampleIndex sample, domain::SegmentClass segment_class) {
+        room_.adopt(sample, segment_class);
+    }
+
     Effects open(TimePoint now);
 
     // Without a stream the connection reads without a plan.
@@ -141,7 +95,7 @@ public:
         ConnectionId connection, std::optional<StreamId> stream, Party party = kOwnParty);
     Effects on_disconnect(ConnectionId connection, TimePoint now);
 
-    // Replaces the plan of the connection's stream, which it must have.
+    // Replaces the plan of the connection's stream. The connection must have one.
     Effects on_plan(ConnectionId connection, StreamPlan plan, TimePoint now);
 
     // Samples of another epoch than the plan's are only released. `counts`, where it is given,
@@ -193,15 +147,10 @@ public:
 
     [[nodiscard]] const EngineCounters& counters() const { return counters_; }
 
-    [[nodiscard]] const EngineGrant& grant() const { return grant_; }
+    [[nodiscard]] const EngineGrant& grant() const { return room_.grant(); }
 
-    // False while the disk is full or failing; last_store_error() says why.
-    [[nodiscard]] bool is_admitting() const;
-
-    [[nodiscard]] const std::string& last_store_error() const { return last_store_error_; }
-
-    // Empty once a fetch has worked again.
-    [[nodiscard]] const std::string& last_origin_error() const { return last_origin_error_; }
+    // Whether the origin may be asked and the disk be written, and their last errors.
+    [[nodiscard]] const FetchAdmission& admission() const { return admission_; }
 
     [[nodiscard]] std::size_t pending_requests(ConnectionId connection) const {
         return book_.pending_requests(connection);
@@ -209,70 +158,40 @@ public:
 
     [[nodiscard]] const SampleRecord& sample(SampleIndex sample) const { return table_.at(sample); }
 
-    // What is on the node: as long as the engine.
+    // The samples on the node. Lives as long as the engine.
     [[nodiscard]] const Residency& residency() const { return table_; }
 
     // From now on a window sample that no plan needs stays while the keeper keeps it, and a full
     // window is cleared as the keeper says. Not owned: must outlive the engine, or be replaced;
     // nullptr: only plans count.
-    void set_window_keeper(const WindowKeeper* keeper) { keeper_ = keeper; }
+    void set_window_keeper(const WindowKeeper* keeper) { room_.set_window_keeper(keeper); }
 
-    // Hears of what is stored and what is gone, before anything else happens. Not owned.
+    // Is told of each sample that is stored or gone, before anything else happens. Not owned.
     void set_listener(ResidencyListener* listener) { table_.set_listener(listener); }
 
     // From now on `eviction` decides; it is told what is resident.
-    void set_eviction(std::unique_ptr<EvictionPolicy> eviction);
+    void set_eviction(std::unique_ptr<EvictionPolicy> eviction) {
+        table_.set_eviction(std::move(eviction));
+    }
 
-    // Did only guests say what matters most? Then nothing is evicted while the own party is here.
-    void set_ranked_by_guests(bool ranked) { ranked_by_guests_ = ranked; }
+    // True: only guests rank the residents, so none is evicted while the own party is connected.
+    void set_ranked_by_guests(bool ranked) { room_.set_ranked_by_guests(ranked); }
 
-    // For those who feed it with more than reads (importance). Never nullptr.
-    [[nodiscard]] EvictionPolicy& eviction() { return *eviction_; }
+    [[nodiscard]] EvictionPolicy& eviction() { return table_.eviction(); }
 
 private:
-    enum class Verdict : std::uint8_t { kResident, kWindow, kFull, kShut, kNever };
-
-    // Where may the sample go now? Evicts nothing.
-    [[nodiscard]] Verdict judge(SampleIndex sample, TimePoint now, Party party) const;
-    Verdict judge_with_room(SampleIndex sample, TimePoint now, bool demanded, Party party);
-    bool make_resident_room(SampleIndex sample, TimePoint now, Party party);
-    [[nodiscard]] bool is_granted(TimePoint now) const;
-    [[nodiscard]] bool may_leave(SampleIndex sample, Party party) const;
-
-    // For whom room is made.
-    struct Need {
-        Party party;
-        bool demanded = false;
-        bool beyond_share = false;  // of the party: only its own samples make room
+    struct Reader {
+        std::optional<StreamId> stream;
+        bool bypassing = false;
     };
-
-    bool evict_one(const Need& need);
-    bool evict_spare(const Need& need);
-    bool evict_as_kept(const Need& need);
-    [[nodiscard]] Bytes window_share(Party party) const;
-    [[nodiscard]] bool is_beyond_share(Bytes bytes, Party party) const;
-    [[nodiscard]] bool gives_way(SampleIndex sample, const Need& need) const;
-    [[nodiscard]] bool is_near(SampleIndex sample, Party other = kOwnParty) const;
-    [[nodiscard]] bool is_superfluous(SampleIndex sample) const;
-    [[nodiscard]] bool may_evict(SampleIndex sample) const;
-    [[nodiscard]] bool fits_memory(SampleIndex sample) const;
-    [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
-
-    CircuitBreaker& gate_of(domain::SegmentClass segment_class);
 
     void count_read(SampleIndex sample, Party party, ReadCounts& counts) const;
     void demand(SampleIndex sample, DemandBook::Place place, Party party, bool suspicious);
-    [[nodiscard]] bool may_verify(Party party, TimePoint now);
     void settle_ready(SampleIndex sample);
     void settle_bypassed(SampleIndex sample);
     void settle_failed(SampleIndex sample, const std::string& message);
     void release(SampleIndex sample);
     void release_plan(const StreamPlan& plan);
-    void consider(SampleIndex sample);
-    void drop(SampleIndex sample);
-    void forget_resident(SampleIndex sample);
-    void enforce_grant();
-    void sweep_adopted(TimePoint now);
 
     Effects pump(TimePoint now);
 
@@ -286,46 +205,21 @@ private:
     void pump_fetches(TimePoint now);
     Turn demand_one(Party party, TimePoint now);
     Turn prefetch_one(Party party, std::uint32_t& steps, TimePoint now);
+    bool start(SampleIndex sample, CacheRoom::Verdict verdict, Party party, TimePoint now);
     void pump_readahead();
-    void start(SampleIndex sample, Verdict verdict, Party party, TimePoint now);
-    [[nodiscard]] bool has_slot(Party party, std::uint32_t slots) const;
-    [[nodiscard]] bool may_demand(Party party, TimePoint now) const;
-    [[nodiscard]] std::uint64_t stride(Party party) const;
 
-    [[nodiscard]] bool is_own_here() const { return book_.has(kOwnParty); }
-
-    EngineLimits limits_;
-    EngineGrant grant_;
+    const EngineLimits limits_;
     SampleTable table_;
-    std::unique_ptr<EvictionPolicy> eviction_;  // knows what counts against the grant
     StreamSet streams_;
     DemandBook book_;
-    const WindowKeeper* keeper_ = nullptr;
-    std::map<ConnectionId, std::optional<StreamId>> stream_of_;
-    std::set<ConnectionId> bypassing_;
-    std::deque<SampleIndex> spares_;  // window samples needed late or by nobody; may be stale
-
-    struct Checks {
-        TimePoint since{};
-        std::uint32_t count = 0;
-    };
-
-    std::array<std::uint64_t, kPartiesMax> turns_{};  // when each is next; the lowest goes first
-    std::uint64_t turn_ = 0;                          // of the party that went last
-    std::map<Party, Checks> checks_;                  // verifications that guests asked for
-    std::map<SampleIndex, std::string> refusals_;     // the origin's words, bounded
-    CircuitBreaker resident_gate_;
-    CircuitBreaker window_gate_;
-    CircuitBreaker origin_gate_;  // for prefetches
-    RateLimiter origin_rate_;     // demands may be a second's worth ahead of it
-    std::optional<TimePoint> sweep_at_;
+    FetchAdmission admission_;
+    PartyShares shares_;
+    EngineCounters counters_;
+    CacheRoom room_;
+    std::map<ConnectionId, Reader> readers_;
+    std::map<SampleIndex, std::string> refusals_;  // the origin's words, bounded
     std::uint32_t readahead_positions_ = 0;
     bool more_to_scan_ = false;
-    bool aside_ = false;
-    bool ranked_by_guests_ = false;
-    std::string last_store_error_;
-    std::string last_origin_error_;
-    EngineCounters counters_;
     Effects effects_;
 };
 

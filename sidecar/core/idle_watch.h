@@ -4,7 +4,7 @@
 
 namespace stoker::sidecar {
 
-// Says when nobody has used something for as long as the patience. Pure; not thread-safe.
+// Tells when something was not used for as long as the patience. Pure; not thread-safe.
 class IdleWatch {
 public:
     // Counts from `now`.

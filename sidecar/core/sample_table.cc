@@ -1,11 +1,28 @@
 #include "sidecar/core/sample_table.h"
 
+#include <utility>
+
 #include "common/base/check.h"
 #include "common/domain/segment_format.h"
+#include "sidecar/core/eviction/never_evict.h"
 
 namespace stoker::sidecar {
 
 using domain::SegmentClass;
+
+SampleTable::SampleTable(const SampleSizes& sizes, std::unique_ptr<EvictionPolicy> eviction)
+    : sizes_(sizes),
+      eviction_(eviction != nullptr ? std::move(eviction) : std::make_unique<NeverEvict>()),
+      records_(sizes.count()) {}
+
+void SampleTable::set_eviction(std::unique_ptr<EvictionPolicy> eviction) {
+    eviction_ = std::move(eviction);
+    for (SampleIndex sample = 0; sample < size(); ++sample) {
+        if (records_[sample].is_granted()) {
+            eviction_->on_resident(sample, record_bytes(sample));
+        }
+    }
+}
 
 Bytes SampleTable::record_bytes(SampleIndex sample) const {
     return Bytes{domain::record_bytes(payload_bytes(sample).count())};
@@ -44,16 +61,6 @@ void SampleTable::finish(SampleIndex sample) {
     tell_stored(sample);
 }
 
-void SampleTable::abandon(SampleIndex sample) {
-    leave_flight(sample);
-    SampleRecord& record = records_[sample];
-    take_bytes(sample);
-    record.state = SampleState::kAbsent;
-    record.segment_class = SegmentClass::kAbsent;
-    record.doomed = false;
-    tell_gone(sample);
-}
-
 void SampleTable::refuse(SampleIndex sample) {
     SampleRecord& record = records_[sample];
     STOKER_CHECK(record.state == SampleState::kAbsent, "only an absent sample can be refused");
@@ -62,22 +69,25 @@ void SampleTable::refuse(SampleIndex sample) {
 
 void SampleTable::remove(SampleIndex sample) {
     SampleRecord& record = records_[sample];
-    STOKER_CHECK(record.state == SampleState::kStored, "only a stored sample can be removed");
+    if (record.state == SampleState::kStored) {
+        --stored_count(record);
+    } else {
+        leave_flight(sample);
+    }
     take_bytes(sample);
-    --stored_count(record);
     record.state = SampleState::kAbsent;
     record.segment_class = SegmentClass::kAbsent;
     record.doomed = false;
     record.verifying = false;
     record.fresh = false;
-    tell_gone(sample);
+    if (listener_ != nullptr) {
+        listener_->on_gone(sample);
+    }
 }
 
 void SampleTable::doom(SampleIndex sample) {
     SampleRecord& record = records_[sample];
-    STOKER_CHECK(
-        record.segment_class == SegmentClass::kResident && !record.doomed,
-        "only a resident can lose its grant, and only once");
+    STOKER_CHECK(record.is_granted(), "only a resident can lose its grant, and only once");
     take_bytes(sample);
     if (record.state == SampleState::kStored) {
         --stored_count(record);
@@ -91,11 +101,8 @@ void SampleTable::doom(SampleIndex sample) {
 
 bool SampleTable::is_superfluous(SampleIndex sample) const {
     const SampleRecord& record = records_[sample];
-    if (record.state != SampleState::kStored || record.holds > 0 || record.demanded ||
-        record.verifying) {
-        return false;
-    }
-    return record.doomed || (record.segment_class == SegmentClass::kWindow && record.needs == 0);
+    return record.is_idle() &&
+           (record.doomed || (record.segment_class == SegmentClass::kWindow && record.needs == 0));
 }
 
 Bytes& SampleTable::class_bytes(const SampleRecord& record) {
@@ -113,7 +120,9 @@ Party SampleTable::charged_to(SampleIndex sample) const {
 void SampleTable::add_bytes(SampleIndex sample) {
     const SampleRecord& record = records_[sample];
     class_bytes(record) += record_bytes(sample);
-    if (record.segment_class == SegmentClass::kWindow) {
+    if (record.is_granted()) {
+        eviction_->on_resident(sample, record_bytes(sample));
+    } else if (record.segment_class == SegmentClass::kWindow) {
         charges_[record.party.value()].window += record_bytes(sample);
     }
 }
@@ -121,26 +130,21 @@ void SampleTable::add_bytes(SampleIndex sample) {
 void SampleTable::take_bytes(SampleIndex sample) {
     const SampleRecord& record = records_[sample];
     class_bytes(record) -= record_bytes(sample);
-    if (record.segment_class == SegmentClass::kWindow) {
+    if (record.is_granted()) {
+        eviction_->on_gone(sample);
+    } else if (record.segment_class == SegmentClass::kWindow) {
         charges_[record.party.value()].window -= record_bytes(sample);
     }
 }
 
 // A doomed resident lives as long as a window sample and is counted with them.
 std::uint64_t& SampleTable::stored_count(const SampleRecord& record) {
-    const bool resident = record.segment_class == SegmentClass::kResident && !record.doomed;
-    return resident ? account_.resident_samples : account_.window_samples;
+    return record.is_granted() ? account_.resident_samples : account_.window_samples;
 }
 
 void SampleTable::tell_stored(SampleIndex sample) {
     if (listener_ != nullptr) {
         listener_->on_stored(sample, records_[sample].segment_class == SegmentClass::kResident);
-    }
-}
-
-void SampleTable::tell_gone(SampleIndex sample) {
-    if (listener_ != nullptr) {
-        listener_->on_gone(sample);
     }
 }
 

@@ -3,10 +3,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "common/base/bytes.h"
 #include "common/domain/residency_word.h"
+#include "sidecar/core/eviction/eviction_policy.h"
 #include "sidecar/core/eviction/party.h"
 #include "sidecar/core/residency.h"
 #include "sidecar/core/sample_sizes.h"
@@ -28,13 +30,23 @@ struct SampleRecord {
     SampleState state : 4 = SampleState::kAbsent;
     domain::SegmentClass segment_class : 4 =
         domain::SegmentClass::kAbsent;  // while fetching and stored
-    Party party = kOwnParty;            // that it was fetched for
+    Party party = kOwnParty;            // the party that it was fetched for
     std::uint8_t failures = 0;          // of prefetches, since the last success; saturates
     bool demanded : 1 = false;          // a demand fetch waits for it
     bool doomed : 1 = false;     // a resident without a grant, kept only for those who hold it
     bool verifying : 1 = false;  // its checksum is being read again
     bool spare : 1 = false;      // stands in the queue of spare window samples
     bool fresh : 1 = false;      // nobody has read it since it was fetched
+
+    // It counts against the grant, stored or on its way.
+    [[nodiscard]] bool is_granted() const {
+        return segment_class == domain::SegmentClass::kResident && !doomed;
+    }
+
+    // Stored, and nobody holds, waits for or verifies it.
+    [[nodiscard]] bool is_idle() const {
+        return state == SampleState::kStored && holds == 0 && !demanded && !verifying;
+    }
 };
 
 static_assert(sizeof(SampleRecord) == 12);
@@ -51,17 +63,23 @@ struct ByteAccount {
     bool operator==(const ByteAccount&) const = default;
 };
 
-// The state of every sample of one revision on one node, and the byte sums that follow from it.
+// The state of every sample of one revision on one node, the byte sums that follow from it, and the
+// policy that hears of every sample that counts against the grant, or does not any more.
 // Transitions keep the account exact; a transition from a wrong state is a bug and crashes. Not
 // thread-safe.
 class SampleTable final : public Residency {
 public:
-    explicit SampleTable(const SampleSizes& sizes)
-        : sizes_(sizes),
-          records_(sizes.count()) {}
+    // nullptr: NeverEvict.
+    explicit SampleTable(
+        const SampleSizes& sizes, std::unique_ptr<EvictionPolicy> eviction = nullptr);
 
-    // Hears of what is stored and what is gone. Not owned.
+    // Is told of each sample that is stored or gone. Not owned.
     void set_listener(ResidencyListener* listener) { listener_ = listener; }
+
+    // Another policy; it is told what is resident.
+    void set_eviction(std::unique_ptr<EvictionPolicy> eviction);
+
+    [[nodiscard]] EvictionPolicy& eviction() { return *eviction_; }
 
     [[nodiscard]] const SampleSizes& sizes() const { return sizes_; }
 
@@ -99,18 +117,17 @@ public:
     // absent → fetching: reserves the bytes of its class and of the memory.
     void start(SampleIndex sample, domain::SegmentClass segment_class, Party party = kOwnParty);
 
-    // Whose share it takes. Residents are always charged to the own party: its namespace pays for
+    // The party whose share it takes. Residents are charged to the own party: its namespace pays for
     // them.
     [[nodiscard]] Party charged_to(SampleIndex sample) const;
 
-    // fetching → stored, and fetching → absent.
+    // fetching → stored.
     void finish(SampleIndex sample);
-    void abandon(SampleIndex sample);
 
     // absent → refused.
     void refuse(SampleIndex sample);
 
-    // stored → absent.
+    // fetching or stored → absent.
     void remove(SampleIndex sample);
 
     // A resident (stored or on its way) stops counting against the grant until it is removed.
@@ -132,9 +149,9 @@ private:
     std::uint64_t& stored_count(const SampleRecord& record);
     void leave_flight(SampleIndex sample);
     void tell_stored(SampleIndex sample);
-    void tell_gone(SampleIndex sample);
 
     SampleSizes sizes_;
+    std::unique_ptr<EvictionPolicy> eviction_;
     ResidencyListener* listener_ = nullptr;
     std::vector<SampleRecord> records_;
     ByteAccount account_;

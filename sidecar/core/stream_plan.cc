@@ -45,7 +45,6 @@ Result<StreamPlan> StreamPlan::make(
     plan.read_.assign(plan.samples_.size(), false);
     std::fill_n(plan.read_.begin(), static_cast<std::ptrdiff_t>(start), true);
     plan.frontier_ = static_cast<std::uint32_t>(start);
-    plan.read_count_ = plan.frontier_;
     return plan;
 }
 
@@ -94,7 +93,6 @@ bool StreamPlan::read(SampleIndex sample) {
         return false;
     }
     read_[*position] = true;
-    ++read_count_;
     while (frontier_ < length() && read_[frontier_]) {
         ++frontier_;
     }

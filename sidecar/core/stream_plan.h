@@ -11,16 +11,12 @@ namespace stoker::sidecar {
 
 using domain::SampleIndex;
 
-constexpr SampleIndex index_of(domain::SampleId sample) {
-    return static_cast<SampleIndex>(sample.value());
-}
-
 // The samples that one stream will read in one epoch, in order, and which of them it has read. A
 // sample may occur more than once (padding, draws with replacement); its occurrences are read in
 // plan order. 8 bytes and 1 bit a position. Pure value; not thread-safe.
 //
 // Behind the epoch's own positions may stand those with which the next one begins, so that the
-// prefetch goes on over the border: nobody can read them in this epoch, and no progress counts
+// prefetch crosses the boundary: nobody can read them in this epoch, and no progress counts
 // them. "Clairvoyance" needs no more than the seed and the number of epochs (NoPFS, section 3).
 class StreamPlan {
 public:
@@ -53,9 +49,6 @@ public:
     // The lowest unread position of the epoch; length() when everything was read.
     [[nodiscard]] std::uint32_t frontier() const { return frontier_; }
 
-    // How many positions were read, those before the start included.
-    [[nodiscard]] std::uint32_t read_count() const { return read_count_; }
-
     // The first unread position of `sample`, at or above length() where the epoch does not need it
     // any more. O(1) where the plan has every sample of the dataset once, else O(log n).
     [[nodiscard]] std::optional<std::uint32_t> next_position(SampleIndex sample) const;
@@ -80,7 +73,6 @@ private:
     std::vector<bool> read_;
     std::uint32_t length_ = 0;
     std::uint32_t frontier_ = 0;
-    std::uint32_t read_count_ = 0;
 };
 
 }  // namespace stoker::sidecar

@@ -53,8 +53,6 @@ public:
     // nullptr: unknown, or without a plan.
     [[nodiscard]] Stream* with_plan(StreamId stream);
 
-    [[nodiscard]] std::size_t size() const { return streams_.size(); }
-
     // After `sample` went away: every stream that still needs it looks at it again.
     void rewind(SampleIndex sample);
 

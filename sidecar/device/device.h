@@ -15,7 +15,7 @@
 #include "common/base/guarded.h"
 #include "common/base/result.h"
 
-// The one door to the disk. Everything that the sidecar keeps in node directories goes through a
+// The interface to the disk. Everything that the sidecar keeps in node directories goes through a
 // Device: PosixDevice in production, tests/support/fault_device in tests. Public functions check,
 // split and count; the protected do_* of an implementation do the I/O, one system call's worth at a
 // time.
@@ -217,7 +217,7 @@ private:
 };
 
 // Writes a file so that its name never shows half of it: a temporary name beside it, then rename.
-// With `durable` both the bytes and the name survive a power cut.
+// kPower: both the bytes and the name survive a power cut; kProcess: only the end of the process.
 enum class Durability : std::uint8_t { kProcess, kPower };
 Status replace_file(
     Device& device,

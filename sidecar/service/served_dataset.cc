@@ -214,7 +214,7 @@ void ServedDataset::on_append_done(
         apply(engine_->fetch().on_stored(fetch.sample, now));
         return;
     }
-    if (engine_->fetch().is_admitting()) {
+    if (engine_->fetch().admission().is_admitting()) {
         log::warning(
             "the store takes nothing more for now",
             {{"dataset", config_.name},
@@ -331,10 +331,10 @@ void ServedDataset::tell(LeaderStatus& status) const {
     if (!resident_cap_.is_unlimited()) {
         status.disk_limit = control::DiskLimit{resident_cap_, kept_free_};
     }
-    status.admitting = fetch.is_admitting() && !status.aside;
-    status.error = status.aside                        ? kSteppedAside
-                   : !fetch.last_store_error().empty() ? fetch.last_store_error()
-                                                       : fetch.last_origin_error();
+    status.admitting = fetch.admission().is_admitting() && !status.aside;
+    status.error = status.aside                             ? kSteppedAside
+                   : !fetch.admission().store_error.empty() ? fetch.admission().store_error
+                                                            : fetch.admission().origin_error;
 }
 
 void ServedDataset::retire(std::function<void()> on_idle) {

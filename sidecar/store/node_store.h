@@ -1,21 +1,33 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "common/base/bytes.h"
+#include "common/base/guarded.h"
 #include "common/base/result.h"
 #include "common/domain/ids.h"
 #include "common/domain/manifest.h"
 #include "common/domain/residency_word.h"
 #include "sidecar/device/device.h"
+#include "sidecar/store/residency_file.h"
+#include "sidecar/store/segment_files.h"
+#include "sidecar/store/segment_numbers.h"
+#include "sidecar/store/segment_table.h"
+#include "sidecar/store/segment_writer.h"
 
 namespace stoker::sidecar {
+
+struct RecoveredDirectory;
 
 struct StoreOptions {
     std::string directory;          // data/ of the node directory, exists, ours alone (lock held)
@@ -65,6 +77,10 @@ struct StoreUsage {
 // Errors: kInvalidArgument for what the caller got wrong; kResourceExhausted when the disk is full
 // or reservedFree would be touched; kUnavailable for read-only and I/O errors; kCancelled after
 // close(). In every case nothing was published and what is stored stays readable.
+//
+// One lock guards the accounts and the order of publishing; payloads are written and files sealed,
+// synced and unlinked outside it. The residency table is written only under the lock and read
+// without it.
 class NodeStore {
 public:
     // Scans the directory, drops what cannot be trusted, rebuilds the residency table (in place:
@@ -72,43 +88,128 @@ public:
     static Result<std::unique_ptr<NodeStore>> open(
         Device& device, const domain::ManifestView& manifest, StoreOptions options);
 
-    virtual ~NodeStore() = default;
+    NodeStore(const NodeStore&) = delete;
+    NodeStore& operator=(const NodeStore&) = delete;
+    ~NodeStore() = default;
 
-    [[nodiscard]] virtual RecoveryReport recovery() const = 0;
+    [[nodiscard]] RecoveryReport recovery() const { return report_; }
 
     // Stores the payload of `sample` (its length must be the manifest's) and publishes it. A sample
     // that is already there is left alone and its place is returned.
-    virtual Result<domain::Residency> append(
+    Result<domain::Residency> append(
         domain::SampleId sample,
         std::span<const std::byte> payload,
-        domain::SegmentClass segment_class) = 0;
+        domain::SegmentClass segment_class);
 
-    [[nodiscard]] virtual std::optional<domain::Residency> find(domain::SampleId sample) const = 0;
+    [[nodiscard]] std::optional<domain::Residency> find(domain::SampleId sample) const;
 
     // Makes a sample absent. Its segment is unlinked as soon as no sample in it is live; readers
     // that hold a map keep it.
-    virtual void drop(domain::SampleId sample) = 0;
+    void drop(domain::SampleId sample);
 
     // Reads a resident sample into the page cache just before use, and lets it go behind the
     // reader. Hints: never fail.
-    virtual void will_need(domain::SampleId sample) = 0;
-    virtual void wont_need(domain::SampleId sample) = 0;
+    void will_need(domain::SampleId sample) { advise(sample, true); }
+
+    void wont_need(domain::SampleId sample) { advise(sample, false); }
 
     // Re-reads a stored sample and drops it when its checksum is wrong. false: it was wrong (or
     // absent).
-    virtual bool verify(domain::SampleId sample) = 0;
+    bool verify(domain::SampleId sample);
 
-    [[nodiscard]] virtual StoreUsage usage() const = 0;
+    [[nodiscard]] StoreUsage usage() const;
 
     // Work for idle moments. Copies live samples of the emptiest sealed segments forward and
     // unlinks them until no segment is less than half live, then syncs sealed segments, so that a
     // reboot need not re-read them; bounded to about `budget` bytes a call. True when there is
     // nothing left to do.
-    virtual Result<bool> compact(Bytes budget) = 0;
+    Result<bool> compact(Bytes budget);
 
     // Seals open segments, syncs, writes the state file with clean = true. Called on an orderly
     // stop.
-    virtual Status close() = 0;
+    Status close();
+
+private:
+    // A payload on its way in. `replaces` is the sample's word as the caller knows it: 0 for a new
+    // sample, the old place for a copy forward; publishing happens only while the table still says
+    // so.
+    struct Incoming {
+        domain::SampleId sample;
+        std::span<const std::byte> payload;
+        domain::SegmentClass segment_class;
+        std::uint64_t replaces;
+        std::uint32_t crc32c;
+    };
+
+    using WriterPtr = std::shared_ptr<SegmentWriter>;
+    using OpenSegments = std::map<domain::SegmentClass, WriterPtr>;
+
+    struct Slot {
+        WriterPtr writer;
+        std::uint64_t record_offset = 0;
+    };
+
+    struct Shared {
+        SegmentTable segments;
+        SegmentNumbers numbers;
+        OpenSegments open{};                       // takes the next records of its class
+        std::vector<WriterPtr> retired{};          // takes no more, waits for its footer
+        std::vector<domain::SegmentSeq> doomed{};  // without a live sample, to be unlinked
+        std::unordered_map<domain::SampleId, std::uint64_t>
+            in_flight{};  // sample → Incoming::replaces
+        std::uint64_t written_bytes = 0;
+        bool closed = false;
+    };
+
+    using Locked = Guarded<Shared>::Locked;
+
+    NodeStore(
+        Device& device,
+        const domain::ManifestView& manifest,
+        StoreOptions options,
+        RecoveredDirectory recovered,
+        SegmentNumbers numbers);
+
+    Result<domain::Residency> put(const Incoming& incoming);
+    Result<Slot> reserve(Shared& shared, const Incoming& incoming);
+    Result<WriterPtr> open_segment(
+        Shared& shared, domain::SegmentClass segment_class, std::uint64_t capacity_bytes);
+    [[nodiscard]] Status check_space(std::uint64_t wanted_bytes) const;
+    Status write_record(Locked& shared, const Incoming& incoming, const Slot& slot);
+    void publish(
+        Shared& shared, const domain::SegmentHeader& header, const domain::FooterEntry& entry);
+    static void update(Shared& shared, const SegmentWriter& writer, std::uint64_t bytes_before);
+    static void forget_live(
+        Shared& shared, const domain::Residency& where, std::uint64_t payload_bytes);
+    static void retire(Shared& shared, OpenSegments::iterator open);
+    static void reap(Shared& shared, domain::SegmentSeq seq);
+    void tidy_up(Locked& shared);
+    void seal(Locked& shared, SegmentWriter& writer);
+    void drop_if(domain::SampleId sample, std::uint64_t word, bool damaged);
+    void drop_damaged(domain::SampleId sample, std::uint64_t word, const Error& error);
+    void advise(domain::SampleId sample, bool needed);
+
+    Status copy_forward(domain::SegmentSeq victim, std::uint64_t& budget_bytes);
+    Status copy_record(
+        DeviceFile& file, const domain::FooterEntry& record, const domain::Residency& from);
+    void drop_all_in(domain::SegmentSeq seq);
+    Result<bool> sync_segments(std::uint64_t& budget_bytes);
+    Status save_state(bool clean);
+    void try_to_save_state();
+    [[nodiscard]] std::string segments_folder() const;
+
+    // Constant after construction.
+    Device& device_;
+    const domain::ManifestView manifest_;
+    const StoreOptions options_;
+    const RecoveryReport report_;
+
+    // With their own synchronization.
+    std::unique_ptr<ResidencyFile> table_;
+    SegmentFiles files_;
+    mutable Guarded<Shared> shared_;   // its lock also keeps writers of the state file apart
+    std::condition_variable settled_;  // with the lock of shared_: a record was published or failed
+    std::mutex upkeep_;                // one compact() or close() at a time; taken before shared_
 };
 
 }  // namespace stoker::sidecar

@@ -90,17 +90,16 @@ private:
 
     Status open_table_and_state() {
         STOKER_TRY(
-            auto opened,
+            out_.table,
             ResidencyFile::open(
                 device_, options_.directory, {manifest_.revision(), manifest_.sample_count()}));
-        out_.table = std::move(opened.file);
         STOKER_TRY(
             state_,
             load_state(
                 device_,
                 join_path(options_.control_directory, domain::state_file(manifest_.revision()))));
         rebooted_ = state_.has_value() && state_->boot_id != options_.boot_id;
-        table_counts_ = opened.existed && state_.has_value() && !rebooted_;
+        table_counts_ = out_.table->existed() && state_.has_value() && !rebooted_;
         out_.report.verified_checksums = !table_counts_;
         out_.report.after_clean_stop = state_.has_value() && state_->clean;
         return {};

@@ -36,28 +36,26 @@ Status create_table(
 
 }  // namespace
 
-Result<ResidencyFile::Opened> ResidencyFile::open(
+Result<std::unique_ptr<ResidencyFile>> ResidencyFile::open(
     Device& device, const std::string& directory, const domain::ResidencyHeader& header) {
     const auto path = join_path(directory, domain::residency_file(header.revision));
-    auto found = device.map(path, MapMode::kReadWrite);
-    if (found.has_value() && is_table_of(**found, header)) {
-        return Opened{wrap(*std::move(found), header), true};
+    auto mapping = device.map(path, MapMode::kReadWrite);
+    const bool existed = mapping.has_value() && is_table_of(**mapping, header);
+    if (!existed) {
+        // Readers may have the old file mapped, so only a file that is no table gives way to a new
+        // one.
+        if (!mapping.has_value() && mapping.error().code != ErrorCode::kNotFound &&
+            mapping.error().code != ErrorCode::kCorruption) {
+            return fail(std::move(mapping).error());
+        }
+        STOKER_TRY_VOID(create_table(device, path, header));
+        mapping = device.map(path, MapMode::kReadWrite);
     }
-    // Readers may have the old file mapped, so only a file that is no table gives way to a new one.
-    const bool useless = found.has_value() || found.error().code == ErrorCode::kNotFound ||
-                         found.error().code == ErrorCode::kCorruption;
-    if (!useless) {
-        return fail(std::move(found).error());
+    if (!mapping.has_value()) {
+        return fail(std::move(mapping).error());
     }
-    STOKER_TRY_VOID(create_table(device, path, header));
-    STOKER_TRY(auto made, device.map(path, MapMode::kReadWrite));
-    return Opened{wrap(std::move(made), header), false};
-}
-
-std::unique_ptr<ResidencyFile> ResidencyFile::wrap(
-    std::unique_ptr<DeviceMapping> mapping, const domain::ResidencyHeader& header) {
     return std::unique_ptr<ResidencyFile>{
-        new ResidencyFile(std::move(mapping), header.sample_count)};
+        new ResidencyFile(*std::move(mapping), header.sample_count, existed)};
 }
 
 std::uint64_t& ResidencyFile::word(domain::SampleId sample) const {

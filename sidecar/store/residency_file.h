@@ -18,36 +18,29 @@ namespace stoker::sidecar {
 // the bytes that they point to.
 class ResidencyFile {
 public:
-    struct Opened;
-
     // Maps the file of `header`, made anew (all absent) when there is none, or one that is damaged
     // or of another shape.
-    static Result<Opened> open(
+    static Result<std::unique_ptr<ResidencyFile>> open(
         Device& device, const std::string& directory, const domain::ResidencyHeader& header);
 
     [[nodiscard]] std::uint64_t load(domain::SampleId sample) const;  // acquire
 
     void store(domain::SampleId sample, std::uint64_t word);  // release
 
-    [[nodiscard]] std::uint64_t sample_count() const { return sample_count_; }
+    // Its words were those of the last leader when it was opened.
+    [[nodiscard]] bool existed() const { return existed_; }
 
 private:
-    ResidencyFile(std::unique_ptr<DeviceMapping> mapping, std::uint64_t sample_count)
+    ResidencyFile(std::unique_ptr<DeviceMapping> mapping, std::uint64_t sample_count, bool existed)
         : mapping_(std::move(mapping)),
-          sample_count_(sample_count) {}
-
-    static std::unique_ptr<ResidencyFile> wrap(
-        std::unique_ptr<DeviceMapping> mapping, const domain::ResidencyHeader& header);
+          sample_count_(sample_count),
+          existed_(existed) {}
 
     [[nodiscard]] std::uint64_t& word(domain::SampleId sample) const;
 
     std::unique_ptr<DeviceMapping> mapping_;
     std::uint64_t sample_count_;
-};
-
-struct ResidencyFile::Opened {
-    std::unique_ptr<ResidencyFile> file;
-    bool existed = false;  // its words are those of the last leader
+    bool existed_;
 };
 
 }  // namespace stoker::sidecar

@@ -87,10 +87,9 @@ Result<std::optional<StoreState>> load_state(Device& device, const std::string& 
     return decode_state(WireReader{*bytes}.get_text(bytes->size()));
 }
 
-Status save_state(
-    Device& device, const std::string& path, const StoreState& state, Durability durability) {
+Status save_state(Device& device, const std::string& path, const StoreState& state) {
     const std::string text = encode_state(state);
-    return replace_file(device, path, std::as_bytes(std::span{text}), durability);
+    return replace_file(device, path, std::as_bytes(std::span{text}), Durability::kPower);
 }
 
 }  // namespace stoker::sidecar

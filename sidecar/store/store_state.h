@@ -40,7 +40,7 @@ bool is_plain_text(std::string_view text);
 // nullopt: missing or damaged. An error: the file is there and cannot be read.
 Result<std::optional<StoreState>> load_state(Device& device, const std::string& path);
 
-Status save_state(
-    Device& device, const std::string& path, const StoreState& state, Durability durability);
+// Durable on return.
+Status save_state(Device& device, const std::string& path, const StoreState& state);
 
 }  // namespace stoker::sidecar

@@ -36,7 +36,7 @@ TEST_F(DemandBookTest, ResolvesEveryoneWhoWaitsForASample) {
     book.wait(9, {book.open(kBert, 1, 1), 0});
     EXPECT_EQ(book.settle_all(9, FetchOutcome::kReady), 2U);
     EXPECT_EQ(book.take_replies().size(), 2U);
-    EXPECT_FALSE(book.is_waited_for(9));
+    EXPECT_TRUE(book.parties_waiting(9).empty());
 }
 
 TEST_F(DemandBookTest, KeepsTheMessageOfTheFirstOriginError) {
@@ -49,11 +49,11 @@ TEST_F(DemandBookTest, KeepsTheMessageOfTheFirstOriginError) {
 TEST_F(DemandBookTest, HoldsReadySamplesOnceTheFetchIsAnswered) {
     const auto ticket = book.open(kAnna, 1, 3);
     book.settle(8, {ticket, 0}, FetchOutcome::kReady, {});
-    EXPECT_TRUE(book.take_held(kAnna).empty());
+    EXPECT_TRUE(book.take_ready(kAnna).held.empty());
     book.settle(3, {ticket, 1}, FetchOutcome::kReady, {});
     book.settle(4, {ticket, 2}, FetchOutcome::kReadAtOrigin, {});
-    EXPECT_EQ(book.take_held(kAnna), (std::vector<SampleIndex>{3, 8}));
-    EXPECT_TRUE(book.take_held(kAnna).empty());
+    EXPECT_EQ(book.take_ready(kAnna).held, (std::vector<SampleIndex>{3, 8}));
+    EXPECT_TRUE(book.take_ready(kAnna).held.empty());
 }
 
 TEST_F(DemandBookTest, ReleasesOneHoldAtATime) {
@@ -78,8 +78,8 @@ TEST_F(DemandBookTest, ADisconnectFreesHoldsAndWaits) {
     const auto left = book.disconnect(kAnna);
     EXPECT_EQ(left.held, (std::vector<SampleIndex>{1, 2}));
     EXPECT_EQ(left.abandoned, (std::vector<SampleIndex>{3}));
-    EXPECT_TRUE(book.is_waited_for(4));
-    EXPECT_EQ(book.pending_requests(), 1U);
+    EXPECT_EQ(book.parties_waiting(4).size(), 1U);
+    EXPECT_EQ(book.pending_requests(kAnna), 0U);
     EXPECT_EQ(book.pending_requests(kBert), 1U);
 }
 

@@ -114,7 +114,7 @@ TEST_F(FetchEngineTest, AFullDiskSendsDemandsToTheOriginAndIsTriedAgainLater) {
     const auto failed = engine->on_store_failed(0, kDiskFull, kNow);
     ASSERT_THAT(failed.replies, SizeIs(1));
     EXPECT_THAT(failed.replies[0].outcomes, ElementsAre(FetchOutcome::kReadAtOrigin));
-    EXPECT_FALSE(engine->is_admitting());
+    EXPECT_FALSE(engine->admission().is_admitting());
 
     EXPECT_THAT(fetch({1}).fetches, ElementsAre(window(1)));  // space comes back in the window
     engine->on_store_failed(1, kDiskFull, kNow);
@@ -122,8 +122,9 @@ TEST_F(FetchEngineTest, AFullDiskSendsDemandsToTheOriginAndIsTriedAgainLater) {
     const TimePoint later = kNow + seconds{2};
     EXPECT_THAT(engine->on_fetch(kTrainer, 9, {3}, later).fetches, ElementsAre(resident(3)));
     engine->on_stored(3, later);
-    EXPECT_TRUE(engine->is_admitting()) << "no window sample has to come to find that out";
-    EXPECT_EQ(engine->last_store_error(), "");
+    EXPECT_TRUE(engine->admission().is_admitting())
+        << "no window sample has to come to find that out";
+    EXPECT_EQ(engine->admission().store_error, "");
     EXPECT_THAT(engine->on_fetch(kTrainer, 10, {4}, later).fetches, ElementsAre(resident(4)));
 }
 

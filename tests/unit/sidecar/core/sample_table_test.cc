@@ -39,7 +39,7 @@ TEST_F(SampleTableTest, AStoredSampleLeavesTheMemoryAndKeepsItsClass) {
 
 TEST_F(SampleTableTest, AnAbandonedFetchLeavesNoTrace) {
     table.start(1, SegmentClass::kResident);
-    table.abandon(1);
+    table.remove(1);
     EXPECT_EQ(table.account(), ByteAccount{});
     EXPECT_EQ(table.at(1).state, SampleState::kAbsent);
 }

@@ -22,9 +22,9 @@ std::string path() {
 TEST(ResidencyFile, StartsWithEverythingAbsent) {
     FaultDevice device{1};
     const auto opened = ResidencyFile::open(device, "/node", kHeader).value();
-    EXPECT_FALSE(opened.existed);
+    EXPECT_FALSE(opened->existed());
     for (std::uint64_t id = 0; id < 100; ++id) {
-        EXPECT_EQ(opened.file->load(SampleId{id}), 0U);
+        EXPECT_EQ(opened->load(SampleId{id}), 0U);
     }
     EXPECT_EQ(device.content(path())->size(), domain::residency_file_bytes(100));
 }
@@ -33,13 +33,13 @@ TEST(ResidencyFile, IsTakenOverInPlaceBecauseReadersMapIt) {
     FaultDevice device{1};
     const auto reader = [&] {
         const auto first = ResidencyFile::open(device, "/node", kHeader).value();
-        first.file->store(SampleId{7}, 77);
+        first->store(SampleId{7}, 77);
         return device.map(path(), MapMode::kRead).value();
     }();
     const auto second = ResidencyFile::open(device, "/node", kHeader).value();
-    EXPECT_TRUE(second.existed);
-    EXPECT_EQ(second.file->load(SampleId{7}), 77U);
-    second.file->store(SampleId{8}, 88);
+    EXPECT_TRUE(second->existed());
+    EXPECT_EQ(second->load(SampleId{7}), 77U);
+    second->store(SampleId{8}, 88);
     std::uint64_t word = 0;
     std::memcpy(&word, reader->bytes().data() + domain::kResidencyHeaderBytes + 64, sizeof word);
     EXPECT_EQ(word, 88U);
@@ -53,11 +53,11 @@ TEST(ResidencyFile, AFileThatIsNoTableOfOursIsReplaced) {
         std::vector<std::byte> bytes(domain::residency_file_bytes(100));
         std::ranges::copy(domain::encode_residency_header(other), bytes.begin());
         device.put(path(), bytes);
-        EXPECT_FALSE(ResidencyFile::open(device, "/node", kHeader).value().existed);
+        EXPECT_FALSE(ResidencyFile::open(device, "/node", kHeader).value()->existed());
     }
     FaultDevice device{1};
     device.put(path(), {});
-    EXPECT_FALSE(ResidencyFile::open(device, "/node", kHeader).value().existed);
+    EXPECT_FALSE(ResidencyFile::open(device, "/node", kHeader).value()->existed());
 }
 
 TEST(ResidencyFile, ACutTableIsReplaced) {
@@ -66,8 +66,8 @@ TEST(ResidencyFile, ACutTableIsReplaced) {
     std::ranges::copy(domain::encode_residency_header(kHeader), bytes.begin());
     device.put(path(), bytes);
     const auto opened = ResidencyFile::open(device, "/node", kHeader).value();
-    EXPECT_FALSE(opened.existed);
-    EXPECT_EQ(opened.file->load(SampleId{99}), 0U);
+    EXPECT_FALSE(opened->existed());
+    EXPECT_EQ(opened->load(SampleId{99}), 0U);
 }
 
 TEST(ResidencyFile, NeedsItsWholeSpaceAtOnce) {
@@ -83,7 +83,7 @@ TEST(ResidencyFile, ATransientErrorDoesNotReplaceWhatReadersMap) {
     device.set_broken(FaultDevice::Operation::kMap, true);
     EXPECT_FALSE(ResidencyFile::open(device, "/node", kHeader).has_value());
     device.set_broken(FaultDevice::Operation::kMap, false);
-    EXPECT_TRUE(ResidencyFile::open(device, "/node", kHeader).value().existed);
+    EXPECT_TRUE(ResidencyFile::open(device, "/node", kHeader).value()->existed());
 }
 
 }  // namespace

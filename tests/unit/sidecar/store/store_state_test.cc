@@ -62,7 +62,7 @@ TEST(StoreState, BootIdsArePlain) {
 TEST(StoreState, MissingOrDamagedIsNoStateAndUnreadableIsAnError) {
     test::FaultDevice device{1};
     EXPECT_EQ(load_state(device, "/node/state").value(), std::nullopt);
-    ASSERT_TRUE(save_state(device, "/node/state", sample_state(), Durability::kPower).has_value());
+    ASSERT_TRUE(save_state(device, "/node/state", sample_state()).has_value());
     EXPECT_EQ(load_state(device, "/node/state").value(), sample_state());
     device.set_broken(test::FaultDevice::Operation::kRead, true);
     EXPECT_EQ(load_state(device, "/node/state").error().code, ErrorCode::kUnavailable);

@@ -1,4 +1,4 @@
-#include "sidecar/store/segment_store.h"
+#include "sidecar/store/node_store.h"
 
 #include <algorithm>
 
@@ -8,6 +8,8 @@
 #include "common/base/crc32c.h"
 #include "common/domain/node_directory.h"
 #include "common/log/log.h"
+#include "sidecar/store/recovery.h"
+#include "sidecar/store/store_state.h"
 
 namespace stoker::sidecar {
 
@@ -42,13 +44,14 @@ Result<std::unique_ptr<NodeStore>> NodeStore::open(
     STOKER_TRY(auto recovered, recover_directory(device, manifest, options));
     STOKER_TRY(
         auto numbers, SegmentNumbers::open(device, options.directory, recovered.lowest_number));
-    auto store = std::make_unique<SegmentStore>(
-        device, manifest, std::move(options), std::move(recovered), std::move(numbers));
-    store->begin();
-    return std::unique_ptr<NodeStore>{std::move(store)};
+    std::unique_ptr<NodeStore> store{new NodeStore(
+        device, manifest, std::move(options), std::move(recovered), std::move(numbers))};
+    // A full disk is no reason not to serve; the old state is still true of what it names.
+    store->try_to_save_state();
+    return store;
 }
 
-SegmentStore::SegmentStore(
+NodeStore::NodeStore(
     Device& device,
     const domain::ManifestView& manifest,
     StoreOptions options,
@@ -60,17 +63,9 @@ SegmentStore::SegmentStore(
       report_(recovered.report),
       table_(std::move(recovered.table)),
       files_(device, options_.directory),
-      shared_(Shared{std::move(recovered.segments), std::move(numbers), {}, {}, {}, {}}) {}
+      shared_(Shared{std::move(recovered.segments), std::move(numbers)}) {}
 
-void SegmentStore::begin() {
-    auto shared = shared_.lock();
-    if (const Status saved = save_state(*shared, false, Durability::kPower); !saved.has_value()) {
-        // A full disk is no reason not to serve; the old state is still true of what it names.
-        log::warning("cannot save the store's state", {{"error", saved.error().message}});
-    }
-}
-
-Result<Residency> SegmentStore::append(
+Result<Residency> NodeStore::append(
     SampleId sample, std::span<const std::byte> payload, SegmentClass segment_class) {
     if (sample.value() >= manifest_.sample_count() ||
         payload.size() != manifest_.size_bytes(sample)) {
@@ -90,11 +85,15 @@ Result<Residency> SegmentStore::append(
     return put({sample, payload, segment_class, 0, crc32c(payload)});
 }
 
-Result<Residency> SegmentStore::put(const Incoming& incoming) {
+Result<Residency> NodeStore::put(const Incoming& incoming) {
     auto shared = shared_.lock();
     settled_.wait(shared.native(), [&] { return !shared->in_flight.contains(incoming.sample); });
-    if (const auto place = settled_already(incoming)) {
-        return *place;
+    if (const std::uint64_t word = table_->load(incoming.sample); word != incoming.replaces) {
+        // Nothing (more) to write: absent if it was dropped before it was copied.
+        return domain::unpack_residency(word).value_or(Residency{});
+    }
+    if (shared->closed) {
+        return fail(ErrorCode::kCancelled, "the store is closed");
     }
     auto reserved = reserve(*shared, incoming);
     if (!reserved.has_value()) {
@@ -114,82 +113,45 @@ Result<Residency> SegmentStore::put(const Incoming& incoming) {
     return Residency{header.segment_class, header.seq, slot.record_offset};
 }
 
-// Writes with the lock let go, and waits until it is known what has become of the record: that may
-// take as long as the writes before it.
-Status SegmentStore::write_record(Locked& shared, const Incoming& incoming, const Slot& slot) {
-    shared.native().unlock();
-    Status written =
-        slot.writer->write(slot.record_offset, incoming.sample, incoming.payload, incoming.crc32c);
-    shared.native().lock();
-    complete(*shared, *slot.writer, slot.record_offset, written.has_value());
-    settled_.notify_all();
-    settled_.wait(shared.native(), [&] {
-        return slot.writer->is_committed(slot.record_offset) ||
-               slot.writer->is_failed(slot.record_offset);
-    });
-    if (written.has_value() && !slot.writer->is_committed(slot.record_offset)) {
-        return fail(ErrorCode::kUnavailable, "an earlier record of the segment was not written");
-    }
-    return written;
-}
-
-// The place where the sample is when there is nothing (more) to write: absent if it was dropped
-// before it was copied.
-std::optional<Residency> SegmentStore::settled_already(const Incoming& incoming) const {
-    const std::uint64_t word = table_->load(incoming.sample);
-    if (word == incoming.replaces) {
-        return std::nullopt;
-    }
-    return domain::unpack_residency(word).value_or(Residency{});
-}
-
-Result<SegmentStore::Slot> SegmentStore::reserve(Shared& shared, const Incoming& incoming) {
-    if (shared.closed) {
-        return fail(ErrorCode::kCancelled, "the store is closed");
-    }
+Result<NodeStore::Slot> NodeStore::reserve(Shared& shared, const Incoming& incoming) {
     const std::uint64_t payload_bytes = incoming.payload.size();
     const SegmentClass segment_class = incoming.segment_class;
     const std::uint64_t usual_bytes = segment_class == SegmentClass::kWindow
                                           ? options_.window_segment_bytes.count()
                                           : options_.segment_bytes.count();
     const std::uint64_t needed_bytes = SegmentWriter::capacity_for(payload_bytes);
-    if (needed_bytes > usual_bytes) {
-        STOKER_TRY(const WriterPtr own, open_segment(shared, incoming, needed_bytes));
-        const std::uint64_t offset = own->reserve(incoming.sample, payload_bytes);
-        shared.retired.push_back(own);
-        return Slot{own, offset};
-    }
-    const auto open = shared.open.find(segment_class);
+    const bool is_large = needed_bytes > usual_bytes;  // it gets a segment of its own
+    auto open = is_large ? shared.open.end() : shared.open.find(segment_class);
     if (open != shared.open.end() && !open->second->fits(payload_bytes)) {
-        retire(shared, segment_class);
+        retire(shared, open);
+        open = shared.open.end();
     }
-    WriterPtr& writer = shared.open[segment_class];
-    if (writer == nullptr) {
-        auto opened = open_segment(shared, incoming, usual_bytes);
-        if (!opened.has_value()) {
-            shared.open.erase(segment_class);
-            return fail(std::move(opened).error());
-        }
-        writer = *std::move(opened);
+    if (open != shared.open.end()) {
+        return Slot{open->second, open->second->reserve(incoming.sample, payload_bytes)};
+    }
+    const std::uint64_t capacity = std::max(needed_bytes, usual_bytes);
+    // A copy forward gives back more than it takes, so it may dip into the reserve.
+    if (incoming.replaces == 0) {
+        STOKER_TRY_VOID(check_space(capacity));
+    }
+    STOKER_TRY(const WriterPtr writer, open_segment(shared, segment_class, capacity));
+    if (is_large) {
+        shared.retired.push_back(writer);
+    } else {
+        shared.open.emplace(segment_class, writer);
     }
     return Slot{writer, writer->reserve(incoming.sample, payload_bytes)};
 }
 
-Result<SegmentStore::WriterPtr> SegmentStore::open_segment(
-    Shared& shared, const Incoming& incoming, std::uint64_t capacity_bytes) {
-    // A copy forward gives back more than it takes, so it may dip into the reserve.
-    if (incoming.replaces == 0) {
-        STOKER_TRY_VOID(check_space(capacity_bytes));
-    }
+Result<NodeStore::WriterPtr> NodeStore::open_segment(
+    Shared& shared, SegmentClass segment_class, std::uint64_t capacity) {
     while (true) {
         STOKER_TRY(const SegmentSeq seq, shared.numbers.next());
         auto writer = SegmentWriter::create(
-            device_,
-            options_.directory,
-            {seq, manifest_.revision(), incoming.segment_class, capacity_bytes});
+            device_, options_.directory, {seq, manifest_.revision(), segment_class, capacity});
         if (writer.has_value()) {
             SegmentInfo info;
-            info.segment_class = incoming.segment_class;
+            info.segment_class = segment_class;
             info.file_bytes = (*writer)->file_bytes();
             info.growing = true;
             shared.segments.add(seq, info);
@@ -202,7 +164,7 @@ Result<SegmentStore::WriterPtr> SegmentStore::open_segment(
     }
 }
 
-Status SegmentStore::check_space(std::uint64_t wanted_bytes) const {
+Status NodeStore::check_space(std::uint64_t wanted_bytes) const {
     STOKER_TRY(const DeviceSpace space, device_.space(options_.directory));
     const Bytes reserved{static_cast<std::uint64_t>(
         static_cast<double>(space.total.count()) * options_.reserved_free)};
@@ -218,30 +180,37 @@ Status SegmentStore::check_space(std::uint64_t wanted_bytes) const {
     return {};
 }
 
-void SegmentStore::complete(
-    Shared& shared, SegmentWriter& writer, std::uint64_t record_offset, bool written) {
-    for (const domain::FooterEntry& entry : writer.complete(record_offset, written)) {
-        publish(shared, writer, entry);
+// Writes with the lock let go, and waits until it is known what has become of the record: that may
+// take as long as the writes before it.
+Status NodeStore::write_record(Locked& shared, const Incoming& incoming, const Slot& slot) {
+    SegmentWriter& writer = *slot.writer;
+    shared.native().unlock();
+    Status written =
+        writer.write(slot.record_offset, incoming.sample, incoming.payload, incoming.crc32c);
+    shared.native().lock();
+    const std::uint64_t bytes_before = writer.file_bytes();
+    for (const auto& entry : writer.complete(slot.record_offset, written.has_value())) {
+        publish(*shared, writer.header(), entry);
     }
-    shared.segments.set_file_bytes(writer.header().seq, writer.file_bytes());
-    if (writer.is_broken()) {
-        const auto open = shared.open.find(writer.header().segment_class);
-        if (open != shared.open.end() && open->second.get() == &writer) {
-            retire(shared, writer.header().segment_class);
-        }
+    update(*shared, writer, bytes_before);
+    settled_.notify_all();
+    settled_.wait(shared.native(), [&] {
+        return writer.is_committed(slot.record_offset) || writer.is_failed(slot.record_offset);
+    });
+    if (written.has_value() && !writer.is_committed(slot.record_offset)) {
+        return fail(ErrorCode::kUnavailable, "an earlier record of the segment was not written");
     }
-    reap(shared, writer.header().seq);
+    return written;
 }
 
-void SegmentStore::publish(
-    Shared& shared, SegmentWriter& writer, const domain::FooterEntry& entry) {
-    shared.written_bytes += domain::record_bytes(entry.payload_bytes);
+void NodeStore::publish(
+    Shared& shared, const domain::SegmentHeader& header, const domain::FooterEntry& entry) {
     const auto expected = shared.in_flight.find(entry.sample);
     STOKER_CHECK(expected != shared.in_flight.end(), "a record that nobody appends");
     if (table_->load(entry.sample) != expected->second) {
         return;  // dropped while it was copied: the copy is born dead
     }
-    const Residency where{writer.header().segment_class, writer.header().seq, entry.record_offset};
+    const Residency where{header.segment_class, header.seq, entry.record_offset};
     shared.segments.add_live(where.segment, domain::record_bytes(entry.payload_bytes));
     table_->store(entry.sample, domain::pack_residency(where));
     if (const auto old = domain::unpack_residency(expected->second)) {
@@ -249,20 +218,30 @@ void SegmentStore::publish(
     }
 }
 
-void SegmentStore::forget_live(
-    Shared& shared, const Residency& where, std::uint64_t payload_bytes) {
+// The segment's file has grown from `bytes_before`, or a write to it has failed.
+void NodeStore::update(Shared& shared, const SegmentWriter& writer, std::uint64_t bytes_before) {
+    const domain::SegmentHeader& header = writer.header();
+    shared.written_bytes += writer.file_bytes() - bytes_before;
+    shared.segments.set_file_bytes(header.seq, writer.file_bytes());
+    const auto open = shared.open.find(header.segment_class);
+    if (writer.is_broken() && open != shared.open.end() && open->second.get() == &writer) {
+        retire(shared, open);
+    }
+    reap(shared, header.seq);
+}
+
+void NodeStore::forget_live(Shared& shared, const Residency& where, std::uint64_t payload_bytes) {
     shared.segments.remove_live(where.segment, domain::record_bytes(payload_bytes));
     reap(shared, where.segment);
 }
 
-void SegmentStore::retire(Shared& shared, SegmentClass segment_class) {
-    const auto open = shared.open.find(segment_class);
+void NodeStore::retire(Shared& shared, OpenSegments::iterator open) {
     shared.retired.push_back(std::move(open->second));
     shared.open.erase(open);
 }
 
 // Dooms a segment that has no live sample, unless records are still being written to it.
-void SegmentStore::reap(Shared& shared, SegmentSeq seq) {
+void NodeStore::reap(Shared& shared, SegmentSeq seq) {
     const SegmentInfo* info = shared.segments.find(seq);
     if (info == nullptr || info->live_samples > 0) {
         return;
@@ -288,18 +267,16 @@ void SegmentStore::reap(Shared& shared, SegmentSeq seq) {
 
 // Seals and unlinks what has become ready for it, with the lock let go meanwhile. Releases the lock
 // for good.
-void SegmentStore::tidy_up(Locked& shared) {
-    const auto ready = [&] {
-        return std::ranges::find_if(
-            shared->retired, [](const WriterPtr& writer) { return writer->is_idle(); });
-    };
-    for (auto at = ready(); at != shared->retired.end(); at = ready()) {
+void NodeStore::tidy_up(Locked& shared) {
+    const auto is_ready = [](const WriterPtr& writer) { return writer->is_idle(); };
+    auto& retired = shared->retired;
+    for (auto at = std::ranges::find_if(retired, is_ready); at != retired.end();
+         at = std::ranges::find_if(retired, is_ready)) {
         const WriterPtr writer = *at;
-        shared->retired.erase(at);
+        retired.erase(at);
         seal(shared, *writer);
     }
-    std::vector<SegmentSeq> doomed;
-    doomed.swap(shared->doomed);
+    const std::vector<SegmentSeq> doomed = std::exchange(shared->doomed, {});
     shared.native().unlock();
     for (const SegmentSeq seq : doomed) {
         files_.forget(seq);
@@ -312,9 +289,9 @@ void SegmentStore::tidy_up(Locked& shared) {
     }
 }
 
-void SegmentStore::seal(Locked& shared, SegmentWriter& writer) {
+void NodeStore::seal(Locked& shared, SegmentWriter& writer) {
     shared.native().unlock();
-    const std::uint64_t before = writer.file_bytes();
+    const std::uint64_t bytes_before = writer.file_bytes();
     const Status sealed = writer.seal();
     if (!sealed.has_value()) {
         log::warning(
@@ -322,27 +299,25 @@ void SegmentStore::seal(Locked& shared, SegmentWriter& writer) {
             {{"segment", writer.header().seq.value()}, {"error", sealed.error().message}});
     }
     shared.native().lock();
-    shared->written_bytes += writer.file_bytes() - before;
     shared->segments.set_full_grown(writer.header().seq);
-    shared->segments.set_file_bytes(writer.header().seq, writer.file_bytes());
-    reap(*shared, writer.header().seq);
+    update(*shared, writer, bytes_before);
 }
 
-std::optional<Residency> SegmentStore::find(SampleId sample) const {
+std::optional<Residency> NodeStore::find(SampleId sample) const {
     if (sample.value() >= manifest_.sample_count()) {
         return std::nullopt;
     }
     return domain::unpack_residency(table_->load(sample));
 }
 
-void SegmentStore::drop(SampleId sample) {
+void NodeStore::drop(SampleId sample) {
     if (sample.value() < manifest_.sample_count()) {
         drop_if(sample, table_->load(sample), false);
     }
 }
 
 // Makes the sample absent if its word is still `word`.
-void SegmentStore::drop_if(SampleId sample, std::uint64_t word, bool damaged) {
+void NodeStore::drop_if(SampleId sample, std::uint64_t word, bool damaged) {
     auto shared = shared_.lock();
     const auto where = domain::unpack_residency(word);
     if (!where.has_value() || table_->load(sample) != word) {
@@ -356,15 +331,7 @@ void SegmentStore::drop_if(SampleId sample, std::uint64_t word, bool damaged) {
     tidy_up(shared);
 }
 
-void SegmentStore::will_need(SampleId sample) {
-    advise(sample, true);
-}
-
-void SegmentStore::wont_need(SampleId sample) {
-    advise(sample, false);
-}
-
-void SegmentStore::advise(SampleId sample, bool needed) {
+void NodeStore::advise(SampleId sample, bool needed) {
     const auto where = find(sample);
     if (!where.has_value()) {
         return;
@@ -381,30 +348,18 @@ void SegmentStore::advise(SampleId sample, bool needed) {
     }
 }
 
-Status SegmentStore::save_state(const Shared& shared, bool clean, Durability durability) {
-    StoreState state;
-    state.boot_id = options_.boot_id;
-    state.clean = clean;
-    state.synced = shared.segments.trusted();
-    return sidecar::save_state(
-        device_,
-        join_path(options_.control_directory, domain::state_file(manifest_.revision())),
-        state,
-        durability);
-}
-
-StoreUsage SegmentStore::usage() const {
+StoreUsage NodeStore::usage() const {
     const auto shared = shared_.lock();
-    const ClassUsage resident = shared->segments.usage(SegmentClass::kResident);
-    const ClassUsage window = shared->segments.usage(SegmentClass::kWindow);
-    StoreUsage out;
-    out.resident_bytes = Bytes{resident.live_bytes};
-    out.window_bytes = Bytes{window.live_bytes};
-    out.resident_samples = resident.live_samples;
-    out.window_samples = window.live_samples;
-    out.file_bytes = Bytes{shared->segments.file_bytes()};
-    out.written_bytes = Bytes{shared->written_bytes};
-    return out;
+    const SegmentTable& table = shared->segments;
+    const ClassUsage resident = table.usage(SegmentClass::kResident);
+    const ClassUsage window = table.usage(SegmentClass::kWindow);
+    return {
+        .resident_bytes = Bytes{resident.live_bytes},
+        .window_bytes = Bytes{window.live_bytes},
+        .resident_samples = resident.live_samples,
+        .window_samples = window.live_samples,
+        .file_bytes = Bytes{table.file_bytes()},
+        .written_bytes = Bytes{shared->written_bytes}};
 }
 
 }  // namespace stoker::sidecar

@@ -1,13 +1,14 @@
+// The slow half of NodeStore: verifying, compacting, syncing, closing.
 #include <algorithm>
 
 #include "common/base/check.h"
 #include "common/base/crc32c.h"
 #include "common/domain/node_directory.h"
 #include "common/log/log.h"
+#include "sidecar/store/node_store.h"
 #include "sidecar/store/segment_scan.h"
-#include "sidecar/store/segment_store.h"
+#include "sidecar/store/store_state.h"
 
-// The slow half of SegmentStore: verifying, compacting, syncing, closing.
 namespace stoker::sidecar {
 
 using domain::Residency;
@@ -22,11 +23,11 @@ void spend(std::uint64_t& budget_bytes, std::uint64_t bytes) {
 
 }  // namespace
 
-std::string SegmentStore::segments_folder() const {
+std::string NodeStore::segments_folder() const {
     return join_path(options_.directory, domain::kSegmentFolder);
 }
 
-bool SegmentStore::verify(SampleId sample) {
+bool NodeStore::verify(SampleId sample) {
     if (sample.value() >= manifest_.sample_count()) {
         return false;
     }
@@ -36,14 +37,13 @@ bool SegmentStore::verify(SampleId sample) {
         if (!where.has_value()) {
             return false;
         }
-        Status good;
-        if (const auto file = files_.open(where->segment); !file.has_value()) {
-            good = fail(file.error());
-        } else {
-            const domain::FooterEntry record{
-                sample, where->record_offset, manifest_.size_bytes(sample)};
-            good = check_record(**file, where->segment, record);
-        }
+        const auto file = files_.open(where->segment);
+        const Status good = file.has_value()
+                                ? check_record(
+                                      **file,
+                                      where->segment,
+                                      {sample, where->record_offset, manifest_.size_bytes(sample)})
+                                : Status{fail(file.error())};
         if (good.has_value()) {
             return true;
         }
@@ -53,16 +53,21 @@ bool SegmentStore::verify(SampleId sample) {
         if (good.error().code == ErrorCode::kResourceExhausted) {
             return true;  // we could not look, which says nothing against it
         }
-        log::warning(
-            "dropping a damaged sample",
-            {{"sample", sample.value()}, {"error", good.error().message}});
-        drop_if(sample, word, true);
-        remember_damage();
+        drop_damaged(sample, word, good.error());
         return false;
     }
 }
 
-Result<bool> SegmentStore::compact(Bytes budget) {
+// A damaged segment must not be believed after a reboot, so this is durable; rare enough to do at
+// once.
+void NodeStore::drop_damaged(SampleId sample, std::uint64_t word, const Error& error) {
+    log::warning(
+        "dropping a damaged sample", {{"sample", sample.value()}, {"error", error.message}});
+    drop_if(sample, word, true);
+    try_to_save_state();
+}
+
+Result<bool> NodeStore::compact(Bytes budget) {
     const std::lock_guard upkeep{upkeep_};
     std::uint64_t budget_bytes = budget.count();
     while (budget_bytes > 0) {
@@ -77,7 +82,7 @@ Result<bool> SegmentStore::compact(Bytes budget) {
 }
 
 // Copies what is live in `victim`; the last one to leave has it unlinked.
-Status SegmentStore::copy_forward(SegmentSeq victim, std::uint64_t& budget_bytes) {
+Status NodeStore::copy_forward(SegmentSeq victim, std::uint64_t& budget_bytes) {
     const auto file = files_.open(victim);
     if (!file.has_value()) {
         if (file.error().code != ErrorCode::kNotFound) {
@@ -103,7 +108,7 @@ Status SegmentStore::copy_forward(SegmentSeq victim, std::uint64_t& budget_bytes
     return {};
 }
 
-Status SegmentStore::copy_record(
+Status NodeStore::copy_record(
     DeviceFile& file, const domain::FooterEntry& record, const Residency& from) {
     const std::uint64_t word = domain::pack_residency(from);
     const auto payload = read_record(file, from.segment, record);
@@ -115,15 +120,13 @@ Status SegmentStore::copy_record(
     if (payload.error().code != ErrorCode::kCorruption) {
         return fail(payload.error());
     }
-    log::warning("dropping a damaged sample", {{"error", payload.error().message}});
-    drop_if(record.sample, word, true);
-    remember_damage();
+    drop_damaged(record.sample, word, payload.error());
     return {};
 }
 
 // After copying nothing of a segment should be left; what its own index does not list (damage) is
 // dropped.
-void SegmentStore::drop_all_in(SegmentSeq seq) {
+void NodeStore::drop_all_in(SegmentSeq seq) {
     if (shared_.lock()->segments.find(seq) == nullptr) {
         return;
     }
@@ -137,7 +140,7 @@ void SegmentStore::drop_all_in(SegmentSeq seq) {
 }
 
 // True when no sealed segment is left to sync. The state file tells only after the sync.
-Result<bool> SegmentStore::sync_segments(std::uint64_t& budget_bytes) {
+Result<bool> NodeStore::sync_segments(std::uint64_t& budget_bytes) {
     bool any = false;
     auto next = shared_.lock()->segments.oldest_unsynced();
     while (next.has_value() && budget_bytes > 0) {
@@ -163,22 +166,26 @@ Result<bool> SegmentStore::sync_segments(std::uint64_t& budget_bytes) {
     if (any) {
         // Their names too: a synced file without a name is lost all the same.
         STOKER_TRY_VOID(device_.sync_folder(segments_folder()));
-        auto shared = shared_.lock();
-        STOKER_TRY_VOID(save_state(*shared, false, Durability::kPower));
+        STOKER_TRY_VOID(save_state(false));
     }
     return !next.has_value();
 }
 
-// A damaged segment must not be believed after a reboot, so this is durable; rare enough to do at
-// once.
-void SegmentStore::remember_damage() {
-    auto shared = shared_.lock();
-    if (const Status saved = save_state(*shared, false, Durability::kPower); !saved.has_value()) {
+Status NodeStore::save_state(bool clean) {
+    const auto shared = shared_.lock();
+    return sidecar::save_state(
+        device_,
+        join_path(options_.control_directory, domain::state_file(manifest_.revision())),
+        {options_.boot_id, clean, shared->segments.trusted()});
+}
+
+void NodeStore::try_to_save_state() {
+    if (const Status saved = save_state(false); !saved.has_value()) {
         log::warning("cannot save the store's state", {{"error", saved.error().message}});
     }
 }
 
-Status SegmentStore::close() {
+Status NodeStore::close() {
     const std::lock_guard upkeep{upkeep_};
     {
         auto shared = shared_.lock();
@@ -188,7 +195,7 @@ Status SegmentStore::close() {
         shared->closed = true;
         settled_.wait(shared.native(), [&] { return shared->in_flight.empty(); });
         while (!shared->open.empty()) {
-            retire(*shared, shared->open.begin()->first);
+            retire(*shared, shared->open.begin());
         }
         tidy_up(shared);
     }
@@ -196,8 +203,7 @@ Status SegmentStore::close() {
     STOKER_TRY(const bool synced, sync_segments(budget_bytes));
     STOKER_CHECK(synced, "a segment still grows after close()");
     STOKER_TRY_VOID(device_.sync_folder(segments_folder()));
-    auto shared = shared_.lock();
-    return save_state(*shared, true, Durability::kPower);
+    return save_state(true);
 }
 
 }  // namespace stoker::sidecar

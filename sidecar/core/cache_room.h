@@ -1,0 +1,141 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "common/base/bytes.h"
+#include "common/base/clock.h"
+#include "common/domain/residency_word.h"
+#include "sidecar/core/engine_limits.h"
+#include "sidecar/core/eviction/window_keeper.h"
+#include "sidecar/core/fetch_admission.h"
+#include "sidecar/core/party_shares.h"
+#include "sidecar/core/sample_table.h"
+#include "sidecar/core/stream_set.h"
+
+namespace stoker::sidecar {
+
+// Where a sample may go on the node, and what leaves for it. Residents keep to the grant and window
+// samples to their budget; what has to go is dropped here and nowhere else. Not thread-safe; what
+// it is made of must outlive it.
+class CacheRoom {
+public:
+    enum class Verdict : std::uint8_t {
+        kResident,
+        kWindow,
+        kFull,   // the window has no room for it now
+        kShut,   // nothing is stored now
+        kNever,  // larger than the window or the memory
+    };
+
+    // `counters` grow by what is dropped and evicted.
+    CacheRoom(
+        const EngineLimits& limits,
+        EngineGrant grant,
+        const FetchAdmission& admission,
+        const PartyShares& shares,
+        SampleTable& table,
+        StreamSet& streams,
+        EngineCounters& counters)
+        : limits_(limits),
+          grant_(grant),
+          admission_(admission),
+          shares_(shares),
+          table_(table),
+          streams_(streams),
+          counters_(counters) {}
+
+    // A sample that the store found when it opened.
+    void adopt(SampleIndex sample, domain::SegmentClass segment_class);
+
+    // No sample is adopted any more.
+    void open(TimePoint now);
+
+    // Is the sample worth a prefetch? One that failed too often is left to the demand, which reports
+    // the reason.
+    [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
+
+    // May one more payload be in flight? One always may.
+    [[nodiscard]] bool fits_memory(SampleIndex sample) const;
+
+    // Where may the sample go now? Evicts nothing.
+    [[nodiscard]] Verdict judge(SampleIndex sample, TimePoint now, Party party) const;
+
+    // The same, after evicting what is worth less. `demanded`: somebody waits for the sample.
+    Verdict make_room(SampleIndex sample, TimePoint now, bool demanded, Party party);
+
+    // A shrunken grant takes the residents that the policy names. Those that a client holds, or
+    // that are on their way, lose only their place in the grant and go when nobody holds them.
+    void set_grant(const EngineGrant& grant) {
+        grant_ = grant;
+        enforce_grant();
+    }
+
+    [[nodiscard]] const EngineGrant& grant() const { return grant_; }
+
+    // Aside: there is room for nothing.
+    void set_aside(bool aside) { aside_ = aside; }
+
+    // True: only guests rank the residents, so none is evicted while the own party is connected.
+    void set_ranked_by_guests(bool ranked) { ranked_by_guests_ = ranked; }
+
+    // Not owned; nullptr: window samples stay for plans only.
+    void set_window_keeper(const WindowKeeper* keeper) { keeper_ = keeper; }
+
+    // After the sample lost a need or a hold: it is dropped if that was the last one, or becomes a
+    // spare.
+    void reconsider(SampleIndex sample);
+
+    // The sample is lost, or its fetch has failed: who needs it looks for it again.
+    void lose(SampleIndex sample);
+
+    // Drops window samples that an earlier leader left and that nobody has asked for since.
+    void sweep(TimePoint now);
+
+    [[nodiscard]] std::optional<TimePoint> sweeps_at() const { return sweep_at_; }
+
+    // What was dropped since the last call, in order.
+    std::vector<SampleIndex> take_drops() { return std::exchange(drops_, {}); }
+
+private:
+    // For whom room is made.
+    struct Need {
+        Party party;
+        bool demanded = false;
+        bool beyond_share = false;  // of the party: only its own samples make room
+    };
+
+    [[nodiscard]] bool may_keep(SampleIndex sample, TimePoint now) const;
+    bool make_resident_room(SampleIndex sample, TimePoint now, Party party);
+    [[nodiscard]] bool may_leave(SampleIndex sample, Party party) const;
+    bool evict_one(const Need& need);
+    [[nodiscard]] std::optional<SampleIndex> kept_victim(const Need& need) const;
+    std::optional<SampleIndex> spare_victim(const Need& need);
+    std::optional<SampleIndex> farthest_victim(const Need& need);
+    [[nodiscard]] bool gives_way(SampleIndex sample, const Need& need) const;
+    [[nodiscard]] bool is_near(SampleIndex sample, Party other = kOwnParty) const;
+    [[nodiscard]] bool may_evict(SampleIndex sample) const;
+    void add_spare(SampleIndex sample);
+    bool drop_if_superfluous(SampleIndex sample);
+    void drop(SampleIndex sample);
+    void enforce_grant();
+
+    const EngineLimits& limits_;
+    EngineGrant grant_;
+    const FetchAdmission& admission_;
+    const PartyShares& shares_;
+    SampleTable& table_;
+    StreamSet& streams_;
+    EngineCounters& counters_;
+    const WindowKeeper* keeper_ = nullptr;
+    std::deque<SampleIndex> spares_;  // window samples needed late or by nobody; may be stale
+    std::optional<TimePoint> sweep_at_;
+    std::vector<SampleIndex> drops_;
+    bool aside_ = false;
+    bool ranked_by_guests_ = false;
+};
+
+}  // namespace stoker::sidecar

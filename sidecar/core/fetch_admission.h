@@ -1,0 +1,68 @@
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/domain/residency_word.h"
+#include "sidecar/core/circuit_breaker.h"
+#include "sidecar/core/engine_limits.h"
+#include "sidecar/core/rate_limiter.h"
+
+namespace stoker::sidecar {
+
+// When the origin may be asked and the disk may be written, and why not. Knows nothing of samples.
+// Pure: no timers inside. Not thread-safe.
+struct FetchAdmission {
+    explicit FetchAdmission(const EngineLimits& limits)
+        : resident(limits.store_breaker),
+          window(limits.store_breaker),
+          origin(limits.origin_breaker) {}
+
+    CircuitBreaker resident;  // the store, for residents
+    CircuitBreaker window;    // the store, for window samples
+    CircuitBreaker origin;    // for prefetches
+    RateLimiter rate;         // demands may be a second's worth ahead of it
+    std::string store_error;
+    std::string origin_error;  // empty once a fetch has worked again
+
+    CircuitBreaker& store(domain::SegmentClass segment_class) {
+        return segment_class == domain::SegmentClass::kResident ? resident : window;
+    }
+
+    // False while the disk is full or failing; store_error says why.
+    [[nodiscard]] bool is_admitting() const { return resident.is_closed() && window.is_closed(); }
+
+    // The origin and the store both work.
+    void on_stored(domain::SegmentClass segment_class) {
+        store(segment_class).on_success();
+        // Residents have the stricter limit (reservedFree). Where all is resident, no window sample
+        // would ever come to try the other breaker.
+        if (resident.is_closed()) {
+            window.on_success();
+        }
+        origin.on_success();
+        origin_error.clear();
+        if (is_admitting()) {
+            store_error.clear();
+        }
+    }
+
+    // When time alone changes an answer; nullopt: never. `demands`: some wait for the rate.
+    [[nodiscard]] std::optional<TimePoint> next_change(bool demands, TimePoint now) const {
+        auto next = rate.allows_at(now);
+        for (const auto at :
+             {demands ? rate.allows_urgent_at(now) : std::nullopt,
+              resident.retries_at(),
+              window.retries_at(),
+              origin.retries_at()}) {
+            if (at > now) {
+                next = std::min(next.value_or(*at), *at);
+            }
+        }
+        return next;
+    }
+};
+
+}  // namespace stoker::sidecar
