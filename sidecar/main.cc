@@ -21,18 +21,20 @@
 #include "common/metrics/metrics.h"
 #include "common/program/program.h"
 #include "common/runtime/event_loop.h"
+#include "common/runtime/loop_tasks.h"
 #include "common/runtime/signals.h"
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/control/control_link.h"
+#include "sidecar/core/idle_watch.h"
 #include "sidecar/device/posix_device.h"
 #include "sidecar/origin/make_origin.h"
-#include "sidecar/service/idle_end.h"
 #include "sidecar/service/monitor.h"
 #include "sidecar/service/sidecar.h"
 
 namespace stoker::sidecar {
 namespace {
 
+constexpr Duration kIdleLookInterval = std::chrono::seconds{1};
 constexpr Duration kLastWords = std::chrono::milliseconds{100};
 constexpr std::string_view kName = "stoker-sidecar";
 
@@ -152,13 +154,42 @@ void raise_descriptor_limit() {
     }
 }
 
+// Ends a sidecar that nobody has used for config.end_when_idle, where that is not zero.
+class IdleEnd {
+public:
+    IdleEnd(EventLoop& loop, const Sidecar& sidecar)
+        : loop_(loop),
+          sidecar_(sidecar),
+          watch_(sidecar.config().end_when_idle, loop.now()),
+          timer_(loop) {
+        if (sidecar.config().end_when_idle > Duration{}) {
+            look();
+        }
+    }
+
+private:
+    void look() {
+        if (watch_.is_over(loop_.now(), sidecar_.is_in_use())) {
+            log::info("stopping: nobody has used this sidecar");
+            loop_.stop();
+            return;
+        }
+        timer_.run_in(kIdleLookInterval, [this] { look(); });
+    }
+
+    EventLoop& loop_;
+    const Sidecar& sidecar_;
+    IdleWatch watch_;
+    LoopTimer timer_;
+};
+
 // Everything lives in the order of these lines and goes in the opposite one.
 Status run(const SidecarConfig& config) {
     const SystemClock clock;
     EventLoop loop{clock};
     const StopSignals signals{loop, [&loop](int signal) {
                                   log::info("stopping", {{"signal", signal}});
-                                  // What the trainers said last may still be in their sockets.
+                                  // The trainers' last frames may still be in their sockets.
                                   loop.run_at(loop.now() + kLastWords, [&loop] { loop.stop(); });
                               }};
     metrics::Registry registry;
@@ -177,10 +208,7 @@ Status run(const SidecarConfig& config) {
     Monitor monitor{*sidecar, loop, registry, config.http_readers};
     STOKER_TRY(const auto http, open_http(config, monitor));
     STOKER_TRY(const auto link, open_link(config, monitor, loop, *sidecar));
-    const IdleEnd idle_end{loop, *sidecar, [&loop] {
-                               log::info("stopping: nobody has used this sidecar");
-                               loop.stop();
-                           }};
+    const IdleEnd idle_end{loop, *sidecar};
     loop.run();
     monitor.look();  // the link's last report is about everything until here
     return {};

@@ -46,7 +46,7 @@ std::optional<View> parse_view(const std::string& text) {
     return std::nullopt;
 }
 
-// What a namespace can never have, whatever the API server says.
+// Views that a namespace can never have, whatever the API server says.
 Status check_side(const ViewRequest& request) {
     if (request.view == View::kOwner && request.is_foreign()) {
         return fail(

@@ -314,7 +314,7 @@ Status PoolDirectory::each_directory(
         if (kind != EntryKind::kFolder || !folder || !is_path_component(ns)) {
             return true;
         }
-        // What cannot be listed now is looked at the next time.
+        // A folder that cannot be listed now is tried again the next time.
         [[maybe_unused]] const Status listed =
             each_entry(folder->get(), [&](const std::string& uid, EntryKind inner) {
                 const auto directory = open_folder(folder->get(), uid);

@@ -26,7 +26,7 @@
 //         <namespace>/           the sidecars', 0755: the leader's door to that namespace
 namespace stoker::node {
 
-// What sidecars run as.
+// The user and group of sidecars.
 struct SidecarUser {
     uid_t user = 65532;
     gid_t group = 65532;

@@ -21,33 +21,11 @@ namespace {
 constexpr unsigned kTargetMode = 0750;
 constexpr const char* kVolumeFile = "vol_data.json";  // the kubelet's note beside each CSI target
 
-// mountinfo writes blanks and backslashes in octal.
-std::string unescape(const std::string& text) {
-    std::string result;
-    for (std::size_t i = 0; i < text.size(); ++i) {
-        if (text[i] == '\\' && i + 3 < text.size()) {
-            result += static_cast<char>(std::stoi(text.substr(i + 1, 3), nullptr, 8));
-            i += 3;
-        } else {
-            result += text[i];
-        }
-    }
-    return result;
-}
-
 bool is_mount_point(const std::string& path) {
-    std::ifstream table{"/proc/self/mountinfo"};
-    for (std::string line; std::getline(table, line);) {
-        std::istringstream words{line};
-        std::string word;
-        for (int field = 0; field < 5; ++field) {
-            words >> word;
-        }
-        if (unescape(word) == path) {
-            return true;
-        }
-    }
-    return false;
+    struct statx status {};
+
+    return ::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, 0, &status) == 0 &&
+           (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
 class KernelMounts final : public Mounts {

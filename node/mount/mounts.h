@@ -12,7 +12,7 @@ namespace stoker::node {
 
 enum class Access : std::uint8_t { kReadOnly, kReadWrite };
 
-// The door to the mount table. Thread-safe.
+// The interface to the mount table. Thread-safe.
 class Mounts {
 public:
     virtual ~Mounts() = default;

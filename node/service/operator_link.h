@@ -11,7 +11,7 @@
 
 namespace stoker::node {
 
-// The door to the operator.
+// The interface to the operator.
 class OperatorClient {
 public:
     virtual ~OperatorClient() = default;

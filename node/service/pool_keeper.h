@@ -29,7 +29,7 @@ public:
     explicit PoolKeeper(Parts parts)
         : parts_(parts) {}
 
-    // What the operator is told now. Opens every pool, and measures it where that is due.
+    // Writes the report to the operator. Opens every pool, and measures it where that is due.
     void fill(v1::NodeReport& report);
 
     // Takes an answer of the operator: pools, at most one sweep, which is done before this returns.

@@ -18,7 +18,7 @@ struct Peer {
     bool operator==(const Peer&) const = default;
 };
 
-// Is the leader's loop turning? Between Peer and Hello, any number of times.
+// Asks whether the leader's loop turns. Between Peer and Hello, any number of times.
 struct Ping {
     bool operator==(const Ping&) const = default;
 };

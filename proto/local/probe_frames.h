@@ -6,7 +6,7 @@
 // of protocol.h.
 namespace stoker::local {
 
-// Is there something to measure?
+// Asks whether there is something to measure.
 struct AskProbe {
     bool operator==(const AskProbe&) const = default;
 };

@@ -83,7 +83,7 @@ struct Hello {
     bool operator==(const Hello&) const = default;
 };
 
-// What a sidecar can do beyond the first frames; bits of Welcome::features.
+// Features of a sidecar beyond the first frames; bits of Welcome::features.
 inline constexpr std::uint32_t kFeatureContracts = 1;  // kBegin to kSnapshot
 inline constexpr std::uint32_t kFeatureProbe = 2;      // kAskProbe to kProbed
 inline constexpr std::uint32_t kFeatureCounts = 4;     // kCounted

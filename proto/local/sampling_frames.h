@@ -100,7 +100,7 @@ struct Similarity {
     bool operator==(const Similarity&) const = default;
 };
 
-// How did the epoch go, by the sampler's books?
+// Asks for the sampler's totals of an epoch.
 struct AskEpoch {
     std::uint64_t epoch = 0;
 
@@ -120,7 +120,7 @@ struct EpochTally {
     bool operator==(const EpochTally&) const = default;
 };
 
-// What would the job's sampler have to know to go on elsewhere?
+// Asks for the state with which the job's sampler can go on elsewhere.
 struct AskSnapshot {
     bool operator==(const AskSnapshot&) const = default;
 };

@@ -53,7 +53,7 @@ struct DatasetConfig {
     EvictionKind eviction = EvictionKind::kAuto;
     Duration step_aside_window = std::chrono::seconds{5};  // core/bypass_controller.h; zero: never
     std::optional<ContractTerms> contract;  // what the job's trainers may ask for; none: anything
-    // What the cache is worth to each job, by uid, until the operator says it; none: all alike.
+    // Value of the cache to each job, by uid, until the operator sends it; none: all alike.
     std::map<std::string, double> weights;
 
     bool operator==(const DatasetConfig&) const = default;
@@ -88,7 +88,7 @@ struct SidecarConfig {
     std::uint32_t socket_mode = 0660;
     std::uint32_t connections_max = 1024;
     std::uint32_t io_threads = 2;
-    Duration end_when_idle{};  // service/idle_end.h; zero: never
+    Duration end_when_idle{};  // core/idle_watch.h; zero: never
     std::string http_listen;   // host:port of /metrics, /healthz, /readyz, /status; empty: none
     config::AddressRanges http_readers;  // of /metrics and /status, besides loopback
     ControlConfig control;

@@ -15,7 +15,7 @@
 // The sidecar's end of proto/control/v1/control.proto, with the values of wire/control.
 namespace stoker::sidecar {
 
-// What the next report says, and whether trainers wait for the operator: the one after is due soon.
+// The next report. While trainers wait for a pin, the one after it is due soon.
 struct LinkReport : control::Report {
     bool awaits_pin = false;
 };

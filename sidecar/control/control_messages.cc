@@ -11,7 +11,7 @@ namespace {
 // Masses in one report: 4 KiB each, well within what an operator takes in one message.
 constexpr int kMassesPerReport = 16;
 
-// What does not fit comes with the next report; until then the older revision stands.
+// Masses that do not fit come with the next report; until then the older revision stands.
 void leave_out_told(control::DatasetReport& dataset, ToldSketches& told, int& masses_left) {
     std::erase_if(dataset.sketches, [&](control::RankSketch& sketch) {
         std::uint64_t& known = told[{dataset.dataset_uid, sketch.job_uid}];

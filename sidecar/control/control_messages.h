@@ -9,7 +9,7 @@
 #include "sidecar/config/sidecar_config.h"
 #include "wire/control/report.h"
 
-// What the link's messages say. Pure.
+// Contents of the link's messages. Pure.
 namespace stoker::sidecar {
 
 control::Hello make_hello(const JobConfig& job, const std::vector<DatasetConfig>& datasets);

@@ -1,12 +1,16 @@
 #include "sidecar/origin/credentials.h"
 
+#include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fmt/core.h>
 #include <unistd.h>
 
 #include "common/base/guarded.h"
-#include "sidecar/origin/small_file.h"
+#include "common/base/read_file.h"
 
 namespace stoker::sidecar {
 
@@ -15,6 +19,7 @@ namespace {
 constexpr const char* kIdName = "AWS_ACCESS_KEY_ID";
 constexpr const char* kSecretName = "AWS_SECRET_ACCESS_KEY";
 constexpr const char* kTokenName = "AWS_SESSION_TOKEN";
+constexpr std::uintmax_t kFileBytesMax = 64 * 1024;
 constexpr Duration kRecheckInterval = std::chrono::seconds{1};
 
 using Answer = Result<std::optional<Credentials>>;
@@ -88,6 +93,25 @@ Result<TemporaryCredentials> read_directory(const std::string& directory) {
 std::string variable(const Environment& environment, const char* name) {
     const char* text = environment(name);
     return text == nullptr ? "" : text;
+}
+
+Result<std::string> read_small_file(const std::string& path) {
+    const auto refuse = [&path](const std::string& why) {
+        return fail(ErrorCode::kForbidden, fmt::format("{} {}", path, why));
+    };
+    std::error_code error;
+    const auto size = std::filesystem::file_size(path, error);
+    if (!error && ::access(path.c_str(), R_OK) != 0) {
+        error = {errno, std::generic_category()};
+    }
+    if (error) {
+        return refuse(fmt::format("cannot be read: {}", error.message()));
+    }
+    if (size > kFileBytesMax) {
+        return refuse("is larger than 64 KiB");
+    }
+    const auto text = read_filled_file(path);
+    return text ? text : refuse("is empty");
 }
 
 Result<std::unique_ptr<CredentialSource>> credentials_from_environment(

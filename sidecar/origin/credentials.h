@@ -53,6 +53,11 @@ Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
 // The variable's value; "" where there is none.
 std::string variable(const Environment& environment, const char* name);
 
+// The text of a regular file of at most 64 KiB, without the white space at its end that editors and
+// `kubectl create secret` leave behind. kForbidden: it cannot be read, is empty or larger; the
+// message names it.
+Result<std::string> read_small_file(const std::string& path);
+
 // What `read` finds, read again when it is asked for and a second has passed, so that rotated keys
 // work without a restart. The source is missing where `path` is; errors of `read` name the file.
 // `clock` must outlive the source.

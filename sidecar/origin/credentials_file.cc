@@ -5,7 +5,6 @@
 #include <cpprest/json.h>
 #include <fmt/core.h>
 
-#include "sidecar/origin/small_file.h"
 #include "sidecar/origin/sts_answer.h"
 
 namespace stoker::sidecar {

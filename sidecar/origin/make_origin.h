@@ -54,7 +54,7 @@ Error fetch_error(
 // Trusts and goes by what the options say; `url` begins with the scheme that it will be asked for.
 http::ClientOptions client_options(const OriginOptions& options, std::string_view url);
 
-// Whose keys an S3 origin uses: options.credentials_directory; options.credentials_file;
+// The keys of an S3 origin, the first of: options.credentials_directory; options.credentials_file;
 // AWS_ACCESS_KEY_ID; AWS_ROLE_ARN with AWS_WEB_IDENTITY_TOKEN_FILE; nobody's. `environment` is
 // asked once; `clock` must outlive the source. kInvalidArgument: both files, half a pair of
 // variables, a CA file that cannot be read.

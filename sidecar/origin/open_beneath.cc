@@ -23,7 +23,7 @@ tl::unexpected<Error> leaves(const std::string& path) {
     return refuse(path, "leads out of the directory");
 }
 
-// Of errno. What has become a socket, or lies below a file, is gone.
+// The error of errno. A path that leads to a socket, or through a file, counts as gone.
 tl::unexpected<Error> not_opened(const std::string& path) {
     const bool is_gone = errno == ENOTDIR || errno == ENXIO;
     return fail(posix_error(is_gone ? ENOENT : errno, "opening", fmt::format("'{}'", path)));

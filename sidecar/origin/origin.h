@@ -20,7 +20,7 @@ struct OriginFetch {
     std::uint64_t size_bytes = 0;  // likewise
 };
 
-// What a finished fetch tells besides its bytes.
+// A finished fetch: its bytes, and how they came.
 struct OriginBytes {
     std::vector<std::byte> payload;  // exactly size_bytes long
     Duration first_byte{};           // from sending to the first byte of the answer

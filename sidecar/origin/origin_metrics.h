@@ -4,7 +4,7 @@
 
 namespace stoker::sidecar {
 
-// What an origin counts. One for the program, shared by its origins; must outlive them.
+// Metrics of all origins of the program; must outlive them.
 struct OriginMetrics {
     explicit OriginMetrics(metrics::Registry& registry);
 

@@ -14,7 +14,7 @@
 
 namespace stoker::sidecar {
 
-// What a listing works with; all of it outlives the call.
+// A listing uses these; all of them outlive the call.
 struct S3ListingContext {
     const S3Location& location;
     const OriginOptions& options;

@@ -8,9 +8,9 @@
 #include "common/base/result.h"
 #include "common/domain/manifest.h"
 
-// The two XML documents that an S3 server sends us: a page of ListObjectsV2, and an error, which the
-// token service sends, too. A strict reader of exactly these: no DOCTYPE, no CDATA, no processing instructions but the declaration,
-// bounded depth. Pure.
+// The two XML documents that an S3 server sends us: a page of ListObjectsV2, and an error, which a
+// token service sends, too. A strict reader of exactly these: no DOCTYPE, no CDATA, no processing
+// instructions but the declaration, bounded depth. Pure.
 namespace stoker::sidecar {
 
 struct ListPage {
@@ -27,7 +27,7 @@ struct S3Error {
     std::string message;  // "The specified bucket does not exist"
 };
 
-// Of S3, or of the token service (in an ErrorResponse). nullopt: no error document.
+// An error document of S3, or of the token service (in an ErrorResponse). nullopt: neither.
 std::optional<S3Error> parse_s3_error(std::string_view xml);
 
 }  // namespace stoker::sidecar

@@ -7,7 +7,7 @@
 #include "common/base/result.h"
 #include "sidecar/origin/credentials.h"
 
-// What a token service (STS) answers. Pure.
+// Answers of a token service (STS). Pure.
 namespace stoker::sidecar {
 
 // "2026-01-31T12:00:00Z", also with a fraction of a second or the offset +00:00. Times before

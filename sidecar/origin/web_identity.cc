@@ -9,7 +9,6 @@
 #include "common/log/log.h"
 #include "sidecar/origin/percent.h"
 #include "sidecar/origin/s3_request.h"
-#include "sidecar/origin/small_file.h"
 #include "sidecar/origin/sts_answer.h"
 
 namespace stoker::sidecar {
@@ -57,7 +56,7 @@ private:
         bool refreshing = false;
     };
 
-    // What get() gives without waiting: good credentials, or an error that is not a second old.
+    // The answer of get() without waiting: good credentials, or an error that is not a second old.
     std::optional<Result<std::optional<Credentials>>> usable() {
         auto state = state_.lock();
         const bool may_ask = clock_->now() >= state->not_before;

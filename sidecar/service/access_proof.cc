@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <utility>
-#include <variant>
 
 #include <fmt/core.h>
 
@@ -19,10 +18,8 @@ namespace {
 constexpr Duration kAskAgain = std::chrono::seconds{5};
 constexpr std::uint64_t kLooked = 4096;  // samples
 
-// The job that listed is ours, so its key is.
-struct SameJob {};
-
-using Finding = Result<std::variant<SameJob, OriginFetch>>;
+// The object to read. nullopt: the job that listed is ours, so its key is.
+using Finding = Result<std::optional<OriginFetch>>;
 
 Finding find_smallest(
     Device& device,
@@ -33,7 +30,7 @@ Finding find_smallest(
     const auto current = load_current(device, data);
     if (current && current->revision == revision && current->source == source && !job_uid.empty() &&
         current->job_uid == job_uid) {
-        return SameJob{};
+        return std::nullopt;
     }
     STOKER_TRY(const auto manifest, MappedManifest::open(device, data, revision));
     const auto& view = manifest.view();
@@ -100,8 +97,8 @@ void AccessProof::find_object() {
             const Finding& found = **finding;
             if (!found) {
                 settle(revision, State::kFailed, found.error());
-            } else if (const auto* request = std::get_if<OriginFetch>(&*found)) {
-                fetch(*request);
+            } else if (*found) {
+                fetch(**found);
             } else {
                 settle(revision, State::kProven, {});
             }

@@ -7,7 +7,7 @@
 #include "proto/local/protocol.h"
 #include "sidecar/config/contract_terms.h"
 
-// What a sidecar changes in its clients' kBegin frames.
+// A sidecar's changes to its clients' kBegin frames.
 namespace stoker::sidecar {
 
 // A pod's clients get what its job allows: what they ask for, and the job's parameters where they

@@ -19,8 +19,8 @@ struct Client {
     Party party = kOwnParty;
 };
 
-// What the clients of one leader may hold whatever they say: positions of plans, samples of fetches
-// without an answer, and streams of guests. Each sidecar has a part of the room; guests have a room
+// Bounds on what the clients of one leader hold: positions of plans, samples of fetches without an
+// answer, and streams of guests. Each sidecar has a part of the room; guests have a room
 // of their own. Pure; not thread-safe.
 class ClientRooms {
 public:

@@ -41,7 +41,7 @@ DatasetNode::DatasetNode(const SidecarParts& parts, const DatasetConfig& config,
       seek_timer_(parts.loop),
       lead_(parts, config, origin, gate_, totals_, {[this] { seek(); }, [this] { judge_pin(); }}),
       watch_(
-          parts.loop, [this] { return leader_door(); }, [this] { on_watch(); }),
+          parts.loop, [this] { return connect_to_leader(); }, [this] { on_watch(); }),
       proof_(parts, config, origin, [this] { admit_relays(); }),
       tasks_(parts.loop) {
     seek();
@@ -114,7 +114,7 @@ void DatasetNode::detach(Session& session) {
     }
 }
 
-// What the leader still has to count of the client's last words is waited for.
+// The relay stays until the leader has counted the client's last reads.
 void DatasetNode::part(ConnectionId id, std::unique_ptr<Relay> relay) {
     if (parting_.size() >= kPartingMax) {
         return;
@@ -206,8 +206,8 @@ void DatasetNode::follow() {
         if (relay->is_connected() || is_leaderless()) {
             continue;
         }
-        if (auto door = leader_door()) {
-            relay->connect(*std::move(door));
+        if (auto connection = connect_to_leader()) {
+            relay->connect(*std::move(connection));
         } else {
             all = false;
         }
@@ -229,7 +229,7 @@ void DatasetNode::on_lost() {
     seek_later(again ? kSeekAfterLostAgain : Duration{});
 }
 
-// Told by a relay in the middle of what it does.
+// A relay calls it from its own callbacks.
 void DatasetNode::admit_relays_soon() {
     tasks_.post([this] { admit_relays(); });
 }
@@ -251,7 +251,7 @@ void DatasetNode::admit_relays() {
     }
 }
 
-// In the middle of what the watch does: it must stay.
+// Called from the watch, which must not be destroyed here.
 void DatasetNode::on_watch() {
     was_led_ = was_led_ || watch_.state() == LeaderWatch::State::kAnswering;
     if (is_leaderless()) {
@@ -342,17 +342,17 @@ std::string DatasetNode::no_leader() const {
         std::chrono::duration_cast<std::chrono::seconds>(watch_.unanswered()).count());
 }
 
-// The secret is read last: a leader writes its own before it listens. A guest's door asks for none.
-Result<LeaderDoor> DatasetNode::leader_door() const {
+// The secret is read last: a leader writes its own before it listens. Guests need none.
+Result<LeaderConnection> DatasetNode::connect_to_leader() const {
     if (config_.guest) {
         const std::string guests = domain::guests_folder(config_.directory);
         STOKER_TRY(auto socket, connect_unix(join_path(guests, domain::kLeaderSocket)));
-        return LeaderDoor{std::move(socket), local::Peer{{}, parts_.sidecar_id}};
+        return LeaderConnection{std::move(socket), local::Peer{{}, parts_.sidecar_id}};
     }
     const std::string control = domain::control_folder(config_.directory);
     STOKER_TRY(auto socket, connect_unix(join_path(control, domain::kLeaderSocket)));
     STOKER_TRY(const auto secret, load_secret(parts_.device, control));
-    return LeaderDoor{std::move(socket), local::Peer{secret, parts_.sidecar_id}};
+    return LeaderConnection{std::move(socket), local::Peer{secret, parts_.sidecar_id}};
 }
 
 void DatasetNode::set_pin(const control::RevisionPin& pin) {

@@ -23,7 +23,7 @@ enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
 // falls to us; they are carried to our own socket then, so that taking over has no path of its own.
 //
 // For another namespace's dataset (config.guest) we never lead, lock or write: we follow through
-// our namespace's door. Where we have no key of our own either, our clients wait for a leader and
+// our namespace's socket. Where we have no key of our own either, our clients wait for a leader and
 // are never sent to the origin. Belongs to the loop's thread.
 class DatasetNode final : public SessionHandler {
 public:
@@ -84,13 +84,13 @@ public:
     // While another sidecar leads we stand by for those who are connected there.
     [[nodiscard]] bool is_in_use() const;
 
-    // What our trainers told so far.
+    // Totals that our trainers told so far.
     [[nodiscard]] JobTotals job() const { return totals_.sum(); }
 
-    // What our leads that have ended fetched: the totals of a report do not fall with them.
+    // Fetches of our leads that have ended, so that the totals of a report never fall.
     [[nodiscard]] const control::DatasetReport& past_leads() const { return lead_.past_leads(); }
 
-    // Why nobody can lead here, why nobody answers, or why we may not read; or empty.
+    // The reason why nobody leads, nobody answers, or we may not read; or empty.
     [[nodiscard]] std::string error() const;
 
     // How long the directory's lock has been held by somebody who does not answer; zero otherwise.
@@ -122,7 +122,7 @@ private:
     void part(ConnectionId id, std::unique_ptr<Relay> relay);
     void ask_for_patience();
     [[nodiscard]] bool must_wait() const;
-    [[nodiscard]] Result<LeaderDoor> leader_door() const;
+    [[nodiscard]] Result<LeaderConnection> connect_to_leader() const;
 
     SidecarParts parts_;
     const DatasetConfig& config_;

@@ -99,7 +99,7 @@ void FrameSocket::wait_for_throttle() {
     }));
 }
 
-// What has come already goes first. Then it reads, and does not wait for the loop to tell that it
+// Frames that have come go first. Then it reads, and does not wait for the loop to tell that it
 // can: those who have frames left would take all the time before.
 void FrameSocket::go_on() {
     if (is_open()) {

@@ -1,6 +1,5 @@
 #include "sidecar/service/leader.h"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -92,7 +91,6 @@ void Leader::list_again() {
 }
 
 void Leader::begin_serving(Preparation prepared) {
-    rooms_.set_sample_count(prepared.manifest->view().sample_count());
     served_ = std::make_unique<ServedDataset>(
         parts_,
         config_,
@@ -101,8 +99,9 @@ void Leader::begin_serving(Preparation prepared) {
         grant_,
         weights_,
         ServedDataset::Callbacks{
-            [this](const FetchReply& answer) { reply(answer); },
+            [this](const FetchReply& reply) { requests_->reply(reply); },
             [this](const Error& error) { callbacks_.forbidden(error); }});
+    requests_ = std::make_unique<ClientRequests>(parts_, config_, *served_, listener_);
     listing_timer_.cancel();
     admit_waiting();
 }
@@ -146,7 +145,7 @@ void Leader::admit(Session& session) {
                           gate_.judge(served_->manifest().revision(), false, parts_.loop.now()) ==
                               RevisionGate::Verdict::kGo;
     if (may_read) {
-        welcome(session);
+        requests_->welcome(session);
         return;
     }
     waiting_.insert(session.id());
@@ -167,32 +166,20 @@ void Leader::tell_listing() {
     listing_timer_.run_in(kListingInterval, [this] { tell_listing(); });
 }
 
-void Leader::welcome(Session& session) {
-    engine().fetch().on_connect(session.id(), session.stream(), session.party());
-    welcomed_.insert(session.id());
-    local::Welcome welcome;
-    welcome.revision = served_->manifest().revision().value();
-    welcome.sample_count = sample_count();
-    welcome.directory = config_.client_directory;
-    welcome.features = local::kFeatureContracts | local::kFeatureProbe | local::kFeatureCounts |
-                       local::kFeatureAhead;
-    session.send_welcome(welcome);
-}
-
-void Leader::detach(Session& session) {
-    rooms_.leave(client_of(session), is_last_of_stream(session));
-    waiting_.erase(session.id());
-    sessions_.erase(session.id());
-    if (welcomed_.erase(session.id()) > 0) {
-        stop_drawing(session.id());
-        served_->apply(engine().fetch().on_disconnect(session.id(), parts_.loop.now()));
+void Leader::on_frame(Session& session, Frame frame) {
+    if (requests_ != nullptr) {
+        requests_->on_frame(session, std::move(frame));
+    } else {
+        session.refuse({ErrorCode::kInvalidArgument, "a frame before the welcome"});
     }
 }
 
-bool Leader::is_last_of_stream(const Session& session) const {
-    return std::ranges::none_of(sessions_, [&session](const auto& entry) {
-        return entry.first != session.id() && entry.second->stream() == session.stream();
-    });
+void Leader::detach(Session& session) {
+    waiting_.erase(session.id());
+    sessions_.erase(session.id());
+    if (requests_ != nullptr) {
+        requests_->leave(session);
+    }
 }
 
 void Leader::set_grant(EngineGrant grant, JobWeights weights) {
@@ -200,7 +187,7 @@ void Leader::set_grant(EngineGrant grant, JobWeights weights) {
     weights_ = std::move(weights);
     if (served_ != nullptr) {
         served_->set_grant(grant);
-        engine().importance().set_weights(weights_);
+        served_->engine().importance().set_weights(weights_);
     }
 }
 
@@ -227,8 +214,8 @@ void Leader::retire(std::function<void()> on_idle) {
     }
     sessions_.clear();
     waiting_.clear();
-    welcomed_.clear();
     if (served_ != nullptr) {
+        requests_->forget_all();
         served_->retire(std::move(on_idle));
     } else {
         tasks_.post(std::move(on_idle));

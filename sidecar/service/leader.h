@@ -12,8 +12,7 @@
 #include "sidecar/config/sidecar_config.h"
 #include "sidecar/core/revision_gate.h"
 #include "sidecar/origin/origin.h"
-#include "sidecar/service/client_rooms.h"
-#include "sidecar/service/party_turns.h"
+#include "sidecar/service/client_requests.h"
 #include "sidecar/service/preparer.h"
 #include "sidecar/service/served_dataset.h"
 #include "sidecar/service/session.h"
@@ -22,9 +21,8 @@
 namespace stoker::sidecar {
 
 // Leads one node directory for its sessions: has what they read prepared (Preparer), lets them wait
-// for it and for the pin of their attempt, then passes what they say to the engine (ServedDataset),
-// within bounds (ClientRooms). The caller holds the directory's lock as long as this lives. Belongs
-// to the loop's thread.
+// for it and for their attempt's pin, then welcomes them to it (ServedDataset, ClientRequests). The
+// caller holds the directory's lock as long as this lives. Belongs to the loop's thread.
 //
 // Failures to prepare are answered to the sessions that wait, and tried again with back-off for
 // ever. Our own trainers' sessions wait as long as the gate says so; those of other pods wait only
@@ -94,33 +92,7 @@ private:
     void begin_serving(Preparation prepared);
     void admit(Session& session);
     void admit_waiting();
-    void welcome(Session& session);
     void tell_listing();
-    void reply(const FetchReply& reply);
-
-    void on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch);
-    void on_consumed(Session& session, std::uint64_t request_id, const local::Consumed& consumed);
-    void on_plan(
-        Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd);
-    void read_plan_of(
-        const Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd);
-    void finish_plan(Session& session, std::uint64_t request_id, Result<StreamPlan> plan);
-    void on_sampling(Session& session, std::uint64_t request_id, const local::Message& message);
-    void on_begin(
-        Session& session,
-        std::uint64_t request_id,
-        const local::Begin& begin,
-        const UniqueFd& memfd);
-    void on_draw(Session& session, std::uint64_t request_id, const local::Draw& draw);
-    void stop_drawing(ConnectionId connection);
-    [[nodiscard]] std::optional<Error> check_ids(const std::vector<std::uint64_t>& ids) const;
-    [[nodiscard]] std::optional<Error> check_fetch(
-        const Session& session, const local::Fetch& fetch) const;
-    [[nodiscard]] bool is_last_of_stream(const Session& session) const;
-    [[nodiscard]] static Client client_of(const Session& session);
-
-    // Only while we serve.
-    [[nodiscard]] DatasetEngine& engine() const { return served_->engine(); }
 
     SidecarParts parts_;
     const DatasetConfig& config_;
@@ -133,16 +105,13 @@ private:
     JobWeights weights_;
     std::map<ConnectionId, Session*> sessions_;  // attached, in whatever state
     std::set<ConnectionId> waiting_;             // for the manifest, or for the gate
-    std::set<ConnectionId> welcomed_;            // known to the engine
-    std::map<ConnectionId, StreamId> draws_by_;  // those that draw under a contract
-    ClientRooms rooms_;
-    PartyTurns plan_turns_;
-    std::optional<Preparation> prepared_;  // waits for the gate
-    domain::ManifestMarks marks_;          // of what is listed, where its revision is pinned
+    std::optional<Preparation> prepared_;        // waits for the gate
+    domain::ManifestMarks marks_;                // of what is listed, where its revision is pinned
     LoopTimer gate_timer_;
     LoopTimer listing_timer_;
     LoopTasks tasks_;
     std::unique_ptr<ServedDataset> served_;
+    std::unique_ptr<ClientRequests> requests_;  // set with served_
     Preparer preparer_;  // last: joined before anything that it uses goes away
 };
 

@@ -14,9 +14,10 @@ constexpr std::uint64_t kPingRequestId = 1;
 
 }  // namespace
 
-LeaderWatch::LeaderWatch(EventLoop& loop, FindDoor find_door, std::function<void()> on_change)
+LeaderWatch::LeaderWatch(
+    EventLoop& loop, Connect connect_to_leader, std::function<void()> on_change)
     : loop_(loop),
-      find_door_(std::move(find_door)),
+      connect_to_leader_(std::move(connect_to_leader)),
       on_change_(std::move(on_change)),
       timer_(loop) {}
 
@@ -56,20 +57,20 @@ void LeaderWatch::look() {
 
 void LeaderWatch::connect() {
     asked_at_.reset();
-    auto door = find_door_();
-    if (!door) {
+    auto connection = connect_to_leader_();
+    if (!connection) {
         set_state(State::kNobody);
         return;
     }
     socket_ = std::make_unique<FrameSocket>(
         loop_,
-        std::move(door->socket),
+        std::move(connection->socket),
         [this](const Frame& frame) { on_frame(frame); },
         [this](const std::string&) {
             asked_at_.reset();
             set_state(State::kNobody);
         });
-    socket_->send(door->peer, 0);
+    socket_->send(connection->peer, 0);
     ask(loop_.now());
 }
 

@@ -25,10 +25,10 @@ public:
         kSilent,     // accepts connections and answers nothing
     };
 
-    using FindDoor = std::function<Result<LeaderDoor>()>;
+    using Connect = std::function<Result<LeaderConnection>()>;
 
     // `on_change`: the state is another one than before. Not running before start().
-    LeaderWatch(EventLoop& loop, FindDoor find_door, std::function<void()> on_change);
+    LeaderWatch(EventLoop& loop, Connect connect_to_leader, std::function<void()> on_change);
     LeaderWatch(const LeaderWatch&) = delete;
     LeaderWatch& operator=(const LeaderWatch&) = delete;
 
@@ -49,7 +49,7 @@ private:
     void set_state(State state);
 
     EventLoop& loop_;
-    FindDoor find_door_;
+    Connect connect_to_leader_;
     std::function<void()> on_change_;
     State state_ = State::kNobody;
     std::unique_ptr<FrameSocket> socket_;

@@ -52,10 +52,10 @@ public:
     // Are other sidecars connected, of our own namespace or of guests?
     [[nodiscard]] bool has_followers() const;
 
-    // Why we let the lead go; empty once we lead again.
+    // The reason why we let the lead go; empty once we lead again.
     [[nodiscard]] const Error& refusal() const { return refusal_; }
 
-    // What our leads that have ended fetched: the totals of a report do not fall with them.
+    // Fetches of our leads that have ended, so that the totals of a report never fall.
     [[nodiscard]] const control::DatasetReport& past_leads() const { return past_leads_; }
 
     // First step of a stop: no sessions from other sidecars, no listing.

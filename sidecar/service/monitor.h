@@ -15,7 +15,7 @@
 namespace stoker::sidecar {
 
 // Looks at the sidecar once a second on the loop's thread, and lets other threads see what it saw:
-// the HTTP door and the link to the operator. The sidecar, the loop and the registry outlive it.
+// the HTTP server and the link to the operator. The sidecar, the loop and the registry outlive it.
 class Monitor {
 public:
     // `readers`: who is told more than the probes, besides who asks from the pod itself.
@@ -33,7 +33,7 @@ public:
     // no business of other tenants.
     [[nodiscard]] http::ServerResponse answer(const http::ServerRequest& request) const;
 
-    // What the last look() saw. Any thread.
+    // The report of the last look(). Any thread.
     [[nodiscard]] LinkReport report() const;
 
     // Looks once more; on the loop's thread, or when the loop has ended. Otherwise it looks by
@@ -60,10 +60,10 @@ private:
     mutable Guarded<Seen> seen_;
 };
 
-// What /status says.
+// The text of /status.
 std::string status_json(const Sidecar& sidecar);
 
-// What the operator is told.
+// The report to the operator.
 LinkReport link_report(const Sidecar& sidecar);
 
 }  // namespace stoker::sidecar

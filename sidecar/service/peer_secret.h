@@ -13,7 +13,7 @@ namespace stoker::sidecar {
 using PeerSecret = decltype(local::Peer::secret);
 
 // A connection to a leader, and how a sidecar shows there that it may.
-struct LeaderDoor {
+struct LeaderConnection {
     UniqueFd socket;
     local::Peer peer;
 };

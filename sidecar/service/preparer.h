@@ -42,7 +42,7 @@ public:
     // It failed, and is not tried again yet.
     [[nodiscard]] bool has_failed() const { return failed_; }
 
-    // Why it failed last, or that the origin says nothing while it is listed.
+    // The last failure, or that the origin sends nothing while it is listed.
     [[nodiscard]] const Error& error() const { return error_; }
 
     // Call it every second: an origin that accepts a request and never answers must not look like a

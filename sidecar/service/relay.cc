@@ -19,7 +19,7 @@ constexpr std::uint64_t kHelloRequestId = 1;
 // Request id of our own questions; the client's ids count from 1.
 constexpr std::uint64_t kCountRequestId = std::numeric_limits<std::uint64_t>::max();
 
-// What waits for a leader that is behind, before the client has to wait.
+// Bytes that may wait for a leader that is behind, before the client has to wait.
 constexpr std::size_t kUpstreamHigh = std::size_t{4} << 20U;
 
 constexpr const char* kNotKept =
@@ -57,12 +57,12 @@ Relay::Relay(
       callbacks_(std::move(callbacks)),
       ask_timer_(loop) {}
 
-void Relay::connect(LeaderDoor door) {
+void Relay::connect(LeaderConnection connection) {
     forget_leader();
     stands_in_ = false;
     upstream_ = std::make_unique<FrameSocket>(
         loop_,
-        std::move(door.socket),
+        std::move(connection.socket),
         [this](const Frame& frame) { on_answer(frame); },
         [this](const std::string&) {
             forget_leader();
@@ -74,7 +74,7 @@ void Relay::connect(LeaderDoor door) {
         });
     upstream_->set_limits({.payload_bytes_max = local::kFramePayloadBytesMax});
     upstream_->on_drained([this] { send_on(); });
-    upstream_->send(door.peer, 0);
+    upstream_->send(connection.peer, 0);
     local::Hello hello = session_.hello();
     hello.relay = true;
     upstream_->send(hello, kHelloRequestId);
@@ -116,7 +116,7 @@ void Relay::answer_alone(Frame frame) {
     }
 }
 
-// What held between us and a leader that is gone.
+// Drops the state of the connection to a leader that is gone.
 void Relay::forget_leader() {
     ready_ = false;
     uncounted_ = 0;
@@ -144,7 +144,7 @@ void Relay::on_request(Frame frame) {
         ++uncounted_;
         frame.request_id = kCountRequestId;
     }
-    // For a leader that is older than we are: the client has our word that it may say more.
+    // An older leader takes no lookahead; we told the client that it may send some.
     if (const auto* plan = std::get_if<local::Plan>(&frame.message); plan != nullptr && !ahead_) {
         frame.fd = without_ahead(std::move(frame.fd), *plan, log_.sample_count());
     }
@@ -154,7 +154,7 @@ void Relay::on_request(Frame frame) {
     }
 }
 
-// What a leader would refuse is not remembered for the next one.
+// A request that a leader would refuse is not kept for the next one.
 bool Relay::refuse_request(const Frame& frame) {
     if (log_.is_full()) {
         session_.send_error(

@@ -43,7 +43,7 @@ public:
     Relay& operator=(const Relay&) = delete;
 
     // Says hello there. Not from callbacks of our socket.
-    void connect(LeaderDoor door);
+    void connect(LeaderConnection connection);
 
     [[nodiscard]] bool is_connected() const { return upstream_ != nullptr && upstream_->is_open(); }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kIdsPerFrame = 100'000;  // a frame below the sessions' limit
 
-// What a request without an answer costs, nearly.
+// Bytes that a request without an answer holds, about.
 std::size_t held_bytes(const local::Message& message) {
     const auto* fetch = std::get_if<local::Fetch>(&message);
     return sizeof(message) + (fetch == nullptr ? 0 : fetch->samples.size() * sizeof(std::uint64_t));
@@ -120,7 +120,7 @@ std::vector<std::uint64_t> ReplayLog::skip_read(local::Plan& plan) const {
     for (const std::uint64_t sample : consumed_) {
         ++counts[sample];
     }
-    // What lies behind the epoch was not read in it.
+    // Ids behind the epoch were not read in it.
     const auto read = [&](std::span<const std::uint64_t> ids) {
         for (const std::uint64_t id : ids) {
             if (id >= counts.size() || counts[id] == 0) {

@@ -12,7 +12,7 @@
 
 namespace stoker::sidecar {
 
-// What a new leader has to be told so that it knows what the old one knew about one client: its
+// Keeps what a new leader must be told to know about one client what the old one knew: its
 // plan, what it has read of it, or the epoch that it draws under a contract and what it was given
 // of that; and what it waits for. Bounded whatever the client says: 8 bytes a position of the plan,
 // kPendingBytesMax of requests without an answer.

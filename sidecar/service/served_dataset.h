@@ -17,7 +17,7 @@
 
 namespace stoker::sidecar {
 
-// What a leader reports, and what only metrics and the status page show. Its error: why preparing
+// A leader's report, and numbers that only metrics and the status page show. `error`: why preparing
 // failed, or what went wrong last.
 struct LeaderStatus : control::DatasetReport {
     ByteAccount bytes;

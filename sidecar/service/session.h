@@ -23,7 +23,7 @@ namespace stoker::sidecar {
 
 class Session;
 
-// What serves the sessions of one dataset. Called on the loop's thread.
+// Serves the sessions of one dataset. Called on the loop's thread.
 class SessionHandler {
 public:
     virtual ~SessionHandler() = default;
@@ -64,7 +64,7 @@ public:
     // The sidecar whose trainer this is; of a guest's door one number for all who come there.
     [[nodiscard]] std::uint64_t sidecar() const { return sidecar_; }
 
-    // Whose fetches and plans count together.
+    // Fetches and plans of one party count together.
     [[nodiscard]] Party party() const { return party_; }
 
     // The namespace whose door this came through; empty: the dataset's own.

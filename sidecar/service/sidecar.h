@@ -19,11 +19,11 @@ namespace stoker::sidecar {
 
 using OriginFactory = std::function<Result<std::unique_ptr<Origin>>(const DatasetConfig&)>;
 
-// The whole program but for its doors: serves every dataset of the configuration on one socket.
+// Serves every dataset of the configuration on one socket; HTTP and the operator are elsewhere.
 // Belongs to the loop's thread; what it is made with outlives it.
 class Sidecar {
 public:
-    // kInvalidArgument: an origin that cannot be; kForbidden, kUnavailable: the socket.
+    // kInvalidArgument: an origin that cannot be. Those of UnixListener::listen(): the socket.
     static Result<std::unique_ptr<Sidecar>> start(
         const SidecarConfig& config,
         EventLoop& loop,

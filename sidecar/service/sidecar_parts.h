@@ -10,7 +10,7 @@
 
 namespace stoker::sidecar {
 
-// What all datasets of one sidecar share. Everything outlives the datasets.
+// Shared by all datasets of one sidecar, and outlives them.
 struct SidecarParts {
     EventLoop& loop;
     WorkerPool& io;  // stores, checksums, plans

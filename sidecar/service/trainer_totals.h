@@ -9,7 +9,7 @@
 
 namespace stoker::sidecar {
 
-// What the trainers of this pod told of one dataset, and where their samples came from.
+// Totals that the trainers of this pod told of one dataset, and where their samples came from.
 struct JobTotals : control::TrainerReport {
     local::Counted counted;  // as the leader has looked at them
     Bytes fallback_bytes{};  // of fallback_samples

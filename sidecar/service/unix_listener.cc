@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "common/base/posix_error.h"
 #include "common/log/log.h"
 
 namespace stoker::sidecar {
@@ -20,13 +21,6 @@ namespace {
 
 constexpr int kBacklog = 256;
 constexpr int kAcceptsPerTurn = 16;
-
-Error system_error(const std::string& what) {
-    const int number = errno;
-    const ErrorCode code =
-        number == EACCES || number == EPERM ? ErrorCode::kForbidden : ErrorCode::kUnavailable;
-    return {code, fmt::format("{}: {}", what, std::strerror(number))};
-}
 
 // An address that reaches `path` through a descriptor of its folder, because sun_path holds only
 // 107 bytes.
@@ -41,7 +35,7 @@ Result<SocketAddress> address_of(const std::string& path) {
     SocketAddress result;
     result.folder.reset(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!result.folder.valid()) {
-        return fail(system_error(fmt::format("folder of socket {}", path)));
+        return fail_errno("opening the folder of", path);
     }
     const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
     const std::string reached = fmt::format("/proc/self/fd/{}/{}", result.folder.get(), name);
@@ -67,13 +61,13 @@ Result<std::unique_ptr<UnixListener>> UnixListener::listen(
     STOKER_TRY(const auto address, address_of(coming));
     UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     if (!socket.valid()) {
-        return fail(system_error("a socket"));
+        return fail_errno("making a socket for", path);
     }
     ::unlink(coming.c_str());
     if (::bind(socket.get(), as_sockaddr(address.address), sizeof(address.address)) != 0 ||
         ::chmod(coming.c_str(), mode) != 0 || ::listen(socket.get(), kBacklog) != 0 ||
         ::rename(coming.c_str(), path.c_str()) != 0) {
-        return fail(system_error(fmt::format("listening on {}", path)));
+        return fail_errno("listening on", path);
     }
     return std::unique_ptr<UnixListener>{
         new UnixListener(loop, std::move(socket), path, std::move(on_accept))};
@@ -135,7 +129,7 @@ Result<UniqueFd> connect_unix(const std::string& path) {
     STOKER_TRY(const auto address, address_of(path));
     UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
     if (!socket.valid()) {
-        return fail(system_error("a socket"));
+        return fail_errno("making a socket for", path);
     }
     if (::connect(socket.get(), as_sockaddr(address.address), sizeof(address.address)) != 0) {
         return fail(

@@ -29,7 +29,7 @@ class UnixListener {
 public:
     using OnAccept = std::function<void(UniqueFd socket, const PeerCredentials& peer)>;
 
-    // kForbidden, kUnavailable: the folder is missing or not ours to write; the message names the
+    // Errors of posix_error(): the folder is missing or not ours to write; the message names the
     // path.
     static Result<std::unique_ptr<UnixListener>> listen(
         EventLoop& loop, const std::string& path, mode_t mode, OnAccept on_accept);

@@ -13,7 +13,7 @@
 // programs use.
 namespace stoker::control {
 
-// What the cache is worth to one job, among those that read a dataset on a node.
+// The value of the cache to one job, among those that read a dataset on a node.
 struct JobWeight {
     std::string job_uid;
     double weight = 0;  // finite, 0 or more, in any unit
@@ -21,7 +21,7 @@ struct JobWeight {
     bool operator==(const JobWeight&) const = default;
 };
 
-// What one node may keep of one dataset.
+// The share of one dataset that one node may keep.
 struct Grant {
     std::string node;  // not sent: a sidecar hears of its own node only
     std::string dataset_uid;

@@ -22,7 +22,7 @@ struct DatasetMount {
     bool operator==(const DatasetMount&) const = default;
 };
 
-// The first words of a sidecar: who it says that it is.
+// A sidecar's first message: who it claims to be.
 struct Hello {
     std::string namespace_name;
     std::string pod;
@@ -50,7 +50,7 @@ struct RankSketch {
 
 inline constexpr std::size_t kRankSketchSizeMax = 1024;
 
-// What a node's disk allows, whatever the grant says.
+// A node's disk allows no more than this, whatever the grant says.
 struct DiskLimit {
     Bytes resident{};   // that may be there of the dataset
     Bytes kept_free{};  // of the disk: reservedFree, and room for the window
@@ -67,7 +67,7 @@ struct OriginChange {
     bool operator==(const OriginChange&) const = default;
 };
 
-// What one sidecar knows of one dataset on its node.
+// One sidecar's report on one dataset on its node.
 struct DatasetReport {
     std::string name;         // under spec.datasets of the TrainingJob
     std::string dataset_uid;  // names the node directory
@@ -120,7 +120,7 @@ struct ProbeReport {
     bool operator==(const ProbeReport&) const = default;
 };
 
-// What the trainers of this pod told, summed over their processes.
+// Totals that the trainers of this pod told, summed over their processes.
 struct TrainerReport {
     std::uint64_t epoch = 0;
     std::uint64_t samples = 0;

@@ -12,7 +12,7 @@
 // new number is a line in the proto, one in the value and one here.
 namespace stoker::control {
 
-// What the operator demands of a number that a sidecar sends.
+// The operator's check of a number that a sidecar sends.
 enum class Bound : std::uint8_t {
     kNone,      // no number, or judged by itself
     kPossible,  // within what the operator can sum up

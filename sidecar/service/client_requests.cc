@@ -1,4 +1,5 @@
-// The half of Leader that hears its sessions.
+#include "sidecar/service/client_requests.h"
+
 #include <algorithm>
 #include <utility>
 #include <variant>
@@ -7,7 +8,6 @@
 
 #include "common/log/log.h"
 #include "sidecar/service/client_memfds.h"
-#include "sidecar/service/leader.h"
 
 namespace stoker::sidecar {
 
@@ -51,6 +51,10 @@ void answer(Session& session, std::uint64_t request_id, Ask ask) {
     }
 }
 
+Client client_of(const Session& session) {
+    return {session.id(), session.stream(), session.sidecar(), session.party()};
+}
+
 // A guest speaks for jobs of its own namespace only.
 local::Begin begin_of(const Session& session, local::Begin begin) {
     if (!session.guest().empty()) {
@@ -61,19 +65,53 @@ local::Begin begin_of(const Session& session, local::Begin begin) {
 
 }  // namespace
 
-Client Leader::client_of(const Session& session) {
-    return {session.id(), session.stream(), session.sidecar(), session.party()};
+ClientRequests::ClientRequests(
+    const SidecarParts& parts,
+    const DatasetConfig& config,
+    ServedDataset& served,
+    ReadingListener& listener)
+    : loop_(parts.loop),
+      config_(config),
+      served_(served),
+      listener_(listener),
+      sample_count_(served.manifest().sample_count()) {
+    rooms_.set_sample_count(sample_count_);
 }
 
-void Leader::on_frame(Session& session, Frame frame) {
-    if (!welcomed_.contains(session.id())) {
+void ClientRequests::welcome(Session& session) {
+    engine().fetch().on_connect(session.id(), session.stream(), session.party());
+    sessions_[session.id()] = &session;
+    local::Welcome welcome;
+    welcome.revision = served_.manifest().revision().value();
+    welcome.sample_count = sample_count_;
+    welcome.directory = config_.client_directory;
+    welcome.features = local::kFeatureContracts | local::kFeatureProbe | local::kFeatureCounts |
+                       local::kFeatureAhead;
+    session.send_welcome(welcome);
+}
+
+void ClientRequests::leave(const Session& session) {
+    if (sessions_.erase(session.id()) == 0) {
+        return;
+    }
+    const bool is_last = std::ranges::none_of(sessions_, [&session](const auto& entry) {
+        return entry.second->stream() == session.stream();
+    });
+    rooms_.leave(client_of(session), is_last);
+    if (const auto draws = draws_by_.extract(session.id())) {
+        engine().leave(draws.mapped());
+    }
+    served_.apply(engine().fetch().on_disconnect(session.id(), loop_.now()));
+}
+
+void ClientRequests::on_frame(Session& session, Frame frame) {
+    if (!sessions_.contains(session.id())) {
         session.refuse({ErrorCode::kInvalidArgument, "a frame before the welcome"});
         return;
     }
     const local::Message& message = frame.message;
     if (const auto* probed = std::get_if<local::Probed>(&message)) {
-        served_->apply(
-            engine().fetch().on_bypass(session.id(), probed->bypassing, parts_.loop.now()));
+        served_.apply(engine().fetch().on_bypass(session.id(), probed->bypassing, loop_.now()));
     } else if (const auto* plan = std::get_if<local::Plan>(&message)) {
         on_plan(session, frame.request_id, *plan, std::move(frame.fd));
     } else if (const auto* begin = std::get_if<local::Begin>(&message)) {
@@ -87,7 +125,8 @@ void Leader::on_frame(Session& session, Frame frame) {
     }
 }
 
-void Leader::on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch) {
+void ClientRequests::on_fetch(
+    Session& session, std::uint64_t request_id, const local::Fetch& fetch) {
     auto wrong = check_fetch(session, fetch);
     if (!wrong && !rooms_.take_fetch(client_of(session), fetch.samples.size())) {
         wrong = Error{ErrorCode::kResourceExhausted, "too many samples wait for their answers"};
@@ -96,11 +135,12 @@ void Leader::on_fetch(Session& session, std::uint64_t request_id, const local::F
         session.send_error(*wrong, request_id);
         return;
     }
-    served_->apply(engine().fetch().on_fetch(
-        session.id(), request_id, to_indices(fetch.samples), parts_.loop.now()));
+    served_.apply(engine().fetch().on_fetch(
+        session.id(), request_id, to_indices(fetch.samples), loop_.now()));
 }
 
-std::optional<Error> Leader::check_fetch(const Session& session, const local::Fetch& fetch) const {
+std::optional<Error> ClientRequests::check_fetch(
+    const Session& session, const local::Fetch& fetch) const {
     if (fetch.samples.size() > kFetchSamplesMax) {
         return Error{
             ErrorCode::kInvalidArgument,
@@ -113,7 +153,7 @@ std::optional<Error> Leader::check_fetch(const Session& session, const local::Fe
     return check_ids(fetch.samples);
 }
 
-void Leader::on_consumed(
+void ClientRequests::on_consumed(
     Session& session, std::uint64_t request_id, const local::Consumed& consumed) {
     if (const auto wrong = check_ids(consumed.samples)) {
         session.send_error(*wrong, request_id);
@@ -121,8 +161,8 @@ void Leader::on_consumed(
     }
     const auto samples = to_indices(consumed.samples);
     ReadCounts counts;
-    served_->apply(engine().on_consumed(
-        session.id(), session.stream(), consumed.epoch, samples, parts_.loop.now(), counts));
+    served_.apply(engine().on_consumed(
+        session.id(), session.stream(), consumed.epoch, samples, loop_.now(), counts));
     const local::Counted counted{
         counts.hit_samples,
         counts.hit_bytes.count(),
@@ -135,14 +175,14 @@ void Leader::on_consumed(
     }
 }
 
-void Leader::on_plan(
+void ClientRequests::on_plan(
     Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd) {
     if (!session.stream()) {
         session.send_error(
             {ErrorCode::kInvalidArgument, "a plan needs a stream in the hello"}, request_id);
         return;
     }
-    const auto positions = check_plan(memfd, plan, sample_count());
+    const auto positions = check_plan(memfd, plan, sample_count_);
     if (!positions) {
         session.send_error(positions.error(), request_id);
         return;
@@ -160,7 +200,7 @@ void Leader::on_plan(
 
 // The session waits meanwhile, so that nothing that it says after the plan comes before it. One
 // guest's plans are read one after the other: its sorting must not hold up everybody's appends.
-void Leader::read_plan_of(
+void ClientRequests::read_plan_of(
     const Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd) {
     struct Reading {
         UniqueFd memfd;
@@ -170,7 +210,7 @@ void Leader::read_plan_of(
 
     const auto reading = std::make_shared<Reading>();
     reading->memfd = std::move(memfd);
-    auto read = [reading, plan, samples = sample_count(), &loop = parts_.loop] {
+    auto read = [reading, plan, samples = sample_count_, &loop = loop_] {
         const TimePoint began = loop.now();
         reading->plan = read_plan(reading->memfd, plan, samples);
         reading->time = loop.now() - began;
@@ -183,11 +223,12 @@ void Leader::read_plan_of(
         plan_turns_.end(party);
     };
     plan_turns_.run(session.party(), [this, read = std::move(read), finish = std::move(finish)] {
-        served_->on_pool(read, finish);
+        served_.on_pool(read, finish);
     });
 }
 
-void Leader::finish_plan(Session& session, std::uint64_t request_id, Result<StreamPlan> plan) {
+void ClientRequests::finish_plan(
+    Session& session, std::uint64_t request_id, Result<StreamPlan> plan) {
     if (plan) {
         log::debug(
             "plan",
@@ -195,7 +236,7 @@ void Leader::finish_plan(Session& session, std::uint64_t request_id, Result<Stre
              {"epoch", plan->epoch()},
              {"samples", plan->length()},
              {"ahead", plan->horizon() - plan->length()}});
-        served_->apply(engine().fetch().on_plan(session.id(), *std::move(plan), parts_.loop.now()));
+        served_.apply(engine().fetch().on_plan(session.id(), *std::move(plan), loop_.now()));
         session.send(local::Planned{}, request_id);
     } else {
         session.send_error(plan.error(), request_id);
@@ -203,18 +244,18 @@ void Leader::finish_plan(Session& session, std::uint64_t request_id, Result<Stre
     session.set_paused(false);
 }
 
-std::optional<Error> Leader::check_ids(const std::vector<std::uint64_t>& ids) const {
-    const std::uint64_t count = sample_count();
-    const auto wrong = std::ranges::find_if(ids, [count](std::uint64_t id) { return id >= count; });
+std::optional<Error> ClientRequests::check_ids(const std::vector<std::uint64_t>& ids) const {
+    const auto wrong =
+        std::ranges::find_if(ids, [this](std::uint64_t id) { return id >= sample_count_; });
     if (wrong == ids.end()) {
         return std::nullopt;
     }
     return Error{
         ErrorCode::kInvalidArgument,
-        fmt::format("sample {} is asked for, the dataset has {}", *wrong, count)};
+        fmt::format("sample {} is asked for, the dataset has {}", *wrong, sample_count_)};
 }
 
-void Leader::reply(const FetchReply& reply) {
+void ClientRequests::reply(const FetchReply& reply) {
     const auto found = sessions_.find(reply.connection);
     if (found == sessions_.end()) {
         return;
@@ -228,7 +269,7 @@ void Leader::reply(const FetchReply& reply) {
     session.send(fetched, reply.request_id);
 }
 
-void Leader::on_sampling(
+void ClientRequests::on_sampling(
     Session& session, std::uint64_t request_id, const local::Message& message) {
     if (const auto* draw = std::get_if<local::Draw>(&message)) {
         on_draw(session, request_id, *draw);
@@ -254,10 +295,10 @@ void Leader::on_sampling(
     }
 }
 
-void Leader::on_begin(
+void ClientRequests::on_begin(
     Session& session, std::uint64_t request_id, const local::Begin& begin, const UniqueFd& memfd) {
     answer(session, request_id, [&](StreamId stream) -> Result<local::Begun> {
-        STOKER_TRY(const auto state, read_begin_state(memfd, begin, sample_count()));
+        STOKER_TRY(const auto state, read_begin_state(memfd, begin, sample_count_));
         if (!rooms_.take_stream(client_of(session))) {
             return fail(ErrorCode::kResourceExhausted, "too many streams of one guest");
         }
@@ -266,7 +307,7 @@ void Leader::on_begin(
             {session.id(), stream, session.sidecar(), session.party()},
             begin_of(session, begin),
             state,
-            parts_.loop.now(),
+            loop_.now(),
             effects);
         if (begun) {
             std::erase_if(draws_by_, [stream](const auto& by) { return by.second == stream; });
@@ -279,32 +320,24 @@ void Leader::on_begin(
                  {"rank", begin.rank},
                  {"epoch", begin.epoch},
                  {"skip", begin.skip}});
-            served_->apply(std::move(effects));
+            served_.apply(std::move(effects));
         }
         return begun;
     });
 }
 
-void Leader::on_draw(Session& session, std::uint64_t request_id, const local::Draw& draw) {
+void ClientRequests::on_draw(Session& session, std::uint64_t request_id, const local::Draw& draw) {
     answer(session, request_id, [&](StreamId stream) {
         Effects effects;
-        auto drawn = engine().draw(session.id(), stream, draw, parts_.loop.now(), effects);
+        auto drawn = engine().draw(session.id(), stream, draw, loop_.now(), effects);
         if (drawn) {
             if (!session.hello().relay) {
                 listener_.on_drawn(session, *drawn);
             }
-            served_->apply(std::move(effects));
+            served_.apply(std::move(effects));
         }
         return drawn;
     });
-}
-
-void Leader::stop_drawing(ConnectionId connection) {
-    const auto drew = draws_by_.find(connection);
-    if (drew != draws_by_.end()) {
-        engine().leave(drew->second);
-        draws_by_.erase(drew);
-    }
 }
 
 }  // namespace stoker::sidecar

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "sidecar/service/client_rooms.h"
+#include "sidecar/service/party_turns.h"
+#include "sidecar/service/served_dataset.h"
+#include "sidecar/service/session.h"
+
+namespace stoker::sidecar {
+
+// The sessions that were welcomed to a served dataset: checks what they say, passes it to the
+// engine within bounds (ClientRooms), and answers. Belongs to the loop's thread.
+class ClientRequests {
+public:
+    // `listener` hears of our own pod's sessions. All of them outlive us.
+    ClientRequests(
+        const SidecarParts& parts,
+        const DatasetConfig& config,
+        ServedDataset& served,
+        ReadingListener& listener);
+    ClientRequests(const ClientRequests&) = delete;
+    ClientRequests& operator=(const ClientRequests&) = delete;
+
+    void welcome(Session& session);
+    void on_frame(Session& session, Frame frame);
+
+    // Nothing for a session that was not welcomed.
+    void leave(const Session& session);
+
+    // Answers nobody any more; the sessions have been told to hang up.
+    void forget_all() { sessions_.clear(); }
+
+    // The engine's answer to a fetch.
+    void reply(const FetchReply& reply);
+
+private:
+    void on_fetch(Session& session, std::uint64_t request_id, const local::Fetch& fetch);
+    void on_consumed(Session& session, std::uint64_t request_id, const local::Consumed& consumed);
+    void on_plan(
+        Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd);
+    void read_plan_of(
+        const Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd);
+    void finish_plan(Session& session, std::uint64_t request_id, Result<StreamPlan> plan);
+    void on_sampling(Session& session, std::uint64_t request_id, const local::Message& message);
+    void on_begin(
+        Session& session,
+        std::uint64_t request_id,
+        const local::Begin& begin,
+        const UniqueFd& memfd);
+    void on_draw(Session& session, std::uint64_t request_id, const local::Draw& draw);
+    [[nodiscard]] std::optional<Error> check_ids(const std::vector<std::uint64_t>& ids) const;
+    [[nodiscard]] std::optional<Error> check_fetch(
+        const Session& session, const local::Fetch& fetch) const;
+
+    [[nodiscard]] DatasetEngine& engine() const { return served_.engine(); }
+
+    EventLoop& loop_;
+    const DatasetConfig& config_;
+    ServedDataset& served_;
+    ReadingListener& listener_;
+    const std::uint64_t sample_count_;
+    std::map<ConnectionId, Session*> sessions_;
+    std::map<ConnectionId, StreamId> draws_by_;  // those that draw under a contract
+    ClientRooms rooms_;
+    PartyTurns plan_turns_;
+};
+
+}  // namespace stoker::sidecar
