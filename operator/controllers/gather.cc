@@ -44,6 +44,20 @@ bool uses(const JobUse& use, const DatasetReport& report) {
 
 }  // namespace
 
+std::optional<Duration> earliest(std::optional<Duration> a, std::optional<Duration> b) {
+    return a && b ? std::min(*a, *b) : (a ? a : b);
+}
+
+std::uint64_t first_id(WallTime now) {
+    const auto since = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch());
+    constexpr unsigned kIdsPerSecondBits = 20;
+    return static_cast<std::uint64_t>(since.count()) << kIdsPerSecondBits;
+}
+
+EventSubject subject_of(const ResourceKind& kind, const ObjectMeta& object) {
+    return {kind.api_version(), kind.kind, object.key(), object.uid, object.resource_version};
+}
+
 ResolvedDatasets readable_datasets(const TrainingJob& job, ClusterCache& cache) {
     return resolve_datasets(job, named_datasets(job, cache), labels_of(job.meta.ns, cache));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,25 @@
 #include "operator/core/spec/resolve.h"
 #include "operator/core/view/cluster_view.h"
 #include "operator/core/view/node_fitness.h"
+#include "operator/kube/event.h"
+#include "operator/kube/resource_kind.h"
 
 // What more than one controller reads from the cache and the registry. No I/O: everything is in
 // memory.
 namespace stoker::control {
+
+// The cache does not show our last write yet; its event wakes us anyway.
+inline constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
+
+// The next time of two.
+std::optional<Duration> earliest(std::optional<Duration> a, std::optional<Duration> b);
+
+// Where ids of this operator begin: they differ from those of an operator before it, whose results
+// may still come.
+std::uint64_t first_id(WallTime now);
+
+// For an Event about an object of that kind.
+EventSubject subject_of(const ResourceKind& kind, const ObjectMeta& object);
 
 // The values of stored objects.
 template <class T>

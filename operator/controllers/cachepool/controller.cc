@@ -7,7 +7,6 @@ namespace stoker::control {
 
 namespace {
 
-constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
 constexpr Duration kLookEvery = std::chrono::seconds{20};  // a silent node program wakes nobody
 constexpr Duration kFirstReports = std::chrono::seconds{2};
 

@@ -62,13 +62,6 @@ void add_guard(
     }
 }
 
-// Differs from the ids of an operator before us, whose results may still come.
-std::uint64_t first_id(WallTime now) {
-    const auto since = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch());
-    constexpr unsigned kIdsPerSecondBits = 20;
-    return static_cast<std::uint64_t>(since.count()) << kIdsPerSecondBits;
-}
-
 SweepDataset read_dataset(const Dataset& dataset, const SweepLedger& ledger) {
     SweepDataset result;
     result.ns = dataset.meta.ns;

@@ -5,12 +5,6 @@
 
 namespace stoker::control {
 
-namespace {
-
-constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
-
-}  // namespace
-
 CacheQuotaController::CacheQuotaController(
     ClusterCache& cache, AllocationBoard& board, ApiClient& client, const Clock& clock)
     : cache_(cache),

@@ -9,8 +9,6 @@ namespace stoker::control {
 
 namespace {
 
-constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
-
 DatasetUser user_of(const JobUse& use) {
     DatasetUser user;
     user.training_job = use.job.meta.name;
@@ -64,10 +62,6 @@ Duration look_again(const DatasetView& view) {
     return waiting ? TroubleFinder::kLookEvery : kReportAgeMax;
 }
 
-std::optional<Duration> earliest(std::optional<Duration> a, std::optional<Duration> b) {
-    return a && b ? std::min(*a, *b) : (a ? a : b);
-}
-
 }  // namespace
 
 DatasetController::DatasetController(Parts parts, JobSettings settings)
@@ -112,12 +106,7 @@ void DatasetController::tell(const Dataset& before, const Dataset& after) {
         return;
     }
     EventNote note;
-    note.regarding = {
-        kinds::kDatasets.api_version(),
-        kinds::kDatasets.kind,
-        after.meta.key(),
-        after.meta.uid,
-        after.meta.resource_version};
+    note.regarding = subject_of(kinds::kDatasets, after.meta);
     note.type = EventType::kWarning;
     note.reason = "FillerRefused";
     note.action = "Fill";

@@ -72,13 +72,6 @@ std::set<Key> changed_keys(const std::vector<T>& before, const std::vector<T>& a
     return changed;
 }
 
-// Differs from the ids of an operator before us.
-std::uint64_t first_probe_id(WallTime now) {
-    const auto since = std::chrono::floor<std::chrono::seconds>(now.time_since_epoch());
-    constexpr unsigned kIdsPerSecondBits = 20;
-    return static_cast<std::uint64_t>(since.count()) << kIdsPerSecondBits;
-}
-
 }  // namespace
 
 GrantsController::GrantsController(
@@ -96,7 +89,7 @@ GrantsController::GrantsController(
       clock_(clock),
       grant_seconds_(grant_seconds),
       on_change_(std::move(on_change)),
-      profiles_(first_probe_id(clock.wall_now())),
+      profiles_(first_id(clock.wall_now())),
       grants_(std::chrono::seconds{grant_seconds}) {}
 
 Result<Reconciled> GrantsController::reconcile() {
@@ -163,23 +156,12 @@ void GrantsController::tell_reclaims(const ClusterView& cluster) {
 std::optional<EventSubject> GrantsController::subject_of(const Giver& giver) {
     const std::string dataset = dataset_of_filler(giver.job.name);
     if (!dataset.empty()) {
-        const ObjectKey key{giver.job.ns, dataset};
-        const auto filled = cache_.datasets().store().get(key);
-        return filled ? std::optional(EventSubject{
-                            kinds::kDatasets.api_version(),
-                            kinds::kDatasets.kind,
-                            key,
-                            filled->uid,
-                            filled->resource_version})
+        const auto filled = cache_.datasets().store().get({giver.job.ns, dataset});
+        return filled ? std::optional(control::subject_of(kinds::kDatasets, filled->value.meta))
                       : std::nullopt;
     }
     const auto job = cache_.training_jobs().store().get(giver.job);
-    return job ? std::optional(EventSubject{
-                     kinds::kTrainingJobs.api_version(),
-                     kinds::kTrainingJobs.kind,
-                     giver.job,
-                     job->uid,
-                     job->resource_version})
+    return job ? std::optional(control::subject_of(kinds::kTrainingJobs, job->value.meta))
                : std::nullopt;
 }
 

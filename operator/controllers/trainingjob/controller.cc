@@ -19,8 +19,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The cache does not show our last write yet; its event wakes us anyway.
-constexpr Duration kCacheBehind = milliseconds{200};
 constexpr Duration kPodsLate = seconds{5};
 // Nothing tells us when a stranger's object goes, or when an admission rule changes.
 constexpr Duration kLookForStrangers = seconds{30};
@@ -39,11 +37,6 @@ bool pods_lag_behind(const TrainingJobView& view, WallTime now) {
                            pod.meta.deleting_since);
                });
     });
-}
-
-// The next time among several.
-std::optional<Duration> earliest(std::optional<Duration> a, std::optional<Duration> b) {
-    return a && b ? std::min(*a, *b) : (a ? a : b);
 }
 
 // When to look for trouble that wakes nobody.
@@ -259,7 +252,12 @@ Status TrainingJobController::act(const TrainingJobView& view, const DeleteJob& 
     DeleteParams params;
     params.uid = action.uid;
     params.propagation = Propagation::kForeground;
-    const Status done = parts_.client.remove(kinds::kJobs, {view.job.meta.ns, action.name}, params);
+    return remove(kinds::kJobs, {view.job.meta.ns, action.name}, params);
+}
+
+Status TrainingJobController::remove(
+    const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params) {
+    const Status done = parts_.client.remove(kind, key, params);
     // Another one under this name: the next round sees whose.
     return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
 }
@@ -273,9 +271,7 @@ Status TrainingJobController::act(const TrainingJobView& view, const CreateWorkl
 Status TrainingJobController::act(const TrainingJobView& view, const DeleteWorkload& action) {
     DeleteParams params;
     params.uid = action.uid;
-    const Status done =
-        parts_.client.remove(kinds::kWorkloads, {view.job.meta.ns, action.name}, params);
-    return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
+    return remove(kinds::kWorkloads, {view.job.meta.ns, action.name}, params);
 }
 
 Status TrainingJobController::act(const TrainingJobView& /*view*/, const ReleaseQuota& action) {
@@ -305,17 +301,10 @@ Status TrainingJobController::write_workload(
 Status TrainingJobController::act(const TrainingJobView& view, const DeleteTrainingJob& action) {
     DeleteParams params;
     params.uid = action.uid;
-    const Status done = parts_.client.remove(kinds::kTrainingJobs, view.job.meta.key(), params);
-    return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
+    return remove(kinds::kTrainingJobs, view.job.meta.key(), params);
 }
 
 void TrainingJobController::tell(const TrainingJobView& view, const std::vector<JobEvent>& events) {
-    const EventSubject subject{
-        kinds::kTrainingJobs.api_version(),
-        kinds::kTrainingJobs.kind,
-        view.job.meta.key(),
-        view.job.meta.uid,
-        view.job.meta.resource_version};
     for (const JobEvent& event : events) {
         log::info(
             "state changed",
@@ -323,7 +312,7 @@ void TrainingJobController::tell(const TrainingJobView& view, const std::vector<
              {"reason", event.reason},
              {"message", event.message}});
         EventNote note;
-        note.regarding = subject;
+        note.regarding = subject_of(kinds::kTrainingJobs, view.job.meta);
         note.type = event.warning ? EventType::kWarning : EventType::kNormal;
         note.reason = event.reason;
         note.action = "Reconcile";

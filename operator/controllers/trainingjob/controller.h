@@ -50,6 +50,7 @@ private:
     Status act(const TrainingJobView& view, const ReleaseQuota& action);
     Status act(const TrainingJobView& view, const TellWorkload& action);
     Status act(const TrainingJobView& view, const DeleteTrainingJob& action);
+    Status remove(const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params);
     Status write_workload(const Workload& workload, const std::string& manager, const Json& body);
     Status create(const TrainingJobView& view, const ResourceKind& kind, const Json& body);
     void tell(const TrainingJobView& view, const std::vector<JobEvent>& events);
