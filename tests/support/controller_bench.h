@@ -65,7 +65,7 @@ public:
 
     // Attaches a sidecar of that pod to the registry; drops grants to it.
     control::SessionId attach(const control::Hello& hello) {
-        return *registry.attach(hello, {[](const auto&) {}, [](const auto&) {}, [] {}}, now());
+        return *registry.attach(hello, {[](const auto&) {}, [] {}}, now());
     }
 
     // Delivers a report of that node's program now; pool "nvme" is ready unless `more` says otherwise.
