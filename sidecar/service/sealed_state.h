@@ -5,7 +5,7 @@
 #include "common/base/result.h"
 #include "common/base/unique_fd.h"
 #include "proto/local/sampling_frames.h"
-#include "sidecar/engine/sampling_desk.h"
+#include "sidecar/engine/sampler_service.h"
 
 namespace stoker::sidecar {
 
