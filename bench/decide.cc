@@ -262,7 +262,7 @@ struct Exact final : Subject {
     explicit Exact(std::uint32_t count) {
         sidecar::EpochShape shape;
         shape.count = count;
-        sampler = std::make_unique<sidecar::ExactSampler>(shape, sidecar::World{});
+        sampler = std::make_unique<sidecar::ExactSampler>(shape);
         policy = std::make_unique<sidecar::NeverEvict>();
         listens = false;
     }
@@ -273,7 +273,7 @@ struct Windowed final : Subject {
         : scan(count, {.window_samples = std::max(4096U, count / 200)}, 7) {
         sidecar::EpochShape shape;
         shape.count = count;
-        sampler = *sidecar::WindowedSampler::make(scan, shape, {});
+        sampler = *sidecar::WindowedSampler::make(scan, shape, 0);
         policy = std::make_unique<sidecar::NeverEvict>();
         listens = false;
     }
@@ -314,7 +314,8 @@ struct Important : Subject {
 
 struct Iis final : Important {
     Iis(const sidecar::Residency& node, std::uint32_t count) {
-        auto made = *sidecar::ImportanceSampler::create(node, count, {.seed = 7});
+        auto made =
+            *sidecar::ImportanceSampler::create(node, count, {.contract = "importance", .seed = 7});
         const double below = made->important_from();
         sampler = std::move(made);
         keep_by(count, below);
@@ -324,14 +325,19 @@ struct Iis final : Important {
 
 struct Buckets final : Important {
     Buckets(const sidecar::Residency& node, std::uint32_t count) {
-        sampler = *sidecar::BucketSampler::create(node, count, {.seed = 7, .adapt_rate = false});
+        sampler = *sidecar::BucketSampler::create(
+            node,
+            count,
+            {.contract = "importance", .seed = 7, .parameters = {{"family", 1}}},
+            {.adapt_rate = false});
         keep_by(count, 0);
     }
 };
 
 struct Replicate final : Subject {
     Replicate(const sidecar::Residency& node, std::uint32_t count) {
-        auto made = *sidecar::ReplicateSampler::make(node, count, {.seed = 7}, {});
+        auto made =
+            *sidecar::ReplicateSampler::create(node, count, {.contract = "replicate", .seed = 7});
         scores = made.get();
         sampler = std::move(made);
         auto kept = std::make_unique<sidecar::ReplicateEviction>(count);

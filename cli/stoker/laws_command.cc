@@ -16,25 +16,25 @@ constexpr std::string_view kUsage =
     "Simulates the workloads whose figures are known in advance and compares: one row for every\n"
     "law and parameter. Exits 1 when one does not hold. Without a name: all.\n";
 
-std::string relation(const simulate::LawRow& row) {
-    switch (row.bound) {
-        case simulate::Bound::kAtMost:
-            return fmt::format("<= {:.4g}", row.expected);
-        case simulate::Bound::kAtLeast:
-            return fmt::format(">= {:.4g}", row.expected);
-        case simulate::Bound::kWithin:
+std::string relation(const simulate::Expected& expected) {
+    switch (expected.bound) {
+        case simulate::Expected::Bound::kAtMost:
+            return fmt::format("<= {:.4g}", expected.figure);
+        case simulate::Expected::Bound::kAtLeast:
+            return fmt::format(">= {:.4g}", expected.figure);
+        case simulate::Expected::Bound::kWithin:
             break;
     }
-    return fmt::format("{:.4g} +- {:.3g}", row.expected, row.tolerance);
+    return fmt::format("{:.4g} +- {:.3g}", expected.figure, expected.tolerance);
 }
 
-std::string line(const simulate::LawRow& row) {
+std::string line(const simulate::Law& law, const simulate::LawRow& row) {
     return fmt::format(
         "{:4} {:44} {:22} {:>20} {:>10.4g}  {}\n",
-        row.law,
+        law.name,
         row.what,
         row.parameters,
-        relation(row),
+        relation(row.expected),
         row.measured,
         row.holds() ? "holds" : "BROKEN");
 }
@@ -58,7 +58,7 @@ int check(const std::vector<const simulate::Law*>& chosen) {
     std::size_t broken = 0;
     for (const simulate::Law* law : chosen) {
         for (const simulate::LawRow& row : law->check()) {
-            fmt::print("{}", line(row));
+            fmt::print("{}", line(*law, row));
             std::fflush(stdout);
             ++rows;
             broken += row.holds() ? 0 : 1;

@@ -82,7 +82,7 @@ inline constexpr std::array kContractParameters = [] {
         Row{kImportance, "hShare", 0, 1, 0, 0.7, kMore, kTrainingJob, "ICache"},
         Row{kImportance, "lShare", 0, 1, 0, 0.1, kLess, kTrainingJob, "ICache"},
         Row{kImportance, "lossHistory", 2, 1048576, 1, 1024, kSame, kTrainingJob, "ICache"},
-        Row{kImportance, "substitute", 0, 1, 1, 1, kLess, kProgram},
+        Row{kImportance, "substitute", 0, 1, 1, 1, kLess, kProgram, "ICache"},
         Row{kImportance, "outRate", 0, 1, 0, 0.1, kLess, kTrainingJob, "Iowa"},
         Row{kImportance, "minFraction", 0, 1, 0, 0.3, kMore, kTrainingJob, "Iowa"},
         Row{kImportance, "recallAfter", 1, 10000, 1, 3, kLess, kTrainingJob, "Iowa"},

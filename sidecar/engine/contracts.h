@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "sidecar/core/sampling/exact_order.h"
 #include "sidecar/core/sampling/party_scans.h"
-#include "sidecar/engine/sampling_desk.h"
+#include "sidecar/engine/sampler_service.h"
 #include "sidecar/engine/shared_importance.h"
 
 namespace stoker::sidecar {
@@ -29,7 +30,7 @@ public:
     ~Contracts() override;
 
     Result<std::unique_ptr<Sampler>> make(
-        const Residency& node, const SamplerOrder& order, std::uint32_t rank) override;
+        const Residency& node, const SamplerSettings& settings, std::uint32_t rank) override;
     [[nodiscard]] bool is_per_rank(const std::string& contract) const override;
 
     void on_stored(SampleIndex sample, bool kept) override { scans_.on_stored(sample, kept); }
@@ -47,17 +48,11 @@ public:
     }
 
 private:
-    Result<SharedScan*> scan_of(const Residency& node, Party party, const ScanLimits& limits);
+    Result<SharedScan*> scan_of(const Residency& node, const SamplerSettings& settings);
     Result<std::unique_ptr<Sampler>> make_windowed(
-        const Residency& node, const SamplerOrder& order, std::uint32_t rank);
+        const Residency& node, const SamplerSettings& settings, std::uint32_t rank);
     [[nodiscard]] std::unique_ptr<Sampler> make_chunked(
-        const SamplerOrder& order, std::uint32_t rank, std::uint32_t group) const;
-    Result<std::unique_ptr<Sampler>> make_importance(
-        const Residency& node, const SamplerOrder& order) const;
-    Result<std::unique_ptr<Sampler>> make_buckets(
-        const Residency& node, const SamplerOrder& order) const;
-    Result<std::unique_ptr<Sampler>> make_replicate(
-        const Residency& node, const SamplerOrder& order) const;
+        const EpochShape& shape, std::uint32_t group) const;
 
     std::uint32_t sample_count_;
     std::uint32_t window_samples_;

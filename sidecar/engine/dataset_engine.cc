@@ -42,13 +42,13 @@ DatasetEngine::DatasetEngine(
           size_of(sizes),
           samples_in(kChunkBytes, sizes)),
       fetch_(sizes, limits, grant, std::move(eviction)),
-      desk_(fetch_.residency(), static_cast<std::uint32_t>(sizes.count()), contracts_) {
-    fetch_.set_listener(&desk_);
+      samplers_(fetch_.residency(), static_cast<std::uint32_t>(sizes.count()), contracts_) {
+    fetch_.set_listener(&samplers_);
 }
 
 void DatasetEngine::adopt(SampleIndex sample, domain::SegmentClass segment_class) {
     fetch_.adopt(sample, segment_class);
-    desk_.note_paid(sample);
+    samplers_.note_paid(sample);
 }
 
 Result<local::Begun> DatasetEngine::begin(
@@ -59,7 +59,7 @@ Result<local::Begun> DatasetEngine::begin(
     Effects& effects) {
     STOKER_TRY(
         const local::Begun begun,
-        desk_.begin(reader.stream, begin, state, reader.sidecar, reader.party));
+        samplers_.begin(reader.stream, begin, state, reader.sidecar, reader.party));
     fetch_.set_window_keeper(contracts_.window_keeper());
     if (auto eviction = keeps_by_importance_ ? importance().new_eviction() : nullptr) {
         fetch_.set_eviction(std::move(eviction));
@@ -70,7 +70,7 @@ Result<local::Begun> DatasetEngine::begin(
 }
 
 void DatasetEngine::leave(StreamId stream) {
-    desk_.leave(stream);
+    samplers_.leave(stream);
     fetch_.set_ranked_by_guests(importance().is_guests_only());
 }
 
@@ -80,7 +80,7 @@ Result<local::Drawn> DatasetEngine::draw(
     const local::Draw& draw,
     TimePoint now,
     Effects& effects) {
-    STOKER_TRY(local::Drawn drawn, desk_.draw(stream, draw));
+    STOKER_TRY(local::Drawn drawn, samplers_.draw(stream, draw));
     effects = plan_ahead(connection, stream, now);
     return drawn;
 }
@@ -92,19 +92,19 @@ Effects DatasetEngine::on_consumed(
     const std::vector<SampleIndex>& samples,
     TimePoint now,
     ReadCounts& counts) {
-    desk_.on_read(stream, samples);
+    samplers_.on_read(stream, samples);
     return fetch_.on_consumed(connection, epoch, samples, now, &counts);
 }
 
 // What the sampler foresees is the engine's plan, in slices.
 Effects DatasetEngine::plan_ahead(ConnectionId connection, StreamId stream, TimePoint now) {
-    auto samples = desk_.new_plan(stream);
+    auto samples = samplers_.new_plan(stream);
     if (!samples) {
         return {};
     }
     auto plan =
-        StreamPlan::make(desk_.epoch(stream), *std::move(samples), 0, fetch_.sizes().count());
-    STOKER_CHECK(plan.has_value(), "the desk plans samples of the dataset");
+        StreamPlan::make(samplers_.epoch(stream), *std::move(samples), 0, fetch_.sizes().count());
+    STOKER_CHECK(plan.has_value(), "the service plans samples of the dataset");
     return fetch_.on_plan(connection, *std::move(plan), now);
 }
 

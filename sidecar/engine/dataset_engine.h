@@ -7,12 +7,12 @@
 #include "common/base/result.h"
 #include "sidecar/core/fetch_engine.h"
 #include "sidecar/engine/contracts.h"
-#include "sidecar/engine/sampling_desk.h"
+#include "sidecar/engine/sampler_service.h"
 
 namespace stoker::sidecar {
 
 // Everything that is decided about one dataset on one node: what is fetched, kept and dropped
-// (fetch()), and what jobs under sampling contracts read (desk()). The samplers ask the fetch
+// (fetch()), and what jobs under sampling contracts read (samplers()). The samplers ask the fetch
 // engine what is stored, and what they foresee is its plan. Sans-io, as FetchEngine is: every event
 // has a `now`, and what to do is in Effects. The leader drives it with an origin and a disk,
 // `stoker simulate` with virtual ones. Not thread-safe: one owner.
@@ -34,7 +34,7 @@ public:
 
     [[nodiscard]] const FetchEngine& fetch() const { return fetch_; }
 
-    [[nodiscard]] SamplingDesk& desk() { return desk_; }
+    [[nodiscard]] SamplerService& samplers() { return samplers_; }
 
     [[nodiscard]] SharedImportance& importance() { return contracts_.importance(); }
 
@@ -51,7 +51,7 @@ public:
         Party party = kOwnParty;
     };
 
-    // As SamplingDesk's; `effects` are what to do then. Nothing on an error.
+    // As SamplerService's; `effects` are what to do then. Nothing on an error.
     Result<local::Begun> begin(
         const Reader& reader,
         const local::Begin& begin,
@@ -68,7 +68,7 @@ public:
     // The stream's connection is gone, or it reads under no contract any more.
     void leave(StreamId stream);
 
-    // FetchEngine::on_consumed(), and the desk's on_read().
+    // FetchEngine::on_consumed(), and the service's on_read().
     Effects on_consumed(
         ConnectionId connection,
         std::optional<StreamId> stream,
@@ -83,7 +83,7 @@ private:
     bool keeps_by_importance_;
     Contracts contracts_;
     FetchEngine fetch_;  // its eviction goes by the contracts
-    SamplingDesk desk_;
+    SamplerService samplers_;
 };
 
 }  // namespace stoker::sidecar

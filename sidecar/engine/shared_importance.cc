@@ -124,9 +124,6 @@ void SharedImportance::on_epoch(const Sampler& sampler, std::uint64_t epoch) {
     if (eviction_ != nullptr) {
         eviction_->hold(is_full_epoch());
         eviction_->set_l_share(l_share());
-        if (is_news) {
-            eviction_->refresh();
-        }
     }
 }
 
@@ -152,10 +149,11 @@ void SharedImportance::on_drawn(const Sampler& sampler, std::span<const Draw> dr
     }
     for (const Draw& draw : draws) {
         const float value = importance_.value(draw.served);
-        reading->second.sketch.count(order_.place(value), bytes_of(draw.served));
+        reading->second.sketch.count(order_.span_of(value), bytes_of(draw.served));
     }
 }
 
+// Importance has changed: so have the order of the samples and what is worth keeping.
 void SharedImportance::order_samples() {
     const std::uint32_t count = std::min(sample_count_, kOrderSamplesMax);
     std::vector<RankOrder::Entry> entries;
@@ -165,6 +163,9 @@ void SharedImportance::order_samples() {
         entries.push_back({importance_.value(sample), bytes_of(sample)});
     }
     order_ = RankOrder{std::move(entries)};
+    if (eviction_ != nullptr) {
+        eviction_->refresh();
+    }
 }
 
 std::ptrdiff_t SharedImportance::samplers_of(const std::string& uid) const {
@@ -199,9 +200,6 @@ void SharedImportance::weigh_jobs() {
     }
     if (is_news) {
         order_samples();
-    }
-    if (is_news && eviction_ != nullptr) {
-        eviction_->refresh();
     }
 }
 

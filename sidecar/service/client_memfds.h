@@ -8,7 +8,7 @@
 #include "common/base/unique_fd.h"
 #include "proto/local/protocol.h"
 #include "sidecar/core/stream_plan.h"
-#include "sidecar/engine/sampling_desk.h"
+#include "sidecar/engine/sampler_service.h"
 
 // What clients send in sealed memfds, beside kPlan and kBegin frames. Each is checked before it is
 // read: sealed against shrinking and writing, of the length that its frame says. kInvalidArgument:

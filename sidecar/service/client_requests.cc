@@ -275,19 +275,20 @@ void ClientRequests::on_sampling(
         on_draw(session, request_id, *draw);
     } else if (const auto* losses = std::get_if<local::Losses>(&message)) {
         if (session.stream()) {
-            engine().desk().on_losses(*session.stream(), *losses);
+            engine().samplers().on_losses(*session.stream(), *losses);
         }
     } else if (const auto* similarity = std::get_if<local::Similarity>(&message)) {
         if (session.stream()) {
-            engine().desk().on_similarity(*session.stream(), *similarity);
+            engine().samplers().on_similarity(*session.stream(), *similarity);
         }
     } else if (const auto* ask = std::get_if<local::AskEpoch>(&message)) {
         answer(session, request_id, [&](StreamId stream) {
-            return engine().desk().tally(stream, ask->epoch);
+            return engine().samplers().report(stream, ask->epoch);
         });
     } else if (std::holds_alternative<local::AskSnapshot>(message)) {
-        answer(
-            session, request_id, [&](StreamId stream) { return engine().desk().snapshot(stream); });
+        answer(session, request_id, [&](StreamId stream) {
+            return engine().samplers().snapshot(stream);
+        });
     } else {
         session.send_error(
             {ErrorCode::kInvalidArgument, "unexpected frame from a client"}, request_id);

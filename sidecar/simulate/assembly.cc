@@ -34,7 +34,7 @@ std::uint64_t job_seed(const Scenario& scenario, std::size_t job) {
 void measure(Assembly& parts, const CacheSpec& cache) {
     Bytes records{};
     for (const std::uint64_t size : parts.sizes) {
-        parts.dataset_bytes += Bytes{size};
+        parts.outcome.dataset_bytes += Bytes{size};
         records += Bytes{domain::record_bytes(size)};
     }
     const auto share = [](double part, Bytes whole) {
@@ -42,8 +42,9 @@ void measure(Assembly& parts, const CacheSpec& cache) {
             static_cast<std::uint64_t>(std::llround(part * static_cast<double>(whole.count())))};
     };
     const Bytes bytes = cache.bytes == Bytes{} ? share(cache.share, records) : cache.bytes;
-    parts.window_bytes = share(cache.window_share, bytes);
-    parts.resident_bytes = bytes - parts.window_bytes;
+    parts.outcome.samples = parts.sizes.size();
+    parts.outcome.window_bytes = share(cache.window_share, bytes);
+    parts.outcome.resident_bytes = bytes - parts.outcome.window_bytes;
 }
 
 std::string uid_of(std::size_t job) {
@@ -110,7 +111,6 @@ std::unique_ptr<sidecar::Sampler> make_own_order(
     }
     return std::make_unique<sidecar::ExactSampler>(
         sidecar::EpochShape{.count = static_cast<std::uint32_t>(samples)},
-        sidecar::World{},
         [samples, seed](std::uint64_t epoch) { return shuffled(samples, seed, epoch); });
 }
 
@@ -122,6 +122,7 @@ bool knows_plans(const Scenario& scenario) {
 void add_job(const Scenario& scenario, Assembly& parts, std::size_t job) {
     const JobSpec& spec = scenario.jobs[job];
     JobRun::Setting setting;
+    setting.scenario = &scenario;
     setting.job = job;
     setting.begin.contract = spec.contract;
     setting.begin.job = uid_of(job) + "/train";
@@ -130,10 +131,6 @@ void add_job(const Scenario& scenario, Assembly& parts, std::size_t job) {
     setting.begin.parameters = parameters_of(spec);
     setting.plans = knows_plans(scenario);
     setting.samples = parts.sizes.size();
-    setting.epochs = scenario.epochs;
-    setting.ahead = scenario.ahead;
-    setting.samples_per_second = scenario.samples_per_second * spec.speed;
-    setting.start = TimePoint{spec.start};
     if (spec.contract == "exact") {
         auto& order = parts.orders.emplace_back(make_own_order(scenario, parts, job));
         setting.sampler = order.get();
@@ -169,8 +166,8 @@ std::unique_ptr<Assembly> assemble(const Scenario& scenario) {
     measure(*parts, scenario.cache);
     VirtualNode::Setting setting;
     setting.sizes = parts->sizes;
-    setting.resident_bytes = parts->resident_bytes;
-    setting.window_bytes = parts->window_bytes;
+    setting.resident_bytes = parts->outcome.resident_bytes;
+    setting.window_bytes = parts->outcome.window_bytes;
     setting.origin = scenario.origin;
     setting.eviction = make_policy(scenario, *parts);
     setting.refiller = parts->ods;

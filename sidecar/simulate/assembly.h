@@ -17,9 +17,7 @@ namespace stoker::simulate {
 // depend on each other.
 struct Assembly {
     std::vector<std::uint64_t> sizes;
-    Bytes dataset_bytes{};
-    Bytes resident_bytes{};
-    Bytes window_bytes{};
+    Outcome outcome;                              // without its jobs
     OdsCache* ods = nullptr;                      // the node's policy, where it is this one
     std::vector<std::unique_ptr<Losses>> losses;  // of jobs that report them
     std::unique_ptr<VirtualNode> node;
@@ -27,7 +25,7 @@ struct Assembly {
     std::deque<JobRun> jobs;
 };
 
-// `scenario` must have passed check_scenario(). The parts hold on to each other, so they do not
+// `scenario` must have passed check_scenario() and outlive the parts. The parts hold on to each other, so they do not
 // move.
 std::unique_ptr<Assembly> assemble(const Scenario& scenario);
 

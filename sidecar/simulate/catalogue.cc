@@ -18,10 +18,12 @@ const Entry* find(const std::vector<Entry>& entries, std::string_view name) {
     return found == entries.end() ? nullptr : &*found;
 }
 
-std::string parameter_names(const Entry& entry) {
+// "exact, windowed, importance"; "none".
+template <class Named>
+std::string join_names(const std::vector<Named>& list) {
     std::string names;
-    for (const Parameter& parameter : entry.parameters) {
-        names += fmt::format("{}{}", names.empty() ? "" : ", ", parameter.name);
+    for (const Named& one : list) {
+        names += fmt::format("{}{}", names.empty() ? "" : ", ", one.name);
     }
     return names.empty() ? "none" : names;
 }
@@ -46,7 +48,7 @@ Status check_parameters(
                     kind,
                     entry.name,
                     name,
-                    parameter_names(entry)));
+                    join_names(entry.parameters)));
         }
         const bool in_range = number >= parameter->least && number <= parameter->most;
         if (!in_range || (parameter->whole && number != std::floor(number))) {
@@ -76,7 +78,7 @@ Status check_jobs(const Scenario& scenario) {
             return fail(
                 ErrorCode::kInvalidArgument,
                 fmt::format(
-                    "no contract '{}'; there are: {}", job.contract, names_of(contracts())));
+                    "no contract '{}'; there are: {}", job.contract, join_names(contracts())));
         }
         STOKER_TRY_VOID(check_parameters("contract", *contract, job.parameters));
         if (!(job.speed > 0 && job.speed <= 1e6) || job.start < Duration::zero()) {
@@ -127,7 +129,7 @@ Status check_cache(const Scenario& scenario) {
         if (policy == nullptr) {
             return fail(
                 ErrorCode::kInvalidArgument,
-                fmt::format("no policy '{}'; there are: {}", cache.policy, names_of(policies())));
+                fmt::format("no policy '{}'; there are: {}", cache.policy, join_names(policies())));
         }
         STOKER_TRY_VOID(check_parameters("policy", *policy, cache.parameters));
     }
@@ -284,14 +286,6 @@ const Entry* find_contract(std::string_view name) {
 
 const Entry* find_policy(std::string_view name) {
     return find(policies(), name);
-}
-
-std::string names_of(const std::vector<Entry>& entries) {
-    std::string names;
-    for (const Entry& entry : entries) {
-        names += fmt::format("{}{}", names.empty() ? "" : ", ", entry.name);
-    }
-    return names;
 }
 
 double value_of(const JobSpec& job, std::string_view name) {

@@ -35,9 +35,6 @@ const std::vector<Entry>& policies();
 const Entry* find_contract(std::string_view name);
 const Entry* find_policy(std::string_view name);
 
-// "exact, windowed, importance"
-std::string names_of(const std::vector<Entry>& entries);
-
 // What the job says, or the standard value. `name` must be one of its contract's parameters.
 double value_of(const JobSpec& job, std::string_view name);
 

@@ -83,19 +83,14 @@ public:
     }
 
     ClairvoyantEpoch epoch(std::uint64_t number) {
-        sidecar::EpochShape whole = shape_;
-        whole.ranks = 1;
-        const auto order = sidecar::epoch_order(whole, number, 0);
         for (auto& stream : streams_) {
             stream.clear();
         }
         ClairvoyantEpoch figures;
-        // Dealt out in turns, with the first ids again where the last round is not full.
-        const std::uint64_t reads = std::uint64_t{sidecar::rank_length(shape_)} * shape_.ranks;
-        for (std::uint64_t place = 0; place < reads; ++place) {
-            const auto rank = static_cast<std::uint32_t>(place % shape_.ranks);
-            read(rank, order[place % order.size()], figures);
-        }
+        sidecar::for_each_read(
+            shape_, number, [&](std::uint32_t rank, SampleIndex sample, auto /*position*/) {
+                read(rank, sample, figures);
+            });
         for (const auto& stream : streams_) {
             figures.seconds =
                 std::max(figures.seconds, sidecar::consume_times(node_, stream).back());

@@ -20,16 +20,16 @@ JobRun::JobRun(Setting setting, VirtualNode& node)
     : setting_(std::move(setting)),
       node_(node),
       seen_(setting_.samples),
-      idle_since_(setting_.start) {
+      idle_since_(spec().start) {
     done_.contract = setting_.begin.contract;
     node_.join(setting_.job, current_);
-    for (std::uint64_t batch = 0; batch <= setting_.ahead; ++batch) {
+    for (std::uint64_t batch = 0; batch <= ahead(); ++batch) {
         node_.engine().fetch().on_connect(connection_of(batch), stream());
     }
 }
 
 ConnectionId JobRun::connection_of(std::uint64_t batch) const {
-    return ConnectionId{setting_.job * kConnectionsMax + batch % (setting_.ahead + 1)};
+    return ConnectionId{setting_.job * kConnectionsMax + batch % (ahead() + 1)};
 }
 
 std::size_t JobRun::job_of(ConnectionId connection) {
@@ -77,7 +77,7 @@ Status JobRun::go_on(TimePoint now) {
     if (!in_epoch_) {
         STOKER_TRY_VOID(begin_epoch(now));
     }
-    while (!drained_ && outstanding_.size() <= setting_.ahead && ask(now)) {
+    while (!drained_ && outstanding_.size() <= ahead() && ask(now)) {
     }
     if (drained_ && outstanding_.empty()) {
         room_ = true;  // an empty tail: the epoch ends at once
@@ -132,7 +132,7 @@ void JobRun::begin_own_order(TimePoint now) {
 
 void JobRun::end_epoch(TimePoint now) {
     in_epoch_ = false;
-    if (++epoch_ == setting_.epochs) {
+    if (++epoch_ == setting_.scenario->epochs) {
         leave(now);
     }
     current_.complete = true;
@@ -142,7 +142,7 @@ void JobRun::end_epoch(TimePoint now) {
 
 void JobRun::leave(TimePoint now) {
     node_.engine().leave(stream());
-    for (std::uint64_t batch = 0; batch <= setting_.ahead; ++batch) {
+    for (std::uint64_t batch = 0; batch <= ahead(); ++batch) {
         node_.apply(
             node_.engine().fetch().on_disconnect(connection_of(batch), now), setting_.job, now);
     }
@@ -164,7 +164,7 @@ bool JobRun::ask(TimePoint now) {
 }
 
 void JobRun::draw(Batch& batch, TimePoint now) {
-    const std::uint32_t count = setting_.begin.batch;
+    const std::uint32_t count = setting_.scenario->batch;
     if (setting_.sampler != nullptr) {
         std::vector<Draw> draws;
         setting_.sampler->draw(0, count, draws);
@@ -257,7 +257,7 @@ void JobRun::report_losses(const Batch& batch) {
     for (const SampleIndex sample : batch.samples) {
         losses.losses.push_back(setting_.losses->visit(sample));
     }
-    node_.engine().desk().on_losses(stream(), losses);
+    node_.engine().samplers().on_losses(stream(), losses);
 }
 
 // The compute of a batch begins when its data is here and the batch before it is done.
@@ -268,7 +268,8 @@ void JobRun::compute_next() {
     const Batch& batch = outstanding_.front();
     const TimePoint begin = std::max(*batch.ready, idle_since_);
     current_.waited += begin - idle_since_;
-    const double seconds = static_cast<double>(batch.samples.size()) / setting_.samples_per_second;
+    const double seconds = static_cast<double>(batch.samples.size()) /
+                           (setting_.scenario->samples_per_second * spec().speed);
     computed_at_ = begin + Duration{static_cast<Duration::rep>(seconds * 1e9)};
 }
 

@@ -23,17 +23,14 @@ namespace stoker::simulate {
 class JobRun {
 public:
     struct Setting {
-        std::size_t job = 0;
+        const Scenario* scenario = nullptr;  // outlives the run
+        std::size_t job = 0;                 // which of its jobs
         local::Begin
             begin;  // of every epoch; of a job with a sampler of its own, the contract only
         sidecar::Sampler* sampler = nullptr;  // of a job whose order the node does not choose
         bool plans = false;                   // it hands over its epoch's order
         Losses* losses = nullptr;             // null: the contract does not listen to any
         std::uint64_t samples = 0;
-        std::uint32_t epochs = 1;
-        std::uint32_t ahead = 2;
-        double samples_per_second = 1;
-        TimePoint start{};
     };
 
     JobRun(Setting setting, VirtualNode& node);
@@ -58,7 +55,7 @@ public:
 
     void on_reply(const sidecar::FetchReply& reply, TimePoint now);
 
-    [[nodiscard]] bool is_finished() const { return epoch_ == setting_.epochs; }
+    [[nodiscard]] bool is_finished() const { return epoch_ == setting_.scenario->epochs; }
 
     // With the current epoch as far as it came.
     [[nodiscard]] JobFigures figures() const;
@@ -71,6 +68,10 @@ private:
         std::vector<SampleIndex> missing;  // of these, when it was asked for
         std::optional<TimePoint> ready;
     };
+
+    [[nodiscard]] const JobSpec& spec() const { return setting_.scenario->jobs[setting_.job]; }
+
+    [[nodiscard]] std::uint32_t ahead() const { return setting_.scenario->ahead; }
 
     [[nodiscard]] sidecar::ConnectionId connection_of(std::uint64_t batch) const;
     [[nodiscard]] sidecar::StreamId stream() const;

@@ -30,25 +30,23 @@ std::vector<LawRow> check_reshuffle() {
             scenario.ahead = 0;
             const bool is_lru = policy == std::string_view{"lru"};
             rows.push_back(
-                {"T1",
-                 fmt::format("hit ratio of {}", policy),
+                {fmt::format("hit ratio of {}", policy),
                  fmt::format("w={}", w),
-                 is_lru ? lru : w,
-                 means_of(run_law(scenario), 0, scenario.discard).hit_ratio,
-                 .003});
+                 within(is_lru ? lru : w, .003),
+                 means_of(run_law(scenario), 0, scenario.discard).hit_ratio});
         }
     }
     return rows;
 }
 
-bool LawRow::holds() const {
+bool Expected::holds(double measured) const {
     switch (bound) {
         case Bound::kWithin:
-            return std::abs(measured - expected) <= tolerance;
+            return std::abs(measured - figure) <= tolerance;
         case Bound::kAtMost:
-            return measured <= expected;
+            return measured <= figure;
         case Bound::kAtLeast:
-            return measured >= expected;
+            return measured >= figure;
     }
     return false;
 }

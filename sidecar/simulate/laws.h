@@ -10,19 +10,37 @@
 // to them. docs/reference/simulate.md says where each figure comes from.
 namespace stoker::simulate {
 
-enum class Bound : std::uint8_t { kWithin, kAtMost, kAtLeast };
+// What a figure has to be.
+struct Expected {
+    enum class Bound : std::uint8_t { kWithin, kAtMost, kAtLeast };
 
-struct LawRow {
-    std::string law;
-    std::string what;
-    std::string parameters;
-    double expected = 0;
-    double measured = 0;
-    double tolerance = 0;  // of kWithin
     Bound bound = Bound::kWithin;
+    double figure = 0;
+    double tolerance = 0;  // of kWithin
 
     // Never true of a figure that is not a number.
-    [[nodiscard]] bool holds() const;
+    [[nodiscard]] bool holds(double measured) const;
+};
+
+inline Expected within(double figure, double tolerance) {
+    return {Expected::Bound::kWithin, figure, tolerance};
+}
+
+inline Expected at_most(double figure) {
+    return {Expected::Bound::kAtMost, figure};
+}
+
+inline Expected at_least(double figure) {
+    return {Expected::Bound::kAtLeast, figure};
+}
+
+struct LawRow {
+    std::string what;
+    std::string parameters;
+    Expected expected;
+    double measured = 0;
+
+    [[nodiscard]] bool holds() const { return expected.holds(measured); }
 };
 
 struct Law {

@@ -2,7 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
+#include <string>
+#include <string_view>
 
 #include <fmt/core.h>
 
@@ -37,9 +38,24 @@ double worst_coverage(const Outcome& outcome) {
     return worst;
 }
 
+void add_rows(
+    std::string_view jobs,
+    const std::string& parameters,
+    double fetches_max,
+    const Outcome& outcome,
+    const Scenario& scenario,
+    std::vector<LawRow>& rows) {
+    rows.push_back(
+        {fmt::format("fetches per job and epoch, {}", jobs),
+         parameters,
+         at_most(fetches_max),
+         fetches_per_job_epoch(outcome, scenario.discard)});
+    rows.push_back(
+        {"each sample exactly once an epoch", parameters, within(1, 0), worst_coverage(outcome)});
+}
+
 // T9 at equal speeds: one fetch serves all jobs, and the static part s serves them every epoch.
-std::vector<LawRow> check_lock_step() {
-    std::vector<LawRow> rows;
+void check_lock_step(std::vector<LawRow>& rows) {
     constexpr double kStatic = .9;
     for (std::size_t jobs = 1; jobs <= 4; ++jobs) {
         Scenario scenario = shared_scenario(jobs);
@@ -50,27 +66,16 @@ std::vector<LawRow> check_lock_step() {
         const Outcome outcome = run_law(scenario);
         const std::string parameters = fmt::format("w=0.2 s=0.9 J={}", jobs);
         const double law = (1 - kStatic * scenario.cache.share) / static_cast<double>(jobs);
-        rows.push_back(
-            {"T9",
-             "fetches per job and epoch, lock-step",
-             parameters,
-             1.1 * law,
-             fetches_per_job_epoch(outcome, scenario.discard),
-             0,
-             Bound::kAtMost});
-        rows.push_back(
-            {"T9", "each sample exactly once an epoch", parameters, 1, worst_coverage(outcome), 0});
+        add_rows("lock-step", parameters, 1.1 * law, outcome, scenario, rows);
     }
-    return rows;
 }
 
 // T9 with jobs that come when they like and go as fast as they can; eight epochs of the fastest.
-std::vector<LawRow> check_unequal_jobs() {
+void check_unequal_jobs(std::vector<LawRow>& rows) {
     constexpr double kStarts[] = {0, .37, .61, .83};  // epochs of a job of speed 1
     constexpr double kSpeeds[] = {1, .5, .7, .9};
     constexpr double kPhases[] = {.438, .311, .257};
     constexpr double kUnequal[] = {.566, .400, .311};
-    std::vector<LawRow> rows;
     for (std::size_t jobs = 2; jobs <= 4; ++jobs) {
         for (const bool phases : {true, false}) {
             Scenario scenario = shared_scenario(jobs);
@@ -88,32 +93,18 @@ std::vector<LawRow> check_unequal_jobs() {
             }
             const Outcome outcome = run_law(scenario);
             const std::string parameters = fmt::format("w=0.2 s=0.75 J={}", jobs);
-            rows.push_back(
-                {"T9",
-                 fmt::format("fetches per job and epoch, {}", phases ? "phases" : "speeds"),
-                 parameters,
-                 phases ? kPhases[jobs - 2] : kUnequal[jobs - 2],
-                 fetches_per_job_epoch(outcome, scenario.discard),
-                 0,
-                 Bound::kAtMost});
-            rows.push_back(
-                {"T9",
-                 "each sample exactly once an epoch",
-                 parameters,
-                 1,
-                 worst_coverage(outcome),
-                 0});
+            const double most = phases ? kPhases[jobs - 2] : kUnequal[jobs - 2];
+            add_rows(phases ? "phases" : "speeds", parameters, most, outcome, scenario, rows);
         }
     }
-    return rows;
 }
 
 }  // namespace
 
 std::vector<LawRow> check_sharing() {
-    auto rows = check_lock_step();
-    auto more = check_unequal_jobs();
-    std::ranges::move(more, std::back_inserter(rows));
+    std::vector<LawRow> rows;
+    check_lock_step(rows);
+    check_unequal_jobs(rows);
     return rows;
 }
 
@@ -126,12 +117,10 @@ std::vector<LawRow> check_ods() {
             Scenario scenario = shared_scenario(jobs);
             scenario.cache.policy = ods ? "ods" : "never-evict";
             rows.push_back(
-                {"T10",
-                 fmt::format("fetches per job and epoch, {}", scenario.cache.policy),
+                {fmt::format("fetches per job and epoch, {}", scenario.cache.policy),
                  fmt::format("w=0.2 J={}", jobs),
-                 ods ? kFetches[jobs - 2] : .80,
-                 fetches_per_job_epoch(run_law(scenario), scenario.discard),
-                 ods ? .015 : .003});
+                 ods ? within(kFetches[jobs - 2], .015) : within(.80, .003),
+                 fetches_per_job_epoch(run_law(scenario), scenario.discard)});
         }
     }
     return rows;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "sidecar/simulate/assembly.h"
 #include "sidecar/simulate/catalogue.h"
@@ -67,11 +68,7 @@ Result<Outcome> run(const Scenario& scenario) {
     }
     const auto parts = assemble(scenario);
     STOKER_TRY_VOID(run_all(scenario, *parts));
-    Outcome outcome;
-    outcome.samples = parts->sizes.size();
-    outcome.dataset_bytes = parts->dataset_bytes;
-    outcome.resident_bytes = parts->resident_bytes;
-    outcome.window_bytes = parts->window_bytes;
+    Outcome outcome = std::move(parts->outcome);
     for (const JobRun& job : parts->jobs) {
         outcome.jobs.push_back(job.figures());
     }

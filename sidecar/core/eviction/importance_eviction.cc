@@ -33,7 +33,7 @@ ImportanceEviction::ImportanceEviction(
     : values_(values),
       settings_(settings),
       heaps_(count) {
-    STOKER_CHECK(settings.pour > 0, "a refresh has to end");
+    STOKER_CHECK(settings.migrate > 0, "a refresh has to end");
 }
 
 // Floats from 0 up have the order of their bits.
@@ -53,14 +53,14 @@ bool ImportanceEviction::is_spent(const Entry& entry) const {
 }
 
 void ImportanceEviction::on_resident(SampleIndex sample, Bytes bytes) {
-    pour(settings_.pour);
+    migrate(settings_.migrate);
     const std::uint32_t size = saturated(bytes);
     resident_bytes_ += Bytes{size};
     if (values_.unimportant(sample)) {
         unimportant_bytes_ += Bytes{size};
         heaps_.insert(kUnimportant, {kUnread | (arrivals_++ & ~kUnread), sample, size});
     } else {
-        heaps_.insert(pouring_ ? shadow_ : main_, {key_of(sample), sample, size});
+        heaps_.insert(migrating_ ? shadow_ : main_, {key_of(sample), sample, size});
     }
 }
 
@@ -74,7 +74,7 @@ void ImportanceEviction::on_gone(SampleIndex sample) {
 }
 
 void ImportanceEviction::on_read(SampleIndex sample, bool /*hit*/) {
-    pour(settings_.pour);
+    migrate(settings_.migrate);
     if (!heaps_.holds(sample) || heaps_.heap_of(sample) != kUnimportant) {
         return;
     }
@@ -84,16 +84,16 @@ void ImportanceEviction::on_read(SampleIndex sample, bool /*hit*/) {
 
 void ImportanceEviction::refresh() {
     old_before_ = arrivals_ & ~kUnread;
-    if (pouring_) {
-        pour_again_ = true;
+    if (migrating_) {
+        migrate_again_ = true;
         return;
     }
-    pouring_ = true;
+    migrating_ = true;
 }
 
 // Takes residents off the main heap where that costs nothing, and gives them the value of now.
-void ImportanceEviction::pour(std::uint32_t count) {
-    if (!pouring_) {
+void ImportanceEviction::migrate(std::uint32_t count) {
+    if (!migrating_) {
         return;
     }
     for (; count > 0 && !heaps_.entries(main_).empty(); --count) {
@@ -103,7 +103,7 @@ void ImportanceEviction::pour(std::uint32_t count) {
     }
     if (heaps_.entries(main_).empty()) {
         std::swap(main_, shadow_);
-        pouring_ = std::exchange(pour_again_, false);
+        migrating_ = std::exchange(migrate_again_, false);
     }
 }
 
@@ -116,7 +116,7 @@ void ImportanceEviction::expect(std::span<const SampleIndex> samples) const {
 
 bool ImportanceEviction::make_room(
     SampleIndex incoming, Bytes needed, const MayGo& may_go, std::vector<SampleIndex>& victims) {
-    pour(settings_.pour);
+    migrate(settings_.migrate);
     if (held_) {
         return false;
     }
@@ -199,10 +199,6 @@ void ImportanceEviction::shrink(Bytes excess, std::vector<SampleIndex>& victims)
     if (!take_unimportant(room, Bytes::zero(), false)) {
         take_important(room, kAnyKey);
     }
-}
-
-std::size_t ImportanceEviction::memory_bytes() const {
-    return sizeof(*this) + heaps_.memory_bytes() + candidates_.capacity() * sizeof(candidates_[0]);
 }
 
 }  // namespace stoker::sidecar

@@ -20,7 +20,7 @@ namespace stoker::sidecar {
 //   and takes back what exceeds it.
 //
 // Values are those of the time of admission until refresh(), which takes the values of now without
-// stopping anything: residents pour from the main heap into the shadow heap with their new values,
+// stopping anything: residents migrate from the main heap into the shadow heap with their new values,
 // a few at every call, and both heaps answer meanwhile. Whoever owns the policy calls it at the end
 // of an epoch.
 //
@@ -31,7 +31,7 @@ public:
     struct Settings {
         // Share of the resident bytes.
         double l_share = domain::standard_of("importance", "lShare");
-        std::uint32_t pour = 4;  // residents per call while refreshing, at least 1
+        std::uint32_t migrate = 4;  // residents per call while refreshing, at least 1
     };
 
     // `values` must outlive the policy.
@@ -64,13 +64,11 @@ public:
     // Begins to take over the values of now; once more after that where one is under way.
     void refresh();
 
-    [[nodiscard]] bool refreshing() const { return pouring_; }
+    [[nodiscard]] bool refreshing() const { return migrating_; }
 
     [[nodiscard]] Bytes unimportant_bytes() const { return unimportant_bytes_; }
 
     [[nodiscard]] Bytes resident_bytes() const { return resident_bytes_; }
-
-    [[nodiscard]] std::size_t memory_bytes() const;
 
 private:
     using Entry = ImportanceHeaps::Entry;
@@ -87,7 +85,7 @@ private:
     [[nodiscard]] std::uint32_t key_of(SampleIndex sample) const;
     [[nodiscard]] Bytes share_of(Bytes total) const;
     [[nodiscard]] bool is_spent(const Entry& entry) const;
-    void pour(std::uint32_t count);
+    void migrate(std::uint32_t count);
     bool take_important(Room& room, std::uint32_t below);
     bool take_unimportant(Room& room, Bytes down_to, bool spent_only);
     bool room_for_important(SampleIndex incoming, Room& room);
@@ -97,9 +95,9 @@ private:
     Settings settings_;
     ImportanceHeaps heaps_;
     std::uint32_t main_ = 0;    // which heap
-    std::uint32_t shadow_ = 1;  // empty unless pouring
-    bool pouring_ = false;
-    bool pour_again_ = false;
+    std::uint32_t shadow_ = 1;  // empty unless migrating
+    bool migrating_ = false;
+    bool migrate_again_ = false;
     bool held_ = false;
     std::uint32_t arrivals_ = 0;    // of unimportant samples
     std::uint32_t old_before_ = 0;  // arrivals before the last refresh

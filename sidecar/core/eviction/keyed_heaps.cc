@@ -9,7 +9,7 @@ namespace stoker::sidecar {
 template <class Key>
 void KeyedHeaps<Key>::put(std::uint32_t heap, std::uint32_t index, const Entry& entry) {
     heaps_[heap][index] = entry;
-    places_[entry.sample] = (heap << kIndexBits) | index;
+    locations_[entry.sample] = (heap << kIndexBits) | index;
 }
 
 // Finds the place of `entry` from the free one at `index` towards the root.
@@ -62,11 +62,11 @@ template <class Key>
 typename KeyedHeaps<Key>::Entry KeyedHeaps<Key>::remove(SampleIndex sample) {
     STOKER_CHECK(holds(sample), "only what is held can be taken out");
     const std::uint32_t heap = heap_of(sample);
-    const std::uint32_t index = places_[sample] & kIndexMask;
+    const std::uint32_t index = locations_[sample] & kIndexMask;
     const Entry gone = heaps_[heap][index];
     const Entry last = take_last(heap);
     if (last.sample != sample) {
-        places_[sample] = kNowhere;
+        locations_[sample] = kNowhere;
         settle(heap, index, last);
     }
     return gone;
@@ -75,7 +75,7 @@ typename KeyedHeaps<Key>::Entry KeyedHeaps<Key>::remove(SampleIndex sample) {
 template <class Key>
 void KeyedHeaps<Key>::rekey(SampleIndex sample, Key key) {
     const std::uint32_t heap = heap_of(sample);
-    const std::uint32_t index = places_[sample] & kIndexMask;
+    const std::uint32_t index = locations_[sample] & kIndexMask;
     Entry entry = heaps_[heap][index];
     if (entry.key != key) {
         entry.key = key;
@@ -87,17 +87,8 @@ template <class Key>
 typename KeyedHeaps<Key>::Entry KeyedHeaps<Key>::take_last(std::uint32_t heap) {
     const Entry last = heaps_[heap].back();
     heaps_[heap].pop_back();
-    places_[last.sample] = kNowhere;
+    locations_[last.sample] = kNowhere;
     return last;
-}
-
-template <class Key>
-std::size_t KeyedHeaps<Key>::memory_bytes() const {
-    std::size_t bytes = sizeof(*this) + places_.capacity() * sizeof(places_[0]);
-    for (const auto& heap : heaps_) {
-        bytes += heap.memory_bytes();
-    }
-    return bytes;
 }
 
 template <class Key>
@@ -144,15 +135,8 @@ void KeyedHeaps<Key>::take_least(
     Bytes bytes,
     std::vector<Candidate>& candidates,
     std::vector<SampleIndex>& samples) const {
-    Ascent ascent(*this, {heap}, candidates);
-    for (Bytes taken; taken < bytes;) {
-        const Entry* entry = ascent.next();
-        if (entry == nullptr) {
-            return;
-        }
-        samples.push_back(entry->sample);
-        taken += Bytes{entry->bytes};
-    }
+    const auto any = [](const Entry& /*entry*/) { return Choice::kTake; };
+    Ascent(*this, {heap}, candidates).take(bytes, any, samples);
 }
 
 template class KeyedHeaps<std::uint32_t>;

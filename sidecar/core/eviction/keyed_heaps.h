@@ -53,30 +53,35 @@ public:
 
     class Ascent;
 
+    // What becomes of an entry that a walk has come to.
+    enum class Choice : std::uint8_t { kTake, kPassOver, kStop };
+
     // A heap that is moved into another frees its memory on the way.
     using Entries = PieceList<Entry, 1024>;
 
     explicit KeyedHeaps(std::uint32_t count)
-        : places_(count, kNowhere) {}
+        : locations_(count, kNowhere) {}
 
-    [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(places_.size()); }
+    [[nodiscard]] std::uint32_t count() const {
+        return static_cast<std::uint32_t>(locations_.size());
+    }
 
     // Samples up to `count` may be held from now on; never fewer than before.
-    void grow(std::uint32_t count) { places_.resize(count, kNowhere); }
+    void grow(std::uint32_t count) { locations_.resize(count, kNowhere); }
 
-    [[nodiscard]] bool holds(SampleIndex sample) const { return places_[sample] != kNowhere; }
+    [[nodiscard]] bool holds(SampleIndex sample) const { return locations_[sample] != kNowhere; }
 
     // Precondition: the sample is below count(). Prefetches its entry from memory.
-    void expect(SampleIndex sample) const { __builtin_prefetch(&places_[sample]); }
+    void expect(SampleIndex sample) const { __builtin_prefetch(&locations_[sample]); }
 
     // Precondition: the sample is held.
     [[nodiscard]] std::uint32_t heap_of(SampleIndex sample) const {
-        return places_[sample] >> kIndexBits;
+        return locations_[sample] >> kIndexBits;
     }
 
     // Precondition: the sample is held.
     [[nodiscard]] const Entry& entry(SampleIndex sample) const {
-        return heaps_[heap_of(sample)][places_[sample] & kIndexMask];
+        return heaps_[heap_of(sample)][locations_[sample] & kIndexMask];
     }
 
     // In heap order: the children of entry i are the kChildren entries from kChildren * i + 1 on,
@@ -101,8 +106,6 @@ public:
         std::vector<Candidate>& candidates,
         std::vector<SampleIndex>& samples) const;
 
-    [[nodiscard]] std::size_t memory_bytes() const;
-
 private:
     static constexpr std::uint32_t kIndexBits = 30;
     static constexpr std::uint32_t kIndexMask = (1U << kIndexBits) - 1;
@@ -113,7 +116,7 @@ private:
     void settle(std::uint32_t heap, std::uint32_t index, const Entry& entry);
 
     std::array<Entries, kHeaps> heaps_;
-    std::vector<std::uint32_t> places_;  // heap and index
+    std::vector<std::uint32_t> locations_;  // heap and index
 };
 
 using ImportanceHeaps = KeyedHeaps<std::uint32_t>;
@@ -139,6 +142,35 @@ public:
 
     // The next entry, or null. Valid until the next call.
     const Entry* next();
+
+    // Appends the samples of those of the next entries that `choose` takes, until they have `needed`
+    // bytes together. False: `choose` stopped before, or there are no more.
+    template <class Choose>
+    bool take(Bytes needed, const Choose& choose, std::vector<SampleIndex>& samples) {
+        for (Bytes taken; taken < needed;) {
+            const Entry* entry = next();
+            const Choice choice = entry == nullptr ? Choice::kStop : choose(*entry);
+            if (choice == Choice::kStop) {
+                return false;
+            }
+            if (choice == Choice::kTake) {
+                samples.push_back(entry->sample);
+                taken += Bytes{entry->bytes};
+            }
+        }
+        return true;
+    }
+
+    // As take(); false: and nothing is appended.
+    template <class Choose>
+    bool take_all(Bytes needed, const Choose& choose, std::vector<SampleIndex>& samples) {
+        const std::size_t before = samples.size();
+        if (!take(needed, choose, samples)) {
+            samples.resize(before);
+            return false;
+        }
+        return true;
+    }
 
 private:
     static bool later(const Candidate& a, const Candidate& b) { return b.entry.before(a.entry); }

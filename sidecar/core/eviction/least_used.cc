@@ -45,28 +45,20 @@ void LeastUsed::touch(SampleIndex sample) {
 bool LeastUsed::make_room(
     SampleIndex incoming, Bytes needed, const MayGo& may_go, std::vector<SampleIndex>& victims) {
     const std::uint32_t reads = key(incoming).reads;
-    const std::size_t before = victims.size();
     std::vector<SampleIndex> passed_over;
-    Bytes freed;
-    Heap::Ascent ascent(residents_, {0}, candidates_);
-    while (freed < needed && passed_over.size() <= kPassedOverMax) {
-        const auto* entry = ascent.next();
-        if (entry == nullptr || (frequency_ && entry->key.reads >= reads)) {
-            break;
+    const auto choose = [&](const Heap::Entry& entry) {
+        if (passed_over.size() > kPassedOverMax || (frequency_ && entry.key.reads >= reads)) {
+            return Heap::Choice::kStop;
         }
-        if (may_go(entry->sample)) {
-            victims.push_back(entry->sample);
-            freed += Bytes{entry->bytes};
-        } else {
-            passed_over.push_back(entry->sample);
+        if (may_go(entry.sample)) {
+            return Heap::Choice::kTake;
         }
-    }
+        passed_over.push_back(entry.sample);
+        return Heap::Choice::kPassOver;
+    };
+    const bool made = Heap::Ascent(residents_, {0}, candidates_).take_all(needed, choose, victims);
     std::ranges::for_each(passed_over, [this](SampleIndex sample) { touch(sample); });
-    if (freed < needed) {
-        victims.resize(before);
-        return false;
-    }
-    return true;
+    return made;
 }
 
 void LeastUsed::shrink(Bytes excess, std::vector<SampleIndex>& victims) {

@@ -27,7 +27,7 @@ RankOrder::RankOrder(std::vector<Entry> entries) {
     }
 }
 
-RankOrder::Span RankOrder::place(float value) const {
+RankOrder::Span RankOrder::span_of(float value) const {
     if (values_.empty()) {
         return {};
     }

@@ -26,7 +26,7 @@ public:
     explicit RankOrder(std::vector<Entry> entries);
 
     // Ranks of all samples with this value; where there is none, of the next worse one.
-    [[nodiscard]] Span place(float value) const;
+    [[nodiscard]] Span span_of(float value) const;
 
 private:
     std::vector<float> values_;  // falling

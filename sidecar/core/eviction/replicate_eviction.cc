@@ -75,25 +75,15 @@ void ReplicateEviction::expect(std::span<const SampleIndex> samples) const {
 
 bool ReplicateEviction::make_room(
     SampleIndex incoming, Bytes needed, const MayGo& may_go, std::vector<SampleIndex>& victims) {
-    const Key worth = ghost(incoming);
-    const std::size_t before = victims.size();
-    Bytes freed;
-    ImportanceHeaps::Ascent ascent(queue_, {0}, candidates_);
-    for (int looks = kLooksMax; freed < needed && looks > 0; --looks) {
-        const auto* entry = ascent.next();
-        if (entry == nullptr || entry->key >= worth) {
-            break;
+    using Choice = ImportanceHeaps::Choice;
+    int looks = kLooksMax;
+    const auto choose = [&, worth = ghost(incoming)](const ImportanceHeaps::Entry& entry) {
+        if (looks-- == 0 || entry.key >= worth) {
+            return Choice::kStop;
         }
-        if (may_go(entry->sample)) {
-            victims.push_back(entry->sample);
-            freed += Bytes{entry->bytes};
-        }
-    }
-    if (freed < needed) {
-        victims.resize(before);
-        return false;
-    }
-    return true;
+        return may_go(entry.sample) ? Choice::kTake : Choice::kPassOver;
+    };
+    return ImportanceHeaps::Ascent(queue_, {0}, candidates_).take_all(needed, choose, victims);
 }
 
 void ReplicateEviction::shrink(Bytes excess, std::vector<SampleIndex>& victims) {

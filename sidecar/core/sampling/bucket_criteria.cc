@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace stoker::sidecar {
 
 namespace {
@@ -82,6 +84,9 @@ BucketCriteria::BucketCriteria(std::uint32_t count, CriteriaSettings settings)
       p_trues_(count, kUnknown),
       scores_(count, kUnknown),
       ranks_(count, 1.0F) {
+    STOKER_CHECK(
+        settings_.cross_entropy >= 0 && settings_.margin >= 0 && settings_.fetch >= 0,
+        "weights are 0 or more");
     double sizes = 0;
     for (SampleIndex sample = 0; settings_.size_of && sample < count; ++sample) {
         sizes += static_cast<double>(settings_.size_of(sample).count());
@@ -188,11 +193,6 @@ float BucketCriteria::score(SampleIndex sample) const {
 float BucketCriteria::p_true(SampleIndex sample) const {
     return knows(sample) ? static_cast<float>(from_steps(p_trues_[sample]))
                          : std::numeric_limits<float>::quiet_NaN();
-}
-
-std::size_t BucketCriteria::memory_bytes() const {
-    return ranks_.capacity() * sizeof(float) +
-           (p_trues_.capacity() + scores_.capacity()) * sizeof(Steps);
 }
 
 }  // namespace stoker::sidecar

@@ -91,8 +91,6 @@ public:
 
     [[nodiscard]] float p_true(SampleIndex sample) const;
 
-    [[nodiscard]] std::size_t memory_bytes() const;
-
 private:
     // What one criterion gave: a number for each known sample, and its range over them.
     struct Ranges;

@@ -24,42 +24,30 @@ std::vector<double> binomial(std::uint64_t trials, double p) {
     return mass;
 }
 
-template <class Visit>
-void for_each_read(const EpochShape& shape, std::uint64_t epochs, const Visit& visit) {
-    EpochShape whole = shape;
-    whole.ranks = 1;
-    const std::uint64_t total = std::uint64_t{rank_length(shape)} * shape.ranks;
-    for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
-        const auto order = epoch_order(whole, epoch, 0);
-        for (std::uint64_t place = 0; place < total; ++place) {
-            visit(
-                static_cast<std::uint32_t>(place % shape.ranks),
-                order[place % order.size()],
-                epoch * rank_length(shape) + place / shape.ranks);
-        }
-    }
-}
-
 }  // namespace
 
 AccessCounts::AccessCounts(const EpochShape& shape, std::uint64_t epochs)
     : ranks_(shape.ranks),
       samples_(shape.count),
       counts_(std::size_t{shape.ranks} * shape.count) {
-    for_each_read(
-        shape, epochs, [this](std::uint32_t rank, SampleIndex sample, std::uint64_t /*use*/) {
+    for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+        for_each_read(shape, epoch, [this](auto rank, SampleIndex sample, auto /*position*/) {
             auto& count = counts_[std::size_t{rank} * samples_ + sample];
             count = static_cast<std::uint16_t>(
                 std::min<std::uint32_t>(count + 1U, std::numeric_limits<std::uint16_t>::max()));
         });
+    }
 }
 
 std::vector<std::vector<std::uint64_t>> first_uses(const EpochShape& shape, std::uint64_t epochs) {
     std::vector<std::vector<std::uint64_t>> uses(
         shape.ranks, std::vector<std::uint64_t>(shape.count, kNeverRead));
-    for_each_read(shape, epochs, [&](std::uint32_t rank, SampleIndex sample, std::uint64_t use) {
-        uses[rank][sample] = std::min(uses[rank][sample], use);
-    });
+    for (std::uint64_t epoch = 0; epoch < epochs; ++epoch) {
+        const std::uint64_t first = epoch * rank_length(shape);
+        for_each_read(shape, epoch, [&](auto rank, SampleIndex sample, std::uint64_t position) {
+            uses[rank][sample] = std::min(uses[rank][sample], first + position);
+        });
+    }
     return uses;
 }
 

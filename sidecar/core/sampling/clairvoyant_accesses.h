@@ -11,6 +11,20 @@
 // rank's epochs. Pure functions.
 namespace stoker::sidecar {
 
+// Calls visit(rank, sample, position in the rank's order) for every read of one epoch, in the turns
+// of the ranks; the first ids come again where the last turn is not full.
+template <class Visit>
+void for_each_read(const EpochShape& shape, std::uint64_t epoch, const Visit& visit) {
+    EpochShape whole = shape;
+    whole.ranks = 1;
+    const auto order = epoch_order(whole, epoch, 0);
+    const std::uint64_t total = std::uint64_t{rank_length(shape)} * shape.ranks;
+    for (std::uint64_t read = 0; read < total; ++read) {
+        const auto rank = static_cast<std::uint32_t>(read % shape.ranks);
+        visit(rank, order[read % order.size()], read / shape.ranks);
+    }
+}
+
 // How often each rank will read each sample over a whole run: 2 bytes a rank and sample.
 class AccessCounts {
 public:

@@ -55,8 +55,8 @@ std::uint32_t EpochPermutation::backward(std::uint32_t word) const {
     return (halves.left << right_bits_) | halves.right;
 }
 
-SampleIndex EpochPermutation::at(std::uint32_t place) const {
-    std::uint32_t word = forward(place);
+SampleIndex EpochPermutation::at(std::uint32_t position) const {
+    std::uint32_t word = forward(position);
     while (word >= count_) {
         word = forward(word);
     }
@@ -64,7 +64,7 @@ SampleIndex EpochPermutation::at(std::uint32_t place) const {
     return static_cast<SampleIndex>(turned < count_ ? turned : turned - count_);
 }
 
-std::uint32_t EpochPermutation::place_of(SampleIndex sample) const {
+std::uint32_t EpochPermutation::position_of(SampleIndex sample) const {
     std::uint32_t word = sample >= rotation_ ? sample - rotation_ : sample + (count_ - rotation_);
     do {
         word = backward(word);

@@ -10,18 +10,18 @@ namespace stoker::sidecar {
 using domain::SampleIndex;
 
 // A shuffled 0..count-1 that takes no memory: a Feistel network over the next power of two, walked
-// until it falls inside (Black and Rogaway, CT-RSA 2002). Any place can be computed, and found
+// until it falls inside (Black and Rogaway, CT-RSA 2002). Any position can be computed, and found
 // again, in O(1), so that an epoch can be resumed anywhere and ten million samples cost nothing.
 // The same on every machine. Immutable, so safe to share between threads.
 class EpochPermutation {
 public:
     EpochPermutation(std::uint32_t count, std::uint64_t seed, std::uint64_t epoch);
 
-    // The sample at `place`, which must be below count().
-    [[nodiscard]] SampleIndex at(std::uint32_t place) const;
+    // The sample at `position`, which must be below count().
+    [[nodiscard]] SampleIndex at(std::uint32_t position) const;
 
     // Where `sample`, which must be below count(), is.
-    [[nodiscard]] std::uint32_t place_of(SampleIndex sample) const;
+    [[nodiscard]] std::uint32_t position_of(SampleIndex sample) const;
 
     [[nodiscard]] std::uint32_t count() const { return count_; }
 

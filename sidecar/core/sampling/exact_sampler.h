@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <vector>
 
 #include "sidecar/core/sampling/exact_order.h"
@@ -17,10 +18,10 @@ public:
     using Order = std::function<std::vector<SampleIndex>(std::uint64_t epoch)>;
 
     // The order of the Python client (exact_order.h).
-    ExactSampler(const EpochShape& shape, const World& world);
+    explicit ExactSampler(const EpochShape& shape);
 
     // Another order, dealt out to the ranks in the same way.
-    ExactSampler(const EpochShape& shape, const World& world, Order order);
+    ExactSampler(const EpochShape& shape, Order order);
 
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
     void draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) override;
@@ -36,7 +37,7 @@ public:
 private:
     EpochShape shape_;
     Order order_;
-    std::vector<ListedEpoch> ranks_;
+    std::map<std::uint32_t, ListedEpoch> ranks_;
 };
 
 }  // namespace stoker::sidecar

@@ -12,9 +12,13 @@ namespace stoker::sidecar {
 // thread-safe.
 class PackageCursor {
 public:
-    PackageCursor(std::uint32_t count, std::uint32_t package);
-
-    void begin(std::uint64_t seed, std::uint64_t epoch);
+    // `package`: samples of a run. `seed` and `epoch` give the order of runs.
+    PackageCursor(
+        std::uint32_t count, std::uint32_t package, std::uint64_t seed, std::uint64_t epoch)
+        : count_(count),
+          package_size_(package),
+          // Another order than that of samples under the same seed.
+          order_(count / package + (count % package != 0 ? 1 : 0), ~seed, epoch) {}
 
     // The next sample that `wanted` says yes to, looking at `looks` samples at most; nothing: none
     // among those, or the dataset has been walked.

@@ -11,7 +11,6 @@
 
 #include "common/base/result.h"
 #include "common/base/wire.h"
-#include "common/domain/contract_table.h"
 #include "sidecar/core/sampling/importance_packages.h"
 #include "sidecar/core/sampling/importance_walk.h"
 #include "sidecar/core/sampling/loss_ranks.h"
@@ -19,26 +18,6 @@
 #include "sidecar/core/sampling/sampler.h"
 
 namespace stoker::sidecar {
-
-struct ImportanceSettings {
-    World world = {};
-    std::uint64_t seed = 0;
-    // Keep probability = percentile^beta; 0: all.
-    double beta = domain::standard_of("importance", "beta");
-    // Share of the kept samples: H; the rest, L, may be substituted.
-    double h_share = domain::standard_of("importance", "hShare");
-    // Full epochs at the start.
-    std::uint64_t warmup = domain::standard_of("importance", "warmupEpochs");
-    // Every so many epochs one is full; 1: all are.
-    std::uint64_t reuse_factor = domain::standard_of("importance", "reuseFactor");
-    // Losses that a percentile is taken among.
-    std::uint32_t loss_history = domain::standard_of("importance", "lossHistory");
-    bool substitute = domain::standard_of("importance", "substitute");
-    // Share of the cache for L; asked of the eviction policy.
-    double l_share = domain::standard_of("importance", "lShare");
-    std::uint32_t package = 64;    // neighbouring samples that are loaded together, for L
-    std::uint32_t horizon = 2048;  // draws that are decided ahead
-};
 
 // The contract `importance` of the iCACHE family (HPCA 2023): full epochs first and every
 // reuse_factor-th, in between I/O-oriented importance sampling (ImportanceWalk).
@@ -59,9 +38,22 @@ struct ImportanceSettings {
 // an epoch (at once where a quarter million steps suffice).
 class ImportanceSampler final : public Sampler {
 public:
-    // kInvalidArgument names the setting.
+    struct Tuning {
+        std::uint32_t package = 64;    // neighbouring samples that are loaded together, for L
+        std::uint32_t horizon = 2048;  // draws that are decided ahead
+    };
+
+    // kInvalidArgument names the parameter.
     static Result<std::unique_ptr<ImportanceSampler>> create(
-        const Residency& node, std::uint32_t count, const ImportanceSettings& settings);
+        const Residency& node,
+        std::uint32_t count,
+        const SamplerSettings& settings,
+        const Tuning& tuning);
+
+    static Result<std::unique_ptr<ImportanceSampler>> create(
+        const Residency& node, std::uint32_t count, const SamplerSettings& settings) {
+        return create(node, count, settings, {});
+    }
 
     void on_stored(SampleIndex sample) override;
     void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) override;
@@ -88,55 +80,58 @@ public:
     // Samples whose relative importance is below this may be substituted.
     [[nodiscard]] double important_from() const { return important_from_; }
 
-    [[nodiscard]] double l_share() const { return settings_.l_share; }
+    [[nodiscard]] double l_share() const { return settings_.number("lShare"); }
 
     // Is `epoch` one that reads everything? Then a full cache had better be left alone.
     [[nodiscard]] bool is_full(std::uint64_t epoch) const;
 
-    [[nodiscard]] std::size_t memory_bytes() const;
-
 private:
     struct Planned {
         ImportanceWalk::Step step;
-        bool has_stand_in = false;
-        SampleIndex stand_in = 0;
+        std::optional<SampleIndex> stand_in;
+
+        // What is fetched for it.
+        [[nodiscard]] SampleIndex expected() const { return stand_in.value_or(step.sample); }
     };
 
-    struct Reader {
-        Reader(std::uint32_t count, const ImportanceSettings& settings, std::uint32_t rank);
+    struct Reader : RankEpoch {
+        Reader(std::uint32_t count, const SamplerSettings& settings, std::uint32_t rank);
 
         ImportanceWalk walk;
         std::deque<Planned> ahead;
         bool begun = false;
         bool all_planned = false;
-        std::optional<ResumedEpoch> resumed;
-        std::vector<bool> served;
         std::vector<bool> promised;  // to a draw ahead, for itself or as a stand-in
-        PackageCursor packages;
+        PackageCursor packages{1, 1, 0, 0};
         std::uint32_t pool_cursor = 0;
-        EpochReport report;
     };
 
     ImportanceSampler(
-        const Residency& node, std::uint32_t count, const ImportanceSettings& settings);
+        const Residency& node,
+        std::uint32_t count,
+        const SamplerSettings& settings,
+        const Tuning& tuning);
 
     Reader& reader_of(std::uint32_t rank);
     void rebuild_ranks(std::uint64_t epoch);
     Reader& open_epoch(std::uint32_t rank, std::uint64_t epoch);
-    void restart(Reader& reader, std::optional<ResumedEpoch> resumed = std::nullopt);
+    void restart(Reader& reader, std::optional<ResumedEpoch> rest = std::nullopt);
     void plan_ahead(Reader& reader, std::size_t count);
     std::optional<ImportanceWalk::Step> next_step(Reader& reader);
-    static void leave_out(Reader& reader, const ImportanceWalk::Step& step);
+    [[nodiscard]] bool may_substitute(const ImportanceWalk::Step& step) const;
     void promise_stand_in(Reader& reader, Planned& planned);
     [[nodiscard]] bool is_unimportant(SampleIndex sample) const;
     [[nodiscard]] bool is_fresh(const Reader& reader, SampleIndex sample) const;
-    bool take_from_pool(Reader& reader, SampleIndex& sample);
+    std::optional<SampleIndex> take_from_pool(Reader& reader);
     Draw serve(Reader& reader, const Planned& planned);
-    static void count_draw(Reader& reader, const Planned& planned, Draw& draw);
     bool restore_readers(WireReader& wire);
 
     const Residency& node_;
-    ImportanceSettings settings_;
+    SamplerSettings settings_;
+    std::uint64_t warmup_epochs_;
+    std::uint64_t reuse_factor_;
+    bool substitute_;
+    Tuning tuning_;
     double important_from_;
     LossRanks losses_;
     std::vector<bool> pooled_;

@@ -55,7 +55,7 @@ std::vector<bool> get_bits(WireReader& wire, std::uint32_t count, std::uint32_t 
 
 std::string ImportanceSampler::snapshot() const {
     WireWriter wire;
-    wire.put(kVersion).put(losses_.count()).put(settings_.world.ranks).put(settings_.seed);
+    wire.put(kVersion).put(losses_.count()).put(settings_.ranks).put(settings_.seed);
     const Parts parts = parts_of(losses_);
     wire.put_bytes(std::as_bytes(std::span{parts}));
     for (std::uint32_t sample = 0; sample < losses_.count(); ++sample) {
@@ -65,7 +65,9 @@ std::string ImportanceSampler::snapshot() const {
     wire.put(static_cast<std::uint32_t>(readers_.size()));
     for (const auto& [rank, reader] : readers_) {
         const ImportanceWalk& walk = reader.walk;
-        wire.put(rank).put(walk.epoch()).put(static_cast<std::uint8_t>(walk.full() ? 1 : 0));
+        wire.put(rank)
+            .put(walk.share().epoch())
+            .put(static_cast<std::uint8_t>(walk.full() ? 1 : 0));
         wire.put(walk.decided());
         wire.put_bits(walk.kept(), walk.decided()).put_bits(walk.important(), walk.decided());
     }
@@ -74,10 +76,9 @@ std::string ImportanceSampler::snapshot() const {
 
 bool ImportanceSampler::restore(std::string_view snapshot) {
     WireReader wire(std::as_bytes(std::span{snapshot}));
-    const bool ours = wire.get<std::uint32_t>() == kVersion &&
-                      wire.get<std::uint32_t>() == losses_.count() &&
-                      wire.get<std::uint32_t>() == settings_.world.ranks &&
-                      wire.get<std::uint64_t>() == settings_.seed;
+    const bool ours =
+        wire.get<std::uint32_t>() == kVersion && wire.get<std::uint32_t>() == losses_.count() &&
+        wire.get<std::uint32_t>() == settings_.ranks && wire.get<std::uint64_t>() == settings_.seed;
     Parts parts{};
     const auto raw_parts = wire.get_bytes(sizeof(parts));
     const auto raw_losses = wire.get_bytes(losses_.count());
@@ -105,7 +106,7 @@ bool ImportanceSampler::restore_readers(WireReader& wire) {
         const auto epoch = wire.get<std::uint64_t>();
         const bool full = wire.get<std::uint8_t>() != 0;
         const auto decided = wire.get<std::uint32_t>();
-        if (!wire.ok() || rank >= settings_.world.ranks || decided > losses_.count()) {
+        if (!wire.ok() || rank >= settings_.ranks || decided > losses_.count()) {
             return false;
         }
         Reader& reader = reader_of(rank);

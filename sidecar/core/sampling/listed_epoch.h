@@ -11,7 +11,6 @@ namespace stoker::sidecar {
 // One rank's epoch where the order is a list that is made when the epoch begins. Pure value; not
 // thread-safe.
 struct ListedEpoch {
-    std::uint32_t rank = 0;
     std::vector<SampleIndex> order;
     std::size_t position = 0;
     EpochReport report;

@@ -70,8 +70,8 @@ void LossRanks::step_phase(std::uint64_t& steps) {
             return place(steps);
         case Phase::kSort:
             return sort(steps);
-        case Phase::kTally:
-            return tally(steps);
+        case Phase::kCount:
+            return count_low_halves(steps);
         case Phase::kRewrite:
             return rewrite(steps);
         case Phase::kPublish:
@@ -141,7 +141,7 @@ void LossRanks::sort(std::uint64_t& steps) {
         const std::uint32_t size = ends_[bucket_] - first;
         if (size > kSortedAtOnce) {
             cursor_ = first;
-            phase_ = Phase::kTally;
+            phase_ = Phase::kCount;
             return;
         }
         std::sort(keys_.begin() + first, keys_.begin() + ends_[bucket_]);
@@ -153,7 +153,7 @@ void LossRanks::sort(std::uint64_t& steps) {
 }
 
 // Keys carry nothing but themselves, so a large bucket is sorted by counting its lower halves...
-void LossRanks::tally(std::uint64_t& steps) {
+void LossRanks::count_low_halves(std::uint64_t& steps) {
     for (; steps > 0 && cursor_ < ends_[bucket_]; --steps, ++cursor_) {
         ++heads_[keys_[cursor_] & kLowMask];
     }

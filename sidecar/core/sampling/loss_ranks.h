@@ -62,14 +62,14 @@ public:
     [[nodiscard]] std::size_t memory_bytes() const;
 
 private:
-    enum class Phase : std::uint8_t { kIdle, kCopy, kPlace, kSort, kTally, kRewrite, kPublish };
+    enum class Phase : std::uint8_t { kIdle, kCopy, kPlace, kSort, kCount, kRewrite, kPublish };
 
     void step_phase(std::uint64_t& steps);
     void copy(std::uint64_t& steps);
     void lay_out_buckets();
     void place(std::uint64_t& steps);
     void sort(std::uint64_t& steps);
-    void tally(std::uint64_t& steps);
+    void count_low_halves(std::uint64_t& steps);
     void rewrite(std::uint64_t& steps);
     void publish(std::uint64_t& steps);
     void publish_some(std::uint32_t samples);

@@ -56,10 +56,6 @@ public:
 
     [[nodiscard]] bool empty() const { return members_.empty(); }
 
-    [[nodiscard]] std::size_t memory_bytes() const {
-        return first_.capacity() * sizeof(first_[0]) + members_.capacity() * sizeof(members_[0]);
-    }
-
 private:
     class Sets;
 

@@ -5,8 +5,6 @@
 #include <span>
 #include <utility>
 
-#include <fmt/core.h>
-
 #include "common/base/wire.h"
 #include "sidecar/core/sampling/exact_order.h"
 
@@ -30,43 +28,19 @@ void sort_by_multiplicity(std::vector<SampleIndex>& draws, std::uint32_t sample_
 
 }  // namespace
 
-Result<std::unique_ptr<ReplicateSampler>> ReplicateSampler::make(
-    const Residency& node,
-    std::uint32_t sample_count,
-    const ReplicateOptions& options,
-    const World& world) {
-    const double halves = options.replication * 2;
-    if (sample_count == 0 || !(options.bias > 1) || !(options.replication >= 1) ||
-        halves != std::floor(halves) || !(options.unseen_score >= 0)) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format(
-                "replicate needs samples, a bias above 1, a replication of 1, 1.5, 2, ... and an "
-                "unseen score of 0 or more; not {}, {}, {} and {}",
-                sample_count,
-                options.bias,
-                options.replication,
-                options.unseen_score));
-    }
+Result<std::unique_ptr<ReplicateSampler>> ReplicateSampler::create(
+    const Residency& node, std::uint32_t count, const SamplerSettings& settings) {
+    STOKER_TRY_VOID(settings.check(count));
     // Not make_unique: the constructor is private.
-    std::unique_ptr<ReplicateSampler> sampler{new ReplicateSampler{node, sample_count, options}};
-    sampler->ranks_in_world_ = world.ranks;
-    for (const std::uint32_t local : world.local_ranks) {
-        if (local >= world.ranks) {
-            return fail(
-                ErrorCode::kInvalidArgument,
-                fmt::format("rank {} is outside a world of {}", local, world.ranks));
-        }
-        sampler->ranks_.emplace_back().rank = local;
-    }
-    return sampler;
+    return std::unique_ptr<ReplicateSampler>{new ReplicateSampler{node, count, settings}};
 }
 
 ReplicateSampler::ReplicateSampler(
-    const Residency& node, std::uint32_t sample_count, const ReplicateOptions& options)
+    const Residency& node, std::uint32_t count, const SamplerSettings& settings)
     : node_(node),
-      options_(options),
-      scores_(sample_count, options.bias, options.unseen_score) {}
+      settings_(settings),
+      warmup_epochs_(settings.count<std::uint64_t>("warmupEpochs")),
+      scores_(count, settings.number("bias"), settings.number("unseenScore")) {}
 
 void ReplicateSampler::on_validation(double accuracy_change) {
     accuracy_changes_.push_back(accuracy_change);
@@ -100,13 +74,13 @@ std::vector<SampleIndex>& ReplicateSampler::epoch_draws(std::uint64_t epoch) {
         return draws_;
     }
     draws_ = std::vector<SampleIndex>{};  // its memory is for the next ones
-    if (epoch < options_.warmup_epochs) {
-        draws_ = epoch_order({.count = scores_.size(), .seed = options_.seed}, epoch, 0);
+    if (epoch < warmup_epochs_) {
+        draws_ = epoch_order({.count = scores_.size(), .seed = settings_.seed}, epoch, 0);
     } else {
         if (!drawn_epoch_ || *drawn_epoch_ < epoch) {
             scores_.end_epoch();
         }
-        Prng prng{Prng{options_.seed}() + epoch};
+        Prng prng{Prng{settings_.seed}() + epoch};
         draws_ = scores_.draw(scores_.size(), prng);
         if (is_aggressive()) {
             sort_by_multiplicity(draws_, scores_.size());
@@ -117,26 +91,28 @@ std::vector<SampleIndex>& ReplicateSampler::epoch_draws(std::uint64_t epoch) {
 }
 
 // The rank's part of the epoch's draws, which go when the last rank has its own.
-std::vector<SampleIndex> ReplicateSampler::take_part(Rank& rank, std::uint64_t epoch) {
-    rank.order = std::vector<SampleIndex>{};  // its memory is for the next one
+std::vector<SampleIndex> ReplicateSampler::take_part(std::uint32_t rank, std::uint64_t epoch) {
+    Rank& state = ranks_[rank];
+    state.order = std::vector<SampleIndex>{};  // its memory is for the next one
     std::vector<SampleIndex>& draws = epoch_draws(epoch);
-    rank.begun = epoch + 1;
-    const EpochShape shape{.count = scores_.size(), .ranks = ranks_in_world_};
-    return all_have_begun(epoch) ? deal(shape, std::exchange(draws, {}), rank.rank)
-                                 : deal(shape, draws, rank.rank);
+    state.begun = epoch + 1;
+    const EpochShape shape{.count = scores_.size(), .ranks = settings_.ranks};
+    return all_have_begun(epoch) ? deal(shape, std::exchange(draws, {}), rank)
+                                 : deal(shape, draws, rank);
 }
 
 bool ReplicateSampler::all_have_begun(std::uint64_t epoch) const {
-    return ranks_.size() == ranks_in_world_ &&
-           std::ranges::all_of(ranks_, [epoch](const Rank& rank) { return rank.begun > epoch; });
+    return ranks_.size() == settings_.ranks &&
+           std::ranges::all_of(
+               ranks_, [epoch](const auto& entry) { return entry.second.begun > epoch; });
 }
 
 void ReplicateSampler::begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) {
-    Rank& state = local_rank(ranks_, rank);
+    Rank& state = ranks_[rank];
     if (state.begun != epoch + 1) {  // who begins again reads the same again
-        state.order = take_part(state, epoch);
-        Prng prng{Prng{Prng{options_.seed}() + epoch}() + rank};
-        if (epoch >= options_.warmup_epochs) {
+        state.order = take_part(rank, epoch);
+        Prng prng{Prng{Prng{settings_.seed}() + epoch}() + rank};
+        if (epoch >= warmup_epochs_) {
             replicate(state.order, prng);
         }
     }
@@ -152,15 +128,15 @@ void ReplicateSampler::replicate(std::vector<SampleIndex>& part, Prng& prng) con
     const auto others = std::partition(
         part.begin(), part.end(), [this](SampleIndex sample) { return node_.is_stored(sample); });
     const auto residents = static_cast<std::size_t>(others - part.begin());
-    const auto copies =
-        static_cast<std::size_t>(static_cast<double>(residents) * (options_.replication - 1));
+    const auto copies = static_cast<std::size_t>(
+        static_cast<double>(residents) * (settings_.number("replication") - 1));
     for (std::size_t i = residents; i < std::min(part.size(), residents + copies); ++i) {
         part[i] = part[i - residents];
     }
 }
 
 void ReplicateSampler::draw(std::uint32_t rank, std::size_t count, std::vector<Draw>& draws) {
-    Rank& state = local_rank(ranks_, rank);
+    Rank& state = ranks_.at(rank);
     const auto repeats = [&state](SampleIndex sample, std::size_t /*position*/) {
         const bool repeated = state.read[sample];
         state.read[sample] = true;
@@ -171,18 +147,20 @@ void ReplicateSampler::draw(std::uint32_t rank, std::size_t count, std::vector<D
 
 void ReplicateSampler::foresee(
     std::uint32_t rank, std::size_t count, std::vector<SampleIndex>& samples) const {
-    local_rank(ranks_, rank).foresee(count, samples);
+    ranks_.at(rank).foresee(count, samples);
 }
 
 void ReplicateSampler::on_losses(
     std::uint32_t rank, std::span<const SampleIndex> samples, std::span<const float> losses) {
     const auto used = scores_.on_batch(samples, losses);
-    local_rank(ranks_, rank).report.count_losses(used, samples.size(), losses.size());
+    if (const auto state = ranks_.find(rank); state != ranks_.end()) {
+        state->second.report.count_losses(used, samples.size(), losses.size());
+    }
     importance_stale_ = true;
 }
 
 EpochReport ReplicateSampler::report(std::uint32_t rank) const {
-    const Rank& state = local_rank(ranks_, rank);
+    const Rank& state = ranks_.at(rank);
     EpochReport report = state.report;
     // The samples of a share without repetition that did not come.
     if (state.position == state.order.size()) {
@@ -233,7 +211,7 @@ bool ReplicateSampler::restore(std::string_view snapshot) {
         scores_.set_state(std::move(state));
         draws_.clear();
         drawn_epoch_.reset();
-        for (Rank& rank : ranks_) {
+        for (auto& [number, rank] : ranks_) {
             rank.begun = 0;
         }
         importance_stale_ = true;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,25 +11,13 @@
 
 #include "common/base/prng.h"
 #include "common/base/result.h"
-#include "common/domain/contract_table.h"
 #include "sidecar/core/sampling/listed_epoch.h"
 #include "sidecar/core/sampling/replicate_scores.h"
+#include "sidecar/core/sampling/sampler_settings.h"
 
 namespace stoker::sidecar {
 
-struct ReplicateOptions {
-    std::uint64_t seed = 0;
-    // b0 of the rank scores; above 1.
-    double bias = domain::standard_of("replicate", "bias");
-    // How often a resident is read instead of once: 1, 1.5, 2, ...
-    double replication = domain::standard_of("replicate", "replication");
-    // At the start, that are plain shuffles.
-    std::uint32_t warmup_epochs = domain::standard_of("replicate", "warmupEpochs");
-    // Until a sample's first loss; 0: ln(bias), the least.
-    double unseen_score = domain::standard_of("replicate", "unseenScore");
-};
-
-// The contract `replicate` (SHADE, FAST 2023): the first epoch (`warmup_epochs`) is a plain
+// The contract `replicate` (SHADE, FAST 2023): the first epoch (`warmupEpochs`) is a plain
 // shuffle; after it, samples are drawn with replacement by their scores, residents are read
 // `replication` times and what does not fit then is left out. Coverage falls with replication:
 // EpochReport::distinct says how far.
@@ -47,13 +36,9 @@ struct ReplicateOptions {
 // read.
 class ReplicateSampler final : public Sampler {
 public:
-    // kInvalidArgument: no samples, a rank outside the world, a bias of 1 or less, a replication
-    // below 1 or not a multiple of 0.5, an unseen score below 0.
-    static Result<std::unique_ptr<ReplicateSampler>> make(
-        const Residency& node,
-        std::uint32_t sample_count,
-        const ReplicateOptions& options,
-        const World& world);
+    // kInvalidArgument names the parameter.
+    static Result<std::unique_ptr<ReplicateSampler>> create(
+        const Residency& node, std::uint32_t count, const SamplerSettings& settings);
 
     // The validation accuracy after an epoch, as change since the one before.
     void on_validation(double accuracy_change);
@@ -88,23 +73,22 @@ private:
         std::vector<bool> read;   // in this epoch
     };
 
-    ReplicateSampler(
-        const Residency& node, std::uint32_t sample_count, const ReplicateOptions& options);
+    ReplicateSampler(const Residency& node, std::uint32_t count, const SamplerSettings& settings);
 
     std::vector<SampleIndex>& epoch_draws(std::uint64_t epoch);
-    std::vector<SampleIndex> take_part(Rank& rank, std::uint64_t epoch);
+    std::vector<SampleIndex> take_part(std::uint32_t rank, std::uint64_t epoch);
     [[nodiscard]] bool all_have_begun(std::uint64_t epoch) const;
     void replicate(std::vector<SampleIndex>& part, Prng& prng) const;
 
     const Residency& node_;
-    ReplicateOptions options_;
-    std::uint32_t ranks_in_world_ = 1;
+    SamplerSettings settings_;
+    std::uint64_t warmup_epochs_;
     ReplicateScores scores_;
     std::deque<double> accuracy_changes_;       // the last three
     std::optional<double> accuracy_;            // the last one
     std::optional<std::uint64_t> drawn_epoch_;  // the latest
     std::vector<SampleIndex> draws_;            // of that one, while ranks have yet to begin it
-    std::vector<Rank> ranks_;
+    std::map<std::uint32_t, Rank> ranks_;       // of this node; all may be
     mutable std::vector<float> importance_;
     mutable bool importance_stale_ = true;
 };

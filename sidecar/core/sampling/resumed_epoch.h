@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -54,6 +55,59 @@ private:
     std::uint64_t draws_;
     std::uint64_t unsettled_;
     std::uint64_t left_;
+};
+
+// What one rank has had of its epoch, from this sampler and before a break.
+struct RankEpoch {
+    std::optional<ResumedEpoch> resumed;
+    std::vector<bool> served;
+    EpochReport report;
+
+    // A new epoch over `count` samples, or the rest of one.
+    void begin(std::uint32_t count, std::uint64_t epoch, std::optional<ResumedEpoch> rest) {
+        report = EpochReport{.epoch = epoch};
+        served.assign(count, false);
+        if (rest) {
+            served = rest->had();
+            rest->count_had(report);
+        }
+        resumed = std::move(rest);
+    }
+
+    [[nodiscard]] bool had(SampleIndex sample) const { return resumed && resumed->had(sample); }
+
+    // The next step of the walk that is still to be drawn: in a resumed epoch only the rest of it.
+    // `next` gives a step of the whole epoch; `may_get_another` is ResumedEpoch::settle()'s.
+    template <class Next, class MayGetAnother>
+    auto next_left(const Next& next, const MayGetAnother& may_get_another) -> decltype(next()) {
+        while (!resumed || !resumed->has_ended()) {
+            auto step = next();
+            if (!step || !resumed || !resumed->settle(step->sample, may_get_another(*step))) {
+                return step;
+            }
+            leave_out(step->left_out);
+        }
+        return std::nullopt;
+    }
+
+    // Counts a draw, which repeats a sample that was served before.
+    void count(Draw& draw) {
+        if (served[draw.served]) {
+            draw.kind = Draw::Kind::kRepeated;
+        }
+        report.count(draw);
+        served[draw.served] = true;
+    }
+
+    // So many samples of the share, or one fewer than before where it is -1.
+    void leave_out(std::int32_t samples) {
+        report.skipped += static_cast<std::uint64_t>(std::int64_t{samples});
+    }
+
+    // The epoch has ended: what was not asked for of a share of so many turns was left out.
+    void end(std::uint32_t turns) {
+        report.skipped = turns - std::min<std::uint64_t>(turns, report.requested);
+    }
 };
 
 }  // namespace stoker::sidecar

@@ -63,21 +63,6 @@ struct EpochReport {
     bool operator==(const EpochReport&) const = default;
 };
 
-// The ranks of a job. All ranks of a job make the same choices from the same seed, so that shares
-// fit together without a word between nodes; `local_ranks` are those that this node serves.
-struct World {
-    std::uint32_t ranks = 1;
-    std::vector<std::uint32_t> local_ranks = {0};
-};
-
-// The state of one of a sampler's local ranks, each of which has a number `rank`.
-template <class Ranks>
-auto& local_rank(Ranks& ranks, std::uint32_t rank) {
-    const auto found = std::ranges::find(ranks, rank, [](const auto& local) { return local.rank; });
-    STOKER_CHECK(found != std::ranges::end(ranks), "only local ranks draw");
-    return *found;
-}
-
 // Tells `memory` (its expect() and record()) losses by sample; spans of different lengths are
 // ignored. How many it took.
 template <class Memory>
@@ -105,8 +90,8 @@ public:
     // The sample is stored from now on. For those that list what they may give in another's place.
     virtual void on_stored(SampleIndex /*sample*/) {}
 
-    // `rank` begins `epoch`; a global rank, one of the world's local ones. Ranks of a job may be at
-    // different epochs. Beginning the current epoch again restarts it; `skip` draws are drawn and
+    // `rank`, of the whole job, begins `epoch`, before any other call for it. Ranks of a job may be
+    // at different epochs. Beginning the current epoch again restarts it; `skip` draws are drawn and
     // forgotten (a resume in mid-epoch).
     virtual void begin_epoch(std::uint32_t rank, std::uint64_t epoch, std::uint64_t skip) = 0;
 

@@ -27,30 +27,30 @@ NeedIndex::NeedIndex(std::uint32_t sample_count)
         all.samples.push_back(sample);
     }
     by_key_[Key{}.packed()] = 0;
-    places_[0] = sample_count;
+    totals_[0] = sample_count;
 }
 
 void NeedIndex::need(SampleIndex sample, std::uint32_t reader) {
-    put(sample, {readers(sample) | (Readers{1} << reader), place(sample)});
+    put(sample, {readers(sample) | (Readers{1} << reader), state(sample)});
 }
 
 void NeedIndex::unneed(SampleIndex sample, std::uint32_t reader) {
-    put(sample, {readers(sample) & ~(Readers{1} << reader), place(sample)});
+    put(sample, {readers(sample) & ~(Readers{1} << reader), state(sample)});
 }
 
 std::uint32_t NeedIndex::count(std::uint32_t reader) const {
     return std::accumulate(counts_[reader].begin(), counts_[reader].end(), 0U);
 }
 
-std::uint32_t NeedIndex::count_of(Readers readers, ScanPlace place) const {
-    const auto found = by_key_.find(Key{readers, place}.packed());
+std::uint32_t NeedIndex::count_of(Readers readers, ScanState state) const {
+    const auto found = by_key_.find(Key{readers, state}.packed());
     return found == by_key_.end()
                ? 0
                : static_cast<std::uint32_t>(buckets_[found->second].samples.size());
 }
 
-std::vector<SampleIndex> NeedIndex::copy(Readers readers, ScanPlace place) const {
-    const auto found = by_key_.find(Key{readers, place}.packed());
+std::vector<SampleIndex> NeedIndex::copy(Readers readers, ScanState state) const {
+    const auto found = by_key_.find(Key{readers, state}.packed());
     if (found == by_key_.end()) {
         return {};
     }
@@ -71,10 +71,10 @@ void NeedIndex::need_all(std::uint32_t reader) {
         Bucket& renamed = buckets_[bucket];
         if (!renamed.samples.empty()) {
             renamed.readers |= Readers{1} << reader;
-            by_key_[Key{renamed.readers, renamed.place}.packed()] = bucket;
+            by_key_[Key{renamed.readers, renamed.state}.packed()] = bucket;
         }
     }
-    counts_[reader] = places_;
+    counts_[reader] = totals_;
 }
 
 void NeedIndex::unneed_all(std::uint32_t reader) {
@@ -91,8 +91,8 @@ void NeedIndex::unneed_all(std::uint32_t reader) {
 // Gives the bucket another set of readers, without counting; into the one that has that set, if
 // there is one.
 void NeedIndex::rename(std::uint32_t from, Readers readers) {
-    const Key key{readers, buckets_[from].place};
-    by_key_.erase(Key{buckets_[from].readers, key.place}.packed());
+    const Key key{readers, buckets_[from].state};
+    by_key_.erase(Key{buckets_[from].readers, key.state}.packed());
     const auto existing = by_key_.find(key.packed());
     if (existing == by_key_.end()) {
         buckets_[from].readers = readers;
@@ -123,22 +123,22 @@ std::uint32_t NeedIndex::bucket_for(Key key) {
         retired_.pop_back();
     }
     buckets_[found->second].readers = key.readers;
-    buckets_[found->second].place = key.place;
+    buckets_[found->second].state = key.state;
     return found->second;
 }
 
 void NeedIndex::put(SampleIndex sample, Key key) {
     const std::uint32_t from = where_[sample].bucket;
-    const Key old{buckets_[from].readers, buckets_[from].place};
+    const Key old{buckets_[from].readers, buckets_[from].state};
     if (old.packed() == key.packed()) {
         return;
     }
-    const auto before = static_cast<std::size_t>(old.place);
-    const auto after = static_cast<std::size_t>(key.place);
+    const auto before = static_cast<std::size_t>(old.state);
+    const auto after = static_cast<std::size_t>(key.state);
     for_each_reader(old.readers, [&](std::size_t reader) { --counts_[reader][before]; });
     for_each_reader(key.readers, [&](std::size_t reader) { ++counts_[reader][after]; });
-    --places_[before];
-    ++places_[after];
+    --totals_[before];
+    ++totals_[after];
 
     auto& left = buckets_[from].samples;
     const SampleIndex last = left.back();
@@ -155,7 +155,7 @@ void NeedIndex::put(SampleIndex sample, Key key) {
 
 void NeedIndex::retire(std::uint32_t bucket) {
     Bucket& empty = buckets_[bucket];
-    by_key_.erase(Key{empty.readers, empty.place}.packed());
+    by_key_.erase(Key{empty.readers, empty.state}.packed());
     retired_.push_back(bucket);
 }
 

@@ -13,7 +13,7 @@ namespace stoker::sidecar {
 using domain::SampleIndex;
 
 // Where a sample of a shared scan is.
-enum class ScanPlace : std::uint8_t {
+enum class ScanState : std::uint8_t {
     kAbsent,  // neither here nor on its way
     kComing,  // chosen to be fetched
     kWindow,  // stored, to be dropped when nobody needs it
@@ -21,12 +21,12 @@ enum class ScanPlace : std::uint8_t {
     kKept,    // stored for good
 };
 
-constexpr std::size_t kScanPlaces = 5;
+constexpr std::size_t kScanStates = 5;
 
 // Which readers still need which sample in their current epochs, and where that sample is: every
-// sample lies in exactly one bucket, that of its (place, set of needing readers), so that "a random
+// sample lies in exactly one bucket, that of its (state, set of needing readers), so that "a random
 // sample that is absent and needed by these readers" costs one look at the buckets, of which there
-// are few (at most one for each set of readers that occurs and place), and the start of a reader's
+// are few (at most one for each set of readers that occurs and state), and the start of a reader's
 // epoch over all samples renames buckets instead of touching samples.
 //
 // 12 bytes a sample, whatever the number of readers. Moving a sample costs O(1). Pure value;
@@ -38,7 +38,7 @@ public:
 
     struct Bucket {
         Readers readers = 0;
-        ScanPlace place = ScanPlace::kAbsent;
+        ScanState state = ScanState::kAbsent;
         PieceList<SampleIndex, 4096> samples;
     };
 
@@ -47,15 +47,15 @@ public:
 
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(where_.size()); }
 
-    [[nodiscard]] ScanPlace place(SampleIndex sample) const {
-        return buckets_[where_[sample].bucket].place;
+    [[nodiscard]] ScanState state(SampleIndex sample) const {
+        return buckets_[where_[sample].bucket].state;
     }
 
     [[nodiscard]] Readers readers(SampleIndex sample) const {
         return buckets_[where_[sample].bucket].readers;
     }
 
-    void move(SampleIndex sample, ScanPlace place) { put(sample, {readers(sample), place}); }
+    void move(SampleIndex sample, ScanState state) { put(sample, {readers(sample), state}); }
 
     void need(SampleIndex sample, std::uint32_t reader);
     void unneed(SampleIndex sample, std::uint32_t reader);
@@ -66,39 +66,39 @@ public:
     // The reader needs nothing any more.
     void unneed_all(std::uint32_t reader);
 
-    // Samples at `place` that the reader needs.
-    [[nodiscard]] std::uint32_t count(std::uint32_t reader, ScanPlace place) const {
-        return counts_[reader][static_cast<std::size_t>(place)];
+    // Samples at `state` that the reader needs.
+    [[nodiscard]] std::uint32_t count(std::uint32_t reader, ScanState state) const {
+        return counts_[reader][static_cast<std::size_t>(state)];
     }
 
     // All of them, wherever they are.
     [[nodiscard]] std::uint32_t count(std::uint32_t reader) const;
 
-    // All samples at `place`, needed or not.
-    [[nodiscard]] std::uint32_t count(ScanPlace place) const {
-        return places_[static_cast<std::size_t>(place)];
+    // All samples at `state`, needed or not.
+    [[nodiscard]] std::uint32_t count(ScanState state) const {
+        return totals_[static_cast<std::size_t>(state)];
     }
 
     // In a fixed order for a fixed history. Some may be empty.
     [[nodiscard]] const std::vector<Bucket>& buckets() const { return buckets_; }
 
-    // How many samples at `place` exactly these readers need.
-    [[nodiscard]] std::uint32_t count_of(Readers readers, ScanPlace place) const;
+    // How many samples at `state` exactly these readers need.
+    [[nodiscard]] std::uint32_t count_of(Readers readers, ScanState state) const;
 
-    // The samples at `place` that exactly these readers need.
-    [[nodiscard]] std::vector<SampleIndex> copy(Readers readers, ScanPlace place) const;
+    // The samples at `state` that exactly these readers need.
+    [[nodiscard]] std::vector<SampleIndex> copy(Readers readers, ScanState state) const;
 
 private:
     struct Key {
         Readers readers = 0;
-        ScanPlace place = ScanPlace::kAbsent;
+        ScanState state = ScanState::kAbsent;
 
         [[nodiscard]] Readers packed() const {
-            return (readers << 8U) | static_cast<Readers>(place);
+            return (readers << 8U) | static_cast<Readers>(state);
         }
     };
 
-    using PlaceCounts = std::array<std::uint32_t, kScanPlaces>;
+    using StateCounts = std::array<std::uint32_t, kScanStates>;
 
     std::uint32_t bucket_for(Key key);
     void put(SampleIndex sample, Key key);
@@ -114,8 +114,8 @@ private:
     std::vector<Bucket> buckets_;
     std::vector<std::uint32_t> retired_;
     std::unordered_map<Readers, std::uint32_t> by_key_;
-    std::array<PlaceCounts, kReadersMax> counts_{};
-    PlaceCounts places_{};
+    std::array<StateCounts, kReadersMax> counts_{};
+    StateCounts totals_{};
 };
 
 }  // namespace stoker::sidecar

@@ -22,17 +22,17 @@ namespace stoker::sidecar {
 //
 // The ranks of a job divide each epoch by the permutation of its seed (exact_order.h), so their
 // shares fit together whatever each node has in store; only the order inside a rank's share depends
-// on that. For one rank alone the share is everything.
+// on that. For one rank alone the share is everything. One sampler serves one rank.
 //
 // A padded sample (Tail::kPad) comes as Draw::kRepeated: the rank whose own it is reads it as well.
 // A dropped tail counts as skipped by rank 0.
 class WindowedSampler final : public Sampler {
 public:
-    // kInvalidArgument: an empty dataset, another one than the scan's, a rank outside the world;
-    // kResourceExhausted: the scan has no place for more readers. `scan` must outlive the sampler,
+    // kInvalidArgument: an empty dataset, another one than the scan's, a rank outside the shape;
+    // kResourceExhausted: the scan has no room for more readers. `scan` must outlive the sampler,
     // which leaves it at its end.
     static Result<std::unique_ptr<WindowedSampler>> make(
-        SharedScan& scan, const EpochShape& shape, const World& world);
+        SharedScan& scan, const EpochShape& shape, std::uint32_t rank);
 
     ~WindowedSampler() override;
     WindowedSampler(const WindowedSampler&) = delete;
@@ -54,7 +54,7 @@ public:
 
     [[nodiscard]] EpochReport report(std::uint32_t rank) const override;
 
-    // For each local rank: epoch, position, one bit a sample of its share, the latest draws.
+    // Epoch, position, one bit a sample of the rank's share, the latest draws.
     [[nodiscard]] std::string snapshot() const override;
     bool restore(std::string_view snapshot) override;
 
@@ -66,26 +66,21 @@ private:
         std::uint64_t position = 0;
     };
 
-    struct Rank {
-        std::uint32_t rank = 0;
-        SharedScan::Reader reader = 0;
-        Prng prng{0};
-        EpochReport report;
-        std::optional<SampleIndex> padding;
-        std::deque<SampleIndex> recent;
-        std::optional<Resume> resume;
-    };
+    WindowedSampler(
+        SharedScan& scan, const EpochShape& shape, std::uint32_t rank, SharedScan::Reader reader);
 
-    WindowedSampler(SharedScan& scan, const EpochShape& shape);
-
-    [[nodiscard]] std::vector<SampleIndex> share_of(const Rank& rank) const;
-    void go_on(Rank& rank, const Resume& resume, std::uint64_t skip);
-    void write(const Rank& rank, WireWriter& wire) const;
-    bool read(WireReader& wire, Rank& rank) const;
+    [[nodiscard]] std::vector<SampleIndex> share() const;
+    void go_on(const Resume& resume, std::uint64_t skip);
 
     SharedScan& scan_;
     EpochShape shape_;
-    std::vector<Rank> ranks_;
+    std::uint32_t rank_;
+    SharedScan::Reader reader_;
+    Prng prng_{0};
+    EpochReport report_;
+    std::optional<SampleIndex> padding_;
+    std::deque<SampleIndex> recent_;
+    std::optional<Resume> resume_;
 };
 
 }  // namespace stoker::sidecar

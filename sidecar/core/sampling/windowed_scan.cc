@@ -52,7 +52,7 @@ void SharedScan::leave(Reader reader) {
 // not all of it, whoever does not read what he drew.
 void SharedScan::share_window() {
     const auto readers = std::max(1U, static_cast<std::uint32_t>(std::popcount(active_)));
-    const std::uint32_t drawn = index_.count_of({}, ScanPlace::kWindow);
+    const std::uint32_t drawn = index_.count_of({}, ScanState::kWindow);
     const std::uint32_t left = limits_.window_samples - std::min(limits_.window_samples, drawn);
     const std::uint32_t free = std::max(left, limits_.window_samples / 4);
     lookahead_ = std::clamp(free / (2 * readers), 1U, std::max(1U, limits_.lookahead_max));
@@ -67,12 +67,12 @@ void SharedScan::begin(Reader reader) {
 void SharedScan::begin(Reader reader, std::span<const SampleIndex> share) {
     STOKER_CHECK(readers_[reader].joined, "only who joined a scan begins an epoch");
     index_.unneed_all(reader);
-    for (const SampleIndex sample : index_.copy({}, ScanPlace::kFresh)) {
+    for (const SampleIndex sample : index_.copy({}, ScanState::kFresh)) {
         settle(sample);
     }
     const auto useless = [this](SampleIndex sample) { return !is_needed(sample); };
-    for (const SampleIndex sample : index_.copy({}, ScanPlace::kComing)) {
-        index_.move(sample, ScanPlace::kAbsent);
+    for (const SampleIndex sample : index_.copy({}, ScanState::kComing)) {
+        index_.move(sample, ScanState::kAbsent);
     }
     std::erase_if(feed_, useless);
     if (share.empty()) {
@@ -90,7 +90,7 @@ void SharedScan::start_epoch(Reader reader) {
     state.length = index_.count(reader);
     state.kept_share = state.length == 0
                            ? 0.0
-                           : static_cast<double>(index_.count(reader, ScanPlace::kKept)) /
+                           : static_cast<double>(index_.count(reader, ScanState::kKept)) /
                                  static_cast<double>(state.length);
     active_ |= bit_of(reader);
     replenish();
@@ -125,11 +125,11 @@ void SharedScan::settle(SampleIndex sample) {
     if (is_needed(sample)) {
         return;
     }
-    if (index_.place(sample) == ScanPlace::kComing) {
+    if (index_.state(sample) == ScanState::kComing) {
         unfeed(sample);
-        index_.move(sample, ScanPlace::kAbsent);
-    } else if (index_.place(sample) == ScanPlace::kFresh) {
-        index_.move(sample, ScanPlace::kKept);
+        index_.move(sample, ScanState::kAbsent);
+    } else if (index_.state(sample) == ScanState::kFresh) {
+        index_.move(sample, ScanState::kKept);
     }
 }
 
@@ -146,7 +146,7 @@ void SharedScan::count_draw(Reader reader) {
 }
 
 SampleIndex SharedScan::choose(Reader reader, Prng& prng) {
-    const bool has_kept = index_.count(reader, ScanPlace::kKept) > 0;
+    const bool has_kept = index_.count(reader, ScanState::kKept) > 0;
     if (has_kept && wants_kept(reader, prng)) {
         return random_kept(reader, prng);
     }
@@ -177,13 +177,13 @@ bool SharedScan::wants_kept(Reader reader, Prng& prng) const {
     if (passing >= 2 * lookahead_ && -ahead < drift_limit(reader)) {
         return false;
     }
-    return prng.below(index_.count(reader)) < index_.count(reader, ScanPlace::kKept);
+    return prng.below(index_.count(reader)) < index_.count(reader, ScanState::kKept);
 }
 
 SampleIndex SharedScan::random_kept(Reader reader, Prng& prng) const {
-    std::uint64_t place = prng.below(index_.count(reader, ScanPlace::kKept));
+    std::uint64_t place = prng.below(index_.count(reader, ScanState::kKept));
     for (const Bucket& bucket : index_.buckets()) {
-        if (bucket.place != ScanPlace::kKept || (bucket.readers & bit_of(reader)) == 0) {
+        if (bucket.state != ScanState::kKept || (bucket.readers & bit_of(reader)) == 0) {
             continue;
         }
         if (place < bucket.samples.size()) {
@@ -199,7 +199,7 @@ std::optional<SampleIndex> SharedScan::least_needed(Reader reader, Prng& prng) c
     const Bucket* best = nullptr;
     for (const Bucket& bucket : index_.buckets()) {
         const bool passing =
-            bucket.place == ScanPlace::kWindow || bucket.place == ScanPlace::kFresh;
+            bucket.state == ScanState::kWindow || bucket.state == ScanState::kFresh;
         if (!passing || bucket.samples.empty() || (bucket.readers & bit_of(reader)) == 0) {
             continue;
         }
@@ -217,23 +217,23 @@ std::optional<SampleIndex> SharedScan::first_coming(Reader reader) const {
 }
 
 void SharedScan::on_stored(SampleIndex sample, bool kept) {
-    const ScanPlace was = index_.place(sample);
-    if (was == ScanPlace::kComing) {
+    const ScanState was = index_.state(sample);
+    if (was == ScanState::kComing) {
         unfeed(sample);
     }
     if (!kept) {
-        index_.move(sample, ScanPlace::kWindow);
+        index_.move(sample, ScanState::kWindow);
     } else if (
-        was == ScanPlace::kAbsent || was == ScanPlace::kComing || was == ScanPlace::kWindow) {
-        index_.move(sample, is_needed(sample) ? ScanPlace::kFresh : ScanPlace::kKept);
+        was == ScanState::kAbsent || was == ScanState::kComing || was == ScanState::kWindow) {
+        index_.move(sample, is_needed(sample) ? ScanState::kFresh : ScanState::kKept);
     }
 }
 
 void SharedScan::on_gone(SampleIndex sample) {
-    if (index_.place(sample) == ScanPlace::kComing) {
+    if (index_.state(sample) == ScanState::kComing) {
         unfeed(sample);
     }
-    index_.move(sample, ScanPlace::kAbsent);
+    index_.move(sample, ScanState::kAbsent);
     replenish();
 }
 
@@ -262,7 +262,7 @@ SharedScan::Readers SharedScan::hungry(std::uint32_t margin) const {
     Readers readers = 0;
     for (Readers rest = active_; rest != 0; rest &= rest - 1) {
         const auto reader = static_cast<Reader>(std::countr_zero(rest));
-        if (near(reader) + index_.count(reader, ScanPlace::kComing) < lookahead_ + margin) {
+        if (near(reader) + index_.count(reader, ScanState::kComing) < lookahead_ + margin) {
             readers |= bit_of(reader);
         }
     }
@@ -272,7 +272,7 @@ SharedScan::Readers SharedScan::hungry(std::uint32_t margin) const {
 // Somebody begins a new epoch, and so needs everything again, before this reader's ends: what it
 // misses now comes by again. Until then it lives on what is here.
 bool SharedScan::can_wait(Reader reader) const {
-    if (near(reader) == 0 && (index_.count(reader, ScanPlace::kKept) == 0 ||
+    if (near(reader) == 0 && (index_.count(reader, ScanState::kKept) == 0 ||
                               kept_ahead(reader) >= drift_limit(reader))) {
         return false;
     }
@@ -292,7 +292,7 @@ const SharedScan::Bucket* SharedScan::best_absent(Readers hungry, Readers demand
     const Bucket* best = nullptr;
     int best_score = 0;
     for (const Bucket& bucket : index_.buckets()) {
-        if (bucket.place != ScanPlace::kAbsent || bucket.samples.empty() ||
+        if (bucket.state != ScanState::kAbsent || bucket.samples.empty() ||
             (bucket.readers & demanding) == 0) {
             continue;
         }
@@ -309,7 +309,7 @@ const SharedScan::Bucket* SharedScan::best_absent(Readers hungry, Readers demand
 
 SampleIndex SharedScan::order_from(const Bucket& bucket) {
     const SampleIndex sample = any_of_bucket(bucket, prng_);
-    index_.move(sample, ScanPlace::kComing);
+    index_.move(sample, ScanState::kComing);
     feed_.push_back(sample);
     return sample;
 }
@@ -326,7 +326,7 @@ std::vector<const SharedScan::Bucket*> SharedScan::by_loss(bool urgent) const {
     const Readers lean = hungry(1);
     std::vector<const Bucket*> buckets;
     for (const Bucket& bucket : index_.buckets()) {
-        if (bucket.place == ScanPlace::kWindow && bucket.readers != 0 &&
+        if (bucket.state == ScanState::kWindow && bucket.readers != 0 &&
             (urgent || (bucket.readers & lean) == 0)) {
             buckets.push_back(&bucket);
         }
@@ -361,13 +361,13 @@ void SharedScan::victims(const RoomRequest& room, std::vector<SampleIndex>& samp
 }
 
 std::uint32_t SharedScan::near(Reader reader) const {
-    return index_.count(reader, ScanPlace::kWindow) + index_.count(reader, ScanPlace::kFresh);
+    return index_.count(reader, ScanState::kWindow) + index_.count(reader, ScanState::kFresh);
 }
 
 // Kept samples that the reader has read beyond their share of the epoch so far; negative: saved.
 double SharedScan::kept_ahead(Reader reader) const {
     return readers_[reader].kept_share * static_cast<double>(index_.count(reader)) -
-           static_cast<double>(index_.count(reader, ScanPlace::kKept));
+           static_cast<double>(index_.count(reader, ScanState::kKept));
 }
 
 double SharedScan::drift_limit(Reader reader) const {

@@ -85,7 +85,7 @@ public:
     [[nodiscard]] const std::deque<SampleIndex>& feed() const { return feed_; }
 
     [[nodiscard]] bool is_stored(SampleIndex sample) const {
-        return index_.place(sample) >= ScanPlace::kWindow;
+        return index_.state(sample) >= ScanState::kWindow;
     }
 
     // Will a reader draw it in its current epoch? A window sample may go as soon as not.
@@ -99,8 +99,6 @@ public:
     [[nodiscard]] std::uint32_t reader_count() const {
         return static_cast<std::uint32_t>(std::popcount(joined_));
     }
-
-    [[nodiscard]] std::uint32_t remaining(Reader reader) const { return index_.count(reader); }
 
     [[nodiscard]] bool keeps(SampleIndex sample) const override { return is_needed(sample); }
 

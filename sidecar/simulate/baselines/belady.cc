@@ -48,19 +48,13 @@ bool Belady::make_room(
     SampleIndex incoming, Bytes needed, const MayGo& may_go, std::vector<SampleIndex>& victims) {
     // It is about to be read; what counts is the read after that.
     const std::uint64_t incoming_use = next_epoch_[incoming];
-    Bytes room{};
-    for (Heap::Ascent ascent(farthest_, {0}, candidates_); room < needed;) {
-        const auto* entry = ascent.next();
-        if (entry == nullptr || entry->key >= ~incoming_use) {
-            victims.clear();
-            return false;
+    const auto choose = [&](const Heap::Entry& entry) {
+        if (entry.key >= ~incoming_use) {
+            return Heap::Choice::kStop;
         }
-        if (may_go(entry->sample)) {
-            room += Bytes{entry->bytes};
-            victims.push_back(entry->sample);
-        }
-    }
-    return true;
+        return may_go(entry.sample) ? Heap::Choice::kTake : Heap::Choice::kPassOver;
+    };
+    return Heap::Ascent(farthest_, {0}, candidates_).take_all(needed, choose, victims);
 }
 
 void Belady::shrink(Bytes excess, std::vector<SampleIndex>& victims) {

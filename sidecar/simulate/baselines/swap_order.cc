@@ -20,8 +20,8 @@ void SwapOrder::begin_epoch(std::uint32_t /*rank*/, std::uint64_t epoch, std::ui
     epoch_ = epoch;
     order_ = shuffled(samples_, seed_, epoch);
     next_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip, order_.size()));
-    for (std::uint32_t place = 0; place < order_.size(); ++place) {
-        place_[order_[place]] = place;
+    for (std::uint32_t position = 0; position < order_.size(); ++position) {
+        position_[order_[position]] = position;
     }
 }
 
@@ -41,8 +41,8 @@ EpochReport SwapOrder::report(std::uint32_t /*rank*/) const {
 
 void SwapOrder::read(SampleIndex sample, std::vector<Draw>& draws) {
     const SampleIndex displaced = order_[next_];
-    std::swap(order_[next_], order_[place_[sample]]);
-    std::swap(place_[sample], place_[displaced]);
+    std::swap(order_[next_], order_[position_[sample]]);
+    std::swap(position_[sample], position_[displaced]);
     ++next_;
     draws.push_back({sample, sample, Draw::Kind::kPlain});
 }

@@ -33,7 +33,7 @@ protected:
     SwapOrder(std::uint64_t samples, std::uint64_t seed)
         : samples_(samples),
           seed_(seed),
-          place_(samples) {}
+          position_(samples) {}
 
     [[nodiscard]] bool is_at_end() const { return next_ == order_.size(); }
 
@@ -45,9 +45,9 @@ protected:
         return rest.first(count < rest.size() ? count : rest.size());
     }
 
-    [[nodiscard]] bool is_unread(SampleIndex sample) const { return place_[sample] >= next_; }
+    [[nodiscard]] bool is_unread(SampleIndex sample) const { return position_[sample] >= next_; }
 
-    // Reads `sample`, which must be unread, in place of next(), which takes its place.
+    // Reads `sample`, which must be unread, in position of next(), which takes its position.
     void read(SampleIndex sample, std::vector<Draw>& draws);
 
 private:
@@ -55,7 +55,7 @@ private:
     std::uint64_t seed_;
     std::uint64_t epoch_ = 0;
     std::vector<SampleIndex> order_;
-    std::vector<std::uint32_t> place_;  // by sample
+    std::vector<std::uint32_t> position_;  // by sample
     std::uint32_t next_ = 0;
 };
 

@@ -14,12 +14,9 @@ using testing::HasSubstr;
 
 constexpr std::uint32_t kCount = 400;
 
-SamplerOrder order(std::string contract, std::vector<local::Parameter> parameters = {}) {
-    SamplerOrder order;
-    order.contract = std::move(contract);
-    order.seed = 3;
-    order.parameters = std::move(parameters);
-    return order;
+SamplerSettings settings(
+    std::string contract, std::map<std::string, double, std::less<>> parameters = {}) {
+    return {.contract = std::move(contract), .seed = 3, .parameters = std::move(parameters)};
 }
 
 local::Begin begin_of(std::string contract, std::string job, std::uint64_t epoch) {
@@ -38,39 +35,43 @@ local::Begin begin_of(std::string contract, std::string job, std::uint64_t epoch
 TEST(Contracts, NamesWhatItDoesNotKnow) {
     Contracts contracts{kCount, 100};
     EXPECT_THAT(
-        contracts.make(test::kEmptyNode, order("fast"), 0).error().message,
+        contracts.make(test::kEmptyNode, settings("fast"), 0).error().message,
         HasSubstr("no contract 'fast'"));
     const auto unknown =
-        contracts.make(test::kEmptyNode, order("importance", {{"bta", 1}}), 0).error();
+        contracts.make(test::kEmptyNode, settings("importance", {{"bta", 1}}), 0).error();
     EXPECT_EQ(unknown.code, ErrorCode::kInvalidArgument);
-    EXPECT_THAT(unknown.message, HasSubstr("no parameter 'bta' here; it has: beta"));
+    EXPECT_THAT(unknown.message, HasSubstr("no parameter 'bta' here; it has: family, beta"));
     EXPECT_THAT(
-        contracts.make(test::kEmptyNode, order("importance", {{"beta", 17}}), 0).error().message,
+        contracts.make(test::kEmptyNode, settings("importance", {{"beta", 17}}), 0).error().message,
         HasSubstr("beta is 17, outside 0..16"));
-    EXPECT_FALSE(contracts.make(test::kEmptyNode, order("windowed", {{"beta", 1}}), 0).has_value());
+    EXPECT_FALSE(
+        contracts.make(test::kEmptyNode, settings("windowed", {{"beta", 1}}), 0).has_value());
     EXPECT_TRUE(
-        contracts.make(test::kEmptyNode, order("importance", {{"family", 1}, {"redundancy", 2}}), 0)
+        contracts
+            .make(test::kEmptyNode, settings("importance", {{"family", 1}, {"redundancy", 2}}), 0)
             .has_value());
     EXPECT_FALSE(
-        contracts.make(test::kEmptyNode, order("importance", {{"family", 1}, {"redundancy", 3}}), 0)
+        contracts
+            .make(test::kEmptyNode, settings("importance", {{"family", 1}, {"redundancy", 3}}), 0)
             .has_value());
 }
 
 TEST(Contracts, AFamilyHasItsOwnSamplerAndParameters) {
     Contracts contracts{kCount, 100};
     EXPECT_TRUE(
-        contracts.make(test::kEmptyNode, order("importance", {{"family", 1}, {"outRate", 0.2}}), 0)
+        contracts
+            .make(test::kEmptyNode, settings("importance", {{"family", 1}, {"outRate", 0.2}}), 0)
             .has_value());
+    EXPECT_FALSE(contracts.make(test::kEmptyNode, settings("importance", {{"outRate", 0.2}}), 0)
+                     .has_value());
     EXPECT_FALSE(
-        contracts.make(test::kEmptyNode, order("importance", {{"outRate", 0.2}}), 0).has_value());
-    EXPECT_FALSE(
-        contracts.make(test::kEmptyNode, order("importance", {{"family", 1}, {"beta", 0.2}}), 0)
+        contracts.make(test::kEmptyNode, settings("importance", {{"family", 1}, {"beta", 0.2}}), 0)
             .has_value());
 }
 
 TEST(Contracts, EveryRankOfAReplicatingJobMayDraw) {
     Contracts contracts{kCount, 100};
-    auto two = order("replicate", {{"replication", 2}});
+    auto two = settings("replicate", {{"replication", 2}});
     two.ranks = 2;
     const auto sampler = contracts.make(test::kEmptyNode, two, 1).value();
     std::vector<Draw> draws;
@@ -89,7 +90,7 @@ TEST(Contracts, AWindowedJobKeepsTheWindowForWhatItHasNotDrawn) {
     node.store(8);
     contracts.on_stored(8, false);
     EXPECT_EQ(contracts.window_keeper(), nullptr);
-    const auto sampler = contracts.make(node, order("windowed"), 0).value();
+    const auto sampler = contracts.make(node, settings("windowed"), 0).value();
     const WindowKeeper* keeper = contracts.window_keeper();
     ASSERT_NE(keeper, nullptr);
     sampler->begin_epoch(0, 0, 0);
@@ -104,7 +105,7 @@ TEST(Contracts, AGroupOfChunksIsReadBeforeTheNextOne) {
     constexpr std::uint32_t kChunk = 20;
     Contracts contracts{kCount, 100, {}, kChunk};
     const auto sampler =
-        contracts.make(test::kEmptyNode, order("windowed", {{"chunkGroup", 2}}), 0).value();
+        contracts.make(test::kEmptyNode, settings("windowed", {{"chunkGroup", 2}}), 0).value();
     EXPECT_EQ(contracts.window_keeper(), nullptr)
         << "its order is fixed, so it takes no part in the scan";
     sampler->begin_epoch(0, 0, 0);
@@ -126,14 +127,14 @@ TEST(Contracts, AGroupOfChunksIsReadBeforeTheNextOne) {
 TEST(Contracts, ABetaOfNothingReadsAll) {
     Contracts contracts{kCount, 100};
     const auto sampler = contracts.make(
-        test::kEmptyNode, order("importance", {{"beta", 0}, {"warmupEpochs", 0}}), 0);
+        test::kEmptyNode, settings("importance", {{"beta", 0}, {"warmupEpochs", 0}}), 0);
     ASSERT_TRUE(sampler.has_value());
 }
 
 // What family Iowa serves in its last epoch, of equal losses, when each is begun with one of these.
 std::set<std::uint64_t> last_epoch(
     Contracts& contracts, const std::string& name, std::initializer_list<double> values) {
-    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
+    SamplerService service{test::kEmptyNode, kCount, contracts};
     std::set<std::uint64_t> served;
     std::uint64_t epoch = 0;
     for (const double value : values) {
@@ -142,11 +143,11 @@ std::set<std::uint64_t> last_epoch(
         if (name != "accuracy") {
             begin.parameters.push_back({"accuracy", 0.5 + 0.1 * static_cast<double>(epoch)});
         }
-        EXPECT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
+        EXPECT_TRUE(service.begin(StreamId{1}, begin, {}).has_value());
         served.clear();
         for (bool ended = false; !ended;) {
-            const auto drawn = desk.draw(StreamId{1}, {epoch, 50}).value();
-            desk.on_losses(
+            const auto drawn = service.draw(StreamId{1}, {epoch, 50}).value();
+            service.on_losses(
                 StreamId{1}, {epoch, drawn.served, std::vector<float>(drawn.served.size(), 1.0F)});
             served.insert(drawn.served.begin(), drawn.served.end());
             ended = drawn.ended;
@@ -183,14 +184,14 @@ TEST(Contracts, AnIowaJobThatWaitsForDataLeavesOutWhatIsDearToFetch) {
 
 TEST(Contracts, RanksNeedNotAgreeOnTheAccuracy) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
+    SamplerService service{test::kEmptyNode, kCount, contracts};
     auto begin = begin_of("replicate", "j", 0);
     begin.world_size = 2;
     begin.parameters = {{"accuracy", 0.5}, {"waiting", 0.2}};
-    ASSERT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
+    ASSERT_TRUE(service.begin(StreamId{1}, begin, {}).has_value());
     begin.rank = 1;
     begin.parameters = {{"waiting", 0.3}};
-    const auto second = desk.begin(StreamId{2}, begin, {});
+    const auto second = service.begin(StreamId{2}, begin, {});
     EXPECT_TRUE(second.has_value()) << second.error().message;
 }
 
@@ -200,22 +201,23 @@ struct AnyMayGo final {
 
 // One epoch of a replicating job in which sample i has loss i.
 void replicate_epoch(
-    SamplingDesk& desk, StreamId stream, const std::string& job, std::uint64_t epoch) {
-    ASSERT_TRUE(desk.begin(stream, begin_of("replicate", job, epoch), {}).has_value());
+    SamplerService& service, StreamId stream, const std::string& job, std::uint64_t epoch) {
+    ASSERT_TRUE(service.begin(stream, begin_of("replicate", job, epoch), {}).has_value());
     for (bool ended = false; !ended;) {
-        const auto drawn = desk.draw(stream, {epoch, 50}).value();
-        desk.on_losses(stream, {epoch, drawn.served, {drawn.served.begin(), drawn.served.end()}});
+        const auto drawn = service.draw(stream, {epoch, 50}).value();
+        service.on_losses(
+            stream, {epoch, drawn.served, {drawn.served.begin(), drawn.served.end()}});
         ended = drawn.ended;
     }
 }
 
 TEST(Contracts, AReplicatingJobAloneHasThePriorityAndGhostQueue) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
-    ASSERT_TRUE(desk.begin(StreamId{1}, begin_of("replicate", "j", 0), {}).has_value());
+    SamplerService service{test::kEmptyNode, kCount, contracts};
+    ASSERT_TRUE(service.begin(StreamId{1}, begin_of("replicate", "j", 0), {}).has_value());
     const auto eviction = contracts.importance().new_eviction();
     ASSERT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
-    replicate_epoch(desk, StreamId{1}, "j", 0);
+    replicate_epoch(service, StreamId{1}, "j", 0);
     EXPECT_EQ(contracts.importance().new_eviction(), nullptr) << "one is enough";
     eviction->on_resident(0, Bytes{100});
     std::vector<SampleIndex> victims;
@@ -228,14 +230,14 @@ TEST(Contracts, AReplicatingJobAloneHasThePriorityAndGhostQueue) {
 
 TEST(Contracts, ASecondJobThatMeasuresImportanceMakesThePolicyCommon) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
-    replicate_epoch(desk, StreamId{1}, "j", 0);
+    SamplerService service{test::kEmptyNode, kCount, contracts};
+    replicate_epoch(service, StreamId{1}, "j", 0);
     auto eviction = contracts.importance().new_eviction();
-    ASSERT_TRUE(desk.begin(StreamId{2}, begin_of("importance", "k", 0), {}).has_value());
+    ASSERT_TRUE(service.begin(StreamId{2}, begin_of("importance", "k", 0), {}).has_value());
     eviction = contracts.importance().new_eviction();
     EXPECT_NE(dynamic_cast<ImportanceEviction*>(eviction.get()), nullptr);
-    desk.leave(StreamId{2});
-    replicate_epoch(desk, StreamId{1}, "j", 1);
+    service.leave(StreamId{2});
+    replicate_epoch(service, StreamId{1}, "j", 1);
     eviction = contracts.importance().new_eviction();
     ASSERT_NE(dynamic_cast<ReplicateEviction*>(eviction.get()), nullptr);
     eviction->on_resident(0, Bytes{100});
@@ -246,11 +248,11 @@ TEST(Contracts, ASecondJobThatMeasuresImportanceMakesThePolicyCommon) {
 
 TEST(Contracts, TheUnimportantShareIsTheMeanOfWhatJobsAsk) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
+    SamplerService service{test::kEmptyNode, kCount, contracts};
     const auto begin = [&](StreamId stream, const std::string& job, double share) {
         auto frame = begin_of("importance", job, 0);
         frame.parameters = {{"lShare", share}};
-        return desk.begin(stream, frame, {}).has_value();
+        return service.begin(stream, frame, {}).has_value();
     };
     ASSERT_TRUE(begin(StreamId{1}, "j", 0.5));
     const auto eviction = contracts.importance().new_eviction();
@@ -272,18 +274,18 @@ std::vector<std::byte> bits_of(const std::set<std::uint64_t>& samples) {
 // The trainer read some of an epoch alone, in another order than the sampler's.
 TEST(Contracts, AFullEpochThatWasBegunWithoutASidecarMissesNothingAndRepeatsNothing) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
+    SamplerService service{test::kEmptyNode, kCount, contracts};
     std::set<std::uint64_t> alone;
     for (std::uint64_t sample = 0; sample < 150; ++sample) {
         alone.insert(sample);
     }
     auto begin = begin_of("importance", "j", 0);
     begin.skip = alone.size();
-    ASSERT_TRUE(desk.begin(StreamId{1}, begin, {bits_of(alone), ""}).has_value());
+    ASSERT_TRUE(service.begin(StreamId{1}, begin, {bits_of(alone), ""}).has_value());
     std::set<std::uint64_t> rest;
     std::size_t draws = 0;
     for (bool ended = false; !ended;) {
-        const auto drawn = desk.draw(StreamId{1}, {0, 20}).value();
+        const auto drawn = service.draw(StreamId{1}, {0, 20}).value();
         rest.insert(drawn.served.begin(), drawn.served.end());
         draws += drawn.served.size();
         ended = drawn.ended;
@@ -297,16 +299,16 @@ TEST(Contracts, AFullEpochThatWasBegunWithoutASidecarMissesNothingAndRepeatsNoth
 TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
     test::NodeContents node;
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{node, kCount, contracts};
+    SamplerService service{node, kCount, contracts};
     for (SampleIndex sample = 0; sample < kCount; sample += 2) {
-        node.store(desk, sample, true);
+        node.store(service, sample, true);
     }
     std::set<std::uint64_t> had;
     for (const std::uint64_t epoch : {0U, 1U}) {
-        ASSERT_TRUE(desk.begin(StreamId{1}, begin_of("importance", "j", epoch), {}).has_value());
+        ASSERT_TRUE(service.begin(StreamId{1}, begin_of("importance", "j", epoch), {}).has_value());
         for (std::uint32_t batch = 0; batch < (epoch == 0 ? kCount / 20 : 5); ++batch) {
-            const auto drawn = desk.draw(StreamId{1}, {epoch, 20}).value();
-            desk.on_losses(
+            const auto drawn = service.draw(StreamId{1}, {epoch, 20}).value();
+            service.on_losses(
                 StreamId{1}, {epoch, drawn.served, {drawn.served.begin(), drawn.served.end()}});
             if (epoch == 1) {
                 had.insert(drawn.served.begin(), drawn.served.end());
@@ -314,15 +316,15 @@ TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
         }
     }
     for (SampleIndex sample = 0; sample < kCount; sample += 4) {
-        node.drop(desk, sample);
-        node.store(desk, sample + 1, true);
+        node.drop(service, sample);
+        node.store(service, sample + 1, true);
     }
     auto again = begin_of("importance", "j", 1);
     again.skip = 100;
-    ASSERT_TRUE(desk.begin(StreamId{1}, again, {bits_of(had), ""}).has_value());
+    ASSERT_TRUE(service.begin(StreamId{1}, again, {bits_of(had), ""}).has_value());
     std::size_t stand_ins = 0;
     for (bool ended = false; !ended;) {
-        const auto drawn = desk.draw(StreamId{1}, {1, 20}).value();
+        const auto drawn = service.draw(StreamId{1}, {1, 20}).value();
         for (std::size_t i = 0; i < drawn.served.size(); ++i) {
             stand_ins += drawn.served[i] != drawn.requested[i] ? 1 : 0;
             EXPECT_FALSE(had.contains(drawn.served[i])) << drawn.served[i];
@@ -335,16 +337,16 @@ TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
 // Samples 2i and 2i+1 are alike but for three bits.
 TEST(Contracts, CopiesAreLeftOutFromTheEpochAfterTheirFingerprintsCame) {
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
+    SamplerService service{test::kEmptyNode, kCount, contracts};
     auto begin = begin_of("importance", "j", 0);
     begin.parameters = {{"family", 1}, {"redundancy", 1}, {"outRate", 0}};
     const auto draw_all = [&](std::uint64_t epoch) {
         begin.epoch = epoch;
-        EXPECT_TRUE(desk.begin(StreamId{1}, begin, {}).has_value());
+        EXPECT_TRUE(service.begin(StreamId{1}, begin, {}).has_value());
         std::set<std::uint64_t> drawn;
         for (bool ended = false; !ended;) {
-            const auto some = desk.draw(StreamId{1}, {epoch, 20}).value();
-            desk.on_losses(
+            const auto some = service.draw(StreamId{1}, {epoch, 20}).value();
+            service.on_losses(
                 StreamId{1}, {epoch, some.served, std::vector<float>(some.served.size(), 1)});
             drawn.insert(some.served.begin(), some.served.end());
             ended = some.ended;
@@ -357,16 +359,16 @@ TEST(Contracts, CopiesAreLeftOutFromTheEpochAfterTheirFingerprintsCame) {
         similarity.samples.push_back(sample);
         similarity.hashes.push_back(((sample / 2) << 4U) * 0x10001ULL | (sample % 2 == 0 ? 0 : 7));
     }
-    desk.on_similarity(StreamId{7}, similarity);  // of nobody
+    service.on_similarity(StreamId{7}, similarity);  // of nobody
     EXPECT_EQ(draw_all(1).size(), kCount);
-    desk.on_similarity(StreamId{1}, similarity);
+    service.on_similarity(StreamId{1}, similarity);
     const auto drawn = draw_all(2);
-    const auto snapshot = desk.snapshot(StreamId{1}).value().state;
+    const auto snapshot = service.snapshot(StreamId{1}).value().state;
     for (std::uint64_t sample : drawn) {
         EXPECT_EQ(sample % 2, 0U);
     }
 
-    SamplingDesk later{test::kEmptyNode, kCount, contracts};
+    SamplerService later{test::kEmptyNode, kCount, contracts};
     const std::string state{reinterpret_cast<const char*>(snapshot.data()), snapshot.size()};
     begin.epoch = 2;
     ASSERT_TRUE(later.begin(StreamId{1}, begin, {{}, state}).has_value());
@@ -377,15 +379,15 @@ class ImportanceContract : public testing::Test {
 protected:
     // An epoch in which sample i has loss i.
     std::vector<std::uint64_t> run_epoch(std::uint64_t epoch) {
-        EXPECT_TRUE(desk.begin(kStream, begin_of("importance", "j", epoch), {}).has_value());
+        EXPECT_TRUE(service.begin(kStream, begin_of("importance", "j", epoch), {}).has_value());
         if (auto fresh = contracts.importance().new_eviction()) {
             eviction = std::move(fresh);
         }
         std::vector<std::uint64_t> all;
         for (bool ended = false; !ended;) {
-            const auto drawn = desk.draw(kStream, {epoch, 20}).value();
+            const auto drawn = service.draw(kStream, {epoch, 20}).value();
             std::vector<float> losses(drawn.served.begin(), drawn.served.end());
-            desk.on_losses(kStream, {epoch, drawn.served, losses});
+            service.on_losses(kStream, {epoch, drawn.served, losses});
             all.insert(all.end(), drawn.served.begin(), drawn.served.end());
             ended = drawn.ended;
         }
@@ -404,7 +406,7 @@ protected:
 
     static constexpr StreamId kStream{1};
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
+    SamplerService service{test::kEmptyNode, kCount, contracts};
     std::unique_ptr<EvictionPolicy> eviction;
 };
 

@@ -39,18 +39,18 @@ protected:
     };
 
     void run_epoch(const Job& job, std::uint64_t epoch) {
-        ASSERT_TRUE(desk.begin(job.stream, begin_of(job.name, epoch), {}).has_value());
+        ASSERT_TRUE(service.begin(job.stream, begin_of(job.name, epoch), {}).has_value());
         if (auto fresh = contracts.importance().new_eviction()) {
             eviction = std::move(fresh);
         }
         for (bool ended = false; !ended;) {
-            const auto drawn = desk.draw(job.stream, {epoch, 20}).value();
+            const auto drawn = service.draw(job.stream, {epoch, 20}).value();
             std::vector<float> losses;
             for (const std::uint64_t id : drawn.served) {
                 losses.push_back(
                     static_cast<float>(job.slope * static_cast<double>(id) + job.base));
             }
-            desk.on_losses(job.stream, {epoch, drawn.served, losses});
+            service.on_losses(job.stream, {epoch, drawn.served, losses});
             ended = drawn.ended;
         }
     }
@@ -79,7 +79,7 @@ protected:
     static constexpr Job kFalling{StreamId{2}, "uid-b/loader", -10, 10.0 * kCount};
 
     Contracts contracts{kCount, 100};
-    SamplingDesk desk{test::kEmptyNode, kCount, contracts};
+    SamplerService service{test::kEmptyNode, kCount, contracts};
     std::unique_ptr<EvictionPolicy> eviction;
 };
 
@@ -115,7 +115,7 @@ TEST_F(SharedImportanceTest, AJobThatEndsTakesWhatItFoundImportantWithIt) {
         run_epoch(kRising, epoch);
         run_epoch(kFalling, epoch);
     }
-    desk.leave(kFalling.stream);
+    service.leave(kFalling.stream);
     run_epoch(kRising, 2);
     make_resident({620, 20});
     EXPECT_EQ(victim_of(639), 20U);
@@ -126,7 +126,7 @@ TEST_F(SharedImportanceTest, ALargeSampleHasToBeWorthMore) {
     Contracts by_size{kCount, 100, [](SampleIndex sample) {
                           return sample >= kCount / 2 ? Bytes{4000} : Bytes{100};
                       }};
-    SamplingDesk sized{test::kEmptyNode, kCount, by_size};
+    SamplerService sized{test::kEmptyNode, kCount, by_size};
     for (const std::uint64_t epoch : {0U, 1U}) {
         ASSERT_TRUE(sized.begin(StreamId{1}, begin_of("uid-a/x", epoch), {}).has_value());
         if (auto fresh = by_size.importance().new_eviction()) {
@@ -182,7 +182,7 @@ TEST_F(SharedImportanceTest, OnlyJobsThatDrawAndAreKnownHaveASketch) {
     run_epoch({StreamId{4}, "no-uid", 1, 0}, 1);
     run_epoch(kRising, 1);
     EXPECT_EQ(contracts.importance().sketches().size(), 1U);
-    desk.leave(kRising.stream);
+    service.leave(kRising.stream);
     EXPECT_TRUE(contracts.importance().sketches().empty());
 }
 

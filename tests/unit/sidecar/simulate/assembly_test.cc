@@ -32,16 +32,16 @@ TEST(Assembly, DividesTheCacheByRecordsNotByPayload) {
     scenario.cache.share = 0.5;
     scenario.cache.window_share = 0.1;
     const auto parts = assemble(scenario);
-    EXPECT_EQ(parts->window_bytes, Bytes{5 * domain::record_bytes(1)});
-    EXPECT_EQ(parts->resident_bytes, Bytes{45 * domain::record_bytes(1)});
-    EXPECT_EQ(parts->dataset_bytes, Bytes{100});
+    EXPECT_EQ(parts->outcome.window_bytes, Bytes{5 * domain::record_bytes(1)});
+    EXPECT_EQ(parts->outcome.resident_bytes, Bytes{45 * domain::record_bytes(1)});
+    EXPECT_EQ(parts->outcome.dataset_bytes, Bytes{100});
 }
 
 TEST(Assembly, BytesReplaceTheShare) {
     Scenario scenario;
     scenario.cache.bytes = mib(7);
     const auto parts = assemble(scenario);
-    EXPECT_EQ(parts->resident_bytes, mib(7));
+    EXPECT_EQ(parts->outcome.resident_bytes, mib(7));
 }
 
 }  // namespace

@@ -13,18 +13,19 @@ using std::chrono::seconds;
 struct World {
     World(Duration latency, std::uint32_t ahead, std::uint32_t samples = 100)
         : sizes(samples, 1),
-          sampler({.count = samples, .seed = 1}, {}),
+          sampler({.count = samples, .seed = 1}),
           node({sizes, Bytes{}, Bytes{}, {latency, gib(1), 100}, nullptr, nullptr}),
           run(setting(ahead), node) {}
 
     JobRun::Setting setting(std::uint32_t ahead) {
         JobRun::Setting setting;
-        setting.begin.batch = 10;
+        scenario.batch = 10;
+        scenario.epochs = 2;
+        scenario.ahead = ahead;
+        scenario.samples_per_second = 10;
+        setting.scenario = &scenario;
         setting.sampler = &sampler;
         setting.samples = sizes.size();
-        setting.epochs = 2;
-        setting.ahead = ahead;
-        setting.samples_per_second = 10;
         return setting;
     }
 
@@ -41,6 +42,7 @@ struct World {
         return run.figures();
     }
 
+    Scenario scenario;
     std::vector<std::uint64_t> sizes;
     sidecar::ExactSampler sampler;
     VirtualNode node;

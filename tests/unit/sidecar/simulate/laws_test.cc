@@ -14,8 +14,9 @@ TEST_P(Laws, Hold) {
     const auto rows = GetParam().check();
     ASSERT_FALSE(rows.empty());
     for (const LawRow& row : rows) {
-        EXPECT_TRUE(row.holds()) << row.law << " " << row.what << " " << row.parameters
-                                 << ": expected " << row.expected << ", measured " << row.measured;
+        EXPECT_TRUE(row.holds()) << GetParam().name << " " << row.what << " " << row.parameters
+                                 << ": expected " << row.expected.figure << ", measured "
+                                 << row.measured;
     }
 }
 
@@ -23,18 +24,17 @@ INSTANTIATE_TEST_SUITE_P(All, Laws, testing::ValuesIn(laws()), [](const auto& la
     return std::string{law.param.name};
 });
 
-TEST(LawRow, IsBrokenByWhatIsNoNumber) {
-    for (const Bound bound : {Bound::kWithin, Bound::kAtMost, Bound::kAtLeast}) {
-        LawRow row{"T0", "", "", 1, std::numeric_limits<double>::quiet_NaN(), 10, bound};
-        EXPECT_FALSE(row.holds());
+TEST(Expected, IsBrokenByWhatIsNoNumber) {
+    for (const Expected& expected : {within(1, 10), at_most(1), at_least(1)}) {
+        EXPECT_FALSE(expected.holds(std::numeric_limits<double>::quiet_NaN()));
     }
 }
 
-TEST(LawRow, ComparesAsItsBoundSays) {
-    EXPECT_TRUE((LawRow{"", "", "", 1, 1.05, 0.1, Bound::kWithin}.holds()));
-    EXPECT_FALSE((LawRow{"", "", "", 1, 1.2, 0.1, Bound::kWithin}.holds()));
-    EXPECT_TRUE((LawRow{"", "", "", 1, 0.5, 0, Bound::kAtMost}.holds()));
-    EXPECT_FALSE((LawRow{"", "", "", 1, 0.5, 0, Bound::kAtLeast}.holds()));
+TEST(Expected, ComparesAsItsBoundSays) {
+    EXPECT_TRUE(within(1, 0.1).holds(1.05));
+    EXPECT_FALSE(within(1, 0.1).holds(1.2));
+    EXPECT_TRUE(at_most(1).holds(0.5));
+    EXPECT_FALSE(at_least(1).holds(0.5));
 }
 
 }  // namespace

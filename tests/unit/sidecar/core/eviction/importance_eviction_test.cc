@@ -220,7 +220,7 @@ TEST(ImportanceEviction, AgreesWithSortingEverything) {
     Prng luck(seed);
     constexpr std::uint32_t kCount = 50;
     Values values(kCount);
-    ImportanceEviction policy(kCount, values, {.l_share = 0, .pour = 1000});
+    ImportanceEviction policy(kCount, values, {.l_share = 0, .migrate = 1000});
     std::map<SampleIndex, std::pair<float, std::uint64_t>> plain;  // value, bytes
     for (int i = 0; i < 5000; ++i) {
         const auto sample = static_cast<SampleIndex>(luck.below(kCount));

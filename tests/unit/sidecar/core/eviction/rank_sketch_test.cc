@@ -31,30 +31,30 @@ double sum(const std::vector<float>& masses, std::size_t from, std::size_t to) {
 
 TEST(RankOrder, PutsTheMostValuableFirst) {
     const RankOrder order = rising(100);
-    EXPECT_DOUBLE_EQ(order.place(0.99F).begin, 0);
-    EXPECT_DOUBLE_EQ(order.place(0.99F).end, 0.01);
-    EXPECT_DOUBLE_EQ(order.place(0).begin, 0.99);
-    EXPECT_DOUBLE_EQ(order.place(0).end, 1);
+    EXPECT_DOUBLE_EQ(order.span_of(0.99F).begin, 0);
+    EXPECT_DOUBLE_EQ(order.span_of(0.99F).end, 0.01);
+    EXPECT_DOUBLE_EQ(order.span_of(0).begin, 0.99);
+    EXPECT_DOUBLE_EQ(order.span_of(0).end, 1);
 }
 
 TEST(RankOrder, GivesEqualsOnePlaceAndStrangersTheNextWorse) {
     const RankOrder order{{{1, Bytes{10}}, {0.5F, Bytes{10}}, {0.5F, Bytes{10}}, {0, Bytes{10}}}};
-    EXPECT_DOUBLE_EQ(order.place(0.5F).begin, 0.25);
-    EXPECT_DOUBLE_EQ(order.place(0.5F).end, 0.75);
-    EXPECT_DOUBLE_EQ(order.place(0.75F).begin, 0.25);
-    EXPECT_DOUBLE_EQ(order.place(7).begin, 0);
-    EXPECT_DOUBLE_EQ(order.place(-1).end, 1);
+    EXPECT_DOUBLE_EQ(order.span_of(0.5F).begin, 0.25);
+    EXPECT_DOUBLE_EQ(order.span_of(0.5F).end, 0.75);
+    EXPECT_DOUBLE_EQ(order.span_of(0.75F).begin, 0.25);
+    EXPECT_DOUBLE_EQ(order.span_of(7).begin, 0);
+    EXPECT_DOUBLE_EQ(order.span_of(-1).end, 1);
 }
 
 TEST(RankOrder, CountsBytesAndNotSamples) {
     const RankOrder order{{{1, Bytes{30}}, {0.5F, Bytes{10}}}};
-    EXPECT_DOUBLE_EQ(order.place(1).end, 0.75);
-    EXPECT_DOUBLE_EQ(order.place(0.5F).begin, 0.75);
+    EXPECT_DOUBLE_EQ(order.span_of(1).end, 0.75);
+    EXPECT_DOUBLE_EQ(order.span_of(0.5F).begin, 0.75);
 }
 
 TEST(RankOrder, SpansEverythingWithoutEntries) {
-    EXPECT_DOUBLE_EQ(RankOrder{}.place(0.5F).begin, 0);
-    EXPECT_DOUBLE_EQ(RankOrder{}.place(0.5F).end, 1);
+    EXPECT_DOUBLE_EQ(RankOrder{}.span_of(0.5F).begin, 0);
+    EXPECT_DOUBLE_EQ(RankOrder{}.span_of(0.5F).end, 1);
 }
 
 TEST(RankSketch, SaysNothingBeforeAnEpochHasEnded) {
@@ -73,7 +73,7 @@ TEST(RankSketch, IsFlatForAJobThatReadsEverything) {
     const RankOrder order = rising(kCount);
     RankSketch sketch{kCount};
     for (std::uint32_t sample = 0; sample < kCount; ++sample) {
-        sketch.count(order.place(static_cast<float>(sample) / kCount), Bytes{10});
+        sketch.count(order.span_of(static_cast<float>(sample) / kCount), Bytes{10});
     }
     sketch.close_epoch();
     ASSERT_EQ(sketch.masses().size(), 64U);
@@ -106,7 +106,7 @@ TEST(RankSketch, EqualsTheMissCurveOfImportanceSampling) {
             for (std::uint32_t sample = 0; sample < kMany; ++sample) {
                 const float rank = static_cast<float>(sample) / kMany;
                 if (prng.unit() < std::pow(rank, beta)) {
-                    sketch.count(order.place(rank), Bytes{10});
+                    sketch.count(order.span_of(rank), Bytes{10});
                 }
             }
             sketch.close_epoch();

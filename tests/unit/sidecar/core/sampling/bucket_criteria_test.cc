@@ -86,5 +86,9 @@ TEST(BucketCriteria, HoldWhatIsExpensiveToFetchForLessImportantWhenReadingIsTheB
     EXPECT_EQ(criteria.score(0), criteria.score(1));
 }
 
+TEST(BucketCriteriaDeathTest, RefusesNegativeWeights) {
+    EXPECT_DEATH((BucketCriteria{9, {.margin = -1}}), "weights are 0 or more");
+}
+
 }  // namespace
 }  // namespace stoker::sidecar

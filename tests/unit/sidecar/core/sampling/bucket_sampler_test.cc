@@ -16,14 +16,45 @@ namespace {
 
 using Kind = Draw::Kind;
 
+using Parameters = std::map<std::string, double, std::less<>>;
+
+constexpr double kRemove{static_cast<double>(Redundancy::kRemove)};
+constexpr double kRepeat{static_cast<double>(Redundancy::kRepeat)};
+
+SamplerSettings settings_of(
+    Parameters parameters, std::uint64_t seed = 0, std::uint32_t ranks = 1) {
+    parameters["family"] = 1;
+    return {
+        .contract = "importance",
+        .seed = seed,
+        .ranks = ranks,
+        .parameters = std::move(parameters)};
+}
+
 std::unique_ptr<BucketSampler> make(
     std::uint32_t count,
-    BucketSettings settings = {},
-    RedundancyGroups groups = {},
+    const SamplerSettings& settings,
+    BucketOptions options = {.adapt_rate = false},
     const Residency& node = test::kEmptyNode) {
-    auto sampler = BucketSampler::create(node, count, std::move(settings), std::move(groups));
+    auto sampler = BucketSampler::create(node, count, settings, std::move(options));
     EXPECT_TRUE(sampler.has_value());
     return *std::move(sampler);
+}
+
+std::unique_ptr<BucketSampler> make(std::uint32_t count, Parameters parameters = {}) {
+    return make(count, settings_of(std::move(parameters)));
+}
+
+std::unique_ptr<BucketSampler> make_grouped(
+    std::uint32_t count,
+    Parameters parameters,
+    RedundancyGroups groups,
+    const Residency& node = test::kEmptyNode) {
+    return make(
+        count,
+        settings_of(std::move(parameters)),
+        {.adapt_rate = false, .groups = std::move(groups)},
+        node);
 }
 
 void learn(BucketSampler& sampler, SampleIndex sample, float p_true) {
@@ -40,28 +71,27 @@ void teach(BucketSampler& sampler, std::uint32_t count, double spread = 0.6) {
 }
 
 TEST(BucketSampler, RefusesSettingsThatMeanNothing) {
-    const auto refuses = [](const BucketSettings& settings) {
+    const auto refuses = [](const SamplerSettings& settings) {
         const auto made = BucketSampler::create(test::kEmptyNode, 9, settings);
         return !made && made.error().code == ErrorCode::kInvalidArgument;
     };
-    EXPECT_FALSE(BucketSampler::create(test::kEmptyNode, 0, {}).has_value());
-    EXPECT_TRUE(refuses({.out_rate = -0.1}));
-    EXPECT_TRUE(refuses({.min_fraction = 1.5}));
-    EXPECT_TRUE(refuses({.recall_after = 0}));
-    EXPECT_TRUE(refuses({.recall_fraction = std::nan("")}));
-    EXPECT_TRUE(refuses({.world = {.ranks = 0}}));
-    EXPECT_TRUE(refuses({.criteria = {.margin = -1}}));
-    EXPECT_FALSE(refuses({}));
+    EXPECT_FALSE(BucketSampler::create(test::kEmptyNode, 0, settings_of({})).has_value());
+    EXPECT_TRUE(refuses(settings_of({{"outRate", -0.1}})));
+    EXPECT_TRUE(refuses(settings_of({{"minFraction", 1.5}})));
+    EXPECT_TRUE(refuses(settings_of({{"recallAfter", 0}})));
+    EXPECT_TRUE(refuses(settings_of({{"recallFraction", std::nan("")}})));
+    EXPECT_TRUE(refuses(settings_of({}, 0, 0)));
+    EXPECT_FALSE(refuses(settings_of({})));
 }
 
 TEST(BucketSampler, MovesTheLeastImportantOutEveryEpoch) {
-    const auto sampler = make(1000, {.out_rate = 0.1, .adapt_rate = false, .min_fraction = 0.5});
+    const auto sampler = make(1000, {{"outRate", 0.1}, {"minFraction", 0.5}});
     EXPECT_EQ(whole_epoch(*sampler, 0, 0).size(), 1000U);
     teach(*sampler, 1000);
     EXPECT_EQ(whole_epoch(*sampler, 0, 1).size(), 900U);
-    EXPECT_TRUE(sampler->waits(0));
-    EXPECT_TRUE(sampler->waits(99));
-    EXPECT_FALSE(sampler->waits(100));
+    EXPECT_TRUE(sampler->buckets().waits(0));
+    EXPECT_TRUE(sampler->buckets().waits(99));
+    EXPECT_FALSE(sampler->buckets().waits(100));
     sampler->on_quality(0.5);
     EXPECT_EQ(whole_epoch(*sampler, 0, 2).size(), 810U);
     EXPECT_EQ(sampler->report(0).skipped, 190U);
@@ -69,7 +99,7 @@ TEST(BucketSampler, MovesTheLeastImportantOutEveryEpoch) {
 }
 
 TEST(BucketSampler, HoldsAllThatIsReadForEquallyImportantAndWhatWaitsForLess) {
-    const auto sampler = make(1000, {.out_rate = 0.1, .adapt_rate = false, .min_fraction = 0.5});
+    const auto sampler = make(1000, {{"outRate", 0.1}, {"minFraction", 0.5}});
     whole_epoch(*sampler, 0, 0);
     const auto worths = sampler->relative_importance();
     EXPECT_EQ(std::ranges::count(worths, 1.0F), 1000);
@@ -77,21 +107,21 @@ TEST(BucketSampler, HoldsAllThatIsReadForEquallyImportantAndWhatWaitsForLess) {
     for (std::uint64_t epoch = 1; epoch < 4; ++epoch) {
         whole_epoch(*sampler, 0, epoch);
         for (SampleIndex sample = 0; sample < 1000; ++sample) {
-            EXPECT_EQ(worths[sample] == 1.0F, !sampler->waits(sample));
-            EXPECT_LT(sampler->waits(sample) ? worths[sample] : 0, 0.5F);
+            EXPECT_EQ(worths[sample] == 1.0F, !sampler->buckets().waits(sample));
+            EXPECT_LT(sampler->buckets().waits(sample) ? worths[sample] : 0, 0.5F);
         }
     }
     EXPECT_LT(worths[0], worths[99]);
 }
 
 TEST(BucketSampler, NeverGoesBelowTheLeastFraction) {
-    const auto sampler = make(100, {.out_rate = 0.5, .adapt_rate = false, .min_fraction = 0.4});
+    const auto sampler = make(100, {{"outRate", 0.5}, {"minFraction", 0.4}});
     teach(*sampler, 100);
     for (std::uint64_t epoch = 1; epoch < 8; ++epoch) {
         sampler->on_quality(0.1 * static_cast<double>(epoch));  // ever better
         EXPECT_GE(whole_epoch(*sampler, 0, epoch).size(), 40U);
     }
-    EXPECT_EQ(sampler->waiting(), 60U);
+    EXPECT_EQ(sampler->buckets().waiting(), 60U);
 }
 
 // Copies that are left out learn nothing more: they must not keep a place by an old score, while
@@ -102,9 +132,10 @@ TEST(BucketSampler, CountsNoRemovedCopiesInTheLeastFraction) {
         copies.emplace_back(sample + 50, sample);
     }
     for (const double spread : {0.6, -0.6}) {  // copies, which come later, matter more, or less
-        BucketSettings settings{.out_rate = 0.5, .adapt_rate = false, .min_fraction = 0.4};
-        settings.redundancy = Redundancy::kRemove;
-        const auto sampler = make(100, settings, RedundancyGroups::of(100, copies));
+        const auto sampler = make_grouped(
+            100,
+            {{"outRate", 0.5}, {"minFraction", 0.4}, {"redundancy", kRemove}},
+            RedundancyGroups::of(100, copies));
         for (SampleIndex sample = 0; sample < 100; ++sample) {
             learn(*sampler, sample, static_cast<float>(0.5 - spread * (sample / 100.0 - 0.5)));
         }
@@ -112,19 +143,20 @@ TEST(BucketSampler, CountsNoRemovedCopiesInTheLeastFraction) {
             sampler->on_quality(0.1 * static_cast<double>(epoch));  // ever better
             EXPECT_EQ(whole_epoch(*sampler, 0, epoch).size(), epoch == 1 ? 25U : 20U);
         }
-        EXPECT_EQ(sampler->waiting(), 30U);
+        EXPECT_EQ(sampler->buckets().waiting(), 30U);
     }
 }
 
 TEST(BucketSampler, MovesAsFastAsTheModelLearns) {
-    const auto sampler = make(1000, {.out_rate = 0.2, .min_fraction = 0});
+    const auto adapting = settings_of({{"outRate", 0.2}, {"minFraction", 0}});
+    const auto sampler = make(1000, adapting, {});
     teach(*sampler, 1000);
     sampler->on_quality(0.25);
     EXPECT_EQ(whole_epoch(*sampler, 0, 1).size(), 950U);
     sampler->on_quality(0.5);
     EXPECT_EQ(whole_epoch(*sampler, 0, 2).size(), 855U);
 
-    const auto by_loss = make(1000, {.out_rate = 0.2, .min_fraction = 0});
+    const auto by_loss = make(1000, adapting, {});
     teach(*by_loss, 1000, 0.9);
     EXPECT_EQ(whole_epoch(*by_loss, 0, 1).size(), 1000U) << "nothing has been learnt yet";
     teach(*by_loss, 1000, 0.1);
@@ -135,12 +167,9 @@ TEST(BucketSampler, MovesAsFastAsTheModelLearns) {
 TEST(BucketSampler, RecallsWaitingSamplesWhenProgressStops) {
     const auto sampler = make(
         1000,
-        {.seed = test::seed(),
-         .out_rate = 0.2,
-         .adapt_rate = false,
-         .min_fraction = 0.1,
-         .recall_after = 2,
-         .recall_fraction = 0.5});
+        settings_of(
+            {{"outRate", 0.2}, {"minFraction", 0.1}, {"recallAfter", 2}, {"recallFraction", 0.5}},
+            test::seed()));
     teach(*sampler, 1000);
     std::size_t before = 1001;
     for (std::uint64_t epoch = 1; epoch < 5; ++epoch) {
@@ -151,19 +180,19 @@ TEST(BucketSampler, RecallsWaitingSamplesWhenProgressStops) {
     }
     sampler->on_quality(0.4);
     before = whole_epoch(*sampler, 0, 5).size();
-    const std::uint32_t waited = sampler->waiting();
+    const std::uint32_t waited = sampler->buckets().waiting();
     sampler->on_quality(0.4);
     EXPECT_EQ(whole_epoch(*sampler, 0, 6).size(), before + (waited + 1) / 2);
-    EXPECT_EQ(sampler->waiting(), waited / 2);
+    EXPECT_EQ(sampler->buckets().waiting(), waited / 2);
     std::uint32_t counted = 0;
     for (SampleIndex sample = 0; sample < 1000; ++sample) {
-        counted += sampler->waits(sample) ? 1 : 0;
+        counted += sampler->buckets().waits(sample) ? 1 : 0;
     }
-    EXPECT_EQ(counted, sampler->waiting());
+    EXPECT_EQ(counted, sampler->buckets().waiting());
 }
 
 TEST(BucketSampler, NeverMovesOutWhatNobodyHasMeasured) {
-    const auto sampler = make(100, {.out_rate = 1, .adapt_rate = false, .min_fraction = 0});
+    const auto sampler = make(100, {{"outRate", 1}, {"minFraction", 0}});
     for (SampleIndex sample = 0; sample < 100; sample += 2) {
         learn(*sampler, sample, 0.9F);
     }
@@ -176,9 +205,11 @@ TEST(BucketSampler, NeverMovesOutWhatNobodyHasMeasured) {
 
 // Samples that are out after one epoch of equal losses, by what the job had waited.
 std::vector<SampleIndex> out_after(std::initializer_list<double> waitings) {
-    BucketSettings settings{.out_rate = 0.1, .adapt_rate = false};
-    settings.criteria.size_of = [](SampleIndex sample) { return Bytes{sample < 50 ? 100U : 900U}; };
-    const auto sampler = make(100, settings);
+    const auto size_of = [](SampleIndex sample) { return Bytes{sample < 50 ? 100U : 900U}; };
+    const auto sampler = make(
+        100,
+        settings_of({{"outRate", 0.1}}),
+        {.criteria = {.size_of = size_of}, .adapt_rate = false});
     for (SampleIndex sample = 0; sample < 100; ++sample) {
         learn(*sampler, sample, 0.5F);
     }
@@ -188,7 +219,7 @@ std::vector<SampleIndex> out_after(std::initializer_list<double> waitings) {
     whole_epoch(*sampler, 0, 1);
     std::vector<SampleIndex> out;
     for (SampleIndex sample = 0; sample < 100; ++sample) {
-        if (sampler->waits(sample)) {
+        if (sampler->buckets().waits(sample)) {
             out.push_back(sample);
         }
     }
@@ -209,13 +240,13 @@ TEST(BucketSampler, LeavesOutWhatIsDearToFetchOnlyWhileReadingHoldsTheJobUp) {
 TEST(BucketSampler, GoesOnByTheSameBottleneckInAnotherProcess) {
     const auto before = make(10);
     before->on_waiting(0);
-    ASSERT_EQ(before->bottleneck(), Bottleneck::kCompute);
+    ASSERT_EQ(before->buckets().criteria().bottleneck(), Bottleneck::kCompute);
     const auto after = make(10);
     ASSERT_TRUE(after->restore(before->snapshot()));
-    EXPECT_EQ(after->bottleneck(), Bottleneck::kCompute);
+    EXPECT_EQ(after->buckets().criteria().bottleneck(), Bottleneck::kCompute);
     before->on_waiting(1);
     ASSERT_TRUE(after->restore(before->snapshot()));
-    EXPECT_EQ(after->bottleneck(), Bottleneck::kIo);
+    EXPECT_EQ(after->buckets().criteria().bottleneck(), Bottleneck::kIo);
 }
 
 TEST(BucketSampler, StaysExactAndSaysSoWhereNoLossEverComes) {
@@ -228,8 +259,7 @@ TEST(BucketSampler, StaysExactAndSaysSoWhereNoLossEverComes) {
 
 TEST(BucketSampler, ReadsOneOfAGroupWhereCopiesAreRemoved) {
     const std::vector<Fingerprint> prints = {1, 900, 1, 0xFFFF, 1, 0xFFFF};
-    const auto sampler =
-        make(6, {.out_rate = 0, .redundancy = Redundancy::kRemove}, RedundancyGroups(prints, 0));
+    const auto sampler = make_grouped(6, {{"outRate", 0}, {"redundancy", kRemove}}, {prints, 0});
     teach(*sampler, 6);
     std::set<SampleIndex> seen;
     for (const Draw& draw : whole_epoch(*sampler, 0, 1)) {
@@ -244,7 +274,7 @@ TEST(BucketSampler, GivesAResidentOfTheSameGroupWhereCopiesRepeat) {
     const std::vector<Fingerprint> prints = {10, 20, 1, 30, 1, 5, 5, 1};
     test::NodeContents node;
     const auto sampler =
-        make(8, {.out_rate = 0, .redundancy = Redundancy::kRepeat}, {prints, 0}, node);
+        make_grouped(8, {{"outRate", 0}, {"redundancy", kRepeat}}, {prints, 0}, node);
     teach(*sampler, 8);
     node.store(2);
     sampler->begin_epoch(0, 1, 0);
@@ -272,7 +302,7 @@ TEST(BucketSampler, HitsGroupsAsOftenAsAnyMemberIsThere) {
     }
     test::NodeContents node;
     const auto sampler =
-        make(kCount, {.out_rate = 0, .redundancy = Redundancy::kRepeat}, {prints, 0}, node);
+        make_grouped(kCount, {{"outRate", 0}, {"redundancy", kRepeat}}, {prints, 0}, node);
     teach(*sampler, kCount);
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
         if (luck.unit() < 0.2) {
@@ -297,12 +327,8 @@ TEST(BucketSampler, ReportsExactlyWhatItGave) {
         test::NodeContents node;
         const auto sampler = make(
             kCount,
-            {.world = {.ranks = ranks},
-             .seed = luck(),
-             .out_rate = 0.2,
-             .adapt_rate = false,
-             .redundancy = Redundancy::kRepeat},
-            {prints, 0},
+            settings_of({{"outRate", 0.2}, {"redundancy", kRepeat}}, luck(), ranks),
+            {.adapt_rate = false, .groups = {prints, 0}},
             node);
         teach(*sampler, kCount);
         for (std::uint64_t epoch = 0; epoch < 6; ++epoch) {
@@ -331,14 +357,14 @@ TEST(BucketSampler, ReportsExactlyWhatItGave) {
 }
 
 TEST(BucketSampler, ResumesInMidEpochAndAcrossProcesses) {
-    const BucketSettings settings{.seed = 5, .out_rate = 0.3, .adapt_rate = false};
+    const SamplerSettings settings = settings_of({{"outRate", 0.3}}, 5);
     const auto before = make(400, settings);
     teach(*before, 400);
     before->on_quality(0.5);
     const auto whole = whole_epoch(*before, 0, 1);
     const auto after = make(400, settings);
     ASSERT_TRUE(after->restore(before->snapshot()));
-    EXPECT_EQ(after->waiting(), before->waiting());
+    EXPECT_EQ(after->buckets().waiting(), before->buckets().waiting());
     after->begin_epoch(0, 1, 100);
     std::vector<Draw> rest;
     after->draw(0, 400, rest);

@@ -17,12 +17,12 @@ TEST(EpochPermutation, NamesEverySampleOnceAndFindsItAgain) {
         SCOPED_TRACE(count);
         const EpochPermutation order(count, seed, count);
         std::vector<bool> seen(count, false);
-        for (std::uint32_t place = 0; place < count; ++place) {
-            const SampleIndex sample = order.at(place);
+        for (std::uint32_t position = 0; position < count; ++position) {
+            const SampleIndex sample = order.at(position);
             ASSERT_LT(sample, count);
             ASSERT_FALSE(seen[sample]);
             seen[sample] = true;
-            ASSERT_EQ(order.place_of(sample), place);
+            ASSERT_EQ(order.position_of(sample), position);
         }
     }
 }
@@ -33,9 +33,9 @@ TEST(EpochPermutation, DiffersByEpochAndBySeed) {
     const EpochPermutation other_seed(1000, 8, 3);
     std::uint32_t same_epoch = 0;
     std::uint32_t same_seed = 0;
-    for (std::uint32_t place = 0; place < 1000; ++place) {
-        same_epoch += one.at(place) == other_epoch.at(place) ? 1 : 0;
-        same_seed += one.at(place) == other_seed.at(place) ? 1 : 0;
+    for (std::uint32_t position = 0; position < 1000; ++position) {
+        same_epoch += one.at(position) == other_epoch.at(position) ? 1 : 0;
+        same_seed += one.at(position) == other_seed.at(position) ? 1 : 0;
     }
     EXPECT_LT(same_epoch, 12U);  // one is expected
     EXPECT_LT(same_seed, 12U);
@@ -49,8 +49,8 @@ TEST(EpochPermutation, SpreadsSamplesEvenlyOverPlaces) {
     std::vector<double> cells(100, 0);
     for (std::uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
         const EpochPermutation order(kCount, 11, epoch);
-        for (std::uint32_t place = 0; place < kCount; ++place) {
-            ++cells[(order.at(place) / 100) * 10 + place / 100];
+        for (std::uint32_t position = 0; position < kCount; ++position) {
+            ++cells[(order.at(position) / 100) * 10 + position / 100];
         }
     }
     constexpr double kExpected = kCount * kEpochs / 100.0;
@@ -67,8 +67,8 @@ TEST(EpochPermutation, BreaksUpNeighbours) {
     std::uint32_t neighbours = 0;
     for (std::uint32_t epoch = 0; epoch < 100; ++epoch) {
         const EpochPermutation order(5000, 3, epoch);
-        for (std::uint32_t place = 1; place < 5000; ++place) {
-            neighbours += order.at(place) == order.at(place - 1) + 1 ? 1 : 0;
+        for (std::uint32_t position = 1; position < 5000; ++position) {
+            neighbours += order.at(position) == order.at(position - 1) + 1 ? 1 : 0;
         }
     }
     EXPECT_NEAR(neighbours, 100, 50);
@@ -85,19 +85,19 @@ TEST(EpochPermutation, GivesLruTheHitsOfIndependentShuffles) {
     // A sample is still there when fewer than kKept others came since: those after it in the last
     // epoch, and those new ones before it in this.
     std::vector<bool> after(kCount, false);
-    for (std::uint32_t place = kCount - kKept; place < kCount; ++place) {
-        after[last.at(place)] = true;
+    for (std::uint32_t position = kCount - kKept; position < kCount; ++position) {
+        after[last.at(position)] = true;
     }
-    std::vector<std::uint32_t> read_now(kCount + 1, 0);  // by place in the last epoch: a tree
-    for (std::uint32_t place = 0; place < kKept; ++place) {
-        const SampleIndex sample = now.at(place);
-        const std::uint32_t before = last.place_of(sample);
+    std::vector<std::uint32_t> read_now(kCount + 1, 0);  // by position in the last epoch: a tree
+    for (std::uint32_t position = 0; position < kKept; ++position) {
+        const SampleIndex sample = now.at(position);
+        const std::uint32_t before = last.position_of(sample);
         if (after[sample]) {
             std::uint32_t later_and_read = 0;
             for (std::uint32_t i = before + 1; i < kCount; ++i) {
                 later_and_read += read_now[i];
             }
-            const std::uint32_t others = (kCount - 1 - before) + place - later_and_read;
+            const std::uint32_t others = (kCount - 1 - before) + position - later_and_read;
             hits += others < kKept ? 1 : 0;
         }
         read_now[before] = 1;

@@ -19,7 +19,7 @@ std::vector<SampleIndex> served(Sampler& sampler, std::uint32_t rank, std::size_
 
 TEST(ExactSampler, DrawsTheEpochOrderWhateverIsStored) {
     const EpochShape shape{.count = 101, .seed = 6, .ranks = 3};
-    ExactSampler sampler{shape, {3, {1, 2}}};
+    ExactSampler sampler{shape};
     for (const std::uint32_t rank : {1U, 2U}) {
         sampler.begin_epoch(rank, 4, 0);
         std::vector<SampleIndex> foreseen;
@@ -34,7 +34,7 @@ TEST(ExactSampler, DrawsTheEpochOrderWhateverIsStored) {
 
 TEST(ExactSampler, SkipsWhatWasReadBefore) {
     const EpochShape shape{.count = 20, .seed = 6};
-    ExactSampler sampler{shape, {}};
+    ExactSampler sampler{shape};
     sampler.begin_epoch(0, 1, 15);
     const auto order = epoch_order(shape, 1, 0);
     EXPECT_EQ(served(sampler, 0, 100), std::vector(order.begin() + 15, order.end()));
@@ -47,7 +47,7 @@ TEST(ExactSampler, DealsOutAnotherOrder) {
         return chunk_order(chunk_of, 3, 1, 8, epoch);
     };
     const EpochShape shape{.count = 9, .seed = 8, .ranks = 2, .tail = Tail::kDrop};
-    ExactSampler sampler{shape, {2, {0}}, order};
+    ExactSampler sampler{shape, order};
     sampler.begin_epoch(0, 5, 0);
     const auto whole = order(5);
     EXPECT_EQ(served(sampler, 0, 100), (std::vector{whole[0], whole[2], whole[4], whole[6]}));

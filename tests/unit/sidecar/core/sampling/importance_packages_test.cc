@@ -8,8 +8,7 @@ namespace stoker::sidecar {
 namespace {
 
 TEST(PackageCursor, NamesNeighboursTogetherAndEverySampleOnce) {
-    PackageCursor packages(103, 10);
-    packages.begin(7, 2);
+    PackageCursor packages(103, 10, 7, 2);
     const auto any = [](SampleIndex) { return true; };
     std::vector<bool> seen(103, false);
     SampleIndex last = 0;
@@ -27,8 +26,7 @@ TEST(PackageCursor, NamesNeighboursTogetherAndEverySampleOnce) {
 }
 
 TEST(PackageCursor, GivesUpAfterSoManyLooksAndGoesOnFromThere) {
-    PackageCursor packages(64, 64);
-    packages.begin(1, 1);
+    PackageCursor packages(64, 64, 1, 1);
     const auto late = [](SampleIndex sample) { return sample >= 20; };
     EXPECT_EQ(packages.next(late, 16), std::nullopt);
     EXPECT_EQ(packages.next(late, 16), SampleIndex{20});

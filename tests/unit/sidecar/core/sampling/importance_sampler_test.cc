@@ -21,9 +21,11 @@ constexpr std::uint64_t kSelective = 7;  // no multiple of 3, and after the warm
 
 std::unique_ptr<ImportanceSampler> make(
     std::uint32_t count,
-    ImportanceSettings settings = {},
-    const Residency& node = test::kEmptyNode) {
-    auto sampler = ImportanceSampler::create(node, count, settings);
+    SamplerSettings settings = {},
+    const Residency& node = test::kEmptyNode,
+    const ImportanceSampler::Tuning& tuning = {}) {
+    settings.contract = "importance";
+    auto sampler = ImportanceSampler::create(node, count, settings, tuning);
     EXPECT_TRUE(sampler.has_value());
     return *std::move(sampler);
 }
@@ -45,19 +47,20 @@ std::set<SampleIndex> served(const std::vector<Draw>& draws) {
 }
 
 TEST(ImportanceSampler, RefusesSettingsThatMeanNothing) {
-    const auto refuses = [](std::uint32_t count, const ImportanceSettings& settings) {
+    const auto refuses = [](std::uint32_t count, SamplerSettings settings) {
+        settings.contract = "importance";
         const auto made = ImportanceSampler::create(test::kEmptyNode, count, settings);
         return !made && made.error().code == ErrorCode::kInvalidArgument;
     };
     EXPECT_TRUE(refuses(0, {}));
-    EXPECT_TRUE(refuses(9, {.beta = -0.1}));
-    EXPECT_TRUE(refuses(9, {.beta = std::numeric_limits<double>::quiet_NaN()}));
-    EXPECT_TRUE(refuses(9, {.h_share = 1.1}));
-    EXPECT_TRUE(refuses(9, {.h_share = 0}));
-    EXPECT_TRUE(refuses(9, {.reuse_factor = 0}));
-    EXPECT_TRUE(refuses(9, {.loss_history = 0}));
-    EXPECT_TRUE(refuses(9, {.package = 0}));
-    EXPECT_TRUE(refuses(9, {.world = {.ranks = 0}}));
+    EXPECT_TRUE(refuses(9, {.parameters = {{"beta", -0.1}}}));
+    EXPECT_TRUE(refuses(9, {.parameters = {{"beta", std::numeric_limits<double>::quiet_NaN()}}}));
+    EXPECT_TRUE(refuses(9, {.parameters = {{"hShare", 1.1}}}));
+    EXPECT_TRUE(refuses(9, {.parameters = {{"hShare", 0}}}));
+    EXPECT_TRUE(refuses(9, {.parameters = {{"reuseFactor", 0}}}));
+    EXPECT_TRUE(refuses(9, {.parameters = {{"reuseFactor", 1.5}}}));
+    EXPECT_TRUE(refuses(9, {.parameters = {{"lossHistory", 0}}}));
+    EXPECT_TRUE(refuses(9, {.ranks = 0}));
     EXPECT_FALSE(refuses(9, {}));
 }
 
@@ -74,7 +77,7 @@ TEST(ImportanceSampler, ReadsEverythingInWarmUpAndEveryReuseFactorthEpoch) {
 }
 
 TEST(ImportanceSampler, NeverSelectsWithAReuseFactorOfOne) {
-    const auto sampler = make(300, {.reuse_factor = 1});
+    const auto sampler = make(300, {.parameters = {{"reuseFactor", 1}}});
     teach(*sampler, 300);
     EXPECT_EQ(whole_epoch(*sampler, 0, 8).size(), 300U);
     EXPECT_FALSE(sampler->report(0).exact_fallback);
@@ -128,7 +131,7 @@ TEST(ImportanceSampler, GivesALossToTheSampleThatItCameWith) {
 TEST(ImportanceSampler, SubstitutesOnlyAnUnimportantRequestByAnUnimportantResident) {
     constexpr std::uint32_t kCount = 4000;
     test::NodeContents node;
-    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1}, node);
+    const auto sampler = make(kCount, {.seed = test::seed(), .parameters = {{"beta", 1}}}, node);
     teach(*sampler, kCount);
     sampler->begin_epoch(0, 5, 0);
     const double border = sampler->important_from();
@@ -158,7 +161,7 @@ TEST(ImportanceSampler, SubstitutesOnlyAnUnimportantRequestByAnUnimportantReside
 TEST(ImportanceSampler, NeverSubstitutesWhatIsGone) {
     constexpr std::uint32_t kCount = 2000;
     test::NodeContents node;
-    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1}, node);
+    const auto sampler = make(kCount, {.seed = test::seed(), .parameters = {{"beta", 1}}}, node);
     teach(*sampler, kCount);
     sampler->begin_epoch(0, 5, 0);
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
@@ -174,7 +177,7 @@ TEST(ImportanceSampler, NeverSubstitutesWhatIsGone) {
 
 TEST(ImportanceSampler, SubstitutesNothingWhenToldSo) {
     test::NodeContents node;
-    const auto sampler = make(1000, {.beta = 1, .substitute = false}, node);
+    const auto sampler = make(1000, {.parameters = {{"beta", 1}, {"substitute", 0}}}, node);
     teach(*sampler, 1000);
     sampler->begin_epoch(0, 5, 0);
     for (SampleIndex sample = 0; sample < 1000; sample += 2) {
@@ -194,7 +197,7 @@ TEST(ImportanceSampler, ReportsExactlyWhatItGave) {
         test::NodeContents node;
         const auto sampler = make(
             kCount,
-            {.world = {.ranks = ranks}, .seed = luck(), .beta = 0.7, .loss_history = 128},
+            {.seed = luck(), .ranks = ranks, .parameters = {{"beta", 0.7}, {"lossHistory", 128}}},
             node);
         teach(*sampler, kCount);
         for (std::uint64_t epoch = 5; epoch < 9; ++epoch) {
@@ -232,7 +235,8 @@ TEST(ImportanceSampler, ReportsExactlyWhatItGave) {
 TEST(ImportanceSampler, ForeseesWhatItDraws) {
     constexpr std::uint32_t kCount = 4000;
     test::NodeContents node;
-    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1, .horizon = 300}, node);
+    const auto sampler =
+        make(kCount, {.seed = test::seed(), .parameters = {{"beta", 1}}}, node, {.horizon = 300});
     teach(*sampler, kCount);
     sampler->begin_epoch(0, kSelective, 0);
     for (int round = 0; round < 5; ++round) {
@@ -258,7 +262,11 @@ TEST(ImportanceSampler, ForeseesWhatItDraws) {
 // The hint is worth something because the origin reads neighbours together.
 TEST(ImportanceSampler, ForeseesStandInsAsPackagesOfNeighbours) {
     constexpr std::uint32_t kCount = 20000;
-    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1, .package = 50});
+    const auto sampler = make(
+        kCount,
+        {.seed = test::seed(), .parameters = {{"beta", 1}}},
+        test::kEmptyNode,
+        {.package = 50});
     teach(*sampler, kCount);
     sampler->begin_epoch(0, kSelective, 0);
     std::vector<SampleIndex> foreseen;
@@ -277,7 +285,7 @@ TEST(ImportanceSampler, ForeseesStandInsAsPackagesOfNeighbours) {
 
 TEST(ImportanceSampler, ResumesInMidEpochWhereItWas) {
     constexpr std::uint32_t kCount = 3000;
-    const auto sampler = make(kCount, {.seed = test::seed(), .beta = 1});
+    const auto sampler = make(kCount, {.seed = test::seed(), .parameters = {{"beta", 1}}});
     teach(*sampler, kCount);
     for (const std::uint64_t epoch : {std::uint64_t{6}, kSelective}) {
         const auto whole = whole_epoch(*sampler, 0, epoch);
@@ -303,7 +311,8 @@ TEST(ImportanceSampler, SkipsNoFurtherThanTheEpoch) {
 
 TEST(ImportanceSampler, LetsRanksBeAtDifferentEpochs) {
     constexpr std::uint32_t kCount = 1000;
-    const auto sampler = make(kCount, {.world = {.ranks = 2}, .beta = 1, .loss_history = 64});
+    const auto sampler =
+        make(kCount, {.ranks = 2, .parameters = {{"beta", 1}, {"lossHistory", 64}}});
     teach(*sampler, kCount);
     sampler->begin_epoch(0, kSelective, 0);
     sampler->begin_epoch(1, 9, 0);
@@ -321,7 +330,7 @@ TEST(ImportanceSampler, LetsRanksBeAtDifferentEpochs) {
 }
 
 TEST(ImportanceSampler, ChoosesTheSameOnEveryNode) {
-    const ImportanceSettings settings{.world = {.ranks = 2}, .seed = 99, .beta = 1};
+    const SamplerSettings settings{.seed = 99, .ranks = 2, .parameters = {{"beta", 1}}};
     const auto here = make(2000, settings);
     const auto there = make(2000, settings);
     teach(*here, 2000);

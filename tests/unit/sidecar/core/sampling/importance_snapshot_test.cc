@@ -14,8 +14,12 @@ namespace {
 constexpr std::uint32_t kCount = 4000;
 constexpr std::uint64_t kEpoch = 7;
 
-std::unique_ptr<ImportanceSampler> make(std::uint64_t seed) {
-    return *ImportanceSampler::create(test::kEmptyNode, kCount, {.seed = seed, .beta = 1});
+std::unique_ptr<ImportanceSampler> make(
+    std::uint64_t seed, std::uint32_t count = kCount, std::uint32_t ranks = 1) {
+    return *ImportanceSampler::create(
+        test::kEmptyNode,
+        count,
+        {.contract = "importance", .seed = seed, .ranks = ranks, .parameters = {{"beta", 1}}});
 }
 
 void teach(ImportanceSampler& sampler, Prng& luck) {
@@ -74,11 +78,8 @@ TEST(ImportanceSnapshot, RefusesASnapshotOfAnotherJob) {
     teach(*sampler, luck);
     const std::string snapshot = sampler->snapshot();
     EXPECT_FALSE(make(4)->restore(snapshot));
-    EXPECT_FALSE(
-        (*ImportanceSampler::create(test::kEmptyNode, kCount + 1, {.seed = 3}))->restore(snapshot));
-    EXPECT_FALSE(
-        (*ImportanceSampler::create(test::kEmptyNode, kCount, {.world = {.ranks = 2}, .seed = 3}))
-            ->restore(snapshot));
+    EXPECT_FALSE(make(3, kCount + 1)->restore(snapshot));
+    EXPECT_FALSE(make(3, kCount, 2)->restore(snapshot));
 }
 
 // It comes from a file that others may have written.

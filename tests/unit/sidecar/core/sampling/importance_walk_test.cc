@@ -22,6 +22,17 @@ LossRanks random_losses(std::uint32_t count, Prng& luck) {
     return losses;
 }
 
+SamplerSettings settings(
+    std::uint64_t seed,
+    std::map<std::string, double, std::less<>> parameters = {},
+    std::uint32_t ranks = 1) {
+    return {
+        .contract = "importance",
+        .seed = seed,
+        .ranks = ranks,
+        .parameters = std::move(parameters)};
+}
+
 std::vector<ImportanceWalk::Step> all_steps(ImportanceWalk& walk, const LossRanks& losses) {
     std::vector<ImportanceWalk::Step> steps;
     while (const auto step = walk.next(losses)) {
@@ -34,11 +45,11 @@ TEST(ImportanceWalk, ReadsEverythingOnceInAFullEpoch) {
     const LossRanks losses(10);
     std::set<SampleIndex> seen;
     for (const std::uint32_t rank : {0U, 1U}) {
-        ImportanceWalk walk(10, {.seed = 4, .ranks = 2}, rank);
+        ImportanceWalk walk(10, settings(4, {}, 2), rank);
         walk.begin(0, true, losses);
         for (const auto& step : all_steps(walk, losses)) {
             EXPECT_TRUE(step.important);
-            EXPECT_TRUE(walk.owns(step.sample));
+            EXPECT_TRUE(walk.share().owns(step.sample));
             EXPECT_TRUE(seen.insert(step.sample).second);
         }
     }
@@ -50,7 +61,7 @@ TEST(ImportanceWalk, KeepsOneOverOnePlusBeta) {
     Prng luck(test::seed());
     for (const double beta : {0.33, 1.0}) {
         const LossRanks losses = random_losses(20000, luck);
-        ImportanceWalk walk(20000, {.seed = luck(), .beta = beta}, 0);
+        ImportanceWalk walk(20000, settings(luck(), {{"beta", beta}}), 0);
         double kept = 0;
         double important = 0;
         for (std::uint64_t epoch = 0; epoch < 4; ++epoch) {
@@ -69,7 +80,7 @@ TEST(ImportanceWalk, KeepsOneOverOnePlusBeta) {
 TEST(ImportanceWalk, FlagsASampleByItsOwnLoss) {
     Prng luck(test::seed());
     const LossRanks losses = random_losses(20000, luck);
-    ImportanceWalk walk(20000, {.seed = luck(), .beta = 1}, 0);
+    ImportanceWalk walk(20000, settings(luck(), {{"beta", 1}}), 0);
     walk.begin(0, false, losses);
     const double border = ImportanceWalk::important_from(1, 0.7);
     EXPECT_NEAR(border, std::sqrt(0.3), 1e-12);
@@ -88,7 +99,7 @@ TEST(ImportanceWalk, FlagsASampleByItsOwnLoss) {
 TEST(ImportanceWalk, KeepsTheHardestAlmostAlways) {
     Prng luck(test::seed());
     const LossRanks losses = random_losses(20000, luck);
-    ImportanceWalk walk(20000, {.seed = luck(), .beta = 1}, 0);
+    ImportanceWalk walk(20000, settings(luck(), {{"beta", 1}}), 0);
     std::uint32_t hardest = 0;
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
         walk.begin(epoch, false, losses);
@@ -105,7 +116,7 @@ TEST(ImportanceWalk, KeepsWhatNobodyHasMeasured) {
     for (SampleIndex sample = 0; sample < 2000; sample += 2) {
         losses.record(sample, static_cast<float>(luck.unit()));
     }
-    ImportanceWalk walk(2000, {.seed = luck(), .beta = 1, .loss_history = 64}, 0);
+    ImportanceWalk walk(2000, settings(luck(), {{"beta", 1}, {"lossHistory", 64}}), 0);
     walk.begin(0, false, losses);
     std::uint32_t unmeasured = 0;
     for (const auto& step : all_steps(walk, losses)) {
@@ -122,15 +133,20 @@ TEST(ImportanceWalk, CountsWhatItLeavesOut) {
     const LossRanks losses = random_losses(5000, luck);
     for (const std::uint32_t ranks : {1U, 3U}) {
         for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-            ImportanceWalk walk(5000, {.seed = luck(), .ranks = ranks, .beta = 1}, rank);
+            ImportanceWalk walk(5000, settings(luck(), {{"beta", 1}}, ranks), rank);
             walk.begin(7, false, losses);
             std::int64_t left_out = 0;
             const auto steps = all_steps(walk, losses);
             for (const auto& step : steps) {
                 left_out += step.left_out;
             }
-            left_out += walk.left_out_at_end();
-            EXPECT_EQ(left_out + static_cast<std::int64_t>(steps.size()), walk.turns());
+            // Those after the last step are nobody's.
+            const auto kept = std::ranges::count(walk.kept(), true);
+            const bool took_back = static_cast<std::size_t>(kept) < steps.size();
+            const auto last = std::ranges::find(walk.kept().rbegin(), walk.kept().rend(), true);
+            const auto after = took_back ? 0 : std::distance(walk.kept().rbegin(), last);
+            EXPECT_EQ(
+                left_out + static_cast<std::int64_t>(steps.size()) + after, walk.share().turns());
         }
     }
 }
@@ -145,7 +161,7 @@ TEST(ImportanceWalk, GivesAllRanksEquallyManyAndNobodyTheSame) {
         std::set<SampleIndex> seen;
         std::size_t total = 0;
         for (std::uint32_t rank = 0; rank < 4; ++rank) {
-            ImportanceWalk walk(9001, {.seed = seed, .ranks = 4, .loss_history = 256}, rank);
+            ImportanceWalk walk(9001, settings(seed, {{"lossHistory", 256}}, 4), rank);
             walk.begin(3, full, losses);
             const auto steps = all_steps(walk, losses);
             lengths.insert(steps.size());
@@ -164,7 +180,7 @@ TEST(ImportanceWalk, MeetsTheSameSamplesAgainWhateverLossesCame) {
     Prng luck(test::seed());
     for (const std::uint32_t ranks : {1U, 2U}) {
         LossRanks losses = random_losses(4000, luck);
-        ImportanceWalk walk(4000, {.seed = luck(), .ranks = ranks, .loss_history = 128}, 0);
+        ImportanceWalk walk(4000, settings(luck(), {{"lossHistory", 128}}, ranks), 0);
         walk.begin(5, false, losses);
         std::vector<SampleIndex> first;
         for (int i = 0; i < 900; ++i) {
@@ -173,7 +189,7 @@ TEST(ImportanceWalk, MeetsTheSameSamplesAgainWhateverLossesCame) {
         for (SampleIndex sample = 0; sample < 4000; ++sample) {
             losses.record(sample, static_cast<float>(luck.unit()));
         }
-        walk.rewind();
+        walk.share().rewind();
         for (const SampleIndex sample : first) {
             ASSERT_EQ(walk.next(losses)->sample, sample);
         }

@@ -15,10 +15,10 @@ namespace {
 
 std::unique_ptr<ReplicateSampler> make(
     std::uint32_t samples,
-    ReplicateOptions options = {},
-    World world = {},
+    SamplerSettings settings = {},
     const Residency& node = test::kEmptyNode) {
-    return *ReplicateSampler::make(node, samples, options, world);
+    settings.contract = "replicate";
+    return *ReplicateSampler::create(node, samples, settings);
 }
 
 std::vector<SampleIndex> draw(ReplicateSampler& sampler, std::uint32_t rank, std::size_t count) {
@@ -48,8 +48,8 @@ struct Everything final {
 // samples behind ReplicateEviction.
 class Trainer {
 public:
-    Trainer(double cached, const ReplicateOptions& options)
-        : sampler_(make(kSamples, options, {}, node_)),
+    Trainer(double cached, const SamplerSettings& settings)
+        : sampler_(make(kSamples, settings, node_)),
           room_(static_cast<std::uint64_t>(cached * kSamples)) {
         for (double& loss : losses_) {
             loss = std::exp(normal(prng_));
@@ -123,8 +123,8 @@ private:
     std::uint64_t hits_ = 0;
 };
 
-Outcome train(double cached, const ReplicateOptions& options) {
-    return Trainer{cached, options}.run(14, 4);
+Outcome train(double cached, const SamplerSettings& settings) {
+    return Trainer{cached, settings}.run(14, 4);
 }
 
 // Law 4: what replication is worth, and what it costs, where the first epoch is drawn, too, and
@@ -154,7 +154,9 @@ TEST(ReplicateSampler, HitsAndCoversAsLawFourSays) {
         SCOPED_TRACE(testing::Message() << "cached " << row.cached << " r " << row.replication);
         const Outcome outcome = train(
             row.cached,
-            {.seed = 5, .replication = row.replication, .warmup_epochs = 0, .unseen_score = 1});
+            {.seed = 5,
+             .parameters = {
+                 {"replication", row.replication}, {"warmupEpochs", 0}, {"unseenScore", 1}}});
         EXPECT_NEAR(outcome.hits, row.hits, 0.03);
         EXPECT_NEAR(outcome.coverage, row.coverage, 0.03);
     }
@@ -164,13 +166,13 @@ TEST(ReplicateSampler, HitsAndCoversAsLawFourSays) {
 // times the mean: a fifth of the samples is at most 0.24 of the draws, read three times each 0.71.
 // (What comes in and is read again in its epoch is the rest.)
 TEST(ReplicateSampler, HitsLessOftenAfterAFirstEpochOfEverything) {
-    const Outcome outcome = train(.2, {.seed = 5, .replication = 3});
+    const Outcome outcome = train(.2, {.seed = 5, .parameters = {{"replication", 3}}});
     EXPECT_NEAR(outcome.hits, .73, 0.03);
     EXPECT_NEAR(outcome.coverage, .38, 0.03);
 }
 
 TEST(ReplicateSampler, DrawsFromTheFirstEpochOnWithoutWarmUp) {
-    const auto sampler = make(1000, {.warmup_epochs = 0});
+    const auto sampler = make(1000, {.parameters = {{"warmupEpochs", 0}}});
     sampler->begin_epoch(0, 0, 0);
     const auto samples = draw(*sampler, 0, 1000);
     EXPECT_NEAR(static_cast<double>(std::set(samples.begin(), samples.end()).size()), 632, 60)
@@ -180,7 +182,7 @@ TEST(ReplicateSampler, DrawsFromTheFirstEpochOnWithoutWarmUp) {
 // Ranks of one job that lose their connection and come again read what they would have read.
 TEST(ReplicateSampler, BeginsAnEpochAgainWithTheSameDraws) {
     test::NodeContents node;
-    const auto sampler = make(200, {.seed = 4}, World{2, {0, 1}}, node);
+    const auto sampler = make(200, {.seed = 4, .ranks = 2}, node);
     for (const std::uint32_t rank : {0U, 1U}) {
         sampler->begin_epoch(rank, 1, 0);
     }
@@ -195,7 +197,7 @@ TEST(ReplicateSampler, BeginsAnEpochAgainWithTheSameDraws) {
 TEST(ReplicateSampler, BeginsWithAPlainShuffle) {
     test::NodeContents node;
     node.store(5);
-    const auto sampler = make(100, {}, {}, node);
+    const auto sampler = make(100, {}, node);
     sampler->begin_epoch(0, 0, 0);
     const auto samples = draw(*sampler, 0, 1000);
     EXPECT_EQ(samples.size(), 100U);
@@ -204,9 +206,10 @@ TEST(ReplicateSampler, BeginsWithAPlainShuffle) {
 
 TEST(ReplicateSampler, ReadsResidentsSeveralTimes) {
     for (const double replication : {1.0, 2.5, 3.0}) {
-        const auto sampler = make(1000, {.seed = 1, .replication = 1});
+        const auto sampler = make(1000, {.seed = 1, .parameters = {{"replication", 1}}});
         test::NodeContents node;
-        const auto replicating = make(1000, {.seed = 1, .replication = replication}, {}, node);
+        const auto replicating =
+            make(1000, {.seed = 1, .parameters = {{"replication", replication}}}, node);
         for (SampleIndex sample = 0; sample < 100; ++sample) {
             node.store(sample);
         }
@@ -229,10 +232,9 @@ TEST(ReplicateSampler, ReadsResidentsSeveralTimes) {
 }
 
 TEST(ReplicateSampler, RanksShareTheSameDraws) {
-    const World world{4, {0, 1, 2, 3}};
     for (const bool aggressive : {false, true}) {
         const auto alone = make(1000, {.seed = 3});
-        const auto shared = make(1000, {.seed = 3}, world);
+        const auto shared = make(1000, {.seed = 3, .ranks = 4});
         for (ReplicateSampler* sampler : {alone.get(), shared.get()}) {
             sampler->on_validation(aggressive ? 0.1 : -0.1);
             EXPECT_EQ(sampler->is_aggressive(), aggressive);
@@ -270,11 +272,7 @@ std::vector<std::uint32_t> times_of(const std::vector<SampleIndex>& samples, std
 struct Parts {
     Parts(std::uint32_t samples, std::uint32_t ranks, double accuracy_change) {
         const auto alone = make(samples, {.seed = 3});
-        World world{ranks, {}};
-        for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-            world.local_ranks.push_back(rank);
-        }
-        const auto shared = make(samples, {.seed = 3}, world);
+        const auto shared = make(samples, {.seed = 3, .ranks = ranks});
         for (ReplicateSampler* sampler : {alone.get(), shared.get()}) {
             sampler->on_validation(accuracy_change);
         }
@@ -397,16 +395,17 @@ TEST(ReplicateSampler, GoesOnFromASnapshot) {
     EXPECT_FALSE(make(51)->restore(state));
 }
 
-TEST(ReplicateSampler, RefusesImpossibleOptions) {
-    const auto refused = [](ReplicateOptions options, const World& world, std::uint32_t samples) {
-        return !ReplicateSampler::make(test::kEmptyNode, samples, options, world).has_value();
+TEST(ReplicateSampler, RefusesImpossibleSettings) {
+    const auto refused = [](std::uint32_t samples, SamplerSettings settings) {
+        settings.contract = "replicate";
+        return !ReplicateSampler::create(test::kEmptyNode, samples, settings).has_value();
     };
-    EXPECT_TRUE(refused({.bias = 1}, {}, 10));
-    EXPECT_TRUE(refused({.replication = 0.5}, {}, 10));
-    EXPECT_TRUE(refused({.replication = 1.3}, {}, 10));
-    EXPECT_TRUE(refused({.unseen_score = -1}, {}, 10));
-    EXPECT_TRUE(refused({}, {}, 0));
-    EXPECT_TRUE(refused({}, {2, {2}}, 10));
+    EXPECT_TRUE(refused(10, {.parameters = {{"bias", 1}}}));
+    EXPECT_TRUE(refused(10, {.parameters = {{"replication", 0.5}}}));
+    EXPECT_TRUE(refused(10, {.parameters = {{"replication", 1.3}}}));
+    EXPECT_TRUE(refused(10, {.parameters = {{"unseenScore", -1}}}));
+    EXPECT_TRUE(refused(0, {}));
+    EXPECT_FALSE(refused(10, {}));
 }
 
 }  // namespace

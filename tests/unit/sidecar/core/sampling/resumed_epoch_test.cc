@@ -27,17 +27,13 @@ using Make = std::function<std::unique_ptr<Sampler>(const NodeContents& node, st
 
 std::unique_ptr<Sampler> make_importance(
     const NodeContents& node, std::uint32_t ranks, bool substitute) {
-    return ImportanceSampler::create(
-               node,
-               kCount,
-               {.world = {.ranks = ranks},
-                .seed = 5,
-                .beta = 1,
-                .warmup = 1,
-                .reuse_factor = 100,
-                .substitute = substitute,
-                .horizon = 32})
-        .value();
+    const SamplerSettings settings{
+        .contract = "importance",
+        .seed = 5,
+        .ranks = ranks,
+        .parameters = {
+            {"beta", 1}, {"warmupEpochs", 1}, {"reuseFactor", 100}, {"substitute", substitute}}};
+    return ImportanceSampler::create(node, kCount, settings, {.horizon = 32}).value();
 }
 
 std::unique_ptr<Sampler> make_buckets(
@@ -46,15 +42,14 @@ std::unique_ptr<Sampler> make_buckets(
     for (SampleIndex sample = 0; sample < kCount; ++sample) {
         prints[sample] = sample / 4;  // four alike each
     }
+    const SamplerSettings settings{
+        .contract = "importance",
+        .seed = 5,
+        .ranks = ranks,
+        .parameters = {
+            {"family", 1}, {"outRate", 0.3}, {"redundancy", static_cast<double>(redundancy)}}};
     return BucketSampler::create(
-               node,
-               kCount,
-               {.world = {.ranks = ranks},
-                .seed = 5,
-                .out_rate = 0.3,
-                .adapt_rate = false,
-                .redundancy = redundancy},
-               RedundancyGroups{prints, 0})
+               node, kCount, settings, {.adapt_rate = false, .groups = RedundancyGroups{prints, 0}})
         .value();
 }
 

@@ -32,7 +32,7 @@ ScanWorld::ScanWorld(const ScanSetting& setting, const std::vector<ScanJob>& job
         Job& added = jobs_.emplace_back();
         added.setting = job;
         sidecar::EpochShape shape{.count = setting.samples, .seed = ++seed};
-        added.sampler = std::move(*sidecar::WindowedSampler::make(scan_, shape, {}));
+        added.sampler = std::move(*sidecar::WindowedSampler::make(scan_, shape, 0));
         added.next_at = job.start;
         added.seen.assign(setting.samples, 0);
     }
@@ -46,12 +46,12 @@ void ScanWorld::run(std::uint64_t epochs) {
         }
         if (!measuring_ && job.epoch == 1) {
             measuring_ = true;
-            measured_from_ = tally_.fetches;
+            measured_from_ = totals_.fetches;
         }
         step(job);
     }
-    tally_.fetched_per_job_epoch = static_cast<double>(tally_.fetches - measured_from_) /
-                                   measured_job_epochs_ / setting_.samples;
+    totals_.fetched_per_job_epoch = static_cast<double>(totals_.fetches - measured_from_) /
+                                    measured_job_epochs_ / setting_.samples;
 }
 
 void ScanWorld::step(Job& job) {
@@ -92,11 +92,11 @@ void ScanWorld::end_epoch(Job& job) {
     job.sampler->draw(0, 1, draws);
     EXPECT_TRUE(draws.empty()) << "an epoch has as many draws as the dataset samples";
     for (std::uint8_t& seen : job.seen) {
-        tally_.missed += seen == 0 ? 1 : 0;
-        tally_.repeats += seen > 1 ? 1 : 0;
+        totals_.missed += seen == 0 ? 1 : 0;
+        totals_.repeats += seen > 1 ? 1 : 0;
         seen = 0;
     }
-    ++tally_.full_epochs;
+    ++totals_.full_epochs;
     ++job.epoch;
     job.position = 0;
     job.residents_read = 0;
@@ -105,7 +105,7 @@ void ScanWorld::end_epoch(Job& job) {
 void ScanWorld::read(Job& job, SampleIndex sample) {
     if (stored_[sample] == Stored::kNo || stored_[sample] == Stored::kComing) {
         if (stored_[sample] == Stored::kNo) {
-            ++tally_.fetches;
+            ++totals_.fetches;
         }
         arrive(sample);  // the trainer waits for it
     }
@@ -117,8 +117,8 @@ void ScanWorld::read(Job& job, SampleIndex sample) {
     if (measuring_ && resident_ == resident_max_ && job.epoch > 0) {
         const double even = static_cast<double>(resident_max_) / setting_.samples *
                             static_cast<double>(job.position);
-        tally_.resident_drift = std::max(
-            tally_.resident_drift,
+        totals_.resident_drift = std::max(
+            totals_.resident_drift,
             std::abs(static_cast<double>(job.residents_read) - even) / setting_.samples);
     }
     if (&job == jobs_.data()) {
@@ -142,7 +142,7 @@ void ScanWorld::fetch() {
         if (wanted == scan_.feed().end()) {
             return;
         }
-        ++tally_.fetches;
+        ++totals_.fetches;
         stored_[*wanted] = Stored::kComing;
         arrivals_.push_back({draws_ + setting_.latency, *wanted});
     }
@@ -156,7 +156,7 @@ void ScanWorld::arrive(SampleIndex sample) {
     } else {
         make_room();
         ++window_;
-        tally_.window_max = std::max(tally_.window_max, window_);
+        totals_.window_max = std::max(totals_.window_max, window_);
         stored_[sample] = Stored::kWindow;
     }
     scan_.on_stored(sample, kept);
@@ -169,7 +169,7 @@ void ScanWorld::make_room() {
         ASSERT_FALSE(victims.empty());
         stored_[victims.back()] = Stored::kNo;
         --window_;
-        ++tally_.evictions;
+        ++totals_.evictions;
         scan_.on_gone(victims.back());
     }
 }

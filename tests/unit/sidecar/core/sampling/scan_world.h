@@ -36,7 +36,7 @@ public:
 
     void run(std::uint64_t epochs);
 
-    struct Tally {
+    struct Totals {
         double fetched_per_job_epoch = 0;  // share of the dataset, without the first epoch
         std::uint64_t fetches = 0;
         std::uint64_t evictions = 0;
@@ -47,7 +47,7 @@ public:
         double resident_drift = 0;      // most that a job was off the even mix, share of an epoch
     };
 
-    [[nodiscard]] const Tally& tally() const { return tally_; }
+    [[nodiscard]] const Totals& totals() const { return totals_; }
 
     // What the first job got, epoch by epoch.
     [[nodiscard]] const std::vector<std::vector<SampleIndex>>& orders() const { return orders_; }
@@ -97,7 +97,7 @@ private:
     double measured_job_epochs_ = 0;
     std::uint64_t measured_from_ = 0;
     bool measuring_ = false;
-    Tally tally_;
+    Totals totals_;
     std::vector<std::vector<SampleIndex>> orders_;
 };
 

@@ -14,13 +14,13 @@ namespace {
 TEST(NeedIndex, BeginsWithEverythingAbsentAndUnneeded) {
     const NeedIndex index{3};
     for (SampleIndex sample = 0; sample < 3; ++sample) {
-        EXPECT_EQ(index.place(sample), ScanPlace::kAbsent);
+        EXPECT_EQ(index.state(sample), ScanState::kAbsent);
         EXPECT_EQ(index.readers(sample), 0U);
     }
-    EXPECT_EQ(index.count(ScanPlace::kAbsent), 3U);
+    EXPECT_EQ(index.count(ScanState::kAbsent), 3U);
 }
 
-// Against a map of every sample's readers and place.
+// Against a map of every sample's readers and state.
 class Model {
 public:
     explicit Model(std::uint64_t seed)
@@ -33,14 +33,14 @@ public:
         switch (prng_.below(8)) {
             case 0:
                 index_.unneed_all(reader);
-                for (auto& [readers, place] : samples_) {
+                for (auto& [readers, state] : samples_) {
                     readers &= ~bit;
                 }
                 break;
             case 1:
                 if (index_.count(reader) == 0) {
                     index_.need_all(reader);
-                    for (auto& [readers, place] : samples_) {
+                    for (auto& [readers, state] : samples_) {
                         readers |= bit;
                     }
                 }
@@ -56,22 +56,22 @@ public:
                 samples_[sample].first &= ~bit;
                 break;
             default:
-                samples_[sample].second = static_cast<ScanPlace>(prng_.below(kScanPlaces));
+                samples_[sample].second = static_cast<ScanState>(prng_.below(kScanStates));
                 index_.move(sample, samples_[sample].second);
         }
     }
 
     void check() const {
-        std::map<std::pair<NeedIndex::Readers, ScanPlace>, std::uint32_t> sizes;
+        std::map<std::pair<NeedIndex::Readers, ScanState>, std::uint32_t> sizes;
         for (SampleIndex sample = 0; sample < kSamples; ++sample) {
             ASSERT_EQ(index_.readers(sample), samples_[sample].first);
-            ASSERT_EQ(index_.place(sample), samples_[sample].second);
+            ASSERT_EQ(index_.state(sample), samples_[sample].second);
             ++sizes[samples_[sample]];
         }
         for (const NeedIndex::Bucket& bucket : index_.buckets()) {
             for (std::size_t i = 0; i < bucket.samples.size(); ++i) {
                 const SampleIndex sample = bucket.samples[i];
-                ASSERT_EQ(samples_[sample], std::pair(bucket.readers, bucket.place));
+                ASSERT_EQ(samples_[sample], std::pair(bucket.readers, bucket.state));
                 --sizes[samples_[sample]];
             }
         }
@@ -79,12 +79,12 @@ public:
             ASSERT_EQ(left, 0U) << "a sample is in no bucket, or in two";
         }
         for (std::uint32_t reader = 0; reader < kReaders; ++reader) {
-            for (std::size_t place = 0; place < kScanPlaces; ++place) {
+            for (std::size_t state = 0; state < kScanStates; ++state) {
                 const auto want = std::ranges::count_if(samples_, [&](const auto& sample) {
                     return ((sample.first >> reader) & 1U) != 0 &&
-                           sample.second == static_cast<ScanPlace>(place);
+                           sample.second == static_cast<ScanState>(state);
                 });
-                ASSERT_EQ(index_.count(reader, static_cast<ScanPlace>(place)), want);
+                ASSERT_EQ(index_.count(reader, static_cast<ScanState>(state)), want);
             }
         }
     }
@@ -95,7 +95,7 @@ private:
 
     Prng prng_;
     NeedIndex index_{kSamples};
-    std::vector<std::pair<NeedIndex::Readers, ScanPlace>> samples_{kSamples};
+    std::vector<std::pair<NeedIndex::Readers, ScanState>> samples_{kSamples};
 };
 
 TEST(NeedIndex, AgreesWithAPlainTableInRandomLives) {

@@ -1,6 +1,7 @@
 #include "sidecar/core/sampling/windowed_sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -10,8 +11,9 @@ namespace {
 
 constexpr std::uint32_t kSamples = 101;
 
-std::unique_ptr<WindowedSampler> make(SharedScan& scan, EpochShape shape, World world) {
-    auto sampler = WindowedSampler::make(scan, shape, world);
+std::unique_ptr<WindowedSampler> make(
+    SharedScan& scan, const EpochShape& shape, std::uint32_t rank = 0) {
+    auto sampler = WindowedSampler::make(scan, shape, rank);
     EXPECT_TRUE(sampler.has_value());
     return *std::move(sampler);
 }
@@ -29,7 +31,7 @@ std::vector<SampleIndex> draw(WindowedSampler& sampler, std::uint32_t rank, std:
 
 TEST(WindowedSampler, GivesEachSampleOncePerEpoch) {
     SharedScan scan{kSamples, {.window_samples = 10}, 1};
-    const auto sampler = make(scan, {.count = kSamples}, {});
+    const auto sampler = make(scan, {.count = kSamples});
     for (std::uint64_t epoch = 0; epoch < 3; ++epoch) {
         sampler->begin_epoch(0, epoch, 0);
         const auto samples = draw(*sampler, 0, 1000);
@@ -47,9 +49,11 @@ TEST(WindowedSampler, RanksOnDifferentNodesShareAnEpoch) {
     std::uint64_t repeated = 0;
     for (std::uint32_t node = 0; node < 2; ++node) {
         SharedScan scan{kSamples, {.window_samples = 10}, node};
-        const World world{4, {2 * node, 2 * node + 1}};
-        const auto sampler = make(scan, shape, world);
-        for (const std::uint32_t rank : world.local_ranks) {
+        const auto samplers =
+            std::array{make(scan, shape, 2 * node), make(scan, shape, 2 * node + 1)};
+        for (std::uint32_t local = 0; local < 2; ++local) {
+            const auto& sampler = samplers[local];
+            const std::uint32_t rank = 2 * node + local;
             sampler->begin_epoch(rank, 7, 0);
             std::vector<Draw> draws;
             sampler->draw(rank, 1000, draws);
@@ -69,7 +73,7 @@ TEST(WindowedSampler, RanksOnDifferentNodesShareAnEpoch) {
 
 TEST(WindowedSampler, ForeseesWhatItGivesNext) {
     SharedScan scan{kSamples, {.window_samples = 16}, 1};
-    const auto sampler = make(scan, {.count = kSamples}, {});
+    const auto sampler = make(scan, {.count = kSamples});
     sampler->begin_epoch(0, 0, 0);
     std::vector<SampleIndex> foreseen;
     sampler->foresee(0, 5, foreseen);
@@ -80,14 +84,14 @@ TEST(WindowedSampler, ForeseesWhatItGivesNext) {
 TEST(WindowedSampler, ResumesWhereTheTrainerWas) {
     SharedScan scan{kSamples, {.window_samples = 10}, 1};
     const EpochShape shape{.count = kSamples, .seed = 3};
-    const auto sampler = make(scan, shape, {});
+    const auto sampler = make(scan, shape);
     sampler->begin_epoch(0, 4, 0);
     const auto trained = draw(*sampler, 0, 40);
     draw(*sampler, 0, 15);  // in the loader's pipeline: never trained on
     const std::string state = sampler->snapshot();
 
     SharedScan other{kSamples, {.window_samples = 10}, 2};
-    const auto resumed = make(other, shape, {});
+    const auto resumed = make(other, shape);
     ASSERT_TRUE(resumed->restore(state));
     resumed->begin_epoch(0, 4, 40);
     EXPECT_EQ(resumed->report(0).requested, 40U);
@@ -102,8 +106,8 @@ TEST(WindowedSampler, ResumesWhereTheTrainerWas) {
 
 TEST(WindowedSampler, RefusesAStrangersState) {
     SharedScan scan{kSamples, {}, 1};
-    const auto sampler = make(scan, {.count = kSamples, .seed = 3}, {});
-    const auto other = make(scan, {.count = kSamples, .seed = 4}, {});
+    const auto sampler = make(scan, {.count = kSamples, .seed = 3});
+    const auto other = make(scan, {.count = kSamples, .seed = 4});
     const std::string state = other->snapshot();
     EXPECT_FALSE(sampler->restore(state));
     for (std::size_t size = 0; size < state.size(); ++size) {
@@ -115,19 +119,24 @@ TEST(WindowedSampler, RefusesAStrangersState) {
 
 TEST(WindowedSampler, RefusesWorldsThatDoNotFit) {
     SharedScan scan{kSamples, {}, 1};
-    const auto code = [&](const EpochShape& shape, const World& world) {
-        return WindowedSampler::make(scan, shape, world).error().code;
+    const auto code = [&](const EpochShape& shape, std::uint32_t rank) {
+        return WindowedSampler::make(scan, shape, rank).error().code;
     };
-    EXPECT_EQ(code({.count = 7}, {}), ErrorCode::kInvalidArgument);
-    EXPECT_EQ(code({.count = kSamples, .ranks = 2}, {2, {2}}), ErrorCode::kInvalidArgument);
-    std::vector<std::uint32_t> many(NeedIndex::kReadersMax + 1, 0);
-    EXPECT_EQ(code({.count = kSamples}, {1, many}), ErrorCode::kResourceExhausted);
-    EXPECT_TRUE(scan.join().has_value()) << "what failed left the scan again";
+    EXPECT_EQ(code({.count = 7}, 0), ErrorCode::kInvalidArgument);
+    EXPECT_EQ(code({.count = kSamples, .ranks = 2}, 2), ErrorCode::kInvalidArgument);
+    {
+        std::vector<std::unique_ptr<WindowedSampler>> many;
+        for (std::uint32_t i = 0; i < NeedIndex::kReadersMax; ++i) {
+            many.push_back(make(scan, {.count = kSamples}));
+        }
+        EXPECT_EQ(code({.count = kSamples}, 0), ErrorCode::kResourceExhausted);
+    }
+    EXPECT_TRUE(scan.join().has_value()) << "samplers that are gone have left the scan";
 }
 
 TEST(WindowedSampler, IgnoresLossesAndCountsThem) {
     SharedScan scan{kSamples, {}, 1};
-    const auto sampler = make(scan, {.count = kSamples}, {});
+    const auto sampler = make(scan, {.count = kSamples});
     sampler->begin_epoch(0, 0, 0);
     const std::vector<SampleIndex> samples{1, 2};
     const std::vector<float> losses{0.5F, 0.25F};

@@ -28,13 +28,13 @@ double bound(double cached, const std::vector<ScanJob>& jobs) {
 double run(const ScanSetting& setting, const std::vector<ScanJob>& jobs) {
     ScanWorld world{setting, jobs};
     world.run(6);
-    const auto& tally = world.tally();
-    EXPECT_GE(tally.full_epochs, 6U);
-    EXPECT_EQ(tally.missed, 0U);
-    EXPECT_EQ(tally.repeats, 0U);
-    EXPECT_LE(tally.window_max, setting.cached * (1 - setting.kept) * setting.samples + 0.5);
-    EXPECT_LE(tally.resident_drift, setting.drift_max + 0.05);
-    return tally.fetched_per_job_epoch;
+    const auto& totals = world.totals();
+    EXPECT_GE(totals.full_epochs, 6U);
+    EXPECT_EQ(totals.missed, 0U);
+    EXPECT_EQ(totals.repeats, 0U);
+    EXPECT_LE(totals.window_max, setting.cached * (1 - setting.kept) * setting.samples + 0.5);
+    EXPECT_LE(totals.resident_drift, setting.drift_max + 0.05);
+    return totals.fetched_per_job_epoch;
 }
 
 TEST(SharedScan, FetchesOnceForJobsInLockStep) {

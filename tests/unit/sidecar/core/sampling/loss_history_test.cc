@@ -1,4 +1,4 @@
-#include "sidecar/core/sampling/loss_ring.h"
+#include "sidecar/core/sampling/loss_history.h"
 
 #include <algorithm>
 #include <cmath>
@@ -12,8 +12,8 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(LossRing, RatesALossByThoseBelowIt) {
-    LossRing ring(4);
+TEST(LossHistory, RatesALossByThoseBelowIt) {
+    LossHistory ring(4);
     for (const float loss : {3.0F, 1.0F, 2.0F, 4.0F}) {
         ring.add(loss);
     }
@@ -24,8 +24,8 @@ TEST(LossRing, RatesALossByThoseBelowIt) {
 }
 
 // The published routine left the top hundredth at zero: the hardest samples were never read.
-TEST(LossRing, GivesTheHardestTheHighestPercentile) {
-    LossRing ring(1024);
+TEST(LossHistory, GivesTheHardestTheHighestPercentile) {
+    LossHistory ring(1024);
     for (int i = 0; i < 1024; ++i) {
         ring.add(static_cast<float>(i));
     }
@@ -33,8 +33,8 @@ TEST(LossRing, GivesTheHardestTheHighestPercentile) {
     EXPECT_GT(ring.percentile(1e30F, 0), 0.999);
 }
 
-TEST(LossRing, ForgetsTheOldest) {
-    LossRing ring(2);
+TEST(LossHistory, ForgetsTheOldest) {
+    LossHistory ring(2);
     ring.add(10.0F);
     ring.add(20.0F);
     ring.add(30.0F);
@@ -44,8 +44,8 @@ TEST(LossRing, ForgetsTheOldest) {
     EXPECT_DOUBLE_EQ(ring.percentile(15.0F, 0), 1.0 / 3);
 }
 
-TEST(LossRing, LetsLuckDecideAmongEquals) {
-    LossRing ring(3);
+TEST(LossHistory, LetsLuckDecideAmongEquals) {
+    LossHistory ring(3);
     for (int i = 0; i < 3; ++i) {
         ring.add(1.0F);
     }
@@ -53,10 +53,10 @@ TEST(LossRing, LetsLuckDecideAmongEquals) {
     EXPECT_DOUBLE_EQ(ring.percentile(1.0F, 0.5), 0.5);
 }
 
-TEST(LossRing, AgreesWithAPlainListOnRandomLosses) {
+TEST(LossHistory, AgreesWithAPlainListOnRandomLosses) {
     Prng luck(test::seed());
     for (const std::uint32_t capacity : {1U, 2U, 7U, 64U}) {
-        LossRing ring(capacity);
+        LossHistory ring(capacity);
         std::deque<float> plain;
         for (int i = 0; i < 1000; ++i) {
             // Few values, so that there are ties; negative ones too.
@@ -79,10 +79,10 @@ TEST(LossRing, AgreesWithAPlainListOnRandomLosses) {
 
 // The reason for the tie rule: whatever the losses, even all equal, a loss of the ring's own kind
 // has a uniform percentile, so that percentile^beta keeps 1/(1+beta).
-TEST(LossRing, KeepsTheSameShareOfAnyKindOfLosses) {
+TEST(LossHistory, KeepsTheSameShareOfAnyKindOfLosses) {
     Prng luck(test::seed());
     const auto kept_share = [&luck](auto draw, double beta) {
-        LossRing ring(256);
+        LossHistory ring(256);
         double kept = 0;
         constexpr int kSamples = 40000;
         for (int i = 0; i < 256 + kSamples; ++i) {

@@ -8,9 +8,9 @@ namespace stoker::sidecar {
 // The losses of the samples that a walk came past last, to rate the next one by (iCACHE's loss
 // history, R = 1024). Constant memory, 8 bytes a loss; O(log R) to rate, one short memmove to add.
 // Not thread-safe.
-class LossRing {
+class LossHistory {
 public:
-    explicit LossRing(std::uint32_t capacity);
+    explicit LossHistory(std::uint32_t capacity);
 
     void clear();
 
@@ -22,7 +22,7 @@ public:
     [[nodiscard]] std::uint32_t capacity() const { return capacity_; }
 
     // The share of losses below `loss`, 0..1, where `luck` (uniform in [0,1)) decides among equals.
-    // For a loss of the ring's own kind this is exactly uniform, ties and all, so that whoever
+    // For a loss of the history's own kind this is exactly uniform, ties and all, so that whoever
     // keeps a sample with probability percentile^beta keeps 1/(1+beta) of all. It reaches 1 at the
     // top: the published routine gave the hardest 1% a zero, which never let them be read.
     [[nodiscard]] double percentile(float loss, double luck) const;

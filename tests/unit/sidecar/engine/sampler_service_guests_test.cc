@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "sidecar/engine/contracts.h"
-#include "sidecar/engine/sampling_desk.h"
+#include "sidecar/engine/sampler_service.h"
 #include "tests/unit/sidecar/core/sampling/node_contents.h"
 
 namespace stoker::sidecar {
@@ -10,45 +10,45 @@ namespace {
 
 constexpr std::uint32_t kCount = 20;
 
-class GuestsDesk : public testing::Test {
+class SamplerServiceGuests : public testing::Test {
 protected:
     Result<local::Begun> begin(StreamId stream, const std::string& job, Party party) {
         local::Begin begin;
         begin.contract = "importance";
         begin.job = job;
         begin.batch = 4;
-        return desk.begin(stream, begin, {}, party.value(), party);
+        return service.begin(stream, begin, {}, party.value(), party);
     }
 
     // The job learns, and nobody draws from it afterwards.
     bool begin_and_leave(const std::string& job, Party party) {
         const bool begun = begin(StreamId{99}, job, party).has_value();
-        desk.on_losses(StreamId{99}, {0, {1, 2}, {0.5F, 0.7F}});
-        desk.leave(StreamId{99});
+        service.on_losses(StreamId{99}, {0, {1, 2}, {0.5F, 0.7F}});
+        service.leave(StreamId{99});
         return begun;
     }
 
     Contracts contracts{kCount, 10};
-    SamplingDesk desk{
+    SamplerService service{
         test::kEmptyNode,
         kCount,
         contracts,
-        SamplingDesk::Limits{.samplers = 3, .guest_samplers = 2, .guests_samplers = 3}};
+        SamplerService::Limits{.samplers = 3, .guest_samplers = 2, .guests_samplers = 3}};
 };
 
-TEST_F(GuestsDesk, AThousandJobsOfAGuestTakeNoPlaceOfOtherParties) {
+TEST_F(SamplerServiceGuests, AThousandJobsOfAGuestTakeNoPlaceOfOtherParties) {
     ASSERT_TRUE(begin_and_leave("own", kOwnParty));
     ASSERT_TRUE(begin_and_leave("other", Party{2}));
     for (int job = 0; job < 1000; ++job) {
         ASSERT_TRUE(begin_and_leave("job-" + std::to_string(job), Party{1}));
     }
-    EXPECT_EQ(desk.job_count(), 4U);
+    EXPECT_EQ(service.job_count(), 4U);
     EXPECT_EQ(begin(StreamId{1}, "own", kOwnParty)->losses, 2U) << "it lost what it had learnt";
     EXPECT_EQ(begin(StreamId{2}, "other", Party{2})->losses, 2U);
 }
 
-TEST_F(GuestsDesk, AGuestsWindowedRanksLeaveTheOwnersPlaces) {
-    SamplingDesk wide{test::kEmptyNode, kCount, contracts};
+TEST_F(SamplerServiceGuests, AGuestsWindowedRanksLeaveTheOwnersPlaces) {
+    SamplerService wide{test::kEmptyNode, kCount, contracts};
     const auto begin_rank = [&](std::uint64_t stream, std::uint32_t rank, Party party) {
         local::Begin begin;
         begin.contract = "windowed";
@@ -68,12 +68,12 @@ TEST_F(GuestsDesk, AGuestsWindowedRanksLeaveTheOwnersPlaces) {
     EXPECT_TRUE(begin_rank(200, 20, Party{1}).has_value()) << "an idle rank makes place";
 }
 
-TEST_F(GuestsDesk, SamplersOfGuestsAreBoundedByWhatTheyHoldOfTheDataset) {
-    SamplingDesk large{
+TEST_F(SamplerServiceGuests, SamplersOfGuestsAreBoundedByWhatTheyHoldOfTheDataset) {
+    SamplerService large{
         test::kEmptyNode,
         kCount,
         contracts,
-        SamplingDesk::Limits{
+        SamplerService::Limits{
             .guest_sampler_samples = 2 * kCount, .guests_sampler_samples = 3 * kCount}};
     const auto begin_in = [&](std::uint64_t stream, const char* contract, Party party) {
         local::Begin begin;
@@ -90,21 +90,21 @@ TEST_F(GuestsDesk, SamplersOfGuestsAreBoundedByWhatTheyHoldOfTheDataset) {
     EXPECT_TRUE(begin_in(7, "importance", kOwnParty));
 }
 
-TEST_F(GuestsDesk, ADatasetHoweverLargeHasOneSamplerOfGuests) {
-    SamplingDesk tiny{
+TEST_F(SamplerServiceGuests, ADatasetHoweverLargeHasOneSamplerOfGuests) {
+    SamplerService tiny{
         test::kEmptyNode,
         kCount,
         contracts,
-        SamplingDesk::Limits{.guest_sampler_samples = 1, .guests_sampler_samples = 1}};
+        SamplerService::Limits{.guest_sampler_samples = 1, .guests_sampler_samples = 1}};
     local::Begin begin;
     begin.contract = "importance";
     EXPECT_TRUE(tiny.begin(StreamId{1}, begin, {}, 1, Party{1}).has_value());
 }
 
 // What all guests have drawn and not read leaves half of what is left to each draw.
-TEST_F(GuestsDesk, WhatGuestsDrawAndDoNotReadIsBoundedTogether) {
-    SamplingDesk small{
-        test::kEmptyNode, kCount, contracts, SamplingDesk::Limits{.guests_outstanding = 40}};
+TEST_F(SamplerServiceGuests, WhatGuestsDrawAndDoNotReadIsBoundedTogether) {
+    SamplerService small{
+        test::kEmptyNode, kCount, contracts, SamplerService::Limits{.guests_outstanding = 40}};
     const auto draws = [&](std::uint64_t stream, Party party) {
         local::Begin begin;
         begin.contract = "importance";
@@ -124,7 +124,7 @@ TEST_F(GuestsDesk, WhatGuestsDrawAndDoNotReadIsBoundedTogether) {
     EXPECT_EQ(draws(9, kOwnParty), kCount);
 }
 
-TEST_F(GuestsDesk, AGuestHasSoManyJobsAtATime) {
+TEST_F(SamplerServiceGuests, AGuestHasSoManyJobsAtATime) {
     ASSERT_TRUE(begin(StreamId{1}, "a", Party{1}).has_value());
     ASSERT_TRUE(begin(StreamId{2}, "b", Party{1}).has_value());
     EXPECT_EQ(begin(StreamId{3}, "c", Party{1}).error().code, ErrorCode::kResourceExhausted);
@@ -136,18 +136,19 @@ TEST(GuestsScan, WindowedJobsOfGuestsTakeNothingOfWhatWeForesee) {
     constexpr std::uint32_t kMany = 400;
     const auto foreseen = [](std::uint8_t guests) {
         Contracts contracts{kMany, 100};
-        SamplingDesk desk{test::kEmptyNode, kMany, contracts};
+        SamplerService service{test::kEmptyNode, kMany, contracts};
         local::Begin begin;
         begin.contract = "windowed";
         begin.batch = 4;
         for (std::uint8_t guest = 0; guest <= guests; ++guest) {
             begin.job = std::to_string(guest);
             const Party party{static_cast<std::uint8_t>(guests - guest)};
-            EXPECT_TRUE(desk.begin(StreamId{party.value()}, begin, {}, guest, party).has_value());
+            EXPECT_TRUE(
+                service.begin(StreamId{party.value()}, begin, {}, guest, party).has_value());
         }
         const StreamId own{kOwnParty.value()};
-        EXPECT_TRUE(desk.draw(own, {0, 60}).has_value());
-        return desk.new_plan(own).value();
+        EXPECT_TRUE(service.draw(own, {0, 60}).has_value());
+        return service.new_plan(own).value();
     };
     EXPECT_GT(foreseen(0).size(), 60U);
     EXPECT_EQ(foreseen(8), foreseen(0));

@@ -8,7 +8,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "common/base/result.h"
@@ -16,24 +15,13 @@
 #include "sidecar/core/demand_book.h"
 #include "sidecar/core/residency.h"
 #include "sidecar/core/sample_table.h"
-#include "sidecar/core/sampling/sampler.h"
+#include "sidecar/core/sampling/sampler_settings.h"
 #include "sidecar/core/stream_set.h"
+#include "sidecar/engine/rank_plan.h"
 
 namespace stoker::sidecar {
 
 class SharedImportance;
-
-// What all ranks of a job have to agree on: it names their sampler.
-struct SamplerOrder {
-    std::string contract;
-    std::uint64_t seed = 0;
-    std::uint32_t ranks = 1;
-    std::uint32_t batch = 1;
-    std::vector<local::Parameter> parameters;
-    Party party = kOwnParty;
-
-    bool operator==(const SamplerOrder&) const = default;
-};
 
 // Makes the samplers of one dataset, and holds what they share.
 class SamplerSource {
@@ -45,7 +33,7 @@ public:
     // parameter; the message names those that there are. kResourceExhausted: the party has too many
     // samplers of this kind.
     virtual Result<std::unique_ptr<Sampler>> make(
-        const Residency& node, const SamplerOrder& order, std::uint32_t rank) = 0;
+        const Residency& node, const SamplerSettings& settings, std::uint32_t rank) = 0;
 
     // Do the ranks of a job each have a sampler of their own under this contract?
     [[nodiscard]] virtual bool is_per_rank(const std::string& contract) const = 0;
@@ -66,14 +54,14 @@ struct BeginState {
     std::string snapshot;
 };
 
-// Where the ranks of all jobs on one dataset and node come for their next samples: holds one
-// sampler a job, tells every sampler what comes, remembers what each rank has drawn and not read
-// yet, and says what to fetch ahead.
+// Draws for the ranks of all jobs on one dataset and node: holds one sampler a job, tells every
+// sampler what is stored, remembers what each rank has drawn and not read yet, and says what to
+// fetch ahead.
 //
 // Bounded whatever clients say: jobs, ranks, outstanding draws and the work of one call. A job
 // without ranks keeps its sampler, so that a rank that lost its connection finds it again, until a
-// new job needs the place. Belongs to the loop's thread.
-class SamplingDesk final : public ResidencyListener {
+// new job needs its slot. Belongs to the loop's thread.
+class SamplerService final : public ResidencyListener {
 public:
     struct Limits {
         std::size_t samplers = 128;        // of the dataset's own namespace
@@ -91,12 +79,12 @@ public:
         std::size_t horizon = 2048;  // draws that are foreseen and fetched ahead, at least
     };
 
-    // `node` and `source` must outlive the desk, which is to hear of all that `node` says.
-    SamplingDesk(
+    // `node` and `source` must outlive the service, which is to hear of all that `node` says.
+    SamplerService(
         const Residency& node, std::uint32_t sample_count, SamplerSource& source, Limits limits);
 
-    SamplingDesk(const Residency& node, std::uint32_t sample_count, SamplerSource& source)
-        : SamplingDesk(node, sample_count, source, Limits{}) {}
+    SamplerService(const Residency& node, std::uint32_t sample_count, SamplerSource& source)
+        : SamplerService(node, sample_count, source, Limits{}) {}
 
     void on_stored(SampleIndex sample, bool kept) override;
     void on_gone(SampleIndex sample) override;
@@ -105,9 +93,9 @@ public:
     void note_paid(SampleIndex sample) { paid_[sample] = true; }
 
     // The stream reads for one rank of one job from now on; a stream of the same `sidecar` that did
-    // so before gives the rank up. kInvalidArgument: a rank outside its world, and what MakeSampler
-    // refuses; kConflict: other ranks of the job have begun with other settings, or another pod
-    // draws for the rank; kResourceExhausted: too many jobs. A party's jobs take no place of other
+    // so before gives the rank up. kInvalidArgument: a rank outside its world, and what
+    // SamplerSource::make() refuses; kConflict: other ranks of the job have begun with other settings, or another pod
+    // draws for the rank; kResourceExhausted: too many jobs. A party's jobs take no slot of other
     // parties' jobs.
     Result<local::Begun> begin(
         StreamId stream,
@@ -130,7 +118,7 @@ public:
     void on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples);
 
     // kConflict as draw().
-    Result<local::EpochTally> tally(StreamId stream, std::uint64_t epoch) const;
+    Result<local::EpochTally> report(StreamId stream, std::uint64_t epoch) const;
     Result<local::Snapshot> snapshot(StreamId stream) const;
 
     // The connection over which the stream drew is gone. Whoever needs what it has not drawn will
@@ -149,29 +137,22 @@ public:
 
 private:
     struct Job {
-        SamplerOrder order;
+        SamplerSettings settings;
         std::unique_ptr<Sampler> sampler;
-        std::map<std::uint32_t, StreamId> ranks;  // who draws for each
-        std::uint64_t losses = 0;                 // values that came
-        std::map<std::string_view, std::uint64_t>
-            told;                     // parameter: the epoch that it was for last
-        std::uint64_t last_used = 0;  // a running number
+        std::map<std::uint32_t, StreamId> ranks;         // who draws for each
+        std::uint64_t losses = 0;                        // values that came
+        std::map<std::string_view, std::uint64_t> told;  // parameter: the epoch of its last value
+        std::uint64_t last_used = 0;                     // a running number
     };
+
+    using Counts = std::function<bool(const Job&)>;
 
     struct Reader {
         std::string job;  // its key
         std::uint64_t sidecar = 0;
         std::uint32_t rank = 0;
         std::uint64_t epoch = 0;
-        bool ended = false;
-        bool stale_plan = true;
-        std::vector<bool> served;         // before this begin; never drawn again
-        std::vector<SampleIndex> unread;  // drawn, in order; may hold what was read since
-        std::unordered_map<SampleIndex, std::uint32_t> unread_counts;
-        std::size_t unread_total = 0;
-        std::vector<SampleIndex> foreseen;
-        std::size_t foreseen_drawn = 0;  // how many of them were drawn, as foreseen
-        std::size_t horizon = 0;
+        RankPlan plan;
     };
 
     [[nodiscard]] std::string key_of(const local::Begin& begin) const;
@@ -180,14 +161,13 @@ private:
         const Job& job, Reader& reader, const local::Begin& begin, std::vector<bool> served) const;
     [[nodiscard]] std::vector<SampleIndex> samples_of(std::span<const std::uint64_t> ids) const;
     static void tell_of_last_epoch(Job& job, const local::Begin& begin);
-    Result<std::unique_ptr<Sampler>> make_sampler(const SamplerOrder& order, std::uint32_t rank);
-    bool forget_idle(const std::function<bool(const Job&)>& counts);
-    Status make_place(const SamplerOrder& order);
+    Result<std::unique_ptr<Sampler>> make_sampler(
+        const SamplerSettings& settings, std::uint32_t rank);
+    bool forget_idle(const Counts& counts);
+    Status free_slot(std::size_t slots, const Counts& counts);
+    Status free_slots(const SamplerSettings& settings);
     [[nodiscard]] std::size_t outstanding_left(const Reader& reader) const;
-    Status make_place(std::size_t places, const std::function<bool(const Job&)>& counts);
     Result<const Reader*> reader_of(StreamId stream, std::uint64_t epoch) const;
-    std::vector<Draw> draw_new(Reader& reader, Job& job, std::size_t count);
-    void note_drawn(Reader& reader, const std::vector<Draw>& draws);
     local::Drawn answer_of(const Reader& reader, const std::vector<Draw>& draws);
 
     const Residency& node_;

@@ -1,4 +1,4 @@
-#include "sidecar/engine/sampling_desk.h"
+#include "sidecar/engine/sampler_service.h"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "common/base/wire.h"
 #include "sidecar/engine/shared_importance.h"
 
 namespace stoker::sidecar {
@@ -19,15 +20,13 @@ constexpr std::size_t kForeseenMax = 16384;
 
 // Parameters of one epoch's begin, on which ranks need not agree, and who listens: see
 // docs/design/local-protocol.md.
-constexpr std::array<std::pair<std::string_view, void (Sampler::*)(double)>, 2> kOfLastEpoch = {{
-    {"accuracy", &Sampler::on_quality},
-    {"waiting", &Sampler::on_waiting},
-}};
+struct LastEpoch {
+    std::string_view name;
+    void (Sampler::*tell)(double);
+};
 
-bool is_of_last_epoch(const local::Parameter& parameter) {
-    return std::ranges::any_of(
-        kOfLastEpoch, [&parameter](const auto& entry) { return entry.first == parameter.name; });
-}
+constexpr std::array kOfLastEpoch = {
+    LastEpoch{"accuracy", &Sampler::on_quality}, LastEpoch{"waiting", &Sampler::on_waiting}};
 
 // Not a sample of any dataset.
 constexpr SampleIndex kNoSample = std::numeric_limits<SampleIndex>::max();
@@ -41,7 +40,7 @@ static_assert(
         static_cast<int>(local::DrawKind::kRepeated) == static_cast<int>(Draw::Kind::kRepeated),
     "kinds travel as they are");
 
-Status check(const local::Begin& begin, const SamplingDesk::Limits& limits) {
+Status check(const local::Begin& begin, const SamplerService::Limits& limits) {
     if (begin.world_size == 0 || begin.world_size > limits.ranks ||
         begin.rank >= begin.world_size) {
         return fail(
@@ -58,34 +57,32 @@ Status check(const local::Begin& begin, const SamplingDesk::Limits& limits) {
     return {};
 }
 
-SamplerOrder order_of(const local::Begin& begin) {
-    SamplerOrder order;
-    order.contract = begin.contract;
-    order.seed = begin.seed;
-    order.ranks = begin.world_size;
-    order.batch = std::clamp(begin.batch, 1U, local::kDrawSamplesMax);
-    order.parameters = begin.parameters;
-    std::erase_if(order.parameters, is_of_last_epoch);
-    std::ranges::sort(order.parameters, {}, &local::Parameter::name);
-    return order;
-}
-
-// Without replacement, what was served before is known by name; with it only by number.
-bool is_exactly_once(const SamplerOrder& order) {
-    return order.contract == "windowed";
-}
-
-std::vector<bool> unpack(const std::vector<std::byte>& bits, std::uint32_t count) {
-    std::vector<bool> set(bits.empty() ? 0 : count);
-    for (std::size_t i = 0; i < set.size() && i / 8 < bits.size(); ++i) {
-        set[i] = (static_cast<unsigned>(bits[i / 8]) >> (i % 8) & 1U) != 0;
+SamplerSettings settings_of(const local::Begin& begin, Party party) {
+    SamplerSettings settings;
+    settings.contract = begin.contract;
+    settings.seed = begin.seed;
+    settings.ranks = begin.world_size;
+    settings.batch = std::clamp(begin.batch, 1U, local::kDrawSamplesMax);
+    settings.party = party;
+    for (const local::Parameter& parameter : begin.parameters) {
+        if (std::ranges::find(kOfLastEpoch, parameter.name, &LastEpoch::name) ==
+            kOfLastEpoch.end()) {
+            settings.parameters.emplace(parameter.name, parameter.value);
+        }
     }
+    return settings;
+}
+
+// One flag a sample; none where nothing came.
+std::vector<bool> unpack(const std::vector<std::byte>& bits, std::uint32_t count) {
+    auto set = WireReader{bits}.get_bits(std::min<std::size_t>(count, bits.size() * 8));
+    set.resize(bits.empty() ? 0 : count);
     return set;
 }
 
 }  // namespace
 
-SamplingDesk::SamplingDesk(
+SamplerService::SamplerService(
     const Residency& node, std::uint32_t sample_count, SamplerSource& source, Limits limits)
     : node_(node),
       sample_count_(sample_count),
@@ -93,19 +90,19 @@ SamplingDesk::SamplingDesk(
       limits_(limits),
       paid_(sample_count) {}
 
-void SamplingDesk::on_stored(SampleIndex sample, bool kept) {
+void SamplerService::on_stored(SampleIndex sample, bool kept) {
     source_.on_stored(sample, kept);
     for (auto& [name, job] : jobs_) {
         job.sampler->on_stored(sample);
     }
 }
 
-void SamplingDesk::on_gone(SampleIndex sample) {
+void SamplerService::on_gone(SampleIndex sample) {
     paid_[sample] = false;
     source_.on_gone(sample);
 }
 
-Result<local::Begun> SamplingDesk::begin(
+Result<local::Begun> SamplerService::begin(
     StreamId stream,
     const local::Begin& begin,
     const BeginState& state,
@@ -133,31 +130,32 @@ Result<local::Begun> SamplingDesk::begin(
     reader.sidecar = sidecar;
     reader.rank = begin.rank;
     reader.epoch = begin.epoch;
-    reader.horizon = std::clamp(
-        kForeseenBatches * std::size_t{job->order.batch},
-        limits_.horizon,
-        std::max(limits_.horizon, kForeseenMax));
     begin_epoch(*job, reader, begin, unpack(state.served, sample_count_));
     source_.importance().on_epoch(*job->sampler, begin.epoch);
     return local::Begun{begin.epoch, job->losses};
 }
 
-void SamplingDesk::begin_epoch(
+void SamplerService::begin_epoch(
     const Job& job, Reader& reader, const local::Begin& begin, std::vector<bool> served) const {
     const auto skip = std::min(begin.skip, std::uint64_t{sample_count_} * 4);
-    if (is_exactly_once(job.order)) {
-        reader.served = std::move(served);
-        job.sampler->begin_epoch(begin.rank, begin.epoch, 0);
-    } else if (served.empty()) {
-        job.sampler->begin_epoch(begin.rank, begin.epoch, skip);
-    } else {
+    const std::size_t horizon = std::clamp(
+        kForeseenBatches * std::size_t{job.settings.batch},
+        limits_.horizon,
+        std::max(limits_.horizon, kForeseenMax));
+    // Without replacement, what was served before is known by name; with it only by number.
+    const bool is_exactly_once = job.settings.contract == "windowed";
+    if (!is_exactly_once && !served.empty()) {
         job.sampler->resume_epoch(begin.rank, begin.epoch, skip, served);
+    } else {
+        job.sampler->begin_epoch(begin.rank, begin.epoch, is_exactly_once ? 0 : skip);
     }
+    reader.plan =
+        RankPlan{begin.rank, horizon, is_exactly_once ? std::move(served) : std::vector<bool>{}};
 }
 
 // What the first rank of an epoch brings counts: the ranks have one model, and one sampler, which
 // moves on when the first of them begins.
-void SamplingDesk::tell_of_last_epoch(Job& job, const local::Begin& begin) {
+void SamplerService::tell_of_last_epoch(Job& job, const local::Begin& begin) {
     for (const auto& [name, tell] : kOfLastEpoch) {
         const auto given = std::ranges::find(begin.parameters, name, &local::Parameter::name);
         const auto told = job.told.find(name);
@@ -169,36 +167,36 @@ void SamplingDesk::tell_of_last_epoch(Job& job, const local::Begin& begin) {
     }
 }
 
-std::string SamplingDesk::key_of(const local::Begin& begin) const {
+std::string SamplerService::key_of(const local::Begin& begin) const {
     return source_.is_per_rank(begin.contract) ? fmt::format("{}#{}", begin.job, begin.rank)
                                                : begin.job;
 }
 
-Result<SamplingDesk::Job*> SamplingDesk::job_for(
+Result<SamplerService::Job*> SamplerService::job_for(
     const local::Begin& begin, const std::string& snapshot, Party party) {
-    SamplerOrder order = order_of(begin);
-    order.party = party;
+    SamplerSettings settings = settings_of(begin, party);
     const std::string key = key_of(begin);
     const auto found = jobs_.find(key);
-    if (found != jobs_.end() && found->second.order == order) {
+    if (found != jobs_.end() && found->second.settings == settings) {
         return &found->second;
     }
     if (found != jobs_.end() && !found->second.ranks.empty()) {
+        const SamplerSettings& theirs = found->second.settings;
         return fail(
             ErrorCode::kConflict,
             fmt::format(
                 "other ranks of job '{}' read under contract '{}' with seed {} in a world of {}, "
                 "or with other parameters",
                 begin.job,
-                found->second.order.contract,
-                found->second.order.seed,
-                found->second.order.ranks));
+                theirs.contract,
+                theirs.seed,
+                theirs.ranks));
     }
-    STOKER_TRY(auto sampler, make_sampler(order, begin.rank));
+    STOKER_TRY(auto sampler, make_sampler(settings, begin.rank));
     jobs_.erase(key);
-    STOKER_TRY_VOID(make_place(order));
+    STOKER_TRY_VOID(free_slots(settings));
     if (!snapshot.empty() && !sampler->restore(snapshot)) {
-        STOKER_TRY(sampler, make_sampler(order, begin.rank));  // it may have taken half of it
+        STOKER_TRY(sampler, make_sampler(settings, begin.rank));  // it may have taken half of it
     }
     for (SampleIndex sample = 0; sample < sample_count_; ++sample) {
         if (node_.is_stored(sample)) {
@@ -206,12 +204,84 @@ Result<SamplingDesk::Job*> SamplingDesk::job_for(
         }
     }
     Job& job = jobs_[key];
-    job.order = std::move(order);
+    job.settings = std::move(settings);
     job.sampler = std::move(sampler);
     return &job;
 }
 
-void SamplingDesk::leave(StreamId stream) {
+// Where there are too many samplers of this kind, idle ones of the party give their slots.
+Result<std::unique_ptr<Sampler>> SamplerService::make_sampler(
+    const SamplerSettings& settings, std::uint32_t rank) {
+    const auto counts = [&settings](const Job& job) {
+        return job.settings.party == settings.party && job.settings.contract == settings.contract;
+    };
+    for (;;) {
+        auto sampler = source_.make(node_, settings, rank);
+        if (sampler || sampler.error().code != ErrorCode::kResourceExhausted ||
+            !forget_idle(counts)) {
+            return sampler;
+        }
+    }
+}
+
+// The one of those that count that nobody has drawn from for longest goes. False: there is none.
+bool SamplerService::forget_idle(const Counts& counts) {
+    auto oldest = jobs_.end();
+    for (auto job = jobs_.begin(); job != jobs_.end(); ++job) {
+        const bool is_idle = job->second.ranks.empty() && counts(job->second);
+        if (is_idle &&
+            (oldest == jobs_.end() || job->second.last_used < oldest->second.last_used)) {
+            oldest = job;
+        }
+    }
+    if (oldest == jobs_.end()) {
+        return false;
+    }
+    jobs_.erase(oldest);
+    return true;
+}
+
+// Leaves room for one more of those that count.
+Status SamplerService::free_slot(std::size_t slots, const Counts& counts) {
+    const auto have =
+        std::ranges::count_if(jobs_, [&counts](const auto& entry) { return counts(entry.second); });
+    if (static_cast<std::size_t>(have) < slots || forget_idle(counts)) {
+        return {};
+    }
+    return fail(
+        ErrorCode::kResourceExhausted,
+        fmt::format("{} jobs read this dataset under contracts already", have));
+}
+
+// Each party has slots of its own, and guests together.
+Status SamplerService::free_slots(const SamplerSettings& settings) {
+    const auto is_of_party = [&settings](const Job& job) {
+        return job.settings.party == settings.party;
+    };
+    if (settings.party == kOwnParty) {
+        return free_slot(limits_.samplers, is_of_party);
+    }
+    const auto is_guests = [](const Job& job) { return job.settings.party != kOwnParty; };
+    STOKER_TRY_VOID(free_slot(limits_.guest_samplers, is_of_party));
+    STOKER_TRY_VOID(free_slot(limits_.guests_samplers, is_guests));
+    if (source_.is_per_rank(settings.contract)) {
+        return {};
+    }
+    const auto is_large = [this](const Job& job) {
+        return !source_.is_per_rank(job.settings.contract);
+    };
+    const auto slots = [this](std::uint64_t samples) {
+        return std::max<std::size_t>(samples / std::max(sample_count_, 1U), 1);
+    };
+    STOKER_TRY_VOID(free_slot(slots(limits_.guest_sampler_samples), [&](const Job& job) {
+        return is_large(job) && is_of_party(job);
+    }));
+    return free_slot(slots(limits_.guests_sampler_samples), [&](const Job& job) {
+        return is_large(job) && is_guests(job);
+    });
+}
+
+void SamplerService::leave(StreamId stream) {
     const auto reader = readers_.find(stream);
     if (reader == readers_.end()) {
         return;
@@ -224,7 +294,7 @@ void SamplingDesk::leave(StreamId stream) {
     readers_.erase(reader);
 }
 
-Result<const SamplingDesk::Reader*> SamplingDesk::reader_of(
+Result<const SamplerService::Reader*> SamplerService::reader_of(
     StreamId stream, std::uint64_t epoch) const {
     const auto reader = readers_.find(stream);
     if (reader == readers_.end()) {
@@ -240,7 +310,7 @@ Result<const SamplingDesk::Reader*> SamplingDesk::reader_of(
     return &reader->second;
 }
 
-Result<local::Drawn> SamplingDesk::draw(StreamId stream, const local::Draw& draw) {
+Result<local::Drawn> SamplerService::draw(StreamId stream, const local::Draw& draw) {
     STOKER_TRY_VOID(reader_of(stream, draw.epoch));
     if (draw.count > local::kDrawSamplesMax) {
         return fail(
@@ -251,56 +321,35 @@ Result<local::Drawn> SamplingDesk::draw(StreamId stream, const local::Draw& draw
     if (draw.count > outstanding_left(reader)) {
         return fail(
             ErrorCode::kResourceExhausted,
-            fmt::format("{} samples were drawn and not read", reader.unread_total));
+            fmt::format("{} samples were drawn and not read", reader.plan.unread()));
     }
     Job& job = jobs_.at(reader.job);
     job.last_used = ++uses_;
-    const auto draws = draw_new(reader, job, draw.count);
+    const auto draws = reader.plan.draw(*job.sampler, draw.count);
     source_.importance().on_drawn(*job.sampler, draws);
-    note_drawn(reader, draws);
     return answer_of(reader, draws);
 }
 
-// Draws, leaving out what was served before this epoch was begun here.
-std::vector<Draw> SamplingDesk::draw_new(Reader& reader, Job& job, std::size_t count) {
-    std::vector<Draw> draws;
-    while (draws.size() < count && !reader.ended) {
-        const std::size_t before = draws.size();
-        job.sampler->draw(reader.rank, count - before, draws);
-        reader.ended = draws.size() < count;
-        if (!reader.served.empty()) {
-            const auto again = std::ranges::remove_if(
-                draws.begin() + static_cast<std::ptrdiff_t>(before),
-                draws.end(),
-                [&reader](const Draw& draw) { return reader.served[draw.served]; });
-            draws.erase(again.begin(), again.end());
-        }
+// How many more the rank may draw before it reads.
+std::size_t SamplerService::outstanding_left(const Reader& reader) const {
+    const auto left = [](std::size_t most, std::size_t have) {
+        return most - std::min(most, have);
+    };
+    const std::size_t own = left(limits_.outstanding, reader.plan.unread());
+    if (jobs_.at(reader.job).settings.party == kOwnParty) {
+        return own;
     }
-    return draws;
+    std::size_t guests = 0;
+    for (const auto& [stream, other] : readers_) {
+        guests += jobs_.at(other.job).settings.party != kOwnParty ? other.plan.unread() : 0;
+    }
+    return std::min(own, left(limits_.guests_outstanding, guests) / 2);
 }
 
-void SamplingDesk::note_drawn(Reader& reader, const std::vector<Draw>& draws) {
-    for (const Draw& draw : draws) {
-        reader.unread.push_back(draw.served);
-        ++reader.unread_counts[draw.served];
-        ++reader.unread_total;
-        if (reader.foreseen_drawn < reader.foreseen.size() &&
-            reader.foreseen[reader.foreseen_drawn] == draw.served) {
-            ++reader.foreseen_drawn;
-        } else {
-            reader.stale_plan = true;
-        }
-    }
-    const std::size_t ahead = reader.foreseen.size() - reader.foreseen_drawn;
-    if (!reader.ended && ahead < reader.foreseen.size() / 2) {
-        reader.stale_plan = true;
-    }
-}
-
-local::Drawn SamplingDesk::answer_of(const Reader& reader, const std::vector<Draw>& draws) {
+local::Drawn SamplerService::answer_of(const Reader& reader, const std::vector<Draw>& draws) {
     local::Drawn drawn;
     drawn.epoch = reader.epoch;
-    drawn.ended = reader.ended;
+    drawn.ended = reader.plan.has_ended();
     for (const Draw& draw : draws) {
         drawn.requested.push_back(draw.requested);
         drawn.served.push_back(draw.served);
@@ -311,7 +360,7 @@ local::Drawn SamplingDesk::answer_of(const Reader& reader, const std::vector<Dra
     return drawn;
 }
 
-void SamplingDesk::on_losses(StreamId stream, const local::Losses& losses) {
+void SamplerService::on_losses(StreamId stream, const local::Losses& losses) {
     const auto found = readers_.find(stream);
     if (found == readers_.end() || found->second.epoch != losses.epoch) {
         return;
@@ -323,7 +372,7 @@ void SamplingDesk::on_losses(StreamId stream, const local::Losses& losses) {
     source_.importance().on_losses(*job.sampler, samples);
 }
 
-std::vector<SampleIndex> SamplingDesk::samples_of(std::span<const std::uint64_t> ids) const {
+std::vector<SampleIndex> SamplerService::samples_of(std::span<const std::uint64_t> ids) const {
     std::vector<SampleIndex> samples(ids.size());
     std::ranges::transform(ids, samples.begin(), [this](std::uint64_t id) {
         return id < sample_count_ ? static_cast<SampleIndex>(id) : kNoSample;
@@ -331,31 +380,24 @@ std::vector<SampleIndex> SamplingDesk::samples_of(std::span<const std::uint64_t>
     return samples;
 }
 
-void SamplingDesk::on_similarity(StreamId stream, const local::Similarity& similarity) {
+void SamplerService::on_similarity(StreamId stream, const local::Similarity& similarity) {
     if (const auto reader = readers_.find(stream); reader != readers_.end()) {
         jobs_.at(reader->second.job)
             .sampler->on_similarity(samples_of(similarity.samples), similarity.hashes);
     }
 }
 
-void SamplingDesk::on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples) {
+void SamplerService::on_read(std::optional<StreamId> stream, std::span<const SampleIndex> samples) {
     const auto reader = stream ? readers_.find(*stream) : readers_.end();
     for (const SampleIndex sample : samples) {
         paid_[sample] = paid_[sample] || node_.is_stored(sample);
-        if (reader == readers_.end()) {
-            continue;
-        }
-        const auto count = reader->second.unread_counts.find(sample);
-        if (count != reader->second.unread_counts.end()) {
-            --reader->second.unread_total;
-            if (--count->second == 0) {
-                reader->second.unread_counts.erase(count);
-            }
+        if (reader != readers_.end()) {
+            reader->second.plan.on_read(sample);
         }
     }
 }
 
-Result<local::EpochTally> SamplingDesk::tally(StreamId stream, std::uint64_t epoch) const {
+Result<local::EpochTally> SamplerService::report(StreamId stream, std::uint64_t epoch) const {
     STOKER_TRY(const Reader* reader, reader_of(stream, epoch));
     const EpochReport report = jobs_.at(reader->job).sampler->report(reader->rank);
     return local::EpochTally{
@@ -369,7 +411,7 @@ Result<local::EpochTally> SamplingDesk::tally(StreamId stream, std::uint64_t epo
         report.losses_ignored};
 }
 
-Result<local::Snapshot> SamplingDesk::snapshot(StreamId stream) const {
+Result<local::Snapshot> SamplerService::snapshot(StreamId stream) const {
     const auto reader = readers_.find(stream);
     if (reader == readers_.end()) {
         return fail(ErrorCode::kConflict, "nothing was begun here");
@@ -379,34 +421,9 @@ Result<local::Snapshot> SamplingDesk::snapshot(StreamId stream) const {
     return local::Snapshot{{raw.begin(), raw.end()}};
 }
 
-std::optional<std::vector<SampleIndex>> SamplingDesk::new_plan(StreamId stream) {
+std::optional<std::vector<SampleIndex>> SamplerService::new_plan(StreamId stream) {
     Reader& reader = readers_.at(stream);
-    if (!std::exchange(reader.stale_plan, false)) {
-        return std::nullopt;
-    }
-    auto left = reader.unread_counts;
-    std::vector<SampleIndex> plan;
-    // What was read went first; of a sample that was drawn twice the later draw is still to come.
-    for (auto sample = reader.unread.rbegin(); sample != reader.unread.rend(); ++sample) {
-        if (const auto count = left.find(*sample); count != left.end() && count->second > 0) {
-            --count->second;
-            plan.push_back(*sample);
-        }
-    }
-    std::ranges::reverse(plan);
-    reader.unread = plan;
-    reader.foreseen.clear();
-    reader.foreseen_drawn = 0;
-    if (!reader.ended) {
-        const Job& job = jobs_.at(reader.job);
-        job.sampler->foresee(reader.rank, reader.horizon, reader.foreseen);
-    }
-    if (!reader.served.empty()) {
-        std::erase_if(
-            reader.foreseen, [&reader](SampleIndex sample) { return reader.served[sample]; });
-    }
-    plan.insert(plan.end(), reader.foreseen.begin(), reader.foreseen.end());
-    return plan;
+    return reader.plan.renew(*jobs_.at(reader.job).sampler);
 }
 
 }  // namespace stoker::sidecar

@@ -1,4 +1,4 @@
-#include "sidecar/engine/sampling_desk.h"
+#include "sidecar/engine/sampler_service.h"
 
 #include <algorithm>
 #include <numeric>
@@ -88,7 +88,7 @@ private:
 class InOrderSource final : public SamplerSource {
 public:
     Result<std::unique_ptr<Sampler>> make(
-        const Residency& /*node*/, const SamplerOrder& order, std::uint32_t /*rank*/) override {
+        const Residency& /*node*/, const SamplerSettings& order, std::uint32_t /*rank*/) override {
         if (order.contract == "none") {
             return fail(ErrorCode::kInvalidArgument, "no contract 'none'");
         }
@@ -115,7 +115,7 @@ private:
     SharedImportance importance_{kCount, {}};
 };
 
-class SamplingDeskTest : public testing::Test {
+class SamplerServiceTest : public testing::Test {
 protected:
     static local::Begin begin(std::string job = "j", std::uint32_t rank = 0) {
         local::Begin begin;
@@ -128,59 +128,59 @@ protected:
     }
 
     std::vector<std::uint64_t> draw(StreamId stream, std::uint32_t count, std::uint64_t epoch = 0) {
-        return desk.draw(stream, {epoch, count}).value().served;
+        return service.draw(stream, {epoch, count}).value().served;
     }
 
     test::NodeContents node;
     InOrderSource source;
     std::vector<InOrder*>& made = source.made;
-    SamplingDesk desk{
+    SamplerService service{
         node,
         kCount,
         source,
-        SamplingDesk::Limits{.samplers = 3, .ranks = 8, .outstanding = 30, .horizon = 8}};
+        SamplerService::Limits{.samplers = 3, .ranks = 8, .outstanding = 30, .horizon = 8}};
 };
 
-TEST_F(SamplingDeskTest, GivesTheSamplersDrawsUntilTheEpochEnds) {
-    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
+TEST_F(SamplerServiceTest, GivesTheSamplersDrawsUntilTheEpochEnds) {
+    ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     EXPECT_THAT(draw(kOne, 3), ElementsAre(0, 1, 2));
-    const auto drawn = desk.draw(kOne, {0, 18}).value();
+    const auto drawn = service.draw(kOne, {0, 18}).value();
     EXPECT_THAT(drawn.served, SizeIs(17));
     EXPECT_EQ(drawn.kinds[0], static_cast<std::uint8_t>(local::DrawKind::kImportant));
     EXPECT_TRUE(drawn.ended);
     EXPECT_THAT(draw(kOne, 5), IsEmpty());
 }
 
-TEST_F(SamplingDeskTest, AnEpochThatWasNotBegunGivesNothing) {
-    EXPECT_EQ(desk.draw(kOne, {0, 1}).error().code, ErrorCode::kConflict);
-    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
-    EXPECT_EQ(desk.draw(kOne, {1, 1}).error().code, ErrorCode::kConflict);
-    EXPECT_EQ(desk.tally(kOne, 1).error().code, ErrorCode::kConflict);
-    EXPECT_EQ(desk.snapshot(kTwo).error().code, ErrorCode::kConflict);
+TEST_F(SamplerServiceTest, AnEpochThatWasNotBegunGivesNothing) {
+    EXPECT_EQ(service.draw(kOne, {0, 1}).error().code, ErrorCode::kConflict);
+    ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
+    EXPECT_EQ(service.draw(kOne, {1, 1}).error().code, ErrorCode::kConflict);
+    EXPECT_EQ(service.report(kOne, 1).error().code, ErrorCode::kConflict);
+    EXPECT_EQ(service.snapshot(kTwo).error().code, ErrorCode::kConflict);
 }
 
-TEST_F(SamplingDeskTest, AnotherPodCannotTakeARankThatIsDrawnFor) {
+TEST_F(SamplerServiceTest, AnotherPodCannotTakeARankThatIsDrawnFor) {
     constexpr std::uint64_t kPod = 7;
     constexpr std::uint64_t kOther = 8;
-    ASSERT_TRUE(desk.begin(kOne, begin(), {}, kPod).has_value());
-    EXPECT_EQ(desk.begin(kTwo, begin(), {}, kOther).error().code, ErrorCode::kConflict);
-    EXPECT_TRUE(desk.draw(kOne, {0, 1}).has_value());
-    EXPECT_FALSE(desk.draw(kTwo, {0, 1}).has_value());
-    desk.leave(kOne);
-    EXPECT_TRUE(desk.begin(kTwo, begin(), {}, kOther).has_value());
+    ASSERT_TRUE(service.begin(kOne, begin(), {}, kPod).has_value());
+    EXPECT_EQ(service.begin(kTwo, begin(), {}, kOther).error().code, ErrorCode::kConflict);
+    EXPECT_TRUE(service.draw(kOne, {0, 1}).has_value());
+    EXPECT_FALSE(service.draw(kTwo, {0, 1}).has_value());
+    service.leave(kOne);
+    EXPECT_TRUE(service.begin(kTwo, begin(), {}, kOther).has_value());
 }
 
-TEST_F(SamplingDeskTest, RanksOfAJobShareItsSampler) {
+TEST_F(SamplerServiceTest, RanksOfAJobShareItsSampler) {
     auto first = begin("j", 0);
     first.world_size = 2;
-    ASSERT_TRUE(desk.begin(kOne, first, {}).has_value());
-    ASSERT_TRUE(desk.begin(kTwo, begin("j", 1), {}).has_value());
+    ASSERT_TRUE(service.begin(kOne, first, {}).has_value());
+    ASSERT_TRUE(service.begin(kTwo, begin("j", 1), {}).has_value());
     EXPECT_THAT(made, SizeIs(1));
     EXPECT_THAT(draw(kOne, 3), ElementsAre(0, 2, 4));
     EXPECT_THAT(draw(kTwo, 3), ElementsAre(1, 3, 5));
 }
 
-TEST_F(SamplingDeskTest, WhatTheFirstRankOfAnEpochHasWaitedCountsForAll) {
+TEST_F(SamplerServiceTest, WhatTheFirstRankOfAnEpochHasWaitedCountsForAll) {
     auto first = begin("j", 0);
     first.world_size = 2;
     auto second = begin("j", 1);
@@ -188,125 +188,125 @@ TEST_F(SamplingDeskTest, WhatTheFirstRankOfAnEpochHasWaitedCountsForAll) {
         first.epoch = second.epoch = epoch;
         first.parameters = {{"waiting", 0.1 * static_cast<double>(epoch)}};
         second.parameters = {{"waiting", 0.9}};
-        ASSERT_TRUE(desk.begin(kOne, first, {}).has_value());
-        ASSERT_TRUE(desk.begin(kTwo, second, {}).has_value());
-        ASSERT_TRUE(desk.begin(kOne, first, {}).has_value()) << "again: a new connection";
+        ASSERT_TRUE(service.begin(kOne, first, {}).has_value());
+        ASSERT_TRUE(service.begin(kTwo, second, {}).has_value());
+        ASSERT_TRUE(service.begin(kOne, first, {}).has_value()) << "again: a new connection";
     }
     EXPECT_THAT(made.at(0)->waited, ElementsAre(0.1, 0.2));
 }
 
-TEST_F(SamplingDeskTest, RanksMayHaveSamplersOfTheirOwn) {
+TEST_F(SamplerServiceTest, RanksMayHaveSamplersOfTheirOwn) {
     auto first = begin("j", 0);
     auto second = begin("j", 1);
     first.contract = second.contract = "each";
-    ASSERT_TRUE(desk.begin(kOne, first, {}).has_value());
-    ASSERT_TRUE(desk.begin(kTwo, second, {}).has_value());
+    ASSERT_TRUE(service.begin(kOne, first, {}).has_value());
+    ASSERT_TRUE(service.begin(kTwo, second, {}).has_value());
     EXPECT_THAT(made, SizeIs(2));
     EXPECT_THAT(draw(kTwo, 2), ElementsAre(1, 3));
 }
 
-TEST_F(SamplingDeskTest, RanksThatDisagreeAreRefusedWhileOthersDraw) {
-    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
+TEST_F(SamplerServiceTest, RanksThatDisagreeAreRefusedWhileOthersDraw) {
+    ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     auto other = begin();
     other.seed = 9;
-    EXPECT_EQ(desk.begin(kTwo, other, {}).error().code, ErrorCode::kConflict);
-    desk.leave(kOne);
-    EXPECT_TRUE(desk.begin(kTwo, other, {}).has_value());
-    EXPECT_EQ(desk.job_count(), 1U);
+    EXPECT_EQ(service.begin(kTwo, other, {}).error().code, ErrorCode::kConflict);
+    service.leave(kOne);
+    EXPECT_TRUE(service.begin(kTwo, other, {}).has_value());
+    EXPECT_EQ(service.job_count(), 1U);
 }
 
-TEST_F(SamplingDeskTest, ParametersMayComeInAnyOrder) {
+TEST_F(SamplerServiceTest, ParametersMayComeInAnyOrder) {
     auto first = begin();
     first.parameters = {{"a", 1}, {"b", 2}};
-    ASSERT_TRUE(desk.begin(kOne, first, {}).has_value());
+    ASSERT_TRUE(service.begin(kOne, first, {}).has_value());
     std::ranges::reverse(first.parameters);
-    EXPECT_TRUE(desk.begin(kTwo, first, {}).has_value());
+    EXPECT_TRUE(service.begin(kTwo, first, {}).has_value());
 }
 
-TEST_F(SamplingDeskTest, AStreamThatTakesARankOverLeavesTheOtherNothing) {
-    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
-    ASSERT_TRUE(desk.begin(kTwo, begin(), {}).has_value());
-    EXPECT_EQ(desk.draw(kOne, {0, 1}).error().code, ErrorCode::kConflict);
-    desk.leave(kOne);
+TEST_F(SamplerServiceTest, AStreamThatTakesARankOverLeavesTheOtherNothing) {
+    ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
+    ASSERT_TRUE(service.begin(kTwo, begin(), {}).has_value());
+    EXPECT_EQ(service.draw(kOne, {0, 1}).error().code, ErrorCode::kConflict);
+    service.leave(kOne);
     EXPECT_THAT(draw(kTwo, 1), ElementsAre(0));
 }
 
-TEST_F(SamplingDeskTest, AWorldWithoutTheRankIsRefused) {
+TEST_F(SamplerServiceTest, AWorldWithoutTheRankIsRefused) {
     auto wrong = begin();
     wrong.rank = wrong.world_size;
-    EXPECT_EQ(desk.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(service.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
     wrong.world_size = 9;
-    EXPECT_EQ(desk.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(service.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
     wrong = begin();
     wrong.parameters = {{"beta", std::numeric_limits<double>::quiet_NaN()}};
-    EXPECT_EQ(desk.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(service.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
     wrong = begin();
     wrong.contract = "none";
-    EXPECT_EQ(desk.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
-    EXPECT_EQ(desk.job_count(), 0U);
+    EXPECT_EQ(service.begin(kOne, wrong, {}).error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(service.job_count(), 0U);
 }
 
-TEST_F(SamplingDeskTest, WhatWasServedBeforeIsNeverDrawnAgain) {
+TEST_F(SamplerServiceTest, WhatWasServedBeforeIsNeverDrawnAgain) {
     BeginState state;
     state.served = {std::byte{0b00001011}, std::byte{0}, std::byte{0b1000}};
-    ASSERT_TRUE(desk.begin(kOne, begin(), state).has_value());
+    ASSERT_TRUE(service.begin(kOne, begin(), state).has_value());
     EXPECT_THAT(draw(kOne, 4), ElementsAre(2, 4, 5, 6));
     EXPECT_THAT(draw(kOne, 20), ElementsAre(7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18));
 }
 
-TEST_F(SamplingDeskTest, WithReplacementTheNumberOfDrawsCounts) {
+TEST_F(SamplerServiceTest, WithReplacementTheNumberOfDrawsCounts) {
     auto again = begin();
     again.contract = "replicate";
     again.skip = 6;
     BeginState state;
     state.served = {std::byte{0xFF}};
-    ASSERT_TRUE(desk.begin(kOne, again, state).has_value());
+    ASSERT_TRUE(service.begin(kOne, again, state).has_value());
     EXPECT_THAT(draw(kOne, 2), ElementsAre(6, 7));
 }
 
-TEST_F(SamplingDeskTest, APlanIsWhatWasDrawnAndNotReadThenWhatIsForeseen) {
-    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
-    EXPECT_THAT(desk.new_plan(kOne).value(), SizeIs(20));  // 16 batches of 4 are all there is
-    EXPECT_FALSE(desk.new_plan(kOne).has_value());
+TEST_F(SamplerServiceTest, APlanIsWhatWasDrawnAndNotReadThenWhatIsForeseen) {
+    ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
+    EXPECT_THAT(service.new_plan(kOne).value(), SizeIs(20));  // 16 batches of 4 are all there is
+    EXPECT_FALSE(service.new_plan(kOne).has_value());
     draw(kOne, 4);
-    EXPECT_FALSE(desk.new_plan(kOne).has_value()) << "it was foreseen";
+    EXPECT_FALSE(service.new_plan(kOne).has_value()) << "it was foreseen";
 }
 
-TEST_F(SamplingDeskTest, APlanIsRenewedWhenHalfOfItIsDrawn) {
+TEST_F(SamplerServiceTest, APlanIsRenewedWhenHalfOfItIsDrawn) {
     auto small = begin();
     small.batch = 1;  // a horizon of 16
-    ASSERT_TRUE(desk.begin(kOne, small, {}).has_value());
-    EXPECT_THAT(desk.new_plan(kOne).value(), SizeIs(16));
+    ASSERT_TRUE(service.begin(kOne, small, {}).has_value());
+    EXPECT_THAT(service.new_plan(kOne).value(), SizeIs(16));
     draw(kOne, 8);
-    EXPECT_FALSE(desk.new_plan(kOne).has_value());
-    desk.on_read(kOne, std::vector<SampleIndex>{0, 1, 2, 3, 4, 5, 7});
+    EXPECT_FALSE(service.new_plan(kOne).has_value());
+    service.on_read(kOne, std::vector<SampleIndex>{0, 1, 2, 3, 4, 5, 7});
     draw(kOne, 1);
     std::vector<SampleIndex> rest(14);
     std::iota(rest.begin(), rest.end(), 6U);
     rest.erase(rest.begin() + 1);
-    EXPECT_THAT(desk.new_plan(kOne).value(), ElementsAreArray(rest));
+    EXPECT_THAT(service.new_plan(kOne).value(), ElementsAreArray(rest));
 }
 
-TEST_F(SamplingDeskTest, APlanLeavesOutWhatWasServedBefore) {
+TEST_F(SamplerServiceTest, APlanLeavesOutWhatWasServedBefore) {
     BeginState state;
     state.served = {std::byte{0xFF}, std::byte{0xFF}};
-    ASSERT_TRUE(desk.begin(kOne, begin(), state).has_value());
-    EXPECT_THAT(desk.new_plan(kOne).value(), ElementsAre(16, 17, 18, 19));
+    ASSERT_TRUE(service.begin(kOne, begin(), state).has_value());
+    EXPECT_THAT(service.new_plan(kOne).value(), ElementsAre(16, 17, 18, 19));
     draw(kOne, 2);
-    EXPECT_FALSE(desk.new_plan(kOne).has_value());
+    EXPECT_FALSE(service.new_plan(kOne).has_value());
 }
 
-TEST_F(SamplingDeskTest, SamplersHearWhatIsStoredEvenBeforeTheyWereMade) {
-    node.store(desk, 3, true);
-    desk.note_paid(3);
-    node.store(desk, 4, true);
-    node.store(desk, 5, false);
-    node.drop(desk, 5);
-    ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
-    ASSERT_TRUE(desk.begin(kTwo, begin("b"), {}).has_value());
-    node.store(desk, 6, false);
-    node.drop(desk, 3);
-    node.drop(desk, 7);
+TEST_F(SamplerServiceTest, SamplersHearWhatIsStoredEvenBeforeTheyWereMade) {
+    node.store(service, 3, true);
+    service.note_paid(3);
+    node.store(service, 4, true);
+    node.store(service, 5, false);
+    node.drop(service, 5);
+    ASSERT_TRUE(service.begin(kOne, begin("a"), {}).has_value());
+    ASSERT_TRUE(service.begin(kTwo, begin("b"), {}).has_value());
+    node.store(service, 6, false);
+    node.drop(service, 3);
+    node.drop(service, 7);
     EXPECT_THAT(made.at(0)->stored, ElementsAre(3, 4, 6));
     EXPECT_THAT(made.at(1)->stored, ElementsAre(3, 4, 6));
     EXPECT_THAT(
@@ -316,15 +316,15 @@ TEST_F(SamplingDeskTest, SamplersHearWhatIsStoredEvenBeforeTheyWereMade) {
     EXPECT_THAT(source.gone, ElementsAre(5, 3, 7));
 }
 
-TEST_F(SamplingDeskTest, TheFirstDrawAfterAFetchStandsForIt) {
-    node.store(desk, 0, true);
-    desk.note_paid(0);
-    node.store(desk, 1, true);
-    ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
-    ASSERT_TRUE(desk.begin(kTwo, begin("b"), {}).has_value());
+TEST_F(SamplerServiceTest, TheFirstDrawAfterAFetchStandsForIt) {
+    node.store(service, 0, true);
+    service.note_paid(0);
+    node.store(service, 1, true);
+    ASSERT_TRUE(service.begin(kOne, begin("a"), {}).has_value());
+    ASSERT_TRUE(service.begin(kTwo, begin("b"), {}).has_value());
     const auto on_node = [this](StreamId stream, std::uint32_t count) {
         std::vector<bool> flags;
-        const auto drawn = desk.draw(stream, {0, count}).value();
+        const auto drawn = service.draw(stream, {0, count}).value();
         for (const auto kind : drawn.kinds) {
             flags.push_back((kind & local::kKindOnNode) != 0);
         }
@@ -332,67 +332,68 @@ TEST_F(SamplingDeskTest, TheFirstDrawAfterAFetchStandsForIt) {
     };
     EXPECT_THAT(on_node(kOne, 3), ElementsAre(true, false, false));
     EXPECT_THAT(on_node(kTwo, 4), ElementsAre(true, true, true, false));
-    node.store(desk, 4, true);
-    node.drop(desk, 4);
+    node.store(service, 4, true);
+    node.drop(service, 4);
     EXPECT_THAT(on_node(kTwo, 1), ElementsAre(false));
 }
 
-TEST_F(SamplingDeskTest, LossesGoToTheSamplerWithUnknownIdsMarked) {
-    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
-    desk.on_losses(kOne, {0, {1, 1ULL << 32U}, {0.5F, 2}});
-    desk.on_losses(kOne, {7, {1}, {0.5F}});
-    desk.on_losses(kTwo, {0, {1}, {0.5F}});
+TEST_F(SamplerServiceTest, LossesGoToTheSamplerWithUnknownIdsMarked) {
+    ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
+    service.on_losses(kOne, {0, {1, 1ULL << 32U}, {0.5F, 2}});
+    service.on_losses(kOne, {7, {1}, {0.5F}});
+    service.on_losses(kTwo, {0, {1}, {0.5F}});
     EXPECT_THAT(
         made.at(0)->losses,
         ElementsAre(std::tuple{0U, 1U, 0.5F}, std::tuple{0U, UINT32_MAX, 2.0F}));
-    EXPECT_EQ(desk.begin(kOne, begin(), {}).value().losses, 2U);
+    EXPECT_EQ(service.begin(kOne, begin(), {}).value().losses, 2U);
 }
 
-TEST_F(SamplingDeskTest, AJobWithoutRanksKeepsItsSamplerUntilThePlaceIsNeeded) {
-    ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
-    desk.leave(kOne);
-    ASSERT_TRUE(desk.begin(kOne, begin("a"), {}).has_value());
+TEST_F(SamplerServiceTest, AJobWithoutRanksKeepsItsSamplerUntilThePlaceIsNeeded) {
+    ASSERT_TRUE(service.begin(kOne, begin("a"), {}).has_value());
+    service.leave(kOne);
+    ASSERT_TRUE(service.begin(kOne, begin("a"), {}).has_value());
     EXPECT_THAT(made, SizeIs(1));
-    desk.leave(kOne);
+    service.leave(kOne);
     for (const auto& [stream, job] : {std::pair{2, "b"}, {3, "c"}, {4, "d"}}) {
-        ASSERT_TRUE(desk.begin(StreamId(stream), begin(job), {}).has_value());
+        ASSERT_TRUE(service.begin(StreamId(stream), begin(job), {}).has_value());
     }
-    EXPECT_EQ(desk.job_count(), 3U);
-    EXPECT_EQ(desk.begin(kOne, begin("a"), {}).error().code, ErrorCode::kResourceExhausted);
+    EXPECT_EQ(service.job_count(), 3U);
+    EXPECT_EQ(service.begin(kOne, begin("a"), {}).error().code, ErrorCode::kResourceExhausted);
 }
 
-TEST_F(SamplingDeskTest, StopsAClientThatDrawsAndNeverReads) {
-    ASSERT_TRUE(desk.begin(kOne, begin(), {}).has_value());
+TEST_F(SamplerServiceTest, StopsAClientThatDrawsAndNeverReads) {
+    ASSERT_TRUE(service.begin(kOne, begin(), {}).has_value());
     draw(kOne, 20);
-    EXPECT_EQ(desk.draw(kOne, {0, 11}).error().code, ErrorCode::kResourceExhausted);
-    desk.on_read(kOne, std::vector<SampleIndex>{0, 0, 0, 1});
-    EXPECT_TRUE(desk.draw(kOne, {0, 12}).has_value());
+    EXPECT_EQ(service.draw(kOne, {0, 11}).error().code, ErrorCode::kResourceExhausted);
+    service.on_read(kOne, std::vector<SampleIndex>{0, 0, 0, 1});
+    EXPECT_TRUE(service.draw(kOne, {0, 12}).has_value());
     EXPECT_EQ(
-        desk.draw(kOne, {0, local::kDrawSamplesMax + 1}).error().code, ErrorCode::kInvalidArgument);
+        service.draw(kOne, {0, local::kDrawSamplesMax + 1}).error().code,
+        ErrorCode::kInvalidArgument);
 }
 
-TEST_F(SamplingDeskTest, ASnapshotIsRestoredIntoAFreshSamplerOnly) {
-    EXPECT_TRUE(desk.begin(kOne, begin(), {{}, "kept"}).has_value());
+TEST_F(SamplerServiceTest, ASnapshotIsRestoredIntoAFreshSamplerOnly) {
+    EXPECT_TRUE(service.begin(kOne, begin(), {{}, "kept"}).has_value());
     EXPECT_EQ(made.at(0)->restored, "kept");
-    EXPECT_TRUE(desk.begin(kOne, begin(), {{}, "newer"}).has_value());
+    EXPECT_TRUE(service.begin(kOne, begin(), {{}, "newer"}).has_value());
     EXPECT_EQ(made.at(0)->restored, "kept");
-    EXPECT_THAT(desk.snapshot(kOne).value().state, SizeIs(5));
+    EXPECT_THAT(service.snapshot(kOne).value().state, SizeIs(5));
 }
 
-TEST_F(SamplingDeskTest, ASnapshotThatCannotBeReadLeavesAFreshSampler) {
-    EXPECT_TRUE(desk.begin(kOne, begin(), {{}, "rubbish"}).has_value());
+TEST_F(SamplerServiceTest, ASnapshotThatCannotBeReadLeavesAFreshSampler) {
+    EXPECT_TRUE(service.begin(kOne, begin(), {{}, "rubbish"}).has_value());
     ASSERT_THAT(made, SizeIs(2));
     EXPECT_EQ(made.at(1)->restored, "");
 }
 
 // Leaders come and go at random places; each rank's epoch stays complete and without repeats.
-TEST_F(SamplingDeskTest, ManyLeadersGiveEverySampleOnce) {
+TEST_F(SamplerServiceTest, ManyLeadersGiveEverySampleOnce) {
     Prng prng{test::seed()};
     for (int round = 0; round < 200; ++round) {
         std::vector<std::uint64_t> served;
         while (served.size() < kCount) {
             InOrderSource samplers;
-            SamplingDesk leader{test::kEmptyNode, kCount, samplers};
+            SamplerService leader{test::kEmptyNode, kCount, samplers};
             BeginState state;
             state.served.resize(kCount / 8 + 1);
             for (const auto sample : served) {

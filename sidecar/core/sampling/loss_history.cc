@@ -1,4 +1,4 @@
-#include "sidecar/core/sampling/loss_ring.h"
+#include "sidecar/core/sampling/loss_history.h"
 
 #include <algorithm>
 
@@ -23,24 +23,24 @@ std::size_t count_below(const std::vector<float>& sorted, float loss) {
 
 }  // namespace
 
-LossRing::LossRing(std::uint32_t capacity)
+LossHistory::LossHistory(std::uint32_t capacity)
     : capacity_(capacity) {
-    STOKER_CHECK(capacity > 0, "a ring has places");
+    STOKER_CHECK(capacity > 0, "a history holds losses");
     arrivals_.reserve(capacity);
     sorted_.reserve(capacity);
 }
 
-void LossRing::clear() {
+void LossHistory::clear() {
     oldest_ = 0;
     arrivals_.clear();
     sorted_.clear();
 }
 
-void LossRing::add(float loss) {
+void LossHistory::add(float loss) {
     add_at(count_below(sorted_, loss), loss);
 }
 
-void LossRing::add_at(std::size_t less, float loss) {
+void LossHistory::add_at(std::size_t less, float loss) {
     if (size() == capacity_) {
         replace_oldest(less, loss);
         return;
@@ -49,7 +49,7 @@ void LossRing::add_at(std::size_t less, float loss) {
     sorted_.insert(sorted_.begin() + static_cast<std::ptrdiff_t>(less), loss);
 }
 
-void LossRing::replace_oldest(std::size_t less, float loss) {
+void LossHistory::replace_oldest(std::size_t less, float loss) {
     const auto at = [this](std::size_t place) {
         return sorted_.begin() + static_cast<std::ptrdiff_t>(place);
     };
@@ -67,11 +67,11 @@ void LossRing::replace_oldest(std::size_t less, float loss) {
     oldest_ = (oldest_ + 1) % capacity_;
 }
 
-double LossRing::percentile(float loss, double luck) const {
+double LossHistory::percentile(float loss, double luck) const {
     return percentile_at(count_below(sorted_, loss), loss, luck);
 }
 
-double LossRing::percentile_at(std::size_t less, float loss, double luck) const {
+double LossHistory::percentile_at(std::size_t less, float loss, double luck) const {
     std::size_t equal = 0;
     if (less < sorted_.size() && sorted_[less] == loss) {
         const auto first = sorted_.begin() + static_cast<std::ptrdiff_t>(less);
@@ -81,7 +81,7 @@ double LossRing::percentile_at(std::size_t less, float loss, double luck) const 
            static_cast<double>(sorted_.size() + 1);
 }
 
-double LossRing::rate_and_add(float loss, double luck) {
+double LossHistory::rate_and_add(float loss, double luck) {
     const std::size_t less = count_below(sorted_, loss);
     const double rated = percentile_at(less, loss, luck);
     add_at(less, loss);

@@ -1,16 +1,21 @@
-// The part of BucketSampler that moves samples between the buckets, and its snapshot.
+#include "sidecar/core/sampling/sample_buckets.h"
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "common/base/prng.h"
-#include "sidecar/core/sampling/bucket_sampler.h"
 
 namespace stoker::sidecar {
 
 namespace {
 
-constexpr std::uint32_t kVersion = 0x33574F49;  // "IOW3"
+// As the operator's profile, which calls a job compute-bound under 1.05 and until 1.10.
+constexpr double kWaitsBelow = 0.05;
+constexpr double kWaitsFrom = 0.10;
+
+constexpr double kProgress = 0.01;       // what counts as such, relative to the best so far
+constexpr std::uint32_t kAlikeBits = 3;  // fingerprints that differ in at most so many are alike
 constexpr std::uint32_t kWaits = 0x80;
 constexpr std::uint32_t kUnknown = 127;
 constexpr float kSteps = 126;
@@ -29,8 +34,24 @@ std::vector<RedundancyGroups::Copy> read_copies(WireReader& wire, std::uint32_t 
 
 }  // namespace
 
-// Once an epoch, by the first rank to begin it.
-void BucketSampler::turn_buckets(std::uint64_t epoch) {
+SampleBuckets::SampleBuckets(
+    std::uint32_t count, const SamplerSettings& settings, BucketOptions options)
+    : seed_(settings.seed),
+      warmup_epochs_(settings.count<std::uint64_t>("warmupEpochs")),
+      out_rate_(settings.number("outRate")),
+      min_fraction_(settings.number("minFraction")),
+      recall_after_(settings.count<std::uint32_t>("recallAfter")),
+      recall_fraction_(settings.number("recallFraction")),
+      redundancy_(static_cast<Redundancy>(settings.number("redundancy"))),
+      adapt_rate_(options.adapt_rate),
+      criteria_(count, std::move(options.criteria)),
+      groups_(std::move(options.groups)),
+      waiting_(count, false),
+      worths_(count, 1) {
+    measure();
+}
+
+void SampleBuckets::begin_epoch(std::uint64_t epoch) {
     if (epoch + 1 <= turned_for_) {
         return;
     }
@@ -43,67 +64,98 @@ void BucketSampler::turn_buckets(std::uint64_t epoch) {
     if (first_loss_ == 0) {
         first_loss_ = criteria_.mean_loss();
     }
-    stagnating_ = has_progressed() ? 0 : stagnating_ + 1;
-    if (epoch < settings_.warmup) {
+    without_progress_ = has_progressed() ? 0 : without_progress_ + 1;
+    if (is_regular(epoch)) {
         return;
     }
-    if (stagnating_ >= settings_.recall_after) {
-        stagnating_ = 0;
+    if (without_progress_ >= recall_after_) {
+        without_progress_ = 0;
         recall(epoch);
     } else {
         sample_out();
     }
-    count_bucket();
+    measure();
 }
 
-void BucketSampler::group_alike() {
+void SampleBuckets::on_similarity(
+    std::span<const SampleIndex> samples, std::span<const std::uint64_t> hashes) {
+    const bool is_done = printed_count_ == count();
+    if (redundancy_ == Redundancy::kKeep || is_done || samples.size() != hashes.size()) {
+        return;
+    }
+    prints_.resize(count());
+    printed_.resize(count());
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+        if (samples[i] < count() && !printed_[samples[i]]) {
+            prints_[samples[i]] = hashes[i];
+            printed_[samples[i]] = true;
+            ++printed_count_;
+            has_new_prints_ = true;
+        }
+    }
+}
+
+void SampleBuckets::on_quality(double quality) {
+    if (quality >= 0 && quality <= 1) {
+        quality_ = quality;
+    }
+}
+
+void SampleBuckets::on_waiting(double share) {
+    if (share >= kWaitsFrom && share <= 1) {
+        criteria_.set_bottleneck(Bottleneck::kIo);
+    } else if (share >= 0 && share < kWaitsBelow) {
+        criteria_.set_bottleneck(Bottleneck::kCompute);
+    }
+}
+
+void SampleBuckets::group_alike() {
     if (!std::exchange(has_new_prints_, false)) {
         return;
     }
-    groups_ = RedundancyGroups{prints_, settings_.alike_bits, printed_, groups_, kLooks};
-    if (printed_count_ == count_) {
+    groups_ = RedundancyGroups{prints_, kAlikeBits, printed_, groups_, kLooks};
+    if (printed_count_ == count()) {
         prints_ = {};
         printed_ = {};
     }
-    count_bucket();
+    measure();
 }
 
 // Takes the quality of the last epoch, if any, into account once.
-bool BucketSampler::has_progressed() {
-    const double step = settings_.progress;
+bool SampleBuckets::has_progressed() {
     if (quality_) {
         const double quality = *std::exchange(quality_, std::nullopt);
-        const bool better = !best_quality_ || quality > *best_quality_ * (1 + step);
+        const bool better = !best_quality_ || quality > *best_quality_ * (1 + kProgress);
         best_quality_ = better ? quality : best_quality_;
         return better;
     }
     const double loss = criteria_.mean_loss();
-    const bool better = !best_loss_ || loss < *best_loss_ * (1 - step);
+    const bool better = !best_loss_ || loss < *best_loss_ * (1 - kProgress);
     best_loss_ = better ? loss : best_loss_;
     return better;
 }
 
 // How much of the task the model has learnt, 0..1.
-double BucketSampler::learnt() const {
+double SampleBuckets::learnt() const {
     if (best_quality_) {
         return *best_quality_;
     }
     return first_loss_ > 0 ? std::clamp(1 - criteria_.mean_loss() / first_loss_, 0.0, 1.0) : 0;
 }
 
-void BucketSampler::sample_out() {
-    const double rate = settings_.out_rate * (settings_.adapt_rate ? learnt() : 1);
+void SampleBuckets::sample_out() {
+    const double rate = out_rate_ * (adapt_rate_ ? learnt() : 1);
     std::uint32_t all = 0;  // removed copies are nowhere: they would stay for good, with old scores
     std::uint32_t inside = 0;
     std::vector<std::uint32_t> counts(BucketCriteria::kUnknown);  // by score
-    for (SampleIndex sample = 0; sample < count_; ++sample) {
+    for (SampleIndex sample = 0; sample < count(); ++sample) {
         all += is_removed(sample) ? 0 : 1;
-        inside += in_bucket(sample) ? 1 : 0;
+        inside += contains(sample) ? 1 : 0;
         if (may_go_out(sample)) {
             ++counts[criteria_.score_steps(sample)];
         }
     }
-    const auto stay = static_cast<std::uint32_t>(std::ceil(settings_.min_fraction * all));
+    const auto stay = static_cast<std::uint32_t>(std::ceil(min_fraction_ * all));
     const std::uint32_t room = inside > stay ? inside - stay : 0;
     std::uint32_t left = std::min(static_cast<std::uint32_t>(rate * inside), room);
     // All below the border go, and of those on it the first.
@@ -111,7 +163,7 @@ void BucketSampler::sample_out() {
     for (; border < counts.size() && counts[border] <= left; ++border) {
         left -= counts[border];
     }
-    for (SampleIndex sample = 0; sample < count_; ++sample) {
+    for (SampleIndex sample = 0; sample < count(); ++sample) {
         const bool lowest = may_go_out(sample) && criteria_.score_steps(sample) <= border;
         if (lowest && (criteria_.score_steps(sample) < border || left > 0)) {
             left -= criteria_.score_steps(sample) == border ? 1 : 0;
@@ -121,17 +173,17 @@ void BucketSampler::sample_out() {
     }
 }
 
-bool BucketSampler::may_go_out(SampleIndex sample) const {
-    return in_bucket(sample) && criteria_.score_steps(sample) != BucketCriteria::kUnknown;
+bool SampleBuckets::may_go_out(SampleIndex sample) const {
+    return contains(sample) && criteria_.score_steps(sample) != BucketCriteria::kUnknown;
 }
 
 // Selection sampling (Knuth, algorithm S): exactly the share of those that wait, in one pass.
-void BucketSampler::recall(std::uint64_t epoch) {
-    Prng luck(settings_.seed ^ (epoch * 0x9E3779B97F4A7C15ULL));
-    auto left = static_cast<std::uint32_t>(std::ceil(settings_.recall_fraction * waiting_count_));
+void SampleBuckets::recall(std::uint64_t epoch) {
+    Prng luck(seed_ ^ (epoch * 0x9E3779B97F4A7C15ULL));
+    auto left = static_cast<std::uint32_t>(std::ceil(recall_fraction_ * waiting_count_));
     std::uint32_t unseen = waiting_count_;
     waiting_count_ -= left;
-    for (SampleIndex sample = 0; sample < count_ && left > 0; ++sample) {
+    for (SampleIndex sample = 0; sample < count() && left > 0; ++sample) {
         if (!waiting_[sample]) {
             continue;
         }
@@ -142,23 +194,21 @@ void BucketSampler::recall(std::uint64_t epoch) {
     }
 }
 
-void BucketSampler::count_bucket() {
-    bucket_count_ = 0;
-    for (SampleIndex sample = 0; sample < count_; ++sample) {
-        bucket_count_ += in_bucket(sample) ? 1 : 0;
-        worths_[sample] = in_bucket(sample) ? 1 : kOutside * criteria_.ranks()[sample];
+// What is in the bucket is read once an epoch, so displacing one sample by another would only cost a
+// fetch: all of it is worth the same.
+void SampleBuckets::measure() {
+    size_ = 0;
+    for (SampleIndex sample = 0; sample < count(); ++sample) {
+        size_ += contains(sample) ? 1 : 0;
+        worths_[sample] = contains(sample) ? 1 : kOutside * criteria_.ranks()[sample];
     }
 }
 
-// One byte a sample: the highest bit says that it waits, the others are p_true in steps of 1/126,
-// or 127 where nothing is known. Then the copies. Little-endian; version first.
-std::string BucketSampler::snapshot() const {
-    WireWriter wire;
-    wire.put(kVersion).put(count_).put(settings_.world.ranks).put(settings_.seed);
-    wire.put(turned_for_).put(stagnating_);
+void SampleBuckets::write(WireWriter& wire) const {
+    wire.put(turned_for_).put(without_progress_);
     wire.put(static_cast<std::uint8_t>(criteria_.bottleneck()));
     wire.put(first_loss_).put(best_quality_.value_or(-1)).put(best_loss_.value_or(-1));
-    for (SampleIndex sample = 0; sample < count_; ++sample) {
+    for (SampleIndex sample = 0; sample < count(); ++sample) {
         const std::uint32_t steps =
             criteria_.knows(sample)
                 ? static_cast<std::uint32_t>(std::lround(criteria_.p_true(sample) * kSteps))
@@ -170,47 +220,40 @@ std::string BucketSampler::snapshot() const {
     for (const auto& [copy, first] : copies) {
         wire.put(copy).put(first);
     }
-    return wire.text();
 }
 
-bool BucketSampler::restore(std::string_view snapshot) {
-    WireReader wire(std::as_bytes(std::span{snapshot}));
-    const bool ours = wire.get<std::uint32_t>() == kVersion &&
-                      wire.get<std::uint32_t>() == count_ &&
-                      wire.get<std::uint32_t>() == settings_.world.ranks &&
-                      wire.get<std::uint64_t>() == settings_.seed;
+bool SampleBuckets::read(WireReader& wire) {
     const auto turned_for = wire.get<std::uint64_t>();
-    const auto stagnating = wire.get<std::uint32_t>();
+    const auto without_progress = wire.get<std::uint32_t>();
     const auto bottleneck = wire.get<std::uint8_t>();
     const auto first_loss = wire.get<double>();
     const auto best_quality = wire.get<double>();
     const auto best_loss = wire.get<double>();
-    const auto samples = wire.get_bytes(count_);
-    const auto copies = read_copies(wire, count_);
-    if (!ours || !wire.ok() || !std::isfinite(first_loss)) {
+    const auto samples = wire.get_bytes(count());
+    const auto copies = read_copies(wire, count());
+    if (!wire.ok() || !std::isfinite(first_loss)) {
         return false;
     }
     turned_for_ = turned_for;
-    stagnating_ = stagnating;
+    without_progress_ = without_progress;
     criteria_.set_bottleneck(bottleneck == 0 ? Bottleneck::kCompute : Bottleneck::kIo);
     first_loss_ = first_loss;
     best_quality_ = best_quality >= 0 ? std::optional{best_quality} : std::nullopt;
     best_loss_ = best_loss >= 0 ? std::optional{best_loss} : std::nullopt;
     waiting_count_ = 0;
-    for (SampleIndex sample = 0; sample < count_; ++sample) {
+    for (SampleIndex sample = 0; sample < count(); ++sample) {
         const auto byte = std::to_integer<std::uint32_t>(samples[sample]);
         if (const std::uint32_t steps = byte & ~kWaits; steps != kUnknown) {
-            const float p_true = static_cast<float>(steps) / kSteps;
-            criteria_.record_probability(sample, p_true);
+            criteria_.record_probability(sample, static_cast<float>(steps) / kSteps);
         }
         waiting_[sample] = (byte & kWaits) != 0;
         waiting_count_ += waiting_[sample] ? 1 : 0;
     }
-    if (settings_.redundancy != Redundancy::kKeep && !copies.empty()) {
-        groups_ = RedundancyGroups::of(count_, copies);
+    if (redundancy_ != Redundancy::kKeep && !copies.empty()) {
+        groups_ = RedundancyGroups::of(count(), copies);
     }
     criteria_.rescore();
-    count_bucket();
+    measure();
     return true;
 }
 

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/base/wire.h"
+#include "sidecar/core/sampling/bucket_criteria.h"
+#include "sidecar/core/sampling/redundancy_groups.h"
+#include "sidecar/core/sampling/sampler_settings.h"
+
+namespace stoker::sidecar {
+
+// What is done about near-duplicates.
+enum class Redundancy : std::uint8_t {
+    kKeep,
+    kRemove,  // RRemove, where the step is the bottleneck: only one of a group is read
+    kRepeat,  // RRepeat, where reading is: a member on the node is given for one that is not
+};
+
+// What no contract parameter says.
+struct BucketOptions {
+    CriteriaSettings criteria = {};
+    bool adapt_rate = true;        // multiply outRate by what has been learnt, 0..1
+    RedundancyGroups groups = {};  // known from the start
+};
+
+// Which samples of a job are in the bucket and which wait outside, epoch after epoch (IOWA; Hu,
+// Chen, Yin, He; slides):
+//
+// 1. Regular epochs score every sample (BucketCriteria).
+// 2. Sampling-out: at every epoch's beginning the lowest-scored share of the bucket goes to wait.
+// 3. Recall: after `recallAfter` epochs without progress a random part of those comes back.
+//    Progress is the quality that the trainer reports, or else the mean of the last losses of all
+//    samples.
+// 4. The bottleneck, by which samples are scored, is what the trainer's waiting showed last: a job
+//    that waits for less than a twentieth of its time is held up by the step, from a tenth on by
+//    reading; in between it stays as it was. Reading, until somebody tells.
+//
+// 12 bytes and a bit a sample; redundancy groups 8, and 8 until they are known. Deterministic. Not
+// thread-safe.
+class SampleBuckets {
+public:
+    SampleBuckets(std::uint32_t count, const SamplerSettings& settings, BucketOptions options);
+
+    // Moves samples between the buckets, once an epoch: later calls for it do nothing. O(N), some
+    // 20 ns a sample.
+    void begin_epoch(std::uint64_t epoch);
+
+    // Is it read in this epoch?
+    [[nodiscard]] bool contains(SampleIndex sample) const {
+        return !waiting_[sample] && !is_removed(sample);
+    }
+
+    // Samples in the bucket, without removed copies.
+    [[nodiscard]] std::uint32_t size() const { return size_; }
+
+    [[nodiscard]] bool waits(SampleIndex sample) const { return waiting_[sample]; }
+
+    [[nodiscard]] std::uint32_t waiting() const { return waiting_count_; }
+
+    // Is `epoch` one that reads everything, whatever the buckets hold?
+    [[nodiscard]] bool is_regular(std::uint64_t epoch) const { return epoch < warmup_epochs_; }
+
+    // Those that may be given for the sample; none unless near-duplicates repeat.
+    [[nodiscard]] std::span<const SampleIndex> alike(SampleIndex sample) const {
+        return redundancy_ == Redundancy::kRepeat ? groups_.group_of(sample)
+                                                  : std::span<const SampleIndex>{};
+    }
+
+    // What training says of samples goes here.
+    [[nodiscard]] BucketCriteria& criteria() { return criteria_; }
+
+    [[nodiscard]] const BucketCriteria& criteria() const { return criteria_; }
+
+    // 1 for what is in the bucket, less than half, by rank, for what is not. The address and
+    // length never change.
+    [[nodiscard]] std::span<const float> worths() const { return worths_; }
+
+    // As Sampler's. Fingerprints are forgotten once all samples have theirs.
+    void on_similarity(std::span<const SampleIndex> samples, std::span<const std::uint64_t> hashes);
+    void on_quality(double quality);
+    void on_waiting(double share);
+
+    // One byte a sample: the highest bit says that it waits, the others are p_true in steps of
+    // 1/126, or 127 where nothing is known. Then the copies.
+    void write(WireWriter& wire) const;
+
+    // False: damaged; nothing has changed.
+    bool read(WireReader& wire);
+
+private:
+    [[nodiscard]] std::uint32_t count() const { return static_cast<std::uint32_t>(worths_.size()); }
+
+    [[nodiscard]] bool is_removed(SampleIndex sample) const {
+        return redundancy_ == Redundancy::kRemove && groups_.is_copy(sample);
+    }
+
+    void group_alike();
+    [[nodiscard]] bool has_progressed();
+    [[nodiscard]] double learnt() const;
+    void sample_out();
+    [[nodiscard]] bool may_go_out(SampleIndex sample) const;
+    void recall(std::uint64_t epoch);
+    void measure();
+
+    std::uint64_t seed_;
+    std::uint64_t warmup_epochs_;
+    double out_rate_;
+    double min_fraction_;
+    std::uint32_t recall_after_;
+    double recall_fraction_;
+    Redundancy redundancy_;
+    bool adapt_rate_;
+
+    BucketCriteria criteria_;
+    RedundancyGroups groups_;
+    std::vector<Fingerprint> prints_;  // until all are known
+    std::vector<bool> printed_;
+    std::uint32_t printed_count_ = 0;
+    bool has_new_prints_ = false;
+    std::vector<bool> waiting_;
+    std::vector<float> worths_;
+    std::uint32_t waiting_count_ = 0;
+    std::uint32_t size_ = 0;
+
+    std::uint64_t turned_for_ = 0;  // epoch + 1
+    std::optional<double> quality_;
+    std::optional<double> best_quality_;
+    std::optional<double> best_loss_;
+    double first_loss_ = 0;
+    std::uint32_t without_progress_ = 0;
+};
+
+}  // namespace stoker::sidecar
