@@ -8,7 +8,7 @@ FILLER = "stoker.dev/filler"
 
 
 def admitted(kube, name, value="yes"):
-    """A new namespace without Secrets. With the default label `value`, shared_dataset() is shared with it."""
+    """A new namespace without Secrets. shared_dataset() selects it if its label has the default `value`."""
     place = jobs.Namespace(kube, name).create()
     kube.delete("secret", "s3", name)
     label(place, value)
