@@ -1,18 +1,23 @@
 #include "cli/kubectl_stoker/kubectl.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/unique_fd.h"
 
 namespace stoker::cli {
@@ -91,11 +96,35 @@ Result<Child> spawn(std::vector<std::string> words, bool quiet) {
     return child;
 }
 
-// Up to the end, or to the end of a line.
-std::string read_from(int fd, bool one_line) {
+// Waits until there is something to read; false: not before `end`. Zero `limit`: for ever.
+bool wait_to_read(int fd, Duration limit, TimePoint end) {
+    using std::chrono::milliseconds;
+    constexpr milliseconds kLongest = std::chrono::hours{24};
+    const SystemClock clock;
+    while (true) {
+        const auto left = std::chrono::ceil<milliseconds>(end - clock.now());
+        const bool bounded = limit > Duration::zero();
+        pollfd waits{fd, POLLIN, 0};
+        const auto wait = static_cast<int>(std::clamp(left, milliseconds{0}, kLongest).count());
+        if (::poll(&waits, 1, bounded ? wait : -1) > 0) {
+            return true;
+        }
+        if (bounded && left <= milliseconds{0}) {
+            return false;
+        }
+    }
+}
+
+// Up to the end, or to the end of a line; nothing where that does not come within `limit` (zero:
+// no limit).
+std::optional<std::string> read_from(int fd, bool one_line, Duration limit) {
+    const TimePoint end = SystemClock{}.now() + limit;
     std::string text;
     char c = 0;
     while (!(one_line && text.ends_with('\n'))) {
+        if (!wait_to_read(fd, limit, end)) {
+            return std::nullopt;
+        }
         const ssize_t size = ::read(fd, &c, 1);
         if (size == 1) {
             text += c;
@@ -155,8 +184,15 @@ Result<std::unique_ptr<Kubectl>> Kubectl::start(const ConnectOptions& options) {
     words.insert(words.end(), {"proxy", "--unix-socket=" + socket});
     STOKER_TRY(const Child child, spawn(std::move(words), false));
     std::unique_ptr<Kubectl> running{new Kubectl(child.pid, socket)};
-    if (read_from(child.out.get(), true).starts_with(kServes)) {
+    const auto line = read_from(child.out.get(), true, options.request_timeout);
+    if (line && line->starts_with(kServes)) {
         return running;
+    }
+    if (!line) {
+        ::kill(child.pid, SIGKILL);
+        return fail(
+            ErrorCode::kDeadlineExceeded,
+            "kubectl proxy, which this needs, did not start within the request timeout");
     }
     if (wait_for(std::exchange(running->pid_, 0)) == kNoSuchProgram) {
         return fail(ErrorCode::kNotFound, "there is no kubectl in $PATH, which this needs");
@@ -171,8 +207,11 @@ std::string namespace_of_context(const ConnectOptions& options) {
     if (!child) {
         return "default";
     }
-    std::string name = read_from(child->out.get(), false);
-    return wait_for(child->pid) == 0 && !name.empty() ? name : "default";
+    const auto name = read_from(child->out.get(), false, options.request_timeout);
+    if (!name) {
+        ::kill(child->pid, SIGKILL);
+    }
+    return wait_for(child->pid) == 0 && name && !name->empty() ? *name : "default";
 }
 
 }  // namespace stoker::cli

@@ -15,7 +15,8 @@ namespace stoker::cli {
 class Kubectl {
 public:
     // Returns when it listens. kubectl itself says on stderr what is wrong with a kubeconfig.
-    // Errors: kNotFound (there is no kubectl), kUnavailable.
+    // Errors: kNotFound (there is no kubectl), kUnavailable, kDeadlineExceeded (not within the
+    // request timeout).
     static Result<std::unique_ptr<Kubectl>> start(const ConnectOptions& options);
 
     Kubectl(const Kubectl&) = delete;

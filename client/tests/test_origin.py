@@ -312,3 +312,17 @@ def test_file_names_outside_utf8_are_read(tmp_path):
         file.write(b"1")
     with stoker.open(f"file://{tmp_path}") as samples:
         assert os.fsencode(samples[0].key) == b"\xff/x" and bytes(samples[0]) == b"1"
+
+
+# As the sidecar takes them: a name in a URI is never decoded, and nothing in it ends it.
+@pytest.mark.parametrize("name", ["a%20b", "a%2Fb", "100%", "a#b", "a?b", "a;b", "a\tb", "é", "a@b"])
+def test_a_uri_is_taken_literally(tmp_path, s3, monkeypatch, name):
+    for folder in {name, "a", "a b"}:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "x").write_text(folder)
+        s3.objects[f"{folder}/x"] = folder.encode()
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", f"http://127.0.0.1:{s3.server_port}")
+    for uri in (f"file://{tmp_path}/{name}", f"s3://bucket/{name}"):
+        with stoker.open(uri) as samples:
+            assert [bytes(sample) for sample in samples.fetch([0])] == [name.encode()]
+            assert len(samples) == 1

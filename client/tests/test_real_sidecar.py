@@ -103,6 +103,19 @@ def test_sidecars_manifest_equals_the_clients_listing(origin, run):
         assert [s.etag for s in samples.fetch(range(200))] == [s.etag for s in alone.fetch(range(200))]
 
 
+# Else the answer is an error of decoding, and nobody asks the origin.
+def test_an_error_that_quotes_a_key_of_any_bytes_is_an_error_of_that_key(tmp_path, run):
+    lost = os.fsencode(tmp_path) + b"/data/a\xff"
+    os.makedirs(os.path.dirname(lost))
+    for path in (lost, os.fsencode(tmp_path) + b"/data/b"):
+        with open(path, "wb") as file:
+            file.write(b"1")
+    with run(source={"uri": f"file://{tmp_path}/data"}).open() as samples:
+        os.unlink(lost)
+        with pytest.raises(stoker.OriginError, match="the sidecar said"):
+            samples.fetch([0, 1])
+
+
 def test_epochs_stream_through_a_window_for_a_tenth(tmp_path, run):
     big = Origin(tmp_path / "big", count=300, size_max=80_000)
     assert sum(map(len, big.payloads.values())) > 10 << 20

@@ -54,7 +54,7 @@ struct ServerOptions {
                              // for plain HTTP
     std::string key_pem{};
 
-    Bytes header_bytes_max = kib(16);  // more: 431
+    Bytes header_bytes_max = kib(16);  // more: 431; also for the lines of a chunked body
     Bytes body_bytes_max = mib(7);     // more: 413; two objects of 3 MiB and a review around them
     // Above: the one that has waited longest without a whole request is closed, of the address that
     // has most of them, so that a flood from one address leaves the others alone. Where none waits,

@@ -220,7 +220,7 @@ private:
     asio::awaitable<bool> serve_one() {
         RequestParser parser;
         parser.eager(true);
-        parser.header_limit(static_cast<std::uint32_t>(host_.options.header_bytes_max.count()));
+        parser.header_limit(static_cast<std::uint32_t>(header_max()));
         parser.body_limit(host_.options.body_bytes_max.count());
         AsioError error;
         connection_.set_deadline(host_.options.header_timeout);
@@ -248,6 +248,11 @@ private:
                 header_seen = true;
                 co_await begin_body(parser, error);
             }
+            // The parser bounds header and body, but neither the line before a chunk nor the lines
+            // after the last one: it leaves them here until they are whole.
+            if (!error && buffer_.size() > header_max()) {
+                error = wire::error::header_limit;
+            }
             if (!error) {
                 co_await read_more(error);
             }
@@ -255,6 +260,10 @@ private:
                 co_return;
             }
         }
+    }
+
+    [[nodiscard]] std::uint64_t header_max() const {
+        return host_.options.header_bytes_max.count();
     }
 
     asio::awaitable<void> begin_body(RequestParser& parser, AsioError& error) {

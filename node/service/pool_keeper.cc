@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/base/utf8.h"
 #include "common/log/log.h"
 
 namespace stoker::node {
@@ -81,7 +82,7 @@ void PoolKeeper::look(const std::string& name, Pool& pool, v1::PoolState& state)
         directory ? directory->file_system() : Result<FileSystemUse>{fail(directory.error())};
     if (!space) {
         state.set_verdict(verdict_of(space.error()));
-        state.set_message(space.error().message);
+        state.set_message(printable_utf8(space.error().message));
         return;
     }
     measure(*directory, pool);
@@ -140,12 +141,12 @@ void PoolKeeper::sweep(const v1::SweepOrder& order) {
     v1::SweepResult& result = sweeps_[order.id()];
     result.set_id(order.id());
     if (!outcome) {
-        result.set_message(outcome.error().message);
+        result.set_message(printable_utf8(outcome.error().message));
     } else {
         outcome->failures.resize(std::min(outcome->failures.size(), kFailuresToldMax));
         result.set_removed(outcome->removed);
         result.set_succeeded(outcome->failures.empty());
-        result.set_message(fmt::format("{}", fmt::join(outcome->failures, "; ")));
+        result.set_message(printable_utf8(fmt::format("{}", fmt::join(outcome->failures, "; "))));
     }
     for (auto& [name, pool] : pools_) {
         pool.measured = false;

@@ -151,7 +151,7 @@ Result<KeyPair> issue_leaf(
 
 bool is_due(const Validity& leaf, WallTime now) {
     const Duration life = leaf.not_after - (leaf.not_before + kBackdated);
-    return now >= leaf.not_after - life / 3;
+    return now < leaf.not_before || now >= leaf.not_after - life / 3;
 }
 
 }  // namespace stoker::control

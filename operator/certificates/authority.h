@@ -66,7 +66,8 @@ Result<KeyPair> issue_leaf(
     const AuthorityTerms& terms,
     WallTime now);
 
-// A third of its life is left, or less.
+// A third of its life is left, or less. Or it is not valid yet: the clock was ahead when it was
+// made.
 bool is_due(const Validity& leaf, WallTime now);
 
 }  // namespace stoker::control

@@ -55,6 +55,7 @@ void fit_for_stream(control::Report& report, ToldSketches& told) {
     int masses_left = kMassesPerReport;
     for (control::DatasetReport& dataset : report.datasets) {
         leave_out_told(dataset, told, masses_left);
+        dataset.error = printable_utf8(dataset.error);  // the origin's words, and keys
         dataset.changed_key = key_text(dataset.changed_key);
         if (dataset.origin_change) {
             dataset.origin_change->key = key_text(dataset.origin_change->key);

@@ -18,7 +18,7 @@ control::Hello make_hello(const JobConfig& job, const std::vector<DatasetConfig>
 using ToldSketches = std::map<std::pair<std::string, std::string>, std::uint64_t>;
 
 // Makes a report what one stream is sent: masses that are in `told` already are left out, the
-// others are noted there; keys become UTF-8, and short.
+// others are noted there; errors and keys become UTF-8, keys short.
 void fit_for_stream(control::Report& report, ToldSketches& told);
 
 }  // namespace stoker::sidecar

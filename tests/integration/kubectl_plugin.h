@@ -78,6 +78,11 @@ public:
         return answer;
     }
 
+    // Instead of the stand-in.
+    void set_kubectl(const std::string& program) {
+        std::ofstream{folder_.path() + "/kubectl"} << program;
+    }
+
     void remove_kubectl() { std::filesystem::remove(folder_.path() + "/kubectl"); }
 
     // Folders of sockets, which must not outlive a run.

@@ -109,6 +109,18 @@ TEST_F(KubectlStoker, SaysThatItNeedsKubectl) {
     EXPECT_EQ(plugin.folders_left(), 0);
 }
 
+// `exec`: the program that waits is the one that is killed.
+TEST_F(KubectlStoker, AKubectlThatSaysNothingHasADeadline) {
+    for (const std::string says : {"", "printf Starting; ", "trap '' TERM; "}) {
+        plugin.set_kubectl("#!/bin/sh\n" + says + "exec /bin/sleep 90\n");
+        const Answer answer = plugin.run("top -n ml --request-timeout 200ms");
+        EXPECT_EQ(answer.status, 1);
+        EXPECT_THAT(answer.err, HasSubstr("did not start within the request timeout"));
+        EXPECT_EQ(plugin.folders_left(), 0);
+    }
+    EXPECT_EQ(plugin.run("top --request-timeout 200ms").status, 1) << "it asks for the namespace";
+}
+
 TEST_F(KubectlStoker, AsksTheLeaderThroughTheApiServerAndExplains) {
     lead_with(snapshot());
     const Answer answer = plugin.run("why tj/mnist");

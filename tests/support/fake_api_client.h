@@ -29,6 +29,9 @@ public:
     // Creating an object of this plural fails with its error.
     std::optional<std::pair<std::string, Error>> refused;
     std::uint64_t version = 1000;
+    // Versions at the server that the caller has not seen yet: what asks to remove another one fails.
+    std::map<control::ObjectKey, std::string> newer_versions;
+    std::vector<control::ObjectKey> removed;
 
     [[nodiscard]] std::size_t count(const std::string& verb) const {
         std::size_t found = 0;
@@ -113,6 +116,12 @@ public:
         if (failure) {
             return fail(*failure);
         }
+        const auto newer = newer_versions.find(key);
+        if (newer != newer_versions.end() && !params.resource_version.empty() &&
+            params.resource_version != newer->second) {
+            return fail(ErrorCode::kConflict, "another version");
+        }
+        removed.push_back(key);
         return {};
     }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <utility>
 
 #include <pybind11/pybind11.h>
@@ -15,6 +16,12 @@ struct CoreException {
 };
 
 void add_core_error(pybind11::module_& module);
+
+// Words for people as a str: they may quote keys, or an origin, in any bytes.
+inline pybind11::str to_words(const std::string& words) {
+    return pybind11::reinterpret_steal<pybind11::str>(
+        PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));
+}
 
 template <class T>
 T value_or_raise(Result<T> result) {

@@ -25,7 +25,7 @@ void add_core_error(py::module_& module) {
             }
         } catch (const CoreException& exception) {
             const py::tuple arguments = py::make_tuple(
-                std::string{to_string(exception.error.code)}, exception.error.message);
+                std::string{to_string(exception.error.code)}, to_words(exception.error.message));
             PyErr_SetObject(type, arguments.ptr());
         }
     });

@@ -95,7 +95,7 @@ public:
         const auto fetched =
             waiting(timeout, [&](TimePoint deadline) { return client_->fetch(wanted, deadline); });
         const auto* raw = reinterpret_cast<const char*>(fetched.statuses.data());
-        return py::make_tuple(py::bytes{raw, fetched.statuses.size()}, fetched.message);
+        return py::make_tuple(py::bytes{raw, fetched.statuses.size()}, to_words(fetched.message));
     }
 
     void send_plan(

@@ -248,6 +248,7 @@ Status TrainingJobController::act(const TrainingJobView& view, const DeleteJob& 
         "stopping an attempt", {{"object", to_string(view.job.meta.key())}, {"job", action.name}});
     DeleteParams params;
     params.uid = action.uid;
+    params.resource_version = action.resource_version;
     params.propagation = Propagation::kForeground;
     return remove(kinds::kJobs, {view.job.meta.ns, action.name}, params);
 }
@@ -255,7 +256,7 @@ Status TrainingJobController::act(const TrainingJobView& view, const DeleteJob& 
 Status TrainingJobController::remove(
     const ResourceKind& kind, const ObjectKey& key, const DeleteParams& params) {
     const Status done = parts_.client.remove(kind, key, params);
-    // Another one under this name: the next round sees whose.
+    // Another one under this name, or a newer version of this one: its event wakes us.
     return !done && done.error().code == ErrorCode::kConflict ? Status{} : done;
 }
 

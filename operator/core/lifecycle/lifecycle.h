@@ -30,11 +30,13 @@ struct CreateJob {
     bool operator==(const CreateJob&) const = default;
 };
 
-// In the foreground and only with this uid: the Job is gone when its pods are. "Not found" is
+// In the foreground: the Job is gone when its pods are. Only with this uid and in this version: a
+// Job that has succeeded since we looked stays, and the next look takes its success. "Not found" is
 // success.
 struct DeleteJob {
     std::string name;
     std::string uid;
+    std::string resource_version;
 
     bool operator==(const DeleteJob&) const = default;
 };

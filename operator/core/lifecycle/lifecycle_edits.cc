@@ -7,7 +7,7 @@
 namespace stoker::control {
 
 DeleteJob deletion_of(const Job& job) {
-    return {job.meta.name, job.meta.uid};
+    return {job.meta.name, job.meta.uid, job.meta.resource_version};
 }
 
 void delete_unless_deleting(const Job& job, Lifecycle& lifecycle) {

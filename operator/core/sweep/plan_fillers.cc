@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "common/base/saturating.h"
 #include "operator/api/time_format.h"
 #include "operator/core/view/guests.h"
 #include "operator/core/workload/build_job.h"
@@ -90,7 +91,7 @@ private:
                              now_ - job.start_time.value_or(job.meta.created_at))
                              .count();
         if (job.active_deadline_seconds &&
-            *job.active_deadline_seconds - age < kFillerLeaseSeconds / 2) {
+            subtract_saturated(*job.active_deadline_seconds, age) < kFillerLeaseSeconds / 2) {
             plan_.renew.push_back(
                 {key_of(job), std::max<std::int64_t>(age, 0) + kFillerLeaseSeconds});
         }

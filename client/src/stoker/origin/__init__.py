@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from typing import Callable, List, NamedTuple, Optional, Protocol, Sequence, Tuple, Union
 
 from ..errors import SettingsError
 from ..settings import DatasetSettings
 
-__all__ = ["ListedObject", "Origin", "Payload", "Request", "open_origin"]
+__all__ = ["ListedObject", "Origin", "Payload", "Request", "open_origin", "split_uri"]
 
 Payload = Union[bytes, memoryview]
 ListedObject = Tuple[bytes, int, str]  # key relative to the dataset, size in bytes, ETag without quotes
@@ -49,6 +48,13 @@ class Origin(Protocol):
         """Closes connections and ends threads."""
 
 
+def split_uri(uri: str) -> Tuple[str, str, str]:
+    """Scheme, bucket or host, and path. Literally, as the sidecar takes it: "%20", "?" and "#" are part of a name."""
+    scheme, _, rest = uri.partition("://")
+    place, slash, path = rest.partition("/")
+    return scheme, place, slash + path
+
+
 def open_origin(settings: DatasetSettings) -> Origin:
     """The reader for a dataset's URI.
 
@@ -60,9 +66,9 @@ def open_origin(settings: DatasetSettings) -> Origin:
 
     if settings.uri is None:
         raise SettingsError(f"dataset '{settings.describe()}' has no location: STOKER_DATASETS has no uri for it")
-    parts = urllib.parse.urlsplit(settings.uri)
-    if parts.scheme == "s3" and parts.netloc:
+    scheme, place, path = split_uri(settings.uri)
+    if scheme == "s3" and place:
         return S3Origin(settings)
-    if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
-        return DirectoryOrigin(urllib.parse.unquote(parts.path))
+    if scheme == "file" and place in ("", "localhost") and path:
+        return DirectoryOrigin(path)
     raise SettingsError(f"cannot read '{settings.uri}': it must be s3://bucket/prefix or file:///folder")

@@ -18,7 +18,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 
 from ..errors import ChangedError, ForbiddenError, NotFoundError, OriginError
 from ..settings import DatasetSettings
-from . import ListedObject, Payload, Request
+from . import ListedObject, Payload, Request, split_uri
 from .connect import Connector
 from .credentials import CredentialChain
 from .large import PART_BYTES, parts, place_for
@@ -53,9 +53,8 @@ class S3Origin:
     """Reads the objects below one prefix of one bucket; see `Origin`."""
 
     def __init__(self, settings: DatasetSettings) -> None:
-        parts = urllib.parse.urlsplit(settings.uri or "")
-        self._bucket = parts.netloc
-        prefix = parts.path[1:]
+        _, self._bucket, path = split_uri(settings.uri or "")
+        prefix = path[1:]
         self._prefix = prefix if not prefix or prefix.endswith("/") else prefix + "/"
         self._region = settings.region
         china = ".cn" if settings.region.startswith("cn-") else ""

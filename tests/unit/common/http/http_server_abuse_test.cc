@@ -120,6 +120,23 @@ TEST(HttpServerAbuse, OversizedRequestsAreRefusedByName) {
     expect_alive(*server);
 }
 
+// Neither the line before a chunk nor the lines after the last one count for the limits of header
+// and body.
+TEST(HttpServerAbuse, LinesOfAChunkedBodyAreBounded) {
+    const auto server = serve({.header_bytes_max = kib(16), .body_bytes_max = kib(64)});
+    const std::string head = "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n";
+    for (const std::string start : {"1;", "1\r\nx\r\n1;", "0\r\nX-Long: ", "0;"}) {
+        SCOPED_TRACE(start);
+        HttpRawClient client{server->port()};
+        client.send(head + start + std::string(200'000, 'x'));
+        EXPECT_THAT(client.read_until_closed(kPatience), StartsWith("HTTP/1.1 431"));
+    }
+    HttpRawClient honest{server->port()};
+    honest.send(head + "1;name=value\r\nx\r\n0\r\nX-Trailer: y\r\n\r\n");
+    EXPECT_TRUE(honest.read_until("HTTP/1.1 200", kPatience));
+    expect_alive(*server);
+}
+
 TEST(HttpServerAbuse, AnswersGarbageWith400) {
     const auto server = serve({});
     for (const std::string text :

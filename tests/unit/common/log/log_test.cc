@@ -24,6 +24,11 @@ TEST(Log, EscapesWhatJsonForbids) {
         format_line("T", Level::kInfo, "m", {{"key", "a\"b\\c\nd\te\x01 é"}}),
         "{\"ts\":\"T\",\"level\":\"info\",\"msg\":\"m\",\"key\":"
         "\"a\\\"b\\\\c\\nd\\u0009e\\u0001 é\"}\n");
+    EXPECT_EQ(
+        format_line("T", Level::kInfo, "m", {{"key", "a\xff\xc3(\xed\xa0\x80"}}),
+        "{\"ts\":\"T\",\"level\":\"info\",\"msg\":\"m\",\"key\":"
+        "\"a\\ufffd\\ufffd(\\ufffd\\ufffd\\ufffd\"}\n")
+        << "not UTF-8";
 }
 
 TEST(Log, ParsesEveryLevelAndNothingElse) {

@@ -87,6 +87,29 @@ TEST_F(Keeper, TellsWhyADirectoryCannotBeAPool) {
     EXPECT_EQ(verdict("/mnt/of-nvme"), v1::POOL_VERDICT_OTHER_POOL);
 }
 
+// A text of protobuf is UTF-8. The operator refuses a report with another one as a whole.
+TEST_F(Keeper, NamesOfAnyBytesDoNotSpoilTheReport) {
+    const fs::path root{folder_.path()};
+    fs::create_directories(root / "data/\xe9t\xe9");
+    fs::create_directories(root / "other");
+    std::ofstream{root / "other/.stoker-pool"} << "{\"schema\":1,\"pool\":\"\xff\"}\n";
+    for (const std::string path : {"/data", "/other"}) {
+        keeper_.take(orders(path));
+        v1::NodeReport read;
+        EXPECT_TRUE(read.ParseFromString(report().SerializeAsString())) << path;
+    }
+    keeper_.take(orders());
+    report();
+    make_directory("d1");
+    make_directory("d\xff");
+    fs::create_directories(root / "mnt/nvme/t\xff/d1");
+    clock_.advance(PoolKeeper::kMeasureEvery);
+    v1::NodeReport read;
+    ASSERT_TRUE(read.ParseFromString(report().SerializeAsString()));
+    EXPECT_EQ(read.pools(0).verdict(), v1::POOL_VERDICT_READY);
+    EXPECT_EQ(read.pools(0).directories_size(), 1);
+}
+
 TEST_F(Keeper, MeasuresOnceAMinute) {
     keeper_.take(orders());
     EXPECT_EQ(report().pools(0).directories_size(), 0);

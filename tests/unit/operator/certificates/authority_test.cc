@@ -119,6 +119,8 @@ TEST_F(AuthorityTest, ALeafLivesADayAndIsDueWithAThirdLeft) {
     EXPECT_EQ(validity.not_before, kStart - kBackdated);
     EXPECT_FALSE(is_due(validity, kStart + hours{15}));
     EXPECT_TRUE(is_due(validity, kStart + hours{16}));
+    EXPECT_FALSE(is_due(validity, kStart - kBackdated));
+    EXPECT_TRUE(is_due(validity, kStart - kBackdated - hours{1})) << "the clock was ahead";
 }
 
 TEST_F(AuthorityTest, ALeafNeverOutlivesItsCa) {

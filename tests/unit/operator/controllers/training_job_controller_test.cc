@@ -137,6 +137,30 @@ TEST_F(TrainingJobControllerTest, DoesNotWaitForPodsThatNeverShow) {
     EXPECT_EQ(reconcile().status.restarts, 1);
 }
 
+TEST_F(TrainingJobControllerTest, ASuccessInTheInstantOfASuspensionStands) {
+    TrainingJob job = make_running_job();
+    bench.put(bench.cache.training_jobs(), job);
+    run_its_pods();
+    Job child = make_child_job();
+    child.meta.resource_version = "7";
+    bench.put(bench.cache.jobs(), child);
+    reconcile();
+    bench.client.newer_versions[child.meta.key()] = "8";  // it has succeeded
+    job = bench.cache.training_jobs().store().get(key)->value;
+    job.spec.suspend = true;
+    bench.put(bench.cache.training_jobs(), job);
+    bench.catch_up(bench.cache.training_jobs());
+    reconcile();
+    EXPECT_EQ(bench.client.count("remove"), 1U);
+    EXPECT_TRUE(bench.client.removed.empty());
+    child.meta.resource_version = "8";
+    child.end = JobEnd{true, "CompletionsReached", "", bench.clock.wall_now()};
+    bench.put(bench.cache.jobs(), child);
+    bench.catch_up(bench.cache.jobs());
+    EXPECT_EQ(condition(reconcile(), "Complete").substr(0, 5), "True ");
+    EXPECT_TRUE(bench.client.removed.empty());
+}
+
 TEST_F(TrainingJobControllerTest, TellsWhatTheApiServerRefusesInTheNextRound) {
     TrainingJob job = make_running_job();
     bench.put(bench.cache.training_jobs(), job);

@@ -138,6 +138,7 @@ protected:
             report.awaits_pin = awaits_pin_;
             dataset.read_revision = "00000000000000aa";
             dataset.changed_key = "a\xff.png";
+            dataset.error = "GET 'a\xff.png': 503 trop de requ\xeates";
             dataset.origin_change = control::OriginChange{std::string(2000, 'k'), 3};
             report.trainer.wait = 5ns;
             report.trainer.samples = samples_;
@@ -254,6 +255,7 @@ TEST_F(ControlLinkTest, TellsWhatIsReadAndWhatChanged) {
     EXPECT_EQ(told.read_revision(), "00000000000000aa");
     EXPECT_FALSE(told.has_marks());
     EXPECT_EQ(told.changed_key(), "a?.png");
+    EXPECT_EQ(told.error(), "GET 'a?.png': 503 trop de requ?tes");
     EXPECT_EQ(told.origin_change().key(), std::string(1024, 'k'));
     EXPECT_EQ(told.origin_change().keys(), 3U);
 }

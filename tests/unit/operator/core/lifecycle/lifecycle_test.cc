@@ -286,9 +286,10 @@ TEST(Lifecycle, RemembersWhenItFirstRan) {
 TEST(Lifecycle, StandsStillWhileSuspendedAndGoesOnWithTheSameAttempt) {
     TrainingJobView view = make_running_view(2);
     view.job.spec.suspend = true;
+    view.jobs[0].meta.resource_version = "7";
     const Lifecycle stopping = decide_lifecycle(view, moment(10));
     EXPECT_EQ(stopping.state, JobState::kSuspended);
-    EXPECT_EQ(*only<DeleteJob>(stopping), (DeleteJob{"resnet-a2", "uid-resnet-a2"}));
+    EXPECT_EQ(*only<DeleteJob>(stopping), (DeleteJob{"resnet-a2", "uid-resnet-a2", "7"}));
     view.jobs.clear();
     view.pods.clear();
     EXPECT_TRUE(decide_lifecycle(view, moment(11)).actions.empty());

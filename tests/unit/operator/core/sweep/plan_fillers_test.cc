@@ -1,5 +1,7 @@
 #include "operator/core/sweep/plan_fillers.h"
 
+#include <limits>
+
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -140,6 +142,14 @@ TEST(PlanFillers, RenewsTheLeaseAtHalfTime) {
     EXPECT_THAT(plan_fillers(view, wall(half + 2)).renew, IsEmpty());
     view.needed.clear();
     EXPECT_THAT(plan_fillers(view, wall(half * 3)).renew, IsEmpty());
+}
+
+// The Dataset's owner may write any deadline into its Job.
+TEST(PlanFillers, ALeaseWithoutEndIsNotRenewedWhenTheClockJumpsBack) {
+    FillerView view = make_filler_view();
+    view.jobs[0].active_deadline_seconds = std::numeric_limits<std::int64_t>::max();
+    view.jobs[0].start_time = wall(1000);
+    EXPECT_THAT(plan_fillers(view, wall(0)).renew, IsEmpty());
 }
 
 TEST(FillerStates, SayWhatIsAwaited) {
