@@ -12,7 +12,7 @@ from svg import Drawing
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = ROOT / "docs" / "images" / "modules.svg"
-BOX, ROW, GAP = (124, 40), 84, 14
+BOX, ROW, GAP, TITLE = (124, 40), 84, 14, 40
 GREY = "#777777"
 # Title, module prefixes, colour of each group: a program's own modules and its command-line tool's.
 GROUPS = [("operator, and kubectl stoker", ("operator/", "cli/kubectl_stoker"), "#e8f0fb"),
@@ -70,19 +70,29 @@ def spread(layers, row, places, left, width):
     return starts
 
 
+def members_of(layers, prefixes):
+    return [module for module in layers if module.startswith(prefixes)]
+
+
+def width_of(layers, members):
+    levels = [depth(layers, module, members) for module in members]
+    widest = max(levels.count(level) for level in levels)
+    return widest * (BOX[0] + GAP) + GAP + (BOX[0] if len(members) > 9 else 0)
+
+
 def draw_group(drawing, layers, group, left, bottom):
     title, prefixes, fill = group
-    members = [module for module in layers if module.startswith(prefixes)]
+    members = members_of(layers, prefixes)
     rows = {}
     for module in members:
         rows.setdefault(depth(layers, module, members), []).append(module)
-    width = max(len(row) for row in rows.values()) * (BOX[0] + GAP) + GAP + (BOX[0] if len(members) > 9 else 0)
+    width = width_of(layers, members)
     places = {}
     for level in sorted(rows):
         y = bottom - BOX[1] - level * ROW
         for module, x in spread(layers, rows[level], places, left, width).items():
             places[module] = (x, y)
-    top = min(y for _, y in places.values()) - 40
+    top = min(y for _, y in places.values()) - TITLE
     drawing.box(left, top, width, bottom - top + GAP, "#fcfcfc", "#bbbbbb", dashed=True)
     drawing.text(left + width / 2, top + 22, title, 14, bold=True)
     for module, (x, y) in places.items():
@@ -99,20 +109,29 @@ def draw_group(drawing, layers, group, left, bottom):
     return width
 
 
-def draw():
-    layers = read_layers()
-    drawing = Drawing(1756, 600, "Modules of Stoker and the modules they include")
-    left, bottom = 16, 430
-    for group in GROUPS:
-        left += draw_group(drawing, layers, group, left, bottom) + 16
-    drawing.box(16, 466, 1724, 120, "#f6f6f6", "#bbbbbb", dashed=True)
-    drawing.text(32, 490, "shared by all programs: values, formats, messages, system access", 14, anchor="start", bold=True)
+def draw_shared(drawing, layers, top, width):
+    drawing.box(16, top, width - 32, 120, "#f6f6f6", "#bbbbbb", dashed=True)
+    drawing.text(32, top + 24, "shared by all programs: values, formats, messages, system access", 14, anchor="start", bold=True)
     shared = [module for module in layers if module.startswith(SHARED)]
     columns = (len(shared) + 1) // 2
+    step = (width - 64) / columns
     for index, module in enumerate(shared):
-        x, y = 32 + index % columns * 211, 502 + index // columns * 40
-        drawing.box(x, y, 199, 32, "#ffffff")
-        drawing.text(x + 99, y + 21, module, 12)
+        x, y = 32 + index % columns * step, top + 36 + index // columns * 40
+        drawing.box(x, y, step - 12, 32, "#ffffff")
+        drawing.text(x + (step - 12) / 2, y + 21, module, 12)
+
+
+def draw():
+    layers = read_layers()
+    groups = [members_of(layers, prefixes) for _, prefixes, _ in GROUPS]
+    width = 16 + sum(width_of(layers, members) + 16 for members in groups)
+    highest = max(depth(layers, module, members) for members in groups for module in members)
+    bottom = 16 + TITLE + highest * ROW + BOX[1]
+    drawing = Drawing(width, bottom + GAP + 16 + 120 + 16, "Modules of Stoker and the modules they include")
+    left = 16
+    for group in GROUPS:
+        left += draw_group(drawing, layers, group, left, bottom) + 16
+    draw_shared(drawing, layers, bottom + GAP + 16, width)
     return drawing
 
 
