@@ -205,7 +205,7 @@ Operator::Operator(OperatorConfig config, const AccessConfig& access)
            config_.leader_election.enabled ? &elector_ : nullptr,
            clock_,
            &certificate_}),
-      allocation_page_(manager_.board(), clock_, STOKER_VERSION, [this] { return leadership(); }),
+      allocation_page_(manager_.latest(), clock_, STOKER_VERSION, [this] { return leadership(); }),
       authenticator_(
           [this](const std::string& token) {
               return review_client_.review_token(token, {std::string{kTokenAudience}});

@@ -71,7 +71,7 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
       training_job_(
           {parts.cache,
            registry_,
-           board_,
+           latest_,
            parts.client,
            parts.events,
            parts.clock,
@@ -86,12 +86,12 @@ Manager::Manager(Parts parts, const ManagerSettings& settings)
            parts.clock,
            settings.control_ca},
           settings.job),
-      pool_(parts.cache, nodes_, board_, parts.client, parts.clock),
-      quota_(parts.cache, board_, parts.client, parts.clock),
+      pool_(parts.cache, nodes_, latest_, parts.client, parts.clock),
+      quota_(parts.cache, latest_, parts.client, parts.clock),
       grants_(
-          parts.cache, registry_, nodes_, board_, parts.clock, settings.grant_seconds, wakers()),
+          parts.cache, registry_, nodes_, latest_, parts.clock, settings.grant_seconds, wakers()),
       sweeper_(
-          {parts.cache, registry_, nodes_, board_, sweep_ledger_, parts.clock},
+          {parts.cache, registry_, nodes_, latest_, sweep_ledger_, parts.clock},
           [this] { wake_datasets(); }),
       training_job_queue_("trainingjob", calls(training_job_), parts.clock),
       dataset_queue_("dataset", calls(dataset_), parts.clock),

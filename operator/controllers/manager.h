@@ -14,8 +14,8 @@
 #include "operator/controllers/cachequota/controller.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/dataset/controller.h"
-#include "operator/controllers/grants/allocation_board.h"
 #include "operator/controllers/grants/controller.h"
+#include "operator/controllers/grants/latest_allocation.h"
 #include "operator/controllers/trainingjob/controller.h"
 #include "operator/kube/client.h"
 #include "operator/runtime/event_recorder.h"
@@ -72,7 +72,7 @@ public:
     // Where node programs report, and who they are: of `account`.
     [[nodiscard]] NodePrograms node_programs(NodeProgramAccount account);
 
-    AllocationBoard& board() { return board_; }
+    LatestAllocation& latest() { return latest_; }
 
     [[nodiscard]] NodeSweeper::Counts sweeps() { return sweeper_.counts(); }
 
@@ -108,7 +108,7 @@ private:
     Parts parts_;
     std::uint32_t workers_;
     std::atomic<bool> working_{false};
-    AllocationBoard board_;
+    LatestAllocation latest_;
     SweepLedger sweep_ledger_;
     AgentRegistry registry_;
     NodeRegistry nodes_;

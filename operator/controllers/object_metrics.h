@@ -3,7 +3,7 @@
 #include <string>
 
 #include "operator/controllers/cluster_cache.h"
-#include "operator/controllers/grants/allocation_board.h"
+#include "operator/controllers/grants/latest_allocation.h"
 #include "operator/core/view/node_fitness.h"
 
 namespace stoker::control {

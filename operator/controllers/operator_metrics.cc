@@ -177,7 +177,7 @@ std::string OperatorMetrics::expose() {
     raise(cut_off_, {}, static_cast<double>(ConnectionGate::cut_off_total()));
     raise(accept_failures_, {}, static_cast<double>(AcceptBackoff::failures()));
     raise(events_dropped_, {}, static_cast<double>(sources_.events.dropped()));
-    const AllocationBoard::Snapshot allocation = sources_.manager.board().get();
+    const LatestAllocation::Snapshot allocation = sources_.manager.latest().get();
     raise(reports_absurd_, {}, static_cast<double>(allocation->reports_absurd));
     const NodeProgramView programs = gather_node_programs(sources_.cache, sources_.manager.nodes());
     return registry_.expose() + expose_objects(sources_.cache, *allocation) +

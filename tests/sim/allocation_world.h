@@ -325,10 +325,10 @@ private:
     [[nodiscard]] bool is_fresh(const Told& told) const { return now_ - told.at <= kReportTicks; }
 
     // As find_places() says it of a cluster.
-    std::vector<PlaceWord> words_for(Operator& it) {
-        std::vector<PlaceWord> words;
+    std::vector<ObservedResidency> words_for(Operator& it) {
+        std::vector<ObservedResidency> words;
         for (const auto& [place, sidecar] : sidecars_) {
-            PlaceWord word;
+            ObservedResidency word;
             word.pool = kPool;
             word.node = place.first;
             word.dataset_uid = place.second;

@@ -15,12 +15,12 @@ constexpr Duration kFirstReports = std::chrono::seconds{2};
 CachePoolController::CachePoolController(
     ClusterCache& cache,
     NodeRegistry& nodes,
-    AllocationBoard& board,
+    LatestAllocation& latest,
     ApiClient& client,
     const Clock& clock)
     : cache_(cache),
       nodes_(nodes),
-      board_(board),
+      latest_(latest),
       clock_(clock),
       status_(client, kinds::kCachePools, clock) {}
 
@@ -34,7 +34,7 @@ Result<Reconciled> CachePoolController::reconcile(
     if (!status_.has_seen_own_write(cache_.pools().store(), key)) {
         return Reconciled{kCacheBehind};
     }
-    const AllocationBoard::Snapshot allocation = board_.get();
+    const LatestAllocation::Snapshot allocation = latest_.get();
     CachePoolView view;
     view.pool = stored->value;
     view.nodes = values_of(cache_.nodes().store().list());

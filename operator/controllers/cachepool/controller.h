@@ -4,7 +4,7 @@
 
 #include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
-#include "operator/controllers/grants/allocation_board.h"
+#include "operator/controllers/grants/latest_allocation.h"
 #include "operator/controllers/status_writer.h"
 #include "operator/kube/client.h"
 #include "operator/runtime/reconciler.h"
@@ -18,7 +18,7 @@ public:
     CachePoolController(
         ClusterCache& cache,
         NodeRegistry& nodes,
-        AllocationBoard& board,
+        LatestAllocation& latest,
         ApiClient& client,
         const Clock& clock);
 
@@ -27,7 +27,7 @@ public:
 private:
     ClusterCache& cache_;
     NodeRegistry& nodes_;
-    AllocationBoard& board_;
+    LatestAllocation& latest_;
     const Clock& clock_;
     StatusWriter status_;
 };

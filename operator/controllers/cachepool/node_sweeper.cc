@@ -189,7 +189,7 @@ void NodeSweeper::gather_inline_datasets(SweepView& view) const {
 }
 
 void NodeSweeper::gather_needs(SweepView& view) const {
-    for (const Sweep& sweep : parts_.board.get()->plan.sweeps) {
+    for (const Sweep& sweep : parts_.latest.get()->plan.sweeps) {
         view.needs.insert({sweep.pool, sweep.node, sweep.dataset_uid});
     }
 }

@@ -16,7 +16,7 @@
 #include "operator/agents/node_registry.h"
 #include "operator/controllers/cachepool/sweep_ledger.h"
 #include "operator/controllers/cluster_cache.h"
-#include "operator/controllers/grants/allocation_board.h"
+#include "operator/controllers/grants/latest_allocation.h"
 #include "operator/core/sweep/plan_sweeps.h"
 #include "operator/runtime/reconciler.h"
 
@@ -36,7 +36,7 @@ public:
         ClusterCache& cache;
         AgentRegistry& registry;
         NodeRegistry& nodes;
-        AllocationBoard& board;
+        LatestAllocation& latest;
         SweepLedger& ledger;
         const Clock& clock;
     };

@@ -6,9 +6,9 @@
 namespace stoker::control {
 
 CacheQuotaController::CacheQuotaController(
-    ClusterCache& cache, AllocationBoard& board, ApiClient& client, const Clock& clock)
+    ClusterCache& cache, LatestAllocation& latest, ApiClient& client, const Clock& clock)
     : cache_(cache),
-      board_(board),
+      latest_(latest),
       clock_(clock),
       status_(client, kinds::kCacheQuotas, clock) {}
 
@@ -26,7 +26,7 @@ Result<Reconciled> CacheQuotaController::reconcile(
     view.quota = stored->value;
     view.quotas = values_of(cache_.quotas().store().by_index(index::kNamespace, key.ns));
     view.pool_exists = cache_.pools().store().get({"", view.quota.spec.pool_ref}) != nullptr;
-    const AllocationBoard::Snapshot allocation = board_.get();
+    const LatestAllocation::Snapshot allocation = latest_.get();
     view.charges = allocation->plan.charges;
     view.uses = allocation->plan.quotas;
     view.late = allocation->late;

@@ -3,7 +3,7 @@
 #include <stop_token>
 
 #include "operator/controllers/cluster_cache.h"
-#include "operator/controllers/grants/allocation_board.h"
+#include "operator/controllers/grants/latest_allocation.h"
 #include "operator/controllers/status_writer.h"
 #include "operator/kube/client.h"
 #include "operator/runtime/reconciler.h"
@@ -15,13 +15,13 @@ class CacheQuotaController {
 public:
     // All must outlive it.
     CacheQuotaController(
-        ClusterCache& cache, AllocationBoard& board, ApiClient& client, const Clock& clock);
+        ClusterCache& cache, LatestAllocation& latest, ApiClient& client, const Clock& clock);
 
     Result<Reconciled> reconcile(const ObjectKey& key, const std::stop_token& stop);
 
 private:
     ClusterCache& cache_;
-    AllocationBoard& board_;
+    LatestAllocation& latest_;
     const Clock& clock_;
     StatusWriter status_;
 };

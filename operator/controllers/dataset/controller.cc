@@ -59,7 +59,7 @@ std::vector<JobUse> find_users(const Dataset& dataset, ClusterCache& cache) {
 Duration look_again(const DatasetView& view) {
     const bool waiting =
         !std::ranges::all_of(view.fillers, [](const FillerState& it) { return it.ready; });
-    return waiting ? TroubleFinder::kLookEvery : kReportAgeMax;
+    return waiting ? DiagnosisFinder::kLookEvery : kReportAgeMax;
 }
 
 }  // namespace

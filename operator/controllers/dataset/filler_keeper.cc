@@ -24,7 +24,7 @@ FillerKeeper::FillerKeeper(
       settings_(std::move(settings)),
       control_ca_(std::move(control_ca)),
       writes_(clock),
-      trouble_(client, clock) {}
+      diagnoses_(client, clock) {}
 
 JobManifest FillerKeeper::build(const Dataset& dataset, const FillerPlace& place) const {
     JobSettings settings = settings_;
@@ -58,19 +58,20 @@ FillerKeeper::Look FillerKeeper::look(const Dataset& dataset, const std::vector<
     Look result;
     result.plan = plan_fillers(view, clock_.wall_now());
     result.states = find_filler_states(
-        view, pods, refused_words(key, !view.needed.empty()), find_troubles(view.jobs, pods));
+        view, pods, refused_words(key, !view.needed.empty()), find_diagnoses(view.jobs, pods));
     return result;
 }
 
-FillerTroubles FillerKeeper::find_troubles(
+FillerDiagnoses FillerKeeper::find_diagnoses(
     const std::vector<Job>& jobs, const std::vector<Pod>& pods) {
     std::map<std::string, std::vector<Pod>> by_job;
     for (const Pod& pod : pods) {
         by_job[job_name_of(pod)].push_back(pod);
     }
-    FillerTroubles troubles;
+    FillerDiagnoses troubles;
     for (const Job& job : jobs) {
-        troubles[place_of(job.meta)] = trouble_.find(job.meta.key(), {job}, by_job[job.meta.name]);
+        troubles[place_of(job.meta)] =
+            diagnoses_.find(job.meta.key(), {job}, by_job[job.meta.name]);
     }
     return troubles;
 }
@@ -102,10 +103,10 @@ Result<std::optional<Duration>> FillerKeeper::act(const Dataset& dataset, const 
     return next;
 }
 
-FillerTroubles FillerKeeper::refused_words(const ObjectKey& dataset, bool any_needed) {
+FillerDiagnoses FillerKeeper::refused_words(const ObjectKey& dataset, bool any_needed) {
     auto refusals = refusals_.lock();
     const auto found = refusals->find(dataset);
-    FillerTroubles words;
+    FillerDiagnoses words;
     if (found != refusals->end() && !any_needed) {
         refusals->erase(found);
     } else if (found != refusals->end()) {
@@ -166,7 +167,7 @@ Result<std::optional<Duration>> FillerKeeper::note_refusal(
 
 Status FillerKeeper::remove(const Dataset& dataset, const FillerJob& job) {
     log::info("stopping a filler", {{"object", to_string(dataset.meta.key())}, {"job", job.name}});
-    trouble_.clear({dataset.meta.ns, job.name});
+    diagnoses_.clear({dataset.meta.ns, job.name});
     DeleteParams params;
     params.uid = job.uid;
     // Its successor waits until its pod is gone.

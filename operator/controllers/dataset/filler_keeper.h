@@ -9,7 +9,7 @@
 #include "common/base/guarded.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/own_writes.h"
-#include "operator/controllers/trainingjob/trouble.h"
+#include "operator/controllers/trainingjob/diagnosis_finder.h"
 #include "operator/core/sweep/plan_fillers.h"
 #include "operator/core/view/cluster_view.h"
 #include "operator/kube/client.h"
@@ -58,8 +58,8 @@ private:
 
     JobManifest build(const Dataset& dataset, const FillerPlace& place) const;
     [[nodiscard]] ResolvedPool find_pool(const std::string& name) const;
-    FillerTroubles refused_words(const ObjectKey& dataset, bool any_needed);
-    FillerTroubles find_troubles(const std::vector<Job>& jobs, const std::vector<Pod>& pods);
+    FillerDiagnoses refused_words(const ObjectKey& dataset, bool any_needed);
+    FillerDiagnoses find_diagnoses(const std::vector<Job>& jobs, const std::vector<Pod>& pods);
     // When to try again: none: it is made.
     Result<std::optional<Duration>> create(const Dataset& dataset, const FillerPlace& place);
     Result<std::optional<Duration>> note_refusal(
@@ -74,7 +74,7 @@ private:
     JobSettings settings_;
     std::function<std::string()> control_ca_;
     OwnWrites writes_;  // by Dataset
-    TroubleFinder trouble_;
+    DiagnosisFinder diagnoses_;
     Guarded<std::map<ObjectKey, Refusals>> refusals_;  // by Dataset
 };
 

@@ -18,11 +18,11 @@ AllocationPage::Answer unavailable(const std::string& leader, const std::string&
 }  // namespace
 
 AllocationPage::AllocationPage(
-    AllocationBoard& board,
+    LatestAllocation& latest,
     const Clock& clock,
     std::string version,
     std::function<Leadership()> leadership)
-    : board_(board),
+    : latest_(latest),
       clock_(clock),
       version_(std::move(version)),
       leadership_(std::move(leadership)) {}
@@ -32,7 +32,7 @@ AllocationPage::Answer AllocationPage::answer() {
     if (!leadership.ours) {
         return unavailable(leadership.holder, "another replica leads and decides");
     }
-    const AllocationBoard::Snapshot latest = board_.get();
+    const LatestAllocation::Snapshot latest = latest_.get();
     if (!latest->decided_at) {
         return unavailable(leadership.holder, "this replica leads and has decided nothing yet");
     }

@@ -5,7 +5,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/guarded.h"
-#include "operator/controllers/grants/allocation_board.h"
+#include "operator/controllers/grants/latest_allocation.h"
 
 namespace stoker::control {
 
@@ -29,7 +29,7 @@ public:
 
     // All must outlive it.
     AllocationPage(
-        AllocationBoard& board,
+        LatestAllocation& latest,
         const Clock& clock,
         std::string version,
         std::function<Leadership()> leadership);
@@ -38,7 +38,7 @@ public:
     Answer answer();
 
 private:
-    AllocationBoard& board_;
+    LatestAllocation& latest_;
     const Clock& clock_;
     std::string version_;
     std::function<Leadership()> leadership_;

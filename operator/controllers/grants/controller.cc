@@ -78,14 +78,14 @@ GrantsController::GrantsController(
     ClusterCache& cache,
     AgentRegistry& registry,
     NodeRegistry& nodes,
-    AllocationBoard& board,
+    LatestAllocation& latest,
     const Clock& clock,
     std::uint32_t grant_seconds,
     OnChange on_change)
     : cache_(cache),
       registry_(registry),
       nodes_(nodes),
-      board_(board),
+      latest_(latest),
       clock_(clock),
       grant_seconds_(grant_seconds),
       on_change_(std::move(on_change)),
@@ -100,13 +100,13 @@ Result<Reconciled> GrantsController::reconcile() {
     }
     decided_at_ = now;
     registry_.forget_silent(now);
-    const AllocationBoard::Snapshot before = board_.get();
+    const LatestAllocation::Snapshot before = latest_.get();
     const Moment moment{now, clock_.wall_now()};
     ClusterView cluster = gather_cluster(cache_, registry_, nodes_, grant_seconds_);
     profiles_.update(cluster, before->plan, moment);
     registry_.ask(profiles_.probes());
     cluster.profiles = profiles_.profiles();
-    const std::vector<Giver> late = find_givers(cluster, reclaims_.late());
+    const std::vector<OverQuotaHolder> late = find_over_quota_holders(cluster, reclaims_.late());
     cluster.held_back = hold_back(late);
     Allocation after;
     after.decided_at = moment.wall;
@@ -122,7 +122,7 @@ Result<Reconciled> GrantsController::reconcile() {
     weigh_jobs(cluster, told);
     registry_.publish(told, readers_of(cluster), now);
     reclaims_.watch(after.plan.reclaims, now);
-    board_.put(after);
+    latest_.put(after);
     tell_changes(*before, after);
     tell_reclaims(cluster);
     // A third of the validity: a grant is repeated twice before it runs out.
@@ -145,35 +145,36 @@ AllocationView GrantsController::look(const ClusterView& cluster, const Moment& 
 }
 
 void GrantsController::tell_reclaims(const ClusterView& cluster) {
-    for (const Giver& giver : find_givers(cluster, reclaims_.begun())) {
-        tell(giver, EventType::kNormal, "Reclaimed", say_reclaimed(giver));
+    for (const OverQuotaHolder& holder : find_over_quota_holders(cluster, reclaims_.begun())) {
+        tell(holder, EventType::kNormal, "Reclaimed", say_reclaimed(holder));
     }
-    for (const Giver& giver : find_givers(cluster, reclaims_.became_late())) {
-        tell(giver, EventType::kWarning, "ReclaimOverdue", say_late(giver));
+    for (const OverQuotaHolder& holder :
+         find_over_quota_holders(cluster, reclaims_.became_late())) {
+        tell(holder, EventType::kWarning, "ReclaimOverdue", say_late(holder));
     }
 }
 
-std::optional<EventSubject> GrantsController::subject_of(const Giver& giver) {
-    const std::string dataset = dataset_of_filler(giver.job.name);
+std::optional<EventSubject> GrantsController::subject_of(const OverQuotaHolder& holder) {
+    const std::string dataset = dataset_of_filler(holder.job.name);
     if (!dataset.empty()) {
-        const auto filled = cache_.datasets().store().get({giver.job.ns, dataset});
+        const auto filled = cache_.datasets().store().get({holder.job.ns, dataset});
         return filled ? std::optional(control::subject_of(kinds::kDatasets, filled->value.meta))
                       : std::nullopt;
     }
-    const auto job = cache_.training_jobs().store().get(giver.job);
+    const auto job = cache_.training_jobs().store().get(holder.job);
     return job ? std::optional(control::subject_of(kinds::kTrainingJobs, job->value.meta))
                : std::nullopt;
 }
 
 void GrantsController::tell(
-    const Giver& giver, EventType type, const std::string& reason, std::string words) {
-    std::optional<EventSubject> subject = subject_of(giver);
+    const OverQuotaHolder& holder, EventType type, const std::string& reason, std::string words) {
+    std::optional<EventSubject> subject = subject_of(holder);
     if (!subject) {
         return;
     }
     log::info(
         type == EventType::kWarning ? "bytes are not given back" : "bytes go back",
-        {{"object", to_string(giver.job)}, {"reason", reason}, {"message", words}});
+        {{"object", to_string(holder.job)}, {"reason", reason}, {"message", words}});
     EventNote note;
     note.regarding = *std::move(subject);
     note.type = type;

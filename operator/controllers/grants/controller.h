@@ -9,12 +9,12 @@
 #include "operator/agents/agent_registry.h"
 #include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
-#include "operator/controllers/grants/allocation_board.h"
+#include "operator/controllers/grants/latest_allocation.h"
 #include "operator/core/allocation/grant_book.h"
 #include "operator/core/allocation/reclaim_book.h"
 #include "operator/core/view/cluster_view.h"
+#include "operator/core/view/over_quota_holders.h"
 #include "operator/core/view/profile_book.h"
-#include "operator/core/view/stragglers.h"
 #include "operator/kube/event.h"
 #include "operator/runtime/reconciler.h"
 
@@ -44,7 +44,7 @@ public:
         ClusterCache& cache,
         AgentRegistry& registry,
         NodeRegistry& nodes,
-        AllocationBoard& board,
+        LatestAllocation& latest,
         const Clock& clock,
         std::uint32_t grant_seconds,
         OnChange on_change);
@@ -60,13 +60,17 @@ private:
     void tell_changes(const Allocation& before, const Allocation& after);
     void tell_reclaims(const ClusterView& cluster);
     // Its TrainingJob, or its Dataset where a filler holds the bytes; none: it is gone.
-    std::optional<EventSubject> subject_of(const Giver& giver);
-    void tell(const Giver& giver, EventType type, const std::string& reason, std::string words);
+    std::optional<EventSubject> subject_of(const OverQuotaHolder& holder);
+    void tell(
+        const OverQuotaHolder& holder,
+        EventType type,
+        const std::string& reason,
+        std::string words);
 
     ClusterCache& cache_;
     AgentRegistry& registry_;
     NodeRegistry& nodes_;
-    AllocationBoard& board_;
+    LatestAllocation& latest_;
     const Clock& clock_;
     std::uint32_t grant_seconds_;
     OnChange on_change_;

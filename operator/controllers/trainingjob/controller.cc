@@ -41,12 +41,13 @@ bool pods_lag_behind(const TrainingJobView& view, WallTime now) {
 
 // When to look for trouble that wakes nobody.
 std::optional<Duration> wonders_in(const TrainingJobView& view, WallTime now) {
-    if (TroubleFinder::find_barren(view.jobs, view.pods, now + TroubleFinder::kPatience) !=
+    if (DiagnosisFinder::find_barren(view.jobs, view.pods, now + DiagnosisFinder::kPatience) !=
         nullptr) {
-        return TroubleFinder::kPatience;
+        return DiagnosisFinder::kPatience;
     }
-    return TroubleFinder::find_unmounted(view.pods, now + TroubleFinder::kMountPatience) != nullptr
-               ? std::optional(TroubleFinder::kMountPatience)
+    return DiagnosisFinder::find_unmounted(view.pods, now + DiagnosisFinder::kMountPatience) !=
+                   nullptr
+               ? std::optional(DiagnosisFinder::kMountPatience)
                : std::nullopt;
 }
 
@@ -68,7 +69,7 @@ TrainingJobController::TrainingJobController(Parts parts, JobSettings settings)
       status_(parts.client, kinds::kTrainingJobs, parts.clock),
       jobs_made_(parts.clock),
       workloads_made_(parts.clock),
-      trouble_(parts.client, parts.clock) {}
+      diagnoses_(parts.client, parts.clock) {}
 
 Result<Reconciled> TrainingJobController::reconcile(
     const ObjectKey& key, const std::stop_token& /*stop*/) {
@@ -77,7 +78,7 @@ Result<Reconciled> TrainingJobController::reconcile(
         status_.forget(key);
         jobs_made_.forget(key);
         workloads_made_.forget(key);
-        trouble_.clear(key);
+        diagnoses_.clear(key);
         parts_.registry.pin(key, {});
         clashes_.lock()->erase(key);
         return Reconciled{};
@@ -111,10 +112,10 @@ Result<Reconciled> TrainingJobController::reconcile(
     std::optional<Duration> next = earliest(plan.requeue_after, write.again_after);
     if (!acted) {
         // The next round tells it in the status; the rounds after it try again.
-        const bool news = trouble_.note_refusal(key, acted.error());
+        const bool news = diagnoses_.note_refusal(key, acted.error());
         next = earliest(next, news ? milliseconds{1} : kLookForStrangers);
     }
-    if (!view.trouble.words.empty() || clashes_.lock()->contains(key)) {
+    if (!view.diagnosis.words.empty() || clashes_.lock()->contains(key)) {
         next = earliest(next, kLookForStrangers);
     }
     return Reconciled{earliest(next, wonders_in(view, parts_.clock.wall_now()))};
@@ -143,7 +144,7 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
             view.nodes.push_back(node->value);
         }
     }
-    const AllocationBoard::Snapshot allocation = parts_.board.get();
+    const LatestAllocation::Snapshot allocation = parts_.latest.get();
     view.holdings = allocation->view.holdings;
     for (const JobAllocation& candidate : allocation->plan.jobs) {
         if (candidate.job == key) {
@@ -169,8 +170,8 @@ TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     if (parts_.control_ca) {
         view.settings.control_ca_pem = parts_.control_ca();
     }
-    view.trouble.words = trouble_.find(key, view.jobs, view.pods);
-    view.trouble.is_invalid = trouble_.is_invalid(key);
+    view.diagnosis.words = diagnoses_.find(key, view.jobs, view.pods);
+    view.diagnosis.is_invalid = diagnoses_.is_invalid(key);
     view.pool_paths = pool_paths(parts_.cache);
     view.kueue =
         read_kueue(job, find_attempts(view).current != nullptr, parts_.cache, parts_.client);
@@ -222,7 +223,7 @@ Status TrainingJobController::act(const TrainingJobView& view, const CreateJob& 
         "starting an attempt",
         {{"object", to_string(view.job.meta.key())}, {"job", action.job.meta.name}});
     STOKER_TRY_VOID(create(view, kinds::kJobs, to_json(action.job)));
-    trouble_.clear(view.job.meta.key());
+    diagnoses_.clear(view.job.meta.key());
     return {};
 }
 
@@ -264,7 +265,7 @@ Status TrainingJobController::remove(
 
 Status TrainingJobController::act(const TrainingJobView& view, const CreateWorkload& action) {
     STOKER_TRY_VOID(create(view, kinds::kWorkloads, to_json(action.workload)));
-    trouble_.clear(view.job.meta.key());
+    diagnoses_.clear(view.job.meta.key());
     return {};
 }
 

@@ -7,9 +7,9 @@
 
 #include "operator/agents/agent_registry.h"
 #include "operator/controllers/cluster_cache.h"
-#include "operator/controllers/grants/allocation_board.h"
+#include "operator/controllers/grants/latest_allocation.h"
 #include "operator/controllers/status_writer.h"
-#include "operator/controllers/trainingjob/trouble.h"
+#include "operator/controllers/trainingjob/diagnosis_finder.h"
 #include "operator/core/plan_training_job.h"
 #include "operator/kube/client.h"
 #include "operator/runtime/event_recorder.h"
@@ -26,7 +26,7 @@ public:
     struct Parts {
         ClusterCache& cache;
         AgentRegistry& registry;
-        AllocationBoard& board;
+        LatestAllocation& latest;
         ApiClient& client;
         EventRecorder& events;
         const Clock& clock;
@@ -60,7 +60,7 @@ private:
     StatusWriter status_;
     OwnWrites jobs_made_;  // by TrainingJob
     OwnWrites workloads_made_;
-    TroubleFinder trouble_;
+    DiagnosisFinder diagnoses_;
     Guarded<std::set<ObjectKey>>
         clashes_;  // jobs that met somebody else's object under a name of theirs
 };

@@ -4,23 +4,23 @@
 
 namespace stoker::control {
 
-Bytes grant_in_force(const PlaceWord& word) {
+Bytes grant_in_force(const ObservedResidency& word) {
     const Bytes told = word.granted.value_or(Bytes::zero());
     return told.is_unlimited() ? Bytes::zero() : told;
 }
 
-GrantBook::Place GrantBook::place_of(const PlaceWord& word) {
+GrantBook::Place GrantBook::place_of(const ObservedResidency& word) {
     return {word.node, word.dataset_uid, word.pool};
 }
 
-void GrantBook::observe(const std::vector<PlaceWord>& words, TimePoint now) {
+void GrantBook::observe(const std::vector<ObservedResidency>& words, TimePoint now) {
     const bool begins = !began_at_;
     if (begins) {
         began_at_ = now;
     }
     std::map<Place, Entry> entries;
     std::set<Place> unheard;
-    for (const PlaceWord& word : words) {
+    for (const ObservedResidency& word : words) {
         const Place place = place_of(word);
         Entry entry;
         if (const auto known = entries_.find(place); known != entries_.end()) {
@@ -38,7 +38,7 @@ void GrantBook::observe(const std::vector<PlaceWord>& words, TimePoint now) {
     unheard_ = std::move(unheard);
 }
 
-void GrantBook::note(const PlaceWord& word, Entry& entry) {
+void GrantBook::note(const ObservedResidency& word, Entry& entry) {
     entry.word = word;
     if (word.granted) {
         if (word.opening) {
@@ -62,7 +62,7 @@ void GrantBook::note(const PlaceWord& word, Entry& entry) {
 std::vector<Holding> GrantBook::holdings() const {
     std::vector<Holding> result;
     for (const auto& [place, entry] : entries_) {
-        const PlaceWord& word = entry.word;
+        const ObservedResidency& word = entry.word;
         Holding holding{word.pool, word.node, word.dataset_uid, entry.resident, entry.resident};
         holding.ns = word.ns;
         holding.last_used = word.last_used;

@@ -17,7 +17,7 @@
 namespace stoker::control {
 
 // What is known of one dataset's bytes on one node now.
-struct PlaceWord {
+struct ObservedResidency {
     std::string pool;
     std::string node;
     std::string dataset_uid;
@@ -32,12 +32,12 @@ struct PlaceWord {
     Bytes promised{};      // by an operator before us, as far as statuses tell
     WallTime last_used{};  // of the dataset
 
-    bool operator==(const PlaceWord&) const = default;
+    bool operator==(const ObservedResidency&) const = default;
 };
 
 // What the sidecar there may fill by what it says; zero where nobody has spoken, or where it has
 // been granted nothing since it began.
-Bytes grant_in_force(const PlaceWord& word);
+Bytes grant_in_force(const ObservedResidency& word);
 
 // What an operator has granted and what the sidecars may believe to be granted: the planner's
 // holdings. Two things make it safe, whatever is lost or late:
@@ -58,7 +58,7 @@ public:
         : valid_(valid) {}
 
     // All places of which anything is known; each once. The first call begins the leadership.
-    void observe(const std::vector<PlaceWord>& words, TimePoint now);
+    void observe(const std::vector<ObservedResidency>& words, TimePoint now);
 
     // Holdings of the observed places, by node and dataset.
     [[nodiscard]] std::vector<Holding> holdings() const;
@@ -82,15 +82,15 @@ private:
     };
 
     struct Entry {
-        PlaceWord word;
+        ObservedResidency word;
         std::optional<Bytes> sent;
         Bytes believed{};   // the most that the sidecar may hold for granted
         Bytes resident{};   // last told, while it is there
         bool open = false;  // it has counted what is on the disk, and may fill up
     };
 
-    static Place place_of(const PlaceWord& word);
-    void note(const PlaceWord& word, Entry& entry);
+    static Place place_of(const ObservedResidency& word);
+    void note(const ObservedResidency& word, Entry& entry);
 
     Duration valid_;
     std::optional<TimePoint> began_at_;

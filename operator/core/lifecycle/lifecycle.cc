@@ -321,12 +321,12 @@ Verdict wait_for_older_attempts(const Facts& facts) {
 }
 
 Verdict wait_for_what_is_missing(const Facts& facts) {
-    const Obstacle& dataset = facts.view.datasets.obstacle;
+    const Blocker& dataset = facts.view.datasets.blocker;
     const bool waits = !dataset.empty() || facts.view.pool.waits;
     if (!waits || facts.attempts.current != nullptr) {
         return std::nullopt;
     }
-    const Obstacle& missing = dataset.empty() ? facts.view.pool.obstacle : dataset;
+    const Blocker& missing = dataset.empty() ? facts.view.pool.blocker : dataset;
     return as_before(facts, JobState::kWaiting, missing.message);
 }
 
@@ -431,7 +431,7 @@ Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now) {
     const Facts facts{view, now};
     for (const Rule rule : kRules) {
         if (Verdict verdict = rule(facts)) {
-            tell_trouble(view, *verdict);
+            tell_diagnosis(view, *verdict);
             keep_time(facts.attempts.current != nullptr, now.wall, *verdict);
             const bool pods_left = !pods_are_gone(view, facts.attempts, now.wall);
             if (auto action = settle_workload(view, *verdict, pods_left, now.wall)) {

@@ -30,14 +30,14 @@ void keep_time(bool has_attempt, WallTime now, Lifecycle& lifecycle) {
     }
 }
 
-void tell_trouble(const TrainingJobView& view, Lifecycle& lifecycle) {
+void tell_diagnosis(const TrainingJobView& view, Lifecycle& lifecycle) {
     const bool enters_queue = lifecycle.state == JobState::kQueued && !view.kueue.workload;
-    if ((lifecycle.state != JobState::kStarting && !enters_queue) || view.trouble.words.empty()) {
+    if ((lifecycle.state != JobState::kStarting && !enters_queue) || view.diagnosis.words.empty()) {
         return;
     }
-    lifecycle.message = view.trouble.words;
+    lifecycle.message = view.diagnosis.words;
     lifecycle.blocked = true;
-    if (view.trouble.is_invalid) {
+    if (view.diagnosis.is_invalid) {
         lifecycle.state = JobState::kInvalid;
     }
 }

@@ -20,6 +20,6 @@ void keep_time(bool has_attempt, WallTime now, Lifecycle& lifecycle);
 
 // Tells of a starting job why its Job or its pods cannot be made, and of a queued one why its
 // Workload cannot. What the API server does not understand is an invalid spec.
-void tell_trouble(const TrainingJobView& view, Lifecycle& lifecycle);
+void tell_diagnosis(const TrainingJobView& view, Lifecycle& lifecycle);
 
 }  // namespace stoker::control

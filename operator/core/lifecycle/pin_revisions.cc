@@ -8,7 +8,7 @@
 #include "common/domain/parse_revision.h"
 #include "operator/core/lifecycle/attempts.h"
 #include "operator/core/spec/make_condition.h"
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 
 namespace stoker::control {
 

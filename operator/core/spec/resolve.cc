@@ -80,7 +80,7 @@ bool is_read_now(const TrainingJob& job, const JobDataset& wanted, const Dataset
 }
 
 // The same words whether there is such a Dataset or not.
-Obstacle not_shared(const ObjectKey& dataset, const std::string& ns) {
+Blocker not_shared(const ObjectKey& dataset, const std::string& ns) {
     return {
         std::string{kNotShared},
         fmt::format(
@@ -92,7 +92,7 @@ Obstacle not_shared(const ObjectKey& dataset, const std::string& ns) {
             ns)};
 }
 
-Obstacle not_found(const ObjectKey& dataset) {
+Blocker not_found(const ObjectKey& dataset) {
     return {
         "DatasetNotFound",
         fmt::format(
@@ -101,10 +101,10 @@ Obstacle not_found(const ObjectKey& dataset) {
             dataset.ns)};
 }
 
-Obstacle check_dataset(const Dataset& dataset, bool foreign) {
+Blocker check_dataset(const Dataset& dataset, bool foreign) {
     const std::vector<FieldError> errors = validate(dataset);
-    return errors.empty() ? Obstacle{}
-                          : Obstacle{
+    return errors.empty() ? Blocker{}
+                          : Blocker{
                                 "DatasetInvalid",
                                 fmt::format(
                                     "Dataset {} is invalid: {}.",
@@ -112,7 +112,7 @@ Obstacle check_dataset(const Dataset& dataset, bool foreign) {
                                     to_string(errors))};
 }
 
-Obstacle check_secrets(const std::vector<ResolvedDataset>& datasets, const std::string& ns) {
+Blocker check_secrets(const std::vector<ResolvedDataset>& datasets, const std::string& ns) {
     std::set<std::string> secrets;
     for (const ResolvedDataset& dataset : datasets) {
         if (dataset.source.secret_ref && dataset.ns == ns) {
@@ -143,7 +143,7 @@ std::set<std::string> quota_pools(const std::vector<CacheQuota>& quotas) {
 
 ResolvedPool without_pool(std::string reason, std::string message, bool waits) {
     ResolvedPool result;
-    result.obstacle = {std::move(reason), std::move(message)};
+    result.blocker = {std::move(reason), std::move(message)};
     result.waits = waits;
     return result;
 }
@@ -221,7 +221,7 @@ namespace {
 // The outcome for one entry with a reference. `stops`: an attempt that runs does not go on reading
 // it.
 struct Reference {
-    Obstacle obstacle;
+    Blocker blocker;
     bool stops = false;
     const Dataset* dataset = nullptr;
 };
@@ -241,10 +241,10 @@ Reference find_reference(
     if (!shared && !is_read_now(job, wanted, *dataset)) {
         return {not_shared(key, job.meta.ns), true, nullptr};
     }
-    if (Obstacle invalid = check_dataset(*dataset, foreign); !invalid.empty()) {
+    if (Blocker invalid = check_dataset(*dataset, foreign); !invalid.empty()) {
         return {std::move(invalid), true, nullptr};
     }
-    return {shared ? Obstacle{} : not_shared(key, job.meta.ns), false, dataset};
+    return {shared ? Blocker{} : not_shared(key, job.meta.ns), false, dataset};
 }
 
 }  // namespace
@@ -261,17 +261,17 @@ ResolvedDatasets resolve_datasets(
             continue;
         }
         Reference found = find_reference(job, wanted, datasets, labels);
-        if (result.obstacle.empty()) {
-            result.obstacle = std::move(found.obstacle);
+        if (result.blocker.empty()) {
+            result.blocker = std::move(found.blocker);
         }
         stops |= found.stops;
         if (found.dataset != nullptr) {
             result.datasets.push_back(resolve_reference(wanted, *found.dataset));
         }
     }
-    result.goes_on = !stops && !result.obstacle.empty();
-    if (result.obstacle.empty()) {
-        result.obstacle = check_secrets(result.datasets, job.meta.ns);
+    result.goes_on = !stops && !result.blocker.empty();
+    if (result.blocker.empty()) {
+        result.blocker = check_secrets(result.datasets, job.meta.ns);
     }
     return result;
 }

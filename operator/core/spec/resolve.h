@@ -31,31 +31,31 @@ struct ResolvedDataset {
     bool operator==(const ResolvedDataset&) const = default;
 };
 
-// The reason of the obstacle that a Dataset of another namespace is not shared with the job's.
+// The reason of the blocker that a Dataset of another namespace is not shared with the job's.
 inline constexpr std::string_view kNotShared = "NotShared";
 
 // Why a job cannot start yet, or empty texts.
-struct Obstacle {
+struct Blocker {
     std::string reason;   // "DatasetNotFound"
     std::string message;  // one sentence
 
     [[nodiscard]] bool empty() const { return reason.empty(); }
 
-    bool operator==(const Obstacle&) const = default;
+    bool operator==(const Blocker&) const = default;
 };
 
 struct ResolvedDatasets {
-    // In the order of the spec; complete without an obstacle, or where the attempt goes on.
+    // In the order of the spec; complete without a blocker, or where the attempt goes on.
     std::vector<ResolvedDataset> datasets;
-    Obstacle obstacle;  // the first one
-    // The obstacle came up while an attempt reads: that one goes on, another would not start.
+    Blocker blocker;  // the first one
+    // The blocker came up while an attempt reads: that one goes on, another would not start.
     bool goes_on = false;
 
     bool operator==(const ResolvedDatasets&) const = default;
 };
 
 // `datasets`: at least those that the job names and that exist. `labels` of the job's namespace;
-// not known: nothing is shared with it. Obstacles: DatasetNotFound, NotShared (a Dataset of another
+// not known: nothing is shared with it. Blockers: DatasetNotFound, NotShared (a Dataset of another
 // namespace that is not shared with the job's; whether it exists is not told), DatasetInvalid,
 // SecretsDiffer (the pods can carry one set of S3 credentials; Datasets of other namespaces need
 // none).
@@ -85,7 +85,7 @@ struct ResolvedPool {
     std::int64_t reserved_free_percent = 15;
     // Without a pool, why. `waits`: the job must not start, because the pool that it names may
     // still come.
-    Obstacle obstacle;
+    Blocker blocker;
     bool waits = false;
 
     bool operator==(const ResolvedPool&) const = default;

@@ -7,7 +7,7 @@
 namespace stoker::control {
 
 bool waits_for_owner(
-    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally* sum) {
+    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals* sum) {
     if (dataset.ns == view.job.meta.ns || sum == nullptr || sum->error.empty() ||
         sum->state == ManifestState::kReady) {
         return false;
@@ -19,7 +19,7 @@ bool waits_for_owner(
 }
 
 Condition wait_for_owner(
-    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTally& sum) {
+    const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals& sum) {
     const auto fillers = view.fillers.find(dataset.uid);
     return fails(
         "WaitingForOwner",
@@ -33,7 +33,7 @@ Condition wait_for_owner(
 }
 
 Bytes resident_bytes(
-    const TrainingJobView& view, const std::string& uid, const DatasetTally& told) {
+    const TrainingJobView& view, const std::string& uid, const DatasetTotals& told) {
     const bool foreign = std::ranges::any_of(view.datasets.datasets, [&](const auto& dataset) {
         return dataset.uid == uid && dataset.ns != view.job.meta.ns;
     });

@@ -12,7 +12,7 @@ namespace stoker::control {
 namespace {
 
 // A node that keeps less than it is granted (its disk is full or failing) is worth a sentence.
-std::string trouble_on_nodes(const Tally& sum) {
+std::string trouble_on_nodes(const Totals& sum) {
     std::string sentences;
     for (const auto& [uid, dataset] : sum.datasets) {
         if (const std::string told = tell_troubles(dataset); !told.empty()) {
@@ -53,7 +53,7 @@ Condition silent() {
 }
 
 bool is_silent(
-    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Totals& sum, const Moment& now) {
     if (sum.fresh_reports > 0 || lifecycle.state != JobState::kRunning) {
         return false;
     }
@@ -64,9 +64,9 @@ bool is_silent(
 }
 
 Condition judge_cache(
-    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Totals& sum, const Moment& now) {
     if (view.pool.name.empty()) {
-        return fails(view.pool.obstacle.reason, view.pool.obstacle.message);
+        return fails(view.pool.blocker.reason, view.pool.blocker.message);
     }
     if (is_silent(view, lifecycle, sum, now)) {
         return silent();

@@ -9,7 +9,7 @@
 #include "common/base/saturating.h"
 #include "operator/core/spec/make_condition.h"
 #include "operator/core/spec/validate.h"
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 #include "operator/core/view/training_job_view.h"
 
 namespace stoker::control {
@@ -80,7 +80,7 @@ std::vector<DatasetPlacement> place_bytes(
     return result;
 }
 
-bool is_silent(const DatasetView& view, const Tally& sum, const Moment& now) {
+bool is_silent(const DatasetView& view, const Totals& sum, const Moment& now) {
     if (sum.fresh_reports > 0) {
         return false;
     }
@@ -93,7 +93,7 @@ bool is_silent(const DatasetView& view, const Tally& sum, const Moment& now) {
     return runs && now.wall - *since > kReportAgeMax;
 }
 
-Condition listed(const DatasetTally& told) {
+Condition listed(const DatasetTotals& told) {
     std::string message = fmt::format("{} samples, {}.", told.samples, to_string(told.total));
     if (!told.error.empty()) {
         message += " The last fetch failed: " + told.error;
@@ -104,7 +104,7 @@ Condition listed(const DatasetTally& told) {
     return holds("Listed", std::move(message));
 }
 
-Condition judge(const DatasetView& view, const DatasetTally* told, bool silent) {
+Condition judge(const DatasetView& view, const DatasetTotals* told, bool silent) {
     if (const std::vector<FieldError> errors = validate(view.dataset); !errors.empty()) {
         return fails("Invalid", to_string(errors));
     }
@@ -134,8 +134,8 @@ Condition judge(const DatasetView& view, const DatasetTally* told, bool silent) 
 void measure(
     const DatasetView& view,
     const std::vector<AgentReport>& reports,
-    const Tally& sum,
-    const DatasetTally* told,
+    const Totals& sum,
+    const DatasetTotals* told,
     const Moment& now,
     DatasetStatus& status) {
     if (told != nullptr && told->state == ManifestState::kReady) {
@@ -196,9 +196,9 @@ void set_fillers(const DatasetView& view, const Moment& now, DatasetStatus& stat
 DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
     DatasetStatus status = view.dataset.status;
     const std::vector<AgentReport> reports = reports_on(view);
-    const Tally sum = tally(reports, now);
+    const Totals sum = total_of(reports, now);
     const auto found = sum.datasets.find(view.dataset.meta.uid);
-    const DatasetTally* told = found == sum.datasets.end() ? nullptr : &found->second;
+    const DatasetTotals* told = found == sum.datasets.end() ? nullptr : &found->second;
     const Condition ready = judge(view, told, is_silent(view, sum, now));
     status.observed_generation = view.dataset.meta.generation;
     measure(view, reports, sum, told, now, status);

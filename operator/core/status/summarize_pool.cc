@@ -12,7 +12,7 @@
 #include "operator/core/spec/make_condition.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/view/cluster_view.h"
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 
 namespace stoker::control {
 
@@ -192,10 +192,10 @@ Condition judge_quota(const CacheQuotaView& view) {
 
 // Whether what the plan says of the namespace's bytes is so on the nodes.
 Condition judge_enforced(const CacheQuotaView& view) {
-    for (const Giver& giver : view.late) {
-        if (giver.reclaim.ns == view.quota.meta.ns &&
-            giver.reclaim.pool == view.quota.spec.pool_ref) {
-            return fails("ReclaimOverdue", say_late(giver));
+    for (const OverQuotaHolder& holder : view.late) {
+        if (holder.reclaim.ns == view.quota.meta.ns &&
+            holder.reclaim.pool == view.quota.spec.pool_ref) {
+            return fails("ReclaimOverdue", say_late(holder));
         }
     }
     return holds("Enforced", "Every sidecar keeps what it is granted and no more.");

@@ -11,7 +11,7 @@
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/spec/moment.h"
 #include "operator/core/view/node_fitness.h"
-#include "operator/core/view/stragglers.h"
+#include "operator/core/view/over_quota_holders.h"
 
 namespace stoker::control {
 
@@ -37,9 +37,9 @@ struct CacheQuotaView {
     CacheQuota quota;
     std::vector<CacheQuota> quotas;  // of the namespace
     bool pool_exists = false;
-    std::vector<QuotaCharge> charges;  // of the last plan
-    std::vector<QuotaUse> uses;        // of the last plan
-    std::vector<Giver> late;           // who does not give back what they must, of any namespace
+    std::vector<QuotaCharge> charges;   // of the last plan
+    std::vector<QuotaUse> uses;         // of the last plan
+    std::vector<OverQuotaHolder> late;  // who does not give back what they must, of any namespace
     std::map<ObjectKey, std::string> marginals;  // of jobs: seconds of an epoch for the next GiB
 };
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/base/saturating.h"
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 
 namespace stoker::control {
 

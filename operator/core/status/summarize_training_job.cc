@@ -12,7 +12,7 @@
 #include "operator/core/status/guest_status.h"
 #include "operator/core/status/judge_cache.h"
 #include "operator/core/status/summarize_profile.h"
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 
 namespace stoker::control {
 
@@ -26,7 +26,7 @@ constexpr std::string_view kFinished = "Finished";
 // What the sidecars say about one dataset; a reason that is not True wins over one that is. `hint`
 // goes behind the words of an origin that refuses.
 Condition judge_dataset(
-    const ResolvedDataset& dataset, const DatasetTally* sum, const std::string& hint) {
+    const ResolvedDataset& dataset, const DatasetTotals* sum, const std::string& hint) {
     if (sum == nullptr || sum->state == ManifestState::kUnknown) {
         return dataset.total ? holds("Listed", "")
                              : unknown(
@@ -59,11 +59,11 @@ Condition judge_dataset(
 }
 
 // What the sidecars say about all of them.
-Condition judge_datasets(const TrainingJobView& view, const Tally& sum) {
+Condition judge_datasets(const TrainingJobView& view, const Totals& sum) {
     Condition worst = holds("Listed", "Every dataset is listed.");
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
         const auto found = sum.datasets.find(dataset.uid);
-        const DatasetTally* told = found == sum.datasets.end() ? nullptr : &found->second;
+        const DatasetTotals* told = found == sum.datasets.end() ? nullptr : &found->second;
         Condition next =
             waits_for_owner(view, dataset, told)
                 ? wait_for_owner(view, dataset, *told)
@@ -80,10 +80,10 @@ Condition judge_datasets(const TrainingJobView& view, const Tally& sum) {
 }
 
 Condition judge_data(
-    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
-    const Obstacle& obstacle = view.datasets.obstacle;
-    if (!obstacle.empty() && !view.datasets.goes_on) {
-        return fails(obstacle.reason, obstacle.message);
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Totals& sum, const Moment& now) {
+    const Blocker& blocker = view.datasets.blocker;
+    if (!blocker.empty() && !view.datasets.goes_on) {
+        return fails(blocker.reason, blocker.message);
     }
     if (view.pool.name.empty()) {
         return unknown("NoSidecar", "The job has no cache, so nobody reports on its data.");
@@ -92,15 +92,15 @@ Condition judge_data(
         return silent();
     }
     Condition result = judge_datasets(view, sum);
-    if (!obstacle.empty()) {
-        result.message += " The attempt goes on, but another would not start: " + obstacle.message;
+    if (!blocker.empty()) {
+        result.message += " The attempt goes on, but another would not start: " + blocker.message;
     }
     return result;
 }
 
 // Bytes a second since the status that is there, or what it said when that was just now.
 std::int64_t origin_rate(
-    const std::optional<CacheStatus>& before, const Tally& sum, const Lifecycle& lifecycle) {
+    const std::optional<CacheStatus>& before, const Totals& sum, const Lifecycle& lifecycle) {
     if (is_final(lifecycle.state) || !before || !before->sampled_at || !sum.newest) {
         return 0;
     }
@@ -121,7 +121,7 @@ bool holds_nothing(const TrainingJobView& view, const Lifecycle& lifecycle) {
 }
 
 CacheStatus measure_cache(
-    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum) {
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Totals& sum) {
     const std::optional<CacheStatus>& before = view.job.status.cache;
     CacheStatus result = before.value_or(CacheStatus{});
     result.pool = view.pool.name;
@@ -155,7 +155,7 @@ CacheStatus measure_cache(
 
 ProgressStatus measure_progress(
     const std::optional<ProgressStatus>& before,
-    const Tally& sum,
+    const Totals& sum,
     const std::optional<CacheStatus>& cache_before) {
     ProgressStatus result;
     result.epoch = count_of(sum.epoch);
@@ -189,7 +189,7 @@ bool makes_job(const Lifecycle& lifecycle) {
 
 // The uids of an attempt that reads are how resolve_datasets() knows later what it began with.
 std::vector<JobDatasetStatus> measure_datasets(
-    const TrainingJobView& view, const Lifecycle& lifecycle, const Tally& sum, const Moment& now) {
+    const TrainingJobView& view, const Lifecycle& lifecycle, const Totals& sum, const Moment& now) {
     const std::vector<AgentReport> reports = reports_of_attempt(view, lifecycle.attempt);
     const bool reads = reads_now(lifecycle.state);
     std::vector<JobDatasetStatus> result;
@@ -252,7 +252,7 @@ TrainingJobColumns print_columns(const TrainingJobStatus& status) {
 void measure(
     const TrainingJobView& view,
     const Lifecycle& lifecycle,
-    const Tally& sum,
+    const Totals& sum,
     const Moment& now,
     TrainingJobStatus& status) {
     if (!view.pool.name.empty()) {
@@ -285,7 +285,7 @@ std::optional<AttemptPool> given_pool(const TrainingJobView& view, const Lifecyc
     if (is_final(lifecycle.state) || (exists && is_told)) {
         return before;
     }
-    if (exists || (makes_job(lifecycle) && view.trouble.words.empty())) {
+    if (exists || (makes_job(lifecycle) && view.diagnosis.words.empty())) {
         return AttemptPool{lifecycle.attempt, view.pool.name};
     }
     return std::nullopt;
@@ -352,7 +352,7 @@ template <class Set>
 void settle(
     const TrainingJobView& view,
     const Lifecycle& lifecycle,
-    const Tally& sum,
+    const Totals& sum,
     const Moment& now,
     const TrainingJobStatus& before,
     Set set) {
@@ -393,7 +393,7 @@ TrainingJobStatus summarize_training_job(
         set_condition(status.conditions, std::move(type), std::move(answer), view.job.meta, now);
     };
     set_state(lifecycle, set);
-    const Tally sum = tally(reports_of_attempt(view, lifecycle.attempt), now);
+    const Totals sum = total_of(reports_of_attempt(view, lifecycle.attempt), now);
     measure(view, lifecycle, sum, now, status);
     if (!view.pool.name.empty()) {
         set("OriginUnchanged", judge_origin(view, lifecycle, status.datasets, now));

@@ -153,7 +153,7 @@ std::string describe(const Pod& pod) {
         "pod {} {}", pod.meta.name, pod.phase == PodPhase::kRunning ? "starts" : "is pending");
 }
 
-const std::string* find_words(const FillerTroubles& troubles, const FillerPlace& place) {
+const std::string* find_words(const FillerDiagnoses& troubles, const FillerPlace& place) {
     const auto found = troubles.find(place);
     return found == troubles.end() || found->second.empty() ? nullptr : &found->second;
 }
@@ -198,8 +198,8 @@ FillerPlan plan_fillers(const FillerView& view, WallTime now) {
 std::vector<FillerState> find_filler_states(
     const FillerView& view,
     const std::vector<Pod>& pods,
-    const FillerTroubles& refusals,
-    const FillerTroubles& troubles) {
+    const FillerDiagnoses& refusals,
+    const FillerDiagnoses& troubles) {
     const std::map<FillerPlace, const Job*> jobs = own_jobs(view);
     const std::map<FillerPlace, const Pod*> live = live_pods(pods);
     std::vector<FillerState> result;

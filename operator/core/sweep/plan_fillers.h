@@ -89,14 +89,14 @@ struct FillerState {
 
 // What people and controllers have been told about fillers, by place: the API server's refusals,
 // and why a Job has no pods or a pod does not begin.
-using FillerTroubles = std::map<FillerPlace, std::string>;
+using FillerDiagnoses = std::map<FillerPlace, std::string>;
 
 // The state of every filler that is needed. `pods`: with the Dataset's kFillerLabel.
 std::vector<FillerState> find_filler_states(
     const FillerView& view,
     const std::vector<Pod>& pods,
-    const FillerTroubles& refusals,
-    const FillerTroubles& troubles);
+    const FillerDiagnoses& refusals,
+    const FillerDiagnoses& troubles);
 
 // A condition of a Dataset.
 inline constexpr std::string_view kFillersReady = "FillersReady";

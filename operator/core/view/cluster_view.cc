@@ -9,7 +9,7 @@
 #include "common/domain/segment_format.h"
 #include "operator/core/spec/validate.h"
 #include "operator/core/view/measured_demand.h"
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 
 namespace stoker::control {
 
@@ -88,13 +88,13 @@ std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& jo
         profile->verdict == ProfileVerdict::kComputeBound};
 }
 
-double mean_sample(const DatasetTally& told) {
+double mean_sample(const DatasetTotals& told) {
     const auto samples = static_cast<double>(std::max<std::uint64_t>(told.samples, 1));
     return static_cast<double>(told.total.count()) / samples;
 }
 
 Demand demand_of(
-    const ClusterView& cluster, const JobUse& use, const Tally& sum, const Moment& now) {
+    const ClusterView& cluster, const JobUse& use, const Totals& sum, const Moment& now) {
     const CacheSpec& cache = use.job.spec.cache;
     Demand result;
     result.job = use.job.meta.key();
@@ -134,7 +134,7 @@ Demand demand_of(
 bool JobUse::is_active() const {
     const std::vector<Condition>& conditions = job.status.conditions;
     return !filler && !pool.name.empty() && !job.spec.suspend && !job.meta.deleting_since &&
-           (datasets.obstacle.empty() || datasets.goes_on) && !is_true(conditions, "Complete") &&
+           (datasets.blocker.empty() || datasets.goes_on) && !is_true(conditions, "Complete") &&
            !is_true(conditions, "Failed");
 }
 
@@ -292,7 +292,7 @@ AllocationView view_allocation(const ClusterView& cluster, const Moment& now) {
              default_quota_of(pool)});
     }
     result.quotas = quotas_in_force(cluster.quotas);
-    const Tally sum = tally(cluster.reports, now);
+    const Totals sum = total_of(cluster.reports, now);
     for (const JobUse& use : cluster.jobs) {
         if (use.is_active()) {
             result.demands.push_back(demand_of(cluster, use, sum, now));

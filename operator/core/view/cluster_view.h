@@ -49,7 +49,7 @@ struct ClusterView {
     std::vector<AgentReport> reports;
     std::uint32_t grant_seconds = 60;
     std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
-    std::vector<HeldBack> held_back{};         // operator/core/view/stragglers.h
+    std::vector<HeldBack> held_back{};         // operator/core/view/over_quota_holders.h
     NodeProgramView programs{};
 
     // What is known of the job once there is a verdict; else nullptr.

@@ -9,7 +9,7 @@
 
 #include "common/base/saturating.h"
 #include "operator/core/view/guests.h"
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 
 namespace stoker::control {
 
@@ -30,7 +30,7 @@ public:
         }
     }
 
-    std::vector<PlaceWord> find() {
+    std::vector<ObservedResidency> find() {
         for (const JobUse& use : cluster_.jobs) {
             if (!use.pool.name.empty()) {
                 add_pods(use);
@@ -40,7 +40,7 @@ public:
         add_promises();
         add_remembered();
         name_owners();
-        std::vector<PlaceWord> result;
+        std::vector<ObservedResidency> result;
         for (auto& entry : words_) {
             result.push_back(std::move(entry.second));
         }
@@ -48,8 +48,8 @@ public:
     }
 
 private:
-    PlaceWord& word(const Place& place) {
-        PlaceWord& result = words_[place];
+    ObservedResidency& word(const Place& place) {
+        ObservedResidency& result = words_[place];
         std::tie(result.pool, result.node, result.dataset_uid) = place;
         return result;
     }
@@ -60,7 +60,7 @@ private:
                 continue;
             }
             for (const ResolvedDataset& dataset : use.datasets.datasets) {
-                PlaceWord& it = word({use.pool.name, pod.node_name, dataset.uid});
+                ObservedResidency& it = word({use.pool.name, pod.node_name, dataset.uid});
                 it.live = it.live || (!is_guest(use, dataset) && !has_ended(pod));
             }
         }
@@ -100,7 +100,7 @@ private:
         TimePoint at,
         const DatasetReport& dataset,
         std::map<Place, TimePoint>& newest) {
-        PlaceWord& it = word(place);
+        ObservedResidency& it = word(place);
         if (has_counted(dataset)) {
             told_.insert(place);
             it.resident = std::max(it.resident, dataset.resident_bytes);
@@ -198,12 +198,12 @@ private:
     std::map<std::pair<std::string, std::string>, const JobUse*> jobs_;
     std::set<std::string> nodes_;
     std::set<Place> told_;
-    std::map<Place, PlaceWord> words_;
+    std::map<Place, ObservedResidency> words_;
 };
 
 }  // namespace
 
-std::vector<PlaceWord> find_places(const ClusterView& cluster, const Moment& now) {
+std::vector<ObservedResidency> find_places(const ClusterView& cluster, const Moment& now) {
     return Finder{cluster, now}.find();
 }
 

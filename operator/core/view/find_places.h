@@ -14,7 +14,7 @@ namespace stoker::control {
 // the Dataset's own namespace, among them its fillers, take grants: where only guests' pods are,
 // nobody is reached, and what guests say of the directory counts for nothing. Pure; the order of
 // the cluster's lists does not matter.
-std::vector<PlaceWord> find_places(const ClusterView& cluster, const Moment& now);
+std::vector<ObservedResidency> find_places(const ClusterView& cluster, const Moment& now);
 
 // When a sidecar was last heard of that had the dataset, as its status knows it.
 WallTime last_use_of(const Dataset& dataset);

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "operator/core/view/guests.h"
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 #include "operator/core/workload/build_job.h"
 
 namespace stoker::control {

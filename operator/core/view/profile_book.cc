@@ -6,7 +6,7 @@
 #include <set>
 
 #include "common/base/saturating.h"
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 #include "operator/core/workload/build_job.h"
 
 namespace stoker::control {

@@ -19,11 +19,11 @@
 namespace stoker::control {
 
 // Why there is no Job, why it has no pods or why one does not begin; or nothing.
-struct Trouble {
+struct Diagnosis {
     std::string words;        // sentences
     bool is_invalid = false;  // the API server does not understand the Job: the spec must change
 
-    bool operator==(const Trouble&) const = default;
+    bool operator==(const Diagnosis&) const = default;
 };
 
 // What Kueue says of a job with a queue's label (operator/core/lifecycle/kueue_gate.h).
@@ -50,7 +50,7 @@ struct TrainingJobView {
     std::optional<JobAllocation> allocation;
     std::optional<JobProfile> profile;  // none: not enough is known
     JobSettings settings;
-    Trouble trouble;
+    Diagnosis diagnosis;
     std::vector<std::string> pool_paths;  // directories of all CachePools
     // Datasets of other namespaces: what their condition FillersReady says, by uid.
     std::map<std::string, Condition> fillers{};

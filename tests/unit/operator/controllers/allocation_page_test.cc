@@ -14,10 +14,10 @@ using ::testing::HasSubstr;
 
 class AllocationPageTest : public ::testing::Test {
 protected:
-    AllocationBoard board;
+    LatestAllocation latest;
     testing::ManualClock clock;
     AllocationPage::Leadership leadership{true, "operator-0_1f"};
-    AllocationPage page{board, clock, "0.1.0", [this] { return leadership; }};
+    AllocationPage page{latest, clock, "0.1.0", [this] { return leadership; }};
 };
 
 TEST_F(AllocationPageTest, SaysWhatWasDecidedFromWhatAndWhen) {
@@ -25,7 +25,7 @@ TEST_F(AllocationPageTest, SaysWhatWasDecidedFromWhatAndWhen) {
     allocation.decided_at = clock.wall_now();
     allocation.view.nodes = {{"nvme", "n1", gib(4)}};
     allocation.plan.granted_in_pool["nvme"] = gib(1);
-    board.put(allocation);
+    latest.put(allocation);
     clock.advance(seconds{9});
     const AllocationPage::Answer answer = page.answer();
     ASSERT_EQ(answer.status, 200) << answer.body;

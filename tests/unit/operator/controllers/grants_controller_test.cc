@@ -41,12 +41,12 @@ struct GrantsControllerTest : ::testing::Test {
     std::vector<Grant> sent;
     std::vector<std::string> woken;
     std::vector<EventNote> events;
-    AllocationBoard board;
+    LatestAllocation latest;
     GrantsController controller{
         bench.cache,
         bench.registry,
         bench.nodes,
-        board,
+        latest,
         bench.clock,
         60,
         {[this](const ObjectKey& job) { woken.push_back("job " + job.name); },
@@ -63,7 +63,7 @@ TEST_F(GrantsControllerTest, SendsWhatItDecidesAndWakesWhoIsConcerned) {
     EXPECT_EQ(sent[0].dataset_uid, "d1");
     EXPECT_GE(sent[0].resident_bytes, Bytes{100'000});
     EXPECT_THAT(woken, ElementsAre("job mnist", "pool nvme"));
-    EXPECT_EQ(board.get()->granted_in("nvme"), sent[0].resident_bytes);
+    EXPECT_EQ(latest.get()->granted_in("nvme"), sent[0].resident_bytes);
 }
 
 TEST_F(GrantsControllerTest, TheSameDecisionWakesNobody) {
@@ -104,19 +104,19 @@ TEST_F(GrantsControllerTest, AJobThatEndedIsGrantedNothing) {
         {"Complete", ConditionStatus::kTrue, 1, bench.clock.wall_now(), "Complete", ""});
     bench.put(bench.cache.training_jobs(), ended);
     decide();
-    EXPECT_THAT(board.get()->plan.grants, IsEmpty());
-    EXPECT_EQ(board.get()->granted_in("nvme"), Bytes::zero());
+    EXPECT_THAT(latest.get()->plan.grants, IsEmpty());
+    EXPECT_EQ(latest.get()->granted_in("nvme"), Bytes::zero());
 }
 
 TEST_F(GrantsControllerTest, GrantsNothingToASidecarThatWasThereBeforeUntilItHasSpoken) {
     decide();
     EXPECT_THAT(sent, IsEmpty());
-    EXPECT_EQ(board.get()->unheard, 1U);
-    EXPECT_FALSE(board.get()->view.settled);
+    EXPECT_EQ(latest.get()->unheard, 1U);
+    EXPECT_FALSE(latest.get()->view.settled);
     ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
     decide();
     EXPECT_EQ(sent.size(), 1U);
-    EXPECT_TRUE(board.get()->view.settled);
+    EXPECT_TRUE(latest.get()->view.settled);
 }
 
 // 60,000 bytes are on the node, and the pool shrinks to 10,000 a node.
@@ -148,16 +148,16 @@ TEST_F(GrantsControllerTest, TellsWhoMustGiveBackAndWhoDoesNot) {
     EXPECT_EQ(events[1].type, EventType::kWarning);
     EXPECT_THAT(events[1].note, ::testing::HasSubstr("mnist-a1-0-x"));
     decide();
-    ASSERT_EQ(board.get()->late.size(), 1U);
-    ASSERT_EQ(board.get()->view.held_back.size(), 1U);
-    EXPECT_EQ(board.get()->view.held_back[0].ns, "ml");
+    ASSERT_EQ(latest.get()->late.size(), 1U);
+    ASSERT_EQ(latest.get()->view.held_back.size(), 1U);
+    EXPECT_EQ(latest.get()->view.held_back[0].ns, "ml");
     // It gives in.
     report.datasets[0].resident_bytes = Bytes{5'000};
     confirm();
     decide();
     decide();
-    EXPECT_THAT(board.get()->late, IsEmpty());
-    EXPECT_THAT(board.get()->view.held_back, IsEmpty());
+    EXPECT_THAT(latest.get()->late, IsEmpty());
+    EXPECT_THAT(latest.get()->view.held_back, IsEmpty());
 }
 
 // The job is a guest of data/digits; a filler serves its node.
@@ -201,10 +201,10 @@ TEST_F(SharedGrantsTest, GrantsGoToTheFillerAndToNoGuest) {
 
 TEST_F(SharedGrantsTest, WaitForTheFillersWordAndNotForAGuests) {
     decide();
-    EXPECT_EQ(board.get()->unheard, 1U);
+    EXPECT_EQ(latest.get()->unheard, 1U);
     ASSERT_TRUE(bench.registry.report(filler, filler_report(), bench.now()));
     decide();
-    EXPECT_EQ(board.get()->unheard, 0U);
+    EXPECT_EQ(latest.get()->unheard, 0U);
     EXPECT_EQ(to_filler.size(), 1U);
 }
 

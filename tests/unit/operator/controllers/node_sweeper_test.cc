@@ -73,12 +73,12 @@ struct NodeSweeperTest : ::testing::Test {
     }
 
     test::ControllerBench bench;
-    AllocationBoard board;
+    LatestAllocation latest;
     SweepLedger ledger;
     Dataset dataset;
     int swept = 0;
     NodeSweeper sweeper{
-        {bench.cache, bench.registry, bench.nodes, board, ledger, bench.clock},
+        {bench.cache, bench.registry, bench.nodes, latest, ledger, bench.clock},
         [this] { ++swept; }};
 };
 
@@ -283,7 +283,7 @@ TEST_F(NodeSweeperTest, APodKeepsNoDatasetThatItsJobMayNotRead) {
 TEST_F(NodeSweeperTest, MakesRoomForAGrantThatIsHeldBack) {
     Allocation allocation;
     allocation.plan.sweeps = {{"nvme", "node-1", "d1", Bytes{60'000}}};
-    board.put(allocation);
+    latest.put(allocation);
     look();
     ASSERT_TRUE(order());
     EXPECT_THAT(order()->expired, ElementsAre("d1"));

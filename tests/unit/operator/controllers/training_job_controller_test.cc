@@ -56,9 +56,9 @@ struct TrainingJobControllerTest : ::testing::Test {
     test::ControllerBench bench;
     test::ControllerBench::NoTransport transport;
     EventRecorder events{transport, {}, bench.clock, 1};
-    AllocationBoard board;
+    LatestAllocation latest;
     TrainingJobController controller{
-        {bench.cache, bench.registry, board, bench.client, events, bench.clock}, {}};
+        {bench.cache, bench.registry, latest, bench.client, events, bench.clock}, {}};
 };
 
 TEST_F(TrainingJobControllerTest, WritesTheStatusBeforeItActs) {

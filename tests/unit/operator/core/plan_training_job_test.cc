@@ -35,10 +35,10 @@ TEST(PlanTrainingJob, WarnsWhenPodsAreRefusedAndOnceForEachReason) {
     view.pods.clear();
     view.jobs[0].ready = 0;
     view.job.status = plan_training_job(view, moment(10)).status;
-    view.trouble.words = "The pods cannot be created: forbidden.";
+    view.diagnosis.words = "The pods cannot be created: forbidden.";
     const TrainingJobPlan plan = plan_training_job(view, moment(11));
     ASSERT_EQ(plan.events.size(), 1U);
-    EXPECT_EQ(plan.events[0], (JobEvent{true, "Starting", view.trouble.words}));
+    EXPECT_EQ(plan.events[0], (JobEvent{true, "Starting", view.diagnosis.words}));
     view.job.status = plan.status;
     EXPECT_TRUE(plan_training_job(view, moment(12)).events.empty());
 }

@@ -13,8 +13,8 @@ TimePoint at(int second) {
     return TimePoint{seconds{second}};
 }
 
-PlaceWord silent(const std::string& node) {
-    PlaceWord word;
+ObservedResidency silent(const std::string& node) {
+    ObservedResidency word;
     word.pool = "nvme";
     word.node = node;
     word.dataset_uid = "d";
@@ -23,8 +23,8 @@ PlaceWord silent(const std::string& node) {
     return word;
 }
 
-PlaceWord told(const std::string& node, Bytes resident, Bytes granted) {
-    PlaceWord word = silent(node);
+ObservedResidency told(const std::string& node, Bytes resident, Bytes granted) {
+    ObservedResidency word = silent(node);
     word.reached = true;
     word.resident = resident;
     word.granted = granted;
@@ -77,7 +77,7 @@ TEST(GrantBook, WaitsNoLongerThanOldGrantsHold) {
 
 TEST(GrantBook, GrantsNothingToASidecarThatHasNotSpokenAndKeepsItsRoom) {
     GrantBook book{kValid};
-    PlaceWord word = silent("n1");
+    ObservedResidency word = silent("n1");
     word.promised = gib(5);
     word.resident = gib(2);
     book.observe({word}, at(0));
@@ -119,7 +119,7 @@ TEST(GrantBook, ASidecarThatBeginsAnewHasNoGrantInForce) {
 // Its trainers wait for the origin's listing, and its disk holds what it held before.
 TEST(GrantBook, ASidecarThatOpensItsDirectoryHasWhatWasThereBefore) {
     GrantBook book{kValid};
-    PlaceWord opening = told("n1", gib(3), Bytes::unlimited());
+    ObservedResidency opening = told("n1", gib(3), Bytes::unlimited());
     opening.opening = true;
     book.observe({opening}, at(0));
     book.take(plan_of({grant("n1", gib(5))}));
@@ -155,7 +155,7 @@ TEST(GrantBook, AGrantToAPodThatIsGoneIsForgotten) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(4), gib(4))}, at(0));
     book.take(plan_of({grant("n1", gib(6))}));
-    PlaceWord gone = silent("n1");
+    ObservedResidency gone = silent("n1");
     gone.live = false;
     gone.resident = gib(4);
     book.observe({gone}, at(90));

@@ -417,7 +417,7 @@ TEST(Lifecycle, EndsWhenTheNamesOfAttemptsAreUsedUp) {
 
 TEST(Lifecycle, CallsWhatTheApiServerDoesNotKnowInvalidAndTriesAgain) {
     TrainingJobView view = make_view();
-    view.trouble = {"spec.podTemplate.spec.affinity.x: unknown field", true};
+    view.diagnosis = {"spec.podTemplate.spec.affinity.x: unknown field", true};
     const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
     EXPECT_EQ(lifecycle.state, JobState::kInvalid);
     EXPECT_EQ(lifecycle.message, "spec.podTemplate.spec.affinity.x: unknown field");

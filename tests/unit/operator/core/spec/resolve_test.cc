@@ -12,7 +12,7 @@ TEST(ResolveDatasets, FindsTheDatasetByNameAndTakesItsSize) {
     dataset.status.total_bytes = 77;
     const ResolvedDatasets resolved =
         resolve_datasets(make_training_job(), {make_dataset("other"), dataset});
-    ASSERT_TRUE(resolved.obstacle.empty()) << resolved.obstacle.message;
+    ASSERT_TRUE(resolved.blocker.empty()) << resolved.blocker.message;
     ASSERT_EQ(resolved.datasets.size(), 1U);
     EXPECT_EQ(resolved.datasets[0].name, "train");
     EXPECT_EQ(resolved.datasets[0].uid, "uid-imagenet");
@@ -22,16 +22,16 @@ TEST(ResolveDatasets, FindsTheDatasetByNameAndTakesItsSize) {
 
 TEST(ResolveDatasets, SaysWhichDatasetIsMissing) {
     const ResolvedDatasets resolved = resolve_datasets(make_training_job(), {});
-    EXPECT_EQ(resolved.obstacle.reason, "DatasetNotFound");
+    EXPECT_EQ(resolved.blocker.reason, "DatasetNotFound");
     EXPECT_EQ(
-        resolved.obstacle.message,
+        resolved.blocker.message,
         "Dataset imagenet does not exist in namespace team; the job starts when it appears.");
 }
 
 TEST(ResolveDatasets, DoesNotUseAnInvalidDataset) {
     Dataset dataset = make_dataset();
     dataset.spec.sources.clear();
-    EXPECT_EQ(resolve_datasets(make_training_job(), {dataset}).obstacle.reason, "DatasetInvalid");
+    EXPECT_EQ(resolve_datasets(make_training_job(), {dataset}).blocker.reason, "DatasetInvalid");
 }
 
 TEST(ResolveDatasets, GivesInlineOriginsOneDirectoryInANamespace) {
@@ -40,7 +40,7 @@ TEST(ResolveDatasets, GivesInlineOriginsOneDirectoryInANamespace) {
     job.spec.datasets[0].storage_uri = "s3://bucket/a";
     job.spec.datasets[0].secret_ref = "keys";
     const ResolvedDatasets resolved = resolve_datasets(job, {});
-    ASSERT_TRUE(resolved.obstacle.empty());
+    ASSERT_TRUE(resolved.blocker.empty());
     EXPECT_EQ(resolved.datasets[0].uid, inline_dataset_uid("team", job.spec.datasets[0]));
     EXPECT_EQ(resolved.datasets[0].source.secret_ref, "keys");
 }
@@ -76,18 +76,18 @@ TEST(ResolveDatasets, AsksForOneSecretForAll) {
     Dataset first = make_dataset();
     Dataset second = make_dataset("other");
     first.spec.sources[0].secret_ref = "keys";
-    EXPECT_TRUE(resolve_datasets(job, {first, second}).obstacle.empty());
+    EXPECT_TRUE(resolve_datasets(job, {first, second}).blocker.empty());
     second.spec.sources[0].secret_ref = "keys";
-    EXPECT_TRUE(resolve_datasets(job, {first, second}).obstacle.empty());
+    EXPECT_TRUE(resolve_datasets(job, {first, second}).blocker.empty());
     second.spec.sources[0].secret_ref = "more-keys";
-    const Obstacle obstacle = resolve_datasets(job, {first, second}).obstacle;
-    EXPECT_EQ(obstacle.reason, "SecretsDiffer");
-    EXPECT_NE(obstacle.message.find("keys, more-keys"), std::string::npos);
+    const Blocker blocker = resolve_datasets(job, {first, second}).blocker;
+    EXPECT_EQ(blocker.reason, "SecretsDiffer");
+    EXPECT_NE(blocker.message.find("keys, more-keys"), std::string::npos);
     // The Secret of another namespace's Dataset is not the job's.
     job.spec.datasets[1].dataset_ref_namespace = "data";
     second.meta.ns = "data";
     second.spec.shared_with = LabelSelector{};
-    EXPECT_TRUE(resolve_datasets(job, {first, second}, TextMap{}).obstacle.empty());
+    EXPECT_TRUE(resolve_datasets(job, {first, second}, TextMap{}).blocker.empty());
 }
 
 // Dataset imagenet of namespace "data", shared with team vision, and a job of namespace "team".
@@ -110,7 +110,7 @@ struct Shared {
 TEST(ResolveDatasets, FindsASharedDatasetAndItsNamespace) {
     const Shared shared;
     const ResolvedDatasets resolved = shared.resolve(shared.vision);
-    ASSERT_TRUE(resolved.obstacle.empty()) << resolved.obstacle.message;
+    ASSERT_TRUE(resolved.blocker.empty()) << resolved.blocker.message;
     EXPECT_FALSE(resolved.goes_on);
     EXPECT_EQ(resolved.datasets.at(0).ns, "data");
     EXPECT_EQ(resolved.datasets.at(0).uid, "uid-imagenet");
@@ -120,19 +120,19 @@ TEST(ResolveDatasets, FindsASharedDatasetAndItsNamespace) {
 
 TEST(ResolveDatasets, TellsNothingOfADatasetThatIsNotShared) {
     Shared shared;
-    const Obstacle refused = shared.resolve(TextMap{{"team", "nlp"}}).obstacle;
+    const Blocker refused = shared.resolve(TextMap{{"team", "nlp"}}).blocker;
     EXPECT_EQ(refused.reason, kNotShared);
     EXPECT_EQ(
         refused.message,
         "Dataset data/imagenet is not shared with namespace team. Its owner shares it with "
         "spec.sharing.namespaceSelector, which must select the labels of namespace team; the job "
         "starts then.");
-    EXPECT_EQ(resolve_datasets(shared.job, {}, shared.vision).obstacle, refused) << "missing";
-    EXPECT_EQ(shared.resolve(std::nullopt).obstacle, refused) << "labels that are not known yet";
+    EXPECT_EQ(resolve_datasets(shared.job, {}, shared.vision).blocker, refused) << "missing";
+    EXPECT_EQ(shared.resolve(std::nullopt).blocker, refused) << "labels that are not known yet";
     shared.dataset.spec.sources.clear();
-    EXPECT_EQ(shared.resolve(TextMap{}).obstacle, refused) << "invalid";
+    EXPECT_EQ(shared.resolve(TextMap{}).blocker, refused) << "invalid";
     shared.dataset.spec.shared_with.reset();
-    EXPECT_EQ(shared.resolve(shared.vision).obstacle, refused) << "shared with nobody";
+    EXPECT_EQ(shared.resolve(shared.vision).blocker, refused) << "shared with nobody";
     EXPECT_FALSE(has_dataset(shared.resolve(shared.vision), "uid-imagenet"));
 }
 
@@ -140,8 +140,8 @@ TEST(ResolveDatasets, TakesADatasetOfTheJobsOwnNamespaceWhateverItsSharing) {
     Shared shared;
     shared.dataset.meta.ns = "team";
     shared.job.spec.datasets[0].dataset_ref_namespace = "team";
-    EXPECT_TRUE(shared.resolve(std::nullopt).obstacle.empty());
-    EXPECT_EQ(resolve_datasets(shared.job, {}).obstacle.reason, "DatasetNotFound");
+    EXPECT_TRUE(shared.resolve(std::nullopt).blocker.empty());
+    EXPECT_EQ(resolve_datasets(shared.job, {}).blocker.reason, "DatasetNotFound");
 }
 
 TEST(ResolveDatasets, DoesNotMistakeADatasetOfTheSameNameForTheSharedOne) {
@@ -157,7 +157,7 @@ TEST(ResolveDatasets, LetsAnAttemptGoOnThatBeganWithTheDataset) {
     Shared shared;
     shared.job.status.datasets = {{"train", "uid-imagenet"}};
     const ResolvedDatasets resolved = shared.resolve(TextMap{});
-    EXPECT_EQ(resolved.obstacle.reason, kNotShared);
+    EXPECT_EQ(resolved.blocker.reason, kNotShared);
     EXPECT_TRUE(resolved.goes_on);
     EXPECT_TRUE(has_dataset(resolved, "uid-imagenet"));
     shared.dataset.meta.uid = "uid-of-another-one";
@@ -173,7 +173,7 @@ TEST(ResolveDatasets, GoesOnOnlyWhereNothingElseIsMissing) {
     shared.job.spec.datasets[1].dataset_ref = "other";
     const ResolvedDatasets resolved = shared.resolve(TextMap{});
     EXPECT_FALSE(resolved.goes_on);
-    EXPECT_NE(resolved.obstacle.message.find("data/imagenet"), std::string::npos) << "the first";
+    EXPECT_NE(resolved.blocker.message.find("data/imagenet"), std::string::npos) << "the first";
 }
 
 struct PoolCase {
@@ -214,9 +214,9 @@ TEST(ResolvePool, ChoosesByNameByQuotaAndByBeingAlone) {
         job.spec.cache.pool_ref = c.wanted;
         const ResolvedPool pool = resolve_pool(job, c.pools, c.quotas);
         EXPECT_EQ(pool.name, c.chosen);
-        EXPECT_EQ(pool.obstacle.reason, c.reason);
+        EXPECT_EQ(pool.blocker.reason, c.reason);
         EXPECT_EQ(pool.waits, c.waits);
-        EXPECT_EQ(pool.obstacle.message.empty(), c.reason.empty());
+        EXPECT_EQ(pool.blocker.message.empty(), c.reason.empty());
     }
 }
 
@@ -230,7 +230,7 @@ TEST(ResolvePool, TakesPathAndReserveFromThePool) {
 TEST(ResolvePool, GivesNoneToAJobThatWantsNone) {
     TrainingJob job = make_training_job();
     job.spec.cache.mode = CacheMode::kOff;
-    EXPECT_EQ(resolve_pool(job, {make_pool()}, {}).obstacle.reason, "Off");
+    EXPECT_EQ(resolve_pool(job, {make_pool()}, {}).blocker.reason, "Off");
 }
 
 TEST(ResolveDatasets, TakesEndpointAndCertificatesOfAnInlineOrigin) {
@@ -275,34 +275,34 @@ TEST(ResolvePool, AnAttemptKeepsItsPoolUnderNewerRules) {
     CachePool pool = make_pool("a");
     pool.spec.host_path = "/usr/stoker";
     EXPECT_EQ(resolve_pool(given("a"), {pool}, {}).name, "a");
-    EXPECT_EQ(resolve_pool(make_training_job(), {pool}, {}).obstacle.reason, "PoolInvalid");
+    EXPECT_EQ(resolve_pool(make_training_job(), {pool}, {}).blocker.reason, "PoolInvalid");
 }
 
 TEST(ResolvePool, AnAttemptWithoutItsPoolGetsNoOther) {
     const ResolvedPool pool = resolve_pool(given("a"), {make_pool("b")}, {});
     EXPECT_EQ(pool.name, "");
-    EXPECT_EQ(pool.obstacle.reason, "PoolNotFound");
+    EXPECT_EQ(pool.blocker.reason, "PoolNotFound");
     EXPECT_FALSE(pool.waits);
 }
 
 TEST(ResolvePool, AnAttemptThatBeganWithoutAPoolGoesOnWithout) {
     const ResolvedPool pool = resolve_pool(given(""), {make_pool("b")}, {});
     EXPECT_EQ(pool.name, "");
-    EXPECT_EQ(pool.obstacle.reason, "NoPool");
-    EXPECT_NE(pool.obstacle.message.find("the next one gets CachePool b"), std::string::npos);
+    EXPECT_EQ(pool.blocker.reason, "NoPool");
+    EXPECT_NE(pool.blocker.message.find("the next one gets CachePool b"), std::string::npos);
 }
 
 TEST(ResolvePool, TheNextAttemptAndASuspendedOneChooseAgain) {
     const std::vector<CachePool> pools = {make_pool("a"), make_pool("b")};
     TrainingJob next = given("a");
     next.status.attempt = 3;
-    EXPECT_EQ(resolve_pool(next, pools, {}).obstacle.reason, "PoolAmbiguous");
+    EXPECT_EQ(resolve_pool(next, pools, {}).blocker.reason, "PoolAmbiguous");
     TrainingJob suspended = given("a");
     suspended.spec.suspend = true;
-    EXPECT_EQ(resolve_pool(suspended, pools, {}).obstacle.reason, "PoolAmbiguous");
+    EXPECT_EQ(resolve_pool(suspended, pools, {}).blocker.reason, "PoolAmbiguous");
     TrainingJob resumed = given("a");
     resumed.status.conditions[0].reason = "Suspended";
-    EXPECT_EQ(resolve_pool(resumed, pools, {}).obstacle.reason, "PoolAmbiguous");
+    EXPECT_EQ(resolve_pool(resumed, pools, {}).blocker.reason, "PoolAmbiguous");
 }
 
 }  // namespace

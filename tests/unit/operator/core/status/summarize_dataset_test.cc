@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {

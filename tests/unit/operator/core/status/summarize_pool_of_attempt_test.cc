@@ -44,7 +44,7 @@ TEST(SummarizePoolOfAttempt, AnAttemptThatIsResumedMayChooseThoughItsOldJobStill
 TEST(SummarizePoolOfAttempt, ForgetsThePoolOfAnAttemptThatCannotStart) {
     TrainingJobView view = make_view();
     view.job.status = status_at(view, 1);
-    view.trouble.words = "The API server refuses it: no.";
+    view.diagnosis.words = "The API server refuses it: no.";
     EXPECT_EQ(status_at(view, 2).attempt_pool, std::nullopt);
 }
 
@@ -75,7 +75,7 @@ TrainingJobView granted_view() {
 TEST(SummarizePoolOfAttempt, ShowsNoGrantWithoutAPool) {
     TrainingJobView view = granted_view();
     view.pool = ResolvedPool{};
-    view.pool.obstacle = {"PoolNotFound", "CachePool nvme does not exist any more."};
+    view.pool.blocker = {"PoolNotFound", "CachePool nvme does not exist any more."};
     EXPECT_EQ(status_at(view, 2).columns.cache, "0B/4Gi");
 }
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "operator/core/status/summarize_training_job.h"
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
 namespace stoker::control {

@@ -146,8 +146,8 @@ TEST(FillerStates, SayWhatIsAwaited) {
     FillerView view = make_filler_view();
     Pod pod = make_filler_pod(view.jobs[0]);
     const auto state = [&](const std::vector<Pod>& pods,
-                           const FillerTroubles& refusals = {},
-                           const FillerTroubles& troubles = {}) {
+                           const FillerDiagnoses& refusals = {},
+                           const FillerDiagnoses& troubles = {}) {
         return find_filler_states(view, pods, refusals, troubles).at(0);
     };
     EXPECT_TRUE(state({pod}).ready);

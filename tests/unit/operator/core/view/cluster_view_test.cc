@@ -123,7 +123,7 @@ TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
 TEST(JobUse, IsActiveWhileAnAttemptGoesOnThatMayNotStartAgain) {
     JobUse use = make_cluster().jobs[0];
     EXPECT_TRUE(use.is_active());
-    use.datasets.obstacle = {"NotShared", "no"};
+    use.datasets.blocker = {"NotShared", "no"};
     EXPECT_FALSE(use.is_active());
     use.datasets.goes_on = true;
     EXPECT_TRUE(use.is_active());

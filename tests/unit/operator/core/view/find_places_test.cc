@@ -9,18 +9,20 @@
 namespace stoker::control {
 namespace {
 
-PlaceWord place(const ClusterView& cluster, const std::string& node, std::int64_t second) {
-    const std::vector<PlaceWord> places = find_places(cluster, moment(second));
-    const auto found = std::find_if(
-        places.begin(), places.end(), [&](const PlaceWord& word) { return word.node == node; });
-    return found == places.end() ? PlaceWord{} : *found;
+ObservedResidency place(const ClusterView& cluster, const std::string& node, std::int64_t second) {
+    const std::vector<ObservedResidency> places = find_places(cluster, moment(second));
+    const auto found =
+        std::find_if(places.begin(), places.end(), [&](const ObservedResidency& word) {
+            return word.node == node;
+        });
+    return found == places.end() ? ObservedResidency{} : *found;
 }
 
 TEST(FindPlaces, AreWhereJobsHavePods) {
     ClusterView cluster = make_cluster();
-    const std::vector<PlaceWord> places = find_places(cluster, moment(1));
+    const std::vector<ObservedResidency> places = find_places(cluster, moment(1));
     ASSERT_EQ(places.size(), 2U);
-    PlaceWord expected;
+    ObservedResidency expected;
     expected.pool = "nvme";
     expected.node = "n1";
     expected.dataset_uid = "uid-imagenet";
@@ -49,18 +51,18 @@ TEST(FindPlaces, BelieveFreshLeadersAndRememberTheRest) {
     cluster.reports[0].datasets[0].granted_bytes = gib(3);
     cluster.datasets[0].status.placements = {
         {"nvme", "n1", 999, 1}, {"nvme", "n2", 777, 1}, {"nvme", "gone", 5, 1}};
-    const PlaceWord fresh = place(cluster, "n1", 101);
+    const ObservedResidency fresh = place(cluster, "n1", 101);
     EXPECT_EQ(fresh.resident, gib(2));
     EXPECT_EQ(fresh.granted, gib(3));
     EXPECT_TRUE(fresh.reached);
-    const PlaceWord silent = place(cluster, "n2", 101);
+    const ObservedResidency silent = place(cluster, "n2", 101);
     EXPECT_EQ(silent.resident, Bytes{777});
     EXPECT_FALSE(silent.granted);
     EXPECT_FALSE(silent.reached);
-    const PlaceWord stale = place(cluster, "n1", 1000);
+    const ObservedResidency stale = place(cluster, "n1", 1000);
     EXPECT_EQ(stale.resident, Bytes{999});
     EXPECT_FALSE(stale.granted);
-    EXPECT_EQ(place(cluster, "gone", 101), PlaceWord{});
+    EXPECT_EQ(place(cluster, "gone", 101), ObservedResidency{});
 }
 
 TEST(FindPlaces, BelieveTheNewerOfTwoLeaders) {

@@ -4,7 +4,7 @@
 
 #include "operator/core/view/find_places.h"
 #include "operator/core/view/measured_demand.h"
-#include "operator/core/view/stragglers.h"
+#include "operator/core/view/over_quota_holders.h"
 #include "tests/unit/operator/core/make_filler.h"
 
 namespace stoker::control {
@@ -35,8 +35,8 @@ AgentReport liar() {
     return report;
 }
 
-PlaceWord place(const ClusterView& cluster, const std::string& node) {
-    for (const PlaceWord& word : find_places(cluster, moment(101))) {
+ObservedResidency place(const ClusterView& cluster, const std::string& node) {
+    for (const ObservedResidency& word : find_places(cluster, moment(101))) {
         if (word.node == node) {
             return word;
         }
@@ -83,7 +83,7 @@ TEST(Guests, AreNamedWithTheirNamespace) {
 TEST(Guests, NeverHoldGrants) {
     ClusterView cluster = make_shared_cluster(false);
     cluster.reports = {liar()};
-    const PlaceWord word = place(cluster, "n1");
+    const ObservedResidency word = place(cluster, "n1");
     EXPECT_EQ(word.dataset_uid, "uid-imagenet");
     EXPECT_EQ(word.ns, "data");
     EXPECT_FALSE(word.live);
@@ -99,7 +99,7 @@ TEST(Guests, AreServedByAFillerThatHoldsTheGrant) {
     cluster.reports = {make_filler_report(cluster.datasets[0], 100), liar()};
     cluster.reports[0].datasets[0].resident_bytes = gib(2);
     cluster.reports[0].datasets[0].granted_bytes = gib(3);
-    const PlaceWord word = place(cluster, "n1");
+    const ObservedResidency word = place(cluster, "n1");
     EXPECT_TRUE(word.reached);
     EXPECT_EQ(word.resident, gib(2));
     EXPECT_EQ(word.granted, gib(3));
@@ -115,7 +115,7 @@ TEST(Guests, FillersOfSeveralPoolsAreToldApart) {
     other.pods[0].node_name = "n2";
     cluster.jobs.push_back(other);
     cluster.reports = {make_filler_report(cluster.datasets[0], 100)};
-    for (const PlaceWord& word : find_places(cluster, moment(101))) {
+    for (const ObservedResidency& word : find_places(cluster, moment(101))) {
         EXPECT_EQ(word.reached, word.pool == "nvme" && word.node == "n1")
             << word.pool << " " << word.node;
     }
@@ -170,10 +170,11 @@ TEST(Guests, AreMeasuredByTheLeadersUnderTheirNamespace) {
 
 TEST(Guests, GiveNothingBack) {
     const Reclaim reclaim{"nvme", "n1", "uid-imagenet", gib(5), gib(2), 30, "data"};
-    EXPECT_TRUE(find_givers(make_shared_cluster(false), {reclaim}).empty());
-    const std::vector<Giver> givers = find_givers(make_shared_cluster(), {reclaim});
-    ASSERT_EQ(givers.size(), 1U);
-    EXPECT_EQ(givers[0].job, (ObjectKey{"data", "filler/imagenet/nvme"}));
+    EXPECT_TRUE(find_over_quota_holders(make_shared_cluster(false), {reclaim}).empty());
+    const std::vector<OverQuotaHolder> holders =
+        find_over_quota_holders(make_shared_cluster(), {reclaim});
+    ASSERT_EQ(holders.size(), 1U);
+    EXPECT_EQ(holders[0].job, (ObjectKey{"data", "filler/imagenet/nvme"}));
 }
 
 }  // namespace

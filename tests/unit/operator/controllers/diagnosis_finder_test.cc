@@ -1,4 +1,4 @@
-#include "operator/controllers/trainingjob/trouble.h"
+#include "operator/controllers/trainingjob/diagnosis_finder.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ struct TroubleFinderTest : ::testing::Test {
     }
 
     test::ControllerBench bench;
-    TroubleFinder finder{bench.client, bench.clock};
+    DiagnosisFinder finder{bench.client, bench.clock};
     Job job = make_child_job();
     std::vector<Pod> pods;
 };

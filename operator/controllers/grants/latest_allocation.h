@@ -10,7 +10,7 @@
 #include "common/base/guarded.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/profile/job_profile.h"
-#include "operator/core/view/stragglers.h"
+#include "operator/core/view/over_quota_holders.h"
 
 namespace stoker::control {
 
@@ -23,7 +23,7 @@ struct Allocation {
     std::optional<WallTime> sampled_at;        // of the newest report
     std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
     std::uint64_t reports_absurd = 0;          // reports whose rates cannot be
-    std::vector<Giver> late;                   // who does not give back what they must
+    std::vector<OverQuotaHolder> late;         // who does not give back what they must
     std::size_t unheard = 0;                   // sidecars that were there before this operator led
 
     [[nodiscard]] Bytes granted_in(const std::string& pool) const {
@@ -33,7 +33,7 @@ struct Allocation {
 };
 
 // Where the grants controller leaves it for the others. Snapshots are immutable. Thread-safe.
-class AllocationBoard {
+class LatestAllocation {
 public:
     using Snapshot = std::shared_ptr<const Allocation>;
 

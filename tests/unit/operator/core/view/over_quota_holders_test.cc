@@ -1,4 +1,4 @@
-#include "operator/core/view/stragglers.h"
+#include "operator/core/view/over_quota_holders.h"
 
 #include <gtest/gtest.h>
 
@@ -11,28 +11,30 @@ const Reclaim kReclaim{"nvme", "n1", "uid-imagenet", gib(5), gib(2), 30, "data"}
 
 TEST(FindGivers, NameThePodWhoseSidecarLeads) {
     ClusterView cluster = make_cluster();
-    const std::vector<Giver> givers = find_givers(cluster, {kReclaim});
-    ASSERT_EQ(givers.size(), 1U);
-    EXPECT_EQ(givers[0].pod, (ObjectKey{"team", "resnet-a1-0-xyzab"}));
-    EXPECT_EQ(givers[0].job, (ObjectKey{"team", "resnet"}));
-    EXPECT_EQ(givers[0].dataset, "train");
+    const std::vector<OverQuotaHolder> holders = find_over_quota_holders(cluster, {kReclaim});
+    ASSERT_EQ(holders.size(), 1U);
+    EXPECT_EQ(holders[0].pod, (ObjectKey{"team", "resnet-a1-0-xyzab"}));
+    EXPECT_EQ(holders[0].job, (ObjectKey{"team", "resnet"}));
+    EXPECT_EQ(holders[0].dataset, "train");
     // Two pods on the node: the one that leads.
     cluster.jobs[0].pods[1].node_name = "n1";
     AgentReport leader = make_report(make_running_view(), 1, 1);
     leader.node = "n1";
     cluster.reports = {leader};
-    EXPECT_EQ(find_givers(cluster, {kReclaim}).at(0).pod.name, "resnet-a1-1-xyzab");
+    EXPECT_EQ(find_over_quota_holders(cluster, {kReclaim}).at(0).pod.name, "resnet-a1-1-xyzab");
 }
 
 TEST(FindGivers, AreNobodyWhereNoPodIsLeft) {
     ClusterView cluster = make_cluster();
     cluster.jobs[0].pods[0].phase = PodPhase::kFailed;
-    EXPECT_TRUE(find_givers(cluster, {kReclaim}).empty());
-    EXPECT_TRUE(find_givers(make_cluster(), {{"ssd", "n1", "uid-imagenet", {}, {}, 0}}).empty());
+    EXPECT_TRUE(find_over_quota_holders(cluster, {kReclaim}).empty());
+    EXPECT_TRUE(find_over_quota_holders(make_cluster(), {{"ssd", "n1", "uid-imagenet", {}, {}, 0}})
+                    .empty());
 }
 
 TEST(HoldBack, TheNamespaceThatPaysForBytesThatAreNotGivenBack) {
-    const std::vector<Giver> late = find_givers(make_cluster(), {kReclaim, kReclaim});
+    const std::vector<OverQuotaHolder> late =
+        find_over_quota_holders(make_cluster(), {kReclaim, kReclaim});
     const std::vector<HeldBack> held = hold_back(late);
     ASSERT_EQ(held.size(), 1U);
     EXPECT_EQ(held[0].pool, "nvme");

@@ -1,4 +1,4 @@
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 
 #include <algorithm>
 
@@ -32,7 +32,7 @@ int rank_of(ManifestState state) {
 
 // The texts of equal states are chosen by their own order, so that the order of the reports does
 // not matter.
-void add_state(const DatasetReport& report, DatasetTally& sum) {
+void add_state(const DatasetReport& report, DatasetTotals& sum) {
     const int rank = rank_of(report.manifest_state);
     const int before = rank_of(sum.state);
     if (rank < before) {
@@ -83,8 +83,8 @@ std::string trouble_of(const DatasetReport& report) {
     return tell_disk_limit(report, *report.disk_limit);
 }
 
-void add_dataset(const AgentReport& agent, const DatasetReport& report, bool fresh, Tally& sum) {
-    DatasetTally& dataset = sum.datasets[report.dataset_uid];
+void add_dataset(const AgentReport& agent, const DatasetReport& report, bool fresh, Totals& sum) {
+    DatasetTotals& dataset = sum.datasets[report.dataset_uid];
     sum.cache_bytes += report.cache_bytes_read;
     sum.origin_bytes += report.miss_bytes_read;
     if (!fresh) {
@@ -106,7 +106,7 @@ std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
     return static_cast<std::uint64_t>(add_saturated(count_of(a), count_of(b)));
 }
 
-void add_progress(const std::vector<AgentReport>& reports, Tally& sum) {
+void add_progress(const std::vector<AgentReport>& reports, Totals& sum) {
     bool all_known = true;
     for (const AgentReport& report : reports) {
         sum.epoch = std::max(sum.epoch, report.trainer.epoch);
@@ -133,7 +133,7 @@ bool has_counted(const DatasetReport& report) {
     return report.leader && report.manifest_state == ManifestState::kReady;
 }
 
-Bytes DatasetTally::resident_bytes() const {
+Bytes DatasetTotals::resident_bytes() const {
     Bytes result{};
     for (const auto& [node, bytes] : resident) {
         result += bytes;
@@ -141,8 +141,8 @@ Bytes DatasetTally::resident_bytes() const {
     return result;
 }
 
-Tally tally(const std::vector<AgentReport>& reports, const Moment& now) {
-    Tally result;
+Totals total_of(const std::vector<AgentReport>& reports, const Moment& now) {
+    Totals result;
     for (const AgentReport& report : reports) {
         const bool fresh = is_fresh(report, now);
         result.fresh_reports += fresh ? 1 : 0;
@@ -164,7 +164,7 @@ std::optional<std::int64_t> hit_percent(Bytes from_cache, Bytes from_origin) {
     return static_cast<std::int64_t>(hits * kPercent / all);
 }
 
-std::string tell_troubles(const DatasetTally& dataset) {
+std::string tell_troubles(const DatasetTotals& dataset) {
     constexpr std::size_t kToldMax = 3;
     std::vector<std::string> sentences;
     for (const auto& [node, trouble] : dataset.troubles) {

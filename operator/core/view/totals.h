@@ -24,7 +24,7 @@ bool is_fresh(const AgentReport& report, const Moment& now);
 bool has_counted(const DatasetReport& report);
 
 // What sidecars say about one dataset.
-struct DatasetTally {
+struct DatasetTotals {
     ManifestState state =
         ManifestState::kUnknown;  // ready if one says so, else failed, listing, unknown
     std::string error;            // of a failed listing, else of the last fetch that failed
@@ -38,33 +38,33 @@ struct DatasetTally {
 
     [[nodiscard]] Bytes resident_bytes() const;
 
-    bool operator==(const DatasetTally&) const = default;
+    bool operator==(const DatasetTotals&) const = default;
 };
 
-struct Tally {
+struct Totals {
     std::size_t fresh_reports = 0;
-    std::optional<WallTime> newest;                // when the newest report came, fresh or not
-    std::map<std::string, DatasetTally> datasets;  // by uid
+    std::optional<WallTime> newest;                 // when the newest report came, fresh or not
+    std::map<std::string, DatasetTotals> datasets;  // by uid
     Bytes cache_bytes{};   // read without crossing the link to the origin for it
     Bytes origin_bytes{};  // read over that link, fetched ahead, waited for, or past the sidecars
     std::uint64_t epoch = 0;           // the newest that a rank reads
     std::uint64_t epoch_samples = 0;   // of all ranks; 0: not known of each
     std::uint64_t epoch_position = 0;  // of the ranks that read this epoch
 
-    bool operator==(const Tally&) const = default;
+    bool operator==(const Totals&) const = default;
 };
 
 // Counters come from every report, bytes on nodes and states only from fresh ones: a sidecar that
 // ended has counted what it has counted, but no longer knows what is on the node. The order of
 // `reports` does not matter.
-Tally tally(const std::vector<AgentReport>& reports, const Moment& now);
+Totals total_of(const std::vector<AgentReport>& reports, const Moment& now);
 
 // Share of the bytes read that did not cross the link to the origin for that read, in percent,
 // rounded down; none before the first read. A sample that was fetched just in time did cross it.
 std::optional<std::int64_t> hit_percent(Bytes from_cache, Bytes from_origin);
 
 // "Node n1 keeps nothing new: disk full. And 2 more nodes." of a dataset's troubles; or nothing.
-std::string tell_troubles(const DatasetTally& dataset);
+std::string tell_troubles(const DatasetTotals& dataset);
 
 // "0.62" of 62.
 std::string ratio_text(std::int64_t percent);

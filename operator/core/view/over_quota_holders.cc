@@ -1,4 +1,4 @@
-#include "operator/core/view/stragglers.h"
+#include "operator/core/view/over_quota_holders.h"
 
 #include <algorithm>
 #include <optional>
@@ -23,8 +23,8 @@ bool is_there(const Pod& pod, const Reclaim& reclaim) {
     return pod.node_name == reclaim.node && !has_ended(pod);
 }
 
-std::optional<Giver> find_giver(const ClusterView& cluster, const Reclaim& reclaim) {
-    std::optional<std::pair<bool, Giver>> best;  // whether it leads
+std::optional<OverQuotaHolder> find_holder(const ClusterView& cluster, const Reclaim& reclaim) {
+    std::optional<std::pair<bool, OverQuotaHolder>> best;  // whether it leads
     for (const JobUse& use : cluster.jobs) {
         if (use.pool.name != reclaim.pool) {
             continue;
@@ -40,9 +40,10 @@ std::optional<Giver> find_giver(const ClusterView& cluster, const Reclaim& recla
                         return report.namespace_name == pod.meta.ns &&
                                report.pod == pod.meta.name && leads_at(report, reclaim);
                     });
-                Giver giver{reclaim, pod.meta.key(), use.job.meta.key(), dataset.name};
-                if (!best || std::tie(leads, best->second.pod) > std::tie(best->first, giver.pod)) {
-                    best = {leads, std::move(giver)};
+                OverQuotaHolder holder{reclaim, pod.meta.key(), use.job.meta.key(), dataset.name};
+                if (!best ||
+                    std::tie(leads, best->second.pod) > std::tie(best->first, holder.pod)) {
+                    best = {leads, std::move(holder)};
                 }
             }
         }
@@ -52,48 +53,49 @@ std::optional<Giver> find_giver(const ClusterView& cluster, const Reclaim& recla
 
 }  // namespace
 
-std::vector<Giver> find_givers(const ClusterView& cluster, const std::vector<Reclaim>& reclaims) {
-    std::vector<Giver> result;
+std::vector<OverQuotaHolder> find_over_quota_holders(
+    const ClusterView& cluster, const std::vector<Reclaim>& reclaims) {
+    std::vector<OverQuotaHolder> result;
     for (const Reclaim& reclaim : reclaims) {
-        if (std::optional<Giver> giver = find_giver(cluster, reclaim)) {
-            result.push_back(*std::move(giver));
+        if (std::optional<OverQuotaHolder> holder = find_holder(cluster, reclaim)) {
+            result.push_back(*std::move(holder));
         }
     }
     return result;
 }
 
-std::string say_reclaimed(const Giver& giver) {
-    const Reclaim& reclaim = giver.reclaim;
+std::string say_reclaimed(const OverQuotaHolder& holder) {
+    const Reclaim& reclaim = holder.reclaim;
     return fmt::format(
         "{} of dataset {} go back on node {} within {} s; {} stay.",
         to_string(reclaim.resident - reclaim.granted),
-        giver.dataset,
+        holder.dataset,
         reclaim.node,
         reclaim.grace_seconds,
         to_string(reclaim.granted));
 }
 
-std::string say_late(const Giver& giver) {
-    const Reclaim& reclaim = giver.reclaim;
+std::string say_late(const OverQuotaHolder& holder) {
+    const Reclaim& reclaim = holder.reclaim;
     return fmt::format(
         "Pod {} on node {} keeps {} of dataset {} and may keep {}; until it has given the rest "
         "back, namespace {} gets no more bytes.",
-        giver.pod.name,
+        holder.pod.name,
         reclaim.node,
         to_string(reclaim.resident),
-        giver.dataset,
+        holder.dataset,
         to_string(reclaim.granted),
         reclaim.ns);
 }
 
-std::vector<HeldBack> hold_back(const std::vector<Giver>& late) {
+std::vector<HeldBack> hold_back(const std::vector<OverQuotaHolder>& late) {
     std::vector<HeldBack> result;
-    for (const Giver& giver : late) {
+    for (const OverQuotaHolder& holder : late) {
         const bool known = std::any_of(result.begin(), result.end(), [&](const HeldBack& held) {
-            return held.pool == giver.reclaim.pool && held.ns == giver.reclaim.ns;
+            return held.pool == holder.reclaim.pool && held.ns == holder.reclaim.ns;
         });
         if (!known) {
-            result.push_back({giver.reclaim.pool, giver.reclaim.ns, say_late(giver)});
+            result.push_back({holder.reclaim.pool, holder.reclaim.ns, say_late(holder)});
         }
     }
     return result;

@@ -1,4 +1,4 @@
-#include "operator/controllers/trainingjob/trouble.h"
+#include "operator/controllers/trainingjob/diagnosis_finder.h"
 
 #include <algorithm>
 #include <string_view>
@@ -30,7 +30,7 @@ bool is_older(const Object& a, const Object& b) {
 
 }  // namespace
 
-const Job* TroubleFinder::find_barren(
+const Job* DiagnosisFinder::find_barren(
     const std::vector<Job>& jobs, const std::vector<Pod>& pods, WallTime now) {
     for (const Job& job : jobs) {
         const bool should_run =
@@ -45,7 +45,7 @@ const Job* TroubleFinder::find_barren(
     return nullptr;
 }
 
-const Pod* TroubleFinder::find_unmounted(const std::vector<Pod>& pods, WallTime now) {
+const Pod* DiagnosisFinder::find_unmounted(const std::vector<Pod>& pods, WallTime now) {
     // The kubelet says so of a container until the volumes are there.
     const auto is_silent = [](const ContainerState& container) {
         return !container.started && !container.exit_code && container.restart_count == 0 &&
@@ -64,7 +64,7 @@ const Pod* TroubleFinder::find_unmounted(const std::vector<Pod>& pods, WallTime 
     return nullptr;
 }
 
-std::string TroubleFinder::find(
+std::string DiagnosisFinder::find(
     const ObjectKey& training_job, const std::vector<Job>& jobs, const std::vector<Pod>& pods) {
     const WallTime now = clock_.wall_now();
     const Job* barren = find_barren(jobs, pods, now);
@@ -88,7 +88,7 @@ std::string TroubleFinder::find(
 }
 
 // What is known, as long as it need not be asked anew; nothing is known of an empty subject.
-std::optional<std::string> TroubleFinder::recall(
+std::optional<std::string> DiagnosisFinder::recall(
     const ObjectKey& training_job, const std::string& subject, bool has_jobs) {
     auto known = known_.lock();
     const auto entry = known->find(training_job);
@@ -105,7 +105,7 @@ std::optional<std::string> TroubleFinder::recall(
     return subject.empty() ? std::optional<std::string>{std::in_place} : std::nullopt;
 }
 
-Result<std::string> TroubleFinder::ask(const Job& job) {
+Result<std::string> DiagnosisFinder::ask(const Job& job) {
     Scope scope;
     scope.ns = job.meta.ns;
     scope.field_selector = fmt::format("involvedObject.uid={},reason=FailedCreate", job.meta.uid);
@@ -120,7 +120,7 @@ Result<std::string> TroubleFinder::ask(const Job& job) {
         kWordsMax);
 }
 
-Result<std::string> TroubleFinder::ask(const Pod& pod) {
+Result<std::string> DiagnosisFinder::ask(const Pod& pod) {
     Scope scope;
     scope.ns = pod.meta.ns;
     scope.field_selector = fmt::format("involvedObject.uid={}", pod.meta.uid);
@@ -160,13 +160,13 @@ std::string say_unmounted(const Pod& pod, const std::string& message) {
         kWordsMax);
 }
 
-bool TroubleFinder::is_invalid(const ObjectKey& training_job) {
+bool DiagnosisFinder::is_invalid(const ObjectKey& training_job) {
     auto known = known_.lock();
     const auto entry = known->find(training_job);
     return entry != known->end() && entry->second.refused && entry->second.invalid;
 }
 
-bool TroubleFinder::note_refusal(const ObjectKey& training_job, const Error& error) {
+bool DiagnosisFinder::note_refusal(const ObjectKey& training_job, const Error& error) {
     auto known = known_.lock();
     Known& entry = (*known)[training_job];
     std::string words = refusal_words(error.message);

@@ -1,4 +1,4 @@
-#include "operator/core/view/tally.h"
+#include "operator/core/view/totals.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(Tally, SumsCountersAndTakesBytesOnNodesFromLeaders) {
+TEST(Totals, SumsCountersAndTakesBytesOnNodesFromLeaders) {
     const TrainingJobView view = make_running_view();
     AgentReport leader = make_report(view, 0, 100);
     leader.datasets[0].resident_bytes = gib(3);
@@ -20,26 +20,26 @@ TEST(Tally, SumsCountersAndTakesBytesOnNodesFromLeaders) {
     follower.datasets[0].leader = false;
     follower.datasets[0].resident_bytes = gib(99);  // not its to know
     follower.datasets[0].miss_bytes_read = gib(2);
-    const Tally sum = tally({leader, follower}, moment(110));
+    const Totals sum = total_of({leader, follower}, moment(110));
     EXPECT_EQ(sum.fresh_reports, 2U);
     EXPECT_EQ(sum.newest, wall(101));
     EXPECT_EQ(sum.cache_bytes, gib(1));
     EXPECT_EQ(sum.origin_bytes, gib(2));
-    const DatasetTally& dataset = sum.datasets.at("uid-imagenet");
+    const DatasetTotals& dataset = sum.datasets.at("uid-imagenet");
     EXPECT_EQ(dataset.resident_bytes(), gib(3));
     EXPECT_EQ(dataset.resident_samples, 7U);
     EXPECT_EQ(dataset.total, gib(4));
     EXPECT_EQ(dataset.state, ManifestState::kReady);
 }
 
-TEST(Tally, BelievesOldReportsTheirCountersOnly) {
+TEST(Totals, BelievesOldReportsTheirCountersOnly) {
     const TrainingJobView view = make_running_view();
     AgentReport old = make_report(view, 0, 100);
     old.datasets[0].resident_bytes = gib(3);
     old.datasets[0].cache_bytes_read = mib(5);
     EXPECT_TRUE(is_fresh(old, moment(160)));
     EXPECT_FALSE(is_fresh(old, moment(161)));
-    const Tally sum = tally({old}, moment(161));
+    const Totals sum = total_of({old}, moment(161));
     EXPECT_EQ(sum.fresh_reports, 0U);
     EXPECT_EQ(sum.cache_bytes, mib(5));
     EXPECT_EQ(sum.datasets.at("uid-imagenet").resident_bytes(), Bytes::zero());
@@ -47,7 +47,7 @@ TEST(Tally, BelievesOldReportsTheirCountersOnly) {
     EXPECT_EQ(sum.newest, wall(100));
 }
 
-TEST(Tally, TakesTheStateThatSaysMost) {
+TEST(Totals, TakesTheStateThatSaysMost) {
     const TrainingJobView view = make_running_view();
     AgentReport listing = make_report(view, 0, 100);
     listing.datasets[0].manifest_state = ManifestState::kListing;
@@ -55,16 +55,16 @@ TEST(Tally, TakesTheStateThatSaysMost) {
     AgentReport failed = make_report(view, 1, 100);
     failed.datasets[0].manifest_state = ManifestState::kFailed;
     failed.datasets[0].error = "AccessDenied";
-    Tally sum = tally({listing, failed}, moment(100));
+    Totals sum = total_of({listing, failed}, moment(100));
     EXPECT_EQ(sum.datasets.at("uid-imagenet").state, ManifestState::kFailed);
     EXPECT_EQ(sum.datasets.at("uid-imagenet").error, "AccessDenied");
     EXPECT_EQ(sum.datasets.at("uid-imagenet").objects_listed, 500U);
-    sum = tally({listing, failed, make_report(view, 1, 100)}, moment(100));
+    sum = total_of({listing, failed, make_report(view, 1, 100)}, moment(100));
     EXPECT_EQ(sum.datasets.at("uid-imagenet").state, ManifestState::kReady);
     EXPECT_EQ(sum.datasets.at("uid-imagenet").error, "");
 }
 
-TEST(Tally, FollowsTheNewestEpochOfAllRanks) {
+TEST(Totals, FollowsTheNewestEpochOfAllRanks) {
     const TrainingJobView view = make_running_view();
     AgentReport ahead = make_report(view, 0, 100);
     ahead.trainer.epoch = 3;
@@ -74,15 +74,15 @@ TEST(Tally, FollowsTheNewestEpochOfAllRanks) {
     behind.trainer.epoch = 2;
     behind.trainer.epoch_samples = 500;
     behind.trainer.epoch_position = 499;
-    Tally sum = tally({ahead, behind}, moment(100));
+    Totals sum = total_of({ahead, behind}, moment(100));
     EXPECT_EQ(sum.epoch, 3U);
     EXPECT_EQ(sum.epoch_position, 10U);
     EXPECT_EQ(sum.epoch_samples, 1000U);
     behind.trainer.epoch_samples = 0;
-    EXPECT_EQ(tally({ahead, behind}, moment(100)).epoch_samples, 0U) << "not known of all";
+    EXPECT_EQ(total_of({ahead, behind}, moment(100)).epoch_samples, 0U) << "not known of all";
 }
 
-TEST(Tally, DoesNotDependOnTheOrderOfReports) {
+TEST(Totals, DoesNotDependOnTheOrderOfReports) {
     const TrainingJobView view = make_running_view();
     std::vector<AgentReport> reports;
     for (int i = 0; i < 4; ++i) {
@@ -94,13 +94,13 @@ TEST(Tally, DoesNotDependOnTheOrderOfReports) {
     const auto by_time = [](const AgentReport& a, const AgentReport& b) {
         return a.received_at < b.received_at;
     };
-    const Tally want = tally(reports, moment(110));
+    const Totals want = total_of(reports, moment(110));
     while (std::next_permutation(reports.begin(), reports.end(), by_time)) {
-        EXPECT_EQ(tally(reports, moment(110)), want);
+        EXPECT_EQ(total_of(reports, moment(110)), want);
     }
 }
 
-TEST(Tally, NamesTheNodesThatKeepLessThanTheyAreGranted) {
+TEST(Totals, NamesTheNodesThatKeepLessThanTheyAreGranted) {
     const TrainingJobView view = make_running_view();
     std::vector<AgentReport> reports;
     for (int i = 0; i < 5; ++i) {
@@ -109,8 +109,8 @@ TEST(Tally, NamesTheNodesThatKeepLessThanTheyAreGranted) {
         reports.back().datasets[0].admitting = i == 0;
         reports.back().datasets[0].error = i == 0 ? "" : "disk full.";
     }
-    const Tally sum = tally(reports, moment(100));
-    const DatasetTally& dataset = sum.datasets.at("uid-imagenet");
+    const Totals sum = total_of(reports, moment(100));
+    const DatasetTotals& dataset = sum.datasets.at("uid-imagenet");
     EXPECT_EQ(dataset.error, "") << "that is not the origin's";
     EXPECT_EQ(
         tell_troubles(dataset),

@@ -20,13 +20,13 @@ std::string say_unmounted(const Pod& pod, const std::string& message);
 // What stands in the way of a job's pods that no object says: the API server refused the Job, its
 // Job controller may not make the pods (Pod Security, a ResourceQuota, a webhook), or the kubelet
 // cannot mount a volume of a pod. The last two tell it in Events only. Thread-safe.
-class TroubleFinder {
+class DiagnosisFinder {
 public:
     static constexpr Duration kLookEvery = std::chrono::seconds{10};
     static constexpr Duration kPatience = std::chrono::seconds{3};  // a new Job has no pods yet
     static constexpr Duration kMountPatience = std::chrono::seconds{10};  // since a pod's creation
 
-    TroubleFinder(ApiClient& client, const Clock& clock)
+    DiagnosisFinder(ApiClient& client, const Clock& clock)
         : client_(client),
           clock_(clock) {}
 
