@@ -70,11 +70,10 @@ public:
     // have been refused instead.
     [[nodiscard]] bool has_synced();
 
-    // The plurals of kinds that have not been listed yet, for people who wonder why it is not
-    // ready.
+    // The plurals of kinds that have not been listed yet, for the readiness message.
     [[nodiscard]] std::vector<std::string> unsynced();
 
-    // What each watch went through, by plural.
+    // Counts of each watch, by plural.
     void for_each_count(
         const std::function<void(const std::string& kind, const InformerCounts& counts)>& visit);
 
@@ -86,14 +85,14 @@ public:
 
     Informer<CacheQuota>& quotas() { return quotas_; }
 
-    // Of TrainingJobs, as are services and pods.
+    // Jobs, Services and pods of TrainingJobs.
     Informer<Job>& jobs() { return jobs_; }
 
     Informer<ObjectMeta>& services() { return services_; }
 
     Informer<Pod>& pods() { return pods_; }
 
-    // Of Datasets' fillers (operator/core/workload/build_filler.h).
+    // Jobs and pods of Datasets' fillers (operator/core/workload/build_filler.h).
     Informer<Job>& filler_jobs() { return filler_jobs_; }
 
     Informer<Pod>& filler_pods() { return filler_pods_; }
@@ -107,7 +106,7 @@ public:
 
     Informer<Node>& nodes() { return nodes_; }
 
-    // With whom Datasets are shared is a question of their labels.
+    // Their labels decide which Datasets are shared with them.
     Informer<ObjectMeta>& namespaces() { return namespaces_; }
 
 private:

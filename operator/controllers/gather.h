@@ -14,8 +14,7 @@
 #include "operator/kube/event.h"
 #include "operator/kube/resource_kind.h"
 
-// What more than one controller reads from the cache and the registry. No I/O: everything is in
-// memory.
+// Reads of cache and registry that more than one controller needs. No I/O: everything is in memory.
 namespace stoker::control {
 
 // The cache does not show our last write yet; its event wakes us anyway.
@@ -24,7 +23,7 @@ inline constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
 // The next time of two.
 std::optional<Duration> earliest(std::optional<Duration> a, std::optional<Duration> b);
 
-// Where ids of this operator begin: they differ from those of an operator before it, whose results
+// First id of an operator that begins now. Ids of an operator before it differ: results for them
 // may still come.
 std::uint64_t first_id(WallTime now);
 
@@ -67,7 +66,7 @@ std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& re
 // is left out, too (drop_listing_claims()).
 std::vector<AgentReport> reports_on_datasets(const JobUse& use, AgentRegistry& registry);
 
-// What is known of the node programs.
+// Reports and pods of the node programs.
 NodeProgramView gather_node_programs(ClusterCache& cache, NodeRegistry& nodes);
 
 // The whole cluster, for the planner of grants.

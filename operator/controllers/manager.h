@@ -69,7 +69,7 @@ public:
 
     NodeRegistry& nodes() { return nodes_; }
 
-    // Where node programs report, and who they are: of `account`.
+    // Their registry, and how a caller with the token of `account` is found to be a node's program.
     [[nodiscard]] NodePrograms node_programs(NodeProgramAccount account);
 
     LatestAllocation& latest() { return latest_; }

@@ -18,7 +18,7 @@ namespace stoker::control {
 // them. Thread-safe.
 class OperatorMetrics {
 public:
-    // What is there to be asked; all must outlive it.
+    // Objects whose counts are exposed; all must outlive it.
     struct Sources {
         Manager& manager;
         ClusterCache& cache;

@@ -11,12 +11,12 @@
 
 namespace stoker::control {
 
-// Which version came back from our last write, by the key that it was made for: who works from a
-// cache must not act again before the cache shows what he did. Thread-safe.
+// Versions that the API server returned for our last writes, by the key that each was made for: a
+// reconciler must not act again before its cache shows its own write. Thread-safe.
 class OwnWrites {
 public:
-    // A cache that does not show our own write for so long has other worries; every write is
-    // conditional or idempotent anyway.
+    // After this time a cache that does not show our write is believed all the same: every write is
+    // conditional or idempotent.
     static constexpr Duration kBlindMax = std::chrono::seconds{30};
 
     explicit OwnWrites(const Clock& clock)

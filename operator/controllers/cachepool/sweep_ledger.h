@@ -9,8 +9,8 @@
 
 namespace stoker::control {
 
-// What sweeps have removed, so that nobody goes on telling that it is there. Kept in memory: after
-// a restart a swept place is swept once more. Thread-safe.
+// Bytes that sweeps have removed, so that older reports of them are not believed. Kept in memory:
+// after a restart a swept place is swept once more. Thread-safe.
 class SweepLedger {
 public:
     void note(

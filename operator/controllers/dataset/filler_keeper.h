@@ -36,7 +36,7 @@ public:
         JobSettings settings,
         std::function<std::string()> control_ca);
 
-    // What is and what is to be done. `users`: the jobs that read the Dataset. May ask for Events.
+    // The fillers' states and a plan. `users`: the jobs that read the Dataset. May ask for Events.
     Look look(const Dataset& dataset, const std::vector<JobUse>& users);
 
     // Whether the cache shows what was last done for the Dataset.

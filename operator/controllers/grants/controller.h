@@ -31,7 +31,7 @@ public:
     // However many things change, one decision a second is enough.
     static constexpr Duration kNotMoreOftenThan = std::chrono::seconds{1};
 
-    // What is to be looked at again because its part of the decision changed.
+    // Called for each object whose part of the decision changed.
     struct OnChange {
         std::function<void(const ObjectKey& training_job)> job;
         std::function<void(const ObjectKey& quota)> quota;
@@ -55,7 +55,7 @@ public:
     static ObjectKey key() { return {"", "grants"}; }
 
 private:
-    // What the planner sees: with what was granted, and who is held back.
+    // The planner's input, with holdings and held-back namespaces.
     AllocationView look(const ClusterView& cluster, const Moment& now);
     void tell_changes(const Allocation& before, const Allocation& after);
     void tell_reclaims(const ClusterView& cluster);

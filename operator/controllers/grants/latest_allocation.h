@@ -32,7 +32,8 @@ struct Allocation {
     }
 };
 
-// Where the grants controller leaves it for the others. Snapshots are immutable. Thread-safe.
+// Holds the latest Allocation: the grants controller puts it, others get it. Snapshots are
+// immutable. Thread-safe.
 class LatestAllocation {
 public:
     using Snapshot = std::shared_ptr<const Allocation>;

@@ -42,15 +42,15 @@ public:
     // The API server refused to make an object. True when that is news.
     bool note_refusal(const ObjectKey& training_job, const Error& error);
 
-    // What was wanted is there.
+    // The object was made: forgets why it could not be.
     void clear(const ObjectKey& training_job) { known_.lock()->erase(training_job); }
 
-    // A Job of these that should have pods and has none, long enough to wonder.
+    // The first Job that should have pods and has had none for kPatience; else nullptr.
     static const Job* find_barren(
         const std::vector<Job>& jobs, const std::vector<Pod>& pods, WallTime now);
 
-    // The first pod of these that is on a node while none of its containers has begun or said why
-    // not, long enough to wonder. Its volumes are being mounted.
+    // The first pod that is on a node while none of its containers has begun or said why not, for
+    // kMountPatience: its volumes are not mounted yet. Else nullptr.
     static const Pod* find_unmounted(const std::vector<Pod>& pods, WallTime now);
 
 private:

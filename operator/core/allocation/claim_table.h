@@ -70,7 +70,7 @@ struct Claim {
         return *std::ranges::find(users, job, &ClaimUser::job);
     }
 
-    // What may be on the node at any moment until it shrinks.
+    // The most bytes that may be on the node until it shrinks.
     [[nodiscard]] Bytes reserve() const { return std::max(resident, outstanding); }
 };
 

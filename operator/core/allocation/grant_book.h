@@ -16,7 +16,7 @@
 
 namespace stoker::control {
 
-// What is known of one dataset's bytes on one node now.
+// Bytes of one dataset on one node, as its sidecars and the Datasets' statuses tell them now.
 struct ObservedResidency {
     std::string pool;
     std::string node;
@@ -24,8 +24,8 @@ struct ObservedResidency {
     std::string ns;        // of the dataset
     Bytes resident{};      // told by whoever leads there, else what a status remembers
     bool opening = false;  // the leader there has not counted yet what is on the disk
-    // That the leader there enforces; none: nobody there has spoken. Unlimited: it has been granted
-    // nothing since it began, keeps what is there and adds nothing.
+    // The grant that the leader there enforces; none: no sidecar there has reported. Unlimited: it
+    // got no grant since it began, keeps what is there and adds nothing.
     std::optional<Bytes> granted;
     bool live = false;     // a pod whose sidecar may hold a grant is there
     bool reached = false;  // a sidecar there is attached: it gets grants at once

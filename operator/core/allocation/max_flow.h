@@ -49,7 +49,7 @@ private:
     std::vector<std::uint32_t> to_sink_;
 };
 
-// The same from accounts through what they have on nodes.
+// A MaxFlow from accounts through their bytes on nodes.
 class AccountFlow {
 public:
     // What flows from each account and through each node at most.

@@ -20,11 +20,11 @@ public:
     // The reclaims of the newest plan. What is granted even less than before begins anew.
     void watch(const std::vector<Reclaim>& reclaims, TimePoint now);
 
-    // Those that the last watch() saw for the first time, or that were cut further, by more than a
-    // twentieth.
+    // Reclaims that the last watch() saw for the first time, or that were cut further, by more than
+    // a twentieth.
     [[nodiscard]] const std::vector<Reclaim>& begun() const { return begun_; }
 
-    // Those that became late with the last watch(): their grace is over and bytes are still there.
+    // Reclaims that became late with the last watch(): the grace is over, bytes are still there.
     [[nodiscard]] const std::vector<Reclaim>& became_late() const { return became_late_; }
 
     // All that are late.

@@ -31,7 +31,7 @@ struct Rooms {
     void take(std::size_t node, std::size_t account, Bytes bytes);
 };
 
-// What may be there of each claim at any moment until it shrinks.
+// The most bytes of each claim that may be on its node until it shrinks.
 ClaimBytes reserves_of(const ClaimTable& table);
 
 // What each account is charged if the claims have so much: those, and its idle bytes.

@@ -18,10 +18,9 @@ struct ActiveTime {
     bool operator==(const ActiveTime&) const = default;
 };
 
-// The time in the status, brought up to what the present attempt's Job says: time runs from its
-// start, or from the end of a suspension where the Job is older. While the job is suspended, or has
-// no Job
-// (`current` null), status stands.
+// The active time of `status`, updated from the present attempt's Job: time runs from its start,
+// or from the end of a suspension where the Job is older. While the job is suspended, or has no Job
+// (`current` null), the status stands.
 ActiveTime observe_active_time(const TrainingJobStatus& status, const Job* current, WallTime now);
 
 // The same time, stopped at `end`.

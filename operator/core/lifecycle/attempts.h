@@ -7,7 +7,7 @@
 #include "common/base/clock.h"
 #include "operator/core/view/training_job_view.h"
 
-// Which Job is which attempt of a TrainingJob, and how its pods are. Pure.
+// The attempts of a TrainingJob: their Jobs, and the state of their pods. Pure.
 namespace stoker::control {
 
 struct Attempts {

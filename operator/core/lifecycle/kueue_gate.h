@@ -23,7 +23,7 @@ bool may_have_pods(const TrainingJobView& view);
 // Kueue's words on why there are no pods, as sentences.
 std::string why_not_admitted(const TrainingJobView& view);
 
-// Where the flavors and checks of the admission let the pods run.
+// Node selectors, tolerations and labels that the admission's flavors and checks give the pods.
 PodPlacement placement_of(const KueueView& kueue);
 
 struct QueueWait {
@@ -35,7 +35,7 @@ struct QueueWait {
 // Why the attempt in `input`, which has no Job yet, must wait; none: it may start.
 std::optional<QueueWait> wait_in_queue(const TrainingJobView& view, const JobInput& input);
 
-// What the Workload is told because of that lifecycle, or none. `pods_left`: something of the job
+// The change of the Workload that follows from that lifecycle; none: it stays. `pods_left`: something of the job
 // still runs, so its quota is still used.
 std::optional<Action> settle_workload(
     const TrainingJobView& view, const Lifecycle& lifecycle, bool pods_left, WallTime now);

@@ -20,7 +20,7 @@ std::string our_field(std::string_view field) {
                : std::string{field};
 }
 
-// Of: strict decoding error: unknown field "spec.template.spec.x", unknown field "...".
+// Reads: strict decoding error: unknown field "spec.template.spec.x", unknown field "...".
 std::set<std::string> unknown_fields(std::string_view message) {
     constexpr std::string_view kMark = "unknown field \"";
     std::set<std::string> fields;

@@ -48,7 +48,8 @@ public:
     bool observe(const ProfileInput& input);
 
     // A measurement past the cache beside one through it came in: time per byte without ÷ with.
-    // What is not a number or cannot be is refused. True when the published profile changed.
+    // Refuses a factor that is not a number or is out of range. True when the published profile
+    // changed.
     bool take_measured(double benefit);
 
     [[nodiscard]] const JobProfile& profile() const { return published_; }
@@ -124,8 +125,8 @@ private:
     std::optional<Start> start_;
     Bytes granted_{};
     std::deque<Window> windows_;  // of the grant of now
-    // Those that speak for the f* of now, from before a grant, too: a profile that trusted itself
-    // less after each grant would move bytes for ever.
+    // Windows that the present f* is estimated from, from before a grant, too: a profile that lost
+    // confidence with each grant would move bytes for ever.
     std::deque<Window> paces_;
     std::deque<double> origin_waited_for_;  // rates of windows in which the job waited
     std::deque<double> origin_at_least_;    // the fastest of the others, sorted

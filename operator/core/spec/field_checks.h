@@ -6,7 +6,7 @@
 
 #include "operator/core/spec/validate.h"
 
-// What the rules of all kinds are made of. Pure.
+// Checks that the rules of several kinds share. Pure.
 namespace stoker::control {
 
 // Gathers complaints; `where` is a path, `what` the sentence of the CRD's rule. One owner, not

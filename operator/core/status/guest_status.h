@@ -7,7 +7,7 @@
 #include "operator/core/view/totals.h"
 #include "operator/core/view/training_job_view.h"
 
-// What is said of a job that reads a Dataset of another namespace (docs/adr/0012). Pure.
+// The status of a job that reads a Dataset of another namespace (docs/adr/0012). Pure.
 namespace stoker::control {
 
 // The guest's sidecar says that it waits: a sidecar of the Dataset's namespace has to serve the

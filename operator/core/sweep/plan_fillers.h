@@ -27,8 +27,8 @@ inline constexpr Duration kFillerGrace = std::chrono::seconds{60};
 // knows it.
 inline constexpr std::string_view kIdleSinceAnnotation = "stoker.dev/idle-since";
 
-// Where pods of jobs of other namespaces that read the Dataset are and have not ended. `users`: the
-// jobs that read it, guests or not.
+// Places of pods that have not ended, of guests: jobs of other namespaces that read the Dataset.
+// `users`: the jobs that read it, guests or not.
 std::set<FillerPlace> guest_places(const Dataset& dataset, const std::vector<JobUse>& users);
 
 struct FillerView {
@@ -65,7 +65,7 @@ struct FillerPlan {
     std::vector<FillerJob> remove;
     std::vector<FillerMark> mark;
     std::vector<FillerRenewal> renew;
-    std::optional<Duration> look_again;  // nothing else may wake who looks
+    std::optional<Duration> look_again;  // plan again then, even if nothing changes
 
     bool operator==(const FillerPlan&) const = default;
 };
@@ -87,8 +87,8 @@ struct FillerState {
     bool operator==(const FillerState&) const = default;
 };
 
-// What people and controllers have been told about fillers, by place: the API server's refusals,
-// and why a Job has no pods or a pod does not begin.
+// Sentences by place: why the API server refused a filler's Job, or why the Job has no pods or the
+// pod does not begin.
 using FillerDiagnoses = std::map<FillerPlace, std::string>;
 
 // The state of every filler that is needed. `pods`: with the Dataset's kFillerLabel.

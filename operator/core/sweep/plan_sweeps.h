@@ -79,8 +79,8 @@ struct SweepGuard {
     auto operator<=>(const SweepGuard&) const = default;
 };
 
-// Of "<namespace>/<uid>"; none for a text that cannot be the path of a node directory. Anybody may
-// have written it.
+// Parses "<namespace>/<uid>"; none for a text that cannot be the path of a node directory: anybody
+// may have written it.
 std::optional<SweepGuard> guard_of(const std::string& node, const std::string& node_directory);
 
 struct SweepView {

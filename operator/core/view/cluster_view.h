@@ -36,7 +36,7 @@ struct JobUse {
     // Whether it may hold grants: started, not ended, not suspended, with a pool.
     [[nodiscard]] bool is_active() const;
 
-    // Where a pod of it is that has not ended.
+    // Nodes of its pods that have not ended.
     [[nodiscard]] std::set<std::string> live_nodes() const;
 };
 
@@ -52,7 +52,7 @@ struct ClusterView {
     std::vector<HeldBack> held_back{};         // operator/core/view/over_quota_holders.h
     NodeProgramView programs{};
 
-    // What is known of the job once there is a verdict; else nullptr.
+    // The job's profile once it has a verdict; else nullptr.
     [[nodiscard]] const JobProfile* judged_profile(const ObjectKey& job) const;
 };
 
@@ -62,7 +62,7 @@ bool matches(const TextMap& selector, const TextMap& labels);
 std::vector<PoolNode> pool_nodes(
     const std::vector<CachePool>& pools, const std::vector<Node>& nodes);
 
-// Those of pool_nodes() that are planned for: the node program called the pool's directory ready
+// The nodes of pool_nodes() that get grants: the node program called the pool's directory ready
 // when it last spoke, or a pod of a job that uses the pool runs there, which it could not without
 // the directory. The pod does not count where the program has refused the directory since. For
 // kNodeSilenceMax after this operator began to listen, a node that has not spoken counts too. So

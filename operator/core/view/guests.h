@@ -6,8 +6,8 @@
 #include "operator/core/spec/resolve.h"
 #include "operator/core/view/cluster_view.h"
 
-// What a job may say of a Dataset of another namespace, whose guest it is (docs/adr/0012). It reads
-// the directory and never leads it. Pure.
+// A guest is a job that reads a Dataset of another namespace (docs/adr/0012): it reads the node
+// directory and never leads it, so not all of its report is believed. Pure.
 namespace stoker::control {
 
 bool is_guest(const JobUse& use, const ResolvedDataset& dataset);

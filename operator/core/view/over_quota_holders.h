@@ -8,9 +8,10 @@
 #include "operator/core/allocation/allocation_view.h"
 #include "operator/core/view/cluster_view.h"
 
-// Bytes that go back, in terms of objects: whose they are, and who has them. Pure.
+// Pods that hold bytes which must go back to the quotas' owners. Pure.
 namespace stoker::control {
 
+// The pod and job that hold the bytes of one Reclaim.
 struct OverQuotaHolder {
     Reclaim reclaim;
     ObjectKey pod;        // whose sidecar leads there; of several the first by name
@@ -20,17 +21,18 @@ struct OverQuotaHolder {
     bool operator==(const OverQuotaHolder&) const = default;
 };
 
-// Reclaims without any pod are left out: nobody is there to act.
+// One holder for each reclaim. A reclaim on a node without a pod of the dataset has none: no sidecar
+// is there to act.
 std::vector<OverQuotaHolder> find_over_quota_holders(
     const ClusterView& cluster, const std::vector<Reclaim>& reclaims);
 
 // "3Gi of dataset train go back on node n1, within 30 s: 2Gi stay."
 std::string say_reclaimed(const OverQuotaHolder& holder);
 
-// Which pod does not give back what it must: of one whose grace is over.
+// The sentence about a pod that has not given bytes back in time.
 std::string say_late(const OverQuotaHolder& holder);
 
-// The namespaces that pay for the bytes get nothing more.
+// The namespaces that are charged for late bytes: they get no more bytes.
 std::vector<HeldBack> hold_back(const std::vector<OverQuotaHolder>& late);
 
 }  // namespace stoker::control

@@ -30,7 +30,7 @@ public:
     // Profiles of all jobs that have one.
     [[nodiscard]] std::map<ObjectKey, JobProfile> profiles() const;
 
-    // What the sidecars of which jobs are to measure now.
+    // Measurements to be made now, by job.
     [[nodiscard]] const std::map<ObjectKey, Probe>& probes() const { return probes_; }
 
     // Reports that could not be, of all jobs since the start.

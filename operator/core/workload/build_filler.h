@@ -46,7 +46,7 @@ FillerPlace place_of(const ObjectMeta& filler);
 // Dataset (by uid), pool and node.
 std::string filler_name(const Dataset& dataset, const FillerPlace& place);
 
-// What a filler's sidecar calls its TrainingJob: "filler/<dataset>/<pool>". No TrainingJob has a
+// The name of its TrainingJob that a filler's sidecar reports: "filler/<dataset>/<pool>". No TrainingJob has a
 // '/' in its name. The uid that it tells is the Dataset's.
 std::string filler_training_job(const Dataset& dataset, const std::string& pool);
 

@@ -29,7 +29,7 @@ PodManifest build_pod(const JobInput& input);
 // of the namespace of its job. Part of build_filler().
 PodManifest build_filler_pod(const JobInput& input);
 
-// What the sidecar is told.
+// The sidecar's configuration.
 SidecarConfig sidecar_config(const JobInput& input);
 
 // The environment that torchrun and hand-written scripts expect, in both families of names, without
