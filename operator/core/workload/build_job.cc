@@ -18,6 +18,7 @@ namespace stoker::control {
 namespace {
 
 constexpr std::int32_t kWeightMax = 100;
+constexpr std::int32_t kRendezvousPort = 29500;
 
 // What the resources say of one resource: the limit, else the request, else nothing. Malformed ones
 // count as none.
@@ -87,6 +88,29 @@ std::int64_t processes_per_node(const TrainerSpec& trainer) {
         count = *number;
     }
     return std::clamp<std::int64_t>(count, 1, kProcessesPerNodeMax);
+}
+
+std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt) {
+    const std::string address = fmt::format("{}-0.{}", job_name(job, attempt), service_name(job));
+    const std::string port = std::to_string(kRendezvousPort);
+    const std::int64_t processes = processes_per_node(job.spec.trainer);
+    const std::string nodes = std::to_string(job.spec.trainer.node_count);
+    const Json rank =
+        from_field("metadata.annotations['batch.kubernetes.io/job-completion-index']");
+    std::vector<EnvVar> result = {
+        {"PET_NNODES", nodes, {}},
+        {"PET_NPROC_PER_NODE", std::to_string(processes), {}},
+        {"PET_NODE_RANK", "", rank},
+        {"PET_MASTER_ADDR", address, {}},
+        {"PET_MASTER_PORT", port, {}},
+        {"MASTER_ADDR", address, {}},
+        {"MASTER_PORT", port, {}},
+        {"PYTHONUNBUFFERED", "1", {}}};
+    if (processes == 1) {
+        result.push_back({"WORLD_SIZE", nodes, {}});
+        result.push_back({"RANK", "", rank});
+    }
+    return result;
 }
 
 std::vector<PreferredNode> preferred_nodes(

@@ -20,7 +20,6 @@ namespace stoker::control {
 inline constexpr std::string_view kJobLabel = "stoker.dev/training-job";
 inline constexpr std::string_view kAttemptLabel = "stoker.dev/attempt";
 inline constexpr std::string_view kDigestAnnotation = "stoker.dev/template-digest";
-inline constexpr std::int32_t kRendezvousPort = 29500;
 inline constexpr std::size_t kPreferredNodeCountMax = 20;
 
 // The operator's own settings, the same for all jobs.
@@ -75,6 +74,10 @@ std::int64_t processes_per_node(const TrainerSpec& trainer);
 
 // What the limits (else requests) of resources named ".../gpu" add up to; 0: none.
 std::int64_t gpus_per_node(const TrainerSpec& trainer);
+
+// The environment that torchrun and hand-written scripts expect, in both families of names. RANK and
+// WORLD_SIZE only with one process in each pod: with more, torchrun computes them for each process.
+std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt);
 
 // The nodes that hold bytes of the job's datasets in its pool, weighted 1 to 100 by bytes, at most
 // 20, most first.

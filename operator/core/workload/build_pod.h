@@ -32,9 +32,4 @@ PodManifest build_filler_pod(const JobInput& input);
 // The sidecar's configuration.
 SidecarConfig sidecar_config(const JobInput& input);
 
-// The environment that torchrun and hand-written scripts expect, in both families of names, without
-// what the user set. RANK and WORLD_SIZE only with one process in each pod: with more, torchrun
-// computes them for each process.
-std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt);
-
 }  // namespace stoker::control
