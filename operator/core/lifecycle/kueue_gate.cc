@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "common/base/saturating.h"
+#include "operator/core/spec/make_condition.h"
 #include "operator/core/workload/build_workload.h"
 
 namespace stoker::control {
@@ -21,20 +22,13 @@ bool is_true(const Workload& workload, std::string_view type) {
     return is_true(workload.conditions, type);
 }
 
+// `answer` as the Workload's condition of that type.
 Condition condition_now(
-    const Workload& workload, std::string_view type, bool holds, std::string reason, WallTime now) {
-    Condition result;
-    result.type = type;
-    result.status = holds ? ConditionStatus::kTrue : ConditionStatus::kFalse;
-    result.observed_generation = workload.meta.generation;
-    result.last_transition = std::chrono::floor<seconds>(now);
-    result.reason = std::move(reason);
-    return result;
-}
-
-TellWorkload tell(const Workload& workload, Condition condition, std::string message) {
-    condition.message = std::move(message);
-    return {workload, std::move(condition)};
+    const Workload& workload, std::string_view type, Condition answer, WallTime now) {
+    answer.type = type;
+    answer.observed_generation = workload.meta.generation;
+    answer.last_transition = std::chrono::floor<seconds>(now);
+    return answer;
 }
 
 // workload.SyncAdmittedCondition() without a reservation. Kueue resets all checks when it evicts.
@@ -46,29 +40,23 @@ void end_admission(Workload& workload, WallTime now) {
     const auto held = std::chrono::floor<seconds>(elapsed_between(since, now)).count();
     workload.past_execution_seconds =
         add_saturated(workload.past_execution_seconds.value_or(0), std::max<std::int64_t>(held, 0));
-    Condition admitted = condition_now(
-        workload,
-        "Admitted",
-        false,
-        workload.has_checks ? "NoReservationUnsatisfiedChecks" : "NoReservation",
-        now);
-    admitted.message = workload.has_checks
-                           ? "The workload has no reservation and not all checks ready"
-                           : "The workload has no reservation";
-    set_condition(workload.conditions, std::move(admitted));
+    Condition none = workload.has_checks
+                         ? fails(
+                               "NoReservationUnsatisfiedChecks",
+                               "The workload has no reservation and not all checks ready")
+                         : fails("NoReservation", "The workload has no reservation");
+    set_condition(workload.conditions, condition_now(workload, "Admitted", std::move(none), now));
 }
 
 // The end of an eviction, as in step 6 of ReconcileGenericJob(): only what was preempted is queued
 // again at once, the rest waits for whoever evicted it.
 ReleaseQuota release(Workload workload, WallTime now) {
     const Condition evicted = *find_condition(workload.conditions, "Evicted");
-    Condition requeued =
-        condition_now(workload, "Requeued", evicted.reason == "Preempted", evicted.reason, now);
-    requeued.message = evicted.message;
-    set_condition(workload.conditions, std::move(requeued));
-    Condition reserved = condition_now(workload, "QuotaReserved", false, "Pending", now);
-    reserved.message = evicted.message;
-    set_condition(workload.conditions, std::move(reserved));
+    const Condition again =
+        holds_if(evicted.reason == "Preempted", evicted.reason, evicted.message);
+    set_condition(workload.conditions, condition_now(workload, "Requeued", again, now));
+    const Condition pending = fails("Pending", evicted.message);
+    set_condition(workload.conditions, condition_now(workload, "QuotaReserved", pending, now));
     workload.admission = Json{};
     workload.flavors.clear();
     end_admission(workload, now);
@@ -215,21 +203,20 @@ std::optional<Action> settle_workload(
     const bool reserved = is_true(*workload, "QuotaReserved");
     const bool ready = is_true(*workload, "PodsReady");
     if (ready != (reserved && (ready || lifecycle.state == JobState::kRunning))) {
-        return tell(
-            *workload,
-            condition_now(*workload, "PodsReady", !ready, "PodsReady", now),
-            ready ? "Not all pods are ready or succeeded"
-                  : "All pods were ready or succeeded since the workload admission");
+        const Condition answer =
+            ready
+                ? fails("PodsReady", "Not all pods are ready or succeeded")
+                : holds(
+                      "PodsReady", "All pods were ready or succeeded since the workload admission");
+        return TellWorkload{*workload, condition_now(*workload, "PodsReady", answer, now)};
     }
     if (pods_left) {
         return std::nullopt;
     }
     if (is_final(lifecycle.state)) {
         const bool succeeded = lifecycle.state == JobState::kComplete;
-        return tell(
-            *workload,
-            condition_now(*workload, "Finished", true, succeeded ? "Succeeded" : "Failed", now),
-            lifecycle.message);
+        const Condition answer = holds(succeeded ? "Succeeded" : "Failed", lifecycle.message);
+        return TellWorkload{*workload, condition_now(*workload, "Finished", answer, now)};
     }
     if (!keeps_place(lifecycle.state)) {
         return deletion_of(*workload);
