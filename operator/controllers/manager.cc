@@ -314,14 +314,15 @@ void Manager::wake_jobs(const std::vector<StoredPtr<TrainingJob>>& jobs) {
 }
 
 void Manager::add_to(Supervisor& supervisor) {
-    const auto add = [this, &supervisor](Reconciler& queue, std::size_t threads) {
+    const auto add = [this, &supervisor](Reconciler& queue) {
+        const bool by_key = &queue == &training_job_queue_ || &queue == &dataset_queue_;
         supervisor.add_worker(
             queue.name(),
             [this, &queue](const std::stop_token& stop) {
                 working_ = true;
                 queue.work(stop);
             },
-            threads);
+            by_key ? workers_ : 1);
         supervisor.add_drain([this, &queue](TimePoint until) {
             // A replica that never led has full queues and nobody who empties them.
             if (working_ && !queue.drain(until)) {
@@ -331,12 +332,7 @@ void Manager::add_to(Supervisor& supervisor) {
     };
     wake_grants();
     sweep_queue_.add(NodeSweeper::key());
-    add(training_job_queue_, workers_);
-    add(dataset_queue_, workers_);
-    add(pool_queue_, 1);
-    add(quota_queue_, 1);
-    add(grants_queue_, 1);
-    add(sweep_queue_, 1);
+    for_each(add);
 }
 
 void Manager::for_each(const std::function<void(Reconciler&)>& visit) {

@@ -82,7 +82,6 @@ bool FillerKeeper::has_seen_own_writes(const ObjectKey& dataset) {
 
 Result<std::optional<Duration>> FillerKeeper::act(const Dataset& dataset, const FillerPlan& plan) {
     std::optional<Duration> next = plan.look_again;
-    const auto look_in = [&](Duration wait) { next = std::min(next.value_or(wait), wait); };
     for (const FillerJob& job : plan.remove) {
         STOKER_TRY_VOID(remove(dataset, job));
     }
@@ -96,9 +95,7 @@ Result<std::optional<Duration>> FillerKeeper::act(const Dataset& dataset, const 
     }
     for (const FillerPlace& place : plan.create) {
         STOKER_TRY(const std::optional<Duration> wait, create(dataset, place));
-        if (wait) {
-            look_in(*wait);
-        }
+        next = earliest(next, wait);
     }
     return next;
 }

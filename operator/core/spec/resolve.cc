@@ -141,24 +141,24 @@ std::set<std::string> quota_pools(const std::vector<CacheQuota>& quotas) {
     return names;
 }
 
-ResolvedPool without_pool(std::string reason, std::string message, bool waits) {
+ResolvedPool without_pool(std::string reason, std::string message) {
     ResolvedPool result;
     result.blocker = {std::move(reason), std::move(message)};
-    result.waits = waits;
     return result;
 }
 
+ResolvedPool with(const CachePool& pool) {
+    return {pool.meta.name, pool.spec.reserved_free_percent, {}, false};
+}
+
 ResolvedPool use(const CachePool& pool) {
-    if (const std::vector<FieldError> errors = validate(pool); !errors.empty()) {
-        return without_pool(
-            "PoolInvalid",
-            fmt::format("CachePool {} is invalid: {}.", pool.meta.name, to_string(errors)),
-            false);
-    }
-    ResolvedPool result;
-    result.name = pool.meta.name;
-    result.reserved_free_percent = pool.spec.reserved_free_percent;
-    return result;
+    const std::vector<FieldError> errors = validate(pool);
+    return errors.empty()
+               ? with(pool)
+               : without_pool(
+                     "PoolInvalid",
+                     fmt::format(
+                         "CachePool {} is invalid: {}.", pool.meta.name, to_string(errors)));
 }
 
 ResolvedPool choose(const std::vector<CachePool>& pools, const std::vector<CacheQuota>& quotas) {
@@ -171,8 +171,7 @@ ResolvedPool choose(const std::vector<CachePool>& pools, const std::vector<Cache
                          "PoolNotFound",
                          fmt::format(
                              "CachePool {} of the namespace's CacheQuota does not exist.",
-                             *from_quota.begin()),
-                         false);
+                             *from_quota.begin()));
     }
     std::vector<const CachePool*> usable;
     for (const CachePool& pool : pools) {
@@ -184,8 +183,7 @@ ResolvedPool choose(const std::vector<CachePool>& pools, const std::vector<Cache
         return without_pool(
             "NoPool",
             "There is no CachePool, so the job runs without a cache; an administrator can create "
-            "one.",
-            false);
+            "one.");
     }
     if (usable.size() == 1 && from_quota.empty()) {
         return use(*usable.front());
@@ -196,8 +194,7 @@ ResolvedPool choose(const std::vector<CachePool>& pools, const std::vector<Cache
                : without_pool(
                      "PoolAmbiguous",
                      "There is more than one CachePool; name one in spec.cache.poolRef. Until then "
-                     "the job runs without a cache.",
-                     false);
+                     "the job runs without a cache.");
 }
 
 }  // namespace
@@ -319,13 +316,9 @@ ResolvedPool keep(const std::string& name, const std::vector<CachePool>& pools) 
             fmt::format(
                 "CachePool {}, which the attempt began with, does not exist any more; the attempt "
                 "goes on without grants.",
-                name),
-            false);
+                name));
     }
-    ResolvedPool result;
-    result.name = pool->meta.name;
-    result.reserved_free_percent = pool->spec.reserved_free_percent;
-    return result;
+    return with(*pool);
 }
 
 ResolvedPool choose_anew(
@@ -336,14 +329,15 @@ ResolvedPool choose_anew(
     if (!cache.pool_ref) {
         return choose(pools, quotas);
     }
-    const CachePool* pool = find_pool(pools, *cache.pool_ref);
-    return pool != nullptr ? use(*pool)
-                           : without_pool(
-                                 "PoolNotFound",
-                                 fmt::format(
-                                     "CachePool {} does not exist; the job starts when it appears.",
-                                     *cache.pool_ref),
-                                 true);
+    if (const CachePool* pool = find_pool(pools, *cache.pool_ref)) {
+        return use(*pool);
+    }
+    ResolvedPool result = without_pool(
+        "PoolNotFound",
+        fmt::format(
+            "CachePool {} does not exist; the job starts when it appears.", *cache.pool_ref));
+    result.waits = true;
+    return result;
 }
 
 }  // namespace
@@ -353,7 +347,7 @@ ResolvedPool resolve_pool(
     const std::vector<CachePool>& pools,
     const std::vector<CacheQuota>& quotas) {
     if (job.spec.cache.mode == CacheMode::kOff) {
-        return without_pool("Off", "The job asked for no cache (cache.mode Off).", false);
+        return without_pool("Off", "The job asked for no cache (cache.mode Off).");
     }
     const std::optional<AttemptPool> given = pool_of_attempt(job);
     if (given && !given->name.empty()) {
@@ -366,8 +360,7 @@ ResolvedPool resolve_pool(
             fmt::format(
                 "The attempt began without a CachePool, so it runs without a cache; the next one "
                 "gets CachePool {}.",
-                result.name),
-            false);
+                result.name));
     }
     result.waits = result.waits && !given;
     return result;

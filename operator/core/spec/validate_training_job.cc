@@ -14,11 +14,6 @@ namespace stoker::control {
 
 namespace {
 
-template <class List, class T>
-bool works(const List& working, const T& asked) {
-    return std::find(working.begin(), working.end(), asked) != working.end();
-}
-
 constexpr std::int64_t kEpochsMax = 1'000'000;
 constexpr std::string_view kOurPrefix = "stoker-";
 constexpr std::string_view kOurKeys = "stoker.dev/";
@@ -257,8 +252,7 @@ void check_family(
             field,
             fmt::format("{} belongs to family {}", rule.name, rule.family));
         complaints.unless(
-            !is_word ||
-                (!word->second.empty() && works(rule.words, std::string_view{word->second})),
+            !is_word || (!word->second.empty() && std::ranges::count(rule.words, word->second) > 0),
             field,
             fmt::format("'{}' is not a choice", is_word ? word->second : ""));
     }

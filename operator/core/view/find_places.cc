@@ -177,11 +177,9 @@ private:
                 owners.emplace(dataset.uid, dataset.ns);
             }
         }
-        for (const Dataset& dataset : cluster_.datasets) {
-            owners[dataset.meta.uid] = dataset.meta.ns;
-        }
         std::map<std::string, WallTime> last_used;
         for (const Dataset& dataset : cluster_.datasets) {
+            owners[dataset.meta.uid] = dataset.meta.ns;
             last_used[dataset.meta.uid] = last_use_of(dataset);
         }
         for (auto& [place, it] : words_) {
