@@ -12,8 +12,8 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-struct TroubleFinderTest : ::testing::Test {
-    TroubleFinderTest() { job.meta.created_at = bench.clock.wall_now(); }
+struct DiagnosisFinderTest : ::testing::Test {
+    DiagnosisFinderTest() { job.meta.created_at = bench.clock.wall_now(); }
 
     std::string find() { return finder.find({"ml", "mnist"}, {job}, pods); }
 
@@ -45,13 +45,13 @@ struct TroubleFinderTest : ::testing::Test {
     std::vector<Pod> pods;
 };
 
-TEST_F(TroubleFinderTest, GivesANewJobTimeToMakeItsPods) {
+TEST_F(DiagnosisFinderTest, GivesANewJobTimeToMakeItsPods) {
     tell("forbidden", "2026-01-31T12:00:01Z");
     EXPECT_EQ(find(), "");
     EXPECT_EQ(bench.client.count("list"), 0U);
 }
 
-TEST_F(TroubleFinderTest, QuotesTheNewestEventOfAJobWithoutPods) {
+TEST_F(DiagnosisFinderTest, QuotesTheNewestEventOfAJobWithoutPods) {
     tell("the old reason", "2026-01-31T12:00:01Z");
     tell("violates PodSecurity", "2026-01-31T12:00:03Z");
     tell("an even older one", "2026-01-31T12:00:00Z");
@@ -60,7 +60,7 @@ TEST_F(TroubleFinderTest, QuotesTheNewestEventOfAJobWithoutPods) {
     EXPECT_EQ(bench.client.calls.back().body, "involvedObject.uid=b1,reason=FailedCreate");
 }
 
-TEST_F(TroubleFinderTest, AsksNowAndThenOnly) {
+TEST_F(DiagnosisFinderTest, AsksNowAndThenOnly) {
     tell("forbidden", "2026-01-31T12:00:01Z");
     bench.clock.advance(seconds{4});
     find();
@@ -72,7 +72,7 @@ TEST_F(TroubleFinderTest, AsksNowAndThenOnly) {
     EXPECT_EQ(bench.client.count("list"), 2U);
 }
 
-TEST_F(TroubleFinderTest, ForgetsWhenPodsAppear) {
+TEST_F(DiagnosisFinderTest, ForgetsWhenPodsAppear) {
     tell("forbidden", "2026-01-31T12:00:01Z");
     bench.clock.advance(seconds{4});
     find();
@@ -80,7 +80,7 @@ TEST_F(TroubleFinderTest, ForgetsWhenPodsAppear) {
     EXPECT_EQ(find(), "");
 }
 
-TEST_F(TroubleFinderTest, DoesNotWonderAboutSuspendedAndFinishedJobs) {
+TEST_F(DiagnosisFinderTest, DoesNotWonderAboutSuspendedAndFinishedJobs) {
     bench.clock.advance(seconds{4});
     job.suspend = true;
     EXPECT_EQ(find(), "");
@@ -90,7 +90,7 @@ TEST_F(TroubleFinderTest, DoesNotWonderAboutSuspendedAndFinishedJobs) {
     EXPECT_EQ(bench.client.count("list"), 0U);
 }
 
-TEST_F(TroubleFinderTest, QuotesWhyAPodsVolumesAreNotMounted) {
+TEST_F(DiagnosisFinderTest, QuotesWhyAPodsVolumesAreNotMounted) {
     wait_for_volumes(seconds{11});
     tell("Successfully assigned", "2026-01-31T12:00:09Z", "Scheduled");
     tell(
@@ -111,13 +111,13 @@ TEST_F(TroubleFinderTest, QuotesWhyAPodsVolumesAreNotMounted) {
     EXPECT_EQ(bench.client.count("list"), 1U) << "not more often than every few seconds";
 }
 
-TEST_F(TroubleFinderTest, QuotesASummaryWhereThereIsNothingBetter) {
+TEST_F(DiagnosisFinderTest, QuotesASummaryWhereThereIsNothingBetter) {
     wait_for_volumes(seconds{11});
     tell("Unable to attach or mount volumes: x", "2026-01-31T12:00:08Z", "FailedMount");
     EXPECT_THAT(find(), HasSubstr("Unable to attach"));
 }
 
-TEST_F(TroubleFinderTest, DoesNotWonderAboutPodsThatBeginOrSayWhyNot) {
+TEST_F(DiagnosisFinderTest, DoesNotWonderAboutPodsThatBeginOrSayWhyNot) {
     tell("x", "2026-01-31T12:00:08Z", "FailedMount");
     wait_for_volumes(seconds{10});
     EXPECT_EQ(find(), "") << "it is young";
@@ -136,7 +136,7 @@ TEST_F(TroubleFinderTest, DoesNotWonderAboutPodsThatBeginOrSayWhyNot) {
     EXPECT_EQ(bench.client.count("list"), 0U);
 }
 
-TEST_F(TroubleFinderTest, ForgetsWhenThePodBegins) {
+TEST_F(DiagnosisFinderTest, ForgetsWhenThePodBegins) {
     wait_for_volumes(seconds{11});
     tell("x", "2026-01-31T12:00:08Z", "FailedMount");
     EXPECT_THAT(find(), HasSubstr(": x"));
@@ -164,7 +164,7 @@ TEST(SayUnmounted, LeavesOtherWordsAsTheyAre) {
     EXPECT_LT(say_unmounted(make_running_pod(), std::string(5000, 'x')).size(), 1200U);
 }
 
-TEST_F(TroubleFinderTest, ARefusalOfTheJobItselfStandsUntilThereIsOne) {
+TEST_F(DiagnosisFinderTest, ARefusalOfTheJobItselfStandsUntilThereIsOne) {
     const ObjectKey key{"ml", "mnist"};
     EXPECT_TRUE(finder.note_refusal(key, {ErrorCode::kInvalidArgument, "spec.x: bad"}));
     EXPECT_FALSE(finder.note_refusal(key, {ErrorCode::kInvalidArgument, "spec.x: bad"}));

@@ -79,7 +79,7 @@ TEST(ExplainJob, SaysWhatThePlanSays) {
     }
 }
 
-TEST(ExplainJob, ItsCurveRunsFromTheOriginsSpeedThroughThePredictionToTheJobsOwn) {
+TEST(ExplainJob, CurveEndsAtOriginRateAndIngestRate) {
     const auto explained = explain_job(crowded(), {"a", "middle"});
     ASSERT_TRUE(explained);
     const std::vector<CurvePoint>& curve = explained->curve;

@@ -274,7 +274,7 @@ TEST(PlanAllocationProperty, APlanOfSharedDatasetsThatWasCarriedOutIsAFixpoint) 
     for_random_worlds([](World& world) { expect_fixpoint(with_one_pool(world.view)); }, true);
 }
 
-TEST(PlanAllocationProperty, SoItIsWhereBytesAreManyAndMoveBySegments) {
+TEST(PlanAllocationProperty, APlanThatMovesSegmentsIsAFixpoint) {
     constexpr int kSteps = 60;  // some give way bit by bit
     for_random_worlds(
         [](World& world) {

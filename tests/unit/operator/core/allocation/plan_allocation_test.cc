@@ -156,7 +156,7 @@ TEST(PlanAllocation, CountsADatasetUnderTwoNamesOnce) {
     EXPECT_EQ(allocation(plan, "job1").granted, gib(4));
 }
 
-TEST(PlanAllocation, KeepsItsHandsOffWhatIdleDatasetsHoldOnTheNode) {
+TEST(PlanAllocation, LeavesIdleBytesAlone) {
     AllocationView v = view(gib(4), {demand(1, {"n1"}, {dataset("d", gib(3))})});
     v.holdings = {{kPool, "n1", "idle", gib(2), Bytes::zero()}};
     const AllocationPlan plan = plan_allocation(v);
@@ -187,7 +187,7 @@ TEST(PlanAllocation, SaysOfADatasetWhatItsSidecarMayStillBelieve) {
     EXPECT_EQ(result.datasets, std::vector<Bytes>{gib(3)});
 }
 
-TEST(PlanAllocation, WhatAJobHasAndCanDoWithoutStaysUntilSomebodyElseWantsIt) {
+TEST(PlanAllocation, KeepsUnneededBytesUntilAnotherJobWantsThem) {
     Demand job = demand(1, {"n1"}, {dataset("d", gib(4))});
     job.rates = {100e6, 75e6, 1, false};  // a quarter of the dataset is enough
     EXPECT_EQ(granted(plan_allocation(view(gib(4), {job})), "n1", "d"), gib(1));
@@ -219,7 +219,7 @@ TEST(PlanAllocation, HoldsAndDrainsByStopPolicy) {
     EXPECT_EQ(granted(plan_allocation(v), "n1", "d"), Bytes::zero());
 }
 
-TEST(PlanAllocation, PlansNothingForNothing) {
+TEST(PlanAllocation, PlansNothingForAnEmptyCluster) {
     EXPECT_EQ(plan_allocation({}), AllocationPlan{});
 }
 

@@ -24,7 +24,7 @@ TEST(ReclaimBook, TellsOnceWhenBytesMustGoBack) {
     EXPECT_TRUE(book.late().empty());
 }
 
-TEST(ReclaimBook, IsSilentAboutAHairUntilItIsLate) {
+TEST(ReclaimBook, ReportsASmallReclaimOnlyWhenItIsLate) {
     ReclaimBook book;
     book.watch({reclaim(mib(100), mib(95))}, at(0));
     EXPECT_TRUE(book.begun().empty());

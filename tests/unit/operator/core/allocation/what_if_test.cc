@@ -80,7 +80,7 @@ TEST(WhatIf, ALargerQuotaLetsItsNamespaceHaveMore) {
     EXPECT_EQ(granted(settle(view).plan, "fast"), gib(7));
 }
 
-TEST(WhatIf, RefusesWhatIsNotThereAndSaysWhatIs) {
+TEST(WhatIf, RefusesUnknownNamesAndListsKnownOnes) {
     AllocationView view = crowded();
     view.quotas = {{"a", "nvme", gib(4)}};
     const auto complaint = [&view](const Change& change) {

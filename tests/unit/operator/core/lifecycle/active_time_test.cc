@@ -34,7 +34,7 @@ TEST(ActiveTime, AClockThatGoesBackTakesNothingAway) {
     EXPECT_EQ(stop({7, wall(100)}, wall(50)), (ActiveTime{7, std::nullopt}));
 }
 
-TEST(ActiveTime, ADeadlineIsForTheTimeThatIsLeft) {
+TEST(ActiveTime, DeadlineCountsTheRemainingTime) {
     EXPECT_EQ(deadline_of({30, wall(1000)}, 100), wall(1070));
     EXPECT_EQ(deadline_of({30, std::nullopt}, 100), std::nullopt);
     EXPECT_EQ(deadline_of({30, wall(1000)}, std::nullopt), std::nullopt);

@@ -137,7 +137,7 @@ TEST(WhatPodsWaitFor, QuotesSchedulerAndKubelet) {
         "Pod resnet-a1-0-xyzab waits for a node: 0/2 nodes are available");
 }
 
-TEST(WhatPodsWaitFor, DoesNotCallAnOrdinaryStartAnObstacle) {
+TEST(WhatPodsWaitFor, SaysNothingAboutAnOrdinaryStart) {
     TrainingJobView view = make_running_view();
     view.pods[0].trainer.waiting_reason = "PodInitializing";
     view.pods[1].sidecar.waiting_reason = "ContainerCreating";

@@ -201,7 +201,7 @@ TEST(OriginChange, CountsAgainstTheBackoffLimit) {
     EXPECT_EQ(condition(plan(view, 900).status), "False OriginChanged");
 }
 
-TEST(OriginChange, AnOldAttemptsWordsEndNothing) {
+TEST(OriginChange, IgnoresReportsOfAnOlderAttempt) {
     TrainingJobView view = view_of({kOld, kNew}, 2);
     view.reports[1].datasets[0].origin_change = OriginChange{"cat/7.png", 1};
     view.reports[1].pod = make_pod(view, 1, 1).meta.name;

@@ -68,7 +68,7 @@ TEST(JobValue, AMeasuredBenefitReplacesThePredictedOne) {
     EXPECT_DOUBLE_EQ(half.epoch_seconds_without, 768);
 }
 
-TEST(JobValue, NothingToCacheAndMoreThanEverythingDoNoHarm) {
+TEST(JobValue, EmptyDatasetsAndTooLargeCachesAreHarmless) {
     const JobProfile profile = make_profile(400 * kMib, 100 * kMib);
     for (const Bytes everything : {Bytes::zero(), Bytes{1}, gib(10)}) {
         for (const Bytes cached : {Bytes::zero(), gib(50), Bytes::unlimited()}) {

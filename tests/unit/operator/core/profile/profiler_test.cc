@@ -33,7 +33,7 @@ TEST(JobProfiler, SaysNothingBeforeThreeWindowsAgree) {
     EXPECT_EQ(profiler.profile().window_count, 3U);
 }
 
-TEST(JobProfiler, FindsWhatTheWorldIsMadeOf) {
+TEST(JobProfiler, FindsTheRatesOfTheSimulatedJob) {
     struct Case {
         std::string name;
         double ingest;
@@ -249,7 +249,7 @@ TEST(JobProfiler, TakesAMeasurementAndKeepsItUntilThingsChange) {
     EXPECT_EQ(profiler.profile().method, ProfileMethod::kPredicted);
 }
 
-TEST(JobProfiler, SaysItOnceMoreWhenAllWindowsAreThere) {
+TEST(JobProfiler, PublishesAgainWithAllWindows) {
     JobProfiler profiler;
     TrainingWorld world;
     world.ingest = 112e6;
@@ -338,7 +338,7 @@ TEST(JobProfiler, AGrantTakesNoWindowAwayFromThePace) {
     EXPECT_NEAR(profiler.profile().ingest_rate, 1200e6 / computed, 1e6);
 }
 
-TEST(JobProfilerProperty, NoiseChangesNothingAfterTheFirstWordsOfFewAndAllWindows) {
+TEST(JobProfilerProperty, NoiseDoesNotChangeAPublishedProfile) {
     Prng prng(test_seed());
     for (int round = 0; round < 200; ++round) {
         TrainingWorld world;

@@ -35,7 +35,7 @@ TEST(ValidateDataset, AcceptsBucketsAndDirectories) {
     EXPECT_EQ(to_string(validate(dataset)), "");
 }
 
-TEST(ValidateDataset, RefusesWhatIsNoOrigin) {
+TEST(ValidateDataset, RefusesUnsupportedOrigins) {
     for (const std::string uri :
          {"",
           "/data",
@@ -150,7 +150,7 @@ TEST(ValidateDataset, MayBeSharedWhereEveryNamespaceCanReachItsOrigin) {
     EXPECT_TRUE(validate(dataset).empty());
 }
 
-TEST(ValidateCachePool, RefusesWhatDoesNotWork) {
+TEST(ValidateCachePool, RefusesUnsupportedFields) {
     struct Case {
         std::function<void(CachePool&)> spoil;
         std::string path;
@@ -198,7 +198,7 @@ TEST(ValidateCachePool, RefusesWhatDoesNotWork) {
     }
 }
 
-TEST(ValidateCacheQuota, RefusesWhatDoesNotWork) {
+TEST(ValidateCacheQuota, RefusesUnsupportedFields) {
     const CacheQuota good = make_quota("q", "nvme", Bytes::zero());
     EXPECT_TRUE(validate(good).empty());
     CacheQuota quota = good;

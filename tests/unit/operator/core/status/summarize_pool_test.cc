@@ -238,7 +238,7 @@ TEST(SummarizeCacheQuota, SaysWhyItIsNotInForce) {
     EXPECT_EQ(reason(summarize_cache_quota(view, moment(1)).conditions, "Active"), "Invalid");
 }
 
-TEST(SummarizeCacheQuota, SharesOutNothingOfNothing) {
+TEST(SummarizeCacheQuota, ShareOfAZeroQuotaIsZero) {
     CacheQuotaView view = make_quota_view();
     view.quota.spec.nominal_quota = Bytes::zero();
     EXPECT_EQ(summarize_cache_quota(view, moment(1)).columns.share, "0%");

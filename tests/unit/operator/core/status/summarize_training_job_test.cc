@@ -297,7 +297,7 @@ TEST(SummarizeTrainingJob, AWithdrawalIsToldToTheAttemptThatGoesOn) {
     EXPECT_EQ(status.datasets.at(0).uid, "uid-imagenet");
 }
 
-TEST(SummarizeTrainingJob, WhereNoAttemptReadsNothingIsRememberedOfIt) {
+TEST(SummarizeTrainingJob, ClearsUidsWhileNoAttemptReads) {
     Reader reader;
     reader.view.job.status = status_at(reader.view, 10);
     reader.view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "", wall(15)};

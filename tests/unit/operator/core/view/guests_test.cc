@@ -168,7 +168,7 @@ TEST(Guests, AreMeasuredByTheLeadersUnderTheirNamespace) {
     EXPECT_TRUE(measured_sketch(guest, "uid-imagenet", {leader}, moment(101)).empty());
 }
 
-TEST(Guests, GiveNothingBack) {
+TEST(Guests, AreNeverAskedToGiveBytesBack) {
     const Reclaim reclaim{"nvme", "n1", "uid-imagenet", gib(5), gib(2), 30, "data"};
     EXPECT_TRUE(find_over_quota_holders(make_shared_cluster(false), {reclaim}).empty());
     const std::vector<OverQuotaHolder> holders =

@@ -60,7 +60,7 @@ TEST(MeasuredSketch, IsTheNewestWhereTwoSayThatTheyLead) {
     EXPECT_NEAR(mass(sketch_of({sketching(0, {1, 1}), newer}), 0, 0.5), 1, 1e-6);
 }
 
-TEST(MeasuredSketch, IsEmptyWithoutAWord) {
+TEST(MeasuredSketch, IsEmptyWithoutReports) {
     EXPECT_TRUE(sketch_of({}).empty());
     EXPECT_TRUE(sketch_of({sketching(0, {})}).empty());
     EXPECT_TRUE(sketch_of({sketching(0, {0, 0})}).empty()) << "nothing was read";

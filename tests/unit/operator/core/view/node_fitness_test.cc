@@ -64,7 +64,7 @@ TEST_F(NodeFitnessTest, AProgramThatNeverSpokeIsMissingAfterAMinute) {
     EXPECT_EQ(judge(61).fitness, NodeFitness::kWaiting) << "it cannot call yet";
 }
 
-TEST_F(NodeFitnessTest, AWordAboutAnotherPathOrPoolIsNone) {
+TEST_F(NodeFitnessTest, IgnoresReportsAboutAnotherPathOrPool) {
     say(make_pool_state("/mnt/before"));
     EXPECT_EQ(judge(101).fitness, NodeFitness::kWaiting);
     PoolState other = make_pool_state("/mnt/nvme");

@@ -9,7 +9,7 @@ namespace {
 
 const Reclaim kReclaim{"nvme", "n1", "uid-imagenet", gib(5), gib(2), 30, "data"};
 
-TEST(FindGivers, NameThePodWhoseSidecarLeads) {
+TEST(FindOverQuotaHolders, NameThePodWhoseSidecarLeads) {
     ClusterView cluster = make_cluster();
     const std::vector<OverQuotaHolder> holders = find_over_quota_holders(cluster, {kReclaim});
     ASSERT_EQ(holders.size(), 1U);
@@ -24,7 +24,7 @@ TEST(FindGivers, NameThePodWhoseSidecarLeads) {
     EXPECT_EQ(find_over_quota_holders(cluster, {kReclaim}).at(0).pod.name, "resnet-a1-1-xyzab");
 }
 
-TEST(FindGivers, AreNobodyWhereNoPodIsLeft) {
+TEST(FindOverQuotaHolders, AreNobodyWhereNoPodIsLeft) {
     ClusterView cluster = make_cluster();
     cluster.jobs[0].pods[0].phase = PodPhase::kFailed;
     EXPECT_TRUE(find_over_quota_holders(cluster, {kReclaim}).empty());

@@ -30,7 +30,7 @@ TEST(BuildJob, KeepsTheLongestNameWithinAHostName) {
     EXPECT_LE(service_name(job).size(), 63U);
 }
 
-TEST(BuildJob, SaysNothingOfTheQueueToItsJob) {
+TEST(BuildJob, LeavesQueueLabelsOutOfTheJob) {
     TrainingJob queued = make_training_job();
     queued.meta.labels = {{"kueue.x-k8s.io/queue-name", "vision"}, {"other", "label"}};
     const TrainingJobView view = make_view(queued);
