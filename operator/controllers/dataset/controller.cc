@@ -9,19 +9,6 @@ namespace stoker::control {
 
 namespace {
 
-DatasetUser user_of(const JobUse& use) {
-    DatasetUser user;
-    user.training_job = use.job.meta.name;
-    user.filler = use.filler;
-    user.training_job_uid = use.job.meta.uid;
-    user.pool = use.pool.name;
-    const Condition* running = find_condition(use.job.status.conditions, "Running");
-    if (running != nullptr && running->status == ConditionStatus::kTrue) {
-        user.running_since = running->last_transition;
-    }
-    return user;
-}
-
 // What a sidecar that has ended said last is still fresh when its directory is swept.
 void forget_what_was_swept(
     std::vector<AgentReport>& reports,
@@ -120,7 +107,7 @@ void DatasetController::add_user(const JobUse& use, DatasetView& view) {
     std::vector<AgentReport> reports = reports_on_datasets(use, parts_.registry);
     forget_what_was_swept(reports, use.pool.name, view.dataset.meta.uid, parts_.ledger);
     if (use.is_active() || !reports.empty()) {
-        view.users.push_back(user_of(use));
+        view.users.push_back(use);
         view.reports.insert(view.reports.end(), reports.begin(), reports.end());
     }
 }

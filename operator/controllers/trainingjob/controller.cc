@@ -123,13 +123,9 @@ Result<Reconciled> TrainingJobController::reconcile(
 
 TrainingJobView TrainingJobController::gather(const TrainingJob& job) {
     const ObjectKey key = job.meta.key();
-    JobUse use = gather_use(job, parts_.cache);
     TrainingJobView view;
-    view.reports = believable_reports(use, parts_.registry);
-    view.job = std::move(use.job);
-    view.datasets = std::move(use.datasets);
-    view.pool = std::move(use.pool);
-    view.pods = std::move(use.pods);
+    static_cast<JobUse&>(view) = gather_use(job, parts_.cache);
+    view.reports = believable_reports(view, parts_.registry);
     for (const auto& child :
          parts_.cache.jobs().store().by_index(index::kTrainingJob, to_string(key))) {
         if (owns(job.meta, child->value.meta)) {

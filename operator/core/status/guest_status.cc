@@ -1,14 +1,17 @@
 #include "operator/core/status/guest_status.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
+
+#include "operator/core/view/guests.h"
 
 namespace stoker::control {
 
 bool waits_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals* sum) {
-    if (dataset.ns == view.job.meta.ns || sum == nullptr || sum->error.empty() ||
+    if (!is_guest(view, dataset) || sum == nullptr || sum->error.empty() ||
         sum->state == ManifestState::kReady) {
         return false;
     }
@@ -35,17 +38,16 @@ Condition wait_for_owner(
 Bytes resident_bytes(
     const TrainingJobView& view, const std::string& uid, const DatasetTotals& told) {
     const bool foreign = std::ranges::any_of(view.datasets.datasets, [&](const auto& dataset) {
-        return dataset.uid == uid && dataset.ns != view.job.meta.ns;
+        return dataset.uid == uid && is_guest(view, dataset);
     });
     if (!foreign) {
         return told.resident_bytes();
     }
+    const std::set<std::string> nodes = view.live_nodes();
     Bytes result{};
     for (const Holding& holding : view.holdings) {
-        const bool is_here = std::ranges::any_of(view.pods, [&](const Pod& pod) {
-            return !has_ended(pod) && pod.node_name == holding.node;
-        });
-        if (is_here && holding.pool == view.pool.name && holding.dataset_uid == uid) {
+        if (nodes.contains(holding.node) && holding.pool == view.pool.name &&
+            holding.dataset_uid == uid) {
             result += holding.resident;
         }
     }

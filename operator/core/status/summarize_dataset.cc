@@ -18,13 +18,19 @@ namespace {
 
 using std::chrono::seconds;
 
-const DatasetUser* user_of(const DatasetView& view, const AgentReport& report) {
-    const auto found =
-        std::find_if(view.users.begin(), view.users.end(), [&](const DatasetUser& user) {
-            return user.training_job_uid == report.training_job_uid &&
-                   user.training_job == report.training_job;
-        });
+const JobUse* user_of(const DatasetView& view, const AgentReport& report) {
+    const auto found = std::ranges::find_if(view.users, [&](const JobUse& user) {
+        return user.job.meta.uid == report.training_job_uid &&
+               user.job.meta.name == report.training_job;
+    });
     return found == view.users.end() ? nullptr : &*found;
+}
+
+std::optional<WallTime> running_since(const JobUse& user) {
+    const std::vector<Condition>& conditions = user.job.status.conditions;
+    return is_true(conditions, "Running")
+               ? std::optional(find_condition(conditions, "Running")->last_transition)
+               : std::nullopt;
 }
 
 // The users' reports, with nothing in them but this dataset.
@@ -51,7 +57,7 @@ std::vector<DatasetPlacement> place_bytes(
             if (!has_counted(dataset) || !is_fresh(report, now)) {
                 continue;
             }
-            const std::string& pool = user_of(view, report)->pool;
+            const std::string& pool = user_of(view, report)->pool.name;
             DatasetPlacement& placement = by_place[{pool, report.node}];
             if (count_of(dataset.resident_bytes) >= placement.bytes) {
                 placement = {
@@ -86,9 +92,9 @@ bool is_silent(const DatasetView& view, const Totals& sum, const Moment& now) {
     }
     std::optional<WallTime> since = std::max(sum.newest, view.dataset.status.sampled_at);
     bool runs = false;
-    for (const DatasetUser& user : view.users) {
-        runs |= user.running_since.has_value();
-        since = std::max(since, user.running_since);
+    for (const JobUse& user : view.users) {
+        runs |= running_since(user).has_value();
+        since = std::max(since, running_since(user));
     }
     return runs && now.wall - *since > kReportAgeMax;
 }
@@ -165,7 +171,7 @@ void measure(
         status.sampled_at = std::max(
             status.sampled_at, std::optional<WallTime>(std::chrono::floor<seconds>(*sum.newest)));
     }
-    status.jobs = std::ranges::count(view.users, false, &DatasetUser::filler);
+    status.jobs = std::ranges::count(view.users, false, &JobUse::filler);
 }
 
 void print_columns(DatasetStatus& status) {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,20 +12,9 @@
 
 namespace stoker::control {
 
-// A running job that uses a dataset, or its fillers in one pool.
-struct DatasetUser {
-    std::string training_job;
-    std::string training_job_uid;
-    std::string pool;
-    std::optional<WallTime> running_since;
-    bool filler = false;
-
-    bool operator==(const DatasetUser&) const = default;
-};
-
 struct DatasetView {
     Dataset dataset;
-    std::vector<DatasetUser> users;
+    std::vector<JobUse> users;                            // running jobs, and its fillers
     std::vector<AgentReport> reports;                     // at least those of the users
     std::set<std::string> nodes;                          // that exist
     std::set<std::pair<std::string, std::string>> swept;  // pool, node: its bytes there are gone

@@ -5,15 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "operator/api/agent_report.h"
 #include "operator/api/job.h"
-#include "operator/api/node.h"
-#include "operator/api/pod.h"
-#include "operator/api/training_job.h"
 #include "operator/api/workload.h"
-#include "operator/core/allocation/plan_allocation.h"
-#include "operator/core/profile/job_profile.h"
-#include "operator/core/spec/resolve.h"
+#include "operator/core/view/cluster_view.h"
 #include "operator/core/workload/build_job.h"
 
 namespace stoker::control {
@@ -37,12 +31,8 @@ struct KueueView {
 
 // Everything that the fate of one TrainingJob depends on, gathered at one moment. Lists may be in
 // any order.
-struct TrainingJobView {
-    TrainingJob job;
-    ResolvedDatasets datasets;
-    ResolvedPool pool;
+struct TrainingJobView : JobUse {
     std::vector<Job> jobs;  // owned by it, or with the name of its next attempt whoever owns them
-    std::vector<Pod> pods;  // with its kJobLabel
     std::optional<ObjectMeta> service;  // of the name service_name(job), whoever owns it
     std::vector<Node> nodes;            // at least those that the pods are on and that exist
     std::vector<AgentReport> reports;   // with its uid

@@ -8,11 +8,31 @@
 namespace stoker::control {
 namespace {
 
+JobUse make_user(const std::string& name, const std::string& uid, const std::string& pool) {
+    JobUse user;
+    user.job.meta.name = name;
+    user.job.meta.uid = uid;
+    user.pool.name = pool;
+    return user;
+}
+
+void set_running(std::optional<WallTime> since, JobUse& user) {
+    user.job.status.conditions.clear();
+    if (since) {
+        Condition running;
+        running.type = "Running";
+        running.status = ConditionStatus::kTrue;
+        running.last_transition = *since;
+        user.job.status.conditions = {running};
+    }
+}
+
 // The dataset of make_running_view(), used by its job.
 DatasetView make_dataset_view() {
     DatasetView view;
     view.dataset = make_dataset();
-    view.users = {{"resnet", "uid-resnet", "nvme", wall(0)}};
+    view.users = {make_user("resnet", "uid-resnet", "nvme")};
+    set_running(wall(0), view.users[0]);
     view.nodes = {"n1", "n2", "n3"};
     return view;
 }
@@ -100,10 +120,10 @@ TEST(SummarizeDataset, BecomesUnknownWhenItsUsersAreSilent) {
     const DatasetStatus status = summarize_dataset(view, moment(161));
     expect_ready(status, ConditionStatus::kUnknown, "NodesSilent");
     EXPECT_EQ(status.cached_bytes, count_of(gib(1)));
-    view.users[0].running_since = wall(150);
+    set_running(wall(150), view.users[0]);
     view.reports.clear();
     expect_ready(summarize_dataset(view, moment(205)), ConditionStatus::kTrue, "Listed");
-    view.users[0].running_since.reset();
+    set_running(std::nullopt, view.users[0]);
     expect_ready(summarize_dataset(view, moment(1000)), ConditionStatus::kTrue, "Listed");
 }
 
@@ -142,7 +162,7 @@ TEST(SummarizeDataset, ListensToItsUsersOnlyAndToNothingButItself) {
     view.reports = {report_of(0, 100, gib(1)), report_of(1, 100, gib(2))};
     view.reports[0].training_job_uid = "a stranger";
     view.reports[1].datasets[0].dataset_uid = "another dataset";
-    view.users[0].running_since = wall(90);
+    set_running(wall(90), view.users[0]);
     const DatasetStatus status = summarize_dataset(view, moment(101));
     expect_ready(status, ConditionStatus::kUnknown, "NotListed");
     EXPECT_EQ(status.cached_bytes, 0);
@@ -177,7 +197,8 @@ TEST(SummarizeDataset, ChangesNothingTheSecondTime) {
 
 TEST(SummarizeDataset, BelievesAFillerAndDoesNotCountItAsAJob) {
     DatasetView view = make_dataset_view();
-    view.users.push_back({"filler/imagenet/ssd", "uid-imagenet", "ssd", std::nullopt, true});
+    view.users.push_back(make_user("filler/imagenet/ssd", "uid-imagenet", "ssd"));
+    view.users.back().filler = true;
     AgentReport report = report_of(0, 100, gib(1));
     report.training_job = "filler/imagenet/ssd";
     report.training_job_uid = "uid-imagenet";
