@@ -140,7 +140,7 @@ TEST(JobManifestGolden, JobWithEverything) {
     s3.meta.ns = nfs.meta.ns = view.job.meta.ns;
     nfs.spec.sources[0] = {"file:///val", "", "", {}, {}, SourceVolume{"datasets", {}}};
     view.datasets = resolve_datasets(view.job, {s3, nfs});
-    ASSERT_TRUE(view.datasets.obstacle.empty()) << view.datasets.obstacle.message;
+    ASSERT_TRUE(view.datasets.blocker.empty()) << view.datasets.blocker.message;
     view.settings = settings();
     JobInput input{view.job, view.datasets.datasets, view.pool, view.settings, 7, {}, {}};
     input.preferred_nodes = {{"node-a", 100}, {"node-b", 40}};
