@@ -52,9 +52,11 @@ Result<SessionId> AgentRegistry::attach(const Hello& hello, AgentLink link, Mome
         }
         state->pods[session] = pod;
         Agent& agent = state->agents[pod] = std::move(next);
-        send_due(*state, agent, at.steady);
-        send_probe(*state, agent);
-        send_pins(*state, agent);
+        send(
+            agent,
+            {take_grants(*state, agent, at.steady),
+             take_probe(*state, agent),
+             take_pins(*state, agent)});
     }
     changed(job_of(hello));
     return session;
@@ -116,7 +118,8 @@ void AgentRegistry::publish(
         state->grants[{grant.node, grant.dataset_uid}] = grant;
     }
     for (const auto& [session, pod] : state->pods) {
-        send_due(*state, state->agents[pod], now);
+        Agent& agent = state->agents[pod];
+        send(agent, {take_grants(*state, agent, now), {}, {}});
     }
 }
 
@@ -124,16 +127,24 @@ void AgentRegistry::ask(const std::map<ObjectKey, Probe>& probes) {
     auto state = state_.lock();
     state->probes = probes;
     for (const auto& [session, pod] : state->pods) {
-        send_probe(*state, state->agents[pod]);
+        Agent& agent = state->agents[pod];
+        send(agent, {{}, take_probe(*state, agent), {}});
     }
 }
 
-void AgentRegistry::send_probe(const State& state, Agent& agent) {
-    const auto probe = state.probes.find(job_of(agent.last));
-    if (probe != state.probes.end() && agent.probe_sent != probe->second.id) {
-        agent.probe_sent = probe->second.id;
-        agent.link.probe(probe->second);
+void AgentRegistry::send(const Agent& agent, const Orders& orders) {
+    if (orders != Orders{}) {
+        agent.link.send(orders);
     }
+}
+
+std::optional<Probe> AgentRegistry::take_probe(const State& state, Agent& agent) {
+    const auto probe = state.probes.find(job_of(agent.last));
+    if (probe == state.probes.end() || agent.probe_sent == probe->second.id) {
+        return std::nullopt;
+    }
+    agent.probe_sent = probe->second.id;
+    return probe->second;
 }
 
 void AgentRegistry::pin(const ObjectKey& job, AttemptPins pins) {
@@ -152,27 +163,27 @@ void AgentRegistry::pin(const ObjectKey& job, AttemptPins pins) {
          it != state->agents.end() && it->first.ns == job.ns;
          ++it) {
         if (it->second.last.attached && job_of(it->second.last) == job) {
-            send_pins(*state, it->second);
+            send(it->second, {{}, {}, take_pins(*state, it->second)});
         }
     }
 }
 
 // An attempt's pods only: the pods of the one before are on their way out.
-void AgentRegistry::send_pins(const State& state, Agent& agent) {
+std::vector<RevisionPin> AgentRegistry::take_pins(const State& state, Agent& agent) {
     const auto found = state.pins.find(job_of(agent.last));
-    if (found == state.pins.end() || !agent.link.pin) {
-        return;
+    if (found == state.pins.end()) {
+        return {};
     }
     const AttemptPins& known = found->second;
     if (known.job_uid != agent.last.training_job_uid ||
         !agent.last.pod.starts_with(known.pod_prefix) || agent.pins_sent == known.pins) {
-        return;
+        return {};
     }
     agent.pins_sent = known.pins;
-    agent.link.pin(known.pins);
+    return known.pins;
 }
 
-void AgentRegistry::send_due(const State& state, Agent& agent, TimePoint now) {
+std::vector<Grant> AgentRegistry::take_grants(const State& state, Agent& agent, TimePoint now) {
     std::vector<Grant> due;
     const auto reads = state.readers.find(job_of(agent.last));
     for (const DatasetMount& mount : agent.last.mounts) {
@@ -189,9 +200,7 @@ void AgentRegistry::send_due(const State& state, Agent& agent, TimePoint now) {
             due.push_back(grant->second);
         }
     }
-    if (!due.empty()) {
-        agent.link.send(due);
-    }
+    return due;
 }
 
 void AgentRegistry::forget_silent(TimePoint now) {

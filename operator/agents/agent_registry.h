@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -29,11 +30,8 @@ using SessionId = Strong<std::uint64_t, struct SessionIdTag>;
 // they must neither block nor call the registry. They may be called after detach() was entered on
 // another thread, never after it returned.
 struct AgentLink {
-    std::function<void(const std::vector<Grant>& grants)> send;
-    std::function<void(const Probe& probe)> probe;
+    std::function<void(const Orders& orders)> send;
     std::function<void()> close;  // another stream speaks for this pod now
-    std::function<void(const std::vector<RevisionPin>& pins)>
-        pin{};  // may be empty: nobody hears them
 };
 
 struct RegistryCounts {
@@ -124,9 +122,11 @@ private:
         RegistryCounts counts;
     };
 
-    static void send_due(const State& state, Agent& agent, TimePoint now);
-    static void send_probe(const State& state, Agent& agent);
-    static void send_pins(const State& state, Agent& agent);
+    // What the sidecar has not been told yet, as if it were told now.
+    static std::vector<Grant> take_grants(const State& state, Agent& agent, TimePoint now);
+    static std::optional<Probe> take_probe(const State& state, Agent& agent);
+    static std::vector<RevisionPin> take_pins(const State& state, Agent& agent);
+    static void send(const Agent& agent, const Orders& orders);
     static ObjectKey job_of(const Hello& hello);
     void changed(const ObjectKey& job) const;
 

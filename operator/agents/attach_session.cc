@@ -41,42 +41,6 @@ Status check_identity(const PodIdentity& identity, const Hello& hello) {
 
 }  // namespace
 
-void AttachSession::begin(std::function<void()> on_end, bool refused) {
-    self_ = shared_from_this();
-    on_end_ = std::move(on_end);
-    began_ = context_->clock.now();
-    budget_ = context_->reports_per_step;
-    if (refused) {
-        finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many sidecars"});
-        return;
-    }
-    Result<std::string> token = bearer_token(*call_);
-    if (!token) {
-        finish({grpc::StatusCode::UNAUTHENTICATED, token.error().message});
-        return;
-    }
-    context_->authenticator.authenticate(
-        *std::move(token), [weak = weak_from_this()](Result<PodIdentity> identity) {
-            if (const auto session = weak.lock()) {
-                session->on_authenticated(std::move(identity));
-            }
-        });
-}
-
-void AttachSession::on_authenticated(Result<PodIdentity> identity) {
-    const std::lock_guard lock(mutex_);
-    if (end_) {
-        return;
-    }
-    if (!identity) {
-        finish_locked(refuse_token(identity.error()));
-        return;
-    }
-    identity_ = *std::move(identity);
-    context_->admit(call_->peer());
-    StartRead(&in_);
-}
-
 void AttachSession::OnReadDone(bool ok) {
     if (!ok) {
         finish(grpc::Status::OK);
@@ -91,7 +55,7 @@ void AttachSession::OnReadDone(bool ok) {
 }
 
 Status AttachSession::take_message() {
-    if (in_.Length() > context_->message_bytes_max) {
+    if (in_.Length() > session_->message_bytes_max) {
         return fail(ErrorCode::kResourceExhausted, "the message is too long");
     }
     const std::optional<v1::SidecarMessage> message = parse_wire<v1::SidecarMessage>(in_);
@@ -108,28 +72,19 @@ Status AttachSession::take_message() {
 Status AttachSession::take_hello(const v1::Hello& message) {
     const Hello hello = decode(message);
     STOKER_TRY_VOID(check_identity(identity_, hello));
+    const auto weak = std::weak_ptr(std::static_pointer_cast<AttachSession>(shared_from_this()));
     AgentLink link;
-    link.send = [weak = weak_from_this()](const std::vector<Grant>& grants) {
+    link.send = [weak](const Orders& orders) {
         if (const auto session = weak.lock()) {
-            session->send(grants);
+            session->send(orders);
         }
     };
-    link.probe = [weak = weak_from_this()](const Probe& probe) {
-        if (const auto session = weak.lock()) {
-            session->ask(probe);
-        }
-    };
-    link.close = [weak = weak_from_this()] {
+    link.close = [weak] {
         if (const auto session = weak.lock()) {
             session->finish({grpc::StatusCode::ABORTED, "another stream speaks for this pod"});
         }
     };
-    link.pin = [weak = weak_from_this()](const std::vector<RevisionPin>& pins) {
-        if (const auto session = weak.lock()) {
-            session->pin(pins);
-        }
-    };
-    STOKER_TRY(attached_, context_->registry.attach(hello, std::move(link), moment()));
+    STOKER_TRY(attached_, session_->registry.attach(hello, std::move(link), moment()));
     log::info(
         "sidecar attached",
         {{"namespace", hello.namespace_name},
@@ -146,7 +101,7 @@ Status AttachSession::take_hello(const v1::Hello& message) {
 }
 
 void AttachSession::take_report(const v1::Report& message) {
-    const Status taken = context_->registry.report(*attached_, decode(message), moment());
+    const Status taken = session_->registry.report(*attached_, decode(message), moment());
     // Refused reports are counted by the registry; the first one of a stream is worth a line.
     if (!taken && taken.error().code == ErrorCode::kInvalidArgument && !refusal_logged_) {
         refusal_logged_ = true;
@@ -179,11 +134,11 @@ void AttachSession::step(TimePoint now) {
         }
         return;
     }
-    if (!greeted_ && now - began_ > context_->hello_timeout) {
+    if (!greeted_ && now - began_ > session_->hello_timeout) {
         finish_locked({grpc::StatusCode::DEADLINE_EXCEEDED, "no hello"});
         return;
     }
-    budget_ = context_->reports_per_step;
+    budget_ = session_->reports_per_step;
     if (throttled_) {
         throttled_ = false;
         --budget_;
@@ -191,49 +146,27 @@ void AttachSession::step(TimePoint now) {
     }
 }
 
-void AttachSession::send(const std::vector<Grant>& grants) {
+void AttachSession::send(const Orders& orders) {
     const std::lock_guard lock(mutex_);
     if (end_) {
         return;
     }
-    for (const Grant& grant : grants) {
-        pending_[grant.dataset_uid] = grant;
+    for (const Grant& grant : orders.grants) {
+        std::erase_if(
+            pending_.grants, [&](const Grant& it) { return it.dataset_uid == grant.dataset_uid; });
+        pending_.grants.push_back(grant);
     }
-    if (!writing_) {
-        start_write_locked();
+    pending_.probe = orders.probe ? orders.probe : pending_.probe;
+    if (!orders.pins.empty()) {
+        pending_.pins = orders.pins;
     }
-}
-
-void AttachSession::ask(const Probe& probe) {
-    const std::lock_guard lock(mutex_);
-    if (end_) {
-        return;
-    }
-    pending_probe_ = probe;
-    if (!writing_) {
-        start_write_locked();
-    }
-}
-
-void AttachSession::pin(const std::vector<RevisionPin>& pins) {
-    const std::lock_guard lock(mutex_);
-    if (end_) {
-        return;
-    }
-    pending_pins_ = pins;
     if (!writing_) {
         start_write_locked();
     }
 }
 
 void AttachSession::start_write_locked() {
-    Orders orders;
-    for (auto& [uid, grant] : std::exchange(pending_, {})) {
-        orders.grants.push_back(std::move(grant));
-    }
-    orders.probe = std::exchange(pending_probe_, std::nullopt);
-    orders.pins = std::exchange(pending_pins_, {});
-    out_ = to_wire(encode(orders));
+    out_ = to_wire(encode(std::exchange(pending_, {})));
     writing_ = true;
     answered_ = true;
     StartWrite(&out_);
@@ -244,46 +177,19 @@ void AttachSession::OnWriteDone(bool ok) {
     writing_ = false;
     if (end_) {
         Finish(*end_);
-    } else if (ok && (!pending_.empty() || pending_probe_ || !pending_pins_.empty())) {
+    } else if (ok && pending_ != Orders{}) {
         start_write_locked();
     }
     // A failed write means that the call is gone; OnCancel says so.
 }
 
-void AttachSession::OnCancel() {
-    finish({grpc::StatusCode::CANCELLED, "the sidecar went away"});
-}
-
-void AttachSession::finish(grpc::Status status) {
-    const std::lock_guard lock(mutex_);
-    finish_locked(std::move(status));
-}
-
-void AttachSession::finish_locked(grpc::Status status) {
-    if (end_) {
-        return;
-    }
-    end_ = std::move(status);
-    if (writing_) {
-        end_asked_ = context_->clock.now();
-        return;
-    }
-    Finish(*end_);
-}
-
 void AttachSession::OnDone() {
     if (attached_) {
-        context_->registry.detach(*attached_, moment());
+        session_->registry.detach(*attached_, moment());
         log::info(
             "sidecar detached", {{"namespace", identity_.namespace_name}, {"pod", identity_.pod}});
     }
-    {
-        // step() may still hold us, but `call_` goes now.
-        const std::lock_guard lock(mutex_);
-        end_asked_.reset();
-    }
-    on_end_();
-    const auto last = std::move(self_);
+    CheckedCall::OnDone();
 }
 
 Moment AttachSession::moment() const {

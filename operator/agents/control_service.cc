@@ -1,10 +1,8 @@
 #include "operator/agents/control_service.h"
 
-#include <map>
 #include <mutex>
 #include <shared_mutex>
 #include <utility>
-#include <vector>
 
 #include <grpc/support/log.h>
 #include <grpcpp/grpcpp.h>
@@ -35,73 +33,21 @@ void log_words_of_grpc(gpr_log_func_args* words) {
     log::debug("grpc", {{"message", words->message}});
 }
 
-// Makes the sessions and knows them while they live.
 class AttachHandler final : public v1::Control::WithRawCallbackMethod_Attach<v1::Control::Service> {
 public:
     AttachHandler(SessionContext context, std::size_t session_count_max)
-        : context_(context),
-          session_count_max_(session_count_max) {}
+        : sessions(session_count_max, "too many sidecars"),
+          context_(std::move(context)) {}
 
     grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer>* Attach(
         grpc::CallbackServerContext* call) override {
-        auto session = std::make_shared<AttachSession>(context_, *call);
-        AttachSession* raw = session.get();
-        bool refused = false;
-        std::uint64_t id = 0;
-        {
-            const std::lock_guard lock(mutex_);
-            refused = closing_ || sessions_.size() >= session_count_max_;
-            id = next_id_++;
-            sessions_[id] = session;
-        }
-        session->begin([this, id] { forget(id); }, refused);
-        return raw;
+        return sessions.begin(std::make_shared<AttachSession>(context_, *call));
     }
 
-    void step(TimePoint now) {
-        for (const auto& session : living()) {
-            session->step(now);
-        }
-    }
-
-    void close() {
-        {
-            const std::lock_guard lock(mutex_);
-            closing_ = true;
-        }
-        for (const auto& session : living()) {
-            session->finish({grpc::StatusCode::UNAVAILABLE, "the operator stops"});
-        }
-    }
-
-    std::size_t session_count() {
-        const std::lock_guard lock(mutex_);
-        return sessions_.size();
-    }
+    LiveCalls sessions;
 
 private:
-    std::vector<std::shared_ptr<AttachSession>> living() {
-        std::vector<std::shared_ptr<AttachSession>> sessions;
-        const std::lock_guard lock(mutex_);
-        for (const auto& [id, weak] : sessions_) {
-            if (auto session = weak.lock()) {
-                sessions.push_back(std::move(session));
-            }
-        }
-        return sessions;
-    }
-
-    void forget(std::uint64_t id) {
-        const std::lock_guard lock(mutex_);
-        sessions_.erase(id);
-    }
-
-    SessionContext context_;
-    std::size_t session_count_max_;
-    std::mutex mutex_;
-    std::map<std::uint64_t, std::weak_ptr<AttachSession>> sessions_;
-    std::uint64_t next_id_ = 0;
-    bool closing_ = false;
+    const SessionContext context_;
 };
 
 class GrpcControlService final : public ControlService {
@@ -154,7 +100,7 @@ public:
                 const std::unique_lock lock(gate_mutex_);
                 gate_.reset();
             }
-            handler_.close();
+            handler_.sessions.close();
             nodes_.close();
             server_->Shutdown(std::chrono::system_clock::now() + kPoliteness);
             server_->Wait();
@@ -163,9 +109,9 @@ public:
 
     [[nodiscard]] std::uint16_t port() const override { return port_; }
 
-    void step(TimePoint now) override { handler_.step(now); }
+    void step(TimePoint now) override { handler_.sessions.step(now); }
 
-    [[nodiscard]] std::size_t session_count() const override { return handler_.session_count(); }
+    [[nodiscard]] std::size_t session_count() const override { return handler_.sessions.count(); }
 
     [[nodiscard]] std::size_t half_open_count() const override { return gate_->half_open(); }
 
@@ -205,22 +151,20 @@ Result<std::unique_ptr<ControlService>> ControlService::start(
         return fail(ErrorCode::kNotFound, "there is no certificate yet");
     }
     STOKER_TRY_VOID(check_pair(certificate->leaf));
-    const SessionContext context{
-        registry,
-        authenticator,
-        clock,
-        options.hello_timeout,
-        options.reports_per_step,
-        options.message_bytes_max.count(),
-        {}};
+    const CallContext context{authenticator, clock};
     STOKER_TRY(
         auto gate,
         ConnectionGate::open(
             options.listen, {options.half_open_max, options.half_open_timeout}, clock));
     NodeRegistry& reports = nodes.registry;
     auto service = std::make_unique<GrpcControlService>(
-        context,
-        NodeCallContext{std::move(nodes), authenticator, clock, {}},
+        SessionContext{
+            context,
+            registry,
+            options.hello_timeout,
+            options.reports_per_step,
+            options.message_bytes_max.count()},
+        NodeCallContext{context, std::move(nodes)},
         options,
         std::move(gate));
     STOKER_TRY_VOID(service->serve(options));

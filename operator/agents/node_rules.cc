@@ -6,27 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "common/base/utf8.h"
-
 namespace stoker::control {
 
 namespace {
-
-Status validate_text(std::string_view what, std::string_view text, std::size_t bytes_max) {
-    if (text.size() > bytes_max) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("{} is longer than {} bytes", what, bytes_max));
-    }
-    return {};
-}
-
-Status validate_name(std::string_view what, std::string_view name) {
-    if (name.empty()) {
-        return fail(ErrorCode::kInvalidArgument, fmt::format("{} is missing", what));
-    }
-    return validate_text(what, name, kNodeNameBytesMax);
-}
 
 Status validate_count(std::string_view what, std::size_t count, std::size_t count_max) {
     if (count > count_max) {
@@ -60,8 +42,8 @@ Status validate_pool(const PoolState& pool) {
 
 Status validate_node_report(const NodeReport& report) {
     STOKER_TRY_VOID(validate_name("node", report.node));
-    STOKER_TRY_VOID(validate_text("boot_id", report.boot_id, kNodeNameBytesMax));
-    STOKER_TRY_VOID(validate_text("version", report.version, kNodeNameBytesMax));
+    STOKER_TRY_VOID(validate_text("boot_id", report.boot_id, kNameBytesMax));
+    STOKER_TRY_VOID(validate_text("version", report.version, kNameBytesMax));
     STOKER_TRY_VOID(validate_count("pools", report.pools.size(), kNodePoolCountMax));
     STOKER_TRY_VOID(validate_count("sweeps", report.sweeps.size(), kNodeSweepCountMax));
     std::set<std::string_view> names;
@@ -79,9 +61,6 @@ Status validate_node_report(const NodeReport& report) {
 }
 
 void trim_texts(NodeReport& report) {
-    const auto trim = [](std::string& text) {
-        text.resize(utf8_prefix(text, kNodeMessageBytesMax).size());
-    };
     for (PoolState& pool : report.pools) {
         trim(pool.message);
     }

@@ -5,6 +5,7 @@
 
 #include "common/base/result.h"
 #include "operator/agents/authenticator.h"
+#include "operator/agents/text_bounds.h"
 #include "operator/api/node_report.h"
 
 // What a node program may say: one for each node, privileged there and nowhere else. Texts, lists
@@ -15,16 +16,14 @@ namespace stoker::control {
 inline constexpr std::size_t kNodePoolCountMax = 64;
 inline constexpr std::size_t kNodeDirectoryCountMax = 10'000;  // of one pool
 inline constexpr std::size_t kNodeSweepCountMax = 64;
-inline constexpr std::size_t kNodeNameBytesMax = 253;      // of a Kubernetes name
-inline constexpr std::size_t kNodePathBytesMax = 4096;     // as PATH_MAX
-inline constexpr std::size_t kNodeMessageBytesMax = 1024;  // longer ones are cut
+inline constexpr std::size_t kNodePathBytesMax = 4096;  // as PATH_MAX
 inline constexpr std::uint64_t kNodeNumberMax = 1ULL << 56U;
 
 // kInvalidArgument: a missing, empty or overlong name, too many entries, a pool twice, or a number
 // beyond kNodeNumberMax.
 Status validate_node_report(const NodeReport& report);
 
-// Cuts messages to kNodeMessageBytesMax, at a character's border.
+// Cuts messages to kMessageBytesMax, at a character's border.
 void trim_texts(NodeReport& report);
 
 // The account that may speak for nodes.

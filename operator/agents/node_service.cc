@@ -1,6 +1,6 @@
 #include "operator/agents/node_service.h"
 
-#include <utility>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,43 +11,12 @@
 
 namespace stoker::control {
 
-void NodeReportCall::begin(
-    std::function<void()> on_end, const std::optional<grpc::Status>& refusal) {
-    self_ = shared_from_this();
-    on_end_ = std::move(on_end);
-    if (refusal) {
-        finish(*refusal);
-        return;
+Status NodeReportCall::check_caller(const PodIdentity& identity) {
+    Status ours = check_node_program(identity, programs_->account);
+    if (!ours) {
+        programs_->registry.count_refused();
     }
-    Result<std::string> token = bearer_token(*call_);
-    if (!token) {
-        finish({grpc::StatusCode::UNAUTHENTICATED, token.error().message});
-        return;
-    }
-    context_->authenticator.authenticate(
-        *std::move(token), [weak = weak_from_this()](const Result<PodIdentity>& identity) {
-            if (const auto call = weak.lock()) {
-                call->on_authenticated(identity);
-            }
-        });
-}
-
-void NodeReportCall::on_authenticated(const Result<PodIdentity>& identity) {
-    if (!identity) {
-        finish(refuse_token(identity.error()));
-        return;
-    }
-    if (const Status ours = check_node_program(*identity, context_->programs.account); !ours) {
-        context_->programs.registry.count_refused();
-        finish(to_grpc(ours.error()));
-        return;
-    }
-    const std::lock_guard lock(mutex_);
-    if (!ended_) {
-        context_->admit(call_->peer());
-        identity_ = *identity;
-        StartRead(&in_);
-    }
+    return ours;
 }
 
 void NodeReportCall::OnReadDone(bool ok) {
@@ -64,9 +33,10 @@ void NodeReportCall::OnReadDone(bool ok) {
         return;
     }
     const std::lock_guard lock(mutex_);
-    if (!std::exchange(ended_, true)) {
+    if (!end_) {
+        end_ = grpc::Status::OK;
         out_ = *std::move(orders);
-        StartWriteAndFinish(&out_, {}, grpc::Status::OK);
+        StartWriteAndFinish(&out_, {}, *end_);
     }
 }
 
@@ -75,84 +45,27 @@ Result<grpc::ByteBuffer> NodeReportCall::answer() {
     if (!message) {
         return fail(ErrorCode::kInvalidArgument, "the message is no NodeReport");
     }
-    const NodePrograms& programs = context_->programs;
     NodeReport report = decode(*message);
-    const std::string pod_node = identity_.node.empty() ? programs.node_of_pod(identity_.pod) : "";
+    const std::string pod_node =
+        identity_.node.empty() ? programs_->node_of_pod(identity_.pod) : "";
     if (const Status own = check_node(identity_, pod_node, report.node); !own) {
-        programs.registry.count_refused();
+        programs_->registry.count_refused();
         return fail(own.error());
     }
     report.received_at = context_->clock.now();
     report.received_wall = context_->clock.wall_now();
-    STOKER_TRY(const NodeOrders orders, programs.registry.report(std::move(report)));
+    STOKER_TRY(const NodeOrders orders, programs_->registry.report(std::move(report)));
     return to_wire(encode(orders));
-}
-
-void NodeReportCall::OnCancel() {
-    finish({grpc::StatusCode::CANCELLED, "the node program went away"});
-}
-
-void NodeReportCall::finish(const grpc::Status& status) {
-    const std::lock_guard lock(mutex_);
-    if (!std::exchange(ended_, true)) {
-        Finish(status);
-    }
-}
-
-void NodeReportCall::OnDone() {
-    on_end_();
-    const auto last = std::move(self_);
 }
 
 grpc::ServerGenericBidiReactor* NodeService::CreateReactor(
     grpc::GenericCallbackServerContext* call) {
-    auto made = std::make_shared<NodeReportCall>(context_, *call);
-    NodeReportCall* raw = made.get();
     std::optional<grpc::Status> refusal;
-    std::uint64_t id = 0;
-    {
-        const std::lock_guard lock(mutex_);
-        refusal = refusal_of(call->method());
-        id = next_id_++;
-        calls_[id] = made;
+    if (call->method() != kNodeReportMethod) {
+        refusal = grpc::Status{
+            grpc::StatusCode::UNIMPLEMENTED, fmt::format("no method {:.128}", call->method())};
     }
-    made->begin(
-        [this, id] {
-            const std::lock_guard lock(mutex_);
-            calls_.erase(id);
-        },
-        refusal);
-    return raw;
-}
-
-std::optional<grpc::Status> NodeService::refusal_of(const std::string& method) const {
-    if (method != kNodeReportMethod) {
-        return grpc::Status{
-            grpc::StatusCode::UNIMPLEMENTED, fmt::format("no method {:.128}", method)};
-    }
-    if (closing_) {
-        return grpc::Status{grpc::StatusCode::UNAVAILABLE, "the operator stops"};
-    }
-    if (calls_.size() >= call_count_max_) {
-        return grpc::Status{grpc::StatusCode::RESOURCE_EXHAUSTED, "too many calls"};
-    }
-    return std::nullopt;
-}
-
-void NodeService::close() {
-    std::vector<std::shared_ptr<NodeReportCall>> calls;
-    {
-        const std::lock_guard lock(mutex_);
-        closing_ = true;
-        for (const auto& [id, weak] : calls_) {
-            if (auto call = weak.lock()) {
-                calls.push_back(std::move(call));
-            }
-        }
-    }
-    for (const auto& call : calls) {
-        call->finish({grpc::StatusCode::UNAVAILABLE, "the operator stops"});
-    }
+    return calls_.begin(std::make_shared<NodeReportCall>(context_, *call), refusal);
 }
 
 }  // namespace stoker::control

@@ -9,25 +9,11 @@
 
 #include <fmt/format.h>
 
-#include "common/base/utf8.h"
 #include "wire/control/codec/wire_fields.h"
 
 namespace stoker::control {
 
 namespace {
-
-Status validate_name(
-    std::string_view what, std::string_view name, std::size_t bytes_max = kAgentNameBytesMax) {
-    if (name.empty()) {
-        return fail(ErrorCode::kInvalidArgument, fmt::format("{} is missing", what));
-    }
-    if (name.size() > bytes_max) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            fmt::format("{} is longer than {} bytes", what, bytes_max));
-    }
-    return {};
-}
 
 constexpr std::uint64_t number(std::uint64_t value) {
     return value;
@@ -148,7 +134,7 @@ Status validate_dataset(
             ErrorCode::kInvalidArgument,
             fmt::format("dataset '{:.64}' is not in the hello", next.name));
     }
-    if (next.revision.size() > kAgentNameBytesMax || !all_possible(next) ||
+    if (next.revision.size() > kNameBytesMax || !all_possible(next) ||
         !all_possible(next.disk_limit.value_or(DiskLimit{})) || !is_possible_revision(next)) {
         return fail(
             ErrorCode::kInvalidArgument,
@@ -246,11 +232,10 @@ void complete_sketches(const Report* before, Report& next) {
 
 void trim_texts(Report& report) {
     for (DatasetReport& dataset : report.datasets) {
-        dataset.error.resize(utf8_prefix(dataset.error, kAgentErrorBytesMax).size());
-        dataset.changed_key.resize(utf8_prefix(dataset.changed_key, kAgentKeyBytesMax).size());
+        trim(dataset.error);
+        trim(dataset.changed_key);
         if (dataset.origin_change) {
-            std::string& key = dataset.origin_change->key;
-            key.resize(utf8_prefix(key, kAgentKeyBytesMax).size());
+            trim(dataset.origin_change->key);
         }
     }
 }

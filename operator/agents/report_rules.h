@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "common/base/result.h"
+#include "operator/agents/text_bounds.h"
 #include "wire/control/report.h"
 
 // What a sidecar may say. It runs in a user's pod, so nothing that it says is taken on trust: texts
@@ -13,10 +14,7 @@ namespace stoker::control {
 
 inline constexpr std::size_t kAgentDatasetCountMax = 16;  // as spec.datasets in the CRD
 inline constexpr std::size_t kAgentSketchCountMax = 128;  // jobs that read one node directory
-inline constexpr std::size_t kAgentNameBytesMax = 253;    // of a Kubernetes name
 inline constexpr std::size_t kAgentJobBytesMax = 520;     // a filler names its Dataset and pool
-inline constexpr std::size_t kAgentErrorBytesMax = 1024;  // longer ones are cut
-inline constexpr std::size_t kAgentKeyBytesMax = 1024;    // longer ones are cut
 inline constexpr std::int32_t kAgentRankMax = 65535;
 inline constexpr std::uint64_t kAgentCountMax =
     1ULL << 56U;  // of anything; the sum over 100 pods fits into an int64
@@ -35,7 +33,7 @@ Status validate_report(const Hello& hello, const Report* before, const Report& n
 // the session (null: none), and takes its masses over; where there is none, it goes.
 void complete_sketches(const Report* before, Report& next);
 
-// Cuts error texts to kAgentErrorBytesMax and keys to kAgentKeyBytesMax, at a character's border.
+// Cuts error texts and keys to kMessageBytesMax, at a character's border.
 void trim_texts(Report& report);
 
 }  // namespace stoker::control

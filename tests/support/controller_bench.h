@@ -65,7 +65,7 @@ public:
 
     // A sidecar of that pod attaches to the registry; grants to it are dropped.
     control::SessionId attach(const control::Hello& hello) {
-        return *registry.attach(hello, {[](const auto&) {}, [](const auto&) {}, [] {}}, now());
+        return *registry.attach(hello, {[](const auto&) {}, [] {}}, now());
     }
 
     // The program of that node reports, now; pool "nvme" is ready where `more` does not say

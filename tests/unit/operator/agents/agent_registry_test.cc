@@ -62,16 +62,16 @@ struct Peer {
 
     AgentLink link() {
         return {
-            [this](const std::vector<Grant>& sent) {
-                grants.insert(grants.end(), sent.begin(), sent.end());
-            },
-            [this](const Probe& probe) { probes.push_back(probe.id); },
-            [this] { ++closed; },
-            [this](const std::vector<RevisionPin>& sent) {
-                for (const RevisionPin& pin : sent) {
+            [this](const Orders& sent) {
+                grants.insert(grants.end(), sent.grants.begin(), sent.grants.end());
+                if (sent.probe) {
+                    probes.push_back(sent.probe->id);
+                }
+                for (const RevisionPin& pin : sent.pins) {
                     pins.push_back(pin.dataset_uid + " " + domain::to_string(pin.revision));
                 }
-            }};
+            },
+            [this] { ++closed; }};
     }
 };
 

@@ -73,7 +73,7 @@ TEST(NodeRules, CutLongMessages) {
     report.pools[0].message = std::string(5000, 'm');
     report.sweeps[0].message = std::string(1023, 'm') + "ß";
     trim_texts(report);
-    EXPECT_EQ(report.pools[0].message.size(), kNodeMessageBytesMax);
+    EXPECT_EQ(report.pools[0].message.size(), kMessageBytesMax);
     EXPECT_EQ(report.sweeps[0].message, std::string(1023, 'm'));
 }
 

@@ -277,9 +277,9 @@ TEST(CompleteSketches, ForgetsWhatWasNeverTold) {
 TEST(TrimTexts, CutsAtTheBorderOfACharacter) {
     Report report = good_report(1);
     // "é" has two bytes and would stand across the limit.
-    report.datasets[0].error = std::string(kAgentErrorBytesMax - 1, 'x') + "é and more";
+    report.datasets[0].error = std::string(kMessageBytesMax - 1, 'x') + "é and more";
     trim_texts(report);
-    EXPECT_EQ(report.datasets[0].error, std::string(kAgentErrorBytesMax - 1, 'x'));
+    EXPECT_EQ(report.datasets[0].error, std::string(kMessageBytesMax - 1, 'x'));
 }
 
 TEST(ValidateReport, TakesRevisionsThatAreOne) {
@@ -312,8 +312,8 @@ TEST(TrimTexts, CutsKeys) {
     report.datasets[0].changed_key.assign(5000, 'k');
     report.datasets[0].origin_change = OriginChange{std::string(5000, 'k'), 1};
     trim_texts(report);
-    EXPECT_EQ(report.datasets[0].changed_key.size(), kAgentKeyBytesMax);
-    EXPECT_EQ(report.datasets[0].origin_change->key.size(), kAgentKeyBytesMax);
+    EXPECT_EQ(report.datasets[0].changed_key.size(), kMessageBytesMax);
+    EXPECT_EQ(report.datasets[0].origin_change->key.size(), kMessageBytesMax);
 }
 
 }  // namespace

@@ -22,10 +22,9 @@ struct GrantsControllerTest : ::testing::Test {
         bench.put(bench.cache.training_jobs(), make_running_job());
         session = *bench.registry.attach(
             make_agent_hello(),
-            {[this](const std::vector<Grant>& grants) {
-                 sent.insert(sent.end(), grants.begin(), grants.end());
+            {[this](const Orders& orders) {
+                 sent.insert(sent.end(), orders.grants.begin(), orders.grants.end());
              },
-             [](const Probe&) {},
              [] {}},
             bench.now());
     }
@@ -169,10 +168,9 @@ struct SharedGrantsTest : GrantsControllerTest {
         bench.put(bench.cache.filler_pods(), pod);
         filler = *bench.registry.attach(
             make_filler_hello(pod),
-            {[this](const std::vector<Grant>& grants) {
-                 to_filler.insert(to_filler.end(), grants.begin(), grants.end());
+            {[this](const Orders& orders) {
+                 to_filler.insert(to_filler.end(), orders.grants.begin(), orders.grants.end());
              },
-             [](const Probe&) {},
              [] {}},
             bench.now());
     }

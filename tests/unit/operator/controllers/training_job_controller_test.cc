@@ -183,9 +183,9 @@ TEST_F(TrainingJobControllerTest, APinIsWrittenBeforeItIsTold) {
     bench.put(bench.cache.training_jobs(), job);
     run_its_pods();
     std::vector<std::string> told;
-    AgentLink link{[](const auto&) {}, [](const auto&) {}, [] {}};
-    link.pin = [&](const std::vector<RevisionPin>& pins) {
-        told.push_back(domain::to_string(pins.at(0).revision));
+    AgentLink link{{}, [] {}};
+    link.send = [&](const Orders& orders) {
+        told.push_back(domain::to_string(orders.pins.at(0).revision));
         EXPECT_THAT(verbs(), ::testing::ElementsAre("apply_status trainingjobs"));
         EXPECT_THAT(bench.client.calls.back().body, HasSubstr("00000000000000aa"));
     };
