@@ -80,34 +80,24 @@ void EventRecorder::write(
 
 // True when there is nothing left to do: written, or refused for good.
 bool EventRecorder::try_write(const EventWrite& write) {
-    if (const auto* count = std::get_if<EventCount>(&write)) {
-        const auto patched = transport_->call(
-            patch_request(
-                kinds::kEvents,
-                count->key,
-                event_series_patch(count->count, count->last_seen),
-                PatchType::kMerge),
-            kTimeLimit,
-            {});
-        if (patched && patched->status != 404) {
-            return patched->status < 500 && patched->status != 429;
-        }
-        if (!patched) {
-            return false;
-        }
-        return try_write(EventCreate{count->key, count->note, count->first_seen});
-    }
-    const auto& create = std::get<EventCreate>(write);
-    const auto created = transport_->call(
-        create_request(
+    const auto send = [this](const ApiRequest& request) {
+        return transport_->call(request, kTimeLimit, {});
+    };
+    auto answer = write.is_new() ? Result<ApiResponse>(ApiResponse{404})
+                                 : send(patch_request(
+                                       kinds::kEvents,
+                                       write.key,
+                                       event_series_patch(write.count, write.last_seen),
+                                       PatchType::kMerge));
+    if (answer && answer->status == 404) {
+        // 409: an earlier try was carried out and its answer lost.
+        answer = send(create_request(
             kinds::kEvents,
-            create.key.ns,
-            event_object(create.key, create.note, create.first_seen, options_.reporter)),
-        kTimeLimit,
-        {});
-    // 409: an earlier try was carried out and its answer lost. Other refusals (namespace going)
-    // stay refusals.
-    return created && created->status < 500 && created->status != 429;
+            write.key.ns,
+            event_object(write.key, write.note, write.first_seen, options_.reporter)));
+    }
+    // Other refusals (the namespace terminates) stay refusals.
+    return answer && answer->status < 500 && answer->status != 429;
 }
 
 std::uint64_t EventRecorder::dropped() const {

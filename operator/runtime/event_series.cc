@@ -51,13 +51,9 @@ std::optional<EventWrite> EventSeries::add(
     const ObjectKey name{
         ns.empty() ? "default" : ns,
         fmt::format("{}.{:x}", note.regarding.key.name, wall_now.time_since_epoch().count())};
-    Series series;
-    series.state = EventCount{name, note, wall_now, wall_now, 1};
-    series.written = 1;
-    series.last = now;
-    series.last_written = now;
-    series_.insert_or_assign(key, std::move(series));
-    return EventCreate{name, note, wall_now};
+    const EventWrite first{name, note, wall_now, wall_now};
+    series_.insert_or_assign(key, Series{first, 1, now, now});
+    return first;
 }
 
 std::vector<EventWrite> EventSeries::flush(TimePoint now) {
@@ -67,7 +63,7 @@ std::vector<EventWrite> EventSeries::flush(TimePoint now) {
         const bool ended = now - series.last >= limits_.series_ends_after;
         const bool due = now - series.last_written >= limits_.flush_every;
         if ((ended || due) && series.state.count > series.written) {
-            writes.emplace_back(series.state);
+            writes.push_back(series.state);
             series.written = series.state.count;
             series.last_written = now;
         }

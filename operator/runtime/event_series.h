@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <tuple>
-#include <variant>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -16,22 +15,16 @@
 
 namespace stoker::control {
 
-// An events.k8s.io/v1 Event to write.
-struct EventCreate {
+// An events.k8s.io/v1 Event to write: anew the first time, then how often it has happened.
+struct EventWrite {
     ObjectKey key;
-    EventNote note;
-    WallTime first_seen;
-};
-
-struct EventCount {  // of an Event that was created before
-    ObjectKey key;
-    EventNote note;  // to create it anew if somebody removed it
+    EventNote note;  // also to create it again if somebody removed it
     WallTime first_seen;
     WallTime last_seen;
-    std::uint64_t count = 0;
-};
+    std::uint64_t count = 1;  // 1: to be created
 
-using EventWrite = std::variant<EventCreate, EventCount>;
+    [[nodiscard]] bool is_new() const { return count == 1; }
+};
 
 struct EventSeriesLimits {
     Duration series_ends_after = std::chrono::minutes{6};  // without another one
@@ -62,7 +55,7 @@ private:
     using Key = std::tuple<EventSubject, EventSubject, EventType, std::string, std::string>;
 
     struct Series {
-        EventCount state;
+        EventWrite state;
         std::uint64_t written = 0;  // the count that the server knows
         TimePoint last{};
         TimePoint last_written{};

@@ -25,14 +25,15 @@ TEST(EventSeries, CreatesTheFirstAndCountsTheRest) {
     EventSeries series;
     const auto first = series.add(note(), kStart, kWall);
     ASSERT_TRUE(first);
-    const auto& create = std::get<EventCreate>(*first);
+    const EventWrite& create = *first;
+    EXPECT_TRUE(create.is_new());
     EXPECT_EQ(create.key.ns, "demo");
     EXPECT_EQ(create.key.name, fmt::format("mnist.{:x}", kWall.time_since_epoch().count()));
     const auto second = series.add(note(), kStart + minutes{1}, kWall + minutes{1});
     ASSERT_TRUE(second);
-    EXPECT_EQ(std::get<EventCount>(*second).count, 2U);
-    EXPECT_EQ(std::get<EventCount>(*second).key, create.key);
-    EXPECT_EQ(series.add(note(), kStart + minutes{2}, kWall + minutes{2}), std::nullopt);
+    EXPECT_EQ(second->count, 2U);
+    EXPECT_EQ(second->key, create.key);
+    EXPECT_FALSE(series.add(note(), kStart + minutes{2}, kWall + minutes{2}));
 }
 
 TEST(EventSeries, WritesTheCountWhenTheSeriesEnds) {
@@ -43,11 +44,11 @@ TEST(EventSeries, WritesTheCountWhenTheSeriesEnds) {
     EXPECT_TRUE(series.flush(kStart + minutes{9}).empty());
     const auto writes = series.flush(kStart + minutes{10});
     ASSERT_EQ(writes.size(), 1U);
-    EXPECT_EQ(std::get<EventCount>(writes[0]).count, 5U);
-    EXPECT_EQ(std::get<EventCount>(writes[0]).last_seen, kWall + minutes{4});
+    EXPECT_EQ(writes[0].count, 5U);
+    EXPECT_EQ(writes[0].last_seen, kWall + minutes{4});
     EXPECT_TRUE(series.flush(kStart + minutes{20}).empty());
     const auto anew = series.add(note(), kStart + minutes{21}, kWall + minutes{21});
-    EXPECT_TRUE(std::holds_alternative<EventCreate>(*anew));
+    EXPECT_TRUE(anew->is_new());
 }
 
 TEST(EventSeries, WritesALongSeriesEveryHalfHour) {
@@ -66,10 +67,10 @@ TEST(EventSeries, TellsDifferentEventsApart) {
     warning.type = EventType::kWarning;
     EventNote newer = note();
     newer.regarding.resource_version = "8";
-    EXPECT_TRUE(std::holds_alternative<EventCreate>(*series.add(note(), kStart, kWall)));
-    EXPECT_TRUE(std::holds_alternative<EventCreate>(*series.add(note("Ended"), kStart, kWall)));
-    EXPECT_TRUE(std::holds_alternative<EventCreate>(*series.add(warning, kStart, kWall)));
-    EXPECT_TRUE(std::holds_alternative<EventCount>(*series.add(newer, kStart, kWall)))
+    EXPECT_TRUE(series.add(note(), kStart, kWall)->is_new());
+    EXPECT_TRUE(series.add(note("Ended"), kStart, kWall)->is_new());
+    EXPECT_TRUE(series.add(warning, kStart, kWall)->is_new());
+    EXPECT_FALSE(series.add(newer, kStart, kWall)->is_new())
         << "the same thing at another version is the same thing";
 }
 
@@ -93,17 +94,15 @@ TEST(EventSeries, ForgetsTheOldestBeyondItsBound) {
     series.add(note("A"), kStart, kWall);
     series.add(note("B"), kStart + seconds{1}, kWall);
     series.add(note("C"), kStart + seconds{2}, kWall);
-    EXPECT_TRUE(
-        std::holds_alternative<EventCreate>(*series.add(note("A"), kStart + seconds{3}, kWall)));
-    EXPECT_TRUE(
-        std::holds_alternative<EventCount>(*series.add(note("C"), kStart + seconds{4}, kWall)));
+    EXPECT_TRUE(series.add(note("A"), kStart + seconds{3}, kWall)->is_new());
+    EXPECT_FALSE(series.add(note("C"), kStart + seconds{4}, kWall)->is_new());
 }
 
 TEST(EventSeries, PutsEventsOfClusterScopedObjectsIntoDefault) {
     EventSeries series;
     EventNote about_pool = note();
     about_pool.regarding.key = {"", "fast"};
-    EXPECT_EQ(std::get<EventCreate>(*series.add(about_pool, kStart, kWall)).key.ns, "default");
+    EXPECT_EQ(series.add(about_pool, kStart, kWall)->key.ns, "default");
 }
 
 }  // namespace
