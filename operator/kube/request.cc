@@ -1,13 +1,14 @@
 #include "operator/kube/request.h"
 
+#include <array>
+
 #include <fmt/format.h>
 
 namespace stoker::control {
 
 namespace {
 
-constexpr std::string_view kPartialObject = ";as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-constexpr std::string_view kPartialList = ";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+constexpr const char* kJson = "application/json";
 
 // Builds "?a=b&c=d" and leaves out what is empty.
 class Query {
@@ -57,16 +58,29 @@ std::string describe(std::string_view doing, const ResourceKind& kind, const Sco
                             : fmt::format("{} {} in {}", doing, kind.plural, scope.ns);
 }
 
-std::string_view propagation_text(Propagation propagation) {
-    switch (propagation) {
-        case Propagation::kBackground:
-            return "Background";
-        case Propagation::kForeground:
-            return "Foreground";
-        case Propagation::kOrphan:
-            return "Orphan";
-    }
-    return "Background";
+constexpr std::array<std::string_view, 5> kVerbs{"GET", "POST", "PUT", "PATCH", "DELETE"};
+constexpr std::array<std::string_view, 2> kPropagations{"Background", "Foreground"};
+
+// A request that writes.
+ApiRequest writing(
+    Verb verb, std::string target, const char* content_type, const Json& body, std::string what) {
+    ApiRequest request;
+    request.verb = verb;
+    request.target = std::move(target);
+    request.content_type = content_type;
+    request.body = body.text();
+    request.what = std::move(what);
+    return request;
+}
+
+// A question that is put by creating an object of that kind.
+ApiRequest review(const ResourceKind& kind, const Json& spec, std::string what) {
+    ApiRequest request = create_request(
+        kind,
+        "",
+        json_object({{"apiVersion", kind.api_version()}, {"kind", kind.kind}, {"spec", spec}}));
+    request.what = std::move(what);
+    return request;
 }
 
 bool is_path_segment(std::string_view name) {
@@ -77,19 +91,7 @@ bool is_path_segment(std::string_view name) {
 }  // namespace
 
 std::string_view to_string(Verb verb) {
-    switch (verb) {
-        case Verb::kGet:
-            return "GET";
-        case Verb::kPost:
-            return "POST";
-        case Verb::kPut:
-            return "PUT";
-        case Verb::kPatch:
-            return "PATCH";
-        case Verb::kDelete:
-            return "DELETE";
-    }
-    return "GET";
+    return kVerbs.at(static_cast<std::size_t>(verb));
 }
 
 std::string percent_encode(std::string_view text) {
@@ -141,9 +143,6 @@ ApiRequest list_request(const ResourceKind& kind, const ListParams& params) {
     ApiRequest request;
     request.target = collection_path(kind, params.scope.ns) + query.text();
     request.traffic = Traffic::kList;
-    if (params.scope.metadata_only) {
-        request.accept += kPartialList;
-    }
     request.what = describe("listing", kind, params.scope);
     return request;
 }
@@ -159,22 +158,17 @@ ApiRequest watch_request(const ResourceKind& kind, const WatchParams& params) {
     ApiRequest request;
     request.target = collection_path(kind, params.scope.ns) + query.text();
     request.traffic = Traffic::kWatch;
-    if (params.scope.metadata_only) {
-        request.accept += kPartialObject;
-    }
     request.what = describe("watching", kind, params.scope);
     return request;
 }
 
 ApiRequest create_request(const ResourceKind& kind, const std::string& ns, const Json& body) {
-    ApiRequest request;
-    request.verb = Verb::kPost;
-    request.target = collection_path(kind, ns) + Query{}.add("fieldValidation", "Strict").text();
-    request.content_type = "application/json";
-    request.body = body.text();
-    request.what =
-        describe("creating", kind, ObjectKey{ns, string_at(body.value(), {"metadata", "name"})});
-    return request;
+    return writing(
+        Verb::kPost,
+        collection_path(kind, ns) + Query{}.add("fieldValidation", "Strict").text(),
+        kJson,
+        body,
+        describe("creating", kind, ObjectKey{ns, string_at(body.value(), {"metadata", "name"})}));
 }
 
 ApiRequest replace_request(
@@ -182,13 +176,12 @@ ApiRequest replace_request(
     const ObjectKey& key,
     const Json& body,
     std::string_view subresource) {
-    ApiRequest request;
-    request.verb = Verb::kPut;
-    request.target = object_path(kind, key, subresource);
-    request.content_type = "application/json";
-    request.body = body.text();
-    request.what = describe("replacing", kind, key);
-    return request;
+    return writing(
+        Verb::kPut,
+        object_path(kind, key, subresource),
+        kJson,
+        body,
+        describe("replacing", kind, key));
 }
 
 ApiRequest apply_request(
@@ -196,16 +189,13 @@ ApiRequest apply_request(
     Query query;
     query.add("fieldManager", params.field_manager)
         .add("force", params.force ? "true" : "")
-        .add("dryRun", params.dry_run ? "All" : "")
         .add("fieldValidation", params.subresource.empty() ? "Strict" : "");
-    ApiRequest request;
-    request.verb = Verb::kPatch;
-    request.target = object_path(kind, key, params.subresource) + query.text();
-    request.content_type = "application/apply-patch+yaml";
-    request.body = body.text();
-    request.what =
-        describe(params.subresource.empty() ? "applying" : "applying status of", kind, key);
-    return request;
+    return writing(
+        Verb::kPatch,
+        object_path(kind, key, params.subresource) + query.text(),
+        "application/apply-patch+yaml",
+        body,
+        describe(params.subresource.empty() ? "applying" : "applying status of", kind, key));
 }
 
 ApiRequest patch_request(
@@ -214,14 +204,12 @@ ApiRequest patch_request(
     const Json& body,
     PatchType type,
     std::string_view subresource) {
-    ApiRequest request;
-    request.verb = Verb::kPatch;
-    request.target = object_path(kind, key, subresource);
-    request.content_type =
-        type == PatchType::kMerge ? "application/merge-patch+json" : "application/json-patch+json";
-    request.body = body.text();
-    request.what = describe("patching", kind, key);
-    return request;
+    return writing(
+        Verb::kPatch,
+        object_path(kind, key, subresource),
+        type == PatchType::kMerge ? "application/merge-patch+json" : "application/json-patch+json",
+        body,
+        describe("patching", kind, key));
 }
 
 ApiRequest delete_request(
@@ -229,27 +217,19 @@ ApiRequest delete_request(
     const Json options = json_object(
         {{"kind", "DeleteOptions"},
          {"apiVersion", "v1"},
-         {"propagationPolicy", propagation_text(params.propagation)},
+         {"propagationPolicy", kPropagations.at(static_cast<std::size_t>(params.propagation))},
          {"preconditions",
           json_object({{"uid", params.uid}, {"resourceVersion", params.resource_version}})},
          {"gracePeriodSeconds", params.grace_seconds}});
-    ApiRequest request;
-    request.verb = Verb::kDelete;
-    request.target = object_path(kind, key);
-    request.content_type = "application/json";
-    request.body = options.text();
-    request.what = describe("deleting", kind, key);
-    return request;
+    return writing(
+        Verb::kDelete, object_path(kind, key), kJson, options, describe("deleting", kind, key));
 }
 
 ApiRequest token_review_request(std::string_view token, const std::vector<std::string>& audiences) {
-    const Json body = json_object(
-        {{"apiVersion", kinds::kTokenReviews.api_version()},
-         {"kind", kinds::kTokenReviews.kind},
-         {"spec", json_object({{"token", token}, {"audiences", audiences, Presence::kAlways}})}});
-    ApiRequest request = create_request(kinds::kTokenReviews, "", body);
-    request.what = "reviewing a token";
-    return request;
+    return review(
+        kinds::kTokenReviews,
+        json_object({{"token", token}, {"audiences", audiences, Presence::kAlways}}),
+        "reviewing a token");
 }
 
 ApiRequest access_review_request(
@@ -257,32 +237,26 @@ ApiRequest access_review_request(
     const std::vector<std::string>& groups,
     std::string_view verb,
     std::string_view path) {
-    const Json spec = json_object(
-        {{"user", user},
-         {"groups", groups, Presence::kAlways},
-         {"nonResourceAttributes", json_object({{"verb", verb}, {"path", path}})}});
-    const Json body = json_object(
-        {{"apiVersion", kinds::kSubjectAccessReviews.api_version()},
-         {"kind", kinds::kSubjectAccessReviews.kind},
-         {"spec", spec}});
-    ApiRequest request = create_request(kinds::kSubjectAccessReviews, "", body);
-    request.what = fmt::format("asking whether {} may {} {}", user, verb, path);
-    return request;
+    return review(
+        kinds::kSubjectAccessReviews,
+        json_object(
+            {{"user", user},
+             {"groups", groups, Presence::kAlways},
+             {"nonResourceAttributes", json_object({{"verb", verb}, {"path", path}})}}),
+        fmt::format("asking whether {} may {} {}", user, verb, path));
 }
 
 ApiRequest token_request(
     const ObjectKey& service_account, std::string_view audience, std::uint32_t seconds) {
     const Json spec =
         json_object({{"audiences", std::vector<Json>{audience}}, {"expirationSeconds", seconds}});
-    const Json body = json_object(
-        {{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenRequest"}, {"spec", spec}});
-    ApiRequest request;
-    request.verb = Verb::kPost;
-    request.target = object_path(kinds::kServiceAccounts, service_account, "token");
-    request.content_type = "application/json";
-    request.body = body.text();
-    request.what = fmt::format("getting a token of ServiceAccount {}", to_string(service_account));
-    return request;
+    return writing(
+        Verb::kPost,
+        object_path(kinds::kServiceAccounts, service_account, "token"),
+        kJson,
+        json_object(
+            {{"apiVersion", "authentication.k8s.io/v1"}, {"kind", "TokenRequest"}, {"spec", spec}}),
+        fmt::format("getting a token of ServiceAccount {}", to_string(service_account)));
 }
 
 }  // namespace stoker::control

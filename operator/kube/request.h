@@ -43,7 +43,6 @@ struct Scope {
     std::string ns;
     std::string label_selector;
     std::string field_selector;
-    bool metadata_only = false;  // ask for PartialObjectMetadata
 };
 
 struct ListParams {
@@ -64,10 +63,9 @@ struct ApplyParams {
     std::string field_manager;
     std::string subresource{};  // "" or "status"
     bool force = true;
-    bool dry_run = false;
 };
 
-enum class Propagation : std::uint8_t { kBackground, kForeground, kOrphan };
+enum class Propagation : std::uint8_t { kBackground, kForeground };
 
 struct DeleteParams {
     std::string uid;               // precondition; empty = none

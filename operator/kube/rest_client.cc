@@ -55,6 +55,21 @@ TokenOwner read_owner(const web::json::value& user) {
     return owner;
 }
 
+bool is_success(const ApiResponse& response) {
+    return response.status >= 200 && response.status <= 299;
+}
+
+Error refusal_of(const ApiRequest& request, const ApiResponse& response) {
+    return read_failure(response.status, response.body, response.retry_after)
+        .error()
+        .prefixed(request.what);
+}
+
+bool is_true_at(const web::json::value& review, JsonPath path) {
+    const auto* found = find_at(review, path);
+    return found != nullptr && found->is_boolean() && found->as_bool();
+}
+
 }  // namespace
 
 RestClient::RestClient(
@@ -113,9 +128,8 @@ Result<ApiResponse> RestClient::send(const ApiRequest& request) {
 
 Result<Object> RestClient::send_for_object(const ApiRequest& request) {
     STOKER_TRY(const ApiResponse response, send(request));
-    if (response.status < 200 || response.status > 299) {
-        const auto failure = read_failure(response.status, response.body, response.retry_after);
-        return fail(failure.error().prefixed(request.what));
+    if (!is_success(response)) {
+        return fail(refusal_of(request, response));
     }
     auto json = Json::parse(response.body);
     if (!json) {
@@ -151,8 +165,7 @@ Result<std::vector<Object>> RestClient::list(const ResourceKind& kind, const Sco
         const ApiRequest request = list_request(kind, params);
         STOKER_TRY(const ApiResponse response, send(request));
         if (response.status != 200) {
-            const auto failure = read_failure(response.status, response.body, response.retry_after);
-            return fail(failure.error().prefixed(request.what));
+            return fail(refusal_of(request, response));
         }
         STOKER_TRY(const Json page, Json::parse(response.body));
         if (const auto* items = find_at(page.value(), {"items"});
@@ -211,22 +224,19 @@ Status RestClient::remove(
     STOKER_TRY_VOID(validate_key(kind, key));
     const ApiRequest request = delete_request(kind, key, params);
     STOKER_TRY(const ApiResponse response, send(request));
-    if ((response.status >= 200 && response.status <= 299) || response.status == 404) {
-        return {};
-    }
-    const auto failure = read_failure(response.status, response.body, response.retry_after);
-    return fail(failure.error().prefixed(request.what));
+    return is_success(response) || response.status == 404 ? Status{}
+                                                          : fail(refusal_of(request, response));
 }
 
 Result<Json> RestClient::send_for_review(const ApiRequest& request) {
     STOKER_TRY(const ApiResponse response, send(request));
-    if (response.status != 200 && response.status != 201) {
-        const auto failure = read_failure(response.status, response.body, response.retry_after);
-        // Whoever is refused here is us, not the one that is asked about.
-        const ErrorCode code = failure.error().code == ErrorCode::kForbidden
-                                   ? ErrorCode::kUnavailable
-                                   : failure.error().code;
-        return fail(code, failure.error().prefixed(request.what).message);
+    if (!is_success(response)) {
+        Error refused = refusal_of(request, response);
+        // The API server refuses us, not the caller that is asked about.
+        if (refused.code == ErrorCode::kForbidden) {
+            refused.code = ErrorCode::kUnavailable;
+        }
+        return fail(std::move(refused));
     }
     return Json::parse(response.body);
 }
@@ -236,8 +246,7 @@ Status RestClient::review_access(
     STOKER_TRY(
         const Json review,
         send_for_review(access_review_request(user.username, user.groups, verb, path)));
-    const auto* allowed = find_at(review.value(), {"status", "allowed"});
-    if (allowed == nullptr || !allowed->is_boolean() || !allowed->as_bool()) {
+    if (!is_true_at(review.value(), {"status", "allowed"})) {
         return fail(
             ErrorCode::kForbidden, fmt::format("{} may not {} {}", user.username, verb, path));
     }
@@ -247,10 +256,8 @@ Status RestClient::review_access(
 Result<TokenOwner> RestClient::review_token(
     std::string_view token, const std::vector<std::string>& audiences) {
     STOKER_TRY(const Json review, send_for_review(token_review_request(token, audiences)));
-    const auto* authenticated = find_at(review.value(), {"status", "authenticated"});
     const auto* user = find_at(review.value(), {"status", "user"});
-    if (authenticated == nullptr || !authenticated->is_boolean() || !authenticated->as_bool() ||
-        user == nullptr) {
+    if (!is_true_at(review.value(), {"status", "authenticated"}) || user == nullptr) {
         const std::string why = string_at(review.value(), {"status", "error"});
         return fail(ErrorCode::kForbidden, why.empty() ? "the token is not valid" : why);
     }

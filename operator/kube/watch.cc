@@ -44,9 +44,7 @@ Result<Page> read_page(std::string_view body) {
 
 WatchMachine::WatchMachine(WatchOptions options, std::uint64_t seed)
     : options_(std::move(options)),
-      item_api_version_(
-          options_.scope.metadata_only ? "meta.k8s.io/v1" : options_.kind.api_version()),
-      item_kind_(options_.scope.metadata_only ? "PartialObjectMetadata" : options_.kind.kind),
+      item_api_version_(options_.kind.api_version()),
       prng_(seed),
       back_off_(options_.back_off, prng_()) {}
 
@@ -117,7 +115,7 @@ WatchEvents WatchMachine::on_page(const ApiResponse& response, TimePoint now) {
     }
     if (page->items.is_array()) {
         for (auto& item : page->items.as_array()) {
-            auto object = read_object(std::move(item), item_api_version_, item_kind_);
+            auto object = read_object(std::move(item), item_api_version_, options_.kind.kind);
             if (object && is_expected_kind(*object)) {
                 list.objects.push_back(*std::move(object));
             } else {
@@ -251,7 +249,7 @@ void WatchMachine::on_bookmark(const web::json::value& raw, TimePoint now, Watch
 
 void WatchMachine::on_change(
     std::string_view type, web::json::value&& raw, TimePoint now, WatchEvents& events) {
-    auto object = read_object(std::move(raw), item_api_version_, item_kind_);
+    auto object = read_object(std::move(raw), item_api_version_, options_.kind.kind);
     const bool removed = type == "DELETED";
     const bool known = removed || type == "ADDED" || type == "MODIFIED";
     if (!known || !object || !is_expected_kind(*object)) {
@@ -307,7 +305,7 @@ WatchEvents WatchMachine::on_end(TimePoint now) {
 }
 
 bool WatchMachine::is_expected_kind(const Object& object) const {
-    return object.kind == item_kind_ && object.api_version == item_api_version_;
+    return object.kind == options_.kind.kind && object.api_version == item_api_version_;
 }
 
 void WatchMachine::back_off(TimePoint now, std::optional<Duration> at_least) {

@@ -171,7 +171,6 @@ private:
 
     WatchOptions options_;
     std::string item_api_version_;
-    std::string item_kind_;
     Prng prng_;
     BackOff back_off_;
     std::variant<Empty, Listing, Listed, Watching> state_;

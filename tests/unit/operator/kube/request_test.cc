@@ -22,7 +22,7 @@ TEST(GetRequest, SpellsCoreGroupedAndClusterScopedPaths) {
 TEST(ListRequest, SendsOnlyWhatIsSet) {
     EXPECT_EQ(list_request(kinds::kPods, {}).target, "/api/v1/pods");
     ListParams params;
-    params.scope = {"demo", "app=x,tier!=y", "spec.nodeName=n1", true};
+    params.scope = {"demo", "app=x,tier!=y", "spec.nodeName=n1"};
     params.resource_version = "0";
     params.limit = 500;
     const ApiRequest request = list_request(kinds::kPods, params);
@@ -30,7 +30,6 @@ TEST(ListRequest, SendsOnlyWhatIsSet) {
         request.target,
         "/api/v1/namespaces/demo/pods?labelSelector=app%3Dx%2Ctier%21%3Dy"
         "&fieldSelector=spec.nodeName%3Dn1&limit=500&resourceVersion=0");
-    EXPECT_EQ(request.accept, "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1");
     EXPECT_EQ(request.traffic, Traffic::kList);
 }
 
