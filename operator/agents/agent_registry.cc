@@ -37,18 +37,7 @@ Result<SessionId> AgentRegistry::attach(const Hello& hello, AgentLink link, Mome
         next.link = std::move(link);
         next.last = {hello, {}, at.steady, at.wall, true};
         if (found != state->agents.end()) {
-            Agent& old = found->second;
-            if (state->pods.erase(old.session) == 1) {
-                old.link.close();
-            }
-            // The same pod of the same job, after a restart of its sidecar: what it said holds
-            // until it speaks.
-            if (old.last.training_job_uid == hello.training_job_uid) {
-                next.last.datasets = std::move(old.last.datasets);
-                next.last.trainer = old.last.trainer;
-                next.last.received_at = old.last.received_at;
-                next.last.received_wall = old.last.received_wall;
-            }
+            replace(*state, found->second, next);
         }
         state->pods[session] = pod;
         Agent& agent = state->agents[pod] = std::move(next);
@@ -60,6 +49,20 @@ Result<SessionId> AgentRegistry::attach(const Hello& hello, AgentLink link, Mome
     }
     changed(job_of(hello));
     return session;
+}
+
+void AgentRegistry::replace(State& state, Agent& old, Agent& next) {
+    if (state.pods.erase(old.session) == 1) {
+        old.link.close();
+    }
+    // The same pod of the same job, after a restart of its sidecar: what it said holds until it
+    // speaks.
+    if (old.last.training_job_uid == next.last.training_job_uid) {
+        next.last.datasets = std::move(old.last.datasets);
+        next.last.trainer = old.last.trainer;
+        next.last.received_at = old.last.received_at;
+        next.last.received_wall = old.last.received_wall;
+    }
 }
 
 Status AgentRegistry::report(SessionId session, Report report, Moment at) {

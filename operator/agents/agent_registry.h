@@ -122,6 +122,8 @@ private:
         RegistryCounts counts;
     };
 
+    // Ends the session before this one of a pod.
+    static void replace(State& state, Agent& old, Agent& next);
     // What the sidecar has not been told yet, as if it were told now.
     static std::vector<Grant> take_grants(const State& state, Agent& agent, TimePoint now);
     static std::optional<Probe> take_probe(const State& state, Agent& agent);

@@ -79,7 +79,7 @@ void check_host_and_port(ConfigReader& in, std::string_view key, const std::stri
     }
 }
 
-// Of the settings that are there: what one of them may hold, and what two must hold together.
+// The checks: which values a setting may have, and which settings must fit together.
 void check(ConfigReader& in, const Resources& resources) {
     for (const auto& [key, quantities] :
          {std::pair{"requests", &resources.requests}, std::pair{"limits", &resources.limits}}) {
