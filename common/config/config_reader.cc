@@ -186,6 +186,12 @@ void ConfigReader::require(std::string_view key, std::string& out) {
     }
 }
 
+void ConfigReader::visit_nested(State nested, const std::function<void(ConfigReader&)>& visit) {
+    ConfigReader reader{std::make_unique<State>(std::move(nested))};
+    visit(reader);
+    reader.close();
+}
+
 void ConfigReader::section(std::string_view key, const std::function<void(ConfigReader&)>& visit) {
     const YAML::Node value = state_->find(key);
     if (!value.IsDefined() || value.IsNull()) {
@@ -195,13 +201,7 @@ void ConfigReader::section(std::string_view key, const std::function<void(Config
         state_->note(key, "must be a mapping of keys");
         return;
     }
-    auto nested = std::make_unique<State>();
-    nested->node = value;
-    nested->path = state_->path_of(key);
-    nested->mistakes = state_->mistakes;
-    ConfigReader reader{std::move(nested)};
-    visit(reader);
-    reader.close();
+    visit_nested({value, state_->path_of(key), {}, state_->mistakes}, visit);
 }
 
 void ConfigReader::each(std::string_view key, const std::function<void(ConfigReader&)>& visit) {
@@ -219,13 +219,7 @@ void ConfigReader::each(std::string_view key, const std::function<void(ConfigRea
             state_->note(name, "must be a mapping of keys");
             continue;
         }
-        auto nested = std::make_unique<State>();
-        nested->node = value[index];
-        nested->path = state_->path_of(name);
-        nested->mistakes = state_->mistakes;
-        ConfigReader reader{std::move(nested)};
-        visit(reader);
-        reader.close();
+        visit_nested({value[index], state_->path_of(name), {}, state_->mistakes}, visit);
     }
 }
 

@@ -72,6 +72,7 @@ private:
     struct State;
     explicit ConfigReader(std::unique_ptr<State> state);
     void close();
+    static void visit_nested(State nested, const std::function<void(ConfigReader&)>& visit);
 
     template <class T, class Parse>
     void read_scalar(std::string_view key, T& out, std::string_view expected, Parse convert);
