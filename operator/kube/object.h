@@ -1,6 +1,7 @@
 #pragma once
 
 #include <compare>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,8 @@ struct Object {
     std::string uid;
     std::string resource_version;
     Json raw;
+    // What WatchOptions::transform made of `raw`, for whoever set it. Null without one.
+    std::shared_ptr<const void> value{};
 };
 
 // Reads the head of an object. `api_version` and `kind` fill in for items of lists, which may lack

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/log/log.h"
+#include "operator/kube/list_page.h"
 #include "operator/kube/pause.h"
 #include "operator/kube/status_error.h"
 
@@ -167,17 +168,17 @@ Result<std::vector<Object>> RestClient::list(const ResourceKind& kind, const Sco
         if (response.status != 200) {
             return fail(refusal_of(request, response));
         }
-        STOKER_TRY(const Json page, Json::parse(response.body));
-        if (const auto* items = find_at(page.value(), {"items"});
-            items != nullptr && items->is_array()) {
-            for (const auto& item : items->as_array()) {
-                STOKER_TRY(
-                    Object object,
-                    read_object(web::json::value(item), kind.api_version(), kind.kind));
-                objects.push_back(std::move(object));
-            }
-        }
-        params.continue_token = string_at(page.value(), {"metadata", "continue"});
+        Status read;
+        STOKER_TRY(const ListPage page, read_list(response.body, [&](web::json::value&& item) {
+                       auto object = read_object(std::move(item), kind.api_version(), kind.kind);
+                       if (object) {
+                           objects.push_back(*std::move(object));
+                       } else {
+                           read = fail(object.error());
+                       }
+                   }));
+        STOKER_TRY_VOID(read);
+        params.continue_token = page.continue_token;
     } while (!params.continue_token.empty());
     return objects;
 }

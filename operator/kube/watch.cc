@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "common/base/check.h"
+#include "operator/kube/list_page.h"
 
 namespace stoker::control {
 
@@ -14,37 +15,10 @@ namespace {
 
 constexpr Duration kShortestGoodWatch = std::chrono::seconds{1};
 
-// The items of a list, moved out of its document.
-struct Page {
-    std::string version;
-    std::string continue_token;
-    web::json::value items;
-};
-
-Result<Page> read_page(std::string_view body) {
-    std::error_code error;
-    auto document = web::json::value::parse(std::string(body), error);
-    if (error) {
-        return fail(ErrorCode::kInvalidArgument, "the list is not JSON: " + error.message());
-    }
-    Page page;
-    page.version = string_at(document, {"metadata", "resourceVersion"});
-    page.continue_token = string_at(document, {"metadata", "continue"});
-    const auto* items = find_at(document, {"items"});
-    if (page.version.empty() || items == nullptr || !(items->is_array() || items->is_null())) {
-        return fail(
-            ErrorCode::kInvalidArgument,
-            "not a list: metadata.resourceVersion or items is missing");
-    }
-    page.items = std::move(document.at("items"));
-    return page;
-}
-
 }  // namespace
 
 WatchMachine::WatchMachine(WatchOptions options, std::uint64_t seed)
     : options_(std::move(options)),
-      item_api_version_(options_.kind.api_version()),
       prng_(seed),
       back_off_(options_.back_off, prng_()) {}
 
@@ -104,26 +78,22 @@ WatchEvents WatchMachine::on_response(const ApiResponse& response, TimePoint now
 }
 
 WatchEvents WatchMachine::on_page(const ApiResponse& response, TimePoint now) {
-    auto page = read_page(response.body);
-    if (!page) {
-        return {list_again(std::move(page).error(), now)};
-    }
     WatchEvents events;
     auto& list = std::get<Listing>(state_);
-    if (list.list_version.empty()) {
-        list.list_version = page->version;
-    }
-    if (page->items.is_array()) {
-        for (auto& item : page->items.as_array()) {
-            auto object = read_object(std::move(item), item_api_version_, options_.kind.kind);
-            if (object && is_expected_kind(*object)) {
-                list.objects.push_back(*std::move(object));
-            } else {
-                events.emplace_back(Troubled{Error{
-                    ErrorCode::kInvalidArgument,
-                    fmt::format("a list of {} has something else in it", options_.kind.plural)}});
-            }
+    const auto page = read_list(response.body, [&](web::json::value&& item) {
+        if (auto object = read_item(std::move(item))) {
+            list.objects.push_back(*std::move(object));
+        } else {
+            events.emplace_back(Troubled{Error{
+                ErrorCode::kInvalidArgument,
+                fmt::format("a list of {} has something else in it", options_.kind.plural)}});
         }
+    });
+    if (!page) {
+        return {list_again(page.error(), now)};
+    }
+    if (list.list_version.empty()) {
+        list.list_version = page->resource_version;
     }
     if (!page->continue_token.empty()) {
         paginated_ = paginated_ || list.asked_version == "0";
@@ -249,10 +219,10 @@ void WatchMachine::on_bookmark(const web::json::value& raw, TimePoint now, Watch
 
 void WatchMachine::on_change(
     std::string_view type, web::json::value&& raw, TimePoint now, WatchEvents& events) {
-    auto object = read_object(std::move(raw), item_api_version_, options_.kind.kind);
+    auto object = read_item(std::move(raw));
     const bool removed = type == "DELETED";
     const bool known = removed || type == "ADDED" || type == "MODIFIED";
-    if (!known || !object || !is_expected_kind(*object)) {
+    if (!known || !object) {
         events.emplace_back(Troubled{Error{
             ErrorCode::kInvalidArgument,
             fmt::format("a watch of {} sent something else, skipped", options_.kind.plural)}});
@@ -304,8 +274,17 @@ WatchEvents WatchMachine::on_end(TimePoint now) {
     return {};
 }
 
-bool WatchMachine::is_expected_kind(const Object& object) const {
-    return object.kind == options_.kind.kind && object.api_version == item_api_version_;
+// nullopt: not an object of our kind.
+std::optional<Object> WatchMachine::read_item(web::json::value&& raw) const {
+    const std::string api_version = options_.kind.api_version();
+    auto object = read_object(std::move(raw), api_version, options_.kind.kind);
+    if (!object || object->kind != options_.kind.kind || object->api_version != api_version) {
+        return std::nullopt;
+    }
+    if (options_.transform) {
+        options_.transform(*object);
+    }
+    return *std::move(object);
 }
 
 void WatchMachine::back_off(TimePoint now, std::optional<Duration> at_least) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,10 @@ struct WatchOptions {
     std::size_t line_bytes_max = LineSplitter::kLineBytesMax;
     BackOff::Options back_off{};
     bool may_be_missing = false;  // the server need not know the kind
+    // Called with each object as soon as it is read, so that a list is never there as JSON as a
+    // whole: may make `value` of `raw` and empty `raw`. It runs before it is known whether the rest
+    // of the list can be read. Empty: objects stay as they are.
+    std::function<void(Object& object)> transform{};
 };
 
 // What the server's state became. Apply them in order.
@@ -163,14 +168,13 @@ private:
         std::string_view type, web::json::value&& raw, TimePoint now, WatchEvents& events);
     void on_bookmark(const web::json::value& raw, TimePoint now, WatchEvents& events);
     bool note_version(const std::string& version, bool added, TimePoint now, WatchEvents& events);
-    [[nodiscard]] bool is_expected_kind(const Object& object) const;
+    [[nodiscard]] std::optional<Object> read_item(web::json::value&& raw) const;
 
     void back_off(TimePoint now, std::optional<Duration> at_least = {});
     Troubled list_again(Error error, TimePoint now);
     Troubled watch_again(Error error, TimePoint now, std::optional<Duration> at_least = {});
 
     WatchOptions options_;
-    std::string item_api_version_;
     Prng prng_;
     BackOff back_off_;
     std::variant<Empty, Listing, Listed, Watching> state_;

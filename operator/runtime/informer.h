@@ -73,6 +73,10 @@ public:
           unsynced_(sources.size()) {
         for (Source& source : sources) {
             const std::string scope = sources.size() > 1 ? source.options.scope.ns : "";
+            source.options.transform = [this](Object& object) {
+                object.value = this->parse(object);
+                object.raw = Json();
+            };
             loops_.push_back(std::make_unique<WatchLoop>(
                 *source.transport,
                 std::move(source.options),
@@ -150,7 +154,7 @@ private:
         if (auto* replaced = std::get_if<Replaced>(&event)) {
             ++lists_;
             tell_all(store_.replace(
-                parse_all(replaced->objects), std::move(replaced->resource_version), scope));
+                all_parsed(replaced->objects), std::move(replaced->resource_version), scope));
             unsynced_ -= std::exchange(listed, true) ? 0U : 1U;
             return;
         }
@@ -159,15 +163,15 @@ private:
             upsert(upserted->object, scope);
         } else if (auto* removed = std::get_if<Removed>(&event)) {
             const Object& object = removed->object;
-            tell_all(store_.remove(object.key, object.resource_version, parse(object), scope));
+            tell_all(store_.remove(object.key, object.resource_version, parsed(object), scope));
         } else {
             store_.advance(std::move(std::get<Bookmarked>(event).resource_version), scope);
         }
     }
 
     void upsert(const Object& object, const std::string& scope) {
-        if (StoredPtr<T> parsed = parse(object)) {
-            tell_all(store_.upsert(std::move(parsed), scope));
+        if (StoredPtr<T> readable = parsed(object)) {
+            tell_all(store_.upsert(std::move(readable), scope));
             return;
         }
         const StoredPtr<T> before = store_.get(object.key);
@@ -178,19 +182,24 @@ private:
         }
     }
 
-    std::vector<StoredPtr<T>> parse_all(const std::vector<Object>& objects) {
-        std::vector<StoredPtr<T>> parsed;
-        parsed.reserve(objects.size());
+    std::vector<StoredPtr<T>> all_parsed(const std::vector<Object>& objects) {
+        std::vector<StoredPtr<T>> all;
+        all.reserve(objects.size());
         for (const Object& object : objects) {
-            StoredPtr<T> one = parse(object);
+            StoredPtr<T> one = parsed(object);
             if (!one) {
                 one = store_.get(object.key);
             }
             if (one && one->uid == object.uid) {
-                parsed.push_back(std::move(one));
+                all.push_back(std::move(one));
             }
         }
-        return parsed;
+        return all;
+    }
+
+    // Null: it could not be read.
+    static StoredPtr<T> parsed(const Object& object) {
+        return std::static_pointer_cast<const Stored<T>>(object.value);
     }
 
     StoredPtr<T> parse(const Object& object) {
@@ -203,6 +212,7 @@ private:
                  {"object", to_string(object.key)},
                  {"error", value.error().message}});
             if (on_unreadable_) {
+                const std::lock_guard lock(apply_mutex_);
                 on_unreadable_(object, value.error());
             }
             return nullptr;
