@@ -248,6 +248,13 @@ Result<std::string> job_name(std::string_view word) {
     return std::string{name};
 }
 
+control::ObjectKey key_of(const std::string& name, const std::string& ns) {
+    const std::size_t slash = name.find('/');
+    return slash == std::string::npos
+               ? control::ObjectKey{ns, name}
+               : control::ObjectKey{name.substr(0, slash), name.substr(slash + 1)};
+}
+
 Result<Options> parse_options(const std::vector<std::string_view>& arguments) {
     Options options;
     options.help = arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||

@@ -8,6 +8,7 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 #include "common/base/result.h"
+#include "operator/api/meta.h"
 
 namespace stoker::cli {
 
@@ -60,5 +61,8 @@ std::vector<std::string> flag_names(std::string_view command);
 // "tj/NAME", "trainingjob/NAME", "trainingjobs.stoker.dev/NAME" or "NAME". kInvalidArgument: of
 // another kind.
 Result<std::string> job_name(std::string_view word);
+
+// The job that such a name stands for: "NAMESPACE/NAME", or "NAME" in namespace `ns`.
+control::ObjectKey key_of(const std::string& name, const std::string& ns);
 
 }  // namespace stoker::cli

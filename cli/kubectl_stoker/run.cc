@@ -47,17 +47,9 @@ public:
 private:
     [[nodiscard]] const std::string& own_namespace() const { return *options_.ns; }
 
-    // That lists are about; "" for all.
+    // Namespace to list; empty: all namespaces.
     [[nodiscard]] std::string scope() const {
         return options_.all_namespaces ? "" : own_namespace();
-    }
-
-    // "tj/NAMESPACE/NAME" names a job of another namespace.
-    [[nodiscard]] ObjectKey key_of(const std::string& written) const {
-        const std::size_t slash = written.find('/');
-        return slash == std::string::npos
-                   ? ObjectKey{own_namespace(), written}
-                   : ObjectKey{written.substr(0, slash), written.substr(slash + 1)};
     }
 
     [[nodiscard]] std::string advice(const Error& error) const {
@@ -99,7 +91,7 @@ private:
     }
 
     Status why() {
-        const ObjectKey key = key_of(options_.job);
+        const ObjectKey key = key_of(options_.job, own_namespace());
         WhyFacts facts;
         STOKER_TRY(facts.job, cluster_->job(key));
         auto snapshot = cluster_->snapshot();

@@ -15,15 +15,7 @@ namespace {
 
 using control::Change;
 using control::JobAllocation;
-using control::ObjectKey;
 using web::json::value;
-
-ObjectKey job_key(const std::string& written, const std::string& ns) {
-    const std::size_t slash = written.find('/');
-    return slash == std::string::npos
-               ? ObjectKey{ns, written}
-               : ObjectKey{written.substr(0, slash), written.substr(slash + 1)};
-}
 
 double gain(const WhatIfRow& row) {
     return row.after.numbers.rate - row.before.numbers.rate;
@@ -62,7 +54,7 @@ std::vector<Change> changes_of(const Options& options, const std::string& ns) {
         result.emplace_back(control::AddCapacity{options.pool, *options.remove, true});
     }
     for (const std::string& name : options.deleted) {
-        result.emplace_back(control::RemoveJob{job_key(name, ns)});
+        result.emplace_back(control::RemoveJob{key_of(name, ns)});
     }
     for (const NominalOption& quota : options.nominal) {
         result.emplace_back(control::SetNominal{quota.ns, options.pool, quota.nominal});
