@@ -117,14 +117,6 @@ public:
     // start before.
     [[nodiscard]] bool has_synced() const { return unsynced_ == 0; }
 
-    // Tells every handler that every object might have changed, without asking the server: kUpdated
-    // with the same snapshot before and after.
-    void resync() {
-        for (const StoredPtr<T>& object : store_.list()) {
-            tell({ChangeKind::kUpdated, object, object});
-        }
-    }
-
     [[nodiscard]] InformerCounts counts() const {
         return {
             lists_,
