@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 
-
 namespace stoker::control {
 
 namespace {

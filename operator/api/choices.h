@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 // Every field of our kinds that has a fixed set of values, with the texts of the CRDs. To add a
@@ -90,18 +89,6 @@ template <class E>
 constexpr std::string_view choice_text(E value) {
     static_assert(!kChoiceTexts<E>.empty(), "this enum has no texts");
     return kChoiceTexts<E>[static_cast<std::size_t>(value)];
-}
-
-// The value of a text, or none. Case matters.
-template <class E>
-constexpr std::optional<E> parse_choice(std::string_view text) {
-    static_assert(!kChoiceTexts<E>.empty(), "this enum has no texts");
-    for (std::size_t i = 0; i < kChoiceTexts<E>.size(); ++i) {
-        if (kChoiceTexts<E>[i] == text) {
-            return static_cast<E>(i);
-        }
-    }
-    return std::nullopt;
 }
 
 }  // namespace stoker::control

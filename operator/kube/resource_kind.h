@@ -37,8 +37,6 @@ inline const ResourceKind kTokenReviews{
 inline const ResourceKind kSubjectAccessReviews{
     "authorization.k8s.io", "v1", "subjectaccessreviews", "SubjectAccessReview", false};
 inline const ResourceKind kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
-inline const ResourceKind kCustomResourceDefinitions{
-    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", false};
 
 inline const ResourceKind kTrainingJobs{
     "stoker.dev", "v1alpha1", "trainingjobs", "TrainingJob", true};
