@@ -18,11 +18,6 @@
 #include "common/program/program.h"
 #include "common/runtime/named_thread.h"
 #include "common/runtime/worker_pool.h"
-#include "operator/agents/certificate_keeper.h"
-#include "operator/agents/control_service.h"
-#include "operator/agents/secret_authority.h"
-#include "operator/agents/token_review.h"
-#include "operator/agents/trust_publisher.h"
 #include "operator/api/debug_api.h"
 #include "operator/config/operator_config.h"
 #include "operator/controllers/cluster_cache.h"
@@ -38,6 +33,11 @@
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/leader_elector.h"
 #include "operator/runtime/supervisor.h"
+#include "operator/sidecars/certificate_keeper.h"
+#include "operator/sidecars/control_service.h"
+#include "operator/sidecars/secret_authority.h"
+#include "operator/sidecars/token_review.h"
+#include "operator/sidecars/trust_publisher.h"
 
 namespace stoker::control {
 namespace {

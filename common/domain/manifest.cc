@@ -65,7 +65,7 @@ std::map<std::string_view, std::int32_t> number_labels(const std::vector<ListedO
     return labels;
 }
 
-// Sum over all objects of a dataset: what sidecars may report (operator/agents/report_rules.h).
+// Sum over all objects of a dataset: what sidecars may report (operator/sidecars/report_rules.h).
 constexpr Bytes kDatasetBytesMax{std::uint64_t{1} << 56U};
 
 Status check_sizes(const std::vector<ListedObject>& objects) {

@@ -12,7 +12,7 @@
 #include "common/base/clock.h"
 
 // What node programs tell the operator and are told, as plain values: proto/node/v1/node.proto
-// without gRPC. Carried by operator/agents, judged by operator/core.
+// without gRPC. Carried by operator/sidecars, judged by operator/core.
 namespace stoker::control {
 
 enum class PoolVerdict : std::uint8_t {

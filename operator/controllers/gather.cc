@@ -10,7 +10,7 @@ namespace stoker::control {
 
 namespace {
 
-bool is_pods_own(const AgentReport& report, const std::vector<Pod>& pods) {
+bool is_pods_own(const SidecarReport& report, const std::vector<Pod>& pods) {
     return std::any_of(pods.begin(), pods.end(), [&](const Pod& pod) {
         return pod.meta.name == report.pod && pod.node_name == report.node;
     });
@@ -106,12 +106,12 @@ std::vector<std::string> pool_paths(ClusterCache& cache) {
     return result;
 }
 
-std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& registry) {
-    std::vector<AgentReport> reports = registry.of_job(use.job.meta.key());
-    std::erase_if(reports, [&](const AgentReport& report) {
+std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry& registry) {
+    std::vector<SidecarReport> reports = registry.of_job(use.job.meta.key());
+    std::erase_if(reports, [&](const SidecarReport& report) {
         return report.training_job_uid != use.job.meta.uid || !is_pods_own(report, use.pods);
     });
-    for (AgentReport& report : reports) {
+    for (SidecarReport& report : reports) {
         std::erase_if(
             report.datasets, [&](const DatasetReport& dataset) { return !uses(use, dataset); });
         drop_directory_claims(use, report);
@@ -119,9 +119,9 @@ std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& re
     return reports;
 }
 
-std::vector<AgentReport> reports_on_datasets(const JobUse& use, AgentRegistry& registry) {
-    std::vector<AgentReport> reports = believable_reports(use, registry);
-    for (AgentReport& report : reports) {
+std::vector<SidecarReport> reports_on_datasets(const JobUse& use, SidecarRegistry& registry) {
+    std::vector<SidecarReport> reports = believable_reports(use, registry);
+    for (SidecarReport& report : reports) {
         drop_listing_claims(use, report);
     }
     return reports;
@@ -139,7 +139,7 @@ NodeProgramView gather_node_programs(ClusterCache& cache, NodeRegistry& nodes) {
 
 ClusterView gather_cluster(
     ClusterCache& cache,
-    AgentRegistry& registry,
+    SidecarRegistry& registry,
     NodeRegistry& nodes,
     std::uint32_t grant_seconds) {
     ClusterView view;
@@ -148,7 +148,7 @@ ClusterView gather_cluster(
     view.nodes = values_of(cache.nodes().store().list());
     view.datasets = values_of(cache.datasets().store().list());
     const auto add = [&](JobUse use) {
-        std::vector<AgentReport> reports = reports_on_datasets(use, registry);
+        std::vector<SidecarReport> reports = reports_on_datasets(use, registry);
         view.reports.insert(view.reports.end(), reports.begin(), reports.end());
         view.jobs.push_back(std::move(use));
     };

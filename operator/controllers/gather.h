@@ -5,14 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "operator/agents/agent_registry.h"
-#include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/core/spec/resolve.h"
 #include "operator/core/view/cluster_view.h"
 #include "operator/core/view/node_fitness.h"
 #include "operator/kube/event.h"
 #include "operator/kube/resource_kind.h"
+#include "operator/sidecars/node_registry.h"
+#include "operator/sidecars/sidecar_registry.h"
 
 // Reads of cache and registry that more than one controller needs. No I/O: everything is in memory.
 namespace stoker::control {
@@ -60,17 +60,20 @@ std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache);
 // it says about datasets that the job uses: those of its own namespace, and those of another that
 // are shared with it, or were when its attempt began. These last are not believed about
 // the directory (drop_directory_claims()).
-std::vector<AgentReport> believable_reports(const JobUse& use, AgentRegistry& registry);
+std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry& registry);
 
 // The same, for those who ask about datasets and not about the job: what a guest says of an origin
 // is left out, too (drop_listing_claims()).
-std::vector<AgentReport> reports_on_datasets(const JobUse& use, AgentRegistry& registry);
+std::vector<SidecarReport> reports_on_datasets(const JobUse& use, SidecarRegistry& registry);
 
 // Reports and pods of the node programs.
 NodeProgramView gather_node_programs(ClusterCache& cache, NodeRegistry& nodes);
 
 // The whole cluster, for the planner of grants.
 ClusterView gather_cluster(
-    ClusterCache& cache, AgentRegistry& registry, NodeRegistry& nodes, std::uint32_t grant_seconds);
+    ClusterCache& cache,
+    SidecarRegistry& registry,
+    NodeRegistry& nodes,
+    std::uint32_t grant_seconds);
 
 }  // namespace stoker::control

@@ -7,8 +7,6 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "operator/agents/agent_registry.h"
-#include "operator/agents/node_programs.h"
 #include "operator/controllers/cachepool/controller.h"
 #include "operator/controllers/cachepool/node_sweeper.h"
 #include "operator/controllers/cachequota/controller.h"
@@ -21,6 +19,8 @@
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/reconciler.h"
 #include "operator/runtime/supervisor.h"
+#include "operator/sidecars/node_programs.h"
+#include "operator/sidecars/sidecar_registry.h"
 
 namespace stoker::control {
 
@@ -65,7 +65,7 @@ public:
     Manager& operator=(const Manager&) = delete;
 
     // Sidecars report here. Outlives the workers.
-    AgentRegistry& registry() { return registry_; }
+    SidecarRegistry& registry() { return registry_; }
 
     NodeRegistry& nodes() { return nodes_; }
 
@@ -110,7 +110,7 @@ private:
     std::atomic<bool> working_{false};
     LatestAllocation latest_;
     SweepLedger sweep_ledger_;
-    AgentRegistry registry_;
+    SidecarRegistry registry_;
     NodeRegistry nodes_;
     TrainingJobController training_job_;
     DatasetController dataset_;

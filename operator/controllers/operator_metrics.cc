@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "common/base/accept_backoff.h"
-#include "operator/agents/connection_gate.h"
 #include "operator/controllers/gather.h"
 #include "operator/controllers/object_metrics.h"
+#include "operator/sidecars/connection_gate.h"
 
 namespace stoker::control {
 

@@ -5,11 +5,11 @@
 #include <string>
 
 #include "common/metrics/metrics.h"
-#include "operator/agents/certificate_keeper.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/manager.h"
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/leader_elector.h"
+#include "operator/sidecars/certificate_keeper.h"
 
 namespace stoker::control {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/api/agent_report.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/api/training_job.h"
 #include "operator/core/lifecycle/lifecycle.h"
 #include "operator/core/spec/moment.h"

@@ -8,8 +8,8 @@
 #include "common/config/host_port.h"
 #include "common/http/headers.h"
 #include "common/log/log.h"
-#include "operator/agents/token_review.h"
 #include "operator/api/debug_api.h"
+#include "operator/sidecars/token_review.h"
 
 namespace stoker::control {
 

@@ -11,9 +11,9 @@
 #include "common/base/result.h"
 #include "common/http/http_server.h"
 #include "common/runtime/worker_pool.h"
-#include "operator/agents/answer_cache.h"
-#include "operator/agents/served_certificate.h"
 #include "operator/kube/client.h"
+#include "operator/sidecars/answer_cache.h"
+#include "operator/sidecars/served_certificate.h"
 
 namespace stoker::control {
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "operator/agents/agent_registry.h"
-#include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/kube/transport.h"
+#include "operator/sidecars/node_registry.h"
+#include "operator/sidecars/sidecar_registry.h"
 #include "tests/support/fake_api_client.h"
 #include "tests/support/manual_clock.h"
 
@@ -89,7 +89,7 @@ public:
 
     testing::ManualClock clock;
     FakeApiClient client;
-    control::AgentRegistry registry{{}, nullptr};
+    control::SidecarRegistry registry{{}, nullptr};
     // Makes every node belong to pool "nvme".
     control::NodeRegistry nodes{
         {},

@@ -11,7 +11,7 @@
 #include "common/domain/manifest_marks.h"
 
 // What sidecars tell the operator: proto/control/v1/control.proto as plain values, which both
-// programs use. A sidecar fills them, the operator judges them (operator/agents/report_rules.h).
+// programs use. A sidecar fills them, the operator judges them (operator/sidecars/report_rules.h).
 // Counters are totals since the sidecar's start unless they say otherwise.
 namespace stoker::control {
 

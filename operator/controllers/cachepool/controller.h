@@ -2,12 +2,12 @@
 
 #include <stop_token>
 
-#include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/latest_allocation.h"
 #include "operator/controllers/status_writer.h"
 #include "operator/kube/client.h"
 #include "operator/runtime/reconciler.h"
+#include "operator/sidecars/node_registry.h"
 
 namespace stoker::control {
 

@@ -26,7 +26,7 @@ bool has_ended(const TrainingJob& job) {
 // The namespace whose directory a report is about: another one than the pod's only where its job
 // may read a Dataset of that one. For a deleted Dataset the pod's own mount says it.
 std::string directory_namespace(
-    const AgentReport& report, const DatasetReport& dataset, ClusterCache& cache) {
+    const SidecarReport& report, const DatasetReport& dataset, ClusterCache& cache) {
     const ObjectKey key{report.namespace_name, report.training_job};
     if (const auto job = cache.training_jobs().store().get(key)) {
         for (const ResolvedDataset& it : readable_datasets(job->value, cache).datasets) {
@@ -209,7 +209,7 @@ void NodeSweeper::gather_guards(SweepView& view, const NodeReports& reports) con
             }
         }
     }
-    for (const AgentReport& report : parts_.registry.all()) {
+    for (const SidecarReport& report : parts_.registry.all()) {
         for (const DatasetReport& dataset : report.datasets) {
             if (report.attached) {
                 const std::string ns = directory_namespace(report, dataset, parts_.cache);

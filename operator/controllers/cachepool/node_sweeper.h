@@ -12,13 +12,13 @@
 #include "common/base/clock.h"
 #include "common/base/guarded.h"
 #include "common/base/result.h"
-#include "operator/agents/agent_registry.h"
-#include "operator/agents/node_registry.h"
 #include "operator/controllers/cachepool/sweep_ledger.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/latest_allocation.h"
 #include "operator/core/sweep/plan_sweeps.h"
 #include "operator/runtime/reconciler.h"
+#include "operator/sidecars/node_registry.h"
+#include "operator/sidecars/sidecar_registry.h"
 
 namespace stoker::control {
 
@@ -34,7 +34,7 @@ public:
 
     struct Parts {
         ClusterCache& cache;
-        AgentRegistry& registry;
+        SidecarRegistry& registry;
         NodeRegistry& nodes;
         LatestAllocation& latest;
         SweepLedger& ledger;

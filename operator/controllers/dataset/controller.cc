@@ -11,11 +11,11 @@ namespace {
 
 // What a sidecar that has ended said last is still fresh when its directory is swept.
 void forget_what_was_swept(
-    std::vector<AgentReport>& reports,
+    std::vector<SidecarReport>& reports,
     const std::string& pool,
     const std::string& uid,
     const SweepLedger& ledger) {
-    for (AgentReport& report : reports) {
+    for (SidecarReport& report : reports) {
         // To the second, as the API server dates the pod that sweeps.
         const auto told_at = std::chrono::floor<std::chrono::seconds>(report.received_wall);
         if (report.attached || !ledger.is_gone(pool, report.node, uid, told_at)) {
@@ -104,7 +104,7 @@ void DatasetController::tell(const Dataset& before, const Dataset& after) {
 // Jobs that ended are no users any more, but what they reported last still counts while it is
 // fresh.
 void DatasetController::add_user(const JobUse& use, DatasetView& view) {
-    std::vector<AgentReport> reports = reports_on_datasets(use, parts_.registry);
+    std::vector<SidecarReport> reports = reports_on_datasets(use, parts_.registry);
     forget_what_was_swept(reports, use.pool.name, view.dataset.meta.uid, parts_.ledger);
     if (use.is_active() || !reports.empty()) {
         view.users.push_back(use);

@@ -4,7 +4,6 @@
 #include <stop_token>
 #include <string>
 
-#include "operator/agents/agent_registry.h"
 #include "operator/controllers/cachepool/sweep_ledger.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/dataset/filler_keeper.h"
@@ -14,6 +13,7 @@
 #include "operator/kube/client.h"
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/reconciler.h"
+#include "operator/sidecars/sidecar_registry.h"
 
 namespace stoker::control {
 
@@ -24,7 +24,7 @@ class DatasetController {
 public:
     struct Parts {
         ClusterCache& cache;
-        AgentRegistry& registry;
+        SidecarRegistry& registry;
         const SweepLedger& ledger;
         ApiClient& client;
         EventRecorder& events;

@@ -48,9 +48,9 @@ GrantReaders readers_of(const ClusterView& cluster) {
     return result;
 }
 
-std::optional<WallTime> newest_report(const std::vector<AgentReport>& reports) {
+std::optional<WallTime> newest_report(const std::vector<SidecarReport>& reports) {
     std::optional<WallTime> newest;
-    for (const AgentReport& report : reports) {
+    for (const SidecarReport& report : reports) {
         newest = std::max(newest, std::optional(report.received_wall));
     }
     return newest;
@@ -76,7 +76,7 @@ std::set<Key> changed_keys(const std::vector<T>& before, const std::vector<T>& a
 
 GrantsController::GrantsController(
     ClusterCache& cache,
-    AgentRegistry& registry,
+    SidecarRegistry& registry,
     NodeRegistry& nodes,
     LatestAllocation& latest,
     const Clock& clock,

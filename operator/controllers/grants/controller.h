@@ -6,8 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "operator/agents/agent_registry.h"
-#include "operator/agents/node_registry.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/latest_allocation.h"
 #include "operator/core/allocation/grant_book.h"
@@ -17,6 +15,8 @@
 #include "operator/core/view/profile_book.h"
 #include "operator/kube/event.h"
 #include "operator/runtime/reconciler.h"
+#include "operator/sidecars/node_registry.h"
+#include "operator/sidecars/sidecar_registry.h"
 
 namespace stoker::control {
 
@@ -42,7 +42,7 @@ public:
     // All must outlive it.
     GrantsController(
         ClusterCache& cache,
-        AgentRegistry& registry,
+        SidecarRegistry& registry,
         NodeRegistry& nodes,
         LatestAllocation& latest,
         const Clock& clock,
@@ -68,7 +68,7 @@ private:
         std::string words);
 
     ClusterCache& cache_;
-    AgentRegistry& registry_;
+    SidecarRegistry& registry_;
     NodeRegistry& nodes_;
     LatestAllocation& latest_;
     const Clock& clock_;

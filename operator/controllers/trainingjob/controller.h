@@ -5,7 +5,6 @@
 #include <stop_token>
 #include <string>
 
-#include "operator/agents/agent_registry.h"
 #include "operator/controllers/cluster_cache.h"
 #include "operator/controllers/grants/latest_allocation.h"
 #include "operator/controllers/status_writer.h"
@@ -14,6 +13,7 @@
 #include "operator/kube/client.h"
 #include "operator/runtime/event_recorder.h"
 #include "operator/runtime/reconciler.h"
+#include "operator/sidecars/sidecar_registry.h"
 
 namespace stoker::control {
 
@@ -25,7 +25,7 @@ class TrainingJobController {
 public:
     struct Parts {
         ClusterCache& cache;
-        AgentRegistry& registry;
+        SidecarRegistry& registry;
         LatestAllocation& latest;
         ApiClient& client;
         EventRecorder& events;

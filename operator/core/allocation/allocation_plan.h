@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "common/base/bytes.h"
-#include "operator/api/agent_report.h"
 #include "operator/api/meta.h"
+#include "operator/api/sidecar_report.h"
 
 // What plan_allocation() decides.
 namespace stoker::control {

@@ -10,7 +10,7 @@
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
-#include "operator/api/agent_report.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/core/allocation/allocation_plan.h"
 #include "operator/core/allocation/allocation_view.h"
 

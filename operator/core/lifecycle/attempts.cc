@@ -113,10 +113,10 @@ NameClash find_name_clash(const TrainingJobView& view, const Attempts& attempts)
     return clash;
 }
 
-std::vector<AgentReport> reports_of_attempt(const TrainingJobView& view, std::int64_t attempt) {
+std::vector<SidecarReport> reports_of_attempt(const TrainingJobView& view, std::int64_t attempt) {
     const std::string prefix = job_name(view.job, attempt) + "-";
-    std::vector<AgentReport> result;
-    for (const AgentReport& report : view.reports) {
+    std::vector<SidecarReport> result;
+    for (const SidecarReport& report : view.reports) {
         if (report.pod.starts_with(prefix)) {
             result.push_back(report);
         }

@@ -28,7 +28,7 @@ struct NameClash {
 NameClash find_name_clash(const TrainingJobView& view, const Attempts& attempts);
 
 // Reports of that attempt's pods: the numbers of an attempt before it are history.
-std::vector<AgentReport> reports_of_attempt(const TrainingJobView& view, std::int64_t attempt);
+std::vector<SidecarReport> reports_of_attempt(const TrainingJobView& view, std::int64_t attempt);
 
 // How long to wait before the attempt after `restarts` failures: nothing at first, then 10 s,
 // doubling, at most 6 min.

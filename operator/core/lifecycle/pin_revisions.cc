@@ -19,19 +19,19 @@ constexpr const char* kSampleChanged = "SampleChanged";
 
 // One sidecar's words about one dataset.
 struct Word {
-    const AgentReport* sidecar = nullptr;
+    const SidecarReport* sidecar = nullptr;
     const DatasetReport* dataset = nullptr;
 };
 
 // The fresh word of the lowest rank for which `holds`; the order of the reports does not matter.
 template <class Predicate>
-Word find_word(const std::vector<AgentReport>& reports, const Moment& now, Predicate holds) {
+Word find_word(const std::vector<SidecarReport>& reports, const Moment& now, Predicate holds) {
     Word result;
-    const auto is_lower = [&result](const AgentReport& report) {
+    const auto is_lower = [&result](const SidecarReport& report) {
         return result.sidecar == nullptr || std::tie(report.rank, report.pod) <
                                                 std::tie(result.sidecar->rank, result.sidecar->pod);
     };
-    for (const AgentReport& report : reports) {
+    for (const SidecarReport& report : reports) {
         for (const DatasetReport& dataset : report.datasets) {
             if (is_fresh(report, now) && is_lower(report) && holds(dataset)) {
                 result = {&report, &dataset};
@@ -94,7 +94,7 @@ bool all_told(
 void note_revision(
     const std::string& dataset_uid,
     std::int64_t attempt,
-    const std::vector<AgentReport>& reports,
+    const std::vector<SidecarReport>& reports,
     const Moment& now,
     JobDatasetStatus& status) {
     const auto is_ours = [&](const DatasetReport& dataset) {
@@ -136,7 +136,7 @@ AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status
             continue;
         }
         RevisionPin& pin = result.pins.emplace_back(RevisionPin{dataset.uid, *revision});
-        for (const AgentReport& report : reports_of_attempt(view, status.attempt)) {
+        for (const SidecarReport& report : reports_of_attempt(view, status.attempt)) {
             for (const DatasetReport& listed : report.datasets) {
                 if (listed.dataset_uid == dataset.uid && listed.read_revision == told->revision &&
                     !listed.marks.digests.empty()) {
@@ -149,7 +149,7 @@ AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status
 }
 
 std::optional<std::string> find_origin_change(
-    const TrainingJobView& view, const std::vector<AgentReport>& reports, const Moment& now) {
+    const TrainingJobView& view, const std::vector<SidecarReport>& reports, const Moment& now) {
     const Word word = find_word(reports, now, [&](const DatasetReport& report) {
         return report.origin_change &&
                std::ranges::any_of(view.datasets.datasets, [&](const ResolvedDataset& dataset) {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/api/agent_report.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/core/lifecycle/lifecycle.h"
 #include "operator/core/spec/make_condition.h"
 #include "operator/core/spec/moment.h"
@@ -20,7 +20,7 @@ namespace stoker::control {
 void note_revision(
     const std::string& dataset_uid,
     std::int64_t attempt,
-    const std::vector<AgentReport>& reports,
+    const std::vector<SidecarReport>& reports,
     const Moment& now,
     JobDatasetStatus& status);
 
@@ -35,7 +35,7 @@ AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status
 // Why the attempt cannot go on: a rank lists another revision than the pinned one. A sentence, for
 // the lowest rank that says so; nullopt: none does. `reports`: of the attempt.
 std::optional<std::string> find_origin_change(
-    const TrainingJobView& view, const std::vector<AgentReport>& reports, const Moment& now);
+    const TrainingJobView& view, const std::vector<SidecarReport>& reports, const Moment& now);
 
 // The condition OriginUnchanged. `datasets`: of the status to be, after note_revision(). A
 // change that ended an attempt stands until the next attempt's revisions are known.

@@ -19,7 +19,7 @@ bool is_complete(const ProbeSide& side, std::uint32_t batches) {
 
 std::optional<double> ProbeSchedule::result_of(const ProbeInput& input) const {
     std::vector<double> ratios;
-    for (const AgentReport& report : input.ranks) {
+    for (const SidecarReport& report : input.ranks) {
         const ProbeReport& told = report.trainer.probe;
         if (told.id == asked_->probe.id && is_complete(told.bypassed, asked_->probe.batches) &&
             is_complete(told.cached, asked_->probe.batches)) {

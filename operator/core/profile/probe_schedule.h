@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
-#include "operator/api/agent_report.h"
+#include "operator/api/sidecar_report.h"
 
 namespace stoker::control {
 
@@ -21,7 +21,7 @@ struct ProbeInput {
     bool is_profiled = false;    // there is something to compare with
     std::uint64_t regime = 0;    // JobProfiler::regime(): another one voids what was measured
     std::size_t rank_count = 1;  // that must answer
-    const std::vector<AgentReport>& ranks;
+    const std::vector<SidecarReport>& ranks;
 };
 
 struct ProbeStep {

@@ -100,10 +100,10 @@ bool fell(const TrainerReport& before, const TrainerReport& after) {
 
 JobProfiler::Start JobProfiler::read(const ProfileInput& input) const {
     Start result;
-    for (const AgentReport& report : input.ranks) {
+    for (const SidecarReport& report : input.ranks) {
         result.ranks[report.pod] = report;
     }
-    for (const AgentReport& report : input.leaders) {
+    for (const SidecarReport& report : input.leaders) {
         for (const DatasetReport& dataset : report.datasets) {
             if (dataset.leader) {
                 result.fetches[{report.pod, dataset.dataset_uid}] = {
@@ -141,7 +141,7 @@ bool JobProfiler::has_begun(const Start& start) {
 
 bool JobProfiler::is_long_enough(const Start& after) const {
     return std::all_of(after.ranks.begin(), after.ranks.end(), [&](const auto& entry) {
-        const AgentReport& before = start_->ranks.at(entry.first);
+        const SidecarReport& before = start_->ranks.at(entry.first);
         return entry.second.received_at - before.received_at >= kWindow;
     });
 }
@@ -190,7 +190,7 @@ std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after) {
     double busy = 0;
     double seconds = 0;
     for (const auto& [pod, report] : after.ranks) {
-        const AgentReport& before = start_->ranks.at(pod);
+        const SidecarReport& before = start_->ranks.at(pod);
         const double elapsed = seconds_of(report.received_at - before.received_at);
         const double read = count(report.trainer.bytes - before.trainer.bytes);
         const double wait = seconds_of(report.trainer.wait - before.trainer.wait);

@@ -11,17 +11,17 @@
 
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
-#include "operator/api/agent_report.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/core/profile/job_profile.h"
 
 namespace stoker::control {
 
 // What is known of a job now. The lists may be in any order.
 struct ProfileInput {
-    const std::vector<AgentReport>& ranks;    // of the present attempt
-    const std::vector<AgentReport>& leaders;  // whose sidecars fetch the job's datasets on its
-                                              // nodes; of this job or of another one
-    std::size_t rank_count = 1;               // that should report
+    const std::vector<SidecarReport>& ranks;    // of the present attempt
+    const std::vector<SidecarReport>& leaders;  // whose sidecars fetch the job's datasets on its
+                                                // nodes; of this job or of another one
+    std::size_t rank_count = 1;                 // that should report
     Bytes granted{};
 };
 
@@ -99,7 +99,7 @@ private:
     using Fetches = std::map<std::pair<std::string, std::string>, Fetched>;  // by pod, dataset uid
 
     struct Start {
-        std::map<std::string, AgentReport> ranks;  // by pod
+        std::map<std::string, SidecarReport> ranks;  // by pod
         Fetches fetches;
     };
 

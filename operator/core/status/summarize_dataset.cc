@@ -18,7 +18,7 @@ namespace {
 
 using std::chrono::seconds;
 
-const JobUse* user_of(const DatasetView& view, const AgentReport& report) {
+const JobUse* user_of(const DatasetView& view, const SidecarReport& report) {
     const auto found = std::ranges::find_if(view.users, [&](const JobUse& user) {
         return user.job.meta.uid == report.training_job_uid &&
                user.job.meta.name == report.training_job;
@@ -34,9 +34,9 @@ std::optional<WallTime> running_since(const JobUse& user) {
 }
 
 // The users' reports, with nothing in them but this dataset.
-std::vector<AgentReport> reports_on(const DatasetView& view) {
-    std::vector<AgentReport> result;
-    for (AgentReport report : view.reports) {
+std::vector<SidecarReport> reports_on(const DatasetView& view) {
+    std::vector<SidecarReport> result;
+    for (SidecarReport report : view.reports) {
         std::erase_if(report.datasets, [&](const DatasetReport& dataset) {
             return dataset.dataset_uid != view.dataset.meta.uid;
         });
@@ -50,9 +50,9 @@ std::vector<AgentReport> reports_on(const DatasetView& view) {
 using Place = std::pair<std::string, std::string>;  // pool, node
 
 std::vector<DatasetPlacement> place_bytes(
-    const DatasetView& view, const std::vector<AgentReport>& reports, const Moment& now) {
+    const DatasetView& view, const std::vector<SidecarReport>& reports, const Moment& now) {
     std::map<Place, DatasetPlacement> by_place;
-    for (const AgentReport& report : reports) {
+    for (const SidecarReport& report : reports) {
         for (const DatasetReport& dataset : report.datasets) {
             if (!has_counted(dataset) || !is_fresh(report, now)) {
                 continue;
@@ -139,7 +139,7 @@ Condition judge(const DatasetView& view, const DatasetTotals* told, bool silent)
 
 void measure(
     const DatasetView& view,
-    const std::vector<AgentReport>& reports,
+    const std::vector<SidecarReport>& reports,
     const Totals& sum,
     const DatasetTotals* told,
     const Moment& now,
@@ -201,7 +201,7 @@ void set_fillers(const DatasetView& view, const Moment& now, DatasetStatus& stat
 
 DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now) {
     DatasetStatus status = view.dataset.status;
-    const std::vector<AgentReport> reports = reports_on(view);
+    const std::vector<SidecarReport> reports = reports_on(view);
     const Totals sum = total_of(reports, now);
     const auto found = sum.datasets.find(view.dataset.meta.uid);
     const DatasetTotals* told = found == sum.datasets.end() ? nullptr : &found->second;

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "operator/api/agent_report.h"
 #include "operator/api/dataset.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/core/spec/moment.h"
 #include "operator/core/sweep/plan_fillers.h"
 
@@ -15,7 +15,7 @@ namespace stoker::control {
 struct DatasetView {
     Dataset dataset;
     std::vector<JobUse> users;                            // running jobs, and its fillers
-    std::vector<AgentReport> reports;                     // at least those of the users
+    std::vector<SidecarReport> reports;                   // at least those of the users
     std::set<std::string> nodes;                          // that exist
     std::set<std::pair<std::string, std::string>> swept;  // pool, node: its bytes there are gone
     std::vector<FillerState> fillers{};                   // that are needed

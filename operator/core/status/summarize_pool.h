@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "operator/api/agent_report.h"
 #include "operator/api/cache_pool.h"
 #include "operator/api/cache_quota.h"
 #include "operator/api/node.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/spec/moment.h"
 #include "operator/core/view/node_fitness.h"

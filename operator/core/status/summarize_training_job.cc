@@ -190,7 +190,7 @@ bool makes_job(const Lifecycle& lifecycle) {
 // The uids of an attempt that reads are how resolve_datasets() knows later what it began with.
 std::vector<JobDatasetStatus> measure_datasets(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Totals& sum, const Moment& now) {
-    const std::vector<AgentReport> reports = reports_of_attempt(view, lifecycle.attempt);
+    const std::vector<SidecarReport> reports = reports_of_attempt(view, lifecycle.attempt);
     const bool reads = reads_now(lifecycle.state);
     std::vector<JobDatasetStatus> result;
     for (std::size_t i = 0; i < view.datasets.datasets.size(); ++i) {

@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "operator/api/agent_report.h"
 #include "operator/api/cache_pool.h"
 #include "operator/api/cache_quota.h"
 #include "operator/api/dataset.h"
 #include "operator/api/node.h"
 #include "operator/api/pod.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/api/training_job.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/profile/job_profile.h"
@@ -46,7 +46,7 @@ struct ClusterView {
     std::vector<Node> nodes;
     std::vector<Dataset> datasets;
     std::vector<JobUse> jobs;
-    std::vector<AgentReport> reports;
+    std::vector<SidecarReport> reports;
     std::uint32_t grant_seconds = 60;
     std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
     std::vector<HeldBack> held_back{};         // operator/core/view/over_quota_holders.h

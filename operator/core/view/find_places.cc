@@ -69,7 +69,7 @@ private:
     // Where several sidecars lead, because one of them has just died, the newest word counts.
     void add_reports() {
         std::map<Place, TimePoint> newest;
-        for (const AgentReport& report : cluster_.reports) {
+        for (const SidecarReport& report : cluster_.reports) {
             const auto job = jobs_.find({report.training_job_uid, report.training_job});
             if (job != jobs_.end() && !job->second->pool.name.empty() && is_fresh(report, now_)) {
                 add_report(*job->second, report, newest);
@@ -78,7 +78,7 @@ private:
     }
 
     void add_report(
-        const JobUse& use, const AgentReport& report, std::map<Place, TimePoint>& newest) {
+        const JobUse& use, const SidecarReport& report, std::map<Place, TimePoint>& newest) {
         for (const ResolvedDataset& dataset : use.datasets.datasets) {
             if (is_guest(use, dataset)) {
                 continue;

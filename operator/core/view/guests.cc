@@ -7,7 +7,7 @@ namespace stoker::control {
 namespace {
 
 template <class Drop>
-void of_foreign(const JobUse& use, AgentReport& report, Drop drop) {
+void of_foreign(const JobUse& use, SidecarReport& report, Drop drop) {
     for (DatasetReport& told : report.datasets) {
         const bool foreign =
             std::ranges::any_of(use.datasets.datasets, [&](const ResolvedDataset& dataset) {
@@ -25,7 +25,7 @@ bool is_guest(const JobUse& use, const ResolvedDataset& dataset) {
     return dataset.ns != use.job.meta.ns;
 }
 
-void drop_directory_claims(const JobUse& use, AgentReport& report) {
+void drop_directory_claims(const JobUse& use, SidecarReport& report) {
     of_foreign(use, report, [](DatasetReport& told) {
         told.leader = false;
         told.resident_bytes = Bytes::zero();
@@ -38,7 +38,7 @@ void drop_directory_claims(const JobUse& use, AgentReport& report) {
     });
 }
 
-void drop_listing_claims(const JobUse& use, AgentReport& report) {
+void drop_listing_claims(const JobUse& use, SidecarReport& report) {
     drop_directory_claims(use, report);
     of_foreign(use, report, [](DatasetReport& told) {
         told.manifest_state = ManifestState::kUnknown;

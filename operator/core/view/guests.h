@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "operator/api/agent_report.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/core/spec/resolve.h"
 #include "operator/core/view/cluster_view.h"
 
@@ -15,11 +15,11 @@ bool is_guest(const JobUse& use, const ResolvedDataset& dataset);
 // Takes out what only the sidecars of a Dataset's own namespace know: who leads, what is on the
 // node, what is granted and how unevenly it is read. What the guest has listed, read and waited for
 // stays: it is about the guest's own job.
-void drop_directory_claims(const JobUse& use, AgentReport& report);
+void drop_directory_claims(const JobUse& use, SidecarReport& report);
 
 // Also takes out what the guest says of the origin: state, size and revision of the list, and
 // errors. What stays are counts of its own reads.
-void drop_listing_claims(const JobUse& use, AgentReport& report);
+void drop_listing_claims(const JobUse& use, SidecarReport& report);
 
 // How sidecars of the Dataset's namespace call the job, in weights and sketches: its uid; a guest's
 // is "<namespace>/<uid>", so that nobody can speak for a job of another namespace.

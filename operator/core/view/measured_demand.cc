@@ -63,13 +63,13 @@ std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& us
 }  // namespace
 
 std::optional<double> last_epoch_progress(
-    const JobUse& use, const std::vector<AgentReport>& reports, const Moment& now) {
+    const JobUse& use, const std::vector<SidecarReport>& reports, const Moment& now) {
     const std::string prefix = job_name(use.job, use.job.status.attempt) + "-";
     const auto epochs =
         static_cast<std::uint64_t>(std::max<std::int64_t>(use.job.spec.trainer.epochs, 0));
     std::int64_t ranks = 0;
     double least = 1;
-    for (const AgentReport& report : reports) {
+    for (const SidecarReport& report : reports) {
         if (report.training_job_uid != use.job.meta.uid || !report.pod.starts_with(prefix)) {
             continue;
         }
@@ -90,14 +90,14 @@ std::optional<double> last_epoch_progress(
 std::vector<float> measured_sketch(
     const JobUse& use,
     const std::string& dataset_uid,
-    const std::vector<AgentReport>& reports,
+    const std::vector<SidecarReport>& reports,
     const Moment& now) {
     std::map<std::string, const RankSketch*> newest;  // by node: two may say that they lead
     const std::set<std::string> nodes = use.live_nodes();
     const std::map<std::string, std::string> keys = job_keys(use);
     const auto key = keys.find(dataset_uid);
     const std::string& job = key == keys.end() ? use.job.meta.uid : key->second;
-    for (const AgentReport& report : reports) {
+    for (const SidecarReport& report : reports) {
         if (!nodes.contains(report.node) || !is_fresh(report, now)) {
             continue;
         }

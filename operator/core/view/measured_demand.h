@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/api/agent_report.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/core/spec/moment.h"
 #include "operator/core/view/cluster_view.h"
 
@@ -15,14 +15,14 @@ namespace stoker::control {
 // How far the job is in its last epoch, 0..1, the slowest rank's; none in an earlier epoch, while a
 // rank is silent, or where the job's spec does not say how many epochs it means to run.
 std::optional<double> last_epoch_progress(
-    const JobUse& use, const std::vector<AgentReport>& reports, const Moment& now);
+    const JobUse& use, const std::vector<SidecarReport>& reports, const Moment& now);
 
 // How unevenly the job reads the dataset: the mean of what the leaders on its nodes say, for
 // MissCurve::measured(); empty: nobody has measured it.
 std::vector<float> measured_sketch(
     const JobUse& use,
     const std::string& dataset_uid,
-    const std::vector<AgentReport>& reports,
+    const std::vector<SidecarReport>& reports,
     const Moment& now);
 
 // Adds to each grant what the cache is worth to each job that reads the dataset on that node: bytes

@@ -12,7 +12,7 @@ namespace stoker::control {
 
 namespace {
 
-bool leads_at(const AgentReport& report, const Reclaim& reclaim) {
+bool leads_at(const SidecarReport& report, const Reclaim& reclaim) {
     return report.node == reclaim.node &&
            std::any_of(report.datasets.begin(), report.datasets.end(), [&](const auto& dataset) {
                return dataset.leader && dataset.dataset_uid == reclaim.dataset_uid;
@@ -36,7 +36,9 @@ std::optional<OverQuotaHolder> find_holder(const ClusterView& cluster, const Rec
                     continue;
                 }
                 const bool leads = std::any_of(
-                    cluster.reports.begin(), cluster.reports.end(), [&](const AgentReport& report) {
+                    cluster.reports.begin(),
+                    cluster.reports.end(),
+                    [&](const SidecarReport& report) {
                         return report.namespace_name == pod.meta.ns &&
                                report.pod == pod.meta.name && leads_at(report, reclaim);
                     });

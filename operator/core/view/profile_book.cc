@@ -17,11 +17,11 @@ namespace {
 constexpr std::uint64_t kProbeIdsPerJob = 1 << 16;
 
 // Fresh reports of the present attempt whose trainer has begun.
-std::vector<AgentReport> ranks_of(
+std::vector<SidecarReport> ranks_of(
     const JobUse& use, const ClusterView& cluster, const Moment& now) {
     const std::string prefix = job_name(use.job, use.job.status.attempt) + "-";
-    std::vector<AgentReport> result;
-    for (const AgentReport& report : cluster.reports) {
+    std::vector<SidecarReport> result;
+    for (const SidecarReport& report : cluster.reports) {
         if (report.training_job_uid == use.job.meta.uid && report.pod.starts_with(prefix) &&
             is_fresh(report, now)) {
             result.push_back(report);
@@ -32,22 +32,22 @@ std::vector<AgentReport> ranks_of(
 
 // Reports of the leaders on these nodes, with nothing in them but the job's datasets. A leader may
 // be the sidecar of another job that reads the same data.
-std::vector<AgentReport> leaders_for(
-    const JobUse& use, const std::vector<AgentReport>& ranks, const ClusterView& cluster) {
+std::vector<SidecarReport> leaders_for(
+    const JobUse& use, const std::vector<SidecarReport>& ranks, const ClusterView& cluster) {
     std::set<std::string> nodes;
-    for (const AgentReport& report : ranks) {
+    for (const SidecarReport& report : ranks) {
         nodes.insert(report.node);
     }
     std::set<std::string> uids;
     for (const ResolvedDataset& dataset : use.datasets.datasets) {
         uids.insert(dataset.uid);
     }
-    std::vector<AgentReport> result;
-    for (const AgentReport& report : cluster.reports) {
+    std::vector<SidecarReport> result;
+    for (const SidecarReport& report : cluster.reports) {
         if (!nodes.contains(report.node)) {
             continue;
         }
-        AgentReport of_job = report;
+        SidecarReport of_job = report;
         std::erase_if(of_job.datasets, [&](const DatasetReport& dataset) {
             return !dataset.leader || !uids.contains(dataset.dataset_uid);
         });
@@ -121,8 +121,8 @@ void ProfileBook::update(
 void ProfileBook::update_job(
     const JobUse& use, const ClusterView& cluster, const AllocationPlan& plan, const Moment& now) {
     Entry& entry = entry_of(use);
-    const std::vector<AgentReport> ranks = ranks_of(use, cluster, now);
-    const std::vector<AgentReport> leaders = leaders_for(use, ranks, cluster);
+    const std::vector<SidecarReport> ranks = ranks_of(use, cluster, now);
+    const std::vector<SidecarReport> leaders = leaders_for(use, ranks, cluster);
     entry.profiler.observe(
         {ranks,
          leaders,
@@ -132,7 +132,7 @@ void ProfileBook::update_job(
 }
 
 void ProfileBook::probe(
-    Entry& entry, const JobUse& use, const std::vector<AgentReport>& ranks, const Moment& now) {
+    Entry& entry, const JobUse& use, const std::vector<SidecarReport>& ranks, const Moment& now) {
     const ProbeInput input{
         wish_of(use.job),
         entry.profiler.profile().method != ProfileMethod::kNone,

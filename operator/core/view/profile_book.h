@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "operator/api/agent_report.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/profile/job_profile.h"
 #include "operator/core/profile/probe_schedule.h"
@@ -57,7 +57,10 @@ private:
         const AllocationPlan& plan,
         const Moment& now);
     void probe(
-        Entry& entry, const JobUse& use, const std::vector<AgentReport>& ranks, const Moment& now);
+        Entry& entry,
+        const JobUse& use,
+        const std::vector<SidecarReport>& ranks,
+        const Moment& now);
 
     std::uint64_t next_probe_id_;
     std::map<Id, Entry> entries_;

@@ -83,7 +83,8 @@ std::string trouble_of(const DatasetReport& report) {
     return tell_disk_limit(report, *report.disk_limit);
 }
 
-void add_dataset(const AgentReport& agent, const DatasetReport& report, bool fresh, Totals& sum) {
+void add_dataset(
+    const SidecarReport& sidecar, const DatasetReport& report, bool fresh, Totals& sum) {
     DatasetTotals& dataset = sum.datasets[report.dataset_uid];
     sum.cache_bytes += report.cache_bytes_read;
     sum.origin_bytes += report.miss_bytes_read;
@@ -92,11 +93,11 @@ void add_dataset(const AgentReport& agent, const DatasetReport& report, bool fre
     }
     add_state(report, dataset);
     if (report.leader) {
-        Bytes& resident = dataset.resident[agent.node];
+        Bytes& resident = dataset.resident[sidecar.node];
         resident = std::max(resident, report.resident_bytes);
         dataset.resident_samples += report.resident_samples;
         if (std::string trouble = trouble_of(report); !trouble.empty()) {
-            std::string& told = dataset.troubles[agent.node];
+            std::string& told = dataset.troubles[sidecar.node];
             told = std::max(told, trouble);
         }
     }
@@ -106,9 +107,9 @@ std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) {
     return static_cast<std::uint64_t>(add_saturated(count_of(a), count_of(b)));
 }
 
-void add_progress(const std::vector<AgentReport>& reports, Totals& sum) {
+void add_progress(const std::vector<SidecarReport>& reports, Totals& sum) {
     bool all_known = true;
-    for (const AgentReport& report : reports) {
+    for (const SidecarReport& report : reports) {
         sum.epoch = std::max(sum.epoch, report.trainer.epoch);
         sum.epoch_samples = sum_of(sum.epoch_samples, report.trainer.epoch_samples);
         all_known = all_known && report.trainer.epoch_samples > 0;
@@ -116,7 +117,7 @@ void add_progress(const std::vector<AgentReport>& reports, Totals& sum) {
     if (!all_known) {
         sum.epoch_samples = 0;
     }
-    for (const AgentReport& report : reports) {
+    for (const SidecarReport& report : reports) {
         if (report.trainer.epoch == sum.epoch) {
             sum.epoch_position = sum_of(sum.epoch_position, report.trainer.epoch_position);
         }
@@ -125,7 +126,7 @@ void add_progress(const std::vector<AgentReport>& reports, Totals& sum) {
 
 }  // namespace
 
-bool is_fresh(const AgentReport& report, const Moment& now) {
+bool is_fresh(const SidecarReport& report, const Moment& now) {
     return now.steady - report.received_at <= kReportAgeMax;
 }
 
@@ -141,9 +142,9 @@ Bytes DatasetTotals::resident_bytes() const {
     return result;
 }
 
-Totals total_of(const std::vector<AgentReport>& reports, const Moment& now) {
+Totals total_of(const std::vector<SidecarReport>& reports, const Moment& now) {
     Totals result;
-    for (const AgentReport& report : reports) {
+    for (const SidecarReport& report : reports) {
         const bool fresh = is_fresh(report, now);
         result.fresh_reports += fresh ? 1 : 0;
         result.newest = std::max(result.newest, std::optional(report.received_wall));

@@ -10,14 +10,14 @@
 
 #include "common/base/bytes.h"
 #include "common/base/saturating.h"  // count_of()
-#include "operator/api/agent_report.h"
+#include "operator/api/sidecar_report.h"
 #include "operator/core/spec/moment.h"
 
 // Sums over what sidecars reported. Pure.
 namespace stoker::control {
 
 // Whether the sidecar was heard of in the last kReportAgeMax.
-bool is_fresh(const AgentReport& report, const Moment& now);
+bool is_fresh(const SidecarReport& report, const Moment& now);
 
 // Whether the sidecar knows what is in its node directory. One that still lists the origin, or that
 // the origin refuses, has not opened it: its zero bytes say nothing.
@@ -57,7 +57,7 @@ struct Totals {
 // Counters come from every report, bytes on nodes and states only from fresh ones: a sidecar that
 // ended has counted what it has counted, but no longer knows what is on the node. The order of
 // `reports` does not matter.
-Totals total_of(const std::vector<AgentReport>& reports, const Moment& now);
+Totals total_of(const std::vector<SidecarReport>& reports, const Moment& now);
 
 // Share of the bytes read that did not cross the link to the origin for that read, in percent,
 // rounded down; none before the first read. A sample that was fetched just in time did cross it.

@@ -33,10 +33,10 @@ struct KueueView {
 // any order.
 struct TrainingJobView : JobUse {
     std::vector<Job> jobs;  // owned by it, or with the name of its next attempt whoever owns them
-    std::optional<ObjectMeta> service;  // of the name service_name(job), whoever owns it
-    std::vector<Node> nodes;            // at least those that the pods are on and that exist
-    std::vector<AgentReport> reports;   // with its uid
-    std::vector<Holding> holdings;      // what is on the nodes
+    std::optional<ObjectMeta> service;   // of the name service_name(job), whoever owns it
+    std::vector<Node> nodes;             // at least those that the pods are on and that exist
+    std::vector<SidecarReport> reports;  // with its uid
+    std::vector<Holding> holdings;       // what is on the nodes
     std::optional<JobAllocation> allocation;
     std::optional<JobProfile> profile;  // none: not enough is known
     JobSettings settings;

@@ -1,5 +1,5 @@
 // Messages between sidecar and operator, as protobuf, in both directions.
-#include "operator/agents/report_rules.h"
+#include "operator/sidecars/report_rules.h"
 #include "proto/control/v1/control.pb.h"
 #include "tests/fuzz/targets/fuzz_target.h"
 #include "wire/control/codec/control_codec.h"

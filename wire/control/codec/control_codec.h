@@ -11,7 +11,7 @@ class SidecarMessage;
 }  // namespace stoker::control::v1
 
 // Between proto/control/v1 and the values of wire/control, for both programs. What a sidecar sends
-// is not judged here; operator/agents/report_rules.h does that. Pure, thread-safe.
+// is not judged here; operator/sidecars/report_rules.h does that. Pure, thread-safe.
 namespace stoker::control {
 
 v1::SidecarMessage encode(const Hello& hello);

@@ -22,7 +22,7 @@ struct DatasetControllerTest : ::testing::Test {
             job.status.conditions,
             {"Running", ConditionStatus::kTrue, 1, bench.clock.wall_now(), "Running", ""});
         bench.put(bench.cache.training_jobs(), job);
-        session = bench.attach(make_agent_hello());
+        session = bench.attach(make_sidecar_hello());
     }
 
     // Reconciles and lets the cache see what was written.
@@ -61,7 +61,7 @@ struct DatasetControllerTest : ::testing::Test {
 };
 
 TEST_F(DatasetControllerTest, TellsWhatTheSidecarsSay) {
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     const Dataset dataset = reconcile();
     EXPECT_EQ(ready(dataset), "True Listed");
     EXPECT_EQ(dataset.status.cached_bytes, 60'000);
@@ -69,7 +69,7 @@ TEST_F(DatasetControllerTest, TellsWhatTheSidecarsSay) {
 }
 
 TEST_F(DatasetControllerTest, SaysUnknownAfterAMinuteOfSilenceAndKeepsTheNumbers) {
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     const Dataset before = reconcile();
     bench.clock.advance(seconds{59});
     EXPECT_EQ(ready(reconcile()), "True Listed");
@@ -82,7 +82,7 @@ TEST_F(DatasetControllerTest, SaysUnknownAfterAMinuteOfSilenceAndKeepsTheNumbers
 }
 
 TEST_F(DatasetControllerTest, WhatWasSweptIsGoneAtOnceAlthoughItsSidecarSpokeAMomentBefore) {
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     ASSERT_EQ(reconcile().status.cached_bytes, 60'000);
     const std::string pool = make_nvme().meta.name;
     const auto uid = make_digits().meta.uid;
@@ -149,13 +149,13 @@ TEST_F(SharedDatasetTest, CountsUsersOfOtherNamespacesThatMayUseIt) {
 }
 
 TEST_F(SharedDatasetTest, BelievesAFillerAndNoGuest) {
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     EXPECT_EQ(look().status.cached_bytes, 0);
     EXPECT_FALSE(look().status.total_bytes);
     const Pod pod = make_filler_pod(put_filler());
     bench.put(bench.cache.filler_pods(), pod);
     const SessionId filler = bench.attach(make_filler_hello(pod));
-    Report report = make_agent_report(1);
+    Report report = make_sidecar_report(1);
     report.datasets[0].name = "digits";
     report.datasets[0].resident_bytes = Bytes{50'000};
     ASSERT_TRUE(bench.registry.report(filler, report, bench.now()));
@@ -263,7 +263,7 @@ TEST_F(DatasetControllerTest, DoesNothingForADatasetThatIsGone) {
 }
 
 TEST_F(DatasetControllerTest, DoesNotActBeforeTheCacheShowsItsLastWrite) {
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     ASSERT_TRUE(controller.reconcile({"ml", "digits"}, {}));
     ASSERT_EQ(bench.client.calls.size(), 1U);
     const Result<Reconciled> next = controller.reconcile({"ml", "digits"}, {});

@@ -19,7 +19,7 @@ struct GatherTest : ::testing::Test {
         bench.put(bench.cache.training_jobs(), make_running_job());
     }
 
-    std::vector<AgentReport> believable() {
+    std::vector<SidecarReport> believable() {
         return believable_reports(gather_use(make_running_job(), bench.cache), bench.registry);
     }
 
@@ -27,9 +27,9 @@ struct GatherTest : ::testing::Test {
 };
 
 TEST_F(GatherTest, BelievesASidecarOfARunningPodOfTheJob) {
-    const SessionId session = bench.attach(make_agent_hello());
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
-    const std::vector<AgentReport> reports = believable();
+    const SessionId session = bench.attach(make_sidecar_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
+    const std::vector<SidecarReport> reports = believable();
     ASSERT_EQ(reports.size(), 1U);
     EXPECT_EQ(reports[0].datasets.size(), 1U);
 }
@@ -47,10 +47,10 @@ TEST_F(GatherTest, DoesNotBelieveWhatCannotBe) {
     };
     for (const Case& c : cases) {
         SCOPED_TRACE(c.name);
-        Hello hello = make_agent_hello();
+        Hello hello = make_sidecar_hello();
         c.spoil(hello);
         const SessionId session = bench.attach(hello);
-        ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+        ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
         EXPECT_TRUE(believable().empty());
     }
 }
@@ -66,10 +66,10 @@ TEST_F(GatherTest, TakesNoPodOfAnotherNamespaceForTheJobs) {
 }
 
 TEST_F(GatherTest, DropsWhatASidecarSaysAboutDatasetsThatItsJobDoesNotUse) {
-    Hello hello = make_agent_hello();
+    Hello hello = make_sidecar_hello();
     hello.mounts = {{"train", "d1"}, {"else", "d9"}};
     const SessionId session = bench.attach(hello);
-    Report report = make_agent_report(1);
+    Report report = make_sidecar_report(1);
     report.datasets.push_back(report.datasets[0]);
     report.datasets[1].name = "else";
     report.datasets[1].dataset_uid = "d9";
@@ -88,9 +88,9 @@ struct GatherSharedTest : GatherTest {
 
     // Datasets of which the job's sidecar is believed something.
     std::size_t believed(const TrainingJob& job) {
-        const SessionId session = bench.attach(make_agent_hello());
-        EXPECT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
-        const std::vector<AgentReport> reports =
+        const SessionId session = bench.attach(make_sidecar_hello());
+        EXPECT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
+        const std::vector<SidecarReport> reports =
             believable_reports(gather_use(job, bench.cache), bench.registry);
         return reports.empty() ? 0 : reports[0].datasets.size();
     }
@@ -117,8 +117,8 @@ TEST_F(GatherSharedTest, BelievesAnAttemptThatGoesOnAfterAWithdrawal) {
 }
 
 TEST_F(GatherSharedTest, BelievesAGuestNothingOfTheDirectory) {
-    const SessionId session = bench.attach(make_agent_hello());
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    const SessionId session = bench.attach(make_sidecar_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     const JobUse use = gather_use(make_reading_job(), bench.cache);
     const DatasetReport own = believable_reports(use, bench.registry).at(0).datasets.at(0);
     EXPECT_FALSE(own.leader);
@@ -135,11 +135,11 @@ struct GatherFillersTest : GatherSharedTest {
     bool believes(const Hello& hello) {
         bench.put(bench.cache.filler_pods(), pod);
         const SessionId session = bench.attach(hello);
-        Report report = make_agent_report(1);
+        Report report = make_sidecar_report(1);
         report.datasets[0].name = hello.mounts[0].name;
         EXPECT_TRUE(bench.registry.report(session, report, bench.now()));
         for (const JobUse& use : gather_fillers(make_shared_digits(), bench.cache)) {
-            const std::vector<AgentReport> reports = reports_on_datasets(use, bench.registry);
+            const std::vector<SidecarReport> reports = reports_on_datasets(use, bench.registry);
             if (!reports.empty() && !reports[0].datasets.empty()) {
                 return reports[0].datasets[0].leader;
             }
@@ -191,8 +191,8 @@ TEST_F(GatherFillersTest, GivesNoneForADeletedPool) {
 TEST_F(GatherTest, TheClusterHasEveryJobWithItsPodsAndReports) {
     bench.put(bench.cache.nodes(), make_ready_node("node-1"));
     bench.report_node("node-1");
-    const SessionId session = bench.attach(make_agent_hello());
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    const SessionId session = bench.attach(make_sidecar_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     const ClusterView view = gather_cluster(bench.cache, bench.registry, bench.nodes, 60);
     ASSERT_EQ(view.jobs.size(), 1U);
     EXPECT_EQ(view.jobs[0].pool.name, "nvme");

@@ -21,7 +21,7 @@ struct GrantsControllerTest : ::testing::Test {
         bench.put(bench.cache.pods(), make_running_pod());
         bench.put(bench.cache.training_jobs(), make_running_job());
         session = *bench.registry.attach(
-            make_agent_hello(),
+            make_sidecar_hello(),
             {[this](const Orders& orders) {
                  sent.insert(sent.end(), orders.grants.begin(), orders.grants.end());
              },
@@ -55,7 +55,7 @@ struct GrantsControllerTest : ::testing::Test {
 };
 
 TEST_F(GrantsControllerTest, SendsWhatItDecidesAndWakesWhoIsConcerned) {
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     decide();
     ASSERT_EQ(sent.size(), 1U);
     EXPECT_EQ(sent[0].node, "node-1");
@@ -66,7 +66,7 @@ TEST_F(GrantsControllerTest, SendsWhatItDecidesAndWakesWhoIsConcerned) {
 }
 
 TEST_F(GrantsControllerTest, TheSameDecisionWakesNobody) {
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     decide();
     decide();
     woken.clear();
@@ -77,7 +77,7 @@ TEST_F(GrantsControllerTest, TheSameDecisionWakesNobody) {
 }
 
 TEST_F(GrantsControllerTest, RepeatsAGrantAfterAThirdOfItsTime) {
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     decide();
     sent.clear();
     bench.clock.advance(seconds{20});
@@ -88,14 +88,14 @@ TEST_F(GrantsControllerTest, RepeatsAGrantAfterAThirdOfItsTime) {
 TEST_F(GrantsControllerTest, DecidesAtMostOnceASecond) {
     decide();
     bench.clock.advance(milliseconds{300});
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     const Result<Reconciled> next = controller.reconcile();
     ASSERT_TRUE(next);
     EXPECT_EQ(next->requeue_after, milliseconds{700});
 }
 
 TEST_F(GrantsControllerTest, AJobThatEndedIsGrantedNothing) {
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     decide();
     TrainingJob ended = make_running_job();
     set_condition(
@@ -112,7 +112,7 @@ TEST_F(GrantsControllerTest, GrantsNothingToASidecarThatWasThereBeforeUntilItHas
     EXPECT_THAT(sent, IsEmpty());
     EXPECT_EQ(latest.get()->unheard, 1U);
     EXPECT_FALSE(latest.get()->view.settled);
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     decide();
     EXPECT_EQ(sent.size(), 1U);
     EXPECT_TRUE(latest.get()->view.settled);
@@ -120,7 +120,7 @@ TEST_F(GrantsControllerTest, GrantsNothingToASidecarThatWasThereBeforeUntilItHas
 
 // 60,000 bytes are on the node, and the pool shrinks to 10,000 a node.
 TEST_F(GrantsControllerTest, TellsWhoMustGiveBackAndWhoDoesNot) {
-    Report report = make_agent_report(1);
+    Report report = make_sidecar_report(1);
     ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
     decide();
     const auto confirm = [&] {
@@ -176,7 +176,7 @@ struct SharedGrantsTest : GrantsControllerTest {
     }
 
     static Report filler_report() {
-        Report report = make_agent_report(1);
+        Report report = make_sidecar_report(1);
         report.datasets[0].name = "digits";
         return report;
     }
@@ -187,7 +187,7 @@ struct SharedGrantsTest : GrantsControllerTest {
 };
 
 TEST_F(SharedGrantsTest, GrantsGoToTheFillerAndToNoGuest) {
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     ASSERT_TRUE(bench.registry.report(filler, filler_report(), bench.now()));
     decide();
     ASSERT_EQ(to_filler.size(), 1U);

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "operator/agents/report_rules.h"
 #include "operator/api/cache_pool.h"
 #include "operator/api/dataset.h"
 #include "operator/api/node.h"
@@ -10,6 +9,7 @@
 #include "operator/api/training_job.h"
 #include "operator/core/workload/build_filler.h"
 #include "operator/core/workload/build_job.h"
+#include "operator/sidecars/report_rules.h"
 
 // One job "mnist" on one Dataset, one pool and one node, as the API server would show them. A test
 // changes what matters to it.
@@ -109,7 +109,7 @@ inline Pod make_running_pod(const std::string& node = "node-1") {
     return pod;
 }
 
-inline Hello make_agent_hello() {
+inline Hello make_sidecar_hello() {
     Hello hello;
     hello.namespace_name = "ml";
     hello.pod = "mnist-a1-0-x";
@@ -161,7 +161,7 @@ inline Hello make_filler_hello(const Pod& pod) {
 }
 
 // 100 samples are listed, 60 of them on the node.
-inline Report make_agent_report(std::uint64_t sequence) {
+inline Report make_sidecar_report(std::uint64_t sequence) {
     Report report;
     report.sequence = sequence;
     DatasetReport dataset;

@@ -56,8 +56,8 @@ struct NodeSweeperTest : ::testing::Test {
     SessionId end_before_its_sidecar(TrainingJob job) {
         job.status.conditions = {{"Complete", ConditionStatus::kTrue, 1, {}, "Complete", ""}};
         bench.put(bench.cache.training_jobs(), job);
-        const SessionId session = bench.attach(make_agent_hello());
-        EXPECT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+        const SessionId session = bench.attach(make_sidecar_hello());
+        EXPECT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
         return session;
     }
 
@@ -207,8 +207,8 @@ TEST_F(NodeSweeperTest, ASweepThatNobodyEndsIsWithdrawnAndOrderedAnew) {
 }
 
 TEST_F(NodeSweeperTest, ADatasetThatIsDeletedUnderASidecarGoesAfterIt) {
-    const SessionId session = bench.attach(make_agent_hello());
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    const SessionId session = bench.attach(make_sidecar_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     delete_dataset();
     look();
     EXPECT_FALSE(order());
@@ -251,7 +251,7 @@ TEST_F(NodeSweeperTest, WhatAPodOfAnotherNamespaceReadsStaysWhenItsDatasetIsDele
     bench.put(bench.cache.pods(), pod);
     bench.put(bench.cache.training_jobs(), make_reading_job());
     bench.cache.datasets().store().remove(dataset.meta.key(), "900", nullptr);
-    bench.attach(make_agent_hello());
+    bench.attach(make_sidecar_hello());
     bench.clock.advance(hours{7});
     look();
     ASSERT_TRUE(order()) << "the sweep of every six hours";
@@ -260,9 +260,9 @@ TEST_F(NodeSweeperTest, WhatAPodOfAnotherNamespaceReadsStaysWhenItsDatasetIsDele
 }
 
 TEST_F(NodeSweeperTest, ASidecarCannotStopSweepsByAnOddName) {
-    Hello hello = make_agent_hello();
+    Hello hello = make_sidecar_hello();
     hello.mounts[0].dataset_uid = "../*";
-    Report report = make_agent_report(1);
+    Report report = make_sidecar_report(1);
     report.datasets[0].dataset_uid = "../*";
     ASSERT_TRUE(bench.registry.report(bench.attach(hello), report, bench.now()));
     delete_dataset();

@@ -94,8 +94,8 @@ TEST_F(TrainingJobControllerTest, DoesNotMakeAJobTwiceWhileTheCacheIsBehind) {
 TEST_F(TrainingJobControllerTest, SaysUnknownAfterAMinuteOfSilenceAndKeepsTheNumbers) {
     bench.put(bench.cache.training_jobs(), make_running_job());
     run_its_pods();
-    const SessionId session = bench.attach(make_agent_hello());
-    ASSERT_TRUE(bench.registry.report(session, make_agent_report(1), bench.now()));
+    const SessionId session = bench.attach(make_sidecar_hello());
+    ASSERT_TRUE(bench.registry.report(session, make_sidecar_report(1), bench.now()));
     reconcile();
     const TrainingJob before = reconcile();
     EXPECT_EQ(condition(before, "DataReady"), "True Listed");
@@ -207,14 +207,14 @@ TEST_F(TrainingJobControllerTest, APinIsWrittenBeforeItIsTold) {
     bench.put(bench.cache.training_jobs(), job);
     run_its_pods();
     std::vector<std::string> told;
-    AgentLink link{{}, [] {}};
+    SidecarLink link{{}, [] {}};
     link.send = [&](const Orders& orders) {
         told.push_back(domain::to_string(orders.pins.at(0).revision));
         EXPECT_THAT(verbs(), ::testing::ElementsAre("apply_status trainingjobs"));
         EXPECT_THAT(bench.client.calls.back().body, HasSubstr("00000000000000aa"));
     };
-    const SessionId session = *bench.registry.attach(make_agent_hello(), link, bench.now());
-    Report report = make_agent_report(1);
+    const SessionId session = *bench.registry.attach(make_sidecar_hello(), link, bench.now());
+    Report report = make_sidecar_report(1);
     ASSERT_TRUE(bench.registry.report(session, report, bench.now()));
     reconcile();
     report.sequence = 2;

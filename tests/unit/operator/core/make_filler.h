@@ -68,9 +68,9 @@ inline JobUse make_filler_use(const Dataset& dataset) {
 }
 
 // What that pod says: it leads.
-inline AgentReport make_filler_report(const Dataset& dataset, std::int64_t second) {
+inline SidecarReport make_filler_report(const Dataset& dataset, std::int64_t second) {
     const JobUse use = make_filler_use(dataset);
-    AgentReport report = make_report(make_running_view(), 0, second);
+    SidecarReport report = make_report(make_running_view(), 0, second);
     report.namespace_name = dataset.meta.ns;
     report.pod = use.pods[0].meta.name;
     report.training_job = use.job.meta.name;

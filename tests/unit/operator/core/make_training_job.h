@@ -148,9 +148,9 @@ inline ClusterView make_cluster() {
 }
 
 // What the sidecar of a rank says: it leads, and the dataset is listed.
-inline AgentReport make_report(
+inline SidecarReport make_report(
     const TrainingJobView& view, std::int64_t rank, std::int64_t second) {
-    AgentReport report;
+    SidecarReport report;
     report.namespace_name = view.job.meta.ns;
     report.pod = make_pod(view, std::max<std::int64_t>(view.job.status.attempt, 1), rank).meta.name;
     report.node = rank % 2 == 0 ? "n1" : "n2";

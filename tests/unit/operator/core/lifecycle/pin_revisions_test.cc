@@ -19,7 +19,7 @@ constexpr const char* kNew = "00000000000000bb";
 TrainingJobView view_of(const std::vector<std::string>& revisions, std::int64_t attempt = 1) {
     TrainingJobView view = make_running_view(attempt);
     for (std::size_t rank = 0; rank < revisions.size(); ++rank) {
-        AgentReport report = make_report(view, static_cast<std::int64_t>(rank), 100);
+        SidecarReport report = make_report(view, static_cast<std::int64_t>(rank), 100);
         report.datasets[0].read_revision = revisions[rank];
         view.reports.push_back(report);
     }

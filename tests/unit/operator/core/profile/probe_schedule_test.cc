@@ -9,7 +9,7 @@ using std::chrono::seconds;
 
 struct Bench {
     ProbeSchedule schedule{100};
-    std::vector<AgentReport> ranks{2};
+    std::vector<SidecarReport> ranks{2};
     ProbeWish wish{true, 20, seconds{120}};
     bool is_profiled = true;
     std::uint64_t regime = 0;

@@ -92,7 +92,7 @@ TEST(JobProfiler, DoesNotTakeAWaitForSomethingElseForAWaitForTheOrigin) {
     world.miss = 0;
     for (int i = 0; i < 12; ++i) {
         world.run(kWindow);
-        for (AgentReport& report : world.ranks) {
+        for (SidecarReport& report : world.ranks) {
             report.trainer.wait += std::chrono::seconds{10};
         }
         profiler.observe(world.input());
@@ -175,7 +175,7 @@ TEST(JobProfiler, WaitsForEveryRank) {
     TrainingWorld world;
     observe(profiler, world, 6);
     const JobProfile before = profiler.profile();
-    std::vector<AgentReport> lost = world.ranks;
+    std::vector<SidecarReport> lost = world.ranks;
     lost.pop_back();
     for (int i = 0; i < 20; ++i) {
         world.run(kWindow);
@@ -218,7 +218,7 @@ TEST(JobProfiler, PausesSayNothing) {
     const JobProfile before = profiler.profile();
     for (int i = 0; i < 20; ++i) {
         world.seconds += kWindow;  // validation: nothing is read, nothing is counted
-        for (AgentReport& report : world.ranks) {
+        for (SidecarReport& report : world.ranks) {
             report.received_at += std::chrono::seconds{10};
         }
         EXPECT_FALSE(profiler.observe(world.input()));
@@ -301,7 +301,7 @@ TEST(JobProfiler, WhatIsReadAheadBeforeTheFirstStepIsNoPace) {
     world.run(0);
     profiler.observe(world.input());
     world.run(3);
-    for (AgentReport& report : world.ranks) {
+    for (SidecarReport& report : world.ranks) {
         report.trainer.compute = Duration::zero();
     }
     world.run(kWindow);
@@ -374,7 +374,7 @@ TEST(JobProfilerProperty, ReportsOfAnyKindLeaveAProfileThatIsANumber) {
             world.granted = Bytes{prng()};
             world.run(prng.unit() * 30, prng.unit() * 3, prng.unit() * 3);
             if (prng.below(5) == 0) {
-                world.ranks[prng.below(world.ranks.size())] = AgentReport{};
+                world.ranks[prng.below(world.ranks.size())] = SidecarReport{};
             }
             profiler.observe(world.input());
             const JobProfile& p = profiler.profile();

@@ -19,7 +19,7 @@ struct TrainingWorld {
     Bytes granted{};
     double sample_bytes = 100e3;
     double seconds = 0;
-    std::vector<AgentReport> ranks{};
+    std::vector<SidecarReport> ranks{};
 
     // Computing and fetching overlap. The noises are factors on what each could do in this time.
     void run(double for_seconds, double ingest_noise = 1, double origin_noise = 1) {
@@ -37,7 +37,7 @@ struct TrainingWorld {
     // The reports are of this time, whatever has been done by then.
     void report_at(double at) {
         seconds = at;
-        for (AgentReport& report : ranks) {
+        for (SidecarReport& report : ranks) {
             report.received_at = TimePoint{in_duration(seconds)};
         }
     }
@@ -54,7 +54,7 @@ private:
     }
 
     void add(
-        AgentReport& report, std::size_t rank, double read, double compute, double wait) const {
+        SidecarReport& report, std::size_t rank, double read, double compute, double wait) const {
         const auto share = read / static_cast<double>(rank_count);
         report.pod = "pod-" + std::to_string(rank);
         report.node = "node-" + std::to_string(rank);

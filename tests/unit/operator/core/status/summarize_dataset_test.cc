@@ -37,8 +37,8 @@ DatasetView make_dataset_view() {
     return view;
 }
 
-AgentReport report_of(std::int64_t rank, std::int64_t second, Bytes resident) {
-    AgentReport report = make_report(make_running_view(), rank, second);
+SidecarReport report_of(std::int64_t rank, std::int64_t second, Bytes resident) {
+    SidecarReport report = make_report(make_running_view(), rank, second);
     report.datasets[0].resident_bytes = resident;
     report.datasets[0].resident_samples = 10;
     return report;
@@ -199,7 +199,7 @@ TEST(SummarizeDataset, BelievesAFillerAndDoesNotCountItAsAJob) {
     DatasetView view = make_dataset_view();
     view.users.push_back(make_user("filler/imagenet/ssd", "uid-imagenet", "ssd"));
     view.users.back().filler = true;
-    AgentReport report = report_of(0, 100, gib(1));
+    SidecarReport report = report_of(0, 100, gib(1));
     report.training_job = "filler/imagenet/ssd";
     report.training_job_uid = "uid-imagenet";
     view.reports = {report};

@@ -32,7 +32,7 @@ TrainingJobStatus status_of(const TrainingJobView& view) {
 TEST(SummarizeProfile, PutsTheNumbersIntoTheStatus) {
     TrainingJobView view = make_profiled_view();
     view.reports = {make_report(view, 0, 99), make_report(view, 1, 99)};
-    for (AgentReport& report : view.reports) {
+    for (SidecarReport& report : view.reports) {
         report.datasets[0].resident_bytes = gib(2);  // half of the dataset on each node
     }
     const TrainingJobStatus status = status_of(view);
@@ -49,7 +49,7 @@ TEST(SummarizeProfile, PutsTheNumbersIntoTheStatus) {
 TEST(SummarizeProfile, PrintsNumbersThatPeopleCanRead) {
     TrainingJobView view = make_profiled_view();
     view.reports = {make_report(view, 0, 99), make_report(view, 1, 99)};
-    for (AgentReport& report : view.reports) {
+    for (SidecarReport& report : view.reports) {
         report.datasets[0].resident_bytes = gib(2);
     }
     view.profile->origin_rate *= 32 / 99.6;

@@ -55,7 +55,7 @@ TEST(SummarizeTrainingJob, SetsEveryConditionForThisGeneration) {
 TEST(SummarizeTrainingJob, TellsWhatTheSidecarsCounted) {
     TrainingJobView view = make_running_view();
     for (std::int64_t rank = 0; rank < 2; ++rank) {
-        AgentReport report = make_report(view, rank, 100);
+        SidecarReport report = make_report(view, rank, 100);
         report.datasets[0].resident_bytes = gib(1);
         report.datasets[0].cache_bytes_read = gib(62);
         report.datasets[0].miss_bytes_read = gib(38);
@@ -98,7 +98,7 @@ TEST(SummarizeTrainingJob, DerivesRatesFromTheStatusBefore) {
     view.reports[0].datasets[0].miss_bytes_read = mib(100);
     view.job.status = status_at(view, 100);
     EXPECT_EQ(view.job.status.cache->origin_bytes_per_second, 0);
-    for (AgentReport& report : view.reports) {
+    for (SidecarReport& report : view.reports) {
         report.received_at = moment(110).steady;
         report.received_wall = wall(110);
         report.trainer.epoch_position = 200;

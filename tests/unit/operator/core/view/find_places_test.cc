@@ -67,9 +67,9 @@ TEST(FindPlaces, BelieveFreshLeadersAndRememberTheRest) {
 
 TEST(FindPlaces, BelieveTheNewerOfTwoLeaders) {
     ClusterView cluster = make_cluster();
-    AgentReport old = make_report(make_running_view(), 0, 100);
+    SidecarReport old = make_report(make_running_view(), 0, 100);
     old.datasets[0].granted_bytes = gib(9);
-    AgentReport young = make_report(make_running_view(), 0, 110);
+    SidecarReport young = make_report(make_running_view(), 0, 110);
     young.datasets[0].granted_bytes = gib(3);
     cluster.reports = {old, young};
     EXPECT_EQ(place(cluster, "n1", 111).granted, gib(3));
@@ -106,7 +106,7 @@ TEST(FindPlaces, PromiseAJobWhatItsOwnNodesHaveNotTold) {
     cluster.jobs[0].job.status.datasets = {status_of(gib(2))};
     other.job.status.datasets = {status_of(gib(9))};
     cluster.jobs.push_back(other);
-    AgentReport spoke = make_report(make_running_view(), 1, 100);
+    SidecarReport spoke = make_report(make_running_view(), 1, 100);
     spoke.training_job = "other";
     spoke.training_job_uid = "uid-other";
     spoke.datasets[0].granted_bytes = gib(9);

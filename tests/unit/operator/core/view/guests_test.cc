@@ -21,8 +21,8 @@ ClusterView make_shared_cluster(bool with_filler = true) {
     return cluster;
 }
 
-AgentReport liar() {
-    AgentReport report = make_report(make_running_view(), 0, 100);
+SidecarReport liar() {
+    SidecarReport report = make_report(make_running_view(), 0, 100);
     DatasetReport& told = report.datasets[0];
     told.resident_bytes = gib(9);
     told.resident_samples = 9;
@@ -45,7 +45,7 @@ ObservedResidency place(const ClusterView& cluster, const std::string& node) {
 }
 
 TEST(Guests, SayNothingOfTheDirectory) {
-    AgentReport report = liar();
+    SidecarReport report = liar();
     drop_directory_claims(make_guest(), report);
     const DatasetReport& told = report.datasets[0];
     EXPECT_FALSE(told.leader);
@@ -58,13 +58,13 @@ TEST(Guests, SayNothingOfTheDirectory) {
     EXPECT_EQ(told.error, "words") << "for the guest's own status";
     EXPECT_EQ(told.manifest_state, ManifestState::kReady);
     EXPECT_EQ(told.cache_bytes_read, gib(1)) << "what its own job read";
-    AgentReport own = liar();
+    SidecarReport own = liar();
     drop_directory_claims(use_of(make_running_view()), own);
     EXPECT_EQ(own, liar());
 }
 
 TEST(Guests, SayNothingOfTheOrigin) {
-    AgentReport report = liar();
+    SidecarReport report = liar();
     drop_listing_claims(make_guest(), report);
     const DatasetReport& told = report.datasets[0];
     EXPECT_EQ(told.manifest_state, ManifestState::kUnknown);
@@ -161,7 +161,7 @@ TEST(Guests, WeighUnderTheirNamespace) {
 
 TEST(Guests, AreMeasuredByTheLeadersUnderTheirNamespace) {
     const JobUse guest = make_guest();
-    AgentReport leader = make_filler_report(make_shared_dataset(), 100);
+    SidecarReport leader = make_filler_report(make_shared_dataset(), 100);
     leader.datasets[0].sketches = {{"team/uid-resnet", 1, {3, 1}, 1}};
     EXPECT_FALSE(measured_sketch(guest, "uid-imagenet", {leader}, moment(101)).empty());
     leader.datasets[0].sketches[0].job_uid = "uid-resnet";

@@ -11,22 +11,22 @@ namespace stoker::control {
 namespace {
 
 // What the leader of that rank's node says of the only job.
-AgentReport sketching(std::int64_t rank, std::vector<float> masses, std::int64_t second = 100) {
+SidecarReport sketching(std::int64_t rank, std::vector<float> masses, std::int64_t second = 100) {
     const TrainingJobView view = make_running_view();
-    AgentReport report = make_report(view, rank, second);
+    SidecarReport report = make_report(view, rank, second);
     report.datasets[0].sketches = {{view.job.meta.uid, 1, std::move(masses), 0.5}};
     return report;
 }
 
-AgentReport at_position(std::int64_t rank, std::uint64_t epoch, std::uint64_t position) {
-    AgentReport report = make_report(make_running_view(), rank, 100);
+SidecarReport at_position(std::int64_t rank, std::uint64_t epoch, std::uint64_t position) {
+    SidecarReport report = make_report(make_running_view(), rank, 100);
     report.trainer.epoch = epoch;
     report.trainer.epoch_samples = 200;
     report.trainer.epoch_position = position;
     return report;
 }
 
-std::vector<float> sketch_of(const std::vector<AgentReport>& reports, std::int64_t now = 101) {
+std::vector<float> sketch_of(const std::vector<SidecarReport>& reports, std::int64_t now = 101) {
     return measured_sketch(use_of(make_running_view()), "uid-imagenet", reports, moment(now));
 }
 
@@ -54,7 +54,7 @@ TEST(MeasuredSketch, SpreadsPartsThatDoNotDivideTheSketch) {
 }
 
 TEST(MeasuredSketch, IsTheNewestWhereTwoSayThatTheyLead) {
-    AgentReport newer = sketching(0, {1, 0});
+    SidecarReport newer = sketching(0, {1, 0});
     newer.datasets[0].sketches[0].revision = 2;
     newer.pod += "-other";
     EXPECT_NEAR(mass(sketch_of({sketching(0, {1, 1}), newer}), 0, 0.5), 1, 1e-6);
@@ -65,11 +65,11 @@ TEST(MeasuredSketch, IsEmptyWithoutReports) {
     EXPECT_TRUE(sketch_of({sketching(0, {})}).empty());
     EXPECT_TRUE(sketch_of({sketching(0, {0, 0})}).empty()) << "nothing was read";
     EXPECT_TRUE(sketch_of({sketching(0, {2, 1})}, 1000).empty()) << "silent for long";
-    AgentReport other_job = sketching(0, {2, 1});
+    SidecarReport other_job = sketching(0, {2, 1});
     other_job.datasets[0].sketches[0].job_uid = "other";
-    AgentReport other_dataset = sketching(0, {2, 1});
+    SidecarReport other_dataset = sketching(0, {2, 1});
     other_dataset.datasets[0].dataset_uid = "other";
-    AgentReport other_node = sketching(0, {2, 1});
+    SidecarReport other_node = sketching(0, {2, 1});
     other_node.node = "n9";
     EXPECT_TRUE(sketch_of({other_job, other_dataset, other_node}).empty());
 }
@@ -77,7 +77,7 @@ TEST(MeasuredSketch, IsEmptyWithoutReports) {
 TEST(LastEpochProgress, IsThatOfTheSlowestRank) {
     JobUse use = use_of(make_running_view());
     use.job.spec.trainer.epochs = 3;
-    const auto progress = [&](const std::vector<AgentReport>& reports, std::int64_t now = 101) {
+    const auto progress = [&](const std::vector<SidecarReport>& reports, std::int64_t now = 101) {
         return last_epoch_progress(use, reports, moment(now));
     };
     EXPECT_EQ(progress({at_position(0, 2, 150), at_position(1, 2, 50)}), 0.25);

@@ -18,7 +18,7 @@ TEST(FindOverQuotaHolders, NameThePodWhoseSidecarLeads) {
     EXPECT_EQ(holders[0].dataset, "train");
     // Two pods on the node: the one that leads.
     cluster.jobs[0].pods[1].node_name = "n1";
-    AgentReport leader = make_report(make_running_view(), 1, 1);
+    SidecarReport leader = make_report(make_running_view(), 1, 1);
     leader.node = "n1";
     cluster.reports = {leader};
     EXPECT_EQ(find_over_quota_holders(cluster, {kReclaim}).at(0).pod.name, "resnet-a1-1-xyzab");

@@ -20,7 +20,7 @@ struct Bench {
     Bench() { cluster.jobs = {{view.job, view.datasets, view.pool, view.pods}}; }
 
     void add(std::int64_t rank) {
-        AgentReport report = make_report(view, rank, second);
+        SidecarReport report = make_report(view, rank, second);
         const auto steps = static_cast<std::uint64_t>(second / kStep);
         report.trainer.bytes = Bytes{steps * 200'000'000};
         report.trainer.samples = steps * 2000;
@@ -103,7 +103,7 @@ TEST(ProfileBook, TakesTheLeaderOfAnotherJobForTheOrigin) {
         bench.cluster.reports.clear();
         for (std::int64_t rank = 0; rank < 2; ++rank) {
             bench.add(rank);
-            AgentReport leader = bench.cluster.reports.back();
+            SidecarReport leader = bench.cluster.reports.back();
             leader.pod = "other-a1-" + std::to_string(rank);
             leader.training_job_uid = "uid-other";
             leader.trainer = {};

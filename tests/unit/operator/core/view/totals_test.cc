@@ -11,11 +11,11 @@ namespace {
 
 TEST(Totals, SumsCountersAndTakesBytesOnNodesFromLeaders) {
     const TrainingJobView view = make_running_view();
-    AgentReport leader = make_report(view, 0, 100);
+    SidecarReport leader = make_report(view, 0, 100);
     leader.datasets[0].resident_bytes = gib(3);
     leader.datasets[0].resident_samples = 7;
     leader.datasets[0].cache_bytes_read = gib(1);
-    AgentReport follower = make_report(view, 1, 101);
+    SidecarReport follower = make_report(view, 1, 101);
     follower.node = "n1";
     follower.datasets[0].leader = false;
     follower.datasets[0].resident_bytes = gib(99);  // not its to know
@@ -34,7 +34,7 @@ TEST(Totals, SumsCountersAndTakesBytesOnNodesFromLeaders) {
 
 TEST(Totals, BelievesOldReportsTheirCountersOnly) {
     const TrainingJobView view = make_running_view();
-    AgentReport old = make_report(view, 0, 100);
+    SidecarReport old = make_report(view, 0, 100);
     old.datasets[0].resident_bytes = gib(3);
     old.datasets[0].cache_bytes_read = mib(5);
     EXPECT_TRUE(is_fresh(old, moment(160)));
@@ -49,10 +49,10 @@ TEST(Totals, BelievesOldReportsTheirCountersOnly) {
 
 TEST(Totals, TakesTheStateThatSaysMost) {
     const TrainingJobView view = make_running_view();
-    AgentReport listing = make_report(view, 0, 100);
+    SidecarReport listing = make_report(view, 0, 100);
     listing.datasets[0].manifest_state = ManifestState::kListing;
     listing.datasets[0].objects_listed = 500;
-    AgentReport failed = make_report(view, 1, 100);
+    SidecarReport failed = make_report(view, 1, 100);
     failed.datasets[0].manifest_state = ManifestState::kFailed;
     failed.datasets[0].error = "AccessDenied";
     Totals sum = total_of({listing, failed}, moment(100));
@@ -66,11 +66,11 @@ TEST(Totals, TakesTheStateThatSaysMost) {
 
 TEST(Totals, FollowsTheNewestEpochOfAllRanks) {
     const TrainingJobView view = make_running_view();
-    AgentReport ahead = make_report(view, 0, 100);
+    SidecarReport ahead = make_report(view, 0, 100);
     ahead.trainer.epoch = 3;
     ahead.trainer.epoch_samples = 500;
     ahead.trainer.epoch_position = 10;
-    AgentReport behind = make_report(view, 1, 100);
+    SidecarReport behind = make_report(view, 1, 100);
     behind.trainer.epoch = 2;
     behind.trainer.epoch_samples = 500;
     behind.trainer.epoch_position = 499;
@@ -84,14 +84,14 @@ TEST(Totals, FollowsTheNewestEpochOfAllRanks) {
 
 TEST(Totals, DoesNotDependOnTheOrderOfReports) {
     const TrainingJobView view = make_running_view();
-    std::vector<AgentReport> reports;
+    std::vector<SidecarReport> reports;
     for (int i = 0; i < 4; ++i) {
         reports.push_back(make_report(view, i % 2, 100 + i));
         reports.back().datasets[0].manifest_state = static_cast<ManifestState>(i);
         reports.back().datasets[0].error = "error " + std::to_string(i);
         reports.back().datasets[0].resident_bytes = gib(static_cast<std::uint64_t>(i));
     }
-    const auto by_time = [](const AgentReport& a, const AgentReport& b) {
+    const auto by_time = [](const SidecarReport& a, const SidecarReport& b) {
         return a.received_at < b.received_at;
     };
     const Totals want = total_of(reports, moment(110));
@@ -102,7 +102,7 @@ TEST(Totals, DoesNotDependOnTheOrderOfReports) {
 
 TEST(Totals, NamesTheNodesThatKeepLessThanTheyAreGranted) {
     const TrainingJobView view = make_running_view();
-    std::vector<AgentReport> reports;
+    std::vector<SidecarReport> reports;
     for (int i = 0; i < 5; ++i) {
         reports.push_back(make_report(view, 0, 100));
         reports.back().node = "n" + std::to_string(i);

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+
+#include <grpcpp/security/server_credentials.h>
+
+#include "operator/sidecars/served_certificate.h"
+
+// Private to operator/sidecars.
+namespace stoker::control {
+
+// TLS for a gRPC server that asks `current` for its certificate at each handshake, so a new one
+// serves the next connection and no open one is touched. Keys stay in memory (gRPC 1.51 offers
+// only files). Must outlive the server.
+std::shared_ptr<grpc::ServerCredentials> reloading_credentials(CurrentCertificate current);
+
+}  // namespace stoker::control

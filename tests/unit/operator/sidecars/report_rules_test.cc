@@ -1,0 +1,320 @@
+#include "operator/sidecars/report_rules.h"
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include <gmock/gmock.h>
+#include <google/protobuf/message.h>
+#include <gtest/gtest.h>
+
+#include "proto/control/v1/control.pb.h"
+#include "wire/control/codec/control_codec.h"
+
+namespace stoker::control {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+Hello good_hello() {
+    Hello hello;
+    hello.namespace_name = "ml";
+    hello.pod = "mnist-a1-0-x";
+    hello.node = "node-1";
+    hello.training_job = "mnist";
+    hello.training_job_uid = "j1";
+    hello.version = "0.1.0";
+    hello.mounts = {{"train", "d1"}};
+    return hello;
+}
+
+Report good_report(std::uint64_t sequence) {
+    Report report;
+    report.sequence = sequence;
+    DatasetReport dataset;
+    dataset.name = "train";
+    dataset.dataset_uid = "d1";
+    dataset.hit_samples = 10;
+    dataset.granted_bytes = Bytes::unlimited();
+    dataset.leader = true;
+    dataset.sketches = {{"j1", 4, {0.75F, 0.25F}, 1.5}};
+    report.datasets = {dataset};
+    report.trainer.samples = 10;
+    report.trainer.wait = std::chrono::seconds{3};
+    return report;
+}
+
+ErrorCode code_of(const Status& status) {
+    return status ? ErrorCode::kInternal : status.error().code;
+}
+
+TEST(ValidateHello, AcceptsWhatASidecarSays) {
+    EXPECT_TRUE(validate_hello(good_hello()));
+    Hello filler = good_hello();
+    filler.training_job = "filler/" + std::string(253, 'd') + "/" + std::string(253, 'p');
+    EXPECT_TRUE(validate_hello(filler));
+}
+
+TEST(ValidateHello, RefusesWhatCannotBe) {
+    struct Case {
+        const char* name;
+        std::function<void(Hello&)> spoil;
+    };
+
+    const Case cases[] = {
+        {"no namespace", [](Hello& h) { h.namespace_name.clear(); }},
+        {"no pod", [](Hello& h) { h.pod.clear(); }},
+        {"no node", [](Hello& h) { h.node.clear(); }},
+        {"no job", [](Hello& h) { h.training_job.clear(); }},
+        {"a job name longer than a filler's",
+         [](Hello& h) { h.training_job.assign(kSidecarJobBytesMax + 1, 'j'); }},
+        {"no job uid", [](Hello& h) { h.training_job_uid.clear(); }},
+        {"a pod name longer than Kubernetes allows", [](Hello& h) { h.pod.assign(254, 'p'); }},
+        {"a negative rank", [](Hello& h) { h.rank = -1; }},
+        {"a rank out of range", [](Hello& h) { h.rank = kSidecarRankMax + 1; }},
+        {"one dataset twice", [](Hello& h) { h.mounts.push_back(h.mounts[0]); }},
+        {"a dataset without uid", [](Hello& h) { h.mounts[0].dataset_uid.clear(); }},
+        {"too many datasets",
+         [](Hello& h) {
+             for (std::size_t i = 0; i < kSidecarDatasetCountMax; ++i) {
+                 h.mounts.push_back({"d" + std::to_string(i), "u"});
+             }
+         }},
+    };
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        Hello hello = good_hello();
+        c.spoil(hello);
+        EXPECT_EQ(code_of(validate_hello(hello)), ErrorCode::kInvalidArgument);
+    }
+}
+
+TEST(ValidateReport, AcceptsRisingTotals) {
+    const Report before = good_report(1);
+    Report next = good_report(2);
+    next.datasets[0].hit_samples = 11;
+    EXPECT_TRUE(validate_report(good_hello(), nullptr, before));
+    EXPECT_TRUE(validate_report(good_hello(), &before, next));
+}
+
+TEST(ValidateReport, CallsAnOlderOrRepeatedReportStale) {
+    const Report before = good_report(5);
+    EXPECT_EQ(
+        code_of(validate_report(good_hello(), &before, good_report(5))), ErrorCode::kAlreadyExists);
+    EXPECT_EQ(
+        code_of(validate_report(good_hello(), &before, good_report(4))), ErrorCode::kAlreadyExists);
+}
+
+TEST(ValidateReport, RefusesWhatCannotBe) {
+    struct Case {
+        const char* name;
+        std::function<void(Report&)> spoil;
+    };
+
+    const Case cases[] = {
+        {"sequence 0", [](Report& r) { r.sequence = 0; }},
+        {"a dataset that the hello did not name", [](Report& r) { r.datasets[0].name = "x"; }},
+        {"a uid that the hello did not name", [](Report& r) { r.datasets[0].dataset_uid = "d2"; }},
+        {"a dataset twice", [](Report& r) { r.datasets.push_back(r.datasets[0]); }},
+        {"more samples than there are atoms",
+         [](Report& r) { r.datasets[0].samples = kSidecarCountMax + 1; }},
+        {"resident bytes near 2^64",
+         [](Report& r) { r.datasets[0].resident_bytes = Bytes::unlimited(); }},
+        {"hits that fell", [](Report& r) { r.datasets[0].hit_samples = 9; }},
+        {"trainer samples that fell", [](Report& r) { r.trainer.samples = 9; }},
+        {"negative time", [](Report& r) { r.trainer.wait = Duration{-1}; }},
+        {"time that fell", [](Report& r) { r.trainer.wait = std::chrono::seconds{2}; }},
+        {"requests that took negative time",
+         [](Report& r) { r.datasets[0].origin_request_time = Duration{-1}; }},
+        {"a measurement of negative time",
+         [](Report& r) { r.trainer.probe.cached.time = Duration{-1}; }},
+        {"a measurement of more bytes than there are",
+         [](Report& r) { r.trainer.probe.bypassed.bytes = Bytes::unlimited(); }},
+        {"a sketch with NaN",
+         [](Report& r) { r.datasets[0].sketches[0].masses[1] = std::nanf(""); }},
+        {"a sketch with infinity",
+         [](Report& r) {
+             r.datasets[0].sketches[0].masses[0] = std::numeric_limits<float>::infinity();
+         }},
+        {"a sketch with a negative mass",
+         [](Report& r) { r.datasets[0].sketches[0].masses[0] = -1; }},
+        {"a sketch of too many parts",
+         [](Report& r) { r.datasets[0].sketches[0].masses.assign(kRankSketchSizeMax + 1, 1.0F); }},
+        {"a sketch of a volume that is no number",
+         [](Report& r) { r.datasets[0].sketches[0].volume = std::nan(""); }},
+        {"a sketch of an absurd volume", [](Report& r) { r.datasets[0].sketches[0].volume = 1e9; }},
+        {"a sketch of a negative volume", [](Report& r) { r.datasets[0].sketches[0].volume = -1; }},
+        {"a sketch without revision", [](Report& r) { r.datasets[0].sketches[0].revision = 0; }},
+        {"a sketch of nobody", [](Report& r) { r.datasets[0].sketches[0].job_uid.clear(); }},
+        {"two sketches of one job",
+         [](Report& r) { r.datasets[0].sketches.push_back(r.datasets[0].sketches[0]); }},
+        {"sketches of more jobs than a node directory takes",
+         [](Report& r) {
+             for (std::size_t i = 0; i < kSidecarSketchCountMax; ++i) {
+                 r.datasets[0].sketches.push_back({"k" + std::to_string(i), 1, {1.0F}, 1});
+             }
+         }},
+        {"a sketch by a follower", [](Report& r) { r.datasets[0].leader = false; }},
+        {"an endless revision", [](Report& r) { r.datasets[0].revision.assign(300, '0'); }},
+    };
+    const Report before = good_report(1);
+    for (const Case& c : cases) {
+        SCOPED_TRACE(c.name);
+        Report next = good_report(2);
+        c.spoil(next);
+        EXPECT_EQ(
+            code_of(validate_report(good_hello(), &before, next)), ErrorCode::kInvalidArgument);
+    }
+}
+
+// One message in a report, the fields of which are judged.
+using Part = std::function<google::protobuf::Message*(v1::Report&)>;
+
+v1::DatasetReport* dataset_of(v1::Report& report) {
+    return report.mutable_datasets(0);
+}
+
+// good_report(sequence), with one number of one part changed.
+Report with_number(std::uint64_t sequence, const Part& part, int field, std::uint64_t value) {
+    v1::SidecarMessage message = encode(good_report(sequence));
+    google::protobuf::Message* changed = part(*message.mutable_report());
+    changed->GetReflection()->SetUInt64(changed, changed->GetDescriptor()->field(field), value);
+    return decode(message.report());
+}
+
+// The indices of the part's numbers.
+std::vector<int> numbers_of(const Part& part) {
+    v1::SidecarMessage message = encode(good_report(1));
+    const auto* descriptor = part(*message.mutable_report())->GetDescriptor();
+    std::vector<int> numbers;
+    for (int i = 0; i < descriptor->field_count(); ++i) {
+        const auto& field = *descriptor->field(i);
+        const bool is_number =
+            field.cpp_type() == google::protobuf::FieldDescriptor::CPPTYPE_UINT64;
+        if (is_number && !field.is_repeated() && field.name() != "id") {
+            numbers.push_back(i);
+        }
+    }
+    return numbers;
+}
+
+TEST(ValidateReport, RefusesEveryNumberBeyondReason) {
+    const Part parts[] = {
+        dataset_of,
+        [](v1::Report& r) { return dataset_of(r)->mutable_disk_limit(); },
+        [](v1::Report& r) { return dataset_of(r)->mutable_marks(); },
+        [](v1::Report& r) { return dataset_of(r)->mutable_origin_change(); },
+        [](v1::Report& r) { return r.mutable_job(); },
+        [](v1::Report& r) { return r.mutable_job()->mutable_probe(); },
+    };
+    for (const Part& part : parts) {
+        for (const int field : numbers_of(part)) {
+            const std::uint64_t huge = std::numeric_limits<std::uint64_t>::max() - 1;
+            EXPECT_EQ(
+                code_of(validate_report(good_hello(), nullptr, with_number(1, part, field, huge))),
+                ErrorCode::kInvalidArgument)
+                << field;
+        }
+    }
+}
+
+// The names of the numbers that may not fall.
+std::vector<std::string> totals_of(const Part& part) {
+    std::vector<std::string> totals;
+    for (const int field : numbers_of(part)) {
+        const Report before = with_number(1, part, field, 1000);
+        if (!validate_report(good_hello(), &before, with_number(2, part, field, 999))) {
+            v1::Report any;
+            any.add_datasets();
+            totals.push_back(part(any)->GetDescriptor()->field(field)->name());
+        }
+    }
+    return totals;
+}
+
+TEST(ValidateReport, NoTotalFalls) {
+    EXPECT_THAT(
+        totals_of(dataset_of),
+        ElementsAre(
+            "cache_bytes_read",
+            "origin_bytes_read",
+            "origin_requests",
+            "hit_samples",
+            "miss_samples",
+            "corrupt_samples",
+            "miss_bytes_read"));
+    EXPECT_THAT(
+        totals_of([](v1::Report& r) { return r.mutable_job(); }),
+        ElementsAre("samples", "bytes", "steps", "wait_ns", "compute_ns", "fallback_samples"));
+    EXPECT_THAT(
+        totals_of([](v1::Report& r) { return r.mutable_job()->mutable_probe(); }), IsEmpty())
+        << "each measurement begins at zero";
+}
+
+TEST(CompleteSketches, TakesOverWhatWasToldWithTheSameRevision) {
+    const Report before = good_report(1);
+    Report next = good_report(2);
+    next.datasets[0].sketches = {{"j1", 4, {}, 1.25}};
+    complete_sketches(&before, next);
+    EXPECT_EQ(
+        next.datasets[0].sketches, (std::vector<RankSketch>{{"j1", 4, {0.75F, 0.25F}, 1.25}}));
+}
+
+TEST(CompleteSketches, ForgetsWhatWasNeverTold) {
+    const Report before = good_report(1);
+    Report next = good_report(2);
+    next.datasets[0].sketches = {{"j1", 5, {}, 1}, {"j2", 4, {}, 1}, {"j3", 1, {1.0F}, 1}};
+    complete_sketches(&before, next);
+    EXPECT_EQ(next.datasets[0].sketches, (std::vector<RankSketch>{{"j3", 1, {1.0F}, 1}}));
+
+    Report first = good_report(1);
+    first.datasets[0].sketches = {{"j1", 4, {}, 1}};
+    complete_sketches(nullptr, first);
+    EXPECT_TRUE(first.datasets[0].sketches.empty());
+}
+
+TEST(TrimTexts, CutsAtTheBorderOfACharacter) {
+    Report report = good_report(1);
+    // "é" has two bytes and would stand across the limit.
+    report.datasets[0].error = std::string(kMessageBytesMax - 1, 'x') + "é and more";
+    trim_texts(report);
+    EXPECT_EQ(report.datasets[0].error, std::string(kMessageBytesMax - 1, 'x'));
+}
+
+TEST(ValidateReport, TakesRevisionsThatAreOne) {
+    Report report = good_report(1);
+    DatasetReport& dataset = report.datasets[0];
+    dataset.read_revision = "0123456789abcdef";
+    dataset.marks = {1U << 20U, std::vector<std::uint64_t>(domain::kManifestMarksMax, 7)};
+    dataset.origin_change = OriginChange{"key", 4096};
+    EXPECT_TRUE(validate_report(good_hello(), nullptr, report));
+    for (const char* revision : {"0123456789abcde", "0123456789abcdef0", "0123456789ABCDEF", "x"}) {
+        Report spoilt = report;
+        spoilt.datasets[0].read_revision = revision;
+        EXPECT_EQ(
+            code_of(validate_report(good_hello(), nullptr, spoilt)), ErrorCode::kInvalidArgument)
+            << revision;
+    }
+    Report many = report;
+    many.datasets[0].marks.digests.push_back(7);
+    EXPECT_FALSE(validate_report(good_hello(), nullptr, many));
+    Report huge = report;
+    huge.datasets[0].marks.samples = std::numeric_limits<std::uint64_t>::max();
+    EXPECT_FALSE(validate_report(good_hello(), nullptr, huge));
+    huge = report;
+    huge.datasets[0].origin_change->keys = std::numeric_limits<std::uint64_t>::max();
+    EXPECT_FALSE(validate_report(good_hello(), nullptr, huge));
+}
+
+TEST(TrimTexts, CutsKeys) {
+    Report report = good_report(1);
+    report.datasets[0].changed_key.assign(5000, 'k');
+    report.datasets[0].origin_change = OriginChange{std::string(5000, 'k'), 1};
+    trim_texts(report);
+    EXPECT_EQ(report.datasets[0].changed_key.size(), kMessageBytesMax);
+    EXPECT_EQ(report.datasets[0].origin_change->key.size(), kMessageBytesMax);
+}
+
+}  // namespace
+}  // namespace stoker::control
