@@ -104,30 +104,20 @@ Json write_http_port(std::int32_t port) {
 }
 
 Json write_container(const ContainerManifest& container) {
-    std::vector<Json> ports = container.ports;
-    if (container.http_port) {
-        ports.push_back(write_http_port(*container.http_port));
-    }
-    return json_object(
+    const Json ours = json_object(
         {{"name", container.name},
-         {"image", container.image},
-         {"imagePullPolicy", container.image_pull_policy},
          {"restartPolicy", container.always_running ? "Always" : ""},
-         {"command", container.command},
-         {"args", container.args},
-         {"workingDir", container.working_dir},
-         {"env", json_list(container.env, FieldWriter::write_fields<EnvVar>)},
-         {"envFrom", container.env_from},
-         {"resources", FieldWriter::write_fields(container.resources)},
          // The last words of a container outlive its pod: the status quotes them.
          {"terminationMessagePolicy", "FallbackToLogsOnError"},
          {"volumeMounts", merged(json_list(container.mounts, write_mount), container.user_mounts)},
-         {"ports", ports},
-         {"securityContext",
-          container.restricted ? restricted_context() : container.security_context,
-          Presence::kUnlessNull},
+         {"ports",
+          container.http_port ? Json(std::vector{write_http_port(*container.http_port)}) : Json()},
+         {"securityContext", container.restricted ? restricted_context() : Json()},
          {"startupProbe",
           container.startup_probe ? write_probe(*container.startup_probe) : Json()}});
+    return merged(
+        merged(ours, FieldWriter::write_fields<ContainerProgram>(container)),
+        FieldWriter::write_fields<ContainerSettings>(container));
 }
 
 Json write_node_terms(const std::string& node) {

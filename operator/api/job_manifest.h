@@ -103,24 +103,14 @@ struct StartupProbe {
     bool operator==(const StartupProbe&) const = default;
 };
 
-struct ContainerManifest {
+struct ContainerManifest : ContainerProgram, ContainerSettings {
     std::string name;
-    std::string image;
-    std::string image_pull_policy;
-    std::vector<std::string> command;
-    std::vector<std::string> args;
-    std::string working_dir;
-    std::vector<EnvVar> env;
-    std::vector<Json> env_from;
-    std::vector<Json> ports;
-    Resources resources;
-    std::vector<MountManifest> mounts;
-    std::vector<Json> user_mounts;
-    Json security_context;
+    std::vector<MountManifest> mounts{};
+    std::vector<Json> user_mounts{};
     bool restricted = false;      // the whole restricted security context, as user and group 65532
     bool always_running = false;  // an init container with restartPolicy Always: a native sidecar
-    std::optional<std::int32_t> http_port;
-    std::optional<StartupProbe> startup_probe;
+    std::optional<std::int32_t> http_port{};
+    std::optional<StartupProbe> startup_probe{};
 
     bool operator==(const ContainerManifest&) const = default;
 };

@@ -35,6 +35,22 @@ inline constexpr auto kFields<Resources> = table(
     field("requests", &Resources::requests, Quantities{}));
 
 template <>
+inline constexpr auto kFields<ContainerProgram> = table(
+    field("image", &ContainerProgram::image),
+    field("command", &ContainerProgram::command),
+    field("args", &ContainerProgram::args),
+    field("env", &ContainerProgram::env),
+    field("resources", &ContainerProgram::resources));
+
+template <>
+inline constexpr auto kFields<ContainerSettings> = table(
+    field("imagePullPolicy", &ContainerSettings::image_pull_policy),
+    field("workingDir", &ContainerSettings::working_dir),
+    field("envFrom", &ContainerSettings::env_from),
+    field("ports", &ContainerSettings::ports),
+    field("securityContext", &ContainerSettings::security_context));
+
+template <>
 inline constexpr auto kFields<PodScheduling> = table(
     field("nodeSelector", &PodScheduling::node_selector),
     field("affinity", &PodScheduling::affinity),

@@ -28,7 +28,8 @@ struct UnlessZero {
     [[nodiscard]] Json write(std::int64_t value) const { return value > 0 ? Json(value) : Json(); }
 };
 
-void read_mounts(const JsonReader& container, TrainerOverlay& overlay) {
+void read_trainer(const JsonReader& container, TrainerOverlay& overlay) {
+    FieldReader::read_into<ContainerSettings>(container, overlay);
     container.each("volumeMounts", [&](const JsonReader& mount) {
         overlay.volume_mounts.push_back(mount.raw_self());
         overlay.volume_mount_names.push_back(mount.text("name"));
@@ -63,7 +64,7 @@ void read_parameters(const JsonReader& item, JobDataset& dataset) {
 }  // namespace
 
 template <>
-inline constexpr auto kFields<TrainerSpec> = table(
+inline constexpr auto kFields<TrainerSpec> = std::tuple{
     field("image", &TrainerSpec::image),
     field("command", &TrainerSpec::command),
     field("args", &TrainerSpec::args),
@@ -71,17 +72,10 @@ inline constexpr auto kFields<TrainerSpec> = table(
     field("numNodes", &TrainerSpec::node_count, NodeCount{}),
     field("numProcPerNode", &TrainerSpec::processes_per_node, IntOrText{}),
     field("epochs", &TrainerSpec::epochs),
-    field("resourcesPerNode", &TrainerSpec::resources));
+    field("resourcesPerNode", &TrainerSpec::resources)};
 
 template <>
-inline constexpr auto kFields<TrainerOverlay> = std::tuple{
-    field("imagePullPolicy", &TrainerOverlay::image_pull_policy),
-    field("workingDir", &TrainerOverlay::working_dir),
-    field("envFrom", &TrainerOverlay::env_from),
-    field("ports", &TrainerOverlay::ports),
-    field("securityContext", &TrainerOverlay::security_context)};
-template <>
-inline constexpr auto kAlsoRead<TrainerOverlay> = &read_mounts;
+inline constexpr auto kAlsoRead<TrainerOverlay> = &read_trainer;
 
 namespace {
 

@@ -44,28 +44,40 @@ struct Resources {
     bool operator==(const Resources&) const = default;
 };
 
-struct TrainerSpec {
+// What a container runs and with what.
+struct ContainerProgram {
     std::string image;
     std::vector<std::string> command;
     std::vector<std::string> args;
     std::vector<EnvVar> env;
+    Resources resources;
+
+    bool operator==(const ContainerProgram&) const = default;
+};
+
+struct TrainerSpec : ContainerProgram {
     std::int32_t node_count = 1;
     std::string processes_per_node = "auto";  // auto, cpu, gpu or a number
     std::int64_t epochs = 0;                  // that the program means to train; 0: not known
-    Resources resources;
 
     bool operator==(const TrainerSpec&) const = default;
 };
 
 using NamedText = std::pair<std::string, std::string>;
 
-// podTemplate.spec.containers[name=trainer].
-struct TrainerOverlay {
+// What a podTemplate says of a container and its pods have alike.
+struct ContainerSettings {
     std::string image_pull_policy;
     std::string working_dir;
     std::vector<Json> env_from;
     std::vector<Json> ports;
     Json security_context;
+
+    bool operator==(const ContainerSettings&) const = default;
+};
+
+// podTemplate.spec.containers[name=trainer].
+struct TrainerOverlay : ContainerSettings {
     std::vector<Json> volume_mounts;
     std::vector<std::string> volume_mount_paths;  // of volume_mounts, in their order
     std::vector<std::string> volume_mount_names;  // of volume_mounts, in their order

@@ -271,21 +271,13 @@ bool user_mounts_shared_memory(const TrainingJob& job) {
 }
 
 ContainerManifest build_trainer(const JobInput& input) {
-    const TrainerSpec& trainer = input.job.spec.trainer;
     const TrainerOverlay& overlay = input.job.spec.pod_template.trainer;
-    ContainerManifest result;
-    result.name = kTrainerContainer;
-    result.image = trainer.image;
-    result.image_pull_policy = overlay.image_pull_policy;
-    result.command = trainer.command;
-    result.args = trainer.args;
-    result.working_dir = overlay.working_dir;
+    ContainerManifest result{
+        static_cast<const ContainerProgram&>(input.job.spec.trainer),
+        static_cast<const ContainerSettings&>(overlay),
+        std::string{kTrainerContainer}};
     result.env = trainer_env(input);
-    result.env_from = overlay.env_from;
-    result.ports = overlay.ports;
-    result.resources = trainer.resources;
     result.user_mounts = overlay.volume_mounts;
-    result.security_context = overlay.security_context;
     if (has_cache(input)) {
         // Read-only is enough to connect to a socket.
         result.mounts.push_back({std::string{kRunVolume}, std::string{kRunDirectory}});

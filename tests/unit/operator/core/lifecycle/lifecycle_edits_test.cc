@@ -15,7 +15,9 @@ TEST(LifecycleEdits, DeletesAJobOnceAndByItsUid) {
     Job job = view.jobs[0];
     Lifecycle lifecycle;
     delete_unless_deleting(job, lifecycle);
-    EXPECT_EQ(lifecycle.actions, (std::vector<Action>{DeleteJob{job.meta.name, job.meta.uid}}));
+    EXPECT_EQ(
+        lifecycle.actions,
+        (std::vector<Action>{DeleteJob{job.meta.name, job.meta.uid, job.meta.resource_version}}));
     job.meta.deleting_since = wall(1);
     delete_unless_deleting(job, lifecycle);
     EXPECT_EQ(lifecycle.actions.size(), 1U);
