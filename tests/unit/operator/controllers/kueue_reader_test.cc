@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "operator/core/build_workload.h"
+#include "operator/core/workload/build_workload.h"
 #include "tests/support/controller_bench.h"
 #include "tests/unit/operator/controllers/make_objects.h"
 
