@@ -21,9 +21,10 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::uint64_t kSamples = 1000;
-constexpr std::uint64_t kWorlds = 2;     // of each kind
-constexpr std::uint64_t kWorldsMax = 5;  // where the machine's other work disturbs the times
-constexpr std::uint64_t kEpochs = 2;     // in one world, after the first one
+constexpr Bytes kGrant{kSamples / 2 * 4096};  // half of the dataset may stay
+constexpr std::uint64_t kWorlds = 2;          // of each kind
+constexpr std::uint64_t kWorldsMax = 5;       // where the machine's other work disturbs the times
+constexpr std::uint64_t kEpochs = 2;          // in one world, after the first one
 constexpr float kLie = 1e30F;
 
 struct Load {
@@ -75,11 +76,10 @@ class SidecarFlood : public SidecarGuestTest, public testing::WithParamInterface
 protected:
     using Stop = std::atomic<bool>;
 
-    // Half of the dataset may stay.
     SidecarFlood() {
         data = Dataset{std::vector<std::uint64_t>(kSamples, 4000)};
         auto& train = config.datasets[0];
-        train.grant_bytes = Bytes{kSamples / 2 * 4096};
+        train.grant_bytes = kGrant;
         train.window_bytes = Bytes{kSamples / GetParam().window_share * 4096};
         train.max_in_flight = 8;
         train.step_aside_window = Duration{};
@@ -300,9 +300,7 @@ protected:
         ASSERT_TRUE(is_open("team-a"));
         running->ask([](sidecar::Sidecar& sidecar) {
             sidecar.set_grant(
-                "train",
-                {Bytes::unlimited(), std::nullopt},
-                {{"owners-job", 1.0}, {"team-a/guests-job", 1.0}});
+                "train", {kGrant, std::nullopt}, {{"owners-job", 1.0}, {"team-a/guests-job", 1.0}});
             return true;
         });
         Reader owner{connect(1), GetParam().contract, "owners-job/job", seed};

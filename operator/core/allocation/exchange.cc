@@ -43,16 +43,15 @@ struct Step {
     bool grows = false;
 };
 
-std::vector<ValuePiece> join_equals(const std::vector<ValuePiece>& pieces) {
-    std::vector<ValuePiece> runs;
+// Appends the pieces, equals as one.
+void join_equals(const std::vector<ValuePiece>& pieces, std::vector<ValuePiece>& runs) {
+    const std::size_t begin = runs.size();
     for (const ValuePiece& piece : pieces) {
-        if (runs.empty() || piece.value < runs.back().value * (1 - kHair)) {
+        if (runs.size() == begin || piece.value < runs.back().value * (1 - kHair)) {
             runs.push_back(piece);
         }
         runs.back().end = piece.end;
     }
-    runs.shrink_to_fit();
-    return runs;
 }
 
 class Exchanger {
@@ -64,16 +63,25 @@ public:
           gain_(first_node_ + problem.rooms.nodes.size()),
           parent_(gain_.size()),
           work_(work) {
+        std::size_t pieces = 0;
         for (const FillItem& item : problem.items) {
+            pieces += item.pieces.size();
             most_ = item.pieces.empty() ? most_ : std::max(most_, item.pieces.front().value);
         }
         noise_ = most_ * kNoise;
+        edges_.reserve(2 * gain_.size() + problem.items.size());
+        first_run_.reserve(problem.items.size() + 1);
+        runs_.reserve(pieces);
         add_rooms();
         first_item_ = edges_.size();
         for (std::size_t i = 0; i < problem.items.size(); ++i) {
             const FillItem& item = problem.items[i];
-            runs_.push_back(join_equals(item.pieces));
+            first_run_.push_back(runs_.size());
+            join_equals(item.pieces, runs_);
             add_edge(kFirstAccount + item.account, first_node_ + item.node, {}, {});
+        }
+        first_run_.push_back(runs_.size());
+        for (std::size_t i = 0; i < problem.items.size(); ++i) {
             find_ways(i);
         }
     }
@@ -118,8 +126,9 @@ private:
     std::vector<Bytes>& amounts_;
     std::size_t first_node_;
     std::size_t first_item_ = 0;
-    std::vector<std::vector<ValuePiece>> runs_;  // of each item
-    std::vector<Edge> edges_;                    // rooms, and from first_item_ the items
+    std::vector<ValuePiece> runs_;        // of all items
+    std::vector<std::size_t> first_run_;  // of each item, and the end
+    std::vector<Edge> edges_;             // rooms, and from first_item_ the items
     std::vector<double> gain_;  // best sum on a path that ends here, or did before an exchange
     std::vector<Step> parent_;
     std::size_t work_;
@@ -166,7 +175,8 @@ void Exchanger::find_ways(std::size_t item) {
     edge.more = way_of({}, 0);
     edge.back = way_of({}, 0);
     Bytes begin{};
-    for (const ValuePiece& run : runs_[item]) {
+    for (std::size_t i = first_run_[item]; i < first_run_[item + 1]; ++i) {
+        const ValuePiece& run = runs_[i];
         if (amount > begin && amount > lower && amount <= run.end) {
             edge.back = way_of(amount - std::max(begin, lower), -run.value);
         }
