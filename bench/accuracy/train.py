@@ -20,7 +20,7 @@ EPOCHS = {"mnist5k": 30, "duplicates": 30, "fashion": 8, "glyphs": 20}
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line of the table: a contract with its parameters.
+    """A table row: a contract with its parameters.
 
     Attributes:
         shuffle: added to the loader's seed only. eviction, share: what the sidecar keeps, and how much of the data set.
@@ -46,7 +46,7 @@ ROWS = {
     "replicate, r = 1": Row("replicate", {"replication": 1}),
     "replicate, r = 3": Row("replicate"),
 }
-# Only where time counts: they train as "exact" does.
+# Measured for time only: they train as "exact" does.
 CACHES = {"no cache": Row("exact", share=0), "LRU": Row("exact", eviction="lru")}
 
 
@@ -84,7 +84,7 @@ def fingerprint_of_ink(pixels):
 
 
 class Watch:
-    """Seconds of training; the time of tests is left out. `waited` of them the loop stood still for its next batch."""
+    """Seconds of training, without tests. `waited`: the part that the loop waited for its next batch."""
 
     def __init__(self):
         self.seconds, self.waited = 0.0, 0.0
@@ -100,7 +100,7 @@ class Watch:
 
 
 def train(socket, row, seed, epochs, origin):
-    """Trains once. Gives the accuracy in percent and the seconds after each epoch, the loader's reports, and more."""
+    """Trains once. Returns the accuracy in percent and the seconds after each epoch, the loader's reports, and more."""
     import stoker
     import stoker.torch
     import torch

@@ -12,20 +12,20 @@
 
 namespace stoker::cli {
 
-// How to come to the cluster, and as who; the flags have kubectl's names and meaning.
+// How to connect to the cluster, and as whom; the flags have kubectl's names and meaning.
 struct ConnectOptions {
-    std::string kubeconfig;  // "": as kubectl finds it
+    std::string kubeconfig;  // "": found as kubectl finds it
     std::string context;
     std::string as_user;
     std::vector<std::string> as_groups;
     Duration request_timeout = std::chrono::seconds{30};
     std::string operator_namespace = "stoker-system";
     std::string lease_name = "stoker-operator";
-    std::string operator_pod;   // "": the one that the Lease names
+    std::string operator_pod;   // "": the Lease's holder
     std::string operator_port;  // "": control::kDebugPort
 };
 
-// A "NAMESPACE=BYTES" of what-if.
+// One --nominal of what-if: "NAMESPACE=BYTES".
 struct NominalOption {
     std::string ns;
     Bytes nominal{};
@@ -49,20 +49,21 @@ struct Options {
     std::vector<NominalOption> nominal;           // what-if
 };
 
-// The words after `kubectl stoker`. kInvalidArgument says what is wrong and what there is.
+// Parses the words after `kubectl stoker`. kInvalidArgument says what is wrong and lists the valid
+// choices.
 Result<Options> parse_options(const std::vector<std::string_view>& arguments);
 
-// Help of one command; for "" of all commands.
+// Help of one command; "": of all commands.
 std::string help_text(std::string_view command);
 
 // Every flag of a command, "--name" or "-n", for completion.
 std::vector<std::string> flag_names(std::string_view command);
 
-// "tj/NAME", "trainingjob/NAME", "trainingjobs.stoker.dev/NAME" or "NAME". kInvalidArgument: of
-// another kind.
+// Accepts "tj/NAME", "trainingjob/NAME", "trainingjobs.stoker.dev/NAME" or "NAME".
+// kInvalidArgument: another kind.
 Result<std::string> job_name(std::string_view word);
 
-// The job that such a name stands for: "NAMESPACE/NAME", or "NAME" in namespace `ns`.
+// Resolves "NAMESPACE/NAME", or "NAME" in namespace `ns`.
 control::ObjectKey key_of(const std::string& name, const std::string& ns);
 
 }  // namespace stoker::cli

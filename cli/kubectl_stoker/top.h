@@ -8,7 +8,7 @@
 
 namespace stoker::cli {
 
-// One line of `top`, all of it from the job's status. nullopt: not known yet.
+// One line of `top`, from the job's status alone. nullopt: not known yet.
 struct TopRow {
     control::ObjectKey job;
     std::string state;  // "Running"
@@ -19,11 +19,11 @@ struct TopRow {
     std::string hit;                       // "62%"
     std::string origin;                    // "412Mi/s"
     std::string wait;                      // share of the trainers' time, "35%"
-    std::string reason;                    // of the condition CacheAllocated; `top` shows the
-                                           // state of a job that does not run instead
+    std::string reason;                    // of the condition CacheAllocated; for a job
+                                           // that is not running `top` prints `state`
 };
 
-// Jobs that have not ended, those that save most first, then by name. Pure.
+// Jobs that have not ended, sorted by saved_per_hour (highest first), then by name. Pure.
 std::vector<TopRow> top_rows(const std::vector<control::TrainingJob>& jobs);
 
 std::string top_text(const std::vector<TopRow>& rows, bool with_namespace);

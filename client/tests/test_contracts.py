@@ -71,7 +71,7 @@ def test_first_epoch_is_fetched_and_second_is_resident(origin, run):
         assert loader.epoch_report().node_bytes == samples.total_bytes
 
 
-def test_exact_is_the_samplers_stream(origin, run):
+def test_exact_contract_has_the_order_of_the_sampler(origin, run):
     with run().open() as samples:
         loader = loader_of(samples, "exact")
         dataset = stoker.torch.Dataset(samples, decode=raw)

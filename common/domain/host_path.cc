@@ -7,7 +7,7 @@ namespace stoker::domain {
 
 namespace {
 
-// These and everything below them.
+// No pool may be at these paths or below them.
 constexpr std::array<std::string_view, 34> kTrees = {
     "/bin",
     "/boot",
@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, 34> kTrees = {
     "/var/snap",
     "/var/spool"};
 
-// These, but not what is below them.
+// No pool may be at these paths; below them it may.
 constexpr std::array<std::string_view, 11> kFolders = {
     "/",
     "/home",

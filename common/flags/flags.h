@@ -18,7 +18,7 @@ namespace stoker {
 
 struct Flag {
     std::string name;     // without the dashes
-    std::string value;    // what stands for its value in the help; empty: it takes none
+    std::string value;    // placeholder in the help; empty: the flag takes no value
     std::string meaning;  // one line
     std::function<Status(std::string_view value)> apply;
     char letter = 0;  // "-n" for short; 0: none
@@ -39,14 +39,14 @@ Status parse_flags(
 Result<std::vector<std::string_view>> parse_words(
     const std::vector<FlagGroup>& groups, const std::vector<std::string_view>& arguments);
 
-// One line a flag, groups under their titles.
+// One line per flag, with group titles.
 std::string flag_help(const std::vector<FlagGroup>& groups);
 
 // The whole text must be a number. kInvalidArgument names `what`.
 Result<double> parse_number(std::string_view what, std::string_view text);
 Result<std::uint64_t> parse_count(std::string_view what, std::string_view text);
 
-// For Flag::apply: takes the value as it is. `target` must outlive the flag.
+// For Flag::apply: stores the value unchanged. `target` must outlive the flag.
 template <class T>
 auto text_into(T& target) {
     return [&target](std::string_view value) -> Status {
@@ -55,7 +55,8 @@ auto text_into(T& target) {
     };
 }
 
-// The same by `read`, text -> Result of what `target` holds; a vector takes one value a flag.
+// The same through `read`, text -> Result of a value for `target`. A vector gets one value per
+// flag.
 template <class T, class Read>
 auto read_into(T& target, Read read) {
     return [&target, read](std::string_view value) -> Status {
@@ -87,11 +88,11 @@ auto count_into(T& target) {
 }
 
 // The same for a flag without a value, which may be written "--flag=true" or "--flag=false".
-// kInvalidArgument: another value.
+// kInvalidArgument: any other value.
 std::function<Status(std::string_view value)> switch_into(bool& target);
 
-// "name=value,name=value" for Flag::apply: `take` gets each pair in turn. kInvalidArgument: a part
-// without "=", beside `example`, which is what a right one looks like; or what `take` says.
+// "name=value,name=value" for Flag::apply: calls `take` with each pair in turn. kInvalidArgument: a
+// part without "=" (the message quotes `example`), or what `take` returns.
 Status each_pair(
     std::string_view text,
     std::string_view example,

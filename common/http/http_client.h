@@ -15,14 +15,14 @@
 #include "common/http/headers.h"
 #include "common/http/proxy.h"
 
-// The door to HTTP servers. One interface for short calls and for streams without end (watches).
-// HTTP/1.1 only: a stream of its own connection cannot stall another one.
+// HTTP client interface, for short calls and for endless streams (watches). HTTP/1.1 only: each
+// stream has its own connection and cannot stall another one.
 namespace stoker::http {
 
 using CallId = Strong<std::uint64_t, struct CallIdTag>;
 
-// The URL is sent as it stands: nothing is normalised ("/a/../b" stays) or encoded, so encode it
-// before. Redirects are not followed. A duration of zero means no limit.
+// The URL is sent unchanged: neither normalised ("/a/../b" stays) nor encoded, so encode it first.
+// Redirects are not followed. A duration of zero means no limit.
 struct HttpRequest {
     std::string method = "GET";
     std::string url;  // http:// or https://
@@ -35,17 +35,17 @@ struct HttpRequest {
     bool accept_gzip = false;                            // ask for compression; decoded on the fly
 };
 
-// Where an answer goes. All three are called on the client's own thread, one after the other for
-// one call, and must not block: every other call of the client waits meanwhile. They may call
-// start() and cancel(). Empty functions are left out.
+// Callbacks for a response. All three are called on the client's own thread, one at a time per
+// call. They must not block, because every other call of the client waits meanwhile. They may call
+// start() and cancel(). Empty functions are skipped.
 struct HttpSink {
-    // Once, when the final header is there (1xx are skipped). Any status is an answer: 404 is no
+    // Called once, after the final header (1xx are skipped). Any status is a response: 404 is no
     // error here.
     std::function<void(int status, const Headers& headers)> on_response{};
-    // Each piece of the body as it arrives. The view ends with the call. false: enough, cancel the
-    // rest.
+    // Called for each piece of the body as it arrives. The view ends with the call. Return false to
+    // cancel the rest.
     std::function<bool(std::span<const std::byte> data)> on_data{};
-    // Exactly once, last. The sink is destroyed after it.
+    // Called exactly once, last. The sink is destroyed afterwards.
     std::function<void(Status status)> on_done{};
 };
 
@@ -58,9 +58,9 @@ struct HttpResponse {
 struct ClientOptions {
     std::string ca_file{};      // PEM bundle to trust instead of the system's
     std::string ca_pem{};       // the same as text; wins over ca_file
-    std::string unix_socket{};  // where every server is; "": at the URL's address
+    std::string unix_socket{};  // connect here for every URL; "": to the URL's address
     bool verify = true;  // certificate and host name; off only for tests and by explicit wish
-    std::uint32_t connections_max = 0;    // at once, further calls wait in order; 0 = no limit
+    std::uint32_t connections_max = 0;    // open at once; more calls wait in order; 0: no limit
     std::uint32_t idle_connections = 16;  // kept open for reuse, for at most 60 s
     std::string user_agent = "stoker/" STOKER_VERSION;
     ProxySettings proxies{};  // none, whatever the environment says

@@ -16,7 +16,7 @@ bool is_pods_own(const SidecarReport& report, const std::vector<Pod>& pods) {
     });
 }
 
-// Those that its spec names, of whatever namespace.
+// The Datasets that the job's spec names, in any namespace.
 std::vector<Dataset> named_datasets(const TrainingJob& job, ClusterCache& cache) {
     std::vector<Dataset> result;
     for (const JobDataset& entry : job.spec.datasets) {

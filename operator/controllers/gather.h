@@ -14,20 +14,20 @@
 #include "operator/sidecars/node_registry.h"
 #include "operator/sidecars/sidecar_registry.h"
 
-// Reads of cache and registry that more than one controller needs. No I/O: everything is in memory.
+// Cache and registry reads that several controllers need. No I/O: everything is in memory.
 namespace stoker::control {
 
-// The cache does not show our last write yet; its event wakes us anyway.
+// Retry delay while the cache does not show our last write yet; its event wakes us anyway.
 inline constexpr Duration kCacheBehind = std::chrono::milliseconds{200};
 
-// The next time of two.
+// The earlier of two times.
 std::optional<Duration> earliest(std::optional<Duration> a, std::optional<Duration> b);
 
-// First id of an operator that begins now. Ids of an operator before it differ: results for them
-// may still come.
+// First id of an operator that starts now. It differs from earlier operators' ids, whose results
+// may still arrive.
 std::uint64_t first_id(WallTime now);
 
-// For an Event about an object of that kind.
+// Event subject for an object of that kind.
 EventSubject subject_of(const ResourceKind& kind, const ObjectMeta& object);
 
 // The values of stored objects.
@@ -41,10 +41,10 @@ std::vector<T> values_of(const std::vector<StoredPtr<T>>& objects) {
     return values;
 }
 
-// The Datasets that the job's spec names, as far as it may read them.
+// The Datasets that the job's spec names and that it may read.
 ResolvedDatasets readable_datasets(const TrainingJob& job, ClusterCache& cache);
 
-// The job with what its spec names and its pods.
+// The job with its pods and the objects that its spec names.
 JobUse gather_use(const TrainingJob& job, ClusterCache& cache);
 
 // The directories of all CachePools.
@@ -54,22 +54,22 @@ std::vector<std::string> pool_paths(ClusterCache& cache);
 // Dataset's kFillerLabel and are in its namespace.
 std::vector<JobUse> gather_fillers(const Dataset& dataset, ClusterCache& cache);
 
-// The job's reports, as far as they can be believed. A sidecar proved that it is the pod that it
-// claims to be; the rest is its word. So a report counts only if it is about this very job (uid),
-// and its pod carries the job's label and runs on the node that it names; and of a report only what
-// it says about datasets that the job uses: those of its own namespace, and those of another that
-// are shared with it, or were when its attempt began. These last are not believed about
-// the directory (drop_directory_claims()).
+// The job's trustworthy reports. A sidecar has proved which pod it is; everything else that it
+// reports is unverified. So a report counts only if it names this job's uid, and its pod carries
+// the job's label and runs on the node that the report names. Only its parts about datasets of the
+// job count: those of its own namespace, and those of another namespace that are shared with it or
+// were when its attempt began. Claims about the directory of another namespace's dataset are
+// dropped (drop_directory_claims()).
 std::vector<SidecarReport> believable_reports(const JobUse& use, SidecarRegistry& registry);
 
-// The same, for those who ask about datasets and not about the job: what a guest says of an origin
-// is left out, too (drop_listing_claims()).
+// The same, for callers that ask about datasets and not about the job: also drops what a guest
+// reports about an origin (drop_listing_claims()).
 std::vector<SidecarReport> reports_on_datasets(const JobUse& use, SidecarRegistry& registry);
 
 // Reports and pods of the node programs.
 NodeProgramView gather_node_programs(ClusterCache& cache, NodeRegistry& nodes);
 
-// The whole cluster, for the planner of grants.
+// The whole cluster, as input of the allocation planner.
 ClusterView gather_cluster(
     ClusterCache& cache,
     SidecarRegistry& registry,

@@ -35,7 +35,7 @@ struct Peer {
     std::string whole;
 };
 
-// IPv4 peers of a socket for both families are written as IPv4.
+// IPv4 peers of a dual-stack socket are written as IPv4.
 Peer describe(const sockaddr_storage& from) {
     std::array<char, INET6_ADDRSTRLEN> text{};
     std::uint16_t port = 0;
@@ -57,7 +57,7 @@ Peer describe(const sockaddr_storage& from) {
     return {text.data(), fmt::format("{} {}", text.data(), port)};
 }
 
-// gRPC's "ipv6:%5B::1%5D:4711" or "ipv4:10.0.0.7:4711" as describe() writes it.
+// Converts gRPC's "ipv6:%5B::1%5D:4711" or "ipv4:10.0.0.7:4711" to the form of describe().
 std::string plain_peer(std::string_view peer) {
     peer.remove_prefix(std::min(peer.find(':') + 1, peer.size()));
     const std::size_t colon = peer.rfind(':');
@@ -215,7 +215,7 @@ void ConnectionGate::keep_watch(int connection, std::string address, std::string
     UniqueFd second{::fcntl(connection, F_DUPFD_CLOEXEC, 0)};
     const std::uint64_t id = next_id_++;
     if (!second.valid() || !watch(events_.get(), second.get(), EPOLLRDHUP, id)) {
-        // Without a handle on it, it must not go on; who took it sees the end of the stream.
+        // Without a handle the connection must end; its reader sees the end of the stream.
         ::shutdown(connection, SHUT_RDWR);
         ++all_cut_off;
         return;
@@ -226,7 +226,7 @@ void ConnectionGate::keep_watch(int connection, std::string address, std::string
     make_room(*waiting);
 }
 
-// Cuts the oldest of the address that has the most.
+// Cuts the oldest connection of the address with the most connections.
 void ConnectionGate::make_room(Waiting& waiting) {
     if (waiting.size() <= options_.half_open_max) {
         return;
@@ -252,20 +252,20 @@ void ConnectionGate::cut_late() {
     }
 }
 
-// The thread that took it closes it then.
+// Ends the connection; the thread that accepted it closes the descriptor afterwards.
 void ConnectionGate::cut(Waiting& waiting, Waiting::iterator at) {
     ::shutdown(at->second.watch.get(), SHUT_RDWR);
     release(waiting, at);
     ++all_cut_off;
 }
 
-// To close the descriptor is not enough: epoll goes on as long as the other one is open.
+// Closing this descriptor is not enough: epoll continues as long as its duplicate is open.
 void ConnectionGate::release(Waiting& waiting, Waiting::iterator at) {
     ::epoll_ctl(events_.get(), EPOLL_CTL_DEL, at->second.watch.get(), nullptr);
     waiting.erase(at);
 }
 
-// One side has closed it and proved nothing: nothing will come of it.
+// A side closed the connection before it proved anything, so it is forgotten.
 void ConnectionGate::end(std::uint64_t id) {
     auto waiting = waiting_.lock();
     if (const auto at = waiting->find(id); at != waiting->end()) {

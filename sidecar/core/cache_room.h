@@ -18,9 +18,9 @@
 
 namespace stoker::sidecar {
 
-// Where a sample may go on the node, and what leaves for it. Residents keep to the grant and window
-// samples to their budget; what has to go is dropped here and nowhere else. Not thread-safe; what
-// it is made of must outlive it.
+// Decides where a sample may be stored on the node and what is evicted for it. Residents stay
+// within the grant, window samples within their budget; only this class drops samples. Not
+// thread-safe; the objects passed to the constructor must outlive it.
 class CacheRoom {
 public:
     enum class Verdict : std::uint8_t {
@@ -31,7 +31,7 @@ public:
         kNever,  // larger than the window or the memory
     };
 
-    // `counters` grow by what is dropped and evicted.
+    // Increments `counters` for each drop and eviction.
     CacheRoom(
         const EngineLimits& limits,
         EngineGrant grant,
@@ -51,24 +51,25 @@ public:
     // A sample that the store found when it opened.
     void adopt(SampleIndex sample, domain::SegmentClass segment_class);
 
-    // No sample is adopted any more.
+    // No adopt() after this.
     void open(TimePoint now);
 
-    // Is the sample worth a prefetch? One that failed too often is left to the demand, which reports
-    // the reason.
+    // Whether the sample is worth a prefetch. One that failed too often is fetched on demand only,
+    // where the reason is reported.
     [[nodiscard]] bool wants(SampleIndex sample, TimePoint now) const;
 
-    // May one more payload be in flight? One always may.
+    // Whether one more payload may be in flight. The first one always may.
     [[nodiscard]] bool fits_memory(SampleIndex sample) const;
 
-    // Where may the sample go now? Evicts nothing.
+    // Where the sample may go now. Evicts nothing.
     [[nodiscard]] Verdict judge(SampleIndex sample, TimePoint now, Party party) const;
 
-    // The same, after evicting what is worth less. `demanded`: somebody waits for the sample.
+    // The same, after evicting samples that are worth less. `demanded`: a client waits for the
+    // sample.
     Verdict make_room(SampleIndex sample, TimePoint now, bool demanded, Party party);
 
-    // A shrunken grant takes the residents that the policy names. Those that a client holds, or
-    // that are on their way, lose only their place in the grant and go when nobody holds them.
+    // A smaller grant evicts the residents that the policy names. Those that a client holds, or
+    // that are still being fetched, only leave the grant and are dropped when nobody holds them.
     void set_grant(const EngineGrant& grant) {
         grant_ = grant;
         enforce_grant();
@@ -76,20 +77,20 @@ public:
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
 
-    // Aside: there is room for nothing.
+    // Bypass: nothing is stored.
     void set_aside(bool aside) { aside_ = aside; }
 
     // True: only guests rank the residents, so none is evicted while the own party is connected.
     void set_ranked_by_guests(bool ranked) { ranked_by_guests_ = ranked; }
 
-    // Not owned; nullptr: window samples stay for plans only.
+    // Not owned; nullptr: window samples stay only for plans.
     void set_window_keeper(const WindowKeeper* keeper) { keeper_ = keeper; }
 
-    // After the sample lost a need or a hold: it is dropped if that was the last one, or becomes a
-    // spare.
+    // Call after the sample lost a need or a hold: drops it if that was the last one, or makes it
+    // evictable.
     void reconsider(SampleIndex sample);
 
-    // The sample is lost, or its fetch has failed: who needs it looks for it again.
+    // Forgets a sample that was lost or whose fetch failed. Streams that need it ask for it again.
     void lose(SampleIndex sample);
 
     // Drops window samples that an earlier leader left and that nobody has asked for since.
@@ -101,7 +102,7 @@ public:
     std::vector<SampleIndex> take_drops() { return std::exchange(drops_, {}); }
 
 private:
-    // For whom room is made.
+    // On whose behalf room is made.
     struct Need {
         Party party;
         bool demanded = false;

@@ -17,11 +17,11 @@ namespace stoker::sidecar {
 
 using ConnectionId = Strong<std::uint64_t, struct ConnectionIdTag>;
 
-// What became of one sample of a demand fetch.
+// Result for one sample of a demand fetch.
 enum class FetchOutcome : std::uint8_t {
     kReady,         // its residency word is set
-    kReadAtOrigin,  // the client reads it itself: no room here
-    kOriginError,   // the origin does not give it; the message says why
+    kReadAtOrigin,  // no room here: the client reads it at the origin
+    kOriginError,   // the origin failed; the message says why
 };
 
 // The answer to one demand fetch.
@@ -34,14 +34,13 @@ struct FetchReply {
     bool operator==(const FetchReply&) const = default;
 };
 
-// What is wanted, and by whom: the connections of each party, those that wait for each sample, and
-// the samples that each connection holds: those that an answered fetch of it made ready, until its
-// next fetch or its end. Each party has a queue of what it demands and is to be fetched, so that
-// nobody waits behind what another party asks for. Knows nothing of bytes or classes. Not
-// thread-safe.
+// Demand fetches and holds: the connections of each party, the connections that wait for each
+// sample, and the samples that each connection holds. A connection holds the samples of its last
+// answered fetch until its next fetch or its end. Each party has its own queue of samples to fetch,
+// so that no party waits behind another one. Does not know bytes or classes. Not thread-safe.
 class DemandBook {
 public:
-    // Names a position in a pending request.
+    // Identifies a position in a pending request.
     struct Place {
         std::uint64_t ticket = 0;
         std::uint32_t index = 0;
@@ -53,7 +52,7 @@ public:
         return connections_.at(connection).party;
     }
 
-    // Has the party a connection?
+    // Whether the party has a connection.
     [[nodiscard]] bool has(Party party) const { return parties_.contains(party); }
 
     // Parties with a connection.
@@ -61,8 +60,9 @@ public:
 
     [[nodiscard]] std::vector<Party> parties() const;
 
-    // Puts the sample last into the queue of the party, which has a connection, unless it stands
-    // there. It may be on the node, or be demanded no more, when its turn comes.
+    // Appends the sample to the party's queue unless it is there already. The party must have a
+    // connection. When its turn comes, the sample may be on the node already, or no longer
+    // demanded.
     void queue(Party party, SampleIndex sample);
 
     [[nodiscard]] bool is_queue_empty(Party party) const {
@@ -79,32 +79,32 @@ public:
     void pop_queue(Party party);
 
     struct Leftovers {
-        std::vector<SampleIndex> held;       // once for each hold
+        std::vector<SampleIndex> held;       // one entry per hold
         std::vector<SampleIndex> abandoned;  // nobody else waits for them
     };
 
-    // Forgets the connection, its requests and its holds, and says what that frees.
+    // Removes the connection, its requests and its holds; returns the samples that this frees.
     Leftovers disconnect(ConnectionId connection);
 
-    // Samples that fetches were told to be ready, sorted, once for each time.
+    // Samples that fetches reported as ready: sorted, one entry per fetch.
     struct Ready {
         std::vector<SampleIndex> held;
         std::vector<SampleIndex> seen;  // not held
     };
 
-    // Takes those of the answered fetches of the connection; it holds nothing afterwards.
+    // Removes and returns those of the connection's answered fetches; it holds nothing afterwards.
     Ready take_ready(ConnectionId connection);
 
-    // Gives up one hold of the connection on the sample. False: it has none.
+    // Releases one hold of the connection on the sample. False: there is none.
     bool release(ConnectionId connection, SampleIndex sample);
 
-    // Opens a request of `count` samples, all unresolved; gives its ticket.
+    // Opens a request of `count` samples, all unresolved; returns its ticket.
     std::uint64_t open(ConnectionId connection, std::uint64_t request_id, std::size_t count);
 
     void wait(SampleIndex sample, Place place);
 
-    // Resolves one place at once, without waiting. A ready sample is held by the request, unless
-    // it is not `held`.
+    // Resolves one place at once, without waiting. The request holds a ready sample unless `held`
+    // is false.
     void settle(
         SampleIndex sample,
         Place place,
@@ -112,19 +112,19 @@ public:
         std::string_view message,
         bool held = true);
 
-    // The sample, which is charged to this party, is there: resolves every place that waits for it.
-    // Gives how many hold it: those of the own party and of the one that it is charged to.
+    // Resolves every place that waits for the sample, which is now stored and charged to `charged`.
+    // Returns the number of new holds: only the own party and `charged` hold it.
     std::uint32_t settle_ready(SampleIndex sample, Party charged);
 
-    // Parties that wait for the sample, each once.
+    // Parties that wait for the sample, without duplicates.
     [[nodiscard]] std::vector<Party> parties_waiting(SampleIndex sample) const;
 
-    // May a party's answered fetch keep a sample on the node that is charged to another one?
+    // Whether an answered fetch of `party` may hold a sample that is charged to `charged`.
     [[nodiscard]] static bool may_hold(Party party, Party charged) {
         return party == kOwnParty || party == charged;
     }
 
-    // Resolves every place that waits for the sample; gives how many.
+    // Resolves every place that waits for the sample; returns their number.
     std::uint32_t settle_all(
         SampleIndex sample, FetchOutcome outcome, std::string_view message = {});
 
@@ -150,7 +150,7 @@ private:
     struct PartyDemands {
         std::uint32_t connections = 0;
         std::deque<SampleIndex> queue;          // oldest first
-        std::unordered_set<SampleIndex> known;  // the same
+        std::unordered_set<SampleIndex> known;  // the samples in `queue`
     };
 
     [[nodiscard]] Party party_of(Place place) const {

@@ -8,18 +8,18 @@
 
 namespace stoker::sidecar {
 
-// How far one rank, or all of them together, have come in an epoch.
+// Progress of one rank, or of all ranks together, in an epoch.
 struct EpochProgress {
     std::uint64_t epoch = 0;
     std::uint64_t samples = 0;   // of the epoch; 0: not known
-    std::uint64_t position = 0;  // read of them
+    std::uint64_t position = 0;  // of them read
 
     bool operator==(const EpochProgress&) const = default;
 };
 
-// How far the trainers of one pod have read one dataset. What a stream has read stays the word of
-// its rank when the stream's last connection ends, until another stream of the rank begins an
-// epoch: a job that has just ended has read what it has read. Bounded whatever clients say. Not
+// How far the trainers of one pod have read one dataset. When a stream's last connection ends, its
+// progress stays that of its rank until another stream of the rank begins an epoch, so a job that
+// has just ended still shows its progress. Memory is bounded whatever clients send. Not
 // thread-safe.
 class JobProgress {
 public:
@@ -29,18 +29,18 @@ public:
 
     void disconnect(StreamId stream);
 
-    // The stream, which has a connection, goes into an epoch, or says its order anew.
+    // The stream begins an epoch, or sends its order again. It must have a connection.
     void begin(StreamId stream, std::uint32_t rank, EpochProgress progress);
 
-    // Samples of another epoch than the stream's count for nothing.
+    // Ignored if `epoch` is not the stream's current epoch.
     void read(StreamId stream, std::uint64_t epoch, std::uint64_t samples);
 
-    // Under a contract that chooses: so many were drawn, and with `ended` nothing more comes; the
-    // epoch is as long as what was drawn, then.
+    // For a contract that selects samples: number of samples drawn. `ended`: no more follow, and
+    // the number drawn is the epoch's length.
     void drawn(StreamId stream, std::uint64_t epoch, std::uint64_t samples, bool ended);
 
-    // The newest epoch that a rank reads; all zero before the first begin(). Ranks that are still
-    // in an epoch before it add what they have to read, and have read nothing of it.
+    // The newest epoch that any rank reads; all zero before the first begin(). Ranks still in an
+    // earlier epoch count with all their samples unread.
     [[nodiscard]] EpochProgress sum() const;
 
 private:

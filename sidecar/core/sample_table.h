@@ -20,30 +20,30 @@ enum class SampleState : std::uint8_t {
     kAbsent,    // not on this node
     kFetching,  // on its way from the origin or into the store; its bytes are reserved already
     kStored,    // readable by clients
-    kRefused,   // the origin does not have it as listed: final for this revision
+    kRefused,   // missing or changed at the origin: final for this revision
 };
 
-// What the engine remembers of one sample: 12 bytes.
+// State of one sample in the engine: 12 bytes.
 struct SampleRecord {
-    std::uint32_t needs = 0;  // unread positions of all streams' plans, those ahead too
-    std::uint32_t holds = 0;  // answered demand fetches that were not released yet
+    std::uint32_t needs = 0;  // unread positions of all streams' plans, including those ahead
+    std::uint32_t holds = 0;  // answered demand fetches not released yet
     SampleState state : 4 = SampleState::kAbsent;
     domain::SegmentClass segment_class : 4 =
         domain::SegmentClass::kAbsent;  // while fetching and stored
     Party party = kOwnParty;            // the party that it was fetched for
-    std::uint8_t failures = 0;          // of prefetches, since the last success; saturates
+    std::uint8_t failures = 0;          // failed prefetches since the last success; saturates
     bool demanded : 1 = false;          // a demand fetch waits for it
-    bool doomed : 1 = false;     // a resident without a grant, kept only for those who hold it
-    bool verifying : 1 = false;  // its checksum is being read again
-    bool spare : 1 = false;      // stands in the queue of spare window samples
-    bool fresh : 1 = false;      // nobody has read it since it was fetched
+    bool doomed : 1 = false;            // a resident beyond the grant, kept only while held
+    bool verifying : 1 = false;         // its checksum is being read again
+    bool spare : 1 = false;             // in the queue of spare window samples
+    bool fresh : 1 = false;             // nobody has read it since it was fetched
 
-    // It counts against the grant, stored or on its way.
+    // Whether it counts against the grant, stored or being fetched.
     [[nodiscard]] bool is_granted() const {
         return segment_class == domain::SegmentClass::kResident && !doomed;
     }
 
-    // Stored, and nobody holds, waits for or verifies it.
+    // Whether it is stored, and nobody holds, waits for or verifies it.
     [[nodiscard]] bool is_idle() const {
         return state == SampleState::kStored && holds == 0 && !demanded && !verifying;
     }
@@ -52,10 +52,10 @@ struct SampleRecord {
 static_assert(sizeof(SampleRecord) == 12);
 
 struct ByteAccount {
-    Bytes resident{};   // record bytes of class resident, stored or reserved, doomed ones left out
+    Bytes resident{};   // record bytes of class resident, stored or reserved, without doomed ones
     Bytes window{};     // the same of class window
     Bytes doomed{};     // residents above a shrunken grant that a client still holds
-    Bytes in_flight{};  // payload bytes in memory or on their way
+    Bytes in_flight{};  // payload bytes in memory or being fetched
     std::uint32_t in_flight_samples = 0;
     std::uint64_t resident_samples = 0;  // stored only
     std::uint64_t window_samples = 0;    // stored only
@@ -63,20 +63,19 @@ struct ByteAccount {
     bool operator==(const ByteAccount&) const = default;
 };
 
-// The state of every sample of one revision on one node, the byte sums that follow from it, and the
-// policy that hears of every sample that counts against the grant, or does not any more.
-// Transitions keep the account exact; a transition from a wrong state is a bug and crashes. Not
-// thread-safe.
+// The state of every sample of one revision on one node, and the byte sums that follow from it.
+// Tells the eviction policy which samples start or stop counting against the grant. Transitions
+// keep the sums exact; a transition from a wrong state is a bug and crashes. Not thread-safe.
 class SampleTable final : public Residency {
 public:
     // nullptr: NeverEvict.
     explicit SampleTable(
         const SampleSizes& sizes, std::unique_ptr<EvictionPolicy> eviction = nullptr);
 
-    // Is told of each sample that is stored or gone. Not owned.
+    // Called for each sample that is stored or removed. Not owned.
     void set_listener(ResidencyListener* listener) { listener_ = listener; }
 
-    // Another policy; it is told what is resident.
+    // Replaces the policy; the new one is told which samples are resident.
     void set_eviction(std::unique_ptr<EvictionPolicy> eviction);
 
     [[nodiscard]] EvictionPolicy& eviction() { return *eviction_; }
@@ -101,24 +100,24 @@ public:
 
     [[nodiscard]] Bytes payload_bytes(SampleIndex sample) const { return sizes_.of(sample); }
 
-    // What the sample takes in a segment, header and padding included.
+    // Bytes that the sample takes in a segment, header and padding included.
     [[nodiscard]] Bytes record_bytes(SampleIndex sample) const;
 
-    // absent → stored, for what the store found when it opened.
+    // absent → stored, for samples that the store found when it opened.
     void adopt(SampleIndex sample, domain::SegmentClass segment_class);
 
-    // Record bytes of class window that are charged to the party, and its fetches in flight.
+    // Window record bytes charged to the party, including its fetches in flight.
     [[nodiscard]] Bytes window_of(Party party) const { return charges_[party.value()].window; }
 
     [[nodiscard]] std::uint32_t in_flight_of(Party party) const {
         return charges_[party.value()].in_flight_samples;
     }
 
-    // absent → fetching: reserves the bytes of its class and of the memory.
+    // absent → fetching: reserves bytes of the class and of memory.
     void start(SampleIndex sample, domain::SegmentClass segment_class, Party party = kOwnParty);
 
-    // The party whose share it takes. Residents are charged to the own party: its namespace pays for
-    // them.
+    // The party whose share it uses. Residents are charged to the own party, because its namespace
+    // is charged for them.
     [[nodiscard]] Party charged_to(SampleIndex sample) const;
 
     // fetching → stored.
@@ -130,11 +129,11 @@ public:
     // fetching or stored → absent.
     void remove(SampleIndex sample);
 
-    // A resident (stored or on its way) stops counting against the grant until it is removed.
+    // A resident (stored or being fetched) stops counting against the grant until it is removed.
     void doom(SampleIndex sample);
 
-    // A stored window sample that nobody needs, or a doomed one, and that nobody holds, waits for
-    // or verifies: it has to go.
+    // True for a sample to drop: a doomed one or a stored window sample without needs, and nobody
+    // holds it, waits for it or verifies it.
     [[nodiscard]] bool is_superfluous(SampleIndex sample) const;
 
 private:

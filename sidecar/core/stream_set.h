@@ -12,17 +12,17 @@
 
 namespace stoker::sidecar {
 
-// One rank's sampler together with its DataLoader workers: they say the same number in their Hello.
+// One rank's sampler together with its DataLoader workers: all send the same number in their Hello.
 using StreamId = Strong<std::uint64_t, struct StreamIdTag>;
 
 struct Stream {
     Party party = kOwnParty;
     std::uint32_t connections = 0;
-    std::uint32_t holds = 0;  // of those that want nothing fetched ahead for it now
+    std::uint32_t holds = 0;  // connections that currently forbid prefetching for it
     std::optional<StreamPlan> plan;
-    std::uint32_t cursor = 0;      // prefetch has looked at every position before
-    std::uint32_t high_water = 0;  // the furthest that the cursor came: what lies before is near
-    std::uint32_t readahead = 0;   // residents before were announced to the page cache
+    std::uint32_t cursor = 0;      // prefetch has handled every position before
+    std::uint32_t high_water = 0;  // furthest cursor so far; samples before it are near
+    std::uint32_t readahead = 0;   // residents before it were announced to the page cache
 };
 
 // A sample that some stream needs and that is not on the node.
@@ -32,20 +32,20 @@ struct Candidate {
     StreamId stream{};
 };
 
-// The streams of one dataset on one node, their plans and how far ahead each of them was served.
-// Ordered by id, so equal histories choose equally. Not thread-safe.
+// The streams of one dataset on one node, their plans and how far each was prefetched. Ordered by
+// id, so equal histories give equal choices. Not thread-safe.
 class StreamSet {
 public:
     void join(StreamId stream, Party party = kOwnParty);
 
-    // The plan that goes away with the stream's last connection.
+    // Removes a connection; returns the plan if it was the stream's last one.
     std::optional<StreamPlan> leave(StreamId stream);
 
-    // Gives the plan that was replaced. What was prefetched for the new one, because the old one
-    // foresaw it, stays near. The stream must have joined.
+    // Returns the replaced plan. Samples that were prefetched because the old plan looked into the
+    // new plan's epoch stay near. The stream must have joined.
     std::optional<StreamPlan> replace_plan(StreamId stream, StreamPlan plan);
 
-    // While somebody holds it, nothing is fetched ahead for the stream, which must have joined.
+    // Prefetching for the stream pauses while anybody holds it. The stream must have joined.
     void hold(StreamId stream) { ++streams_.at(stream).holds; }
 
     void let_go(StreamId stream) { --streams_.at(stream).holds; }
@@ -53,49 +53,49 @@ public:
     // nullptr: unknown, or without a plan.
     [[nodiscard]] Stream* with_plan(StreamId stream);
 
-    // After `sample` went away: every stream that still needs it looks at it again.
+    // Call after `sample` was dropped: every stream that still needs it looks at it again.
     void rewind(SampleIndex sample);
 
-    // After many samples went away.
+    // The same after many samples were dropped.
     void rewind_all();
 
     // Positions between a reader and its next need of `sample`, over all streams; nullopt: nobody
     // needs it.
     [[nodiscard]] std::optional<std::uint32_t> distance(SampleIndex sample) const;
 
-    // Does a stream need the sample before its high water, so that dropping it undoes a prefetch?
-    // Streams of the own party count, and of these two; all, where the own party has none.
+    // Whether a stream needs the sample before its high water, so that dropping it undoes a
+    // prefetch. Counts streams of the own party and of these two; all streams, if the own party has
+    // none.
     [[nodiscard]] bool is_near(
         SampleIndex sample, Party charged = kOwnParty, Party other = kOwnParty) const;
 
     // The same for the streams of all parties.
     [[nodiscard]] bool is_near_any(SampleIndex sample) const;
 
-    // Does a stream need the sample in its epoch, or within `soon` positions of its reader?
+    // Whether a stream needs the sample in its epoch, or within `soon` positions of its reader.
     [[nodiscard]] bool is_due(SampleIndex sample, std::uint32_t soon) const;
 
-    // Advances the cursors of the party's streams over unwanted samples and gives the wanted one
-    // that is needed soonest.
-    // `steps` bounds the positions looked at and is counted down; nullopt when it is used up or
-    // nothing is wanted.
+    // Advances the cursors of the party's streams past unwanted samples and returns the wanted
+    // sample that is needed soonest. `steps` bounds the positions looked at and is counted down;
+    // nullopt when it is used up or nothing is wanted.
     std::optional<Candidate> nearest(
         const std::function<bool(SampleIndex)>& wants,
         std::uint32_t& steps,
         Party party = kOwnParty);
 
-    // The candidate is fetched: it is near from now on, and not only when the cursor has passed it.
+    // The candidate is being fetched: it is near from now on, before the cursor has passed it.
     void take(const Candidate& candidate);
 
-    // The prefetched sample that is needed last among those that `may_go`, of streams of parties
-    // that `may_lose` (empty: all); its stream's cursor steps back before it. `steps` as in
-    // nearest().
+    // The prefetched sample that is needed last, among those that `may_go` accepts and the streams
+    // of parties that `may_lose` accepts (empty: all). The stream's cursor steps back before it.
+    // `steps` as in nearest().
     std::optional<SampleIndex> farthest(
         const std::function<bool(SampleIndex)>& may_go,
         std::uint32_t& steps,
         const std::function<bool(Party)>& may_lose = {});
 
-    // Calls `announce` for what comes next within `distance` positions of each reader, once for
-    // each position.
+    // Calls `announce` for the samples within `distance` positions of each reader, once per
+    // position.
     void read_ahead(std::uint32_t distance, const std::function<void(SampleIndex)>& announce);
 
 private:

@@ -9,7 +9,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr Bytes kChunkBytes = mib(4);  // what DIESEL packs into one object
+constexpr Bytes kChunkBytes = mib(4);  // DIESEL's object size
 
 // How many samples of mean size the bytes hold; at least one.
 std::uint32_t samples_in(Bytes bytes, const SampleSizes& sizes) {
@@ -18,7 +18,7 @@ std::uint32_t samples_in(Bytes bytes, const SampleSizes& sizes) {
         std::clamp(bytes.count() / mean, std::uint64_t{1}, sizes.count()));
 }
 
-// Empty where all are alike.
+// Empty if all samples have the same size.
 SharedImportance::SizeOf size_of(const SampleSizes& sizes) {
     for (SampleIndex sample = 1; sample < sizes.count(); ++sample) {
         if (sizes.of(sample) != sizes.of(0)) {
@@ -96,7 +96,7 @@ Effects DatasetEngine::on_consumed(
     return fetch_.on_consumed(connection, epoch, samples, now, &counts);
 }
 
-// What the sampler foresees is the engine's plan, in slices.
+// Turns the sampler's next samples into a plan for the fetch engine, one slice at a time.
 Effects DatasetEngine::plan_ahead(ConnectionId connection, StreamId stream, TimePoint now) {
     auto samples = samplers_.new_plan(stream);
     if (!samples) {

@@ -18,12 +18,12 @@
 
 namespace stoker::sidecar {
 
-// What the cache is worth to each job, by the uid of its TrainingJob, in any unit. Empty: all jobs
-// alike.
+// Value of the cache to each job, in any unit, by the uid of its TrainingJob. Empty: all jobs count
+// the same.
 using JobWeights = std::map<std::string, double>;
 
-// The job's name where it came through the door of another namespace: no job of the dataset's own
-// namespace, or of a third one, is called so. Its uid in JobWeights is "<namespace>/<uid>".
+// Name of a job that connected through another namespace's guest socket. It differs from every job
+// name of the owner's and of other namespaces. Its uid in JobWeights is "<namespace>/<uid>".
 std::string guest_job(std::string_view guest, std::string_view job);
 
 // How unevenly a job reads; see core/eviction/rank_sketch.h.
@@ -34,48 +34,50 @@ struct JobSketch {
     double volume = 0;  // bytes of an epoch, as a share of the dataset
 };
 
-// What the samples of one dataset matter to all jobs together that measure it on this node
-// (aggregated importance), the eviction policy that goes by it, and how each job reads in that
-// order. A job is named "<uid of its TrainingJob>/<its own name>"; without a slash nobody knows its
-// uid. Jobs of guests are named by guest_job(), and weigh only what the operator says; what it says
-// of one job is divided among all samplers that claim to be of it. Belongs to the loop's thread.
+// Combines the importance that all jobs on this node measured for the samples of one dataset
+// (aggregated importance). Owns the order for the eviction policy and measures how each job reads
+// in that order. A job is named "<uid of its TrainingJob>/<its own name>"; without a slash its uid
+// is unknown. guest_job() names the jobs of guests; their weight comes from the operator alone.
+// Samplers that claim the same guest job divide its weight. Use it on the loop's thread.
 class SharedImportance {
 public:
     using SizeOf = AggregatedImportance::SizeOf;
 
-    // With `size_of`, samples matter per byte.
+    // With `size_of`, importance is per byte.
     SharedImportance(std::uint32_t sample_count, SizeOf size_of);
 
-    // The job (local::Begin's, perhaps of one of its ranks) draws by this sampler from now on, or
-    // does no more: then it takes what it found important with it.
+    // Starts or stops counting the job (local::Begin's, perhaps of one of its ranks) with this
+    // sampler. A job that stops takes its importance values with it.
     void set_active(const Sampler& sampler, std::string_view job, bool active);
 
-    // One of the job's ranks has begun this epoch, was given these, or has told losses of these
-    // samples, some of which may not exist.
+    // One of the job's ranks began this epoch, drew these samples, or reported losses of these
+    // samples. Some of the samples may not exist.
     void on_epoch(const Sampler& sampler, std::uint64_t epoch);
     void on_drawn(const Sampler& sampler, std::span<const Draw> draws);
     void on_losses(const Sampler& sampler, std::span<const SampleIndex> samples);
 
-    // A job that is not named weighs the mean of those that are.
+    // A job without a weight gets the mean of the given weights.
     void set_weights(JobWeights weights);
 
-    // Once jobs have given the samples importance: keeps what matters most. That is SHADE's cache
-    // where a job that replicates is alone, and otherwise what matters most to all jobs together.
-    // nullptr: no news. Its owner must go before us, and drops the one before when there is news.
+    // Returns a new eviction policy once jobs have measured importance: SHADE's cache if one
+    // replicating job is alone, otherwise one that keeps the samples with the highest aggregated
+    // importance. nullptr: no change. The caller drops the previous policy when it gets a new one,
+    // and destroys the last one before this object.
     std::unique_ptr<EvictionPolicy> new_eviction();
 
-    // Are all active jobs guests'? False where there is none.
+    // Whether all active jobs are guests'. False if there are none.
     [[nodiscard]] bool is_guests_only() const;
 
-    // Sketches of the active jobs whose uid is known and that have ended an epoch.
+    // Sketches of the active jobs with a known uid and at least one finished epoch.
     [[nodiscard]] std::vector<JobSketch> sketches() const;
 
 private:
     struct ActiveJob {
         std::string name;
-        bool full_epoch = true;  // everything passes, whatever it matters
+        bool full_epoch = true;  // all samples are read, whatever their importance
         std::uint64_t revision = 0;
-        std::vector<float> ranks;  // when its epoch began, where asking costs more than a look
+        std::vector<float>
+            ranks;  // cached at the epoch's beginning, if computing them is expensive
     };
 
     // Outlives the job's pauses between epochs.
@@ -110,7 +112,7 @@ private:
     // The engine's; one of them at most.
     ImportanceEviction* eviction_ = nullptr;
     ReplicateEviction* replicate_eviction_ = nullptr;
-    const Sampler* scored_by_ = nullptr;  // whose scores the latter has; may be gone
+    const Sampler* scored_by_ = nullptr;  // source of eviction_'s scores; may dangle
 };
 
 }  // namespace stoker::sidecar

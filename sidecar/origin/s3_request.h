@@ -10,10 +10,10 @@
 #include "common/http/http_client.h"
 #include "sidecar/origin/credentials.h"
 
-// S3 requests as values: nothing is sent here. Pure.
+// S3 requests as values; sends nothing. Pure.
 namespace stoker::sidecar {
 
-// The end of the names of Amazon's hosts in a region.
+// Domain suffix of AWS host names in a region.
 std::string_view amazon_domain(std::string_view region);
 
 // A bucket and a folder in it.
@@ -29,10 +29,11 @@ struct S3Location {
     [[nodiscard]] std::string describe() const;
 };
 
-// `uri` is s3://bucket or s3://bucket/folder, taken literally (no percent-decoding). An empty
-// `endpoint` is Amazon's of the region. Without `path_style`, Amazon's own endpoints get the bucket
-// in the host name (if it has no dot), others in the path. kInvalidArgument: another scheme, a
-// bucket name that cannot be one, an endpoint that is not http(s)://host[:port].
+// `uri` is s3://bucket or s3://bucket/folder, taken literally (no percent-decoding). Empty
+// `endpoint`: AWS's endpoint of the region. Without `path_style`, requests to AWS put the bucket
+// into the host name (if the bucket has no dot), and requests to other endpoints put it into the
+// path. kInvalidArgument: another scheme, an invalid bucket name, or an endpoint that is not
+// http(s)://host[:port].
 Result<S3Location> parse_s3_location(
     std::string_view uri,
     std::string_view endpoint,
@@ -46,16 +47,16 @@ struct ByteRange {
     bool operator==(const ByteRange&) const = default;
 };
 
-// One page of ListObjectsV2 below the prefix; `token` empty: the first. Without credentials: not
-// signed.
+// One page of ListObjectsV2 below the prefix; empty `token`: the first. Without credentials the
+// request is not signed.
 http::HttpRequest list_request(
     const S3Location& location,
     const std::string& token,
     const std::optional<Credentials>& credentials,
     WallTime now);
 
-// The object prefix + `key`, or `range` of it, if it still has this ETag; with its stored checksum
-// if there is one.
+// Gets the object prefix + `key`, or `range` of it, if it still has this ETag. Asks for its stored
+// checksum.
 http::HttpRequest get_request(
     const S3Location& location,
     const std::string& key,

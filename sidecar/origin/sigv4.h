@@ -13,7 +13,7 @@
 // Source: Amazon S3 API Reference, "Authenticating Requests: Using the Authorization Header".
 namespace stoker::sidecar {
 
-// Names and values as they are meant, not encoded.
+// Decoded names and values.
 using Query = std::vector<std::pair<std::string, std::string>>;
 
 // SHA-256 of nothing: the payload hash of every GET.
@@ -27,22 +27,21 @@ struct SigningScope {
 
 struct UnsignedRequest {
     std::string method = "GET";
-    std::string
-        path;  // percent-encoded as it will be sent, starting with '/'; S3 never encodes twice
+    std::string path;  // percent-encoded, as sent, starting with '/'; S3 never encodes twice
     Query query{};
     http::Headers headers{};  // all of them will be signed; must contain Host
     std::string payload_hash{kEmptyPayloadHash};
 };
 
-// "a=1&b=%2F": encoded and in the order that signatures want; send exactly this.
+// "a=1&b=%2F": encoded, in the order that signatures need; send exactly this.
 std::string canonical_query(const Query& query);
 
-// The two texts of the specification, for tests and for people who compare signatures.
+// The canonical request and the string to sign, for tests and for comparing signatures.
 std::string canonical_request(const UnsignedRequest& request);
 std::string string_to_sign(const UnsignedRequest& request, const SigningScope& scope, WallTime now);
 
-// All headers to send: those given, x-amz-content-sha256, x-amz-date, x-amz-security-token if there
-// is one, Authorization.
+// All headers to send: the given ones, x-amz-content-sha256, x-amz-date, x-amz-security-token (if
+// there is a token), Authorization.
 http::Headers sign(
     UnsignedRequest request,
     const SigningScope& scope,

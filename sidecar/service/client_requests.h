@@ -12,11 +12,11 @@
 
 namespace stoker::sidecar {
 
-// The sessions that were welcomed to a served dataset: checks what they say, passes it to the
-// engine within bounds (ClientRooms), and answers. Belongs to the loop's thread.
+// The welcomed sessions of a served dataset: checks their requests, passes them to the engine
+// within bounds (ClientRooms), and answers. Use it on the loop's thread.
 class ClientRequests {
 public:
-    // `listener` hears of our own pod's sessions. All of them outlive us.
+    // `listener` is told about our own pod's sessions. All arguments must outlive this object.
     ClientRequests(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -28,13 +28,13 @@ public:
     void welcome(Session& session);
     void on_frame(Session& session, Frame frame);
 
-    // Nothing for a session that was not welcomed.
+    // Does nothing if the session was not welcomed.
     void leave(const Session& session);
 
-    // Answers nobody any more; the sessions have been told to hang up.
+    // Stops answering; the sessions have been told to hang up.
     void forget_all() { sessions_.clear(); }
 
-    // The engine's answer to a fetch.
+    // Sends the engine's answer to a fetch.
     void reply(const FetchReply& reply);
 
 private:
@@ -64,7 +64,7 @@ private:
     ReadingListener& listener_;
     const std::uint64_t sample_count_;
     std::map<ConnectionId, Session*> sessions_;
-    std::map<ConnectionId, StreamId> draws_by_;  // those that draw under a contract
+    std::map<ConnectionId, StreamId> draws_by_;  // connections that draw under a contract
     ClientRooms rooms_;
     PartyTurns plan_turns_;
 };

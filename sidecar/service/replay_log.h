@@ -12,51 +12,52 @@
 
 namespace stoker::sidecar {
 
-// Keeps what a new leader must be told to know about one client what the old one knew: its
-// plan, what it has read of it, or the epoch that it draws under a contract and what it was given
-// of that; and what it waits for. Bounded whatever the client says: 8 bytes a position of the plan,
-// kPendingBytesMax of requests without an answer.
+// Keeps what a new leader must learn about one client: its plan and which of it was read, or its
+// epoch under a contract and the samples it was given; and its unanswered requests. Memory is
+// bounded whatever the client sends: 8 bytes per position of the plan, kPendingBytesMax of
+// unanswered requests.
 class ReplayLog {
 public:
     static constexpr std::size_t kPendingBytesMax = std::size_t{4} << 20U;
 
-    // Samples of the dataset; before that nothing is remembered as read.
+    // Number of samples in the dataset. Until it is set, no reads are remembered.
     void set_sample_count(std::uint64_t count) { sample_count_ = count; }
 
     [[nodiscard]] std::uint64_t sample_count() const { return sample_count_; }
 
-    // Remembers what matters of a client's frame; anything else passes.
+    // Remembers the parts of a client's frame that replay() needs; ignores other frames.
     void on_request(const Frame& frame);
 
     // The answer to a request has come.
     void on_answer(const Frame& frame);
 
-    // The plan starts behind the positions that were read without a gap, so that nobody prefetches
-    // them again; what was read beyond follows as kConsumed, in pieces: whoever sends them waits
-    // between two while the peer is behind. `ahead`: the leader takes a plan with the beginning of
-    // the next epoch. Reads the plan's memfd.
+    // Frames that tell a new leader the client's state. The plan begins after the first positions
+    // that were read without a gap, so that they are not prefetched again. Samples read beyond the
+    // gap follow as kConsumed, in several frames; the sender waits between two frames while the
+    // peer is behind. `ahead`: the leader accepts a plan that includes the beginning of the next
+    // epoch. Reads the plan's memfd.
     [[nodiscard]] std::deque<Frame> replay(bool ahead = true) const;
 
-    // Does the client read under a contract?
+    // Whether the client reads under a contract.
     [[nodiscard]] bool has_begun() const { return begin() != nullptr; }
 
-    // Are there more requests without an answer than a client needs?
+    // Whether there are more unanswered requests than a client needs.
     [[nodiscard]] bool is_full() const { return pending_bytes_ > kPendingBytesMax; }
 
-    // A request without an answer; nullptr: there is none of this id.
+    // An unanswered request; nullptr: there is none with this id.
     [[nodiscard]] const local::Message* pending(std::uint64_t request_id) const {
         const auto found = pending_.find(request_id);
         return found == pending_.end() ? nullptr : &found->second;
     }
 
-    // The requests without an answer, which are forgotten; a plan or a begin stays.
+    // Removes and returns the unanswered requests; a plan or a begin stays.
     std::vector<Frame> take_pending();
 
-    // Is this the answer to a plan or a begin that was answered before and is only being repeated?
+    // Whether this answers a plan or a begin that was answered before and was only replayed.
     [[nodiscard]] bool is_repeated(std::uint64_t request_id) const;
 
 private:
-    // The client's last plan or begin; each ends the other.
+    // The client's last plan or begin; each replaces the other.
     struct Said {
         Frame frame;
         bool answered = false;

@@ -17,28 +17,28 @@
 
 namespace stoker::sidecar {
 
-// A leader's report, and numbers that only metrics and the status page show. `error`: why preparing
-// failed, or what went wrong last.
+// A leader's report and the numbers that only metrics and the status page show. `error`: why
+// preparation failed, or the last error since.
 struct LeaderStatus : control::DatasetReport {
     ByteAccount bytes;
     EngineCounters counters;
     StoreUsage usage;
-    bool aside = false;  // our disk is slower than the origin; `error` says it
+    bool aside = false;  // bypassing the cache: the disk is slower than the origin (see `error`)
 };
 
-// One revision of a dataset while its leader serves it: engine, store and origin. Carries out what
-// the engine decides, and looks after the disk; knows nothing of sessions. Belongs to the loop's
-// thread; the origin's threads and the pool only post to it.
+// One revision of a dataset while its leader serves it: engine, store and origin. Executes the
+// engine's decisions and monitors the disk; does not know sessions. Use it on the loop's thread;
+// the origin's threads and the pool only post to it.
 class ServedDataset {
 public:
     struct Callbacks {
         std::function<void(const FetchReply&)> reply;
 
-        // The origin refuses our credentials for one read after the other; may be told again.
+        // The origin refused our credentials for several reads in a row. May be called again.
         std::function<void(const Error&)> forbidden;
     };
 
-    // The store's samples are known and the engine is open when this returns.
+    // On return the store's samples are known and the engine is open.
     ServedDataset(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -56,20 +56,20 @@ public:
 
     [[nodiscard]] NodeStore& store() { return *store_; }
 
-    // Does what the engine said; nothing any more once we retire.
+    // Executes the engine's effects; does nothing after retire().
     void apply(Effects effects);
 
-    // The operator's word. The disk may allow less.
+    // Applies the operator's grant. The disk may allow less.
     void set_grant(EngineGrant grant);
 
-    // `work` on the pool, then `then` on the loop.
+    // Runs `work` on the pool, then `then` on the loop.
     void on_pool(std::function<void()> work, std::function<void()> then);
 
-    // Puts in what is known since it is served.
+    // Adds the numbers that are known since serving began.
     void tell(LeaderStatus& status) const;
 
-    // Begins nothing more. `on_idle`: the origin and the pool do nothing for us any more, so that
-    // we may be destroyed.
+    // Starts no new work. Calls `on_idle` when neither the origin nor the pool uses this object any
+    // more, so that it may be destroyed.
     void retire(std::function<void()> on_idle);
 
 private:
@@ -95,8 +95,8 @@ private:
     std::unique_ptr<MappedManifest> manifest_;
     std::unique_ptr<NodeStore> store_;
     std::unique_ptr<DatasetEngine> engine_;
-    Bytes resident_cap_ = Bytes::unlimited();  // what the disk allows, whatever the grant says
-    Bytes kept_free_{};                        // of the disk, for that
+    Bytes resident_cap_ = Bytes::unlimited();  // limit of the disk, independent of the grant
+    Bytes kept_free_{};                        // disk space to leave free, for that limit
     bool compacting_ = false;
     Bytes compacted_at_{};  // StoreUsage::written_bytes when the cleaner ran last
     BypassController bypass_;

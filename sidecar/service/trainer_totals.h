@@ -9,29 +9,29 @@
 
 namespace stoker::sidecar {
 
-// Totals that the trainers of this pod told of one dataset, and where their samples came from.
+// Totals reported by this pod's trainers for one dataset, and the sources of their samples.
 struct JobTotals : control::TrainerReport {
-    local::Counted counted;  // as the leader has looked at them
+    local::Counted counted;  // as the leader counted them
     Bytes fallback_bytes{};  // of fallback_samples
 
     bool operator==(const JobTotals&) const = default;
 };
 
-// Sums up what the sessions of our trainers tell, whoever leads: the operator hears of a job from
-// its own sidecar. Belongs to the loop's thread.
+// Sums up the reports of our trainers' sessions, whichever sidecar leads: the operator learns about
+// a job from its own sidecars. Use it on the loop's thread.
 class TrainerTotals final : public ReadingListener {
 public:
     void attach(const Session& session);
     void detach(const Session& session);
 
-    // A frame of a session that reads a revision of `sample_count` samples; 0: it was not told yet.
-    // True: the frame is done with. False: the leader has to hear it, too.
+    // Handles a frame of a session that reads a revision of `sample_count` samples; 0: not known
+    // yet. True: the frame is done. False: the leader needs it, too.
     bool on_frame(Session& session, const Frame& frame, std::uint64_t sample_count);
 
     void on_drawn(const Session& session, const local::Drawn& drawn) override;
     void on_counted(const local::Counted& counted) override;
 
-    // The operator asks our trainers to measure; another id than before is another measurement.
+    // The operator asks our trainers to measure; a new id means a new measurement.
     void set_probe(const local::Probe& probe);
 
     [[nodiscard]] JobTotals sum() const;
@@ -45,7 +45,8 @@ private:
     JobTotals job_;
     JobProgress progress_;
     local::Probe probe_;
-    std::map<ConnectionId, local::Probed> probed_;  // of the present probe; also of those who left
+    std::map<ConnectionId, local::Probed>
+        probed_;  // of the current probe, including closed sessions
 };
 
 }  // namespace stoker::sidecar

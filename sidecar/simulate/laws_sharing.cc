@@ -24,7 +24,7 @@ Scenario shared_scenario(std::size_t jobs) {
     return scenario;
 }
 
-// The least share of the dataset that a job got in an epoch; 0 when it got any sample twice.
+// Smallest share of the dataset that a job got in an epoch; 0 if it got any sample twice.
 double worst_coverage(const Outcome& outcome) {
     double worst = 1;
     for (const JobFigures& job : outcome.jobs) {
@@ -70,7 +70,8 @@ void check_lock_step(std::vector<LawRow>& rows) {
     }
 }
 
-// T9 with jobs that come when they like and go as fast as they can; eight epochs of the fastest.
+// T9 with jobs that start at different times and run at different speeds; eight epochs of the
+// fastest.
 void check_unequal_jobs(std::vector<LawRow>& rows) {
     constexpr double kStarts[] = {0, .37, .61, .83};  // epochs of a job of speed 1
     constexpr double kSpeeds[] = {1, .5, .7, .9};
@@ -108,7 +109,7 @@ std::vector<LawRow> check_sharing() {
     return rows;
 }
 
-// T10: what is fetched for several jobs on one dataset by the strongest published rival.
+// T10: fetches of the strongest published competitor for several jobs on one dataset.
 std::vector<LawRow> check_ods() {
     std::vector<LawRow> rows;
     constexpr double kFetches[] = {.68, .59, .54};

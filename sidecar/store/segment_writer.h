@@ -15,31 +15,31 @@
 
 namespace stoker::sidecar {
 
-// One segment file while it grows. Several records may be under way at once; they are committed in
-// the order of their offsets, so that the committed part never has a hole and a scan of record
-// headers finds all of it.
+// One segment file that is being written. Several records may be in progress at once; they are
+// committed in the order of their offsets, so that the committed part has no hole and a scan of
+// record headers finds all of it.
 //
 //   reserve() → write() → complete() … seal()
 //
-// Threads: write() may run in any number of threads beside everything else; all other calls need
-// one lock, the owner's.
+// Threads: write() may run on any number of threads, in parallel with all calls; all other calls
+// need one lock, the owner's.
 class SegmentWriter {
 public:
-    // Makes `segments/<seq>.seg` in `directory` and writes the header. kAlreadyExists: the number
-    // is taken. After any other error the file is gone again, if the device allows.
+    // Creates `segments/<seq>.seg` in `directory` and writes the header. kAlreadyExists: the number
+    // is taken. After any other error the file is removed again if possible.
     static Result<std::unique_ptr<SegmentWriter>> create(
         Device& device, const std::string& directory, const domain::SegmentHeader& header);
 
-    // The capacity of a segment that holds just this payload.
+    // Capacity of a segment with this payload only.
     static std::uint64_t capacity_for(std::uint64_t payload_bytes);
 
     [[nodiscard]] const domain::SegmentHeader& header() const { return header_; }
 
-    // True while another record of this payload, and the footer, stay within the capacity.
+    // Whether another record with this payload, plus the footer, fits into the capacity.
     [[nodiscard]] bool fits(std::uint64_t payload_bytes) const;
 
-    // Takes the place of the next record, which must fit; gives its offset. Every reserve() needs
-    // one complete().
+    // Reserves the space of the next record, which must fit; returns its offset. Every reserve()
+    // needs one complete().
     std::uint64_t reserve(domain::SampleId sample, std::uint64_t payload_bytes);
 
     Status write(
@@ -48,9 +48,9 @@ public:
         std::span<const std::byte> payload,
         std::uint32_t payload_crc32c);
 
-    // Says how the write went. Gives the records that are committed by that, in order: none while
-    // an earlier one is under way. A failed write fails every later record of the segment too, and
-    // the segment takes no more.
+    // Reports the result of the write. Returns the records that are committed thereby, in order:
+    // none while an earlier one is in progress. A failed write fails every later record of the
+    // segment too, and no more can be reserved.
     std::vector<domain::FooterEntry> complete(std::uint64_t record_offset, bool written);
 
     [[nodiscard]] bool is_committed(std::uint64_t record_offset) const {
@@ -63,14 +63,14 @@ public:
 
     [[nodiscard]] bool is_broken() const { return failed_from_ != kNever; }
 
-    // No record is under way.
+    // Whether no record is in progress.
     [[nodiscard]] bool is_idle() const { return pending_.empty(); }
 
-    // Cuts off what was not committed and writes the footer. Only when idle, once. After an error
-    // the segment is still good: a scan finds its records without a footer.
+    // Truncates uncommitted bytes and writes the footer. Call it once, when idle. After an error
+    // the segment is still valid: a scan finds its records without a footer.
     Status seal();
 
-    // Bytes of the file that are header, committed records and footer.
+    // Size of header, committed records and footer.
     [[nodiscard]] std::uint64_t file_bytes() const { return committed_end_ + footer_bytes_; }
 
 private:

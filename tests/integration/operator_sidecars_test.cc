@@ -1,4 +1,4 @@
-// Sidecars attached to a real operator: what they report shows in statuses, what is decided reaches
+// Sidecars connected to a real operator: their reports appear in statuses, and decisions reach
 // them.
 #include <atomic>
 #include <fstream>
@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 class OperatorSidecars : public OperatorTest {
 protected:
-    // The next grant that is not empty.
+    // The next non-empty grant.
     static std::uint64_t next_grant(testing::SidecarClient& sidecar) {
         control::v1::OperatorMessage message;
         while (sidecar.receive(message)) {
@@ -27,7 +27,7 @@ protected:
         return 0;
     }
 
-    // The revision that is pinned next; "" when the stream ends.
+    // The next pinned revision; "" when the stream ends.
     static std::string next_pin(testing::SidecarClient& sidecar) {
         control::v1::OperatorMessage message;
         while (sidecar.receive(message)) {
@@ -45,7 +45,7 @@ protected:
     }
 };
 
-TEST_F(OperatorSidecars, WhatTheyReportShowsInTheStatuses) {
+TEST_F(OperatorSidecars, ReportsAppearInTheStatuses) {
     run_job("mnist");
     const auto sidecar = attach("mnist");
     ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
@@ -110,11 +110,11 @@ TEST_F(OperatorSidecars, GrantsAreRepeatedBeforeTheyRunOut) {
     std::uint64_t granted = 0;
     while (granted == 0 && (granted = next_grant(*sidecar)) == 0) {
     }
-    // Valid for ten seconds, nothing changes, and yet it comes again.
+    // Valid for ten seconds and unchanged, but sent again.
     EXPECT_EQ(next_grant(*sidecar), granted);
 }
 
-TEST_F(OperatorSidecars, AFailedListingIsToldInTheOriginsWordsUntilItSucceeds) {
+TEST_F(OperatorSidecars, QuotesAFailedListingUntilItSucceeds) {
     run_job("mnist");
     const auto sidecar = attach("mnist");
     control::v1::Report report = report_of(1, 0);
@@ -136,7 +136,7 @@ TEST_F(OperatorSidecars, AFailedListingIsToldInTheOriginsWordsUntilItSucceeds) {
         wait_condition(kinds::kTrainingJobs, "mnist", "DataReady", "True Listed"), "True Listed");
 }
 
-TEST_F(OperatorSidecars, WhatASidecarSaysAboutOthersIsNotBelieved) {
+TEST_F(OperatorSidecars, ASidecarCannotReportForOthers) {
     run_job("mnist");
     const std::string other = cluster.add_dataset("other");
     const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
@@ -155,7 +155,7 @@ TEST_F(OperatorSidecars, WhatASidecarSaysAboutOthersIsNotBelieved) {
                    .find("stoker_control_reports_total{result=\"accepted\"} 1") !=
                std::string::npos;
     }));
-    // A true report about the same time shows that statuses are being written.
+    // A valid report at about the same time shows that statuses are being written.
     run_job("honest");
     const auto sidecar = attach("honest");
     ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
@@ -163,11 +163,11 @@ TEST_F(OperatorSidecars, WhatASidecarSaysAboutOthersIsNotBelieved) {
     EXPECT_EQ(cluster.condition(kinds::kDatasets, "other", "Ready"), "Unknown NotListed");
 }
 
-TEST_F(OperatorSidecars, TheOperatorTellsHowItIsItself) {
+TEST_F(OperatorSidecars, ServesMetricsOfTheOperatorItself) {
     run_job("mnist");
     const auto sidecar = attach("mnist");
     ASSERT_TRUE(sidecar->report(report_of(1, 60'000)));
-    // Metrics tell what the operator's own watch has brought back, a moment after the API server.
+    // The metric follows the operator's own watch, a moment after the API server.
     const std::string cached =
         "stoker_dataset_cached_bytes{namespace=\"ml\",dataset=\"digits\"} 60000";
     EXPECT_TRUE(eventually(
@@ -196,7 +196,7 @@ TEST_F(OperatorSidecars, ABadTokenIsRefused) {
     EXPECT_EQ(stranger.finish().error_code(), grpc::StatusCode::UNAUTHENTICATED);
 }
 
-// A token says for whom it was made, whose it is and until when; the hello must agree.
+// A token names its audience, its pod and its expiry; the hello must match.
 TEST_F(OperatorSidecars, TokensOfOthersAreRefused) {
     run_job("mnist");
     const std::string pod = FakeCluster::pod_name("mnist-a1", 0);
@@ -235,8 +235,8 @@ TEST_F(OperatorSidecars, TokensOfOthersAreRefused) {
     EXPECT_THAT(operator_->http_body("/metrics"), HasSubstr("stoker_control_attached 0"));
 }
 
-// Two nodes that listed a changing origin at different times.
-TEST_F(OperatorSidecars, AllRanksAreToldOneRevisionAndADifferentOneEndsTheAttempt) {
+// Two nodes listed a changing origin at different times.
+TEST_F(OperatorSidecars, PinsOneRevisionForAllRanksAndADifferentOneEndsTheAttempt) {
     run_job("mnist", 2);
     const auto first = attach("mnist", 0);
     const auto second = attach("mnist", 1);
@@ -267,7 +267,7 @@ TEST_F(OperatorSidecars, AllRanksAreToldOneRevisionAndADifferentOneEndsTheAttemp
         eventually([&] { return cluster.operator_events("mnist").contains("OriginChanged"); }));
 }
 
-TEST_F(OperatorSidecars, AnotherOperatorTellsTheSameRevision) {
+TEST_F(OperatorSidecars, ANewOperatorPinsTheSameRevision) {
     run_job("mnist", 2);
     control::v1::Report told = report_of(1, 0);
     told.mutable_datasets(0)->set_read_revision("00000000000000aa");
@@ -282,7 +282,7 @@ TEST_F(OperatorSidecars, AnotherOperatorTellsTheSameRevision) {
     EXPECT_EQ(next_pin(*second), "00000000000000aa");
 }
 
-// The sidecar's own end of the link, not a test's.
+// Uses the sidecar's own link code, not a test client.
 TEST_F(OperatorSidecars, TheLinkOfARealSidecarAttachesReportsAndTakesGrants) {
     run_job("mnist");
     const std::string pod = FakeCluster::pod_name("mnist-a1", 0);

@@ -1,5 +1,5 @@
-// The real program where nobody answers: it is ready at once, because a pod must not wait for its
-// cache, and it says what it waits for.
+// The real program without any peer that answers: it is ready at once, because a pod must not wait
+// for its cache, and it reports what it waits for.
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -25,8 +25,8 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds{60};
 
-// A port of loopback at which connections are accepted by the kernel and answered by nobody; after
-// close(), at which they are refused.
+// A loopback port whose connections the kernel accepts but nobody answers; after close() they are
+// refused.
 class DeadServer {
 public:
     DeadServer()
@@ -67,7 +67,7 @@ protected:
         std::ofstream{path} << text;
     }
 
-    // Starts the program with its HTTP door at this port.
+    // Starts the program with its HTTP server at this port.
     void start(std::uint16_t http_port) {
         const std::string path = folder_.path() + "/sidecar.yaml";
         write(
@@ -88,7 +88,7 @@ protected:
             std::make_unique<SidecarProcess>(STOKER_SIDECAR_BINARY, path, folder_.path() + "/log");
     }
 
-    // What the door answers to a GET, or nothing while it is shut.
+    // The HTTP server's answer to a GET, or nothing while the port is closed.
     static std::string get(std::uint16_t port, const std::string& target) {
         HttpRawClient client{port};
         const std::string request =
@@ -103,8 +103,8 @@ protected:
     std::unique_ptr<SidecarProcess> sidecar_;
 };
 
-TEST_P(SidecarAlone, IsReadyAtOnceAndWelcomesItsTrainerWithWhatItIsDoing) {
-    DeadServer spare;  // its port is free when it has closed
+TEST_P(SidecarAlone, IsReadyAtOnceAndTellsTrainersItsState) {
+    DeadServer spare;  // its port is free after close()
     const std::uint16_t http = spare.port();
     spare.close();
     start(http);
@@ -115,7 +115,7 @@ TEST_P(SidecarAlone, IsReadyAtOnceAndWelcomesItsTrainerWithWhatItIsDoing) {
     const std::string status = get(http, "/status");
     EXPECT_NE(status.find("\"serving\":false"), std::string::npos) << status;
 
-    // Neither did it wait for its origin to give up: what it has to say comes at once.
+    // It did not wait for the origin's time-out either: the message comes at once.
     SampleClient client{folder_.path() + "/s.sock"};
     ASSERT_TRUE(client.is_connected());
     local::Hello hello;

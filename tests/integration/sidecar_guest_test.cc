@@ -1,5 +1,5 @@
-// Sidecars of namespaces that a dataset is shared with: they follow through doors of their own, and
-// wait where they have no key.
+// Sidecars of namespaces that a dataset is shared with: they follow through guest sockets, and wait
+// if they have no key.
 #include <future>
 #include <thread>
 
@@ -47,7 +47,7 @@ TEST_F(SidecarGuest, NeverLeadsLocksOrWrites) {
     read_all(client = connect_to(guest, 9), {1, 2, 3}, 0);
 }
 
-TEST_F(SidecarGuest, TheOwnersSidecarIsInUseWhileAGuestIsThere) {
+TEST_F(SidecarGuest, TheOwnersSidecarIsInUseWhileAGuestIsConnected) {
     const auto is_in_use = [this] {
         return running->ask([](sidecar::Sidecar& sidecar) { return sidecar.is_in_use(); });
     };
@@ -75,7 +75,7 @@ TEST_F(SidecarGuest, TheOwnersSidecarIsInUseWhileItStandsBy) {
     EXPECT_TRUE(other->ask([](sidecar::Sidecar& sidecar) { return sidecar.is_in_use(); }));
 }
 
-TEST_F(SidecarGuest, AGrantThatIsValidIsAUse) {
+TEST_F(SidecarGuest, AValidGrantCountsAsUse) {
     start_serving();
     const auto is_in_use_with = [this](std::optional<Duration> valid) {
         return running->ask([valid](sidecar::Sidecar& sidecar) {
@@ -101,14 +101,14 @@ TEST_F(SidecarGuest, NeedsNoKeyOfItsOwn) {
     read_all(client, {1, 2, 3}, 0);
 }
 
-TEST_F(SidecarGuest, ADoorIsOpenedForAGuestThatComesLater) {
+TEST_F(SidecarGuest, OpensAGuestSocketForALaterGuest) {
     start_serving();
     Guest& guest = invite("team-a");
     SampleClient client = connect_to(guest, 9);
     read_all(client, {1, 2, 3}, 0);
 }
 
-TEST_F(SidecarGuest, WithoutAKeyWaitsForALeaderAndIsReadyThen) {
+TEST_F(SidecarGuest, WithoutAKeyIsReadyOnceALeaderServes) {
     origin_has_key = false;
     Guest& guest = invite("team-a");
     EXPECT_FALSE(guest.is_ready());
@@ -130,7 +130,7 @@ TEST_F(SidecarGuest, WithoutAKeyWaitsForALeaderAndIsReadyThen) {
     EXPECT_EQ(guest.error(), "");
 }
 
-TEST_F(SidecarGuest, WithoutAKeyItsClientsFetchesWaitForTheNextLeader) {
+TEST_F(SidecarGuest, WithoutAKeyFetchesWaitForTheNextLeader) {
     show_to("team-a");
     start_serving();
     origin_has_key = false;
@@ -148,7 +148,7 @@ TEST_F(SidecarGuest, WithoutAKeyItsClientsFetchesWaitForTheNextLeader) {
     read_all(client, all(), 1);
 }
 
-TEST_F(SidecarGuest, WithAKeyItsClientsAreSentToTheOriginWhileNobodyLeads) {
+TEST_F(SidecarGuest, WithAKeyClientsReadAtTheOriginWhileNobodyLeads) {
     show_to("team-a");
     start_serving();
     Guest& guest = invite("team-a");
@@ -161,7 +161,7 @@ TEST_F(SidecarGuest, WithAKeyItsClientsAreSentToTheOriginWhileNobodyLeads) {
     EXPECT_TRUE(guest.is_ready());
 }
 
-TEST_F(SidecarGuest, WithoutAKeyAsksAgainForWhatTheLeaderDoesNotKeep) {
+TEST_F(SidecarGuest, WithoutAKeyRetriesSamplesThatTheLeaderFailedToFetch) {
     show_to("team-a");
     start_serving();
     origin_has_key = false;
@@ -176,7 +176,7 @@ TEST_F(SidecarGuest, WithoutAKeyAsksAgainForWhatTheLeaderDoesNotKeep) {
     EXPECT_EQ(answer->statuses[0], local::FetchStatus::kReady);
 }
 
-TEST_F(SidecarGuest, FollowsTheNextLeaderAndSaysItsPlanAgain) {
+TEST_F(SidecarGuest, FollowsTheNextLeaderAndRepeatsItsPlan) {
     show_to("team-a");
     start_serving();
     Guest& guest = invite("team-a");
@@ -217,7 +217,7 @@ TEST_F(SidecarGuest, SpeaksForJobsOfItsOwnNamespaceOnly) {
     EXPECT_TRUE(std::holds_alternative<local::Drawn>(own.receive()->message));
 }
 
-TEST_F(SidecarGuest, TheDoorTakesOnlySidecars) {
+TEST_F(SidecarGuest, TheGuestSocketAcceptsOnlySidecars) {
     show_to("team-a");
     start_serving();
     ASSERT_TRUE(is_open("team-a"));
@@ -228,7 +228,7 @@ TEST_F(SidecarGuest, TheDoorTakesOnlySidecars) {
     EXPECT_EQ(trainer.hello("train", 9).error().code, ErrorCode::kForbidden);
 }
 
-TEST_F(SidecarGuest, AllWhoComeThroughOneDoorAreOneParty) {
+TEST_F(SidecarGuest, AllClientsOfOneGuestSocketAreOneParty) {
     show_to("team-a");
     start_serving();
     ASSERT_TRUE(is_open("team-a"));
@@ -242,7 +242,7 @@ TEST_F(SidecarGuest, AllWhoComeThroughOneDoorAreOneParty) {
     EXPECT_TRUE(connect(5).plan(1, all()).has_value());
 }
 
-TEST_F(SidecarGuest, TheDoorIsClosedWhenItsFolderGoes) {
+TEST_F(SidecarGuest, TheGuestSocketClosesWhenItsFolderIsDeleted) {
     show_to("team-a");
     start_serving();
     Guest& guest = invite("team-b");

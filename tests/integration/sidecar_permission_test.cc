@@ -1,5 +1,5 @@
-// Keys that the origin refuses: of a leader, which lets the lock go, and of a follower, which gets
-// nothing that the leader fetched.
+// Keys that the origin refuses. A leader with such a key releases the lock; a follower gets none of
+// the leader's samples.
 #include "sidecar/service/monitor.h"
 #include "tests/integration/sidecar_pair_fixture.h"
 

@@ -1,4 +1,4 @@
-// The real program, as a user starts it: killed, stopped, misconfigured, on a disk that is full.
+// The real program, as a user starts it: killed, stopped, misconfigured, on a full disk.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -40,7 +40,7 @@ protected:
             fmt::format("{{uri: 'file://{}/origin'}}", folder.path()), name, more);
     }
 
-    // Every sample once, by whatever way: hits, fetches, and the origin where the sidecar says so.
+    // Reads every sample once: hits, fetches, and at the origin if the sidecar says so.
     std::uint64_t read_all(SampleClient& client, const std::vector<std::uint64_t>& ids) {
         std::uint64_t bypassed = 0;
         for (const std::uint64_t id : ids) {
@@ -70,7 +70,7 @@ protected:
     Dataset data = Dataset::random(400, 60000, 5);
 };
 
-TEST_F(SidecarProgram, ExitsWithZeroByItselfWhenNobodyHasUsedItForAWhile) {
+TEST_F(SidecarProgram, ExitsWithZeroWhenIdle) {
     const auto sidecar = run("one", "endWhenIdle: 2s\n");
     {
         SampleClient client = connect("one");
@@ -90,8 +90,8 @@ TEST_F(SidecarProgram, ServesAndExitsWithZeroOnSigterm) {
     EXPECT_FALSE(std::filesystem::exists(node_directory + "/control/leader.sock"));
 }
 
-TEST_F(SidecarProgram, AFollowerLeadsWithinASecondOfTheLeadersDeathAndNoTrainerNotices) {
-    // Nothing stays: in each round samples have to come through whoever leads.
+TEST_F(SidecarProgram, FollowerTakesOverWithinOneSecond) {
+    // No residents: in each round samples must come through the current leader.
     const std::string window_only = "  grant: 0\n  window: 2Mi\n";
     const auto order = shuffled(2);
     for (int round = 0; round < 5; ++round) {
@@ -135,7 +135,7 @@ TEST_F(SidecarProgram, ResidentsSurviveAKilledSidecar) {
     }
 }
 
-TEST_F(SidecarProgram, TellsEverythingThatIsWrongWithItsSettings) {
+TEST_F(SidecarProgram, ReportsAllErrorsOfItsSettings) {
     const std::string path = folder.path() + "/bad.yaml";
     std::ofstream{path} << "sokcet: /tmp/x\ndatasets:\n- name: train\n  window: lots\n";
     const std::string command =
@@ -164,7 +164,7 @@ protected:
     bool mounted_ = false;
 };
 
-TEST_F(SidecarOnASmallDisk, EverySampleIsReadAndTheDiskIsNotFilledBeyondItsReserve) {
+TEST_F(SidecarOnASmallDisk, ServesEverySampleWithoutFillingTheReserve) {
     if (!mounted_) {
         std::printf("not run: mounting a file system needs root\n");
         return;

@@ -1,4 +1,4 @@
-// A sidecar over a fake origin, spoken to over its socket: the ordinary path.
+// A sidecar with a fake origin, used over its socket without faults.
 #include <algorithm>
 #include <set>
 
@@ -69,7 +69,7 @@ TEST_F(SidecarServe, WithHalfTheBytesGrantedEachLaterEpochFetchesExactlyTheOther
 }
 
 TEST_F(SidecarServe, UnderLruEverySampleIsServedWithinTheGrantAndTheOldestGo) {
-    config.datasets[0].grant_bytes = kib(600);  // of two megabytes
+    config.datasets[0].grant_bytes = kib(600);  // the dataset has two megabytes
     config.datasets[0].window_bytes = mib(1);
     config.datasets[0].eviction = sidecar::EvictionKind::kLru;
     start();
@@ -85,14 +85,14 @@ TEST_F(SidecarServe, UnderLruEverySampleIsServedWithinTheGrantAndTheOldestGo) {
         EXPECT_GT(now.usage.resident_bytes, kib(500));
     }
     EXPECT_GT(status().counters.evicted_resident_samples, 100U);
-    // Without a plan the last ones read are there, whatever came before.
+    // Without a plan, the samples read last are resident.
     origin->forget_counts();
     read_all(client, {1, 2, 3, 4, 5, 1, 2, 3, 4, 5}, 4);
     EXPECT_LE(origin->fetches(), 5U);
 }
 
-// The grant of the job before may be far from the one to come: nobody knows until the operator
-// speaks.
+// The next job's grant may differ from the last one's, so nothing new is kept until the operator
+// sends it.
 TEST_F(SidecarServe, KeepsWhatAnEarlierJobLeftAndNothingNewUntilTheOperatorSpeaks) {
     const std::vector<std::uint64_t> left = {1, 2, 3, 4, 5};
     start();

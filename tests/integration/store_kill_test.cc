@@ -1,7 +1,6 @@
-// A node directory under fire: a writing process is killed again and again in the middle of what it
-// does, while another process reads through maps all the time. What must hold
-// (docs/design/node-directory.md): the reader never sees a wrong byte, never a word without a file,
-// never a SIGBUS; and whatever was published before a kill is there after it.
+// Kills a writing process again and again, while another process reads through maps all the time.
+// Invariants (docs/design/node-directory.md): the reader never sees a wrong byte, a residency word
+// without its file, or a SIGBUS; and what was published before a kill is still there after it.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -43,9 +42,9 @@ constexpr std::uint64_t kSampleBytesMax = 24 * 1024;
 constexpr int kKills = 200;
 constexpr int kWriterThreads = 3;
 
-// Lives in memory that all processes of the test share.
+// In memory that all processes of the test share.
 struct Scoreboard {
-    std::atomic<std::uint64_t> operations{0};  // finished by writers, all lives together
+    std::atomic<std::uint64_t> operations{0};  // finished by all writers so far
     std::atomic<std::uint64_t> reads{0};       // verified by the reader
     std::atomic<bool> stop_reader{false};
     std::atomic<bool> failed{false};
@@ -80,7 +79,7 @@ private:
     Scoreboard* board_;
 };
 
-// A child process that is killed and collected in the end, at the latest by the destructor.
+// A child process that is killed and reaped, at the latest by the destructor.
 class Child {
 public:
     template <class Body>
@@ -137,7 +136,7 @@ StoreOptions options_for(const std::string& directory) {
     return out;
 }
 
-// Reads as the client library does: words through the shared table, payloads through maps of whole
+// Reads like the client library: words through the shared table, payloads through maps of whole
 // segments.
 class MappingReader {
 public:
@@ -317,7 +316,7 @@ protected:
         return out;
     }
 
-    // What the table said when the last writer died.
+    // The table's words when the last writer died.
     std::vector<std::optional<domain::Residency>> published() {
         const auto path = domain::data_folder(folder_.path()) + "/" +
                           domain::residency_file(dataset_.manifest().revision());
@@ -338,7 +337,7 @@ protected:
         return out;
     }
 
-    // Takes over as the next leader, looks at everything, and dies without close().
+    // Takes over as the next leader, checks every sample, and dies without close().
     void expect_all_survived() {
         const auto before = published();
         const auto store =
@@ -352,7 +351,7 @@ protected:
         }
     }
 
-    // Lets `writer` live for `operations` more operations.
+    // Waits until `writer` has finished `operations` more operations.
     void wait_for(Child& writer, std::uint64_t operations) {
         const std::uint64_t goal = board_->operations + operations;
         while (board_->operations < goal && !board_->failed) {
@@ -367,7 +366,7 @@ protected:
     std::unique_ptr<Device> device_ = make_posix_device();
 };
 
-TEST_F(StoreKillTest, NothingPublishedIsLostAndNothingWrongIsRead) {
+TEST_F(StoreKillTest, LosesNoPublishedSampleAndServesNoWrongByte) {
     const std::uint64_t seed = test::seed();
     Prng luck{seed};
     expect_all_survived();  // makes the empty table that the reader maps

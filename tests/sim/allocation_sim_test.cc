@@ -1,7 +1,7 @@
-// The planner and the books that an operator keeps of its grants, among sidecars that are slow, cut
-// off or stubborn, or that begin anew and forget, with messages late or lost, leaders that change
-// and overlap for a while, jobs that come and go, profiles that are wrong, and nodes that vanish.
-// Safety holds at every tick; when the faults stop, everything comes to rest. A tick is a second.
+// Simulates the planner and an operator's record of its grants under faults: sidecars that are
+// slow, cut off, disobedient or restarted without memory; late and lost messages; overlapping
+// leaders; changing jobs; wrong profiles; vanishing nodes. Safety must hold at every tick, and the
+// system must settle once the faults stop. A tick is a second.
 
 #include <string>
 
@@ -35,7 +35,7 @@ void run(bool shared) {
         }
         world.expect_rest();
     }
-    // Or the faults leave nothing to look at.
+    // Otherwise the faults leave nothing to check.
     EXPECT_GT(settled_under_faults, kSeeds);
 }
 

@@ -13,13 +13,13 @@
 
 namespace stoker::control {
 
-// The kubelet's words about a volume of that pod, for people: the driver's own words without gRPC's
-// frame around them, and what to check where there is no driver. Pure.
+// The kubelet's message about a volume of the pod, for people: the driver's error without its gRPC
+// frame, and what to check if there is no driver. Pure.
 std::string say_unmounted(const Pod& pod, const std::string& message);
 
-// What stands in the way of a job's pods that no object says: the API server refused the Job, its
-// Job controller may not make the pods (Pod Security, a ResourceQuota, a webhook), or the kubelet
-// cannot mount a volume of a pod. The last two tell it in Events only. Thread-safe.
+// Finds what blocks a job's pods where no object says it: the API server refused the Job, the Job
+// controller may not create the pods (Pod Security, a ResourceQuota, a webhook), or the kubelet
+// cannot mount a volume of a pod. The last two appear in Events only. Thread-safe.
 class DiagnosisFinder {
 public:
     static constexpr Duration kLookEvery = std::chrono::seconds{10};
@@ -31,26 +31,26 @@ public:
           clock_(clock) {}
 
     // One sentence, or nothing. Asks for Events only while a Job that should run has no pod, or a
-    // pod on a node does not begin, at most every kLookEvery.
+    // pod on a node does not start; at most every kLookEvery.
     std::string find(
         const ObjectKey& training_job, const std::vector<Job>& jobs, const std::vector<Pod>& pods);
 
-    // Whether what find() tells is that the API server does not understand the Job: the spec must
+    // True if find() reports that the API server rejected the Job as invalid, so the spec must
     // change.
     bool is_invalid(const ObjectKey& training_job);
 
-    // The API server refused to make an object. True when that is news.
+    // Notes that the API server refused to create an object. True if that is new.
     bool note_refusal(const ObjectKey& training_job, const Error& error);
 
-    // The object was made: forgets why it could not be.
+    // Forgets the refusal after the object was created.
     void clear(const ObjectKey& training_job) { known_.lock()->erase(training_job); }
 
     // The first Job that should have pods and has had none for kPatience; else nullptr.
     static const Job* find_barren(
         const std::vector<Job>& jobs, const std::vector<Pod>& pods, WallTime now);
 
-    // The first pod that is on a node while none of its containers has begun or said why not, for
-    // kMountPatience: its volumes are not mounted yet. Else nullptr.
+    // The first pod that is on a node but whose containers have neither started nor reported an
+    // error for kMountPatience: its volumes are not mounted yet. Else nullptr.
     static const Pod* find_unmounted(const std::vector<Pod>& pods, WallTime now);
 
 private:
@@ -58,7 +58,7 @@ private:
         std::string words;
         bool refused = false;  // by the API server, not found in Events
         TimePoint looked_at{};
-        std::string subject;   // uid of the Job or pod that was asked about
+        std::string subject;   // uid of the Job or pod whose Events were asked for
         bool invalid = false;  // refused, and repeating does not help
     };
 

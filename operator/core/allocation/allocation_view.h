@@ -10,9 +10,9 @@
 #include "operator/api/choices.h"
 #include "operator/api/meta.h"
 
-// What plan_allocation() looks at: the whole cluster's cache as plain values. The order of the
-// lists never matters. Numbers from outside may be anything: what is not a number, negative or
-// absurd counts as not known.
+// Input of plan_allocation(): the whole cluster's cache as plain values. The order of the lists
+// does not matter. External numbers may have any value: NaN, negative or absurd ones count as
+// unknown.
 namespace stoker::control {
 
 // A node of a pool. A node may be in several pools, with a volume in each.
@@ -24,8 +24,8 @@ struct PoolNode {
     bool operator==(const PoolNode&) const = default;
 };
 
-// What a namespace without a quota in a pool has, each for itself: by default no byte is guaranteed
-// to it, and it may borrow all that is idle.
+// Quota of each namespace that has none of its own in a pool. By default it guarantees no bytes and
+// allows borrowing all idle ones.
 struct DefaultQuota {
     Bytes nominal{};
     Bytes borrowing = Bytes::unlimited();
@@ -34,12 +34,12 @@ struct DefaultQuota {
     bool operator==(const DefaultQuota&) const = default;
 };
 
-// How a pool gives out its bytes. A pool that is not listed has the defaults.
+// How a pool allocates its bytes. A pool that is not listed has the defaults.
 struct PoolView {
     std::string pool;
     StopPolicy stop = StopPolicy::kNone;
     Objective objective = Objective::kThroughput;
-    double origin_bytes_per_second = 0;  // what the origins give to all jobs together; 0: not known
+    double origin_bytes_per_second = 0;  // total rate of the origins for all jobs; 0: not known
     double price_per_gib = 0;            // money, for Objective::kCost
     double price_per_request = 0;        // money, for Objective::kCost
     DefaultQuota default_quota{};
@@ -47,8 +47,8 @@ struct PoolView {
     bool operator==(const PoolView&) const = default;
 };
 
-// The quota of a namespace in a pool; at most one for each pair. A pair without one has the pool's
-// DefaultQuota. The words are Kueue's.
+// The quota of a namespace in a pool; at most one per pair. A pair without one gets the pool's
+// DefaultQuota. Field names are Kueue's.
 struct QuotaView {
     std::string ns;
     std::string pool;
@@ -57,7 +57,7 @@ struct QuotaView {
     Bytes borrowing{};                 // bytes beyond nominal that nobody else needs
     Bytes lending{};                   // bytes of nominal that others may use meanwhile
     double weight = 1;                 // of the namespace's jobs where borrowed bytes are divided
-    std::uint32_t grace_seconds = 30;  // that a borrower has to give bytes back
+    std::uint32_t grace_seconds = 30;  // for a borrower to return bytes
     ReclaimPolicy reclaim = ReclaimPolicy::kAny;  // of what it has lent
 
     bool operator==(const QuotaView&) const = default;
@@ -70,7 +70,7 @@ enum class AccessKind : std::uint8_t {
     kMeasured,    // a rank sketch from the sidecars
 };
 
-// How a job reads a dataset: makes its miss curve.
+// How a job reads a dataset. Determines its miss curve.
 struct AccessPattern {
     AccessKind kind = AccessKind::kExact;
     double beta = 1;            // kImportance
@@ -90,9 +90,9 @@ struct DemandDataset {
     bool operator==(const DemandDataset&) const = default;
 };
 
-// What was measured of a job, over all its nodes.
+// Measured rates of a job, over all its nodes.
 struct JobRates {
-    double ingest = 0;      // f*, bytes/s that it would read if data were never late
+    double ingest = 0;      // f*, bytes/s that it would read without waiting for data
     double origin = 0;      // bytes/s that the origin gives it; 0: not known
     double confidence = 1;  // 0..1
     bool compute_bound = false;
@@ -100,7 +100,7 @@ struct JobRates {
     bool operator==(const JobRates&) const = default;
 };
 
-// What one running job asks for.
+// Cache demand of one running job.
 struct Demand {
     ObjectKey job;
     WallTime created_at{};
@@ -118,26 +118,25 @@ struct Demand {
     bool operator==(const Demand&) const = default;
 };
 
-// Bytes on a node: of a dataset that a job uses, or of one that nobody uses now but that still
-// takes its place.
+// Bytes of a dataset on a node, in use by a job or idle but still taking space.
 struct Holding {
     std::string pool;
     std::string node;
     std::string dataset_uid;
     Bytes resident{};
-    Bytes granted{};      // the last grant, for StopPolicy::kHold and against needless moves
-    Bytes outstanding{};  // the most that its sidecar may believe to be granted now
+    Bytes granted{};      // the last grant, for StopPolicy::kHold and for hysteresis
+    Bytes outstanding{};  // largest grant that its sidecar may still act on
     std::string ns{};     // the dataset's; empty: idle bytes are charged to nobody
-    // The sidecar has not confirmed its last grant: it gets no other one until it has, because two
-    // grants on their way could be told apart by nobody.
+    // The sidecar has not confirmed its last grant. It gets no other one until then, because a
+    // confirmation could belong to either of two grants.
     bool in_flight = false;
-    WallTime last_used{};  // of datasets in each other's way the longest unused goes first
+    WallTime last_used{};  // the least recently used idle dataset is evicted first
 
     bool operator==(const Holding&) const = default;
 };
 
-// A namespace whose account gets nothing more in a pool until a sidecar has given back what it
-// must: `why` is the sentence that says which.
+// A namespace that gets no more bytes in a pool until a sidecar has returned what it must. `why` is
+// the sentence that names it.
 struct HeldBack {
     std::string pool;
     std::string ns;
@@ -153,11 +152,11 @@ struct AllocationView {
     std::vector<Demand> demands;
     std::vector<Holding> holdings;
     std::uint32_t valid_seconds = 60;
-    Bytes step{1};             // bytes move in steps of a segment where a curve is not linear; of
-                               // a 256th of the smallest node, where that is less
+    Bytes step{1};             // step on a non-linear curve (one segment); or
+                               // 1/256 of the smallest node, if less
     double hysteresis = 1.05;  // bytes move only for a gain of this factor
-    // False: grants of another operator may still be in force, so nobody grows beyond what is
-    // there.
+    // False: another operator's grants may still be in force, so no grant exceeds the resident
+    // bytes.
     bool settled = true;
     std::vector<HeldBack> held_back{};
 

@@ -15,10 +15,10 @@ namespace stoker::control {
 
 namespace {
 
-constexpr double kRateMax = 1e15;  // bytes/s; more is a mistake of whoever says so
+constexpr double kRateMax = 1e15;  // bytes/s; a higher one is an error of the reporter
 constexpr double kWeightMax = 1e6;
-constexpr int kReleaseSteps = 8;              // in which the last epoch gives bytes back
-constexpr std::uint64_t kStepsPerNode = 256;  // at least, or small nodes would see no curves
+constexpr int kReleaseSteps = 8;              // the last epoch gives bytes back in so many steps
+constexpr std::uint64_t kStepsPerNode = 256;  // at least, so that small nodes have curves too
 
 std::optional<double> clean_rate(double rate) {
     return std::isfinite(rate) && rate > 0 && rate <= kRateMax ? std::optional(rate) : std::nullopt;
@@ -32,7 +32,7 @@ Bytes sum(const std::vector<Bytes>& amounts) {
     return std::accumulate(amounts.begin(), amounts.end(), Bytes::zero());
 }
 
-// The job's wish for each dataset on each node, from what it may have there in all.
+// Bytes wanted for each dataset on each node, from the job's budget per node.
 std::vector<Bytes> wishes(const Demand& demand, Bytes node_budget) {
     std::vector<Bytes> sizes;
     for (const DemandDataset& dataset : demand.datasets) {
@@ -43,7 +43,7 @@ std::vector<Bytes> wishes(const Demand& demand, Bytes node_budget) {
     if (demand.mode != CacheMode::kFixed) {
         return result;
     }
-    // Fixed means exactly so many bytes: what the datasets do not need is spread over them.
+    // Fixed means exactly that many bytes: spreads what the datasets do not need over them.
     const std::vector<Bytes> everything(result.size(), Bytes::unlimited());
     const std::vector<Bytes> rest = level_fill(everything, node_budget - sum(result));
     for (std::size_t i = 0; i < result.size(); ++i) {
@@ -52,7 +52,7 @@ std::vector<Bytes> wishes(const Demand& demand, Bytes node_budget) {
     return result;
 }
 
-// The namespace that pays for the bytes.
+// The namespace that is charged for the bytes.
 const std::string& owner_of(const Demand& demand, const DemandDataset& dataset) {
     return dataset.ns.empty() ? demand.job.ns : dataset.ns;
 }
@@ -69,8 +69,8 @@ MissCurve make_curve(const DemandDataset& dataset) {
     }
 }
 
-// In the last epoch only bytes that are still to be read have a value; in a few steps, so that
-// bytes do not trickle.
+// In the last epoch only unread bytes have a value. The value falls in a few steps, so that bytes
+// do not trickle.
 Bytes still_ahead(const Demand& demand, Bytes all) {
     const double progress = demand.last_epoch_progress.value_or(0);
     if (!(progress > 0) || all.is_unlimited()) {
@@ -138,8 +138,8 @@ void Builder::add_nodes() {
     }
 }
 
-// One for each quota, and one with the pool's default quota for each other namespace that has
-// datasets here. By namespace.
+// Adds an account for each quota, and one with the pool's default quota for each other namespace
+// with datasets here. By namespace.
 void Builder::add_accounts() {
     std::map<std::string, Account> accounts;
     const auto add_default = [&](const std::string& ns) {
@@ -235,8 +235,8 @@ void Builder::add_jobs() {
     }
 }
 
-// A job without a profile counts as the typical one, and one that is not sure of its profile as
-// something between.
+// A job without a profile gets the typical job's rates; an uncertain profile gets rates between the
+// two.
 void Builder::guess_rates() {
     std::vector<double> known;
     for (const PlannedJob& job : table_.jobs) {
@@ -257,8 +257,8 @@ void Builder::guess_rates() {
     }
 }
 
-// No more than lets the job run without waiting, or than it has: bytes that are there are worth
-// something as long as nobody else wants them. A compute-bound one does not wait.
+// Bytes with which the job no longer waits, or those that it has, if more: resident bytes are worth
+// something while nobody else wants them. A compute-bound job does not wait.
 Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
     const PlannedJob& job = table_.jobs[user.job];
     const Objective objective = table_.pool.objective;
@@ -297,7 +297,7 @@ void Builder::add_claims(std::size_t job_index) {
     }
 }
 
-// Two names of one dataset in one job are one use.
+// Two names of the same dataset in one job count as one use.
 void Builder::add_user(std::size_t node, const DemandDataset& dataset, ClaimUser user) {
     Claim& claim = claims_[{node, dataset.uid}];
     claim.account = account_index_.at(owner_of(*table_.jobs[user.job].demand, dataset));
@@ -352,7 +352,7 @@ void Builder::add_holdings() {
     }
 }
 
-// Windowed jobs of one dataset and node are served by one fetch.
+// Windowed jobs of one dataset and node share each fetch.
 void Builder::share_fetches() {
     for (auto& entry : claims_) {
         std::vector<ClaimUser*> windowed;
@@ -368,7 +368,7 @@ void Builder::share_fetches() {
     }
 }
 
-// A stopped claim keeps what there is, or nothing.
+// A stop policy limits a claim to its last grant (Hold) or to zero.
 void Builder::limit_claims() {
     for (auto& entry : claims_) {
         Claim& claim = entry.second;

@@ -8,24 +8,24 @@ namespace stoker::control {
 
 namespace {
 
-constexpr Duration kWindow = std::chrono::seconds{10};  // the shortest time that a rate is of
-constexpr std::size_t kWindowsMax = 9;                  // that are taken together
-constexpr std::size_t kWindowsMin = 3;                  // before anything is said
-constexpr double kChange = 0.2;                         // what counts as another rate
-// Share of a window's time that waits; below, the origin kept up with the job.
+constexpr Duration kWindow = std::chrono::seconds{10};  // shortest window of a rate
+constexpr std::size_t kWindowsMax = 9;                  // pooled
+constexpr std::size_t kWindowsMin = 3;                  // before a profile is published
+constexpr double kChange = 0.2;  // relative; a larger difference is another rate
+// Share of a window's time spent waiting; below it, the origin kept up with the job.
 constexpr double kWaitsFrom = 0.05;
 constexpr double kRankRateMax = 1e12;  // bytes/s of one rank; more is a mistake or a lie
 // More processes than a node has; a busier second than that is a mistake or a lie.
 constexpr double kProcessesMax = 4096;
-// A share of time past this says nothing about the rest of it.
+// A wait share above this says nothing about the compute share.
 constexpr double kWaitShareMax = 0.999;
-// Share of its bytes; below it the job cannot be waiting for the origin.
+// Share of the bytes that missed; below it the job cannot be waiting for the origin.
 constexpr double kHardlyAnyMiss = 0.01;
 constexpr double kSharesApart = 0.1;
-// From the median: such a window was cut by a validation or a checkpoint, or something else ran.
-// One step more or less than the others' three is no reason.
+// Distance from the median at which a window is left out: a validation or a checkpoint cut it, or
+// something else ran. One step more or less in a window of three steps stays below it.
 constexpr double kStray = 0.34;
-// Deviations of half the median and more: the windows do not agree at all.
+// Spread at which the windows do not agree at all: half of the median.
 constexpr double kNoAgreement = 0.5;
 constexpr double kMeasuredMin = 0.1;
 constexpr double kMeasuredMax = 1000;
@@ -38,7 +38,7 @@ double count(Bytes bytes) {
     return static_cast<double>(bytes.count());
 }
 
-// Zero for none.
+// Zero if `values` is empty.
 double median(std::vector<double> values) {
     if (values.empty()) {
         return 0;
@@ -51,7 +51,7 @@ double median(std::vector<double> values) {
     return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// Median of the distances from the median, as a share of it.
+// Median of the distances from the median, relative to the median.
 double spread(const std::vector<double>& values) {
     const double center = median(values);
     if (center <= 0) {
@@ -80,7 +80,7 @@ bool is_apart(double before, double after, double share) {
     return larger > 0 && std::abs(after - before) > share * std::min(before, after);
 }
 
-// True when there are as many as there may be for the first time.
+// True if this value fills the queue for the first time.
 template <class T>
 bool keep_newest(std::deque<T>& values, const T& next) {
     values.push_back(next);
@@ -132,7 +132,7 @@ bool JobProfiler::has_fallen(const Start& before, const Start& after) {
     });
 }
 
-// What loaders read ahead before the first step is nobody's pace.
+// Prefetch before the first training step does not count as reading speed.
 bool JobProfiler::has_begun(const Start& start) {
     return std::all_of(start.ranks.begin(), start.ranks.end(), [](const auto& entry) {
         return entry.second.trainer.compute > Duration::zero();
@@ -161,7 +161,7 @@ bool JobProfiler::observe(const ProfileInput& input) {
         return false;
     }
     if (has_fallen(*start_, current) || !has_begun(*start_)) {
-        start_ = std::move(current);  // a sidecar that began anew counts from zero
+        start_ = std::move(current);  // a restarted sidecar counts from zero
         return false;
     }
     if (is_apart(count(granted_), count(input.granted), kChange)) {
@@ -215,7 +215,7 @@ std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after) {
     result.sample_bytes = samples > 0 ? bytes / samples : 0;
     measure_fetches(after.fetches, bytes, result);
     if (result.origin_rate && result.miss_share < kHardlyAnyMiss) {
-        result.compute_share = 1;  // what it waited for is not the origin
+        result.compute_share = 1;  // it waited for something else than the origin
     }
     result.ingest_rate = result.read_rate / result.compute_share;
     return result;
@@ -230,7 +230,7 @@ void JobProfiler::measure_fetches(const Fetches& after, double bytes, Window& wi
         const auto before = start_->fetches.find(key);
         if (before == start_->fetches.end() || now.bytes < before->second.bytes ||
             now.requests < before->second.requests || now.at <= before->second.at) {
-            return;  // another leader, or one that began anew
+            return;  // another leader, or a restarted one
         }
         const auto more = static_cast<double>(now.bytes - before->second.bytes);
         fetched += more;
@@ -246,7 +246,7 @@ void JobProfiler::measure_fetches(const Fetches& after, double bytes, Window& wi
     window.miss_share = std::min(fetched / bytes, 1.0);
 }
 
-// True when there are as many windows as may be, for the first time.
+// True if this window fills the queue for the first time.
 bool JobProfiler::keep(const Window& window) {
     const bool all_paces = keep_newest(paces_, window);
     const bool all_windows = keep_newest(windows_, window);
@@ -267,11 +267,11 @@ void JobProfiler::keep_origin(const Window& window) {
         std::lower_bound(origin_at_least_.begin(), origin_at_least_.end(), *window.origin_rate);
     origin_at_least_.insert(place, *window.origin_rate);
     if (origin_at_least_.size() > kWindowsMax) {
-        origin_at_least_.pop_front();  // the slowest says least
+        origin_at_least_.pop_front();  // the lowest lower bound
     }
 }
 
-// It gave more once, but now the job waits and gets less.
+// Drops a lower bound of the origin's rate once the job waits and gets less than that.
 void JobProfiler::drop_a_past_bound() {
     const std::size_t fresh = kWindowsMin;
     if (origin_waited_for_.size() < fresh || origin_at_least_.empty()) {
@@ -289,7 +289,7 @@ void JobProfiler::forget_the_past() {
     ++regime_;
 }
 
-// Three windows in a row that agree on another rate are a change, not noise.
+// Three consecutive windows that agree on another rate are a change, not noise.
 void JobProfiler::forget_a_past_rate() {
     const std::size_t fresh = kWindowsMin;
     if (windows_.size() <= fresh || published_.window_count == 0) {
@@ -319,7 +319,7 @@ JobProfiler::Pooled JobProfiler::pool(const std::deque<Window>& windows) {
             near.add(window);
         }
     }
-    return near.seconds > 0 ? near : all;  // of an even number none need be near
+    return near.seconds > 0 ? near : all;  // with an even count, none may be near the median
 }
 
 JobProfile JobProfiler::candidate() const {
@@ -358,7 +358,8 @@ ProfileVerdict JobProfiler::judge(const JobProfile& profile) const {
     if (potential < (was_compute_bound ? kDataBoundAbove : kComputeBoundBelow)) {
         return ProfileVerdict::kComputeBound;
     }
-    // The origin may give more than anybody asked of it: that proves nothing.
+    // The origin's rate is only a lower bound here, so it does not prove that the job is
+    // data-bound.
     return profile.origin_rate_is_bound ? published_.verdict : ProfileVerdict::kDataBound;
 }
 
@@ -385,7 +386,7 @@ bool JobProfiler::publish(bool is_whole) {
         next.method = ProfileMethod::kMeasured;
         next.measured_benefit = published_.measured_benefit;
     }
-    // The first word was of few windows; what it said may be a fifth off and stay so.
+    // The first published profile comes from few windows; its values may stay off by a fifth.
     if (!is_news(next) && !is_whole) {
         published_.window_count = next.window_count;
         published_.confidence = next.confidence;

@@ -7,16 +7,16 @@
 
 namespace stoker::control {
 
-// What the profile and the cache's worth look like in a TrainingJob's status. `cached` is resident
-// now, over all nodes. Without a profile nothing is changed: the last numbers stand.
+// Writes the profile and the cache's benefit into a TrainingJob's status. `cached`: resident bytes
+// now, over all nodes. Without a profile nothing changes: the last numbers stay.
 void summarize_profile(const TrainingJobView& view, Bytes cached, TrainingJobStatus& status);
 
-// The condition Profiled: whether it is known what the job needs, and what that is. For a job that
-// was profiled before, while `view` has no profile: what was told stands.
+// The condition Profiled: whether the job's needs are known, and which they are. If the job was
+// profiled before and `view` has no profile now, the condition stays as it was.
 Condition judge_profile(const TrainingJobView& view);
 
-// The worth of the cache to the job of the view, from its profile; nothing without one or while the
-// size of its datasets is not known. Bytes are taken as spread evenly over its nodes.
+// The cache's benefit to the job of the view, from its profile; nullopt without a profile or while
+// the size of its datasets is unknown. Assumes that bytes are spread evenly over its nodes.
 std::optional<JobValue> value_of_job(const TrainingJobView& view, Bytes cached);
 
 }  // namespace stoker::control

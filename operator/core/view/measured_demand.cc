@@ -19,13 +19,13 @@ namespace {
 
 using Place = std::pair<std::string, std::string>;  // node, dataset uid
 
-// Masses of any sum and any count to `count` parts that add up to 1; none of nothing.
+// Resamples masses of any count and sum to `count` parts that sum to 1. Empty if the sum is 0.
 std::vector<double> spread(const std::vector<float>& masses, std::size_t count) {
     const double sum = std::accumulate(masses.begin(), masses.end(), 0.0);
     std::vector<double> result;
     for (std::size_t i = 0; sum > 0 && i < count; ++i) {
         const std::size_t at = i * masses.size() / count;
-        // How many of the parts lie in this mass.
+        // Number of parts that fall into this mass.
         const std::size_t begin = (at * count + masses.size() - 1) / masses.size();
         const std::size_t end = ((at + 1) * count + masses.size() - 1) / masses.size();
         result.push_back(masses[at] / sum / static_cast<double>(end - begin));
@@ -33,14 +33,14 @@ std::vector<double> spread(const std::vector<float>& masses, std::size_t count) 
     return result;
 }
 
-// Sketches of one revision are alike; which one is taken does not depend on the reports' order.
+// Sketches of one revision are equal, so the choice does not depend on the order of the reports.
 bool is_newer(const RankSketch& next, const RankSketch* before) {
     return !next.masses.empty() &&
            (before == nullptr ||
             std::tie(before->revision, before->masses) < std::tie(next.revision, next.masses));
 }
 
-// By dataset uid: what its leaders call the job.
+// The key of the job in its leaders' reports, by dataset uid.
 std::map<std::string, std::string> job_keys(const JobUse& use) {
     std::map<std::string, std::string> keys;
     for (const ResolvedDataset& dataset : use.datasets.datasets) {
@@ -49,8 +49,8 @@ std::map<std::string, std::string> job_keys(const JobUse& use) {
     return keys;
 }
 
-// Bytes a second that the cache may speed up, times the job's weight: none where the profile has no
-// verdict, 0 where the job never waits.
+// Bytes/s that the cache could speed up, times the job's weight. nullopt: the profile has no
+// verdict; 0: the job never waits.
 std::optional<double> rate_by_cache(const ClusterView& cluster, const JobUse& use) {
     const JobProfile* profile = cluster.judged_profile(use.job.meta.key());
     if (profile == nullptr) {
@@ -92,7 +92,7 @@ std::vector<float> measured_sketch(
     const std::string& dataset_uid,
     const std::vector<SidecarReport>& reports,
     const Moment& now) {
-    std::map<std::string, const RankSketch*> newest;  // by node: two may say that they lead
+    std::map<std::string, const RankSketch*> newest;  // by node: two sidecars may claim to lead
     const std::set<std::string> nodes = use.live_nodes();
     const std::map<std::string, std::string> keys = job_keys(use);
     const auto key = keys.find(dataset_uid);

@@ -43,7 +43,8 @@ std::string numbered_volume(
     return fmt::format("{}-{}", prefix, &dataset - input.datasets.data());
 }
 
-// Its Secret is not: the pod takes the one of that name in its own namespace, if there is one.
+// A foreign dataset's Secret is in another namespace; the pod uses the Secret of that name in its
+// own namespace, if there is one.
 bool is_foreign(const JobInput& input, const ResolvedDataset& dataset) {
     return dataset.ns != input.job.meta.ns;
 }
@@ -57,7 +58,7 @@ OriginConfig origin_of(const ResolvedDataset& dataset) {
     OriginConfig result;
     result.uri = source.storage_uri;
     if (is_directory(dataset)) {
-        // The volume is mounted whole, so the path in the URI goes on from there.
+        // The whole volume is mounted, so the URI's path continues below the mount point.
         result.uri = fmt::format(
             "{}{}{}",
             kFileScheme,
@@ -95,7 +96,7 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
     return result;
 }
 
-// The Secrets that the job's own datasets name, or those of other namespaces.
+// The Secrets named by the job's own datasets, or by those of other namespaces.
 std::set<std::string> secrets_of(const JobInput& input, bool foreign) {
     std::set<std::string> secrets;
     for (const ResolvedDataset& dataset : input.datasets) {
@@ -106,8 +107,8 @@ std::set<std::string> secrets_of(const JobInput& input, bool foreign) {
     return secrets;
 }
 
-// resolve_datasets() lets only one Secret of own datasets through. Those of others serve reads past
-// the cache, and only where it is clear which one is meant.
+// resolve_datasets() allows only one Secret for own datasets. Secrets of foreign datasets serve
+// reads that bypass the cache, and only if the choice is unambiguous.
 void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
     std::set<std::string> secrets = secrets_of(input, false);
     const bool optional = secrets.empty();
@@ -136,7 +137,7 @@ std::string literal(const std::string& text) {
     return result;
 }
 
-// Without the variables that the user has set.
+// Removes the variables that the user has set.
 void drop_what_the_user_set(const TrainingJob& job, std::vector<EnvVar>& env) {
     std::set<std::string> taken;
     for (const EnvVar& variable : job.spec.trainer.env) {
@@ -153,7 +154,7 @@ std::vector<EnvVar> identity_env() {
         {"ATTEMPT_UID", "", from_field("metadata.labels['batch.kubernetes.io/controller-uid']")}};
 }
 
-// The directories that are origins, and the certificates of the other origins.
+// Mounts the directories that are origins, and the certificates of the other origins.
 void add_origin_mounts(const JobInput& input, ContainerManifest& container) {
     for (const ResolvedDataset& dataset : input.datasets) {
         if (is_directory(dataset)) {
@@ -169,7 +170,7 @@ void add_origin_mounts(const JobInput& input, ContainerManifest& container) {
 }
 
 // The sidecar sees the whole node directory of a dataset, the trainer only its samples, at the same
-// place. A guest's sidecar sees the samples and its own folder for the leader's socket.
+// path. A guest's sidecar sees the samples and its own folder for the leader's socket.
 void add_node_mounts(const JobInput& input, bool is_sidecar, ContainerManifest& container) {
     if (!has_cache(input)) {
         return;
@@ -189,7 +190,7 @@ void add_node_mounts(const JobInput& input, bool is_sidecar, ContainerManifest& 
     }
 }
 
-// The trainer's, and the operator's where the trainer says nothing.
+// The trainer's proxy settings, or the operator's if the trainer has none.
 void add_proxy(const JobInput& input, std::vector<EnvVar>& env) {
     std::ranges::copy_if(input.job.spec.trainer.env, std::back_inserter(env), [](const EnvVar& it) {
         return std::ranges::count(kProxyVariables, it.name) > 0;
@@ -223,7 +224,7 @@ std::vector<MountManifest> sidecar_mounts(const JobInput& input) {
         }
     }
     if (input.job.spec.pod_template.automount_service_account_token.value_or(false)) {
-        // The token is the trainer's; a mount at its place keeps it from the sidecar.
+        // The token is for the trainer; a mount over its path hides it from the sidecar.
         result.push_back({std::string{kNoTokenVolume}, std::string{kApiTokenPath}});
     }
     return result;

@@ -6,7 +6,7 @@
 #include "operator/api/workload.h"
 #include "operator/core/workload/build_job.h"
 
-// From a TrainingJob with a queue's label to the Workload that Kueue admits. Pure.
+// Turns a TrainingJob with a queue label into the Workload that Kueue admits. Pure.
 namespace stoker::control {
 
 inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";
@@ -16,15 +16,15 @@ inline constexpr std::string_view kMaxExecutionLabel = "kueue.x-k8s.io/max-exec-
 // Whether Kueue decides when the job runs.
 bool is_queued(const TrainingJob& job);
 
-// "trainingjob-resnet": one for all attempts, so that a restart keeps what is reserved.
+// "trainingjob-resnet": the same for all attempts, so that a restart keeps its reservation.
 std::string workload_name(const TrainingJob& job);
 
-// With the pods of the attempt in `input`, annotations of ProvisioningRequests and
+// Builds the Workload from the attempt's pods, with the annotations of ProvisioningRequests and
 // kDigestAnnotation.
 WorkloadManifest build_workload(const JobInput& input, const WorkloadPriority& priority);
 
-// Equal for two inputs that Kueue would admit alike: queue, classes, number of pods, resources and
-// what chooses nodes. A new image is no reason to queue again.
+// Equal for inputs that Kueue would admit alike: same queue, classes, number of pods, resources and
+// node selection. A new image does not change it, so the job does not queue again.
 std::string workload_digest(const JobInput& input);
 
 }  // namespace stoker::control

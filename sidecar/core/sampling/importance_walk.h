@@ -11,21 +11,21 @@
 
 namespace stoker::sidecar {
 
-// One rank's way through one epoch under IIS (iCACHE, HPCA 2023): which samples of its share it
-// reads and which it leaves out, decided before anything is fetched.
+// One rank's pass through one epoch under IIS (iCACHE, HPCA 2023). Decides which samples of its
+// share it reads and which it leaves out, before anything is fetched.
 //
-// A selective epoch keeps a sample with probability percentile^beta, by its last loss among those
-// of the R samples walked past before it; 1/(1+beta) of all remain. The share of kept samples below
-// the percentile t is t^(1+beta), so the most important 70 % of them are those above
-// 0.3^(1/(1+beta)): the flag comes from the loss of the sample itself. A sample that nobody has
-// measured is kept, and important.
+// A selective epoch keeps a sample with probability percentile^beta. The percentile is that of its
+// last loss among the losses of the R samples before it; 1/(1+beta) of all samples remain. The
+// share of kept samples below the percentile t is t^(1+beta), so the most important 70 % of them
+// are those above 0.3^(1/(1+beta)): the flag comes from the loss of the sample itself. An
+// unmeasured sample is kept, and important.
 //
-// Departures from the published sampler: the history begins filled with the last R samples of the
-// share, not empty, so that no epoch begins with R samples that are kept for want of a history; and
-// all ranks read equally many samples (ShareWalk).
+// Departures from the published sampler: the history starts with the last R samples of the share
+// instead of empty, so that the first R samples of an epoch are not all kept; and all ranks read
+// equally many samples (ShareWalk).
 //
-// Decisions are remembered (two bits a sample of the share), so walking the same epoch again meets
-// the same samples, whatever losses came in between. Not thread-safe. Deterministic.
+// Decisions are remembered (two bits per sample of the share), so a second walk of the same epoch
+// gives the same samples, whatever losses were reported since. Not thread-safe. Deterministic.
 class ImportanceWalk {
 public:
     struct Step {
@@ -36,12 +36,12 @@ public:
 
     ImportanceWalk(std::uint32_t count, const SamplerSettings& settings, std::uint32_t rank);
 
-    // A new epoch; `full`: everything is read. `losses` serve to fill the history.
+    // Begins an epoch; `full`: everything is read. `losses` fill the history.
     void begin(std::uint64_t epoch, bool full, const LossRanks& losses);
 
     std::optional<Step> next(const LossRanks& losses);
 
-    // Where it is in the rank's share; rewind() walks the same epoch again.
+    // Its position in the rank's share; rewind() walks the same epoch again.
     [[nodiscard]] ShareWalk& share() { return share_; }
 
     [[nodiscard]] const ShareWalk& share() const { return share_; }
@@ -51,15 +51,15 @@ public:
     // Samples below this percentile of the losses are unimportant.
     [[nodiscard]] static double important_from(double beta, double h_share);
 
-    // What was decided so far in this epoch: one bit per turn each.
+    // Decisions of this epoch so far, one bit per turn: kept() and important().
     [[nodiscard]] const std::vector<bool>& kept() const { return kept_; }
 
     [[nodiscard]] const std::vector<bool>& important() const { return important_; }
 
     [[nodiscard]] std::uint32_t decided() const { return decided_; }
 
-    // Takes decisions over from an earlier process, after begin() of their epoch. False: they do
-    // not fit.
+    // Restores decisions of an earlier process, after begin() of their epoch. False: they do not
+    // fit.
     bool adopt(std::vector<bool> kept, std::vector<bool> important, std::uint32_t decided);
 
 private:
@@ -70,7 +70,7 @@ private:
     std::uint64_t seed_;
     double beta_;
     double important_from_;
-    std::uint32_t selective_steps_;  // in a selective epoch
+    std::uint32_t selective_steps_;  // steps of a selective epoch
     std::uint32_t history_enough_;
     LossHistory history_;
     bool full_ = true;

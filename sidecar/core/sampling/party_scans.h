@@ -6,9 +6,9 @@
 
 namespace stoker::sidecar {
 
-// The scans of all jobs that read one dataset `windowed` on one node: one a party. A party's jobs
-// divide its fetches as SharedScan says. Other parties read what passes by, and neither choose nor
-// slow down what is fetched for it. Not thread-safe.
+// The windowed scans of one dataset on one node, one per party. SharedScan shares the fetches among
+// the jobs of a party. Other parties read the samples that pass; they neither choose nor slow down
+// its fetches. Not thread-safe.
 class PartyScans final : public WindowKeeper {
 public:
     static constexpr std::size_t kGuestsMax = 8;             // guests with a scan: memory
@@ -18,8 +18,8 @@ public:
     explicit PartyScans(std::uint32_t sample_count)
         : sample_count_(sample_count) {}
 
-    // Makes it where it is missing; `limits` and `seed` count then, and the caller tells it what is
-    // stored. nullptr: kGuestsMax other guests have readers.
+    // Creates the scan if it is missing; only then `limits` and `seed` count, and the caller must
+    // report the stored samples. nullptr: kGuestsMax other guests have readers.
     SharedScan* find_or_make(Party party, ScanLimits limits, std::uint64_t seed);
 
     [[nodiscard]] bool has(Party party) const { return scans_.contains(party); }
@@ -31,7 +31,7 @@ public:
 
     [[nodiscard]] bool keeps(SampleIndex sample) const override;
 
-    // What only strangers need goes first: neither the own party nor the one that wants the room.
+    // Drops first what neither the own party nor the requesting party needs.
     void victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const override;
 
 private:

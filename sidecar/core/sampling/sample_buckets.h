@@ -12,43 +12,43 @@
 
 namespace stoker::sidecar {
 
-// What is done about near-duplicates.
+// How near-duplicates are treated.
 enum class Redundancy : std::uint8_t {
     kKeep,
-    kRemove,  // RRemove, where the step is the bottleneck: only one of a group is read
-    kRepeat,  // RRepeat, where reading is: a member on the node is given for one that is not
+    kRemove,  // RRemove, if the step is the bottleneck: reads only one of a group
+    kRepeat,  // RRepeat, if reading is: serves a cached member for an absent one
 };
 
-// What no contract parameter says.
+// Options that are not contract parameters.
 struct BucketOptions {
     CriteriaSettings criteria = {};
     bool adapt_rate = true;        // multiply outRate by what has been learnt, 0..1
     RedundancyGroups groups = {};  // known from the start
 };
 
-// Which samples of a job are in the bucket and which wait outside, epoch after epoch (IOWA; Hu,
-// Chen, Yin, He; slides):
+// Which samples of a job are in the bucket and which wait outside, per epoch (IOWA; Hu, Chen, Yin,
+// He; slides):
 //
 // 1. Regular epochs score every sample (BucketCriteria).
-// 2. Sampling-out: at every epoch's beginning the lowest-scored share of the bucket goes to wait.
-// 3. Recall: after `recallAfter` epochs without progress a random part of those comes back.
-//    Progress is the quality that the trainer reports, or else the mean of the last losses of all
-//    samples.
-// 4. The bottleneck, by which samples are scored, is what the trainer's waiting showed last: a job
-//    that waits for less than a twentieth of its time is held up by the step, from a tenth on by
-//    reading; in between it stays as it was. Reading, until somebody tells.
+// 2. Sampling-out: each epoch begins by moving the lowest-scored share of the bucket outside.
+// 3. Recall: after `recallAfter` epochs without progress a random part of those outside comes back.
+// Progress is the quality that the trainer reports, or else the mean of the last losses of all
+// samples.
+// 4. The bottleneck, by which samples are scored, follows from the trainer's last wait share: below
+// 5 % it is the step, from 10 % on it is reading, in between it stays as it was. Until the first
+// report it is reading.
 //
-// 12 bytes and a bit a sample; redundancy groups 8, and 8 until they are known. Deterministic. Not
-// thread-safe.
+// Memory: 12 bytes and a bit per sample; redundancy groups take 8 more, and another 8 until they
+// are known. Deterministic. Not thread-safe.
 class SampleBuckets {
 public:
     SampleBuckets(std::uint32_t count, const SamplerSettings& settings, BucketOptions options);
 
-    // Moves samples between the buckets, once an epoch: later calls for it do nothing. O(N), some
-    // 20 ns a sample.
+    // Moves samples between the buckets, once per epoch: later calls for the same epoch do nothing.
+    // O(N), about 20 ns a sample.
     void begin_epoch(std::uint64_t epoch);
 
-    // Is it read in this epoch?
+    // Whether it is read in this epoch.
     [[nodiscard]] bool contains(SampleIndex sample) const {
         return !waiting_[sample] && !is_removed(sample);
     }
@@ -60,34 +60,34 @@ public:
 
     [[nodiscard]] std::uint32_t waiting() const { return waiting_count_; }
 
-    // Is `epoch` one that reads everything, whatever the buckets hold?
+    // Whether `epoch` reads all samples regardless of the buckets.
     [[nodiscard]] bool is_regular(std::uint64_t epoch) const { return epoch < warmup_epochs_; }
 
-    // Those that may be given for the sample; none unless near-duplicates repeat.
+    // Samples that may be served instead of the sample; none unless near-duplicates repeat.
     [[nodiscard]] std::span<const SampleIndex> alike(SampleIndex sample) const {
         return redundancy_ == Redundancy::kRepeat ? groups_.group_of(sample)
                                                   : std::span<const SampleIndex>{};
     }
 
-    // What training says of samples goes here.
+    // Takes the trainer's reports about samples.
     [[nodiscard]] BucketCriteria& criteria() { return criteria_; }
 
     [[nodiscard]] const BucketCriteria& criteria() const { return criteria_; }
 
-    // 1 for what is in the bucket, less than half, by rank, for what is not. The address and
+    // Value of each sample: 1 in the bucket, less than half (by rank) outside. The address and
     // length never change.
     [[nodiscard]] std::span<const float> worths() const { return worths_; }
 
-    // As Sampler's. Fingerprints are forgotten once all samples have theirs.
+    // As Sampler's. Fingerprints are freed once all samples have one.
     void on_similarity(std::span<const SampleIndex> samples, std::span<const std::uint64_t> hashes);
     void on_quality(double quality);
     void on_waiting(double share);
 
-    // One byte a sample: the highest bit says that it waits, the others are p_true in steps of
-    // 1/126, or 127 where nothing is known. Then the copies.
+    // One byte a sample: the highest bit is set outside the bucket, the others are p_true in steps
+    // of 1/126, or 127 if unknown. Then the copies.
     void write(WireWriter& wire) const;
 
-    // False: damaged; nothing has changed.
+    // False: damaged; nothing was changed.
     bool read(WireReader& wire);
 
 private:

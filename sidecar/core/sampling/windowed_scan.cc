@@ -10,7 +10,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Draws of all readers after which what is known of their speeds counts half.
+// After so many draws of all readers, old speed measurements count half.
 constexpr std::uint32_t kSpeedMemory = 4096;
 
 SampleIndex any_of_bucket(const NeedIndex::Bucket& bucket, Prng& prng) {
@@ -48,8 +48,8 @@ void SharedScan::leave(Reader reader) {
     replenish();
 }
 
-// What was drawn by its last reader and not dropped yet waits in loaders: it takes window too, but
-// not all of it, whoever does not read what he drew.
+// Samples that their last reader drew and that are not dropped yet wait in loaders. They take
+// window too, but never all of it, even if a reader does not read what it drew.
 void SharedScan::share_window() {
     const auto readers = std::max(1U, static_cast<std::uint32_t>(std::popcount(active_)));
     const std::uint32_t drawn = index_.count_of({}, ScanState::kWindow);
@@ -119,8 +119,8 @@ void SharedScan::take(Reader reader, SampleIndex sample) {
     settle(sample);
 }
 
-// After the last reader took it, a sample that was on its way need not come, and a fresh one is
-// like all that is kept.
+// After the last reader took the sample: a pending fetch is no longer needed, and a fresh sample
+// becomes an ordinary kept one.
 void SharedScan::settle(SampleIndex sample) {
     if (is_needed(sample)) {
         return;
@@ -165,9 +165,9 @@ SampleIndex SharedScan::choose(Reader reader, Prng& prng) {
     return random_kept(reader, prng);
 }
 
-// A uniform shuffle: each sample that is left comes next with the same probability. A reader with
-// plenty before it saves its kept samples for leaner times, and one with nothing before it reads
-// them sooner, both within the drift.
+// A uniform shuffle: each remaining sample comes next with the same probability. Within the drift,
+// a reader with a full lookahead saves its kept samples for later, and one with an empty lookahead
+// reads them sooner.
 bool SharedScan::wants_kept(Reader reader, Prng& prng) const {
     const double ahead = kept_ahead(reader);
     const std::uint32_t passing = near(reader);
@@ -237,7 +237,7 @@ void SharedScan::on_gone(SampleIndex sample) {
     replenish();
 }
 
-// Tops the feed up until every reader that matters has its lookahead.
+// Tops the feed up until every reader that counts has its lookahead.
 void SharedScan::replenish() {
     share_window();
     for (;;) {
@@ -257,7 +257,7 @@ void SharedScan::replenish() {
     }
 }
 
-// Those who have less than their lookahead, and so much more, before them, here or coming.
+// Readers with less than their lookahead plus `margin` samples stored or on the way.
 SharedScan::Readers SharedScan::hungry(std::uint32_t margin) const {
     Readers readers = 0;
     for (Readers rest = active_; rest != 0; rest &= rest - 1) {
@@ -269,8 +269,8 @@ SharedScan::Readers SharedScan::hungry(std::uint32_t margin) const {
     return readers;
 }
 
-// Somebody begins a new epoch, and so needs everything again, before this reader's ends: what it
-// misses now comes by again. Until then it lives on what is here.
+// Another reader begins a new epoch before this reader's ends and needs all samples again, so what
+// this reader misses now will be fetched anyway. Until then it reads what is stored.
 bool SharedScan::can_wait(Reader reader) const {
     if (near(reader) == 0 && (index_.count(reader, ScanState::kKept) == 0 ||
                               kept_ahead(reader) >= drift_limit(reader))) {
@@ -321,7 +321,7 @@ void SharedScan::unfeed(SampleIndex sample) {
     }
 }
 
-// Without its lookahead a reader would only ask for more, so that goes last.
+// A reader without its lookahead would ask for more at once, so lookahead samples go last.
 std::vector<const SharedScan::Bucket*> SharedScan::by_loss(bool urgent) const {
     const Readers lean = hungry(1);
     std::vector<const Bucket*> buckets;
@@ -364,7 +364,8 @@ std::uint32_t SharedScan::near(Reader reader) const {
     return index_.count(reader, ScanState::kWindow) + index_.count(reader, ScanState::kFresh);
 }
 
-// Kept samples that the reader has read beyond their share of the epoch so far; negative: saved.
+// How many kept samples the reader has read beyond their share of the epoch so far. Negative: it
+// has read fewer and saves them.
 double SharedScan::kept_ahead(Reader reader) const {
     return readers_[reader].kept_share * static_cast<double>(index_.count(reader)) -
            static_cast<double>(index_.count(reader, ScanState::kKept));

@@ -16,12 +16,12 @@
 namespace stoker::sidecar {
 
 struct ScanLimits {
-    // Samples of mean size that the node's window holds. Readers divide half of it among them as
-    // their lookahead; the other half takes what one has read and another has not.
+    // Samples of mean size that fit into the node's window. One half is divided among the readers
+    // as lookahead; the other half holds samples that some readers have read and others have not.
     std::uint32_t window_samples = 0;
 
-    // Samples that a reader has before it, here or coming, at most. Choose what covers the origin's
-    // latency at the reader's speed.
+    // Upper limit of a reader's lookahead: samples for it that are stored or on the way. Choose
+    // what covers the origin's latency at the reader's speed.
     std::uint32_t lookahead_max = 256;
 
     // How far a reader may run ahead of, or fall behind, the even mix of kept and passing samples:
@@ -32,24 +32,25 @@ struct ScanLimits {
     std::uint32_t readers_max = NeedIndex::kReadersMax;  // at most that
 };
 
-// One scan over a dataset that all jobs of a node share, so that what is fetched for one is read by
-// all who still need it, then dropped, and fetched again only in the fastest reader's next epoch.
-// Where a leading job takes all, the others take what passes; what they skip comes round again. It
-// decides three things, and holds no bytes:
-// - feed(): what is fetched next. Among the absent samples one that as many hungry readers as
-//   possible need, and as few sated ones (those get it later, from another round); among equals a
-//   random one. A reader is hungry while it has less than its lookahead. One that somebody
-//   overtakes before its epoch ends does not make the node fetch for it alone.
-// - draw(): what a reader gets. Kept and passing samples are mixed as a uniform shuffle would mix
-//   them; of the passing ones, those that fewest need go first, because that frees the window.
-// - victims(): what leaves a full window: what fewest readers wait for.
+// One scan over a dataset, shared by all jobs of a node: a sample fetched for one job is read by
+// all jobs that still need it, then dropped, and fetched again only in the fastest reader's next
+// epoch. If a leading job uses the whole origin rate, the others read the samples that pass; those
+// they skip are fetched again later. It makes three decisions and holds no bytes:
+// - feed(): the next sample to fetch. Prefers absent samples that many hungry readers need and few
+// sated ones (those get it from a later round); ties are broken at random. A reader is hungry while
+// it has less than its lookahead. A reader that another one overtakes before its epoch ends does
+// not make the node fetch for it alone.
+// - draw(): the next sample of a reader. Kept and passing samples are mixed as a uniform shuffle
+// would mix them. Passing samples that few readers need go first, because that frees the window.
+// - victims(): the samples to drop from a full window: those that the fewest readers wait for.
 //
-// Traffic: about (1 - share kept) of the dataset for each epoch of the fastest reader, however many
-// others there are; nobody can fetch less for that reader alone. docs/design/sampling-windowed.md
-// has the figures.
+// Traffic: about (1 - share kept) of the dataset for each epoch of the fastest reader, independent
+// of the number of other readers; that reader alone would need as much.
+// docs/design/sampling-windowed.md has the figures.
 //
-// A reader is one rank of one job on this node. Deterministic: equal seeds and equal calls choose
-// equally. Not thread-safe; cost of a draw: O(readers + sets of readers that occur), under 1 us.
+// A reader is one rank of one job on this node. Deterministic: equal seeds and equal calls give
+// equal choices. Not thread-safe; cost of a draw: O(readers + distinct sets of readers), under 1
+// us.
 class SharedScan final : public WindowKeeper {
 public:
     using Reader = std::uint32_t;
@@ -58,26 +59,26 @@ public:
 
     [[nodiscard]] std::uint32_t sample_count() const { return index_.size(); }
 
-    // nullopt: as many as may have joined already.
+    // nullopt: readers_max readers have joined already.
     std::optional<Reader> join();
     void leave(Reader reader);
 
-    // A new epoch over all samples, or over a share of them (without duplicates). What was left of
-    // the last one is forgotten.
+    // Begins a new epoch over all samples, or over a part of them (without duplicates). Forgets the
+    // rest of the last one.
     void begin(Reader reader);
     void begin(Reader reader, std::span<const SampleIndex> share);
 
-    // The reader's next sample; nullopt: its epoch has ended. Stored, but for a reader that is
-    // faster than the origin: then the one that will arrive first.
+    // The reader's next sample; nullopt: its epoch has ended. The sample is stored, unless the
+    // reader is faster than the origin: then it is the one that arrives first.
     std::optional<SampleIndex> draw(Reader reader, Prng& prng);
 
-    // The reader has read it before (a resumed epoch).
+    // The reader has read the sample before (a resumed epoch).
     void mark_read(Reader reader, SampleIndex sample);
 
-    // `kept`: it stays (class resident); otherwise it is in the window. Repeating is harmless.
+    // `kept`: the sample is resident; otherwise it is in the window. Repeating is harmless.
     void on_stored(SampleIndex sample, bool kept);
 
-    // It was dropped, or could not be fetched.
+    // The sample was dropped, or its fetch failed.
     void on_gone(SampleIndex sample);
 
     // What to fetch, oldest first. A sample leaves by on_stored() or on_gone(), or when nobody
@@ -88,28 +89,29 @@ public:
         return index_.state(sample) >= ScanState::kWindow;
     }
 
-    // Will a reader draw it in its current epoch? A window sample may go as soon as not.
+    // Whether a reader will draw it in its current epoch. If not, a window sample may be dropped.
     [[nodiscard]] bool is_needed(SampleIndex sample) const { return index_.readers(sample) != 0; }
 
     [[nodiscard]] bool needs(Reader reader, SampleIndex sample) const {
         return ((index_.readers(sample) >> reader) & 1U) != 0;
     }
 
-    // That have joined.
+    // Readers that have joined.
     [[nodiscard]] std::uint32_t reader_count() const {
         return static_cast<std::uint32_t>(std::popcount(joined_));
     }
 
     [[nodiscard]] bool keeps(SampleIndex sample) const override { return is_needed(sample); }
 
-    // Is it in the lookahead of a reader that has no more than that?
+    // Whether it is in the lookahead of a reader with no more than its lookahead.
     [[nodiscard]] bool is_soon(SampleIndex sample) const {
         return (index_.readers(sample) & hungry(1)) != 0;
     }
 
-    // Those that fewest readers wait for first; urgent: then what is somebody's lookahead. What
-    // nobody needs is not among them: it goes when its last reader has read it. Looks at so many
-    // samples in one call, and goes on behind them in the next one.
+    // Window samples to drop, those that the fewest readers wait for first; urgent: lookahead
+    // samples after them. Samples that nobody needs are not included: they go when their last
+    // reader has read them. Looks at a bounded number of samples per call and continues behind them
+    // in the next call.
     void victims(const RoomRequest& room, std::vector<SampleIndex>& samples) const override;
 
     static constexpr std::uint32_t kVictimLooksMax = 8192;
@@ -122,7 +124,7 @@ private:
         bool joined = false;
         std::uint32_t length = 0;  // of the current epoch
         double kept_share = 0;     // of the epoch, when it began
-        std::uint32_t draws = 0;   // lately: its speed in proportion to the others'
+        std::uint32_t draws = 0;   // recent ones: the reader's speed relative to the others
     };
 
     void start_epoch(Reader reader);
@@ -157,7 +159,7 @@ private:
     std::uint32_t lookahead_ = 1;
     std::uint32_t recent_draws_ = 0;
     std::deque<SampleIndex> feed_;
-    mutable std::uint32_t looked_at_ = 0;  // by the last victims(), in vain
+    mutable std::uint32_t looked_at_ = 0;  // samples that the last victims() rejected
 };
 
 }  // namespace stoker::sidecar

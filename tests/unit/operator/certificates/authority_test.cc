@@ -33,13 +33,13 @@ struct AuthorityTest : ::testing::Test {
     const Authority promoted = authority_at(overlapping, rotation + kTerms.overlap);
 };
 
-TEST_F(AuthorityTest, ANewCaSignsAtOnceAndStaysAsItIs) {
+TEST_F(AuthorityTest, ANewCaSignsAtOnceAndStaysUnchanged) {
     EXPECT_EQ(verdict(first, trust_bundle(first), kStart), "ok");
     EXPECT_FALSE(first.next);
     EXPECT_EQ(authority_at(first, kStart + kDay * 700), first);
 }
 
-TEST_F(AuthorityTest, ItsSuccessorIsTrustedLongBeforeItSigns) {
+TEST_F(AuthorityTest, ANewCaIsTrustedLongBeforeItSigns) {
     EXPECT_EQ(overlapping.signing, first.signing);
     ASSERT_TRUE(overlapping.next);
     EXPECT_THAT(trust_bundle(overlapping), HasSubstr(first.signing.certificate));
@@ -50,7 +50,7 @@ TEST_F(AuthorityTest, ItsSuccessorIsTrustedLongBeforeItSigns) {
     EXPECT_FALSE(promoted.next);
 }
 
-TEST_F(AuthorityTest, JobsOfEveryAgeTrustTheLeafOfTheDay) {
+TEST_F(AuthorityTest, JobsOfAnyAgeTrustTheCurrentLeaf) {
     const WallTime then = rotation + kTerms.overlap;
     EXPECT_EQ(verdict(promoted, trust_bundle(first), then), "ok");
     EXPECT_EQ(verdict(promoted, trust_bundle(overlapping), then), "ok");
@@ -59,7 +59,7 @@ TEST_F(AuthorityTest, JobsOfEveryAgeTrustTheLeafOfTheDay) {
     EXPECT_EQ(verdict(authority_at(promoted, last), trust_bundle(first), last), "ok");
 }
 
-TEST_F(AuthorityTest, WhatHasExpiredIsDropped) {
+TEST_F(AuthorityTest, DropsExpiredCertificates) {
     const WallTime after = kStart + kTerms.ca_lifetime;
     const Authority later = authority_at(promoted, after);
     EXPECT_EQ(later.signing, promoted.signing);
@@ -69,20 +69,20 @@ TEST_F(AuthorityTest, WhatHasExpiredIsDropped) {
     EXPECT_EQ(verdict(later, trust_bundle(later), after), "ok");
 }
 
-TEST_F(AuthorityTest, TheOldKeyIsForgotten) {
+TEST_F(AuthorityTest, DropsTheOldKey) {
     for (const auto& [name, text] : print_authority(promoted)) {
         EXPECT_THAT(text, Not(HasSubstr(first.signing.key))) << name;
     }
 }
 
-TEST_F(AuthorityTest, AnOperatorThatWasAwayForYearsStartsWithANewCa) {
+TEST_F(AuthorityTest, CreatesANewCaAfterYearsWithoutAnOperator) {
     const WallTime now = kStart + kTerms.ca_lifetime * 2;
     const Authority later = authority_at(first, now);
     EXPECT_NE(later.signing, first.signing);
     EXPECT_EQ(verdict(later, trust_bundle(later), now), "ok");
 }
 
-TEST_F(AuthorityTest, ComesBackFromItsSecret) {
+TEST_F(AuthorityTest, IsLoadedFromItsSecret) {
     for (const Authority& authority : {first, overlapping, promoted}) {
         EXPECT_EQ(parse_authority(print_authority(authority)).value(), authority);
     }
@@ -112,7 +112,7 @@ TEST_F(AuthorityTest, RefusesASecretThatIsNotOurs) {
     EXPECT_TRUE(refused(data));
 }
 
-TEST_F(AuthorityTest, ALeafLivesADayAndIsDueWithAThirdLeft) {
+TEST_F(AuthorityTest, ALeafIsValidForADayAndRenewedWithAThirdLeft) {
     const KeyPair leaf = issue_leaf(first, kNames, kTerms, kStart).value();
     const Validity validity = read_certificate(leaf.certificate).value().validity;
     EXPECT_EQ(validity.not_after, kStart + kDay);

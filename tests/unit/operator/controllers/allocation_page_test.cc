@@ -20,7 +20,7 @@ protected:
     AllocationPage page{latest, clock, "0.1.0", [this] { return leadership; }};
 };
 
-TEST_F(AllocationPageTest, SaysWhatWasDecidedFromWhatAndWhen) {
+TEST_F(AllocationPageTest, ShowsInputPlanAndAge) {
     Allocation allocation;
     allocation.decided_at = clock.wall_now();
     allocation.view.nodes = {{"nvme", "n1", gib(4)}};
@@ -37,14 +37,14 @@ TEST_F(AllocationPageTest, SaysWhatWasDecidedFromWhatAndWhen) {
     EXPECT_EQ(read->plan, allocation.plan);
 }
 
-TEST_F(AllocationPageTest, NamesTheLeaderWhereAnotherReplicaIsIt) {
+TEST_F(AllocationPageTest, NamesTheLeaderOnOtherReplicas) {
     leadership = {false, "operator-1_2e"};
     const AllocationPage::Answer answer = page.answer();
     EXPECT_EQ(answer.status, 503);
     EXPECT_THAT(answer.body, HasSubstr(R"("leader":"operator-1_2e")"));
 }
 
-TEST_F(AllocationPageTest, IsUnavailableUntilSomethingWasDecided) {
+TEST_F(AllocationPageTest, IsUnavailableBeforeTheFirstPlan) {
     EXPECT_EQ(page.answer().status, 503);
     EXPECT_THAT(page.answer().body, HasSubstr("decided nothing yet"));
 }

@@ -28,7 +28,7 @@ Object make_class(const std::string& name, int value, bool is_default) {
         R"(,"globalDefault":)" + (is_default ? "true" : "false") + "}");
 }
 
-// A server with Kueue and no Workload. The watch that follows its list ends the run.
+// A server with Kueue and no Workloads. The watch after the list ends the run.
 class ListsNothing final : public ApiTransport {
 public:
     explicit ListsNothing(std::stop_source stop)
@@ -91,34 +91,34 @@ struct KueueReaderTest : ::testing::Test {
         1};
 };
 
-TEST_F(KueueReaderTest, AJobWithoutAQueueAsksNothing) {
+TEST_F(KueueReaderTest, SendsNoRequestForAJobWithoutAQueue) {
     job.meta.labels.clear();
     const KueueView view = read();
     EXPECT_TRUE(view.installed);
     EXPECT_TRUE(bench.client.calls.empty());
 }
 
-TEST_F(KueueReaderTest, WhereKueueIsNotInstalledNothingIsAsked) {
+TEST_F(KueueReaderTest, SendsNoRequestWithoutKueue) {
     const KueueView view = read_kueue(job, false, bench.cache, bench.client);
     EXPECT_FALSE(view.installed);
     EXPECT_EQ(view.trouble, "");
     EXPECT_TRUE(bench.client.calls.empty());
 }
 
-TEST_F(KueueReaderTest, AnAttemptThatIsThereAsksNothing) {
+TEST_F(KueueReaderTest, SendsNoRequestForAnExistingAttempt) {
     put_workload("True", {"a100"});
     const KueueView view = read(true);
     EXPECT_TRUE(view.workload.has_value());
     EXPECT_TRUE(bench.client.calls.empty());
 }
 
-TEST_F(KueueReaderTest, AWorkloadThatWaitsAsksNothing) {
+TEST_F(KueueReaderTest, SendsNoRequestForAPendingWorkload) {
     put_workload("False", {"a100"});
     EXPECT_TRUE(read().workload.has_value());
     EXPECT_TRUE(bench.client.calls.empty());
 }
 
-TEST_F(KueueReaderTest, TheLabelNamesAClassOfKueue) {
+TEST_F(KueueReaderTest, UsesThePriorityClassOfTheLabel) {
     job.meta.labels[std::string{kPriorityClassLabel}] = "urgent";
     job.spec.pod_template.priority_class_name = "pods";
     bench.client.objects[{"", "urgent"}] = make_class("urgent", 70, false);
@@ -130,7 +130,7 @@ TEST_F(KueueReaderTest, TheLabelNamesAClassOfKueue) {
     EXPECT_EQ(bench.client.calls[0].plural, "workloadpriorityclasses");
 }
 
-TEST_F(KueueReaderTest, WithoutTheLabelTheClassOfThePodsCounts) {
+TEST_F(KueueReaderTest, FallsBackToThePriorityClassOfThePods) {
     job.spec.pod_template.priority_class_name = "pods";
     bench.client.listed = {make_class("other", 1, true), make_class("pods", 9, false)};
     const KueueView view = read();
@@ -139,8 +139,8 @@ TEST_F(KueueReaderTest, WithoutTheLabelTheClassOfThePodsCounts) {
     EXPECT_EQ(view.priority.class_source, "scheduling.k8s.io/priorityclass");
 }
 
-// As the API server's admission chooses where somebody made two defaults.
-TEST_F(KueueReaderTest, TheLowestDefaultCountsWhereThePodsNameNoClass) {
+// The API server's admission chooses the same if two classes are the default.
+TEST_F(KueueReaderTest, PicksTheLowestOfTwoDefaultPriorityClasses) {
     bench.client.listed = {
         make_class("high", 50, true), make_class("none", 2, false), make_class("low", 10, true)};
     EXPECT_EQ(read().priority.class_name, "low");
@@ -186,7 +186,7 @@ TEST_F(KueueReaderTest, TellsWhichFlavorDoesNotExist) {
     EXPECT_EQ(read().trouble, "ResourceFlavor gone does not exist.");
 }
 
-TEST_F(KueueReaderTest, TheWorkloadOfAnotherNamespaceIsNotOurs) {
+TEST_F(KueueReaderTest, IgnoresAWorkloadOfAnotherNamespace) {
     put_workload("True", {"a100"});
     job.meta.ns = "other";
     EXPECT_FALSE(read().workload.has_value());

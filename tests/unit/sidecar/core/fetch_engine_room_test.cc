@@ -14,14 +14,14 @@ using testing::UnorderedElementsAre;
 
 class FetchEngineRoom : public FetchEngineTest {
 protected:
-    // Room for two residents, and what the last reads were: 0, then 1.
+    // LRU with room for two residents, after reads of samples 0 and 1.
     void make_lru(Bytes window = kRecord * 2) {
         make({.window = window}, kRecord * 2, std::make_unique<Lru>());
         read_alone(0);
         read_alone(1);
     }
 
-    // Without a plan: asks, gets, says that it has read.
+    // A read without a plan: fetch, then report it as consumed.
     Effects read_alone(SampleIndex sample) {
         Effects asked = fetch({sample});
         if (engine->sample(sample).state == SampleState::kFetching) {
@@ -32,7 +32,7 @@ protected:
     }
 };
 
-TEST_F(FetchEngineRoom, ADemandedSampleReplacesTheResidentThatThePolicyNames) {
+TEST_F(FetchEngineRoom, ADemandedSampleReplacesThePolicysVictim) {
     make_lru();
     const auto asked = fetch({5});
     EXPECT_THAT(asked.drops, ElementsAre(0));
@@ -47,7 +47,7 @@ TEST_F(FetchEngineRoom, AHitIsARead) {
     EXPECT_THAT(fetch({5}).drops, ElementsAre(1));
 }
 
-TEST_F(FetchEngineRoom, WhatAClientHoldsStaysAndTheOthersPassThroughTheWindow) {
+TEST_F(FetchEngineRoom, KeepsHeldResidentsAndServesOthersThroughTheWindow) {
     make_lru();
     fetch({0, 1});  // both were there: held now
     const auto asked = engine->on_fetch(kTrainer, 99, {}, kNow);
@@ -59,7 +59,7 @@ TEST_F(FetchEngineRoom, WhatAClientHoldsStaysAndTheOthersPassThroughTheWindow) {
     EXPECT_THAT(other.fetches, ElementsAre(window(5)));
 }
 
-TEST_F(FetchEngineRoom, APrefetchReplacesWhatIsNotNeededSoon) {
+TEST_F(FetchEngineRoom, APrefetchReplacesASampleNotNeededSoon) {
     make_lru();
     EXPECT_THAT(plan({2, 1, 3}).fetches, ElementsAre(resident(2), window(3)));
     EXPECT_EQ(engine->sample(1).state, SampleState::kStored) << "the plan needs it soon";
@@ -92,7 +92,7 @@ TEST_F(FetchEngineRoom, AShrinkingGrantTakesTheLeastRecentlyReadFirst) {
     EXPECT_THAT(engine->on_grant({kRecord, std::nullopt}, kNow).drops, ElementsAre(1));
 }
 
-TEST_F(FetchEngineRoom, AsideItServesWhatIsHereAndFetchesNothing) {
+TEST_F(FetchEngineRoom, WhileBypassedServesHitsAndFetchesNothing) {
     make_lru();
     engine->on_aside(true, kNow);
     const auto asked = fetch({0, 5});

@@ -46,13 +46,13 @@ TEST(TimeShare, LongWorkIsPaidForAfterwards) {
     EXPECT_FALSE(share.is_spent(resumes));
 }
 
-TEST(TimeShare, NoWorkStopsItForLongerThanALeaderMayBeSilent) {
+TEST(TimeShare, APauseIsShorterThanTheLeaderTimeout) {
     TimeShare share{0.2};
     share.spend(seconds{60}, kStart);
     EXPECT_LT(share.resumes_at(kStart) - kStart, seconds{2});
 }
 
-TEST(TimeShare, AnotherShareCountsFromNowOn) {
+TEST(TimeShare, ANewShareAppliesFromNowOn) {
     TimeShare share{0.2};
     share.spend(milliseconds{120}, kStart);
     share.set_share(0.1, kStart);

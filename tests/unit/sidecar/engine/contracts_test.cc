@@ -32,7 +32,7 @@ local::Begin begin_of(std::string contract, std::string job, std::uint64_t epoch
     return begin;
 }
 
-TEST(Contracts, NamesWhatItDoesNotKnow) {
+TEST(Contracts, RejectsUnknownContractsByName) {
     Contracts contracts{kCount, 100};
     EXPECT_THAT(
         contracts.make(test::kEmptyNode, settings("fast"), 0).error().message,
@@ -82,7 +82,7 @@ TEST(Contracts, EveryRankOfAReplicatingJobMayDraw) {
     EXPECT_EQ(draws.size(), kCount);
 }
 
-TEST(Contracts, AWindowedJobKeepsTheWindowForWhatItHasNotDrawn) {
+TEST(Contracts, AWindowedJobKeepsWindowSamplesUntilDrawn) {
     test::NodeContents node;
     Contracts contracts{kCount, 100};
     node.store(7, true);
@@ -124,14 +124,15 @@ TEST(Contracts, AGroupOfChunksIsReadBeforeTheNextOne) {
     EXPECT_EQ(all.size(), kCount);
 }
 
-TEST(Contracts, ABetaOfNothingReadsAll) {
+TEST(Contracts, ZeroBetaReadsAllSamples) {
     Contracts contracts{kCount, 100};
     const auto sampler = contracts.make(
         test::kEmptyNode, settings("importance", {{"beta", 0}, {"warmupEpochs", 0}}), 0);
     ASSERT_TRUE(sampler.has_value());
 }
 
-// What family Iowa serves in its last epoch, of equal losses, when each is begun with one of these.
+// Samples that family Iowa serves in its last epoch, with equal losses. Each epoch begins with the
+// next of `values` for the parameter `name`.
 std::set<std::uint64_t> last_epoch(
     Contracts& contracts, const std::string& name, std::initializer_list<double> values) {
     SamplerService service{test::kEmptyNode, kCount, contracts};
@@ -162,14 +163,14 @@ std::size_t waiting_after(std::initializer_list<double> accuracies) {
     return kCount - last_epoch(contracts, "accuracy", accuracies).size();
 }
 
-TEST(Contracts, WhileTheAccuracyGrowsNothingIsRecalled) {
+TEST(Contracts, RecallsNothingWhileTheAccuracyGrows) {
     const std::size_t growing = waiting_after({0.1, 0.2, 0.4, 0.6, 0.8, 0.9});
     const std::size_t stagnating = waiting_after({0.5, 0.5, 0.5, 0.5, 0.5, 0.5});
     EXPECT_GT(growing, 0U);
     EXPECT_LT(stagnating, growing);
 }
 
-TEST(Contracts, AnIowaJobThatWaitsForDataLeavesOutWhatIsDearToFetch) {
+TEST(Contracts, ADataBoundIowaJobLeavesOutLargeSamples) {
     const auto large_left = [](double waiting) {
         Contracts contracts{
             kCount, 100, [](SampleIndex sample) { return Bytes{sample % 2 == 0 ? 100U : 900U}; }};
@@ -228,7 +229,7 @@ TEST(Contracts, AReplicatingJobAloneHasThePriorityAndGhostQueue) {
     EXPECT_FALSE(eviction->make_room(0, Bytes{100}, AnyMayGo{}, victims));
 }
 
-TEST(Contracts, ASecondJobThatMeasuresImportanceMakesThePolicyCommon) {
+TEST(Contracts, TwoMeasuringJobsUseTheAggregatedPolicy) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     replicate_epoch(service, StreamId{1}, "j", 0);
@@ -246,7 +247,7 @@ TEST(Contracts, ASecondJobThatMeasuresImportanceMakesThePolicyCommon) {
         << "it takes over the scores that there are";
 }
 
-TEST(Contracts, TheUnimportantShareIsTheMeanOfWhatJobsAsk) {
+TEST(Contracts, TheUnimportantShareIsTheMeanOfTheJobsSettings) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     const auto begin = [&](StreamId stream, const std::string& job, double share) {
@@ -271,8 +272,8 @@ std::vector<std::byte> bits_of(const std::set<std::uint64_t>& samples) {
     return bits;
 }
 
-// The trainer read some of an epoch alone, in another order than the sampler's.
-TEST(Contracts, AFullEpochThatWasBegunWithoutASidecarMissesNothingAndRepeatsNothing) {
+// The trainer read part of an epoch without a sidecar, in another order than the sampler's.
+TEST(Contracts, AFullEpochBegunWithoutASidecarServesEachOtherSampleOnce) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     std::set<std::uint64_t> alone;
@@ -295,8 +296,8 @@ TEST(Contracts, AFullEpochThatWasBegunWithoutASidecarMissesNothingAndRepeatsNoth
     EXPECT_EQ(*rest.begin(), 150U);
 }
 
-// Since then other samples have come and gone, so the same steps would choose other stand-ins.
-TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
+// Other samples were stored and dropped since, so the same steps would choose other substitutes.
+TEST(Contracts, AResumeServesNoSampleTwice) {
     test::NodeContents node;
     Contracts contracts{kCount, 100};
     SamplerService service{node, kCount, contracts};
@@ -334,8 +335,8 @@ TEST(Contracts, WhatWasServedBeforeAResumeIsNotServedAgain) {
     EXPECT_GT(stand_ins, 0U);
 }
 
-// Samples 2i and 2i+1 are alike but for three bits.
-TEST(Contracts, CopiesAreLeftOutFromTheEpochAfterTheirFingerprintsCame) {
+// Samples 2i and 2i+1 differ in three bits of their fingerprints only.
+TEST(Contracts, LeavesOutDuplicatesInTheEpochAfterTheirFingerprints) {
     Contracts contracts{kCount, 100};
     SamplerService service{test::kEmptyNode, kCount, contracts};
     auto begin = begin_of("importance", "j", 0);
@@ -359,7 +360,7 @@ TEST(Contracts, CopiesAreLeftOutFromTheEpochAfterTheirFingerprintsCame) {
         similarity.samples.push_back(sample);
         similarity.hashes.push_back(((sample / 2) << 4U) * 0x10001ULL | (sample % 2 == 0 ? 0 : 7));
     }
-    service.on_similarity(StreamId{7}, similarity);  // of nobody
+    service.on_similarity(StreamId{7}, similarity);  // unknown stream
     EXPECT_EQ(draw_all(1).size(), kCount);
     service.on_similarity(StreamId{1}, similarity);
     const auto drawn = draw_all(2);
@@ -410,7 +411,7 @@ protected:
     std::unique_ptr<EvictionPolicy> eviction;
 };
 
-TEST_F(ImportanceContract, ReadsAllInTheWarmUpAndLessOfWhatMattersLessAfterwards) {
+TEST_F(ImportanceContract, ReadsAllInTheWarmUpThenFewerUnimportantSamples) {
     const auto first = run_epoch(0);
     EXPECT_EQ(std::set(first.begin(), first.end()).size(), kCount);
     run_epoch(1);
@@ -420,7 +421,7 @@ TEST_F(ImportanceContract, ReadsAllInTheWarmUpAndLessOfWhatMattersLessAfterwards
     EXPECT_GT(high, static_cast<std::ptrdiff_t>(third.size() / 2));
 }
 
-TEST_F(ImportanceContract, KeepsWhatTheJobsHoldImportantAndNothingMovesInFullEpochs) {
+TEST_F(ImportanceContract, KeepsImportantSamplesAndEvictsNoneInFullEpochs) {
     run_epoch(0);
     ASSERT_NE(eviction, nullptr);
     EXPECT_EQ(contracts.importance().new_eviction(), nullptr) << "one is enough";

@@ -20,7 +20,7 @@ protected:
         return service.begin(stream, begin, {}, party.value(), party);
     }
 
-    // The job learns, and nobody draws from it afterwards.
+    // Creates the job's sampler, then disconnects without drawing.
     bool begin_and_leave(const std::string& job, Party party) {
         const bool begun = begin(StreamId{99}, job, party).has_value();
         service.on_losses(StreamId{99}, {0, {1, 2}, {0.5F, 0.7F}});
@@ -36,7 +36,7 @@ protected:
         SamplerService::Limits{.samplers = 3, .guest_samplers = 2, .guests_samplers = 3}};
 };
 
-TEST_F(SamplerServiceGuests, AThousandJobsOfAGuestTakeNoPlaceOfOtherParties) {
+TEST_F(SamplerServiceGuests, AThousandGuestJobsEvictNoOtherPartysSampler) {
     ASSERT_TRUE(begin_and_leave("own", kOwnParty));
     ASSERT_TRUE(begin_and_leave("other", Party{2}));
     for (int job = 0; job < 1000; ++job) {
@@ -47,7 +47,7 @@ TEST_F(SamplerServiceGuests, AThousandJobsOfAGuestTakeNoPlaceOfOtherParties) {
     EXPECT_EQ(begin(StreamId{2}, "other", Party{2})->losses, 2U);
 }
 
-TEST_F(SamplerServiceGuests, AGuestsWindowedRanksLeaveTheOwnersPlaces) {
+TEST_F(SamplerServiceGuests, AGuestsWindowedRanksLeaveRoomForTheOwner) {
     SamplerService wide{test::kEmptyNode, kCount, contracts};
     const auto begin_rank = [&](std::uint64_t stream, std::uint32_t rank, Party party) {
         local::Begin begin;
@@ -68,7 +68,7 @@ TEST_F(SamplerServiceGuests, AGuestsWindowedRanksLeaveTheOwnersPlaces) {
     EXPECT_TRUE(begin_rank(200, 20, Party{1}).has_value()) << "an idle rank makes place";
 }
 
-TEST_F(SamplerServiceGuests, SamplersOfGuestsAreBoundedByWhatTheyHoldOfTheDataset) {
+TEST_F(SamplerServiceGuests, BoundsGuestSamplersByDatasetSize) {
     SamplerService large{
         test::kEmptyNode,
         kCount,
@@ -90,7 +90,7 @@ TEST_F(SamplerServiceGuests, SamplersOfGuestsAreBoundedByWhatTheyHoldOfTheDatase
     EXPECT_TRUE(begin_in(7, "importance", kOwnParty));
 }
 
-TEST_F(SamplerServiceGuests, ADatasetHoweverLargeHasOneSamplerOfGuests) {
+TEST_F(SamplerServiceGuests, ALargeDatasetStillHasOneGuestSampler) {
     SamplerService tiny{
         test::kEmptyNode,
         kCount,
@@ -101,8 +101,8 @@ TEST_F(SamplerServiceGuests, ADatasetHoweverLargeHasOneSamplerOfGuests) {
     EXPECT_TRUE(tiny.begin(StreamId{1}, begin, {}, 1, Party{1}).has_value());
 }
 
-// What all guests have drawn and not read leaves half of what is left to each draw.
-TEST_F(SamplerServiceGuests, WhatGuestsDrawAndDoNotReadIsBoundedTogether) {
+// A guest's draw may take half of what the unread draws of all guests leave of the bound.
+TEST_F(SamplerServiceGuests, BoundsUnreadDrawsOfAllGuestsTogether) {
     SamplerService small{
         test::kEmptyNode, kCount, contracts, SamplerService::Limits{.guests_outstanding = 40}};
     const auto draws = [&](std::uint64_t stream, Party party) {
@@ -124,7 +124,7 @@ TEST_F(SamplerServiceGuests, WhatGuestsDrawAndDoNotReadIsBoundedTogether) {
     EXPECT_EQ(draws(9, kOwnParty), kCount);
 }
 
-TEST_F(SamplerServiceGuests, AGuestHasSoManyJobsAtATime) {
+TEST_F(SamplerServiceGuests, BoundsConcurrentJobsOfAGuest) {
     ASSERT_TRUE(begin(StreamId{1}, "a", Party{1}).has_value());
     ASSERT_TRUE(begin(StreamId{2}, "b", Party{1}).has_value());
     EXPECT_EQ(begin(StreamId{3}, "c", Party{1}).error().code, ErrorCode::kResourceExhausted);
@@ -132,7 +132,7 @@ TEST_F(SamplerServiceGuests, AGuestHasSoManyJobsAtATime) {
     EXPECT_TRUE(begin(StreamId{5}, "own", kOwnParty).has_value());
 }
 
-TEST(GuestsScan, WindowedJobsOfGuestsTakeNothingOfWhatWeForesee) {
+TEST(GuestsScan, GuestsWindowedJobsLeaveOurLookaheadAlone) {
     constexpr std::uint32_t kMany = 400;
     const auto foreseen = [](std::uint8_t guests) {
         Contracts contracts{kMany, 100};

@@ -11,7 +11,7 @@ namespace {
 
 const CurrentRevision kCurrent{domain::RevisionId{0xBEEF}, "s3://b/ü at \"x\"", "job-1", "uid-a3"};
 
-TEST(CurrentRevision, ComesBackFromTheDirectory) {
+TEST(CurrentRevision, IsLoadedAsSaved) {
     const test::TempFolder folder;
     const auto device = make_posix_device();
     EXPECT_EQ(load_current(*device, folder.path()), std::nullopt);
@@ -19,7 +19,7 @@ TEST(CurrentRevision, ComesBackFromTheDirectory) {
     EXPECT_EQ(load_current(*device, folder.path()), kCurrent);
 }
 
-TEST(CurrentRevision, AnythingElseIsNoRevision) {
+TEST(CurrentRevision, InvalidContentIsNoRevision) {
     for (const char* text :
          {"",
           "{",
@@ -34,7 +34,7 @@ TEST(CurrentRevision, AnythingElseIsNoRevision) {
     EXPECT_TRUE(decode_current(R"({"revision": "000000000000beef"})").has_value());
 }
 
-TEST(CurrentRevision, AnOlderFileHasNoAttempt) {
+TEST(CurrentRevision, AFileOfAnOlderVersionHasNoAttempt) {
     for (const char* more : {"", R"(,"attempt":2)", R"(,"attemptUid":2)"}) {
         const auto current =
             decode_current(fmt::format(R"({{"revision":"000000000000beef"{}}})", more));

@@ -1,4 +1,4 @@
-// What the connections of one server hold together.
+// Memory limits shared by the connections of one server.
 #include "sidecar/service/frame_socket.h"
 
 #include <chrono>
@@ -30,7 +30,7 @@ struct Connection {
         socket->share(std::move(room));
     }
 
-    // An answer to a fetch of so many samples.
+    // Queues an answer to a fetch of so many samples.
     void answer(std::size_t samples) {
         local::Fetched fetched;
         fetched.statuses.resize(samples);
@@ -56,7 +56,7 @@ protected:
         FrameSocket::SharedRoom{.bytes_max = mib(4).count()});
 };
 
-TEST_F(SharedRoomTest, ConnectionsThatReadNothingAreClosedBeforeTheyFillIt) {
+TEST_F(SharedRoomTest, ClosesConnectionsThatReadNothingBeforeTheRoomIsFull) {
     std::vector<std::unique_ptr<Connection>> greedy;
     for (int i = 0; i < 16; ++i) {
         greedy.push_back(std::make_unique<Connection>(loop_, room_));
@@ -73,7 +73,7 @@ TEST_F(SharedRoomTest, ConnectionsThatReadNothingAreClosedBeforeTheyFillIt) {
     EXPECT_EQ(room_->bytes, modest.socket->backlog_bytes());
 }
 
-TEST_F(SharedRoomTest, RoomsThatArePartsOfOneFillItTogether) {
+TEST_F(SharedRoomTest, RoomsShareTheLimitOfTheirWhole) {
     const auto whole = std::make_shared<FrameSocket::SharedRoom>(
         FrameSocket::SharedRoom{.bytes_max = mib(4).count()});
     std::vector<std::unique_ptr<Connection>> greedy;
@@ -92,7 +92,7 @@ TEST_F(SharedRoomTest, RoomsThatArePartsOfOneFillItTogether) {
     EXPECT_EQ(whole->bytes, 0U);
 }
 
-TEST_F(SharedRoomTest, FramesThatDoNotComeWholeCountToo) {
+TEST_F(SharedRoomTest, IncompleteFramesCountToo) {
     Connection slow{loop_, room_};
     std::vector<std::byte> most =
         local::encode_frame(local::Fetch{std::vector<std::uint64_t>(100'000)}, 1);

@@ -14,7 +14,7 @@ namespace {
 using testing::ElementsAre;
 using testing::SizeIs;
 
-// A frame as it comes off a socket.
+// A frame as received from a socket.
 Frame frame_of(const local::Message& message, std::uint64_t request_id, UniqueFd fd = {}) {
     return {request_id, message, std::move(fd)};
 }
@@ -35,11 +35,11 @@ Frame plan_frame(const std::vector<std::uint64_t>& samples, std::uint64_t start 
     return frame_of(local::Plan{3, samples.size(), start}, 5, test::sealed_ids(samples));
 }
 
-TEST(ReplayLog, SaysNothingOfASessionThatSaidNothing) {
+TEST(ReplayLog, IsEmptyForASessionWithoutRequests) {
     EXPECT_THAT(frames_of(ReplayLog{}), SizeIs(0));
 }
 
-TEST(ReplayLog, StartsThePlanBehindWhatWasReadWithoutAGap) {
+TEST(ReplayLog, StartsThePlanAfterTheContiguousReads) {
     ReplayLog log;
     log.set_sample_count(1000);
     log.on_request(plan_frame({10, 11, 12, 13, 14}));
@@ -60,7 +60,7 @@ TEST(ReplayLog, CountsARepeatedSampleOnceForEachReading) {
     EXPECT_EQ(std::get<local::Plan>(messages_of(log)[0]).start, 1U);
 }
 
-TEST(ReplayLog, KeepsWhatLiesBehindTheEpochAndCountsNoneOfItAsRead) {
+TEST(ReplayLog, KeepsThePartAfterTheEpochAsUnread) {
     ReplayLog log;
     log.set_sample_count(1000);
     log.on_request(frame_of(local::Plan{3, 2, 0}, 5, test::sealed_ids({1, 2, 2, 1})));
@@ -77,7 +77,7 @@ TEST(ReplayLog, KeepsWhatLiesBehindTheEpochAndCountsNoneOfItAsRead) {
     EXPECT_EQ(old->horizon(), 2U) << "for a leader that does not know of it";
 }
 
-TEST(ReplayLog, GoesOnFromThePlansOwnStart) {
+TEST(ReplayLog, ContinuesFromThePlansStart) {
     ReplayLog log;
     log.set_sample_count(1000);
     log.on_request(plan_frame({1, 2, 3, 4}, 2));
@@ -98,7 +98,7 @@ TEST(ReplayLog, FollowsALongPlan) {
     EXPECT_EQ(std::get<local::Plan>(messages[0]).start, 150000U);
 }
 
-TEST(ReplayLog, SaysReadsBehindAGapInPieces) {
+TEST(ReplayLog, ReplaysReadsBeyondAGapInPieces) {
     std::vector<std::uint64_t> samples(250'001);
     std::iota(samples.begin(), samples.end(), 0U);
     ReplayLog log;
@@ -115,7 +115,7 @@ TEST(ReplayLog, SaysReadsBehindAGapInPieces) {
     EXPECT_EQ(std::get<local::Consumed>(messages_of(log)[3]).samples.back(), 250'000U);
 }
 
-TEST(ReplayLog, RemembersNoMoreReadsThanThePlanHasAndNoneThatCannotBe) {
+TEST(ReplayLog, BoundsReadsByThePlanAndIgnoresInvalidIds) {
     ReplayLog log;
     log.set_sample_count(10);
     log.on_request(plan_frame({1, 2, 3}));
@@ -154,7 +154,7 @@ TEST(ReplayLog, ForgetsTheProgressOfAReplacedPlanAndOfOtherEpochs) {
     EXPECT_EQ(std::get<local::Plan>(messages_of(log)[0]).start, 0U);
 }
 
-TEST(ReplayLog, AsksAgainForWhatWasNotAnswered) {
+TEST(ReplayLog, RepeatsUnansweredRequests) {
     ReplayLog log;
     log.set_sample_count(1000);
     log.on_request(frame_of(local::Fetch{{1}}, 8));
@@ -165,7 +165,7 @@ TEST(ReplayLog, AsksAgainForWhatWasNotAnswered) {
     EXPECT_THAT(std::get<local::Fetch>(messages[0]).samples, ElementsAre(2));
 }
 
-TEST(ReplayLog, TellsARepeatedPlanFromOneThatIsStillOwedItsAnswer) {
+TEST(ReplayLog, DistinguishesAReplayedPlanFromAnUnansweredOne) {
     ReplayLog log;
     log.set_sample_count(1000);
     log.on_request(plan_frame({1}));
@@ -175,7 +175,7 @@ TEST(ReplayLog, TellsARepeatedPlanFromOneThatIsStillOwedItsAnswer) {
     EXPECT_FALSE(log.is_repeated(6));
 }
 
-TEST(ReplayLog, APlanWithoutItsMemfdIsTheLeadersToRefuse) {
+TEST(ReplayLog, PassesOnAPlanWithoutItsMemfd) {
     ReplayLog log;
     log.set_sample_count(1000);
     log.on_request(frame_of(local::Plan{3, 2, 0}, 5));
@@ -205,7 +205,7 @@ protected:
         log.on_answer(frame_of(drawn, 8));
     }
 
-    // What a new leader reads of the begin that is said again.
+    // What a new leader reads from the replayed begin.
     std::pair<local::Begin, BeginState> again() {
         const auto frames = frames_of(log);
         const auto said = std::get<local::Begin>(messages_of(log).at(0));
@@ -216,14 +216,14 @@ protected:
     local::Begin begin;
 };
 
-TEST_F(BegunLog, SaysTheBeginAgainAsItWas) {
+TEST_F(BegunLog, ReplaysTheBeginUnchanged) {
     const auto [said, state] = again();
     EXPECT_EQ(said, begin);
     EXPECT_THAT(state.served, ElementsAre(std::byte{0b1}));
     EXPECT_EQ(state.snapshot, "seen");
 }
 
-TEST_F(BegunLog, CountsWhatWasDrawnSinceAsServed) {
+TEST_F(BegunLog, CountsLaterDrawsAsServed) {
     drew(4, {2, 19});
     drew(4, {8});
     const auto [said, state] = again();
@@ -248,13 +248,13 @@ TEST_F(BegunLog, RepeatsUnansweredDrawsAfterTheBegin) {
     EXPECT_EQ(std::get<local::Draw>(messages[1]), (local::Draw{4, 10}));
 }
 
-TEST_F(BegunLog, SwallowsTheAnswerOfABeginThatWasAnswered) {
+TEST_F(BegunLog, DropsTheAnswerToAReplayedBegin) {
     EXPECT_FALSE(log.is_repeated(7));
     log.on_answer(frame_of(local::Begun{4, 0}, 7));
     EXPECT_TRUE(log.is_repeated(7));
 }
 
-TEST_F(BegunLog, AMemfdThatIsNotWhatTheBeginSaysIsLeftToTheLeader) {
+TEST_F(BegunLog, PassesOnAMemfdThatDoesNotMatchTheBegin) {
     local::Begin lie = begin;
     lie.served_bytes = 3;
     log.on_request(frame_of(lie, 9, test::sealed_ids({1})));
@@ -262,7 +262,7 @@ TEST_F(BegunLog, AMemfdThatIsNotWhatTheBeginSaysIsLeftToTheLeader) {
     EXPECT_EQ(std::get<local::Begin>(messages_of(log).at(0)), lie);
 }
 
-TEST_F(BegunLog, APlanEndsTheEpochThatWasDrawn) {
+TEST_F(BegunLog, APlanReplacesTheBegin) {
     log.on_request(plan_frame({1, 2}));
     ASSERT_THAT(messages_of(log), SizeIs(1));
     EXPECT_TRUE(std::holds_alternative<local::Plan>(messages_of(log).at(0)));

@@ -18,7 +18,7 @@ double correlation(const Losses& a, const Losses& b, std::uint64_t samples) {
     return sum / static_cast<double>(samples);  // both are standard normal
 }
 
-TEST(Losses, CorrelateAsTheyAreTold) {
+TEST(Losses, HaveTheGivenCorrelation) {
     for (const double wanted : {0.0, 0.5, 0.9}) {
         const Losses a{20'000, {.correlation = wanted}, 1, 2};
         const Losses b{20'000, {.correlation = wanted}, 1, 3};
@@ -26,7 +26,7 @@ TEST(Losses, CorrelateAsTheyAreTold) {
     }
 }
 
-TEST(Losses, ScaleEveryVisit) {
+TEST(Losses, AreMultipliedByTheScale) {
     Losses plain{100, {}, 1, 2};
     Losses scaled{100, {.scale = 10}, 1, 2};
     for (SampleIndex i = 0; i < 100; ++i) {
@@ -35,7 +35,7 @@ TEST(Losses, ScaleEveryVisit) {
     }
 }
 
-TEST(Losses, SpreadByTheirNoise) {
+TEST(Losses, HaveLogNormalNoiseOfTheGivenDeviation) {
     Losses losses{1, {.noise = 0.3}, 1, 2};
     double sum = 0;
     double squares = 0;
@@ -49,7 +49,7 @@ TEST(Losses, SpreadByTheirNoise) {
     EXPECT_NEAR(std::sqrt(squares / kVisits), 0.3, 0.02);
 }
 
-// So that ranks cannot depend on the scale, which is what T4 asks of the sampler.
+// Then ranks do not depend on the scale, which requirement T4 asks of the sampler.
 TEST(Losses, KeepTheirOrderAndTheirTiesAtAnyScale) {
     for (const double scale : {10.0, 0.001, 3.7, 1e20}) {
         Losses plain{20'000, {}, 1, 2};

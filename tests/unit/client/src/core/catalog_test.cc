@@ -26,7 +26,7 @@ TEST(Catalog, AListingGivesTheIdsAndTheRevisionOfTheSidecarsManifest) {
     EXPECT_TRUE(std::ranges::equal(built->bytes(), mapped->bytes()));
 }
 
-TEST(Catalog, TravelsAsBytes) {
+TEST(Catalog, RoundTripsThroughBytes) {
     const auto built = Catalog::build(objects()).value();
     const auto bytes = built->bytes();
     const auto copy = Catalog::from_bytes({bytes.begin(), bytes.end()}).value();

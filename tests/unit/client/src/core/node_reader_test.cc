@@ -52,7 +52,7 @@ protected:
         return NodeReader::open(std::move(options)).value();
     }
 
-    // A segment of its own for every sample, so that segment and sample numbers go together.
+    // One segment per sample, so that segment and sample numbers match.
     SegmentSeq store(std::uint64_t id) {
         const auto seq = node_.start_segment(kSegmentBytes);
         places_[id] = node_.put(SampleId{id}, payload_of(id));
@@ -86,7 +86,7 @@ protected:
     std::map<std::uint64_t, domain::Residency> places_;
 };
 
-TEST_F(NodeReaderTest, ServesWhatTheTableSays) {
+TEST_F(NodeReaderTest, ServesTheSamplesOfTheTable) {
     store_all();
     const auto reader = open();
     for (std::uint64_t id = 0; id < kSamples; ++id) {
@@ -130,7 +130,7 @@ TEST_F(NodeReaderTest, ADamagedSampleIsNeverServed) {
     }
 }
 
-TEST_F(NodeReaderTest, AWordThatPointsToAnotherSamplesRecordIsAMiss) {
+TEST_F(NodeReaderTest, AWordOfAnotherSamplesRecordIsAMiss) {
     store(4);
     node_.set_word(SampleId{3}, domain::pack_residency(places_.at(4)));
     const auto reader = open();
@@ -138,7 +138,7 @@ TEST_F(NodeReaderTest, AWordThatPointsToAnotherSamplesRecordIsAMiss) {
     EXPECT_EQ(reader->counts().corrupt, 1U);
 }
 
-TEST_F(NodeReaderTest, NoWordWhateverItSaysMakesTheReaderTouchWhatIsNotThere) {
+TEST_F(NodeReaderTest, RandomWordsNeverCauseWrongReads) {
     store_all();
     const auto reader = open();
     Prng prng{20261121};
@@ -165,7 +165,7 @@ TEST_F(NodeReaderTest, VerifiesAtTheFirstTouchOfEachCopyOnly) {
     EXPECT_FALSE(reader->read(SampleId{3}).has_value()) << "another copy is looked at again";
 }
 
-TEST_F(NodeReaderTest, VerifyAlwaysLooksEveryTimeAndNeverDoesNotLookAtThePayload) {
+TEST_F(NodeReaderTest, VerifyAlwaysChecksEveryReadAndVerifyNeverChecksNone) {
     store(3);
     const auto always = open({.verify = Verify::kAlways});
     const auto never = open({.verify = Verify::kNever});
@@ -186,7 +186,7 @@ TEST_F(NodeReaderTest, ASegmentThatWasCutShortIsAMiss) {
     EXPECT_FALSE(reader->read(SampleId{38}).has_value());
 }
 
-TEST_F(NodeReaderTest, ATableThatWasCutUnderItsMapIsMisses) {
+TEST_F(NodeReaderTest, ATableTruncatedUnderItsMapGivesMisses) {
     const auto path = folder_.path() + "/residency." + domain::to_string(node_.revision());
     store(3);
     const auto reader = open();
@@ -204,7 +204,7 @@ TEST_F(NodeReaderTest, ATableThatWasCutUnderItsMapIsMisses) {
     EXPECT_TRUE(serves(*reader, 4));
 }
 
-TEST_F(NodeReaderTest, ATableThatIsWholeAgainIsReadAgain) {
+TEST_F(NodeReaderTest, ARestoredTableIsReadAgain) {
     const auto path = folder_.path() + "/residency." + domain::to_string(node_.revision());
     store(3);
     const auto reader = open();
@@ -217,7 +217,7 @@ TEST_F(NodeReaderTest, ATableThatIsWholeAgainIsReadAgain) {
     EXPECT_TRUE(serves(*reader, 3));
 }
 
-TEST_F(NodeReaderTest, AGuestsSamplesAreItsOwnWhateverTheOwnerDoes) {
+TEST_F(NodeReaderTest, AGuestsSamplesSurviveChangesByTheOwner) {
     store(3);
     store(38);
     const auto reader = open({.guest = true});
@@ -241,7 +241,7 @@ TEST_F(NodeReaderTest, AGuestsManifestIsACopy) {
     EXPECT_TRUE(serves(*reader, 3));
 }
 
-TEST_F(NodeReaderTest, KeepsAtMostSoManyMapsAndTheViewsOfOthersStayValid) {
+TEST_F(NodeReaderTest, BoundsMapsAndKeepsTheViewsOfClosedOnes) {
     store_all();
     const auto reader = open({.segment_maps_max = 4});
     std::vector<SampleView> views;
@@ -264,7 +264,7 @@ TEST_F(NodeReaderTest, TheLeastRecentlyUsedMapGoesFirst) {
     EXPECT_EQ(reader->counts().segments_mapped, 3U) << "segment of sample 0 was kept";
 }
 
-TEST_F(NodeReaderTest, GivesMapsOfUnlinkedSegmentsBack) {
+TEST_F(NodeReaderTest, UnmapsUnlinkedSegments) {
     store_all();
     const auto reader = open();
     for (std::uint64_t id = 0; id < kSamples; ++id) {

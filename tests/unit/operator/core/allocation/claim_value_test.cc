@@ -48,7 +48,7 @@ TEST(ClaimValue, ACurveIsCutIntoAFewPartsOfWholeSteps) {
     EXPECT_EQ(ends, (std::vector<Bytes>{Bytes{30}, Bytes{60}, Bytes{90}, Bytes{100}}));
 }
 
-// Bytes of the first claim that are worth more than hardly anything.
+// Bytes of the first claim with a value above noise (1e-3).
 Bytes worth_something(const Demand& job) {
     const ClaimTable table = table_of(job);
     Bytes end{};
@@ -58,7 +58,7 @@ Bytes worth_something(const Demand& job) {
     return end;
 }
 
-TEST(ClaimValue, LetsOthersHaveWhatTheLastEpochHasReadInEighths) {
+TEST(ClaimValue, ReleasesBytesReadInTheLastEpochInEighths) {
     Demand job = job_with_rates(100, 0);
     EXPECT_EQ(worth_something(job), Bytes{100});
     job.last_epoch_progress = 0.3;

@@ -9,7 +9,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(AttemptInput, PrefersNodesWithItsBytesAndRunsWhereItIsAdmitted) {
+TEST(AttemptInput, PrefersNodesWithItsBytesAndFollowsTheAdmission) {
     TrainingJobView view = make_admitted_view();
     Holding holding;
     holding.dataset_uid = "uid-imagenet";
@@ -24,7 +24,7 @@ TEST(AttemptInput, PrefersNodesWithItsBytesAndRunsWhereItIsAdmitted) {
     EXPECT_EQ(input.active_deadline_seconds, std::nullopt);
 }
 
-TEST(AttemptInput, LeavesItsJobADeadlineThatKubernetesCanCount) {
+TEST(AttemptInput, ClampsTheDeadlineToWhatKubernetesAccepts) {
     const TrainingJobView view = make_view();
     EXPECT_EQ(input_of_attempt(view, 1, -5).active_deadline_seconds, 1);
     EXPECT_EQ(input_of_attempt(view, 1, 60).active_deadline_seconds, 60);

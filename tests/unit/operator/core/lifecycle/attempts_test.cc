@@ -7,7 +7,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(FindAttempts, TakesTheNewestThatStatusOrAJobKnows) {
+TEST(FindAttempts, TakesTheNewestOfStatusAndJobs) {
     TrainingJobView view = make_view();
     EXPECT_EQ(find_attempts(view).number, 0);
     view.jobs = {make_job(view, 3), make_job(view, 2)};
@@ -55,11 +55,11 @@ TEST(OlderAttemptsAreGone, DoesNotWaitForPodsOnLostNodes) {
     view.nodes[0].not_ready_since = wall(100);
     EXPECT_FALSE(pods_are_gone(view, find_attempts(view), wall(159)));
     EXPECT_TRUE(pods_are_gone(view, find_attempts(view), wall(160)));
-    view.pods.push_back(make_pod(view, 1, 1));  // on a node that is well
+    view.pods.push_back(make_pod(view, 1, 1));  // on a ready node
     EXPECT_FALSE(pods_are_gone(view, find_attempts(view), wall(160)));
 }
 
-TEST(LostPods, AreThoseThatEndOnANodeThatIsGone) {
+TEST(LostPods, AreTerminatingPodsOnDeletedNodes) {
     TrainingJobView view = make_running_view();
     EXPECT_TRUE(lost_pods(view, "resnet-a1", wall(1000)).empty());
     view.nodes.erase(view.nodes.begin());
@@ -72,7 +72,7 @@ TEST(LostPods, AreThoseThatEndOnANodeThatIsGone) {
     EXPECT_TRUE(lost_pods(view, "resnet-a1", wall(2)).empty());
 }
 
-TEST(WasDisrupted, BelievesPodsAndTheJobController) {
+TEST(WasDisrupted, UsesPodConditionsAndTheJobControllersReason) {
     const TrainingJobView view = make_running_view();
     Job job = view.jobs[0];
     std::vector<Pod> pods = view.pods;

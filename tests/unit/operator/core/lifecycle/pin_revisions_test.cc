@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 constexpr const char* kOld = "00000000000000aa";
 constexpr const char* kNew = "00000000000000bb";
 
-// Ranks that tell these revisions at second 100.
+// Ranks that report these revisions at second 100.
 TrainingJobView view_of(const std::vector<std::string>& revisions, std::int64_t attempt = 1) {
     TrainingJobView view = make_running_view(attempt);
     for (std::size_t rank = 0; rank < revisions.size(); ++rank) {
@@ -39,7 +39,7 @@ std::string message(const TrainingJobStatus& status) {
     return find_condition(status.conditions, "OriginUnchanged")->message;
 }
 
-TEST(PinRevisions, TheLowestRankThatHasListedIsFollowed) {
+TEST(PinRevisions, PinsTheRevisionOfTheLowestRankThatHasListed) {
     TrainingJobView view = view_of({"", kNew});
     EXPECT_EQ(plan(view).status.datasets[0].revision, kNew);
     view = view_of({kOld, kNew});
@@ -50,7 +50,7 @@ TEST(PinRevisions, TheLowestRankThatHasListedIsFollowed) {
     EXPECT_EQ(condition(made.status), "True Unchanged");
 }
 
-TEST(PinRevisions, APinStaysForItsAttempt) {
+TEST(PinRevisions, APinLastsForItsAttempt) {
     TrainingJobView view = view_of({"", kNew});
     view.job.status = plan(view).status;
     view.reports[0].datasets[0].read_revision = kOld;
@@ -119,7 +119,7 @@ TEST(PinRevisions, OnlyFreshReportsOfTheAttemptCount) {
     EXPECT_EQ(condition(plan(view).status), "Unknown NotListed");
 }
 
-TEST(PinRevisions, TheAttemptsSidecarsAreTold) {
+TEST(PinRevisions, PinsForTheAttemptsSidecars) {
     TrainingJobView view = view_of({kOld, kNew});
     view.reports[0].datasets[0].marks = {1000, {1, 2, 3}};
     view.reports[1].datasets[0].marks = {1001, {4, 5, 6}};
@@ -131,7 +131,7 @@ TEST(PinRevisions, TheAttemptsSidecarsAreTold) {
         pins.pins[0], (RevisionPin{"uid-imagenet", domain::RevisionId{0xAA}, {1000, {1, 2, 3}}}));
 }
 
-TEST(PinRevisions, AnOperatorThatStartsTellsWhatTheStatusSays) {
+TEST(PinRevisions, ANewOperatorPinsFromTheStatus) {
     TrainingJobView view = view_of({kOld, ""});
     view.job.status = plan(view).status;
     view.reports.clear();

@@ -5,7 +5,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(RefusalWords, NamesUnknownFieldsAsTheTrainingJobHasThem) {
+TEST(RefusalWords, NamesUnknownFieldsByTheirTrainingJobPath) {
     EXPECT_EQ(
         refusal_words("creating jobs ml/a-a1: Job in version \"v1\" cannot be handled as a Job: "
                       "strict decoding error: unknown field \"spec.template.spec.affinity.nodeX\", "
@@ -14,7 +14,7 @@ TEST(RefusalWords, NamesUnknownFieldsAsTheTrainingJobHasThem) {
         "spec.podTemplate.spec.containers[0].ports[0].portt: unknown field");
 }
 
-TEST(RefusalWords, RepeatsEverythingElse) {
+TEST(RefusalWords, QuotesOtherMessagesBounded) {
     EXPECT_EQ(refusal_words("quota exceeded"), "The API server refuses it: quota exceeded");
     EXPECT_EQ(refusal_words("unknown field \""), ": unknown field");
     EXPECT_LE(refusal_words(std::string(5000, 'x')).size(), 1100U);

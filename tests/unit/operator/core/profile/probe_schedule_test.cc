@@ -41,7 +41,7 @@ TEST(ProbeSchedule, AsksOnceAndTakesTheAnswerOfAllRanks) {
     EXPECT_EQ(bench.step().ask->id, 101U) << "and again when things changed";
 }
 
-TEST(ProbeSchedule, AsksOnlyWhereItIsWantedAndThereIsSomethingToCompareWith) {
+TEST(ProbeSchedule, AsksOnlyIfWantedAndProfiled) {
     Bench bench;
     bench.is_profiled = false;
     EXPECT_FALSE(bench.step().ask);
@@ -61,7 +61,7 @@ TEST(ProbeSchedule, GivesUpAndTriesAgainLater) {
     EXPECT_EQ(bench.step().ask->id, 101U);
 }
 
-TEST(ProbeSchedule, AnAnswerToAnotherQuestionOrToHalfOfItDoesNotCount) {
+TEST(ProbeSchedule, IgnoresAnswersToAnotherOrToHalfAQuestion) {
     Bench bench;
     ASSERT_TRUE(bench.step().ask);
     bench.answer(0, 99, seconds{30}, seconds{10});
@@ -77,7 +77,7 @@ TEST(ProbeSchedule, AnAnswerToAnotherQuestionOrToHalfOfItDoesNotCount) {
     EXPECT_FALSE(bench.step().benefit) << "nor can no bytes";
 }
 
-TEST(ProbeSchedule, WhatWasAskedBeforeAChangeIsVoid) {
+TEST(ProbeSchedule, AChangeVoidsTheOpenQuestion) {
     Bench bench;
     ASSERT_TRUE(bench.step().ask);
     bench.answer(0, 100, seconds{30}, seconds{10});

@@ -59,7 +59,7 @@ TEST(SummarizeTrainingJob, TellsWhatTheSidecarsCounted) {
         report.datasets[0].resident_bytes = gib(1);
         report.datasets[0].cache_bytes_read = gib(62);
         report.datasets[0].miss_bytes_read = gib(38);
-        report.datasets[0].origin_bytes_read = gib(99);  // for another job, too
+        report.datasets[0].origin_bytes_read = gib(99);  // fetched for another job as well
         report.datasets[0].hit_samples = 1;
         report.datasets[0].miss_samples = 999;
         report.trainer.epoch = 3;
@@ -130,7 +130,7 @@ TEST(SummarizeTrainingJob, GivesANewOperatorAMinuteToHearFromTheNodes) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     view.job.status = status_at(view, 100);
-    view.reports.clear();  // the memory of the operator before
+    view.reports.clear();  // as if a new operator had started
     expect(status_at(view, 150), "DataReady", ConditionStatus::kUnknown, "NotListed");
     view.datasets.datasets[0].total = gib(4);
     expect(status_at(view, 150), "DataReady", ConditionStatus::kTrue, "Listed");
@@ -191,7 +191,7 @@ TEST(SummarizeTrainingJob, SaysWhenADiskHasLessRoomThanTheGrantAndWhatToDo) {
     EXPECT_EQ(condition(status_at(view, 101), "CacheAllocated").message, "one sentence.");
 }
 
-// In the first second "0B granted" means Unknown.
+// In the first second, a grant of 0 bytes means Unknown.
 TEST(SummarizeTrainingJob, WaitsForTheListingBeforeItJudgesTheGrant) {
     TrainingJobView view = make_running_view();
     view.allocation = allocation({}, {}, AllocationReason::kProfiling);
@@ -211,8 +211,8 @@ TEST(SummarizeTrainingJob, TellsTheLastFailureOfAnOriginThatWasListed) {
         "Dataset train is listed; the last fetch failed: 503 SlowDown");
 }
 
-// Nobody lists any more, and the job had its data: from the origin, or in the last second.
-TEST(SummarizeTrainingJob, AJobThatCompletedIsNotLeftWithoutData) {
+// No sidecar lists any more, but the job had its data: from the origin, or in the last second.
+TEST(SummarizeTrainingJob, DataReadyIsNotFalseAfterSuccess) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     DatasetReport& report = view.reports[0].datasets[0];
@@ -243,7 +243,7 @@ TEST(SummarizeTrainingJob, AJobThatFailedKeepsTheReason) {
     expect(status_at(view, 106), "DataReady", ConditionStatus::kFalse, "OriginFailed");
 }
 
-TEST(SummarizeTrainingJob, NothingIsAwaitedOfAJobThatHasEnded) {
+TEST(SummarizeTrainingJob, AnEndedJobWaitsForNothing) {
     TrainingJobView view = make_running_view();
     view.job.status = status_at(view, 1);
     expect(view.job.status, "Profiled", ConditionStatus::kUnknown, "Profiling");
@@ -268,7 +268,8 @@ TEST(SummarizeTrainingJob, TellsAMissingDatasetAndAMissingPool) {
     EXPECT_EQ(status.columns.cache, "");
 }
 
-// The attempt reads a Dataset of namespace "data" that was shared with everybody when it began.
+// The attempt reads a Dataset of namespace "data", which was shared with all namespaces when it
+// began.
 struct Reader {
     Reader() {
         view.job.spec.datasets[0].dataset_ref_namespace = "data";
@@ -284,7 +285,7 @@ struct Reader {
     TrainingJobView view = make_running_view();
 };
 
-TEST(SummarizeTrainingJob, AWithdrawalIsToldToTheAttemptThatGoesOn) {
+TEST(SummarizeTrainingJob, TellsARunningAttemptThatSharingEnded) {
     Reader reader;
     reader.view.job.status = status_at(reader.view, 10);
     EXPECT_EQ(reader.view.job.status.datasets.at(0).uid, "uid-imagenet");
@@ -310,7 +311,7 @@ TEST(SummarizeTrainingJob, ClearsUidsWhileNoAttemptReads) {
     expect(status_at(reader.view, 17), "DataReady", ConditionStatus::kFalse, "NotShared");
 }
 
-TEST(SummarizeTrainingJob, SaysWhoseKeyAnOriginRefusesAndWhatAnotherIsGoodFor) {
+TEST(SummarizeTrainingJob, SaysWhoseKeyTheOriginRefusesAndSuggestsASecret) {
     Reader reader;
     reader.view.reports = {make_report(reader.view, 0, 20)};
     reader.view.reports[0].datasets[0].manifest_state = ManifestState::kFailed;
@@ -323,7 +324,7 @@ TEST(SummarizeTrainingJob, SaysWhoseKeyAnOriginRefusesAndWhatAnotherIsGoodFor) {
         << condition(status, "DataReady").message;
 }
 
-TEST(SummarizeTrainingJob, KeepsTheLastWordsAboutTheCacheAtTheEnd) {
+TEST(SummarizeTrainingJob, KeepsTheLastCacheConditionsAtTheEnd) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     view.allocation = allocation(gib(1), gib(4), AllocationReason::kQuotaExhausted);
@@ -351,8 +352,8 @@ TEST(SummarizeTrainingJob, NamesTheReasonOfAFailure) {
     expect(status, "Complete", ConditionStatus::kFalse, "Failed");
 }
 
-// What `kubectl describe` shows, read aloud: "it is not failed, because ...".
-TEST(SummarizeTrainingJob, EveryConditionSpeaksForItself) {
+// Condition messages as `kubectl describe` shows them must read as sentences.
+TEST(SummarizeTrainingJob, EveryConditionMessageIsASentence) {
     TrainingJobView view = make_running_view();
     const TrainingJobStatus running = status_at(view, 5);
     EXPECT_EQ(condition(running, "Running").message, "All 2 ranks run.");
@@ -374,7 +375,7 @@ TEST(SummarizeTrainingJob, EveryConditionSpeaksForItself) {
 }
 
 // A sidecar's last report may come after the Job's end.
-TEST(SummarizeTrainingJob, TakesTheLastReportOverAfterTheEnd) {
+TEST(SummarizeTrainingJob, TakesALastReportAfterTheEnd) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     view.reports[0].datasets[0].resident_bytes = mib(1);

@@ -44,7 +44,7 @@ TEST(FindPlaces, BelongToTheNamespaceOfTheirDataset) {
     EXPECT_EQ(place(cluster, "n1", 1).ns, "data") << "what the job knows of it";
 }
 
-TEST(FindPlaces, BelieveFreshLeadersAndRememberTheRest) {
+TEST(FindPlaces, UseFreshReportsElseTheStatus) {
     ClusterView cluster = make_cluster();
     cluster.reports = {make_report(make_running_view(), 0, 100)};
     cluster.reports[0].datasets[0].resident_bytes = gib(2);
@@ -65,7 +65,7 @@ TEST(FindPlaces, BelieveFreshLeadersAndRememberTheRest) {
     EXPECT_EQ(place(cluster, "gone", 101), ObservedResidency{});
 }
 
-TEST(FindPlaces, BelieveTheNewerOfTwoLeaders) {
+TEST(FindPlaces, UseTheNewerOfTwoLeadersReports) {
     ClusterView cluster = make_cluster();
     SidecarReport old = make_report(make_running_view(), 0, 100);
     old.datasets[0].granted_bytes = gib(9);
@@ -77,7 +77,7 @@ TEST(FindPlaces, BelieveTheNewerOfTwoLeaders) {
     EXPECT_EQ(place(cluster, "n1", 111).granted, gib(3));
 }
 
-TEST(FindPlaces, PromiseWhatAStatusSaysAndNobodyHasTold) {
+TEST(FindPlaces, PromiseAllocatedBytesThatNoReportCovers) {
     ClusterView cluster = make_cluster();
     JobDatasetStatus status;
     status.name = "train";
@@ -89,8 +89,8 @@ TEST(FindPlaces, PromiseWhatAStatusSaysAndNobodyHasTold) {
     EXPECT_EQ(place(cluster, "n2", 101).promised, gib(5));
 }
 
-// Two jobs read the dataset, each on a node of its own: what one has says nothing of the other.
-TEST(FindPlaces, PromiseAJobWhatItsOwnNodesHaveNotTold) {
+// Two jobs read the dataset, each on its own node: one job's report must not count for the other.
+TEST(FindPlaces, PromiseAllocatedBytesPerJob) {
     ClusterView cluster = make_cluster();
     const auto status_of = [](Bytes bytes) {
         JobDatasetStatus status;
@@ -114,7 +114,7 @@ TEST(FindPlaces, PromiseAJobWhatItsOwnNodesHaveNotTold) {
     EXPECT_EQ(place(cluster, "n1", 101).promised, gib(2));
 }
 
-TEST(FindPlaces, PromiseNoLessForASidecarThatHasJustBegun) {
+TEST(FindPlaces, IgnoreAnUnlimitedGrantInPromises) {
     ClusterView cluster = make_cluster();
     JobDatasetStatus status;
     status.name = "train";
@@ -125,8 +125,8 @@ TEST(FindPlaces, PromiseNoLessForASidecarThatHasJustBegun) {
     EXPECT_EQ(place(cluster, "n2", 101).promised, gib(8));
 }
 
-// While it lists the origin, its directory is not open, and it tells of no bytes.
-TEST(FindPlaces, RememberWhatALeaderHasNotCountedYet) {
+// While the leader lists the origin, its directory is not open and it reports no bytes.
+TEST(FindPlaces, KeepTheStatusUntilTheLeaderHasCounted) {
     ClusterView cluster = make_cluster();
     cluster.reports = {make_report(make_running_view(), 0, 100)};
     cluster.datasets[0].status.placements = {{"nvme", "n1", 999, 1}};

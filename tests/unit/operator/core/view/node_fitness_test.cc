@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The one node of the pool, heard of at second 100.
+// The pool's only node, last report at second 100.
 struct NodeFitnessTest : ::testing::Test {
     NodeFitnessTest() {
         pool.spec.node_selector = {{"gpu", "yes"}};
@@ -57,7 +57,7 @@ TEST_F(NodeFitnessTest, ASilentProgramIsMissing) {
     EXPECT_EQ(judge(161).fitness, NodeFitness::kProgramMissing);
 }
 
-TEST_F(NodeFitnessTest, AProgramThatNeverSpokeIsMissingAfterAMinute) {
+TEST_F(NodeFitnessTest, AProgramWithoutAReportIsMissingAfterAMinute) {
     EXPECT_EQ(judge(60).fitness, NodeFitness::kWaiting);
     EXPECT_EQ(judge(61).fitness, NodeFitness::kProgramMissing);
     programs.listening_since.reset();
@@ -73,7 +73,7 @@ TEST_F(NodeFitnessTest, IgnoresReportsAboutAnotherPathOrPool) {
     EXPECT_EQ(judge(101).fitness, NodeFitness::kWaiting);
 }
 
-TEST_F(NodeFitnessTest, ANodeThatIsNotReadyInKubernetesIsNot) {
+TEST_F(NodeFitnessTest, ReportsANodeThatIsNotReadyInKubernetes) {
     say(make_pool_state("/mnt/nvme"));
     node.ready = false;
     EXPECT_EQ(judge(101).fitness, NodeFitness::kNodeNotReady);

@@ -51,13 +51,13 @@ TEST(BuildFiller, BelongsToTheDataset) {
     EXPECT_EQ(place_of(job.meta), (FillerPlace{"nvme", "n1"}));
 }
 
-TEST(BuildFiller, ListsTheOriginAnewInEachJob) {
+TEST(BuildFiller, ListsTheOriginAgainInEachJob) {
     EXPECT_THAT(
         to_json(filler_of(make_shared_dataset())).text(),
         HasSubstr("batch.kubernetes.io/controller-uid"));
 }
 
-TEST(BuildFiller, EndsByItselfWhenNobodyUsesIt) {
+TEST(BuildFiller, EndsItselfWhenIdle) {
     EXPECT_THAT(
         env(filler_of(make_shared_dataset()).pod.trainer, "STOKER_SIDECAR_CONFIG"),
         HasSubstr(R"("endWhenIdle":"600s")"));
@@ -72,14 +72,14 @@ TEST(BuildFiller, GetsTheOperatorsProxy) {
     EXPECT_EQ(env(job.pod.trainer, "HTTP_PROXY"), "");
 }
 
-// Kubernetes adds those of ServiceAccount "default" to a pod that names none.
+// Kubernetes adds the pull secrets of ServiceAccount "default" to a pod that names none.
 TEST(BuildFiller, LeavesPullSecretsToTheServiceAccountOfItsNamespace) {
     const std::string json = to_json(filler_of(make_shared_dataset())).text();
     EXPECT_THAT(json, Not(HasSubstr("imagePullSecrets")));
     EXPECT_THAT(json, Not(HasSubstr("serviceAccountName")));
 }
 
-TEST(BuildFiller, RunsOnItsNodeAloneAndForEver) {
+TEST(BuildFiller, RunsOnItsNodeOnlyForOneLease) {
     const std::string json = to_json(filler_of(make_shared_dataset())).text();
     EXPECT_THAT(
         json,
@@ -134,7 +134,7 @@ TEST(BuildFiller, MountsADirectoryThatIsTheOrigin) {
     EXPECT_EQ(volumes_of<HostPathVolume>(filler_of(dataset)).size(), 1U);
 }
 
-TEST(BuildFiller, SaysWhoItIsToTheOperator) {
+TEST(BuildFiller, IdentifiesItselfToTheOperator) {
     const std::string config =
         env(filler_of(make_shared_dataset()).pod.trainer, "STOKER_SIDECAR_CONFIG");
     EXPECT_THAT(config, HasSubstr(R"("filler/imagenet/nvme")"));
@@ -144,7 +144,7 @@ TEST(BuildFiller, SaysWhoItIsToTheOperator) {
     EXPECT_EQ(dataset_of_filler("imagenet"), "");
 }
 
-TEST(BuildFiller, NamesAreShortAndDifferForEveryPlace) {
+TEST(BuildFiller, NamesAreShortAndUnique) {
     Dataset dataset = make_shared_dataset();
     std::set<std::string> names;
     for (const std::string& name : {std::string(253, 'x'), std::string(38, 'y') + ".z"}) {
@@ -162,7 +162,7 @@ TEST(BuildFiller, NamesAreShortAndDifferForEveryPlace) {
     }
 }
 
-TEST(BuildFiller, TheDigestIsThatOfAllNodesOfThePool) {
+TEST(BuildFiller, TheDigestIsTheSameForAllNodesOfThePool) {
     const Dataset dataset = make_shared_dataset();
     ResolvedPool pool;
     pool.name = "nvme";
@@ -173,7 +173,7 @@ TEST(BuildFiller, TheDigestIsThatOfAllNodesOfThePool) {
     EXPECT_NE(filler_digest({dataset, pool, settings, "n1"}), digest);
 }
 
-TEST(BuildFiller, TheDigestTellsAnotherSpecAndNotAnotherCa) {
+TEST(BuildFiller, TheDigestChangesWithTheSpecButNotWithTheCa) {
     const Dataset dataset = make_shared_dataset();
     const auto digest = [](const JobManifest& job) {
         return job.meta.annotations.at(std::string{kDigestAnnotation});
@@ -189,7 +189,7 @@ TEST(BuildFiller, TheDigestTellsAnotherSpecAndNotAnotherCa) {
     EXPECT_NE(digest(filler_of(moved)), before);
 }
 
-TEST(BuildFiller, ItsPodsSidecarIsReadAsOne) {
+TEST(BuildFiller, ItsContainerIsParsedAsTheSidecar) {
     const Result<Pod> pod = parse_document<Pod>(
         R"({"metadata":{"name":"p"},"status":{"containerStatuses":[{"name":"stoker-sidecar",)"
         R"("state":{"waiting":{"reason":"ImagePullBackOff"}}}]}})");

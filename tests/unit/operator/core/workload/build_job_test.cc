@@ -11,7 +11,7 @@ JobInput input_of(const TrainingJobView& view) {
     return {view.job, view.datasets.datasets, view.pool, view.settings, 2, {}, {}};
 }
 
-TEST(BuildJob, NamesAttemptsSoThatRepeatingIsHarmless) {
+TEST(BuildJob, AttemptNamesAreDeterministic) {
     const TrainingJobView view = make_view();
     const JobManifest job = build_job(input_of(view));
     EXPECT_EQ(job.meta.name, "resnet-a2");
@@ -39,7 +39,7 @@ TEST(BuildJob, LeavesQueueLabelsOutOfTheJob) {
     EXPECT_FALSE(job.meta.labels.contains("other"));
 }
 
-TEST(BuildJob, RunsWhereItIsPlacedUnlessTheTemplateSaysOtherwise) {
+TEST(BuildJob, FollowsThePlacementUnlessTheTemplateOverridesIt) {
     TrainingJobView view = make_view();
     view.job.spec.pod_template.node_selector["gpu"] = "h100";
     view.job.spec.pod_template.tolerations = {Json::parse(R"({"key":"gpu"})").value()};
@@ -112,7 +112,7 @@ TEST(BuildService, SelectsTheRanksOfEveryAttempt) {
     EXPECT_EQ(service.meta.owners.at(0).kind, "TrainingJob");
 }
 
-TEST(AttemptOf, IsZeroForEverythingElse) {
+TEST(AttemptOf, IsZeroWithoutAValidLabel) {
     ObjectMeta meta;
     EXPECT_EQ(attempt_of(meta), 0);
     for (const std::string text : {"", "x", "-1", "0", "1x", "99999999999999999999"}) {

@@ -19,7 +19,7 @@ void rebuild(LossRanks& ranks) {
     ASSERT_TRUE(ranks.advance(kToTheEnd));
 }
 
-// The middle rank among equals, over all that have a loss.
+// The middle rank among equals, over all samples with a loss.
 float plain_rank(const LossRanks& ranks, SampleIndex sample) {
     if (!ranks.knows(sample)) {
         return 1.0F;
@@ -47,7 +47,7 @@ TEST(LossRanks, RanksByLossWhateverItsScale) {
     EXPECT_EQ(ranks.revision(), 1U);
 }
 
-TEST(LossRanks, HoldsWhatNobodyHasMeasuredForImportant) {
+TEST(LossRanks, RanksUnmeasuredSamplesAsImportant) {
     LossRanks ranks(3);
     EXPECT_EQ(ranks.ranks()[0], 1.0F);
     ranks.record(1, 0.1F);
@@ -58,7 +58,7 @@ TEST(LossRanks, HoldsWhatNobodyHasMeasuredForImportant) {
     EXPECT_EQ(ranks.known(), 1U);
 }
 
-TEST(LossRanks, RefusesWhatIsNoLoss) {
+TEST(LossRanks, RejectsInvalidLosses) {
     LossRanks ranks(2);
     EXPECT_FALSE(ranks.record(0, std::numeric_limits<float>::quiet_NaN()));
     EXPECT_FALSE(ranks.record(0, std::numeric_limits<float>::infinity()));
@@ -67,7 +67,7 @@ TEST(LossRanks, RefusesWhatIsNoLoss) {
     EXPECT_EQ(ranks.known(), 0U);
 }
 
-TEST(LossRanks, TakesBothZerosForOne) {
+TEST(LossRanks, TreatsNegativeZeroAsZero) {
     LossRanks ranks(2);
     ranks.record(0, 0.0F);
     ranks.record(1, -0.0F);
@@ -75,8 +75,8 @@ TEST(LossRanks, TakesBothZerosForOne) {
     EXPECT_EQ(ranks.ranks()[0], ranks.ranks()[1]);
 }
 
-// Two values whose upper halves differ and agree, many ties, a bucket that is counted and not
-// sorted: the table of what the rebuild has to get right.
+// Cases that the rebuild must get right: values that differ in their upper or lower halves only,
+// many ties, and a bucket that is counted but not sorted.
 TEST(LossRanks, AgreesWithCountingOnEveryKindOfLosses) {
     Prng luck(test::seed());
     const auto check = [&luck](std::uint32_t count, double known, auto draw) {
@@ -113,7 +113,7 @@ TEST(LossRanks, DoesNotChangeWithTheScaleOfTheLosses) {
     EXPECT_TRUE(std::equal(small.ranks().begin(), small.ranks().end(), large.ranks().begin()));
 }
 
-// The slices of a rebuild end where they are told to, and what comes meanwhile breaks nothing.
+// A rebuild stops at the given slice size, and losses that arrive meanwhile do no harm.
 TEST(LossRanks, RebuildsInSlicesWhileLossesComeIn) {
     Prng luck(test::seed());
     LossRanks ranks(20000);
