@@ -48,6 +48,24 @@ value run_json(const SeededFigures& run) {
     return json;
 }
 
+std::string summary_of(const SeededFigures& run, const simulate::ClairvoyantSpec& spec) {
+    const std::string expected =
+        spec.placement == simulate::Placement::kOwn
+            ? fmt::format(" (by the binomial law {:.1f}%)", 100 * run.figures.favourite_expected)
+            : "";
+    return fmt::format(
+        "\nseed {}: {:.1f}% of the reads are of samples that the rank keeps{};\n  a rank reads "
+        "{:.0f} samples above {} times (by the law {:.1f}); each comes {:.3f} times from the "
+        "origin\n",
+        run.seed,
+        100 * run.figures.favourite_share,
+        expected,
+        run.figures.above,
+        spec.threshold,
+        run.figures.above_expected,
+        run.figures.origin_per_sample);
+}
+
 }  // namespace
 
 std::string clairvoyant_text(
@@ -82,18 +100,7 @@ std::string clairvoyant_text(
             epoch.seconds);
     }
     for (const SeededFigures& run : runs) {
-        text += fmt::format(
-            "\nseed {}: {:.1f}% of the reads are of what the rank keeps ({:.1f}% at 1/{} kept, by "
-            "the binomial law);\n  a rank reads {:.0f} samples above {} times (by the law {:.1f}); "
-            "each comes {:.3f} times from the origin\n",
-            run.seed,
-            100 * run.figures.favourite_share,
-            100 * run.figures.favourite_expected,
-            spec.world,
-            run.figures.above,
-            spec.threshold,
-            run.figures.above_expected,
-            run.figures.origin_per_sample);
+        text += summary_of(run, spec);
     }
     return text;
 }
@@ -112,7 +119,9 @@ std::string clairvoyant_json(
     json["placement"] = value::string(std::string{name_of(spec.placement)});
     json["threshold"] = value::number(spec.threshold);
     json["aboveExpected"] = value::number(first.above_expected);
-    json["favouriteShareExpected"] = value::number(first.favourite_expected);
+    if (spec.placement == simulate::Placement::kOwn) {
+        json["favouriteShareExpected"] = value::number(first.favourite_expected);
+    }
     json["reads"] = value::number(first.reads);
     json["runs"] = list;
     return json.serialize() + "\n";

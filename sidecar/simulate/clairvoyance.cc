@@ -287,7 +287,12 @@ Result<ClairvoyantFigures> run_clairvoyant(const Scenario& scenario, const Clair
     count_reads(counts, spec.threshold, run, figures);
     figures.above_expected =
         sidecar::expected_above(count, scenario.epochs, spec.world, spec.threshold);
-    figures.favourite_expected = sidecar::expected_local_share(scenario.epochs, spec.world);
+    const double kept =
+        std::accumulate(capacities.begin(), capacities.end(), 0.0, [&](double sum, Bytes capacity) {
+            return sum + static_cast<double>(capacity.count()) / static_cast<double>(all.count());
+        });
+    figures.favourite_expected =
+        sidecar::expected_local_share(scenario.epochs, spec.world, std::min(1.0, kept));
     std::uint64_t origin = 0;
     for (std::uint64_t epoch = 0; epoch < scenario.epochs; ++epoch) {
         figures.epochs.push_back(run.epoch(epoch));

@@ -52,7 +52,7 @@ struct ClairvoyantFigures {
     std::uint64_t samples = 0;
     std::uint64_t reads = 0;        // of all ranks in the whole run
     double favourite_share = 0;     // of these: of samples that the reading rank keeps (law 8)
-    double favourite_expected = 0;  // by the binomial distribution where 1/world is kept
+    double favourite_expected = 0;  // with Placement::kOwn, by the binomial distribution
     double above = 0;               // samples that a rank reads more than `threshold` times, mean
     double above_expected = 0;      // the same by the binomial distribution
     double origin_per_sample = 0;   // reads at the origin in the whole run

@@ -134,9 +134,9 @@ double expected_above(
     return samples * tail;
 }
 
-double expected_local_share(std::uint64_t epochs, std::uint32_t ranks) {
+double expected_local_share(std::uint64_t epochs, std::uint32_t ranks, double kept_share) {
     const auto mass = binomial(epochs, 1.0 / ranks);
-    double room = 1.0 / ranks;
+    double room = kept_share;
     double served = 0;
     for (std::uint64_t k = epochs; k > 0 && room > 0; --k) {
         const double kept = std::min(room, mass[k]);

@@ -78,8 +78,8 @@ std::vector<std::uint32_t> place_pooled(const AccessCounts& counts, std::uint32_
 double expected_above(
     double samples, std::uint64_t epochs, std::uint32_t ranks, std::uint64_t threshold);
 
-// Share of a rank's reads that its own most frequent samples serve when it keeps 1/ranks of the
-// dataset; a random choice would serve 1/ranks.
-double expected_local_share(std::uint64_t epochs, std::uint32_t ranks);
+// Share of a rank's reads that its own most frequent samples serve when it keeps `kept_share` of
+// the dataset (0 to 1); a random choice would serve `kept_share`.
+double expected_local_share(std::uint64_t epochs, std::uint32_t ranks, double kept_share);
 
 }  // namespace stoker::sidecar

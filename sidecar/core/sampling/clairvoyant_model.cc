@@ -35,10 +35,10 @@ double BandwidthCurve::total(double users) const {
 }
 
 SourceChoice choose_source(const NodeModel& node, Bytes size, const Copies& copies) {
-    const auto bytes = static_cast<double>(size.count());
+    const double bytes = static_cast<double>(size.count()) * node.staging.threads;
     SourceChoice best{Source::kOrigin, bytes / node.origin.each(node.origin_clients)};
     const auto tier_rate = [&node](std::uint32_t tier) {
-        return node.tiers[tier].read.each(node.tiers[tier].threads);
+        return node.tiers[tier].read.total(node.tiers[tier].threads);
     };
     if (copies.peer_tier != kNotHere) {
         const double seconds = bytes / std::min(node.peer, tier_rate(copies.peer_tier));

@@ -38,13 +38,13 @@ private:
 struct TierModel {
     BandwidthCurve read;
     BandwidthCurve write;
-    double threads = 1;  // that prefetch into it
+    double threads = 1;  // that read or write at the same time
 };
 
 struct NodeModel {
     double compute = 0;     // the trainer's appetite
     double preprocess = 0;  // decoding
-    double peer = 0;        // between nodes
+    double peer = 0;        // of the node from all others
     BandwidthCurve origin;  // by clients
     double origin_clients = 1;
     TierModel staging;  // the buffer that the trainer reads
@@ -68,7 +68,10 @@ struct SourceChoice {
     bool operator==(const SourceChoice&) const = default;
 };
 
-// The fastest source; between equals local, then peer, then origin.
+// The fastest source for one of staging's threads, which share the node's rate at each source:
+// together they never read faster than it. Between equals local, then peer, then origin. (The paper
+// gives every thread the whole rate of a client, Section 5.1, so more threads there mean a faster
+// link.)
 SourceChoice choose_source(const NodeModel& node, Bytes size, const Copies& copies);
 
 // Into the staging buffer: decoding or writing, whichever is slower.

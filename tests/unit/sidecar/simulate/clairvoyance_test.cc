@@ -39,10 +39,15 @@ TEST(Clairvoyance, ServesFavouritesAsOftenAsTheBinomialLawSays) {
     for (const std::uint32_t world : {2U, 3U, 8U}) {
         ClairvoyantSpec spec;
         spec.world = world;
-        const auto figures = figures_of(scenario_of(1.0 / world, 10), spec);
-        EXPECT_NEAR(figures.favourite_share, sidecar::expected_local_share(10, world), 0.015);
-        EXPECT_GT(figures.favourite_share, 1.0 / world);
-        EXPECT_EQ(figures.reads, std::uint64_t{(4000 + world - 1) / world} * world * 10);
+        for (const double kept : {0.05, 1.0 / world, 0.7}) {
+            const auto figures = figures_of(scenario_of(kept, 10), spec);
+            EXPECT_NEAR(
+                figures.favourite_share, sidecar::expected_local_share(10, world, kept), 0.015);
+            EXPECT_NEAR(
+                figures.favourite_expected, sidecar::expected_local_share(10, world, kept), 1e-6);
+            EXPECT_GT(figures.favourite_share, kept);
+            EXPECT_EQ(figures.reads, std::uint64_t{(4000 + world - 1) / world} * world * 10);
+        }
     }
 }
 
@@ -103,6 +108,22 @@ TEST(Clairvoyance, TakesTheTimeThatItsSlowestPartSays) {
     const double bytes = 4000.0 * 110 * 1024;
     EXPECT_NEAR(figures.epochs[0].seconds, bytes / 1e8, 0.02 * bytes / 1e8);
     EXPECT_NEAR(figures.epochs[1].seconds, bytes / 1e9, 0.02 * bytes / 1e9);
+}
+
+TEST(Clairvoyance, StagingThreadsShareTheLink) {
+    auto scenario = scenario_of(0, 2);
+    scenario.samples_per_second = 1e9;
+    const double bytes = 4000.0 * 110 * 1024;
+    for (const double threads : {1.0, 4.0, 16.0}) {
+        ClairvoyantSpec spec;
+        spec.world = 2;
+        spec.preprocess = 1e12;
+        spec.staging = {0, {{1, 1e15}}, {{1, 1e15}}, threads};
+        spec.origin = {{1, 1.0e8}};
+        for (const ClairvoyantEpoch& epoch : figures_of(scenario, spec).epochs) {
+            EXPECT_NEAR(epoch.seconds, bytes / 1e8, 0.001 * bytes / 1e8) << threads << " threads";
+        }
+    }
 }
 
 TEST(Clairvoyance, IsTheSameForOneSeedAndAnotherForTheNext) {

@@ -46,7 +46,7 @@ TEST(ClairvoyantModel, ChoosesTheFastestSource) {
     const Bytes size = Bytes{1'000'000};
     const NodeModel here = node();
     EXPECT_EQ(choose_source(here, size, {}).source, Source::kOrigin);
-    EXPECT_DOUBLE_EQ(choose_source(here, size, {}).seconds, 1.0 / 385);
+    EXPECT_DOUBLE_EQ(choose_source(here, size, {}).seconds, 4.0 / 385) << "four threads share it";
     EXPECT_EQ(choose_source(here, size, {.local_tier = 1, .peer_tier = 0}).source, Source::kPeer);
     EXPECT_EQ(choose_source(here, size, {.local_tier = 0, .peer_tier = 0}).source, Source::kLocal)
         << "between equals, here";
@@ -75,6 +75,22 @@ TEST(ClairvoyantModel, WaitsForBytesAndForTheTrainer) {
     EXPECT_NEAR(waits[3], 3 * first, 1e-6);
 }
 
+TEST(ClairvoyantModel, MoreThreadsMakeNoSourceFaster) {
+    const Bytes size{100'000};
+    for (const Copies copies : {Copies{}, Copies{.local_tier = 1}, Copies{.peer_tier = 1}}) {
+        NodeModel one = node();
+        one.staging.threads = 1;
+        one.compute = one.preprocess = 1e15;
+        one.peer = 500 * kMb;
+        NodeModel many = one;
+        many.staging.threads = 16;
+        const std::vector<ModelRead> stream(1000, {size, copies});
+        const double alone = choose_source(one, size, copies).seconds * 1000;
+        EXPECT_GE(consume_times(many, stream).back(), alone);
+        EXPECT_LT(consume_times(many, stream).back(), 1.1 * alone);
+    }
+}
+
 // naive (nothing ahead of need) > staging buffer > NoPFS, which ends near the trainer's own time.
 TEST(ClairvoyantModel, OrdersThePoliciesAsThePaperDoes) {
     NodeModel cluster = node(64);  // a crowded filesystem: each gets 45 MB/s
@@ -85,11 +101,13 @@ TEST(ClairvoyantModel, OrdersThePoliciesAsThePaperDoes) {
     for (std::size_t i = 0; i < cached.size(); i += 10) {
         cached[i].copies = {.peer_tier = 0};
     }
-    double naive = 0;
+    double naive = 0;  // one thread, which has the node's rate for itself
+    NodeModel alone = cluster;
+    alone.staging.threads = 1;
     const double compute = 1000.0 * 100'000 / cluster.compute;
     for (const ModelRead& read : from_origin) {
-        naive += choose_source(cluster, read.size, read.copies).seconds +
-                 write_seconds(cluster, read.size);
+        naive +=
+            choose_source(alone, read.size, read.copies).seconds + write_seconds(alone, read.size);
     }
     naive += compute;
     const double staging = consume_times(cluster, from_origin).back();
