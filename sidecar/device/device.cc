@@ -62,7 +62,7 @@ private:
     std::size_t count_;
 };
 
-// An error that is an answer (not there, already there) does not count.
+// Counts the error unless it is an ordinary answer (kNotFound, kAlreadyExists).
 Error count_error(DeviceTally& tally, Error error) {
     if (error.code != ErrorCode::kNotFound && error.code != ErrorCode::kAlreadyExists) {
         ++tally.lock()->errors;

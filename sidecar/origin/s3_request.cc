@@ -12,8 +12,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Amazon's rules are narrower; other servers accept capitals and underscores too. What matters here
-// is that the name can stand in a URL and in a host name.
+// Amazon's rules are narrower; other servers accept capitals and underscores. The name must fit
+// into a URL and a host name.
 bool is_bucket_name(std::string_view name) {
     const auto allowed = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||

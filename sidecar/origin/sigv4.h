@@ -33,7 +33,7 @@ struct UnsignedRequest {
     std::string payload_hash{kEmptyPayloadHash};
 };
 
-// "a=1&b=%2F": encoded, in the order that signatures need; send exactly this.
+// The encoded query in signature order, "a=1&b=%2F"; send exactly this.
 std::string canonical_query(const Query& query);
 
 // The canonical request and the string to sign, for tests and for comparing signatures.

@@ -56,7 +56,7 @@ private:
         bool refreshing = false;
     };
 
-    // The answer of get() without waiting: good credentials, or an error that is not a second old.
+    // The answer of get() without waiting: valid credentials, or an error less than a second old.
     std::optional<Result<std::optional<Credentials>>> usable() {
         auto state = state_.lock();
         const bool may_ask = clock_->now() >= state->not_before;

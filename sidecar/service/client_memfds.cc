@@ -50,7 +50,7 @@ Status read_exactly(const UniqueFd& memfd, std::uint64_t offset, std::span<std::
     return {};
 }
 
-// A memfd into which `write` puts bytes, sealed.
+// A sealed memfd with the bytes that `write` writes.
 template <class Write>
 Result<UniqueFd> seal(Write write) {
     UniqueFd memfd{::memfd_create("stoker", MFD_CLOEXEC | MFD_ALLOW_SEALING)};

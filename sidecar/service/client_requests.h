@@ -13,10 +13,10 @@
 namespace stoker::sidecar {
 
 // The welcomed sessions of a served dataset: checks their requests, passes them to the engine
-// within bounds (ClientRooms), and answers. Use it on the loop's thread.
+// within the limits of ClientRooms, and answers. Use it on the loop's thread.
 class ClientRequests {
 public:
-    // `listener` is told about our own pod's sessions. All arguments must outlive this object.
+    // `listener` receives events of our own pod's sessions. All arguments must outlive this object.
     ClientRequests(
         const SidecarParts& parts,
         const DatasetConfig& config,
