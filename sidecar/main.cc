@@ -189,7 +189,7 @@ Status run(const SidecarConfig& config) {
     EventLoop loop{clock};
     const StopSignals signals{loop, [&loop](int signal) {
                                   log::info("stopping", {{"signal", signal}});
-                                  // The trainers' last frames may still be in their sockets.
+                                  // The trainers' last frames may still be unread in their sockets.
                                   loop.run_at(loop.now() + kLastWords, [&loop] { loop.stop(); });
                               }};
     metrics::Registry registry;

@@ -87,7 +87,7 @@ private:
     std::mutex mutex_;
     std::condition_variable_any wake_;
     bool ended_ = false;   // under mutex_: the thread has finished
-    std::jthread thread_;  // last: it uses all of the above
+    std::jthread thread_;  // last: it uses all members above
 };
 
 // Only an attached link sends a last report.
@@ -175,7 +175,7 @@ grpc::Status GrpcLink::attach(const std::stop_token& stop) {
         if (stop.stop_requested()) {
             stream->WritesDone();  // the operator reads to the end, then ends the call
         } else {
-            context.TryCancel();  // the reader wakes up
+            context.TryCancel();  // wakes up the reader
         }
     }
     return stream->Finish();

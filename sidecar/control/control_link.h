@@ -38,7 +38,7 @@ struct LinkOptions {
     // so a retry may reach the leader.
     Duration unreached_max = std::chrono::seconds{5};
     Duration farewell = std::chrono::seconds{2};  // time limit of the last report
-    std::uint64_t seed = 0;                       // of the jitter
+    std::uint64_t seed = 0;                       // seeds the jitter
 };
 
 // Keeps one stream to the operator open: sends the sidecar's identity, reports at each interval,

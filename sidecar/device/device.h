@@ -35,11 +35,11 @@ struct DeviceCounters {
     std::uint64_t writes = 0;
     std::uint64_t written_bytes = 0;
     std::uint64_t syncs = 0;
-    std::uint64_t errors = 0;  // failed calls, kNotFound and kAlreadyExists left out
+    std::uint64_t errors = 0;  // failed calls without kNotFound and kAlreadyExists
     Duration write_blocked{};  // time that the disk blocked writers (blocked_time.h), summed
 };
 
-// Counts for one device and its files.
+// Counters of one device and its files.
 using DeviceTally = Guarded<DeviceCounters>;
 
 // An open file. Thread-safe: calls take positions as arguments, and calls that do not overlap do
@@ -229,7 +229,7 @@ Result<std::vector<std::byte>> read_file(
 // The path of `name` in `folder`.
 std::string join_path(std::string_view folder, std::string_view name);
 
-// The folder part of a path.
+// The folder of a path.
 std::string parent_path(std::string_view path);
 
 }  // namespace stoker::sidecar

@@ -210,7 +210,7 @@ protected:
             return fail_errno("making", path);
         }
         STOKER_TRY_VOID(do_make_folder(parent_path(path), Access::kEverybody));
-        // Tries once: /proc returns "not found" permanently.
+        // Tries only once more: in /proc every attempt fails with ENOENT.
         return make_one_folder(path, access) ? Status{} : Status{fail_errno("making", path)};
     }
 

@@ -51,7 +51,7 @@ using Environment = std::function<const char*(const char*)>;
 Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
     const Environment& environment);
 
-// The variable's value; "" where there is none.
+// The variable's value; "" if it is not set.
 std::string variable(const Environment& environment, const char* name);
 
 // The text of a regular file of at most 64 KiB, without the white space at its end that editors and
@@ -69,7 +69,7 @@ std::unique_ptr<CredentialSource> credentials_from_files(
 std::unique_ptr<CredentialSource> credentials_from_directory(
     const std::string& directory, const Clock& clock);
 
-// Always anonymous.
+// A source whose requests are always anonymous.
 std::unique_ptr<CredentialSource> no_credentials();
 
 }  // namespace stoker::sidecar

@@ -225,7 +225,7 @@ private:
     std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable closing_;
-    bool stopping_ = false;  // these under mutex_
+    bool stopping_ = false;  // guarded by mutex_, like the members below
     FetchScheduler scheduler_;
     Prng random_;
     std::uint64_t next_id_ = 0;

@@ -32,7 +32,7 @@ class FetchScheduler {
 public:
     struct Part {
         FetchId fetch{};
-        std::optional<ByteRange> range{};  // none: the whole object in one request
+        std::optional<ByteRange> range{};  // nullopt: the whole object in one request
         bool first = false;                // the object's bytes begin to count: allocate them
 
         bool operator==(const Part&) const = default;
@@ -63,7 +63,7 @@ public:
 private:
     struct Object {
         std::uint64_t size_bytes = 0;
-        std::uint64_t next_offset = 0;  // of the first part that was not started
+        std::uint64_t next_offset = 0;  // offset of the next part
         bool active = false;            // started; counts in its lane's bytes
     };
 
@@ -87,7 +87,7 @@ private:
     std::unordered_map<FetchId, Object> objects_;
     Lane small_;
     Lane large_;
-    std::deque<FetchId> cutting_;  // large objects with parts that were not started
+    std::deque<FetchId> cutting_;  // large objects with unstarted parts
 };
 
 }  // namespace stoker::sidecar

@@ -23,8 +23,8 @@ struct OriginFetch {
 // A finished fetch: its bytes and statistics.
 struct OriginBytes {
     std::vector<std::byte> payload;  // exactly size_bytes long
-    Duration first_byte{};           // from sending to the first byte of the answer
-    std::uint32_t requests = 1;      // HTTP requests that it took, retries included
+    Duration first_byte{};           // time to the first byte of the answer
+    std::uint32_t requests = 1;      // HTTP requests, retries included
 };
 
 // A dataset's source: an S3 bucket and prefix, or a directory. Thread-safe. Retries inside, bounded

@@ -11,7 +11,7 @@
 namespace stoker::sidecar {
 
 struct RetryPolicy {
-    std::uint32_t attempts_max = 8;  // 7 retries: they wait 13 s together, without Retry-After
+    std::uint32_t attempts_max = 8;  // 7 retries; without Retry-After they wait 13 s in all
     Duration backoff_first = std::chrono::milliseconds{100};  // doubles with each attempt
     Duration backoff_max = std::chrono::seconds{20};
     Duration retry_after_max = std::chrono::seconds{60};  // upper limit of a server's Retry-After

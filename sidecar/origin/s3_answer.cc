@@ -52,7 +52,7 @@ ErrorCode error_code_of(int status, bool may_pass, bool expired) {
             return ErrorCode::kNotFound;
         case 409:
         case 412:
-        case 416:  // shorter than listed
+        case 416:  // the object is shorter than listed
             return ErrorCode::kConflict;
         default:
             return status >= 500 ? ErrorCode::kUnavailable : ErrorCode::kInvalidArgument;

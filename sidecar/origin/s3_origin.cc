@@ -205,7 +205,7 @@ void S3Origin::send(const PartPtr& part) {
     request.connect_timeout = options_.connect_timeout;
     request.total_timeout = Duration::zero();
     request.idle_timeout = options_.stall_timeout;
-    request.response_bytes_max = Bytes::unlimited();  // PartFetch counts
+    request.response_bytes_max = Bytes::unlimited();  // PartFetch limits it
     ++part->object().requests;
     auto ended = [this](PartPtr over) {
         post([&](Inbox& inbox) { inbox.ended.push_back(std::move(over)); });

@@ -47,7 +47,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
         endpoint.host.find_first_of("/?#@ \t\r\n") != std::string::npos) {
         return refuse();
     }
-    // The client leaves a scheme's own port out of the Host header, and the header is signed.
+    // The signed Host header omits a scheme's default port.
     const std::string_view own_port = endpoint.scheme == "http" ? ":80" : ":443";
     if (endpoint.host.ends_with(own_port)) {
         endpoint.host.resize(endpoint.host.size() - own_port.size());

@@ -16,7 +16,7 @@ namespace stoker::sidecar {
 // Decoded names and values.
 using Query = std::vector<std::pair<std::string, std::string>>;
 
-// SHA-256 of nothing: the payload hash of every GET.
+// SHA-256 of an empty payload, as for every GET.
 inline constexpr std::string_view kEmptyPayloadHash =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 

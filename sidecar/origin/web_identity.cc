@@ -18,7 +18,7 @@ namespace {
 constexpr Duration kRefreshBefore = std::chrono::minutes{5};
 constexpr Duration kUnusableBefore = std::chrono::seconds{30};
 constexpr Duration kPauseAfterFailure = std::chrono::seconds{1};
-constexpr Duration kPauseWhileGood = std::chrono::seconds{10};  // the credentials are still good
+constexpr Duration kPauseWhileGood = std::chrono::seconds{10};  // while the credentials are valid
 constexpr Duration kExchangeTimeout = std::chrono::seconds{10};
 constexpr Bytes kAnswerBytesMax = kib(64);
 
@@ -51,8 +51,8 @@ private:
 
     struct State {
         std::optional<TemporaryCredentials> held;
-        std::optional<Error> failed;  // of the last exchange
-        TimePoint not_before{};       // of the next one
+        std::optional<Error> failed;  // error of the last exchange
+        TimePoint not_before{};       // earliest time of the next exchange
         bool refreshing = false;
     };
 
@@ -145,7 +145,7 @@ private:
     const Clock* clock_;
     std::mutex asking_;
     Guarded<State> state_;
-    std::unique_ptr<http::HttpClient> client_;  // last: its callbacks use the rest
+    std::unique_ptr<http::HttpClient> client_;  // last: its callbacks use the members above
 };
 
 }  // namespace

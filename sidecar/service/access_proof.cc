@@ -16,7 +16,7 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr Duration kAskAgain = std::chrono::seconds{5};
-constexpr std::uint64_t kLooked = 4096;  // samples
+constexpr std::uint64_t kLooked = 4096;  // samples to compare for the smallest
 
 // The object to read. nullopt: our own job listed the revision with our key.
 using Finding = Result<std::optional<OriginFetch>>;

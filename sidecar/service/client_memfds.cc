@@ -24,7 +24,7 @@ constexpr std::uint64_t kIdsPerRead = std::uint64_t{128} << 10U;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_WRITE;
 constexpr std::string_view kMemfd = "a memfd for a leader";
 
-// The bytes of a memfd that came with a frame.
+// The length of a frame's memfd in bytes; checks its seals.
 Result<std::uint64_t> sealed_bytes(const UniqueFd& memfd, std::string_view frame) {
     struct stat info {};
 

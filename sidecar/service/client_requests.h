@@ -31,7 +31,7 @@ public:
     // Does nothing if the session was not welcomed.
     void leave(const Session& session);
 
-    // Stops answering; the sessions have been told to hang up.
+    // Stops answering; the sessions are already hanging up.
     void forget_all() { sessions_.clear(); }
 
     // Sends the engine's answer to a fetch.

@@ -15,8 +15,8 @@ namespace stoker::sidecar {
 struct CurrentRevision {
     domain::RevisionId revision{};
     std::string source;       // Origin::describe() at the time
-    std::string job_uid;      // of the job whose sidecar listed it
-    std::string attempt_uid;  // of its batch/v1 Job at the time
+    std::string job_uid;      // the job whose sidecar listed it
+    std::string attempt_uid;  // that job's batch/v1 Job at the time
 
     bool operator==(const CurrentRevision&) const = default;
 };

@@ -18,14 +18,14 @@ namespace stoker::sidecar {
 
 namespace {
 
-// When a leader's connection ends, the lead is sought at once; these cover changes without such an
-// event.
+// When a leader's connection ends, the lead is sought at once; these intervals cover changes without
+// such an event.
 constexpr Duration kSeekSoon = std::chrono::milliseconds{20};
 constexpr Duration kSeekWhileFollowing = std::chrono::milliseconds{500};
 constexpr Duration kSeekAfterError = std::chrono::seconds{2};
 constexpr Duration kLostAgain = std::chrono::seconds{1};
 constexpr Duration kSeekAfterLostAgain = std::chrono::milliseconds{100};
-constexpr Duration kLeaderPatience = std::chrono::seconds{3};  // it may be starting
+constexpr Duration kLeaderPatience = std::chrono::seconds{3};  // time for a leader to start
 constexpr Duration kSilenceTold = std::chrono::seconds{10};
 constexpr Duration kTellToWait = std::chrono::seconds{1};
 constexpr Duration kAskGateAgain = std::chrono::seconds{1};

@@ -135,12 +135,12 @@ private:
     std::optional<control::OriginChange> origin_change_;
     LoopTimer gate_timer_;
     LoopTimer seek_timer_;
-    std::optional<TimePoint> lost_at_;  // when a leader's connection ended last
+    std::optional<TimePoint> lost_at_;  // last end of a leader's connection
     std::map<ConnectionId, std::unique_ptr<Relay>> relays_;
     std::map<ConnectionId, std::unique_ptr<Relay>> parting_;  // relays whose clients have hung up
     Leadership lead_;
     LeaderWatch watch_;  // runs while we follow
-    AccessProof proof_;  // for what another sidecar leads
+    AccessProof proof_;  // for datasets that another sidecar leads
     bool told_silence_ = false;
     bool was_led_ = false;         // a leader has answered
     TimePoint told_to_wait_at_{};  // when a guest's clients were last told to wait

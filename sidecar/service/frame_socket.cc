@@ -139,7 +139,7 @@ void FrameSocket::on_io(IoReady ready) {
         return;
     }
     if (paused_ || closing_ || waiting_) {
-        fail("");  // readiness without interest: the peer is gone
+        fail("");  // an event while paused: the peer is gone
         return;
     }
     {

@@ -44,7 +44,7 @@ public:
     // When it or `whole` is full, a socket that adds to more than `little` is closed.
     struct SharedRoom {
         std::size_t bytes_max = std::size_t{256} << 20U;
-        std::size_t little = std::size_t{64} << 10U;  // of each socket
+        std::size_t little = std::size_t{64} << 10U;  // per socket
         std::shared_ptr<SharedRoom> whole{};          // counts these bytes, too; or nullptr
         std::size_t bytes = 0;
     };
@@ -131,7 +131,7 @@ private:
     std::shared_ptr<SharedRoom> room_;
     std::size_t held_bytes_ = 0;  // counted in room_
     std::shared_ptr<Throttle> throttle_;
-    bool waiting_ = false;  // for the throttle
+    bool waiting_ = false;  // waits for the throttle
     bool paused_ = false;
     bool closing_ = false;
     bool handing_out_ = false;

@@ -104,14 +104,14 @@ private:
     EngineGrant grant_;
     JobWeights weights_;
     std::map<ConnectionId, Session*> sessions_;  // attached, in any state
-    std::set<ConnectionId> waiting_;             // for the manifest, or for the gate
-    std::optional<Preparation> prepared_;        // waits for the gate
+    std::set<ConnectionId> waiting_;             // sessions that wait for the manifest or the gate
+    std::optional<Preparation> prepared_;        // set while it waits for the gate
     domain::ManifestMarks marks_;                // marks of the listing, if its revision is pinned
     LoopTimer gate_timer_;
     LoopTimer listing_timer_;
     LoopTasks tasks_;
     std::unique_ptr<ServedDataset> served_;
-    std::unique_ptr<ClientRequests> requests_;  // set with served_
+    std::unique_ptr<ClientRequests> requests_;  // set together with served_
     Preparer preparer_;  // last: joined before the members that it uses are destroyed
 };
 

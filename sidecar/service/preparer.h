@@ -65,7 +65,7 @@ private:
     StallDetector stall_;
     LoopTimer timer_;
     LoopTasks tasks_;
-    std::jthread thread_;  // last: it uses the rest
+    std::jthread thread_;  // last: it uses the members above
 };
 
 }  // namespace stoker::sidecar

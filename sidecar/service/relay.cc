@@ -244,7 +244,7 @@ void Relay::ask_again() {
     ask_again_at_due();
 }
 
-// An error: ids that the dataset does not have.
+// `frame`: a kCounted, or an error for ids that the dataset does not have.
 void Relay::on_counted(const Frame& frame) {
     if (const auto* counted = std::get_if<local::Counted>(&frame.message)) {
         listener_.on_counted(*counted);

@@ -99,12 +99,12 @@ private:
     Callbacks callbacks_;
     std::unique_ptr<FrameSocket> upstream_;
     std::optional<std::uint64_t> revision_;
-    std::optional<local::Welcome> held_;  // until admit()
+    std::optional<local::Welcome> held_;  // kept until admit()
     std::deque<Frame> replay_;            // frames that a new leader needs
-    bool ready_ = false;                  // welcomed on the present connection
+    bool ready_ = false;                  // welcomed on the current connection
     bool stands_in_ = false;
     bool sending_on_ = false;
-    bool counts_ = false;              // the leader there answers kConsumed
+    bool counts_ = false;              // its leader answers kConsumed
     bool ahead_ = false;               // it accepts plans with the beginning of the next epoch
     std::uint64_t uncounted_ = 0;      // kConsumed answers still to come
     std::function<void()> on_parted_;  // set: the client has hung up

@@ -14,7 +14,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr std::size_t kIdsPerFrame = 100'000;  // a frame below the sessions' limit
+constexpr std::size_t kIdsPerFrame = 100'000;  // keeps a frame below the sessions' limit
 
 // Approximate bytes of an unanswered request.
 std::size_t held_bytes(const local::Message& message) {

@@ -80,7 +80,7 @@ private:
 
     std::uint64_t sample_count_ = 0;
     std::optional<Said> said_;
-    std::vector<std::uint64_t> consumed_;              // of the plan's epoch, ids that exist
+    std::vector<std::uint64_t> consumed_;              // valid ids, read in the plan's epoch
     std::map<std::uint64_t, local::Message> pending_;  // by request id
     std::size_t pending_bytes_ = 0;
 };

@@ -98,9 +98,9 @@ private:
     Bytes resident_cap_ = Bytes::unlimited();  // the disk's limit, independent of the grant
     Bytes kept_free_{};                        // disk space to leave free, for that limit
     bool compacting_ = false;
-    Bytes compacted_at_{};  // StoreUsage::written_bytes when the cleaner ran last
+    Bytes compacted_at_{};  // StoreUsage::written_bytes at the last cleaner run
     BypassController bypass_;
-    std::size_t busy_ = 0;  // fetches and tasks of the pool under way
+    std::size_t busy_ = 0;  // running fetches and pool tasks
     bool retiring_ = false;
     std::function<void()> on_idle_;
     std::uint32_t forbidden_in_row_ = 0;

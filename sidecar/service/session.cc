@@ -231,7 +231,7 @@ void SessionServer::end(Session& session, const std::string& reason) {
     if (session.handler_ != nullptr) {
         std::exchange(session.handler_, nullptr)->detach(session);
     }
-    // The socket still runs our callback.
+    // Deferred, because the socket still runs our callback.
     tasks_.post([this, id = session.id()] {
         sessions_.erase(id);
         count_sessions();

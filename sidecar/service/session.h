@@ -28,7 +28,7 @@ class SessionHandler {
 public:
     virtual ~SessionHandler() = default;
 
-    // The session has said hello and is owed a kWelcome or a kError.
+    // The session has sent its Hello; answer with a kWelcome or a kError.
     virtual void attach(Session& session) = 0;
     virtual void on_frame(Session& session, Frame frame) = 0;
 
@@ -109,7 +109,7 @@ private:
     Party party_ = kOwnParty;
     std::string guest_;
     std::shared_ptr<Throttle> throttle_;
-    bool is_known_ = false;  // may say hello
+    bool is_known_ = false;  // may send a Hello
     local::Hello hello_;
     std::uint64_t hello_request_id_ = 0;
     SessionHandler* handler_ = nullptr;
@@ -201,7 +201,7 @@ private:
     Route route_;
     std::unique_ptr<UnixListener> listener_;
     std::map<ConnectionId, std::unique_ptr<Session>> sessions_;
-    std::size_t counted_ = 0;  // sessions, in options_.places
+    std::size_t counted_ = 0;  // sessions counted in options_.places
     LoopTasks tasks_;
 };
 

@@ -45,7 +45,7 @@ private:
     bool is_timed_ = false;
 };
 
-// Counts its lifetime as work of a throttle; nullptr: of none.
+// Charges its own lifetime to a throttle; nullptr: charges nothing.
 class ThrottledTime {
 public:
     explicit ThrottledTime(Throttle* throttle)

@@ -18,7 +18,7 @@ Bytes past_bytes(const local::Report& report) {
         static_cast<double>(report.samples))};
 }
 
-// Wraps modulo 2^64, whatever a trainer sends.
+// Adds modulo 2^64, so that no trainer can cause an overflow.
 void add_time(Duration& sum, std::uint64_t nanoseconds) {
     sum =
         Duration{static_cast<Duration::rep>(static_cast<std::uint64_t>(sum.count()) + nanoseconds)};

@@ -12,7 +12,7 @@ namespace stoker::sidecar {
 // Totals reported by this pod's trainers for one dataset, and the sources of their samples.
 struct JobTotals : control::TrainerReport {
     local::Counted counted;  // as counted by the leader
-    Bytes fallback_bytes{};  // of fallback_samples
+    Bytes fallback_bytes{};  // bytes of fallback_samples
 
     bool operator==(const JobTotals&) const = default;
 };
@@ -46,7 +46,7 @@ private:
     JobProgress progress_;
     local::Probe probe_;
     std::map<ConnectionId, local::Probed>
-        probed_;  // of the current probe, including closed sessions
+        probed_;  // results of the current probe, including closed sessions
 };
 
 }  // namespace stoker::sidecar

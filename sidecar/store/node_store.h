@@ -35,8 +35,8 @@ struct StoreOptions {
     Bytes segment_bytes = mib(64);        // larger samples get their own segment
     Bytes window_segment_bytes = mib(8);  // smaller: window space is freed only by whole segments
     double reserved_free = 0.15;          // share of the file system that stays free
-    std::string boot_id;  // of the running kernel: letters, digits, '-'; another one than last time
-                          // means a reboot
+    std::string boot_id;  // of the running kernel: letters, digits, '-'; a changed id means
+                          // a reboot
 
     // New segments get this number or a higher one. Wall-clock seconds since 2020 avoid repeated
     // numbers even if the directory was emptied by hand under running readers
@@ -202,10 +202,10 @@ private:
     const StoreOptions options_;
     const RecoveryReport report_;
 
-    // With their own synchronization.
+    // Thread-safe by themselves.
     std::unique_ptr<ResidencyFile> table_;
     SegmentFiles files_;
-    mutable Guarded<Shared> shared_;   // its lock also keeps writers of the state file apart
+    mutable Guarded<Shared> shared_;   // its lock also serializes writes of the state file
     std::condition_variable settled_;  // with the lock of shared_: a record was published or failed
     std::mutex upkeep_;                // one compact() or close() at a time; taken before shared_
 };

@@ -19,7 +19,7 @@ using domain::RecordHeader;
 // Sequential reads in large blocks. A span is valid until the next call.
 class ReadAhead {
 public:
-    // `bytes_wanted` in all limits the buffer.
+    // `bytes_wanted`: all bytes that will be read; limits the buffer.
     ReadAhead(DeviceFile& file, std::uint64_t bytes_wanted)
         : file_(file),
           piece_bytes_(std::clamp<std::uint64_t>(bytes_wanted, kRecordHeaderBytes, 1U << 20U)) {}

@@ -82,7 +82,7 @@ TEST_F(StoppedLeader, ASlowLeaderIsNotTakenForStopped) {
     for (std::uint64_t sample = 20; sample < 30; ++sample) {
         leader->pause();
         client.send(local::Fetch{{sample}});
-        std::this_thread::sleep_for(std::chrono::milliseconds{100});  // its duration of work
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});  // as if it worked
         leader->resume();
         const auto answer = client.receive();
         ASSERT_TRUE(answer.has_value()) << log_of("follower");

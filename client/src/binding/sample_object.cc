@@ -162,7 +162,8 @@ PyObject* repr(PyObject* object) {
         self->size);
 }
 
-// Accepts bytes, or a memoryview that no other owner can release. False: an exception is set.
+// The bytes of a bytes object, or of a contiguous memoryview that no other owner releases. False: an
+// exception is set.
 bool payload_of(PyObject* data, std::span<const std::byte>& bytes) {
     if (PyBytes_Check(data)) {
         bytes = std::as_bytes(

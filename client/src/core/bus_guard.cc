@@ -30,8 +30,7 @@ struct Landing {
 [[gnu::tls_model("initial-exec")]] thread_local Landing* volatile landing = nullptr;
 [[gnu::tls_model("initial-exec")]] thread_local volatile bool passing_on = false;
 
-struct sigaction previous {
-};  // written under `installing`, before our handler can be called with it
+struct sigaction previous {};  // written under `installing`, before our handler can run
 
 std::mutex installing;
 
