@@ -1,10 +1,10 @@
 // stoker-bench-decide [--contract NAME]... [SAMPLES]      what decisions cost, for every contract
 //
 // Runs two epochs of one job over SAMPLES samples (default 10,000,000) with a cache for a fifth of
-// them: draw, foresee, losses, admission, eviction, refresh, but no sample bytes. The first epoch
-// reads everything and fills the cache; in the second the contract selects (selective, sampled
-// out, replicated). Losses are those of `stoker simulate`: a fixed value per sample, and noise per
-// visit.
+// them. Measures draw, lookahead, losses, admission, eviction and refresh; moves no sample bytes.
+// The first epoch reads everything and fills the cache; in the second the contract selects samples
+// (selective, sampled out, replicated). Losses are those of `stoker simulate`: a fixed value per
+// sample plus noise per visit.
 //
 // Prints one JSON object per line: `decide_ns_per_sample` (this thread's processor time per drawn
 // sample, including the start of the epoch), `policy_bytes_per_sample` (peak memory of sampler and
@@ -105,7 +105,7 @@ double about_normal(std::uint64_t word) {
     return (sum - 2) * std::sqrt(3.0);
 }
 
-// One contract's sampler with its eviction policy, and the events that they need besides reads.
+// One contract's sampler and eviction policy, and the events that both need besides reads.
 struct Subject {
     virtual ~Subject() = default;
     std::unique_ptr<sidecar::Sampler> sampler;

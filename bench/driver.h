@@ -16,15 +16,15 @@ public:
     virtual std::uint64_t read_batch(std::span<const std::uint64_t> ids) = 0;
 };
 
-// All of them end the program with a message if they cannot start or read.
+// Each driver ends the program with a message if it cannot start or read.
 std::unique_ptr<Driver> stoker_client(const std::string& node_directory);
 std::unique_ptr<Driver> mapped_file(const std::string& flat_file);
 std::unique_ptr<Driver> one_file_a_sample(const std::string& folder);
 std::unique_ptr<Driver> redis_mget(const std::string& socket_path);
 
 struct LateRate {
-    double seconds = 0;           // of the whole pass
-    double bytes_per_second = 0;  // from the third second on
+    double seconds = 0;           // duration of the whole pass
+    double bytes_per_second = 0;  // mean rate from the third second on
 };
 
 // Reads all objects below `base_url` once, in the order of `pass`. Signs with AWS_ACCESS_KEY_ID and

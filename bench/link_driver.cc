@@ -1,4 +1,4 @@
-// The link's peak rate for one reader: 64 GETs always in flight, and the bytes are dropped.
+// Measures the link's peak rate for one reader: keeps 64 GETs in flight and drops the bytes.
 #include <cstdlib>
 #include <memory>
 #include <string>

@@ -1,4 +1,4 @@
-// stoker-bench prepare FOLDER        writes the samples in every form that a row needs
+// stoker-bench prepare FOLDER        writes the samples in the format of every driver
 // stoker-bench link URL COPIES       for each such line reads one pass from the objects below URL
 //                                    and prints `SECONDS BYTES_PER_SECOND`, the rate from the third
 //                                    second on
@@ -6,7 +6,7 @@
 //                                    passes in random order and prints `SECONDS SUM`;
 //                                    KIND: stoker, mmap, files, redis
 //
-// bench/run.py starts one of these for each side of a row; the sides take turns.
+// bench/run.py starts one process for each side of a comparison and alternates between them.
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -54,12 +54,11 @@ std::vector<std::uint64_t> pass_order(std::uint64_t pass, std::size_t count) {
     return order;
 }
 
-// Reads as fast as memory delivers, so that touching the bytes hides as little of the measured time as
-// possible.
+// Reads at memory speed, so that touching the bytes adds little to the measured time.
 std::uint64_t touch(std::span<const std::byte> bytes) {
     using Lane = std::uint64_t __attribute__((vector_size(16)));
     constexpr std::size_t kLanes = 8;
-    constexpr std::size_t kAhead = 2048;  // the processor's prefetcher stops at every page border
+    constexpr std::size_t kAhead = 2048;  // the processor's prefetcher stops at every page boundary
     Lane sums[kLanes] = {};
     const std::byte* at = bytes.data();
     const std::byte* const end = at + bytes.size();

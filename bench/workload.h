@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-// The samples of every row of the bench: 4,000, sizes log-normal with a mean of 110 KiB (sigma
-// 0.5), random content. Depends on the seed alone, so that every program makes the same samples.
+// The bench's samples: 4,000 with random content and log-normal sizes (mean 110 KiB, sigma 0.5).
+// They depend on the seed alone, so every program makes the same samples.
 namespace stoker::bench {
 
 inline constexpr std::uint64_t kSeed = 20261121;

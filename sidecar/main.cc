@@ -71,7 +71,7 @@ Result<SidecarConfig> load_config(const Flags& flags) {
     return parse_sidecar_config(text, variable);
 }
 
-// Boot id of the running kernel. Without one every start counts as a reboot, which is safe and
+// Boot id of the running kernel. Without one every start counts as a reboot, which is safe but
 // slow.
 std::string boot_id() {
     return read_filled_file("/proc/sys/kernel/random/boot_id").value_or("");
@@ -145,7 +145,7 @@ Result<std::unique_ptr<ControlLink>> open_link(
         config.control, config.job, config.datasets, std::move(callbacks), options);
 }
 
-// To what the container allows: each connection and each segment takes one.
+// Raises it to the container's limit: each connection and each segment takes a descriptor.
 void raise_descriptor_limit() {
     rlimit descriptors{};
     if (::getrlimit(RLIMIT_NOFILE, &descriptors) == 0) {
@@ -154,7 +154,7 @@ void raise_descriptor_limit() {
     }
 }
 
-// Ends a sidecar that nobody has used for config.end_when_idle, where that is not zero.
+// Ends a sidecar that was unused for config.end_when_idle, if that is not zero.
 class IdleEnd {
 public:
     IdleEnd(EventLoop& loop, const Sidecar& sidecar)
@@ -183,13 +183,13 @@ private:
     LoopTimer timer_;
 };
 
-// Everything lives in the order of these lines and goes in the opposite one.
+// Objects are made in the order of these lines and destroyed in reverse order.
 Status run(const SidecarConfig& config) {
     const SystemClock clock;
     EventLoop loop{clock};
     const StopSignals signals{loop, [&loop](int signal) {
                                   log::info("stopping", {{"signal", signal}});
-                                  // The trainers' last frames may still be in their sockets.
+                                  // The trainers' last frames may still be unread in their sockets.
                                   loop.run_at(loop.now() + kLastWords, [&loop] { loop.stop(); });
                               }};
     metrics::Registry registry;
@@ -210,7 +210,7 @@ Status run(const SidecarConfig& config) {
     STOKER_TRY(const auto link, open_link(config, monitor, loop, *sidecar));
     const IdleEnd idle_end{loop, *sidecar};
     loop.run();
-    monitor.look();  // the link's last report is about everything until here
+    monitor.look();  // the link's last report covers everything up to here
     return {};
 }
 

@@ -43,7 +43,7 @@ struct Settings {
     std::string log_path;  // empty: no log; "-": standard output
 };
 
-// The link that all connections share. reserve() books bytes and returns when the last has passed.
+// The link shared by all connections. reserve() queues bytes and returns when the last one passes.
 class Link {
 public:
     explicit Link(std::uint64_t bytes_per_second)

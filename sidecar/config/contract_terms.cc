@@ -43,8 +43,7 @@ void read_number(ConfigReader& in, const ContractParameter& row, ContractTerms& 
     terms.parameters.emplace(row.name, value);
 }
 
-// Reads every parameter that there is, so that the reader knows those of other contracts too, and
-// says whose they are.
+// Reads the parameters of all contracts, so that an error can name the contract of a parameter.
 void read_parameters(ConfigReader& in, ContractTerms& terms) {
     for (const ContractParameter& row : domain::kContractParameters) {
         if (row.set_by == domain::SetBy::kExperiment || !in.has(row.name)) {
@@ -64,7 +63,7 @@ void read_parameters(ConfigReader& in, ContractTerms& terms) {
     }
 }
 
-// How the job's limit reads: "at most 0.33".
+// The text of the job's limit: "at most 0.33".
 std::string rule_of(const ContractParameter& row, double limit) {
     if (row.is_word()) {
         return lower_case(row.words.at(static_cast<std::size_t>(limit)));

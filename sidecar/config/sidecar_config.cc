@@ -139,7 +139,7 @@ JobConfig job_of(const EnvLookup& env) {
     return out;
 }
 
-// Three or four octal digits, as chmod takes them.
+// Accepts three or four octal digits, as chmod does.
 void read_socket_mode(ConfigReader& in, std::uint32_t& mode) {
     std::string text;
     in.read("socketMode", text);

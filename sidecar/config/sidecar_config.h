@@ -25,52 +25,52 @@ struct SourceConfig {
     // http://host/bucket/key instead of http://bucket.host/key; none: what fits the endpoint
     std::optional<bool> path_style;
     std::string credentials_directory;  // files AWS_ACCESS_KEY_ID, …; or
-    std::string credentials_file;       // JSON that another program keeps fresh; or the environment
-    std::string ca_file;                // to trust instead of the system's
+    std::string credentials_file;       // JSON that another program renews; or the environment
+    std::string ca_file;                // CAs to trust instead of the system's
 
     bool operator==(const SourceConfig&) const = default;
 };
 
-// Which residents go when a sample comes and the grant is full. kAuto: none, until a job's contract
-// has a policy of its own.
+// Which residents to evict for a new sample when the grant is full. kAuto: none until a job's
+// contract has its own policy.
 enum class EvictionKind : std::uint8_t { kAuto, kNever, kLru, kLfu };
 
 struct DatasetConfig {
-    std::string name;  // as clients say it in their hello
-    std::string uid;   // names the dataset to the operator; the name unless set
+    std::string name;  // as clients send it in their Hello
+    std::string uid;   // the operator's id of the dataset; default: the name
     SourceConfig source;
     std::string directory;                   // the node directory as this process sees it
     std::string client_directory;            // its data/ as clients see it; <directory>/data
-    Bytes grant_bytes = Bytes::unlimited();  // until the operator says otherwise
+    Bytes grant_bytes = Bytes::unlimited();  // until the operator's first grant
     Bytes window_bytes = mib(256);
-    Bytes memory_bytes = mib(64);  // payloads on their way from the origin to the disk
+    Bytes memory_bytes = mib(64);  // payloads in flight from the origin to the disk
     Bytes readahead_bytes = mib(32);
     Bytes page_cache_bytes = Bytes::unlimited();
     std::uint32_t max_in_flight = 64;
     double reserved_free = 0.15;  // share of the file system that stays free
-    bool guest = false;           // another namespace's, shared with ours: our key proves nothing
+    bool guest = false;           // another namespace's, shared with ours; needs no key of ours
     bool pinned = false;  // ranks on other nodes read it, too: the operator pins its revision
     EvictionKind eviction = EvictionKind::kAuto;
     Duration step_aside_window = std::chrono::seconds{5};  // core/bypass_controller.h; zero: never
-    std::optional<ContractTerms> contract;  // what the job's trainers may ask for; none: anything
-    // Value of the cache to each job, by uid, until the operator sends it; none: all alike.
+    std::optional<ContractTerms> contract;  // limits of trainers' requests; nullopt: none
+    // Value of the cache to each job, by uid, until the operator sends it; absent: all equal.
     std::map<std::string, double> weights;
 
     bool operator==(const DatasetConfig&) const = default;
 };
 
-// The link to the operator. Without an endpoint there is none, and the configured grants stand.
+// The link to the operator; without an endpoint there is no link, and the configured grants apply.
 struct ControlConfig {
     std::string endpoint;     // host:port
     std::string ca_file;      // PEM; or
     std::string ca_pem;       // $STOKER_CONTROL_CA
     std::string token_file;   // projected ServiceAccount token, read anew for every connection
-    std::string server_name;  // in its certificate, when it is not the endpoint's host
+    std::string server_name;  // name in its certificate if not the endpoint's host
 
     bool operator==(const ControlConfig&) const = default;
 };
 
-// This sidecar's identity in Kubernetes. All empty elsewhere.
+// This sidecar's identity in Kubernetes; all empty elsewhere.
 struct JobConfig {
     std::string pod_namespace;
     std::string pod;
@@ -90,7 +90,7 @@ struct SidecarConfig {
     std::uint32_t io_threads = 2;
     Duration end_when_idle{};  // core/idle_watch.h; zero: never
     std::string http_listen;   // host:port of /metrics, /healthz, /readyz, /status; empty: none
-    config::AddressRanges http_readers;  // of /metrics and /status, besides loopback
+    config::AddressRanges http_readers;  // may read /metrics and /status, besides loopback
     ControlConfig control;
     JobConfig job;
     std::vector<DatasetConfig> datasets;
@@ -101,9 +101,9 @@ struct SidecarConfig {
 // The value of an environment variable, nullopt where it is not set.
 using EnvLookup = std::function<std::optional<std::string>(const char* name)>;
 
-// docs/reference/sidecar-config.md. The job's fields fall back to $POD_NAMESPACE, $POD_NAME,
-// $NODE_NAME, $ATTEMPT_UID and $JOB_COMPLETION_INDEX, control.caFile to $STOKER_CONTROL_CA.
-// kInvalidArgument: every mistake, one a line.
+// Settings: docs/reference/sidecar-config.md. The job's fields fall back to $POD_NAMESPACE,
+// $POD_NAME, $NODE_NAME, $ATTEMPT_UID and $JOB_COMPLETION_INDEX, control.caFile to
+// $STOKER_CONTROL_CA. kInvalidArgument: lists every mistake, one per line.
 Result<SidecarConfig> parse_sidecar_config(std::string_view text, const EnvLookup& env);
 
 }  // namespace stoker::sidecar

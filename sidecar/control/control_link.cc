@@ -63,7 +63,7 @@ public:
 
 private:
     void run(const std::stop_token& stop);
-    // One connection from dialling to its end; the status says why it ended.
+    // Runs one connection; returns the status with which it ended.
     grpc::Status attach(const std::stop_token& stop);
     LinkReport next_report(ToldSketches& told);
     void read_grants(Stream& stream);
@@ -83,14 +83,14 @@ private:
     std::uint64_t sequence_ = 0;
     std::string told_;
 
-    std::stop_source cancel_;  // ends what a polite stop did not end in time
+    std::stop_source cancel_;  // cancels the call if the orderly stop times out
     std::mutex mutex_;
     std::condition_variable_any wake_;
-    bool ended_ = false;   // under mutex_: the thread has said its last word
-    std::jthread thread_;  // last: it uses all of the above
+    bool ended_ = false;   // under mutex_: the thread has finished
+    std::jthread thread_;  // last: it uses all members above
 };
 
-// Only an attached link has something to say at the end, and somebody who hears it.
+// Only an attached link sends a last report.
 GrpcLink::~GrpcLink() {
     thread_.request_stop();
     if (attached_) {
@@ -128,7 +128,7 @@ void GrpcLink::run(const std::stop_token& stop) {
     wake_.notify_all();
 }
 
-// The same trouble is told once, not every few seconds for a day.
+// Logs the same failure once, not every few seconds.
 void GrpcLink::tell(const grpc::Status& status) {
     if (status.error_message() == told_) {
         return;
@@ -141,8 +141,7 @@ void GrpcLink::tell(const grpc::Status& status) {
 
 std::shared_ptr<grpc::Channel> GrpcLink::dial(const std::string& ca) const {
     grpc::ChannelArguments arguments;
-    // Each try is a connection of its own: behind the Service stands another replica, perhaps the
-    // leading one.
+    // Each attempt dials anew: the Service may route it to another replica, perhaps the leader.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
@@ -176,7 +175,7 @@ grpc::Status GrpcLink::attach(const std::stop_token& stop) {
         if (stop.stop_requested()) {
             stream->WritesDone();  // the operator reads to the end, then ends the call
         } else {
-            context.TryCancel();  // the reader wakes up
+            context.TryCancel();  // wakes up the reader
         }
     }
     return stream->Finish();
@@ -221,7 +220,7 @@ void GrpcLink::send_reports(Stream& stream, const std::stop_token& stop) {
             report.awaits_pin ? std::min(options_.waiting_interval, options_.report_interval)
                               : options_.report_interval;
         if (!pause(interval, stop)) {
-            // A stop ends the pause early: what was counted until then is told, too.
+            // A stop ends the pause early; counts up to then are reported, too.
             stream.Write(control::encode(next_report(told)));
             return;
         }

@@ -12,40 +12,39 @@
 #include "wire/control/orders.h"
 #include "wire/control/report.h"
 
-// The sidecar's end of proto/control/v1/control.proto, with the values of wire/control.
+// The sidecar's side of proto/control/v1/control.proto, with the types of wire/control.
 namespace stoker::sidecar {
 
-// The next report. While trainers wait for a pin, the one after it is due soon.
+// The next report; while trainers wait for a pin, the following one is due soon.
 struct LinkReport : control::Report {
     bool awaits_pin = false;
 };
 
-// They are called on the link's threads, one call of each at a time, and should return soon.
+// Called on the link's threads, each by one thread at a time; must return soon.
 struct LinkCallbacks {
     std::function<LinkReport()> report;
     std::function<void(const control::Grant&)> grant;
-    std::function<void(const control::Probe&)> probe{};      // may be empty: nothing is measured
-    std::function<void(const control::RevisionPin&)> pin{};  // may be empty: nothing is pinned
+    std::function<void(const control::Probe&)> probe{};      // may be empty: no measurement
+    std::function<void(const control::RevisionPin&)> pin{};  // may be empty: no pins
 };
 
 struct LinkOptions {
     Duration report_interval = std::chrono::seconds{2};
     Duration waiting_interval = std::chrono::milliseconds{500};  // while a pin is awaited
     Duration retry_min =
-        std::chrono::milliseconds{200};  // a quarter more each time, up to retry_max, with jitter
+        std::chrono::milliseconds{200};  // grows by a quarter per attempt up to retry_max, jittered
     Duration retry_max = std::chrono::seconds{15};
-    // The longest pause where nobody answered: that costs nobody anything, and behind the Service
-    // stands another replica, so every second try may reach the one that leads.
+    // The longest pause while no replica answers. The Service routes each attempt to any replica,
+    // so a retry may reach the leader.
     Duration unreached_max = std::chrono::seconds{5};
-    Duration farewell = std::chrono::seconds{2};  // the longest that the last report may take
-    std::uint64_t seed = 0;                       // of the jitter
+    Duration farewell = std::chrono::seconds{2};  // time limit of the last report
+    std::uint64_t seed = 0;                       // seeds the jitter
 };
 
-// Keeps one stream to the operator open for ever: says who we are, reports every interval, hands
-// grants on. Whatever goes wrong is logged once per change and tried again; nothing else in the
-// sidecar waits for it. The token and the CA are read anew for every connection. Destruction sends
-// one last report, with all that was counted, closes the stream and joins; after it no callback
-// runs.
+// Keeps one stream to the operator open: sends the sidecar's identity, reports at each interval,
+// passes grants on. Logs a failure once per change and retries; nothing else in the sidecar waits
+// for it. Reads the token and the CA anew for every connection. The destructor sends a last report
+// with the final counts, closes the stream and joins; no callback runs after it.
 class ControlLink {
 public:
     // kInvalidArgument: no CA, or a file of the settings cannot be read now.

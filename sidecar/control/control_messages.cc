@@ -8,10 +8,10 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Masses in one report: 4 KiB each, well within what an operator takes in one message.
+// Sketch masses per report: 4 KiB each, well below the operator's message limit.
 constexpr int kMassesPerReport = 16;
 
-// Masses that do not fit come with the next report; until then the older revision stands.
+// Defers masses beyond the limit to the next report; until then the older revision stays valid.
 void leave_out_told(control::DatasetReport& dataset, ToldSketches& told, int& masses_left) {
     std::erase_if(dataset.sketches, [&](control::RankSketch& sketch) {
         std::uint64_t& known = told[{dataset.dataset_uid, sketch.job_uid}];
@@ -26,7 +26,7 @@ void leave_out_told(control::DatasetReport& dataset, ToldSketches& told, int& ma
     });
 }
 
-// A key may have any bytes.
+// Keys may contain any bytes.
 constexpr std::size_t kKeyBytesMax = 1024;
 
 std::string key_text(const std::string& key) {
@@ -55,7 +55,7 @@ void fit_for_stream(control::Report& report, ToldSketches& told) {
     int masses_left = kMassesPerReport;
     for (control::DatasetReport& dataset : report.datasets) {
         leave_out_told(dataset, told, masses_left);
-        dataset.error = printable_utf8(dataset.error);  // the origin's words, and keys
+        dataset.error = printable_utf8(dataset.error);  // may quote the origin and keys
         dataset.changed_key = key_text(dataset.changed_key);
         if (dataset.origin_change) {
             dataset.origin_change->key = key_text(dataset.origin_change->key);

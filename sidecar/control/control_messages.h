@@ -9,16 +9,16 @@
 #include "sidecar/config/sidecar_config.h"
 #include "wire/control/report.h"
 
-// Contents of the link's messages. Pure.
+// Prepares the link's reports. Pure.
 namespace stoker::sidecar {
 
 control::Hello make_hello(const JobConfig& job, const std::vector<DatasetConfig>& datasets);
 
-// Which sketches a stream has heard: the revision by dataset uid and job. Empty for a new stream.
+// Sketch revisions sent on a stream, by dataset uid and job. Empty for a new stream.
 using ToldSketches = std::map<std::pair<std::string, std::string>, std::uint64_t>;
 
-// Makes a report what one stream is sent: masses that are in `told` already are left out, the
-// others are noted there; errors and keys become UTF-8, keys short.
+// Fits a report to one stream: removes masses that are in `told` and adds the others to it; makes
+// errors and keys valid UTF-8 and shortens keys.
 void fit_for_stream(control::Report& report, ToldSketches& told);
 
 }  // namespace stoker::sidecar

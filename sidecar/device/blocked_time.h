@@ -4,10 +4,10 @@
 
 namespace stoker::sidecar {
 
-// How long the calling thread has stood still since this was made: neither running nor waiting for
-// a free processor. Around a system call on a file that is what the disk cost; time that a busy
-// machine costs is left out. Linux tells it (/proc/thread-self/schedstat); where it does not,
-// elapsed() is zero. About 3 us for both ends. Use it on one thread.
+// Time that the calling thread was blocked since construction: neither running nor waiting for a
+// processor. Around a file system call it is the disk's time, without delays of a busy machine.
+// Source: Linux's /proc/thread-self/schedstat; without it elapsed() is zero. About 3 us for both
+// ends. Use it on one thread.
 class BlockedTime {
 public:
     BlockedTime();

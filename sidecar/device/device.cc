@@ -16,7 +16,7 @@ constexpr std::size_t kTransferBytesMax = std::size_t{1}
 constexpr std::uint64_t kHintBytes =
     128 * 1024;  // the kernel cuts a longer hint to its read-ahead size
 
-// The parts of one write that are still to be written.
+// The unwritten parts of one write.
 class PartsLeft {
 public:
     explicit PartsLeft(std::span<const DeviceFile::ConstBuffer> parts)
@@ -27,7 +27,7 @@ public:
 
     [[nodiscard]] bool empty() const { return first_ == count_; }
 
-    // What the next call writes: whole parts up to the limit, or the head of one part.
+    // Data of the next call: whole parts up to the limit, or the start of one part.
     std::span<const DeviceFile::ConstBuffer> next(
         std::array<DeviceFile::ConstBuffer, DeviceFile::kPartsMax>& chosen) const {
         std::size_t bytes = 0;
@@ -62,7 +62,7 @@ private:
     std::size_t count_;
 };
 
-// An error that is an answer (not there, already there) does not count.
+// Counts the error unless it is an ordinary answer (kNotFound, kAlreadyExists).
 Error count_error(DeviceTally& tally, Error error) {
     if (error.code != ErrorCode::kNotFound && error.code != ErrorCode::kAlreadyExists) {
         ++tally.lock()->errors;
@@ -149,7 +149,7 @@ void DeviceFile::will_need(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 void DeviceFile::wont_need(std::uint64_t offset, std::uint64_t bytes) {
-    if (bytes > 0) {  // zero would mean "to the end of the file" to the kernel
+    if (bytes > 0) {  // the kernel takes zero as "to the end of the file"
         do_wont_need(offset, bytes);
     }
 }

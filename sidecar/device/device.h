@@ -15,37 +15,35 @@
 #include "common/base/guarded.h"
 #include "common/base/result.h"
 
-// The interface to the disk. Everything that the sidecar keeps in node directories goes through a
-// Device: PosixDevice in production, tests/support/fault_device in tests. Public functions check,
-// split and count; the protected do_* of an implementation do the I/O, one system call's worth at a
-// time.
+// The interface to the disk. All files in node directories go through a Device: PosixDevice in
+// production, tests/support/fault_device in tests. Public functions check, split and count; the
+// protected do_* functions do the I/O, one system call at a time.
 //
 // Errors, the same for every call:
 //   kNotFound           no such file
 //   kAlreadyExists      create() of a name that is taken
 //   kForbidden          permissions
-//   kResourceExhausted  disk, disk quota or file descriptors are used up; nothing that was stored
-//                       before is hurt
-//   kUnavailable        I/O error, read-only file system, or anything else that only the machine's
-//                       owner can mend
+//   kResourceExhausted  disk, disk quota or file descriptors are used up; stored data is unharmed
+//   kUnavailable        I/O error, read-only file system, or another error that only an
+//                       administrator can fix
 namespace stoker::sidecar {
 
-// What went through one device since it was made. Bytes that a failed call moved are not counted.
+// Counters of one device since construction. Bytes of failed calls are not counted.
 struct DeviceCounters {
     std::uint64_t reads = 0;
     std::uint64_t read_bytes = 0;
     std::uint64_t writes = 0;
     std::uint64_t written_bytes = 0;
     std::uint64_t syncs = 0;
-    std::uint64_t errors = 0;  // failed calls, kNotFound and kAlreadyExists left out
-    Duration write_blocked{};  // time that writers stood still in the disk (blocked_time.h), summed
+    std::uint64_t errors = 0;  // failed calls without kNotFound and kAlreadyExists
+    Duration write_blocked{};  // time that the disk blocked writers (blocked_time.h), summed
 };
 
-// Counts for one device and its files.
+// Counters of one device and its files.
 using DeviceTally = Guarded<DeviceCounters>;
 
-// An open file. Thread-safe: positions are arguments, and calls that do not overlap do not disturb
-// each other. The device must outlive it.
+// An open file. Thread-safe: calls take positions as arguments, and calls that do not overlap do
+// not affect each other. The device must outlive it.
 class DeviceFile {
 public:
     using ConstBuffer = std::span<const std::byte>;
@@ -58,25 +56,25 @@ public:
     // Fills `out` from `offset`; the count is less than out.size() only at the end of the file.
     Result<std::size_t> read(std::uint64_t offset, std::span<std::byte> out);
 
-    // Writes the parts (at most kPartsMax) one behind the other from `offset`, in one system call
-    // where possible. After an error any prefix may be in the file. Visible to readers and maps at
-    // once, durable only after sync().
+    // Writes the parts (at most kPartsMax) contiguously from `offset`, in one system call where
+    // possible. After an error the file may hold any prefix. Visible to readers and maps at once;
+    // durable only after sync().
     Status write(std::uint64_t offset, std::span<const ConstBuffer> parts);
 
-    // Cuts the file to `size_bytes`. A process that maps the cut part gets SIGBUS on touching it.
+    // Truncates the file to `size_bytes`. Touching the removed part of a map raises SIGBUS.
     Status truncate(std::uint64_t size_bytes);
 
     // Makes the file `size_bytes` long, zero-filled, with its blocks allocated: later writes
     // through a map cannot run out of disk.
     Status allocate(std::uint64_t size_bytes);
 
-    // Everything written before is durable when this returns.
+    // On return all earlier writes are durable.
     Status sync();
 
     [[nodiscard]] Result<std::uint64_t> size_bytes();
 
-    // Hints: start reading a range into the page cache; let it go again. They never fail and do not
-    // wait for the disk.
+    // Hints to read a range into the page cache, or to drop it. They never fail and do not wait for
+    // the disk.
     void will_need(std::uint64_t offset, std::uint64_t bytes);
     void wont_need(std::uint64_t offset, std::uint64_t bytes);
 
@@ -88,8 +86,8 @@ protected:
     virtual Result<std::size_t> do_write(
         std::uint64_t offset, std::span<const ConstBuffer> parts) = 0;
 
-    // Waits until nobody else writes to the file, where the file system would make us wait for that
-    // anyway: here it is not taken for the disk's time.
+    // Waits until no other thread writes the file, where the file system would serialize writers
+    // anyway; this wait does not count as the disk's time.
     virtual std::unique_lock<std::mutex> do_take_turn() { return {}; }
 
     virtual Status do_truncate(std::uint64_t size_bytes) = 0;
@@ -103,8 +101,8 @@ private:
     DeviceTally& tally_;
 };
 
-// A whole file in memory, shared with everybody else who maps it. Unmapped by the destructor; the
-// file may be unlinked before.
+// A whole file in memory, shared with all other maps of it. The destructor unmaps it; the file may
+// be unlinked before.
 class DeviceMapping {
 public:
     DeviceMapping(const DeviceMapping&) = delete;
@@ -130,7 +128,7 @@ private:
     bool writable_;
 };
 
-// Held until destroyed, or until the process dies, however it dies.
+// Held until destruction or the end of the process.
 class DeviceLock {
 public:
     DeviceLock() = default;
@@ -141,16 +139,15 @@ public:
 
 struct DeviceSpace {
     Bytes total{};
-    Bytes available{};  // to us: what the file system keeps for root is not ours
+    Bytes available{};  // available to us, without the file system's reserve for root
 };
 
 enum class MapMode : std::uint8_t { kRead, kReadWrite };
 
 enum class Access : std::uint8_t { kEverybody, kOwner };
 
-// Thread-safe. Paths are absolute. Files are world-readable (0644) and folders 0755 whatever the
-// umask: the trainer that maps them may run as any user, and the directory as a whole is guarded by
-// who mounts it.
+// Thread-safe. Paths are absolute. Files get mode 0644 and folders 0755 whatever the umask: the
+// trainer that maps them may run as any user; the directory's mount controls access.
 class Device {
 public:
     Device() = default;
@@ -158,40 +155,39 @@ public:
     Device& operator=(const Device&) = delete;
     virtual ~Device() = default;
 
-    // A new, empty file, readable and writable by us. kAlreadyExists when the name is taken.
+    // Creates an empty file, open for reading and writing. kAlreadyExists: the name is taken.
     // kOwner: mode 0600.
     Result<std::unique_ptr<DeviceFile>> create(
         const std::string& path, Access access = Access::kEverybody);
 
-    // An existing file, for reading, hints, sync() and (unless the file system is read-only)
+    // Opens an existing file for reading, hints, sync() and (unless the file system is read-only)
     // writing.
     Result<std::unique_ptr<DeviceFile>> open(const std::string& path);
 
-    // The whole of an existing file that is not empty.
+    // Maps a whole existing file that is not empty.
     Result<std::unique_ptr<DeviceMapping>> map(const std::string& path, MapMode mode);
 
-    // Makes the folder and its missing parents; that it exists already is no error. kOwner: the
-    // folder itself gets mode 0700, also where it exists and belongs to our user.
+    // Makes the folder and its missing parents; no error if it exists. kOwner: the folder itself
+    // gets mode 0700, also if it exists and our user owns it.
     Status make_folder(const std::string& path, Access access = Access::kEverybody);
 
-    // kNotFound when there is none. Open files and maps of it stay good.
+    // kNotFound: no such file. Open files and maps of it stay valid.
     Status unlink(const std::string& path);
 
-    // Replaces `target` in one step, if it exists.
+    // Replaces `target` in one step if it exists.
     Status rename(const std::string& source, const std::string& target);
 
     // Names in a folder, sorted, without "." and "..".
     Result<std::vector<std::string>> list(const std::string& folder);
 
-    // Names that were created, renamed or unlinked in the folder before are durable when this
-    // returns.
+    // On return, earlier creations, renames and unlinks in the folder are durable.
     Status sync_folder(const std::string& folder);
 
-    // Space of the file system that holds `path`.
+    // Space of the file system of `path`.
     Result<DeviceSpace> space(const std::string& path);
 
-    // Takes the exclusive lock on `path`, made if missing, without waiting. A null pointer:
-    // somebody else has it.
+    // Takes the exclusive lock on `path` without waiting; creates the file if missing. nullptr:
+    // another owner holds the lock.
     Result<std::unique_ptr<DeviceLock>> try_lock(const std::string& path);
 
     [[nodiscard]] DeviceCounters counters() const { return *tally_.lock(); }
@@ -216,8 +212,8 @@ private:
     mutable DeviceTally tally_;
 };
 
-// Writes a file so that its name never shows half of it: a temporary name beside it, then rename.
-// kPower: both the bytes and the name survive a power cut; kProcess: only the end of the process.
+// Writes a temporary file beside the target and renames it, so that the name never shows a partial
+// file. kPower: bytes and name survive a power cut; kProcess: only the end of the process.
 enum class Durability : std::uint8_t { kProcess, kPower };
 Status replace_file(
     Device& device,
@@ -226,14 +222,14 @@ Status replace_file(
     Durability durability,
     Access access = Access::kEverybody);
 
-// The whole of a file, which may be at most `bytes_max` long (kCorruption otherwise).
+// Reads a whole file of at most `bytes_max` bytes (kCorruption if longer).
 Result<std::vector<std::byte>> read_file(
     Device& device, const std::string& path, std::uint64_t bytes_max);
 
 // The path of `name` in `folder`.
 std::string join_path(std::string_view folder, std::string_view name);
 
-// The folder part of a path.
+// The folder of a path.
 std::string parent_path(std::string_view path);
 
 }  // namespace stoker::sidecar

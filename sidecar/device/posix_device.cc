@@ -26,7 +26,7 @@ constexpr mode_t kFolderMode = 0755;
 constexpr mode_t kPrivateFolderMode = 0700;
 constexpr mode_t kPrivateFileMode = 0600;
 
-// True when the folder is there, made just now or before; errno otherwise.
+// True: the folder exists, made now or before. False: see errno.
 bool make_one_folder(const std::string& path, Access access) {
     const bool is_private = access == Access::kOwner;
     const mode_t mode = is_private ? kPrivateFolderMode : kFolderMode;
@@ -36,7 +36,7 @@ bool make_one_folder(const std::string& path, Access access) {
     if (errno != EEXIST) {
         return false;
     }
-    // Somebody else's folder is as its owner wants it.
+    // Another user's folder keeps its mode.
     return !is_private || ::chmod(path.c_str(), mode) == 0 || errno == EPERM || errno == EROFS;
 }
 
@@ -210,7 +210,7 @@ protected:
             return fail_errno("making", path);
         }
         STOKER_TRY_VOID(do_make_folder(parent_path(path), Access::kEverybody));
-        // Once: /proc says "not found" for ever.
+        // Tries only once more: in /proc every attempt fails with ENOENT.
         return make_one_folder(path, access) ? Status{} : Status{fail_errno("making", path)};
     }
 
@@ -230,7 +230,7 @@ protected:
         }
         std::vector<std::string> names;
         errno = 0;
-        // readdir is safe here: no other thread has this stream.
+        // readdir is safe: no other thread uses this stream.
         while (const dirent* entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe)
             const std::string_view name{static_cast<const char*>(entry->d_name)};
             if (name != "." && name != "..") {
@@ -275,8 +275,8 @@ protected:
                 return fail_errno("locking", path);
             }
 
-            // A lock on a file that lost its name in the meantime would exclude nobody: take the
-            // new one.
+            // If the file lost its name meanwhile, its lock excludes no other process: lock the new
+            // file.
             struct stat ours {};
 
             struct stat named {};

@@ -8,10 +8,10 @@
 #include "common/base/clock.h"
 #include "common/base/result.h"
 
-// Credentials for the origin. They are the pod's own: a Secret of its namespace mounted as
-// a directory whose files have the names of the variables, a file that another program keeps fresh,
-// its environment, or its web identity; choose_credentials() has the order. Nobody else ever sees
-// them, and no metadata service is ever asked.
+// Credentials for the origin, always the pod's own: a mounted Secret directory whose files are
+// named like the variables, a file that another program renews, the environment, or the pod's web
+// identity; choose_credentials() defines the order. They are shared with no other pod, and no
+// metadata service is used.
 namespace stoker::sidecar {
 
 struct Credentials {
@@ -22,7 +22,7 @@ struct Credentials {
     bool operator==(const Credentials&) const = default;
 };
 
-// Credentials that end by themselves; nullopt: they do not.
+// Credentials with an expiry time; nullopt: they do not expire.
 struct TemporaryCredentials {
     Credentials credentials;
     std::optional<WallTime> expires{};
@@ -33,12 +33,13 @@ class CredentialSource {
 public:
     virtual ~CredentialSource() = default;
 
-    // The credentials for one request; nullopt: send it anonymously. Cheap enough to be asked every
-    // time. kForbidden: they are there but cannot be used (unreadable, half of them missing,
-    // refused, expired); the message names what. kUnavailable: they cannot be had now.
+    // The credentials for one request; nullopt: send it anonymously. Cheap enough for every
+    // request. kForbidden: present but unusable (unreadable, incomplete, refused, expired); the
+    // message names the cause. kUnavailable: not available now.
     virtual Result<std::optional<Credentials>> get() = 0;
 
-    // Is what get() reads not there at all? Then no request can be made. Cheap, asks nobody.
+    // Whether the source that get() reads is missing, so that no request can be made. Cheap, no
+    // network.
     [[nodiscard]] virtual bool is_missing() const { return false; }
 };
 
@@ -50,7 +51,7 @@ using Environment = std::function<const char*(const char*)>;
 Result<std::unique_ptr<CredentialSource>> credentials_from_environment(
     const Environment& environment);
 
-// The variable's value; "" where there is none.
+// The variable's value; "" if it is not set.
 std::string variable(const Environment& environment, const char* name);
 
 // The text of a regular file of at most 64 KiB, without the white space at its end that editors and
@@ -58,17 +59,17 @@ std::string variable(const Environment& environment, const char* name);
 // message names it.
 Result<std::string> read_small_file(const std::string& path);
 
-// What `read` finds, read again when it is asked for and a second has passed, so that rotated keys
-// work without a restart. The source is missing where `path` is; errors of `read` name the file.
-// `clock` must outlive the source.
+// Calls `read` again when a second has passed since the last call, so that rotated keys work
+// without a restart. is_missing() is true while `path` does not exist; errors of `read` name the
+// file. `clock` must outlive the source.
 std::unique_ptr<CredentialSource> credentials_from_files(
     std::string path, std::function<Result<TemporaryCredentials>()> read, const Clock& clock);
 
-// Files of the same names in `directory`. While a file is missing, get() says so.
+// Files in `directory` named like the variables. While one is missing, get() reports it.
 std::unique_ptr<CredentialSource> credentials_from_directory(
     const std::string& directory, const Clock& clock);
 
-// Always anonymous.
+// A source whose requests are always anonymous.
 std::unique_ptr<CredentialSource> no_credentials();
 
 }  // namespace stoker::sidecar

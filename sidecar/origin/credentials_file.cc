@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Empty where there is no such text.
+// Empty: no such string.
 std::string text_of(const web::json::value& object, const char* name) {
     return object.has_string_field(name) ? object.at(name).as_string() : "";
 }

@@ -8,10 +8,10 @@
 
 namespace stoker::sidecar {
 
-// Credentials that another program keeps fresh in a JSON file, as an AWS `credential_process`
-// prints them: {"AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"}, the last two
-// optional. Read at most once a second. `clock` must outlive the source. get(): kForbidden (no such
-// file, not that JSON, expired and not renewed); the message names the file.
+// Credentials that another program renews in a JSON file, in the format of an AWS
+// `credential_process`: {"AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"}, the last
+// two optional. Read at most once a second. `clock` must outlive the source. get(): kForbidden (no
+// such file, invalid JSON, expired and not renewed); the message names the file.
 std::unique_ptr<CredentialSource> credentials_from_file(
     const std::string& path, const Clock& clock);
 

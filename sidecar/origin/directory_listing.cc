@@ -83,7 +83,7 @@ private:
         struct stat status {};
 
         if (::fstatat(directory_fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
-            // Deleted between the two calls: as if it had never been listed.
+            // Deleted between the two calls: treated as never listed.
             return errno == ENOENT ? Status{} : fail_errno("listing", path);
         }
         if (S_ISLNK(status.st_mode)) {

@@ -16,10 +16,10 @@ namespace stoker::sidecar {
 // "<size>-<mtime in ns>-<inode>": changes whenever the file is written or replaced.
 std::string file_etag(const struct stat& status);
 
-// Every regular file below the directory `root`. Links that stay inside are followed; one that
-// leaves it, dangles or closes a circle is an error that names it, because leaving samples out in
-// silence would be worse. Sockets, pipes and devices are left out. `progress` is called now and
-// then and at the end.
+// Lists every regular file below the directory `root`. Follows links that stay inside; a link that
+// leaves it, dangles or forms a loop is an error that names it, because skipping samples silently
+// would be worse. Skips sockets, pipes and devices. Calls `progress` from time to time and at the
+// end.
 Result<std::vector<domain::ListedObject>> list_directory(
     int root, const std::function<void(std::uint64_t)>& progress, const std::stop_token& stop);
 

@@ -30,7 +30,7 @@ struct FileFetch {
     std::function<void(Result<OriginBytes>)> done;
 };
 
-// Whole file, if it is still the listed one before and after reading.
+// Reads the whole file if it matches the listing before and after.
 Result<OriginBytes> read_file(int root, const OriginFetch& wanted, const Clock& clock) {
     const TimePoint started = clock.now();
     STOKER_TRY(
@@ -160,7 +160,7 @@ private:
             lock.lock();
             scheduler_.part_ended(fetch.request.size_bytes);
             scheduler_.remove(next->fetch);
-            // Room for bytes may have come free for a fetch that another thread did not start.
+            // The freed bytes may allow a fetch that another thread could not start.
             wake_.notify_one();
         }
     }
@@ -190,7 +190,7 @@ private:
         }
     }
 
-    // False: no use, or the origin is closing.
+    // False: no retry, or the origin is closing.
     bool wait_before_retry(std::uint32_t attempt, const Error& error) {
         std::unique_lock lock{mutex_};
         const auto delay =
@@ -225,7 +225,7 @@ private:
     std::mutex mutex_;
     std::condition_variable wake_;
     std::condition_variable closing_;
-    bool stopping_ = false;  // these under mutex_
+    bool stopping_ = false;  // guarded by mutex_, like the members below
     FetchScheduler scheduler_;
     Prng random_;
     std::uint64_t next_id_ = 0;

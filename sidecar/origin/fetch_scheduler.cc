@@ -35,13 +35,13 @@ bool FetchScheduler::has_room(const Lane& lane, std::uint64_t size_bytes) const 
            lane.bytes + Bytes{size_bytes} <= Bytes{limits_.bytes_max.count() / 2};
 }
 
-// Slots that are the large lane's own while both lanes have something to do.
+// Slots reserved for large objects while both lanes have work.
 std::size_t FetchScheduler::large_share() const {
     return std::clamp<std::size_t>(limits_.requests_max / 4, 1, 16);
 }
 
-// Never all of them, not even when it is alone: its requests are long, and small ones may come any
-// moment.
+// Never all slots, even if only large objects wait: their requests are long, and small ones may
+// come at any moment.
 std::size_t FetchScheduler::large_alone() const {
     return std::max<std::size_t>(limits_.requests_max / 2, 1);
 }

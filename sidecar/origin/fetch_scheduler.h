@@ -10,20 +10,20 @@
 #include "common/base/strong.h"
 #include "sidecar/origin/s3_request.h"
 
-// Which request goes to the origin next. Pure; one owner.
+// Chooses the next request to the origin. Pure; one owner.
 //
-// Two lanes, so that one huge object among small ones blocks nobody. Small objects are fetched by
-// one request each, in order of arrival. Large ones (over `large_object_bytes`) are cut into ranges
-// that run in parallel, on a quarter of the request slots while small objects are about and on half
-// of them otherwise. Each lane may hold half of `bytes_max`, but always one object, so the payloads
-// that exist at a time sum up to at most bytes_max/2 + max(bytes_max/2, the largest object).
+// Two lanes, so that one huge object does not block small ones. Small objects take one request
+// each, in order of arrival. Large ones (over `large_object_bytes`) are cut into ranges that run in
+// parallel, on a quarter of the request slots while small objects wait and on half of them
+// otherwise. Each lane may hold half of `bytes_max`, but always one object, so payloads take at
+// most bytes_max/2 + max(bytes_max/2, the largest object) at a time.
 namespace stoker::sidecar {
 
 using FetchId = Strong<std::uint64_t, struct FetchIdTag>;
 
 struct SchedulerLimits {
     std::uint32_t requests_max = 64;  // at a time; at least 2
-    Bytes bytes_max = mib(256);       // of objects that are being fetched
+    Bytes bytes_max = mib(256);       // of objects being fetched
     Bytes large_object_bytes = mib(16);
     Bytes part_bytes = mib(8);
 };
@@ -32,29 +32,28 @@ class FetchScheduler {
 public:
     struct Part {
         FetchId fetch{};
-        std::optional<ByteRange> range{};  // none: the whole object in one request
-        bool first = false;                // the object's bytes begin to count: make room for them
+        std::optional<ByteRange> range{};  // nullopt: the whole object in one request
+        bool first = false;                // the object's bytes begin to count: allocate them
 
         bool operator==(const Part&) const = default;
     };
 
     explicit FetchScheduler(SchedulerLimits limits);
 
-    // How many requests an object of this size takes when nothing fails.
+    // Number of requests for an object of this size if none fails.
     [[nodiscard]] std::uint32_t part_count(std::uint64_t size_bytes) const;
 
-    // `id` is new.
+    // `id` must be new.
     void add(FetchId id, std::uint64_t size_bytes);
 
     // The next request to send, which takes a slot; nullopt: nothing to do, or no room.
     std::optional<Part> next();
 
-    // A request of `size_bytes`-large object has ended for good (its retries included) and its slot
-    // is free.
+    // Frees the slot of an ended request (retries included) of an object of `size_bytes`.
     void part_ended(std::uint64_t size_bytes);
 
-    // The object is done or given up: its bytes no longer count, its parts that were not started
-    // never will be. Slots of its running requests stay taken until part_ended().
+    // Removes a finished or abandoned object: its bytes no longer count, and its unstarted parts
+    // never start. Running requests keep their slots until part_ended().
     void remove(FetchId id);
 
     [[nodiscard]] std::size_t running_requests() const { return small_.requests + large_.requests; }
@@ -64,7 +63,7 @@ public:
 private:
     struct Object {
         std::uint64_t size_bytes = 0;
-        std::uint64_t next_offset = 0;  // of the first part that was not started
+        std::uint64_t next_offset = 0;  // offset of the next part
         bool active = false;            // started; counts in its lane's bytes
     };
 
@@ -88,7 +87,7 @@ private:
     std::unordered_map<FetchId, Object> objects_;
     Lane small_;
     Lane large_;
-    std::deque<FetchId> cutting_;  // large objects with parts that were not started
+    std::deque<FetchId> cutting_;  // large objects with unstarted parts
 };
 
 }  // namespace stoker::sidecar

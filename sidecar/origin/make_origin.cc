@@ -13,7 +13,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// With what the environment says about the network.
+// Adds the environment's network settings.
 OriginOptions completed(OriginOptions options, const Environment& environment) {
     options.proxies = http::proxies_from_environment(environment);
     for (const char* name : {"AWS_CA_BUNDLE", "SSL_CERT_FILE"}) {

@@ -23,7 +23,7 @@ tl::unexpected<Error> leaves(const std::string& path) {
     return refuse(path, "leads out of the directory");
 }
 
-// The error of errno. A path that leads to a socket, or through a file, counts as gone.
+// Converts errno. A path to a socket, or through a file, counts as gone.
 tl::unexpected<Error> not_opened(const std::string& path) {
     const bool is_gone = errno == ENOTDIR || errno == ENXIO;
     return fail(posix_error(is_gone ? ENOENT : errno, "opening", fmt::format("'{}'", path)));
@@ -71,7 +71,7 @@ Result<UniqueFd> open_beneath(int root, const std::string& path, int flags) {
     if (opened.valid()) {
         return opened;
     }
-    // EPERM is how older container sandboxes say that they do not know the call.
+    // Older container sandboxes return EPERM for unknown calls.
     if (errno == ENOSYS || errno == EPERM) {
         return open_by_components(root, path, flags);
     }

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-// Percent-encoding as S3 signatures want it (RFC 3986, section 2). Pure.
+// Percent-encoding as S3 signatures require it (RFC 3986, section 2). Pure.
 namespace stoker::sidecar {
 
 // Keeps A-Z a-z 0-9 - . _ ~ and, with `keep_slash`, '/'; every other byte becomes %XX in upper-case

@@ -36,7 +36,7 @@ std::optional<Duration> parse_retry_after(std::string_view value, WallTime now) 
     }
     std::tm date{};
     const std::string text{value};
-    // The C locale's names, which every program of ours runs with.
+    // Names of the C locale, in which all our programs run.
     const char* rest = ::strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S GMT", &date);
     if (rest == nullptr || *rest != '\0') {
         return std::nullopt;

@@ -14,7 +14,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Weak validators ("W/") come from proxies that compressed; the object underneath is the same.
+// Weak validators ("W/") come from proxies that compress; the object itself is the same.
 std::string_view bare_etag(std::string_view value) {
     if (value.starts_with("W/")) {
         value.remove_prefix(2);
@@ -29,14 +29,13 @@ S3Failure conflict(std::string message) {
     return {{ErrorCode::kConflict, std::move(message)}};
 }
 
-// Codes that S3 and the token service send with a 4xx status although another try helps.
+// Error codes of S3 and the token service with a 4xx status for which a retry may succeed.
 bool is_transient_code(std::string_view code) {
     return code == "RequestTimeout" || code == "SlowDown" || code == "InternalError" ||
            code == "Throttling" || code == "ThrottlingException" || code == "IDPCommunicationError";
 }
 
-// Credentials that have run out: another person's turn, but a rotated Secret helps, so it is worth
-// a few tries.
+// Expired credentials. The Secret may be rotated meanwhile, so a few retries may succeed.
 bool is_expired_code(std::string_view code) {
     return code == "ExpiredToken" || code == "ExpiredTokenException";
 }
@@ -53,14 +52,14 @@ ErrorCode error_code_of(int status, bool may_pass, bool expired) {
             return ErrorCode::kNotFound;
         case 409:
         case 412:
-        case 416:  // shorter than listed
+        case 416:  // the object is shorter than listed
             return ErrorCode::kConflict;
         default:
             return status >= 500 ? ErrorCode::kUnavailable : ErrorCode::kInvalidArgument;
     }
 }
 
-// "403 AccessDenied: Access Denied", or what can be said without an error document.
+// "403 AccessDenied: Access Denied"; without an error document, the status alone.
 std::string words_of(int status, const std::optional<S3Error>& document, std::string_view body) {
     if (document) {
         return fmt::format("{} {}: {}", status, document->code, document->message);
@@ -135,7 +134,7 @@ S3Failure failure_of_status(
 S3Failure failure_of_transport(Error error) {
     const bool may_pass = is_retryable(error.code);
     if (error.code == ErrorCode::kDeadlineExceeded) {
-        error.code = ErrorCode::kUnavailable;  // a read may always be repeated
+        error.code = ErrorCode::kUnavailable;  // reads are always safe to repeat
     }
     return {std::move(error), may_pass};
 }

@@ -11,11 +11,11 @@
 #include "common/http/headers.h"
 #include "sidecar/origin/s3_request.h"
 
-// What an S3 server's answer means: is it the object that the manifest promised, and if not, whose
-// fault is it and will it pass. Pure.
+// Interprets an S3 server's answer: whether it is the object in the manifest, and if not, which
+// error it is and whether a retry may succeed. Pure.
 namespace stoker::sidecar {
 
-// An attempt that failed, as the retry policy and the user want to know it.
+// A failed attempt, for the retry policy and the user.
 struct S3Failure {
     Error error{};
     bool may_pass = false;
@@ -25,18 +25,18 @@ struct S3Failure {
 struct ExpectedBytes {
     std::string etag;
     std::uint64_t size_bytes = 0;      // of the whole object
-    std::optional<ByteRange> range{};  // that was asked for; none: all of it
+    std::optional<ByteRange> range{};  // the requested range; nullopt: the whole object
 
     [[nodiscard]] std::uint64_t length() const { return range ? range->length : size_bytes; }
 };
 
-// Judges status and headers of an answer to get_request() with a 2xx status, before its body is
-// read: the right ETag, length and range. nullopt: the body is what we want. kConflict: another
-// object than listed.
+// Checks status, ETag, length and range of a 2xx answer to get_request(), before its body is read.
+// nullopt: the expected object. kConflict: another object than listed.
 std::optional<S3Failure> check_object_head(
     const ExpectedBytes& expected, int status, const http::Headers& headers);
 
-// A status that is not 2xx, with the error document's words: "403 AccessDenied: Access Denied".
+// The failure of a status that is not 2xx; quotes the error document: "403 AccessDenied: Access
+// Denied".
 S3Failure failure_of_status(
     int status, const http::Headers& headers, std::string_view body, WallTime now);
 

@@ -92,7 +92,7 @@ Status take_objects(
         if (!object.key.starts_with(prefix) || object.key.ends_with('/')) {
             continue;
         }
-        // Servers over a plain directory know no ETag of files that were not stored through them.
+        // Servers over a plain directory have no ETag for files that were stored by other means.
         if (object.etag.empty()) {
             return fail(
                 ErrorCode::kInvalidArgument,

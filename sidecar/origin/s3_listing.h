@@ -14,7 +14,7 @@
 
 namespace stoker::sidecar {
 
-// A listing uses these; all of them outlive the call.
+// Dependencies of a listing; all must outlive the call.
 struct S3ListingContext {
     const S3Location& location;
     const OriginOptions& options;

@@ -205,7 +205,7 @@ void S3Origin::send(const PartPtr& part) {
     request.connect_timeout = options_.connect_timeout;
     request.total_timeout = Duration::zero();
     request.idle_timeout = options_.stall_timeout;
-    request.response_bytes_max = Bytes::unlimited();  // PartFetch counts
+    request.response_bytes_max = Bytes::unlimited();  // PartFetch limits it
     ++part->object().requests;
     auto ended = [this](PartPtr over) {
         post([&](Inbox& inbox) { inbox.ended.push_back(std::move(over)); });
@@ -245,8 +245,7 @@ void S3Origin::on_failed(const PartPtr& part, S3Failure failure) {
     give_up_siblings(object);
 }
 
-// The other parts of an object that failed: those that run are cut and released when they have
-// ended.
+// Cancels the running parts of a failed object; releases them when they end.
 void S3Origin::give_up_siblings(const ObjectFetch& object) {
     for (const auto& [call, running] : running_) {
         if (&running->object() == &object) {
@@ -298,7 +297,7 @@ void S3Origin::finish(ObjectFetch& object, Result<OriginBytes> result) {
     done(std::move(result));
 }
 
-// The client's end cuts what runs; fetches that come meanwhile find nobody and are finished here
+// Destroying the client cancels running requests; fetches that arrive meanwhile are finished here,
 // too.
 void S3Origin::shut_down() {
     client_.reset();

@@ -12,10 +12,10 @@
 #include "sidecar/origin/origin.h"
 #include "sidecar/origin/s3_answer.h"
 
-// One object on its way, and one request of it. Private to sidecar/origin.
+// One object being fetched, and one request for it. Private to sidecar/origin.
 namespace stoker::sidecar {
 
-// Belongs to the origin's thread, except that the HTTP client's thread writes into `payload`, each
+// Owned by the origin's thread, except that the HTTP client's thread writes into `payload`, each
 // part into its own range; the origin's thread reads it only after the last part has ended.
 struct ObjectFetch {
     FetchId id{};
@@ -25,7 +25,7 @@ struct ObjectFetch {
     std::uint32_t parts_left = 0;
     std::uint32_t requests = 0;
     std::optional<Duration> first_byte{};
-    bool over = false;  // `done` has been called; what still runs is of no interest
+    bool over = false;  // `done` has been called; results of running requests are ignored
 };
 
 // The attempts at one request. Between start and on_ended the HTTP client's thread owns the members
@@ -40,12 +40,12 @@ public:
 
     [[nodiscard]] std::uint32_t attempt() const { return attempt_; }
 
-    // Forgets the last attempt and gives the sink for the next. `on_ended` is called on the HTTP
-    // client's thread when the attempt is over; `clock` must outlive it.
+    // Discards the last attempt and returns the sink for the next. Calls `on_ended` on the HTTP
+    // client's thread when the attempt ends; `clock` must outlive it.
     http::HttpSink begin_attempt(
         const Clock& clock, std::function<void(std::shared_ptr<PartFetch>)> on_ended);
 
-    // After on_ended. nullopt: the bytes are in the payload, of the right version and complete.
+    // Call after on_ended. nullopt: the payload has all bytes of the right version.
     [[nodiscard]] std::optional<S3Failure> failure(WallTime now) const;
 
     [[nodiscard]] std::optional<Duration> first_byte() const { return first_byte_; }
@@ -72,7 +72,7 @@ private:
     int status_ = 0;
     http::Headers headers_;
     std::string error_body_;
-    std::optional<S3Failure> refused_;  // by us, for what the head or the body says
+    std::optional<S3Failure> refused_;  // our refusal of the head or the body
     std::optional<Duration> first_byte_;
     std::uint64_t received_bytes_ = 0;
     Status transport_;

@@ -12,8 +12,8 @@ namespace stoker::sidecar {
 
 namespace {
 
-// Amazon's rules are narrower; other servers accept capitals and underscores too. What matters here
-// is that the name can stand in a URL and in a host name.
+// Amazon's rules are narrower; other servers accept capitals and underscores. The name must fit
+// into a URL and a host name.
 bool is_bucket_name(std::string_view name) {
     const auto allowed = [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -47,7 +47,7 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
         endpoint.host.find_first_of("/?#@ \t\r\n") != std::string::npos) {
         return refuse();
     }
-    // The client leaves a scheme's own port out of the Host header, and the header is signed.
+    // The signed Host header omits a scheme's default port.
     const std::string_view own_port = endpoint.scheme == "http" ? ":80" : ":443";
     if (endpoint.host.ends_with(own_port)) {
         endpoint.host.resize(endpoint.host.size() - own_port.size());

@@ -21,11 +21,11 @@ struct S3Location {
     std::string scheme;  // "http" or "https"
     std::string host;    // of the endpoint, with the port unless it is the scheme's own
     std::string bucket;
-    std::string prefix;  // of every key: empty, or ends in '/'
+    std::string prefix;  // prefix of every key: empty, or ends in '/'
     std::string region;
     bool path_style = true;  // http://host/bucket/key instead of http://bucket.host/key
 
-    // For people: "s3://bucket/prefix at http://endpoint".
+    // For messages: "s3://bucket/prefix at http://endpoint".
     [[nodiscard]] std::string describe() const;
 };
 

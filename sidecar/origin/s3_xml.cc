@@ -54,7 +54,7 @@ public:
         return true;
     }
 
-    // After a walk without an error.
+    // The result; call it after a walk without an error.
     Result<ListPage> take() {
         if (!root_done_ || !saw_truncated_) {
             return fail(ErrorCode::kUnavailable, "malformed listing: no IsTruncated");

@@ -8,9 +8,9 @@
 #include "common/base/result.h"
 #include "common/domain/manifest.h"
 
-// The two XML documents that an S3 server sends us: a page of ListObjectsV2, and an error, which a
-// token service sends, too. A strict reader of exactly these: no DOCTYPE, no CDATA, no processing
-// instructions but the declaration, bounded depth. Pure.
+// Parsers of an S3 server's two XML documents: a page of ListObjectsV2, and an error (a token
+// service sends it, too). Strict: no DOCTYPE, no CDATA, no processing instructions except the
+// declaration, bounded depth. Pure.
 namespace stoker::sidecar {
 
 struct ListPage {
@@ -18,8 +18,8 @@ struct ListPage {
     std::string next_token{};                     // empty: this was the last page
 };
 
-// kUnavailable (it may pass: an answer cut short or a proxy's page): not a well-formed
-// ListBucketResult with every object complete; the message says what is wrong and where.
+// kUnavailable (retryable: truncated, or a proxy's page): not a well-formed ListBucketResult with
+// every object complete; the message says what is wrong and where.
 Result<ListPage> parse_list_page(std::string_view xml);
 
 struct S3Error {

@@ -51,7 +51,7 @@ Digest hmac(std::span<const unsigned char> key, std::string_view text) {
     return digest;
 }
 
-// Without blanks at the ends, inner runs of blanks as one.
+// Removes blanks at both ends; an inner run of blanks becomes one.
 std::string trimmed(std::string_view text) {
     std::string out;
     for (const char c : text) {

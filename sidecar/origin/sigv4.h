@@ -16,7 +16,7 @@ namespace stoker::sidecar {
 // Decoded names and values.
 using Query = std::vector<std::pair<std::string, std::string>>;
 
-// SHA-256 of nothing: the payload hash of every GET.
+// SHA-256 of an empty payload, as for every GET.
 inline constexpr std::string_view kEmptyPayloadHash =
     "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
@@ -33,7 +33,7 @@ struct UnsignedRequest {
     std::string payload_hash{kEmptyPayloadHash};
 };
 
-// "a=1&b=%2F": encoded, in the order that signatures need; send exactly this.
+// The encoded query in signature order, "a=1&b=%2F"; send exactly this.
 std::string canonical_query(const Query& query);
 
 // The canonical request and the string to sign, for tests and for comparing signatures.

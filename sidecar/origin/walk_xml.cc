@@ -80,7 +80,7 @@ void refuse_doctype(void* data, const XML_Char*, const XML_Char*, const XML_Char
 }  // namespace
 
 Status walk_xml(std::string_view xml, const OnXmlLeaf& on_leaf, const OnXmlEnd& on_end) {
-    // Some servers send a line end before the declaration.
+    // Some servers send blank lines before the declaration.
     xml.remove_prefix(std::min(xml.find_first_not_of(" \t\r\n"), xml.size()));
     if (xml.empty() || xml.size() > INT_MAX) {
         return fail(ErrorCode::kInvalidArgument, xml.empty() ? "it is empty" : "more than 2 GiB");

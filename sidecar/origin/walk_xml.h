@@ -7,8 +7,8 @@
 
 #include "common/base/result.h"
 
-// A walk over an XML document from the network, by expat. Attributes and comments are skipped; a
-// DOCTYPE, and with it every entity of its own, is refused.
+// Walks an XML document from the network with expat. Skips attributes and comments; refuses a
+// DOCTYPE, and thus entities that the document defines.
 namespace stoker::sidecar {
 
 // An element without child elements: its path ("ListBucketResult/Name") and text. false stops the
@@ -17,15 +17,15 @@ using OnXmlLeaf = std::function<bool(std::string_view path, std::string text)>;
 // The end of any other element. false stops the walk.
 using OnXmlEnd = std::function<bool(std::string_view path)>;
 
-// kInvalidArgument: not well-formed, deeper than 8 elements, or stopped; with the byte.
+// kInvalidArgument: not well-formed, deeper than 8 elements, or stopped; the message has the byte.
 Status walk_xml(std::string_view xml, const OnXmlLeaf& on_leaf, const OnXmlEnd& on_end);
 
-// The leaves of a small document by their paths; of those with one path the last.
+// The leaves of a small document by path; for a repeated path the last one.
 struct XmlLeaves {
     std::map<std::string, std::string, std::less<>> texts;
-    bool is_whole = false;  // else those before what is wrong
+    bool is_whole = false;  // false: only the leaves before an error
 
-    // "" where there is none.
+    // "" if absent.
     [[nodiscard]] std::string text(std::string_view path) const;
 };
 

@@ -18,7 +18,7 @@ namespace {
 constexpr Duration kRefreshBefore = std::chrono::minutes{5};
 constexpr Duration kUnusableBefore = std::chrono::seconds{30};
 constexpr Duration kPauseAfterFailure = std::chrono::seconds{1};
-constexpr Duration kPauseWhileGood = std::chrono::seconds{10};  // the credentials are still good
+constexpr Duration kPauseWhileGood = std::chrono::seconds{10};  // while the credentials are valid
 constexpr Duration kExchangeTimeout = std::chrono::seconds{10};
 constexpr Bytes kAnswerBytesMax = kib(64);
 
@@ -51,12 +51,12 @@ private:
 
     struct State {
         std::optional<TemporaryCredentials> held;
-        std::optional<Error> failed;  // of the last exchange
-        TimePoint not_before{};       // of the next one
+        std::optional<Error> failed;  // error of the last exchange
+        TimePoint not_before{};       // earliest time of the next exchange
         bool refreshing = false;
     };
 
-    // The answer of get() without waiting: good credentials, or an error that is not a second old.
+    // The answer of get() without waiting: valid credentials, or an error less than a second old.
     std::optional<Result<std::optional<Credentials>>> usable() {
         auto state = state_.lock();
         const bool may_ask = clock_->now() >= state->not_before;
@@ -145,7 +145,7 @@ private:
     const Clock* clock_;
     std::mutex asking_;
     Guarded<State> state_;
-    std::unique_ptr<http::HttpClient> client_;  // last: its callbacks use the rest
+    std::unique_ptr<http::HttpClient> client_;  // last: its callbacks use the members above
 };
 
 }  // namespace

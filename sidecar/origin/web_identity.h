@@ -11,7 +11,7 @@
 
 namespace stoker::sidecar {
 
-// How to exchange the token of a Kubernetes service account for temporary credentials.
+// Settings for exchanging a Kubernetes service account token for temporary credentials.
 struct WebIdentity {
     std::string role_arn;
     std::string token_file;  // read anew for each exchange: kubelet replaces the token
@@ -19,16 +19,16 @@ struct WebIdentity {
     std::string endpoint;  // URL of the token service
 };
 
-// AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE; AWS_ROLE_SESSION_NAME; AWS_ENDPOINT_URL_STS, or
-// Amazon's of AWS_REGION, AWS_DEFAULT_REGION or `region` (with AWS_STS_REGIONAL_ENDPOINTS=legacy
-// the global one). nullopt: the first two are not both set.
+// Reads AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE; AWS_ROLE_SESSION_NAME; AWS_ENDPOINT_URL_STS,
+// or Amazon's endpoint of AWS_REGION, AWS_DEFAULT_REGION or `region` (the global one with
+// AWS_STS_REGIONAL_ENDPOINTS=legacy). nullopt: one of the first two is not set.
 std::optional<WebIdentity> web_identity_from_environment(
     const Environment& environment, std::string_view region);
 
-// Exchanges at the first get(), which waits for it (at most 10 s), and again in the background from
-// five minutes before the credentials expire; until they do, a failure changes nothing. After a
-// failure it asks again a second later (ten, while they are good). `clock` must outlive the source.
-// get(): kUnavailable (the service cannot be reached, or not now), kForbidden (it refuses; no token
+// The first get() exchanges the token and waits (at most 10 s). Renewal starts in the background
+// five minutes before expiry; until expiry a failed renewal changes nothing. Retries a second after
+// a failure (ten seconds while the credentials are valid). `clock` must outlive the source. get():
+// kUnavailable (the service is unreachable or busy), kForbidden (it refuses, or there is no token
 // file).
 std::unique_ptr<CredentialSource> credentials_from_web_identity(
     WebIdentity identity, std::unique_ptr<http::HttpClient> client, const Clock& clock);

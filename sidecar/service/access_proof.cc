@@ -16,9 +16,9 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr Duration kAskAgain = std::chrono::seconds{5};
-constexpr std::uint64_t kLooked = 4096;  // samples
+constexpr std::uint64_t kLooked = 4096;  // samples to compare for the smallest
 
-// The object to read. nullopt: the job that listed is ours, so its key is.
+// The object to read. nullopt: our own job listed the revision with our key.
 using Finding = Result<std::optional<OriginFetch>>;
 
 Finding find_smallest(
@@ -45,8 +45,8 @@ Finding find_smallest(
     return OriginFetch{std::string{info.key}, std::string{info.etag}, info.size_bytes};
 }
 
-// An object that has changed, or whose bytes are wrong, was read all the same. One that is too
-// large for a fetch was not asked for, but then nobody fetches anything of this dataset.
+// A changed or corrupt object was readable all the same. If the object is too large for a fetch,
+// the cache fetches nothing of this dataset anyway.
 bool proves(ErrorCode code) {
     return code == ErrorCode::kConflict || code == ErrorCode::kCorruption ||
            code == ErrorCode::kResourceExhausted;

@@ -14,33 +14,33 @@
 
 namespace stoker::sidecar {
 
-// Whether this pod may read a dataset that another sidecar leads: before anything of the node
-// directory is used, our own key has to read one object of the revision (the smallest of some
-// thousands) at the origin. Not asked where the leader listed for our own job, which has our key,
-// or where the Dataset's owner admits our namespace. Belongs to the loop's thread.
+// Proves that this pod may read a dataset that another sidecar leads: before the node directory is
+// used, our own key must read one object of the revision (the smallest of some thousands) at the
+// origin. Not needed if the leader listed for our own job, which has our key, or if the Dataset's
+// owner admits our namespace. Use it on the loop's thread.
 class AccessProof {
 public:
     enum class State : std::uint8_t {
         kAsking,
         kProven,
         kRefused,  // 401, 403
-        kFailed,   // could not be asked; asked again when ask() is called after a while
+        kFailed,   // could not be checked; ask() retries after a while
     };
 
-    // `on_change`: an answer has come. What it is made with outlives it.
+    // `on_change`: called on each answer. The arguments must outlive this object.
     AccessProof(
         const SidecarParts& parts,
         const DatasetConfig& config,
         Origin& origin,
         std::function<void()> on_change);
 
-    // The answer for this revision, asking if there is none yet, or none that still counts.
+    // The state for this revision; starts a check if there is no valid answer.
     State ask(domain::RevisionId revision);
 
-    // kRefused and kFailed: why.
+    // The reason for kRefused and kFailed.
     [[nodiscard]] const Error& error() const { return error_; }
 
-    // State of the revision that was asked for last; nullopt: none was.
+    // State of the last revision passed to ask(); nullopt: none.
     [[nodiscard]] std::optional<State> state() const {
         return revision_ ? std::optional{state_} : std::nullopt;
     }

@@ -7,15 +7,15 @@
 #include "proto/local/protocol.h"
 #include "sidecar/config/contract_terms.h"
 
-// A sidecar's changes to its clients' kBegin frames.
+// Changes that a sidecar makes to its clients' kBegin frames.
 namespace stoker::sidecar {
 
-// A pod's clients get what its job allows: what they ask for, and the job's parameters where they
-// say nothing. kInvalidArgument: they ask for more.
+// Limits a Begin to the job's terms: the client's parameters, and the job's for those it omits.
+// kInvalidArgument: it requests more.
 Status limit_begin(local::Begin& begin, const std::optional<ContractTerms>& allowed);
 
-// A pod's clients speak for its own job, whatever they call it: puts `job_uid` (may be empty:
-// nobody knows) before the name.
+// Puts `job_uid` (empty: unknown) before the job's name: a pod's clients belong to its own job,
+// whatever name they send.
 void stamp_job(local::Begin& begin, const std::string& job_uid);
 
 }  // namespace stoker::sidecar

@@ -24,7 +24,7 @@ constexpr std::uint64_t kIdsPerRead = std::uint64_t{128} << 10U;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_WRITE;
 constexpr std::string_view kMemfd = "a memfd for a leader";
 
-// The bytes of a memfd that came with a frame.
+// The length of a frame's memfd in bytes; checks its seals.
 Result<std::uint64_t> sealed_bytes(const UniqueFd& memfd, std::string_view frame) {
     struct stat info {};
 
@@ -50,7 +50,7 @@ Status read_exactly(const UniqueFd& memfd, std::uint64_t offset, std::span<std::
     return {};
 }
 
-// A memfd into which `write` puts bytes, sealed.
+// A sealed memfd with the bytes that `write` writes.
 template <class Write>
 Result<UniqueFd> seal(Write write) {
     UniqueFd memfd{::memfd_create("stoker", MFD_CLOEXEC | MFD_ALLOW_SEALING)};

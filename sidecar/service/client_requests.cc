@@ -35,7 +35,7 @@ std::vector<SampleIndex> to_indices(const std::vector<std::uint64_t>& ids) {
     return samples;
 }
 
-// The stream's request goes to `ask`; its answer, or its error, to the session.
+// Passes the stream's request to `ask`, and its answer or error to the session.
 template <class Ask>
 void answer(Session& session, std::uint64_t request_id, Ask ask) {
     if (!session.stream()) {
@@ -55,7 +55,7 @@ Client client_of(const Session& session) {
     return {session.id(), session.stream(), session.sidecar(), session.party()};
 }
 
-// A guest speaks for jobs of its own namespace only.
+// A guest may only name jobs of its own namespace.
 local::Begin begin_of(const Session& session, local::Begin begin) {
     if (!session.guest().empty()) {
         begin.job = guest_job(session.guest(), begin.job);
@@ -169,7 +169,7 @@ void ClientRequests::on_consumed(
         counts.fetched_samples,
         counts.fetched_bytes.count()};
     if (request_id != 0) {
-        session.send(counted, request_id);  // of another sidecar's trainer
+        session.send(counted, request_id);  // the trainer belongs to another sidecar
     } else if (!session.hello().relay) {
         listener_.on_counted(counted);
     }
@@ -198,8 +198,8 @@ void ClientRequests::on_plan(
     read_plan_of(session, request_id, plan, std::move(memfd));
 }
 
-// The session waits meanwhile, so that nothing that it says after the plan comes before it. One
-// guest's plans are read one after the other: its sorting must not hold up everybody's appends.
+// Pauses the session meanwhile, so that later frames stay behind the plan. Reads one plan of a
+// guest at a time: its sorting must not delay other clients' appends.
 void ClientRequests::read_plan_of(
     const Session& session, std::uint64_t request_id, const local::Plan& plan, UniqueFd memfd) {
     struct Reading {

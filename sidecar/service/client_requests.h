@@ -13,10 +13,10 @@
 namespace stoker::sidecar {
 
 // The welcomed sessions of a served dataset: checks their requests, passes them to the engine
-// within bounds (ClientRooms), and answers. Use it on the loop's thread.
+// within the limits of ClientRooms, and answers. Use it on the loop's thread.
 class ClientRequests {
 public:
-    // `listener` is told about our own pod's sessions. All arguments must outlive this object.
+    // `listener` receives events of our own pod's sessions. All arguments must outlive this object.
     ClientRequests(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -31,7 +31,7 @@ public:
     // Does nothing if the session was not welcomed.
     void leave(const Session& session);
 
-    // Stops answering; the sessions have been told to hang up.
+    // Stops answering; the sessions are already hanging up.
     void forget_all() { sessions_.clear(); }
 
     // Sends the engine's answer to a fetch.

@@ -25,7 +25,7 @@ void ClientRooms::set_sample_count(std::uint64_t samples) {
         Holdings{std::max(kPlannedMin / 2, one_plan), std::max(kPlannedMin / 4, one_plan)};
 }
 
-// A guest's streams with plans are few: every event looks at all of them.
+// Limits a guest's streams with plans, because every event visits all of them.
 bool ClientRooms::take_stream(const Client& client) {
     if (client.party == kOwnParty || guest_streams_.contains(*client.stream)) {
         return true;

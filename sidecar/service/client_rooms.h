@@ -11,37 +11,39 @@
 
 namespace stoker::sidecar {
 
-// One connection as the limits see it.
+// One connection, for the limits.
 struct Client {
     ConnectionId connection{};
     std::optional<StreamId> stream{};
-    std::uint64_t sidecar = 0;  // whose trainer it is
+    std::uint64_t sidecar = 0;  // the sidecar of its trainer
     Party party = kOwnParty;
 };
 
-// Bounds on what the clients of one leader hold: positions of plans, samples of fetches without an
-// answer, and streams of guests. Each sidecar has a part of the room; guests have a room
-// of their own. Pure; not thread-safe.
+// Limits what the clients of one leader hold: positions of plans, samples of unanswered fetches,
+// and streams of guests. Each sidecar has a share; guests have a limit of their own. Pure; not
+// thread-safe.
 class ClientRooms {
 public:
-    static constexpr std::ptrdiff_t kGuestStreamsMax = 64;  // of one party
+    static constexpr std::ptrdiff_t kGuestStreamsMax = 64;  // per party
 
     ClientRooms();
 
-    // The dataset that plans are about; before the first one.
+    // Sets the dataset's size; call it before the first plan.
     void set_sample_count(std::uint64_t samples);
 
-    // May the client's stream read by a plan or a contract? False: its party has too many.
+    // Whether the client's stream may read by a plan or a contract. False: its party has too many
+    // streams.
     bool take_stream(const Client& client);
 
-    // Room for the plan of the client's stream, instead of the one before, which stays on false.
+    // Reserves room for a plan that replaces the stream's previous one; false: the previous one
+    // stays.
     bool take_plan(const Client& client, std::uint64_t positions);
 
-    // Room for the samples of one fetch, until it is answered.
+    // Reserves room for the samples of one fetch until its answer.
     bool take_fetch(const Client& client, std::uint64_t samples);
     void give_fetch(const Client& client, std::uint64_t samples);
 
-    // The connection has ended; `last`: no other one has its stream.
+    // Releases the connection's room; `last`: no other connection has its stream.
     void leave(const Client& client, bool last);
 
 private:
@@ -61,7 +63,7 @@ private:
     Rooms own_;
     Rooms guests_;
     std::map<StreamId, PlanRoom> plans_;
-    std::map<StreamId, Party> guest_streams_;  // that have or may have plans
+    std::map<StreamId, Party> guest_streams_;  // streams that have or may have plans
     std::map<ConnectionId, std::uint64_t> pending_samples_;
 };
 

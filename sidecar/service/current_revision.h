@@ -10,23 +10,23 @@
 
 namespace stoker::sidecar {
 
-// The file `current.json` of a node directory: which revision's manifest is in use, and who listed
-// it. It may be deleted at any time; then the origin is listed again.
+// The file `current.json` of a node directory: the revision whose manifest is in use, and the job
+// that listed it. May be deleted at any time; the origin is then listed again.
 struct CurrentRevision {
     domain::RevisionId revision{};
     std::string source;       // Origin::describe() at the time
-    std::string job_uid;      // of the job whose sidecar listed it
-    std::string attempt_uid;  // of its batch/v1 Job at the time
+    std::string job_uid;      // the job whose sidecar listed it
+    std::string attempt_uid;  // that job's batch/v1 Job at the time
 
     bool operator==(const CurrentRevision&) const = default;
 };
 
 std::string encode_current(const CurrentRevision& current);
 
-// nullopt for anything that is not such a file.
+// nullopt: not a valid file.
 std::optional<CurrentRevision> decode_current(const std::string& text);
 
-// nullopt: there is none, or none that can be read.
+// nullopt: missing or unreadable.
 std::optional<CurrentRevision> load_current(Device& device, const std::string& directory);
 Status save_current(Device& device, const std::string& directory, const CurrentRevision& current);
 

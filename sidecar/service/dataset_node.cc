@@ -18,13 +18,14 @@ namespace stoker::sidecar {
 
 namespace {
 
-// The lead is sought at once when a leader's connection ends; these are for what nobody tells us.
+// When a leader's connection ends, the lead is sought at once; these intervals cover changes without
+// such an event.
 constexpr Duration kSeekSoon = std::chrono::milliseconds{20};
 constexpr Duration kSeekWhileFollowing = std::chrono::milliseconds{500};
 constexpr Duration kSeekAfterError = std::chrono::seconds{2};
 constexpr Duration kLostAgain = std::chrono::seconds{1};
 constexpr Duration kSeekAfterLostAgain = std::chrono::milliseconds{100};
-constexpr Duration kLeaderPatience = std::chrono::seconds{3};  // it may be starting
+constexpr Duration kLeaderPatience = std::chrono::seconds{3};  // time for a leader to start
 constexpr Duration kSilenceTold = std::chrono::seconds{10};
 constexpr Duration kTellToWait = std::chrono::seconds{1};
 constexpr Duration kAskGateAgain = std::chrono::seconds{1};
@@ -71,8 +72,8 @@ void DatasetNode::attach(Session& session) {
     seek_later(Duration{});
 }
 
-// Every frame is checked here, whoever serves it: a bad one ends its own session, not the one to
-// the leader.
+// Checks every frame here, whoever leads: an invalid one ends its own session, not the connection
+// to the leader.
 void DatasetNode::on_frame(Session& session, Frame frame) {
     const auto type = static_cast<local::FrameType>(frame.message.index() + 1);
     if (!local::is_client_frame(type)) {
@@ -114,7 +115,7 @@ void DatasetNode::detach(Session& session) {
     }
 }
 
-// The relay stays until the leader has counted the client's last reads.
+// Keeps the relay until the leader has counted the client's last reads.
 void DatasetNode::part(ConnectionId id, std::unique_ptr<Relay> relay) {
     if (parting_.size() >= kPartingMax) {
         return;
@@ -124,7 +125,7 @@ void DatasetNode::part(ConnectionId id, std::unique_ptr<Relay> relay) {
     left.part([this, id] { tasks_.post([this, id] { parting_.erase(id); }); });
 }
 
-// Samples of the revision that the session reads; 0: it was not told yet.
+// Samples of the session's revision; 0: not known yet.
 std::uint64_t DatasetNode::sample_count(const Session& session) const {
     const auto relay = relays_.find(session.id());
     if (relay != relays_.end()) {
@@ -199,7 +200,7 @@ void DatasetNode::seek() {
     follow();
 }
 
-// Connects the sessions that have no leader to the one that there is, us included.
+// Connects sessions without a leader to the current one, which may be us.
 void DatasetNode::follow() {
     bool all = true;
     for (auto& [id, relay] : relays_) {
@@ -221,7 +222,7 @@ void DatasetNode::seek_later(Duration delay) {
     seek_timer_.run_in(delay, [this] { seek(); });
 }
 
-// At once after a leader's death, but not in a tight circle when somebody there keeps hanging up.
+// Immediate after a leader's death, but no tight loop if a peer keeps hanging up.
 void DatasetNode::on_lost() {
     const TimePoint now = parts_.loop.now();
     const bool again = lost_at_ && now - *lost_at_ < kLostAgain;
@@ -229,12 +230,12 @@ void DatasetNode::on_lost() {
     seek_later(again ? kSeekAfterLostAgain : Duration{});
 }
 
-// A relay calls it from its own callbacks.
+// Deferred, because a relay calls it from its own callbacks.
 void DatasetNode::admit_relays_soon() {
     tasks_.post([this] { admit_relays(); });
 }
 
-// A leader has listed the origin itself; a follower shows that its key is as good.
+// A leader has listed the origin itself; a follower must prove that its key can read it.
 void DatasetNode::admit_relays() {
     for (auto& [id, relay] : relays_) {
         const auto revision = relay->waits_for();
@@ -251,7 +252,7 @@ void DatasetNode::admit_relays() {
     }
 }
 
-// Called from the watch, which must not be destroyed here.
+// The watch calls this, so it must not be destroyed here.
 void DatasetNode::on_watch() {
     was_led_ = was_led_ || watch_.state() == LeaderWatch::State::kAnswering;
     if (is_leaderless()) {
@@ -261,17 +262,17 @@ void DatasetNode::on_watch() {
     }
 }
 
-// The clients of a leader that does not answer read the origin themselves until it does.
+// While a leader does not answer, its clients read the origin themselves.
 void DatasetNode::stand_in() {
     if (must_wait()) {
-        return;  // what they ask for stays in the relays' logs
+        return;  // their requests stay in the relays' logs
     }
     for (auto& [id, relay] : relays_) {
         relay->stand_in({ErrorCode::kUnavailable, no_leader()});
     }
 }
 
-// Clients that were not welcomed give up when they hear nothing.
+// Clients without a welcome give up if they receive nothing.
 void DatasetNode::ask_for_patience() {
     const TimePoint now = parts_.loop.now();
     if (!must_wait() || now - told_to_wait_at_ < kTellToWait) {
@@ -285,7 +286,7 @@ void DatasetNode::ask_for_patience() {
     }
 }
 
-// A guest without a key of its own: nobody but the owner's leader gives it anything.
+// True for a guest without a key of its own: only the owner's leader can serve it.
 bool DatasetNode::must_wait() const {
     return config_.guest && !origin_.has_key();
 }
@@ -342,7 +343,7 @@ std::string DatasetNode::no_leader() const {
         std::chrono::duration_cast<std::chrono::seconds>(watch_.unanswered()).count());
 }
 
-// The secret is read last: a leader writes its own before it listens. Guests need none.
+// Reads the secret last: a leader writes its own before it listens. Guests need none.
 Result<LeaderConnection> DatasetNode::connect_to_leader() const {
     if (config_.guest) {
         const std::string guests = domain::guests_folder(config_.directory);
@@ -381,7 +382,7 @@ std::optional<domain::RevisionId> DatasetNode::read_revision() const {
     return manifest == nullptr ? std::nullopt : std::optional{manifest->revision()};
 }
 
-// The client hears that we are at work, and is admitted when the gate opens.
+// Tells the client that we are working; admits it when the gate opens.
 void DatasetNode::admit(Relay& relay, domain::RevisionId revision) {
     if (gate_.judge(revision, false, parts_.loop.now()) == RevisionGate::Verdict::kGo) {
         relay.admit();
@@ -392,7 +393,7 @@ void DatasetNode::admit(Relay& relay, domain::RevisionId revision) {
     gate_timer_.run_in(kAskGateAgain, [this] { admit_relays(); });
 }
 
-// Trainers that have begun without a pin are judged, too.
+// Also checks trainers that began without a pin.
 void DatasetNode::judge_pin() {
     const auto revision = read_revision();
     if (!pin_ || !revision) {

@@ -18,13 +18,13 @@ namespace stoker::sidecar {
 
 enum class Role : std::uint8_t { kSeeking, kLeading, kFollowing };
 
-// One dataset of this sidecar on this node, whoever leads its directory: we, when we get its lock,
-// or the sidecar that has it. Sessions that came while somebody else led stay relayed when the lead
-// falls to us; they are carried to our own socket then, so that taking over has no path of its own.
+// One dataset of this sidecar on this node. We lead its directory while we hold its lock, and
+// follow the sidecar that holds it otherwise. Sessions that were opened under another leader stay
+// relayed when we take the lead, to our own socket, so that a takeover needs no separate code path.
 //
 // For another namespace's dataset (config.guest) we never lead, lock or write: we follow through
-// our namespace's socket. Where we have no key of our own either, our clients wait for a leader and
-// are never sent to the origin. Belongs to the loop's thread.
+// our namespace's socket. Without a key of our own, our clients wait for a leader and are never
+// sent to the origin. Use it on the loop's thread.
 class DatasetNode final : public SessionHandler {
 public:
     DatasetNode(const SidecarParts& parts, const DatasetConfig& config, Origin& origin);
@@ -40,13 +40,13 @@ public:
         lead_.set_grant(grant, std::move(weights));
     }
 
-    // All ranks of our attempt read this revision.
+    // Sets the revision that all ranks of our attempt read.
     void set_pin(const control::RevisionPin& pin);
 
-    // The revision that our trainers read, or will once it is pinned. nullopt: not known yet.
+    // The revision that our trainers read, or will read once it is pinned. nullopt: not known yet.
     [[nodiscard]] std::optional<domain::RevisionId> read_revision() const;
 
-    // Our trainers wait for the operator's pin, or will.
+    // Whether our trainers wait, or will wait, for the operator's pin.
     [[nodiscard]] bool awaits_pin() const {
         return config_.pinned && parts_.operator_grants && !pin_ && !gate_.has_given();
     }
@@ -56,7 +56,7 @@ public:
         return origin_change_;
     }
 
-    // The operator asks our trainers to measure; another id than before is another measurement.
+    // Sets the operator's measurement request; a new id means a new measurement.
     void set_probe(const local::Probe& probe) { totals_.set_probe(probe); }
 
     [[nodiscard]] const EngineGrant& grant() const { return lead_.grant(); }
@@ -70,37 +70,37 @@ public:
     // nullptr unless we lead.
     [[nodiscard]] Leader* leader() const { return lead_.leader(); }
 
-    // May our pod read what another sidecar leads? nullopt: nobody asked.
+    // Whether our pod may read a dataset led by another sidecar; nullopt: not checked.
     [[nodiscard]] std::optional<AccessProof::State> permission() const { return proof_.state(); }
 
-    // May our trainers start? False only of a guest without a key of its own, until a leader of the
-    // dataset's owner has answered.
+    // Whether our trainers may start. False only for a guest without a key of its own, until a
+    // leader of the dataset's owner has answered.
     [[nodiscard]] bool is_ready() const;
 
-    // Can samples be had, from us or through the leader?
+    // Whether samples are available, from us or through the leader.
     [[nodiscard]] bool is_serving() const;
 
-    // False while we lead, no other sidecar is connected, and no grant of the operator's is valid.
-    // While another sidecar leads we stand by for those who are connected there.
+    // False while we lead, no other sidecar is connected, and no grant of the operator is valid. A
+    // follower stands by for the leader's clients.
     [[nodiscard]] bool is_in_use() const;
 
-    // Totals that our trainers told so far.
+    // Totals reported by our trainers so far.
     [[nodiscard]] JobTotals job() const { return totals_.sum(); }
 
-    // Fetches of our leads that have ended, so that the totals of a report never fall.
+    // Fetches of our ended leads, so that the totals of a report never fall.
     [[nodiscard]] const control::DatasetReport& past_leads() const { return lead_.past_leads(); }
 
-    // The reason why nobody leads, nobody answers, or we may not read; or empty.
+    // Why there is no leader, no answer or no permission; empty: no problem.
     [[nodiscard]] std::string error() const;
 
-    // How long the directory's lock has been held by somebody who does not answer; zero otherwise.
+    // How long a process that does not answer has held the directory's lock; zero otherwise.
     [[nodiscard]] Duration leader_silence() const;
 
-    // First step of a stop: no sessions from other sidecars, no listing. The others look for
-    // another leader once we have let the lock go.
+    // First step of a stop: ends other sidecars' sessions and the listing. The others look for
+    // another leader once we release the lock.
     void stop();
 
-    // Last step of a stop: seals the store, then lets the lock go.
+    // Last step of a stop: seals the store, then releases the lock.
     void close();
 
 private:
@@ -127,7 +127,7 @@ private:
     SidecarParts parts_;
     const DatasetConfig& config_;
     Origin& origin_;
-    bool follows_ = false;  // somebody else has the lead, or is to take it
+    bool follows_ = false;  // another sidecar leads, or should lead
     std::string error_;
     TrainerTotals totals_;
     RevisionGate gate_;
@@ -135,15 +135,15 @@ private:
     std::optional<control::OriginChange> origin_change_;
     LoopTimer gate_timer_;
     LoopTimer seek_timer_;
-    std::optional<TimePoint> lost_at_;  // when a leader's connection ended last
+    std::optional<TimePoint> lost_at_;  // last end of a leader's connection
     std::map<ConnectionId, std::unique_ptr<Relay>> relays_;
-    std::map<ConnectionId, std::unique_ptr<Relay>> parting_;  // their clients have hung up
+    std::map<ConnectionId, std::unique_ptr<Relay>> parting_;  // relays whose clients have hung up
     Leadership lead_;
     LeaderWatch watch_;  // runs while we follow
-    AccessProof proof_;  // for what another sidecar leads
+    AccessProof proof_;  // for datasets that another sidecar leads
     bool told_silence_ = false;
     bool was_led_ = false;         // a leader has answered
-    TimePoint told_to_wait_at_{};  // the clients that a guest lets wait
+    TimePoint told_to_wait_at_{};  // when a guest's clients were last told to wait
     LoopTasks tasks_;
 };
 

@@ -10,23 +10,23 @@
 
 namespace stoker::sidecar {
 
-// When to ask a leader again for what it does not keep now, where nobody can read it elsewhere: a
-// second later, then after twice as long each time, for kPatience in all. Pure: no timers inside.
+// When to repeat a fetch that a leader refused, for clients that cannot read elsewhere: after a
+// second, then after doubling delays, for kPatience in all. Pure: no timers inside.
 class FetchPatience {
 public:
     static constexpr Duration kFirstDelay = std::chrono::seconds{1};
     static constexpr Duration kPatience = std::chrono::seconds{30};
 
-    // The request was refused. False: long enough; it is forgotten.
+    // Records a refusal. False: patience is over; the request is forgotten.
     bool wait(std::uint64_t request_id, TimePoint now);
 
-    // The request has its answer.
+    // Records the answer.
     void forget(std::uint64_t request_id) { waiting_.erase(request_id); }
 
-    // Somebody else leads: all are asked anew without us. Their patience goes on.
+    // The leader has changed: the caller repeats all requests. Their patience goes on.
     void ask_all();
 
-    // The requests to be asked again now.
+    // The requests to repeat now.
     std::vector<std::uint64_t> take_due(TimePoint now);
 
     [[nodiscard]] std::optional<TimePoint> next_due() const;
@@ -35,7 +35,7 @@ private:
     struct Waiting {
         TimePoint since{};
         Duration delay = kFirstDelay;
-        std::optional<TimePoint> due;  // unset while the leader is asked
+        std::optional<TimePoint> due;  // unset while the leader has the request
     };
 
     std::map<std::uint64_t, Waiting> waiting_;

@@ -52,7 +52,7 @@ void FrameSocket::send(const local::Message& message, std::uint64_t request_id, 
     flush();
 }
 
-// Counts what we hold; false when all together hold too much and we are no small part of it.
+// Counts the bytes that we hold; false: the shared limit is exceeded and our part is not small.
 bool FrameSocket::has_room() {
     if (room_ == nullptr) {
         return true;
@@ -99,8 +99,8 @@ void FrameSocket::wait_for_throttle() {
     }));
 }
 
-// Frames that have come go first. Then it reads, and does not wait for the loop to tell that it
-// can: those who have frames left would take all the time before.
+// Handles received frames first, then reads without waiting for the loop's event: otherwise sockets
+// with more frames would take all the time.
 void FrameSocket::go_on() {
     if (is_open()) {
         const ThrottledTime time{throttle_.get()};
@@ -139,7 +139,7 @@ void FrameSocket::on_io(IoReady ready) {
         return;
     }
     if (paused_ || closing_ || waiting_) {
-        fail("");  // readiness without interest: the peer is gone
+        fail("");  // an event while paused: the peer is gone
         return;
     }
     {
@@ -149,7 +149,7 @@ void FrameSocket::on_io(IoReady ready) {
     give_back_buffer();
 }
 
-// Thousands of connections of guests that send nothing, or half a frame, cost no more than that.
+// Thousands of guest connections that send nothing, or half a frame, must hold no more than that.
 void FrameSocket::give_back_buffer() {
     if (throttle_ != nullptr) {
         incoming_.resize(incoming_used_);
@@ -166,7 +166,7 @@ void FrameSocket::read_some() {
     }
 }
 
-// False when there is nothing more to read now, or the connection has ended.
+// False: nothing more to read now, or the connection has ended.
 bool FrameSocket::receive() {
     incoming_.resize(incoming_used_ + kReadChunk);
     iovec part{incoming_.data() + incoming_used_, kReadChunk};
@@ -234,8 +234,8 @@ void FrameSocket::hand_out_frames() {
     }
 }
 
-// Hands out the frame with which `bytes` begin. Gives its length; 0: it has not come whole, or the
-// connection has ended.
+// Hands out the first frame of `bytes`. Returns its length; 0: incomplete, or the connection has
+// ended.
 std::size_t FrameSocket::take_frame(std::span<const std::byte> bytes) {
     if (bytes.size() < local::kFrameHeaderBytes) {
         return 0;
@@ -297,7 +297,7 @@ void FrameSocket::flush() {
     }
 }
 
-// False when the frame is not wholly sent.
+// False: part of the frame is unsent.
 bool FrameSocket::send_one(Outgoing& frame) {
     while (frame.sent < frame.bytes.size()) {
         iovec part{frame.bytes.data() + frame.sent, frame.bytes.size() - frame.sent};
@@ -320,7 +320,7 @@ bool FrameSocket::send_one(Outgoing& frame) {
             continue;
         }
         if (count < 0) {
-            // A broken pipe is told by the read side, which may still have frames for us.
+            // The read side reports a broken pipe, because it may still have frames for us.
             return errno != EAGAIN && (frame.sent = frame.bytes.size(), true);
         }
         frame.fd.reset();
@@ -340,8 +340,7 @@ void FrameSocket::fail(const std::string& reason) {
     }
 }
 
-// For those who are in the middle of something with this peer and do not expect to lose it under
-// their hands.
+// Fails from the event loop, for callers that still use this connection.
 void FrameSocket::fail_later(const std::string& reason) {
     tasks_.post([this, reason] { fail(reason); });
 }

@@ -19,41 +19,39 @@
 
 namespace stoker::sidecar {
 
-// One whole frame, and the descriptor that came with it.
+// One whole frame and its descriptor.
 struct Frame {
     std::uint64_t request_id = 0;
     local::Message message;
     UniqueFd fd{};
 };
 
-// A connected unix stream socket that speaks frames of the local protocol without ever blocking.
-// What a peer can make us hold is bounded: one frame of the allowed length, a few descriptors, and
-// a backlog of answers that it does not read. Whatever breaks a rule closes the connection with a
-// reason; a payload that does not decode is answered with its error before. Belongs to the loop's
-// thread.
+// A connected unix stream socket that exchanges frames of the local protocol without blocking. It
+// holds a bounded amount for a peer: one frame of the allowed length, a few descriptors, and a
+// backlog of unread answers. A violation closes the connection with a reason; a payload that does
+// not decode is first answered with its error. Use it on the loop's thread.
 //
 // Callbacks may send, pause and close; they must not destroy the socket (post that).
 class FrameSocket {
 public:
-    // Less than the protocol allows: a thousand connections must not cost more than we have.
+    // Stricter than the protocol, because a server may have a thousand connections.
     struct Limits {
         std::uint32_t payload_bytes_max = 1U << 20U;
         std::size_t backlog_bytes_max = std::size_t{32} << 20U;
     };
 
-    // Bytes that the sockets of one server hold together: frames that have not come whole, and
-    // answers that are not read. Where it, or the room that it is part of, is full, whoever adds to
-    // more than a little is closed.
+    // Bytes that the sockets of one server hold together: incomplete frames and unread answers.
+    // When it or `whole` is full, a socket that adds to more than `little` is closed.
     struct SharedRoom {
         std::size_t bytes_max = std::size_t{256} << 20U;
-        std::size_t little = std::size_t{64} << 10U;  // of each socket
-        std::shared_ptr<SharedRoom> whole{};          // counts this one, too; may be nullptr
+        std::size_t little = std::size_t{64} << 10U;  // per socket
+        std::shared_ptr<SharedRoom> whole{};          // counts these bytes, too; or nullptr
         std::size_t bytes = 0;
     };
 
     using OnFrame = std::function<void(Frame)>;
 
-    // Once, for whatever reason but close(): "" when the peer hung up between two frames.
+    // Called once at any end but close(); "": the peer hung up between two frames.
     using OnClosed = std::function<void(const std::string& reason)>;
 
     FrameSocket(EventLoop& loop, UniqueFd socket, OnFrame on_frame, OnClosed on_closed);
@@ -65,18 +63,18 @@ public:
 
     void share(std::shared_ptr<SharedRoom> room) { room_ = std::move(room); }
 
-    // The time that our reading takes is the throttle's; while that is spent, nothing is read.
+    // Charges our reading to the throttle; nothing is read while its time is spent.
     void limit_by(std::shared_ptr<Throttle> throttle) { throttle_ = std::move(throttle); }
 
-    // Bytes that wait for the peer to read.
+    // Bytes queued for the peer.
     [[nodiscard]] std::size_t backlog_bytes() const { return backlog_bytes_; }
 
-    // Called when what waits has become little again (kBacklogLow) after it was more.
+    // Called when the backlog falls to kBacklogLow after it was higher.
     static constexpr std::size_t kBacklogLow = std::size_t{256} << 10U;
 
     void on_drained(std::function<void()> callback) { on_drained_ = std::move(callback); }
 
-    // Queues a frame; `fd` travels with it. Nothing is sent any more after close().
+    // Queues a frame with `fd`. Nothing is sent after close().
     void send(const local::Message& message, std::uint64_t request_id, UniqueFd fd = {});
     void send_error(const Error& error, std::uint64_t request_id);
 
@@ -86,7 +84,7 @@ public:
     // Sends what is queued, reads nothing more, then closes. on_closed is still called.
     void close_when_sent();
 
-    // At once, without on_closed.
+    // Closes at once, without on_closed.
     void close();
 
     [[nodiscard]] bool is_open() const { return socket_.valid(); }
@@ -133,7 +131,7 @@ private:
     std::shared_ptr<SharedRoom> room_;
     std::size_t held_bytes_ = 0;  // counted in room_
     std::shared_ptr<Throttle> throttle_;
-    bool waiting_ = false;  // for the throttle
+    bool waiting_ = false;  // waits for the throttle
     bool paused_ = false;
     bool closing_ = false;
     bool handing_out_ = false;

@@ -76,7 +76,7 @@ std::map<std::string, GuestDoors::Place> GuestDoors::find_folders() const {
     std::map<std::string, Place> found;
     const std::unique_ptr<DIR, int (*)(DIR*)> folder{::opendir(folder_.c_str()), ::closedir};
     if (folder == nullptr) {
-        return found;  // nobody has made it: no guests
+        return found;  // no such folder: no guests
     }
     for (std::size_t names = 0; names < kNamesLookedAt; ++names) {
         const dirent* entry = ::readdir(folder.get());
@@ -147,7 +147,7 @@ void GuestDoors::open(const std::string& name, Place place) {
     doors_.emplace(name, std::move(door));
 }
 
-// The lowest number that no open door has.
+// The lowest party number that no open guest socket has.
 Party GuestDoors::free_party() const {
     for (std::uint8_t number = 1; number < kDoorsMax; ++number) {
         const bool is_taken = std::ranges::any_of(

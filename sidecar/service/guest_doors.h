@@ -18,40 +18,40 @@
 
 namespace stoker::sidecar {
 
-// A Kubernetes namespace: 1 to 63 of a-z, 0-9 and '-', which is neither first nor last.
+// Whether it is a Kubernetes namespace: 1 to 63 of a-z, 0-9 and '-', with no '-' at either end.
 bool is_namespace_name(std::string_view name);
 
 // The sockets at which sidecars of other namespaces follow a leader: leader.sock (mode 0666) in
-// each folder of guests/. The node program makes a folder for each namespace that the dataset is
-// shared with and that has a pod here, and mounts into that pod nothing else of guests/, so whoever
-// connects is of that namespace. Folders are looked for every half second. Names that are not of
-// namespaces, links and what is no folder are skipped; at most kDoorsMax doors are open.
+// each folder of guests/. The node program makes a folder for each namespace that shares the
+// dataset and has a pod here, and mounts only that folder of guests/ into the pod, so a
+// connection's folder proves its namespace. Scans for folders every half second. Skips names that
+// are no namespace, links and non-folders; opens at most kDoorsMax sockets.
 //
-// All who come through one door are one party (Session::party()), and together use at most
-// kShareMax of the loop's time; all doors together use at most twice that, and have the sessions
-// and bytes of Limits. Belongs to the loop's thread.
+// All connections of one socket are one party (Session::party()) and together use at most kShareMax
+// of the loop's time; all guest sockets together use at most twice that, and stay within Limits.
+// Use it on the loop's thread.
 class GuestDoors {
 public:
     static constexpr std::size_t kDoorsMax = 255;
-    static constexpr std::size_t kSessionsMax = 1024;  // of one door
+    static constexpr std::size_t kSessionsMax = 1024;  // per guest socket
     static constexpr double kShareMax = 0.2;
 
-    // Limits of all doors together. A session has a socket and at most four descriptors that came
-    // over it.
+    // Limits of all guest sockets together. A session has a socket and at most four received
+    // descriptors.
     struct Limits {
         std::size_t sessions = 4096;
-        std::size_t room_bytes = std::size_t{128} << 20U;  // frames and answers; half for one door
-        std::size_t little = std::size_t{16} << 10U;       // of each session, beside that
+        std::size_t room_bytes = std::size_t{128} << 20U;  // frames and answers; a socket gets half
+        std::size_t little = std::size_t{16} << 10U;       // per session, in addition
 
-        // For a process that may open so many descriptors (RLIMIT_NOFILE): those of the sessions
-        // are at most a third of them, but 64 sessions are always allowed.
+        // Limits for a process with so many descriptors (RLIMIT_NOFILE): sessions use at most a
+        // third of them, but 64 sessions are always allowed.
         static Limits of(std::uint64_t descriptors_max);
 
-        // For this process.
+        // Limits for this process.
         static Limits of_process();
     };
 
-    // Looks at once. `route` as a SessionServer's.
+    // Scans at once. `route`: as for SessionServer.
     GuestDoors(
         EventLoop& loop,
         ConnectionIds& ids,
@@ -63,12 +63,11 @@ public:
 
     [[nodiscard]] std::size_t size() const { return doors_.size(); }
 
-    // Sessions of all doors together. A guest's sidecar keeps one as long as it lives
-    // (LeaderWatch).
+    // Sessions of all guest sockets. A guest's sidecar keeps one while it lives (LeaderWatch).
     [[nodiscard]] std::size_t session_count() const;
 
 private:
-    // A folder's place on the disk: one that was made anew has another.
+    // A folder's identity on the disk; a folder that is made again has another.
     struct Place {
         dev_t device = 0;
         ino_t inode = 0;
@@ -96,7 +95,7 @@ private:
     std::shared_ptr<SharedPlaces> places_ = std::make_shared<SharedPlaces>();
     std::shared_ptr<FrameSocket::SharedRoom> room_ = std::make_shared<FrameSocket::SharedRoom>();
     std::map<std::string, Door> doors_;  // by namespace
-    std::set<std::string> failed_;       // could not be opened, and that was told
+    std::set<std::string> failed_;       // failed to open, and logged
     LoopTimer timer_;
 };
 

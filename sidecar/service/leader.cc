@@ -57,7 +57,7 @@ void Leader::on_failed() {
     }
 }
 
-// The listing is served, or thrown away for another one, or waits for the pin.
+// Serves the listing, replaces it by another one, or waits for the pin.
 void Leader::settle_revision() {
     gate_timer_.cancel();
     const domain::RevisionId revision = prepared_->manifest->view().revision();
@@ -84,7 +84,7 @@ void Leader::list_again() {
         "another rank listed another revision; listing again",
         {{"dataset", config_.name},
          {"revision", domain::to_string(prepared_->manifest->view().revision())}});
-    // Nothing was stored yet: what cannot be sealed now is read again when it is opened.
+    // Nothing was stored yet; a failed seal only costs a scan at the next open.
     [[maybe_unused]] const auto closed = prepared_->store->close();
     prepared_.reset();
     preparer_.list_again();
@@ -139,7 +139,7 @@ void Leader::attach(Session& session) {
     }
 }
 
-// Other pods' sidecars ask gates of their own.
+// Sidecars of other pods ask their own gates.
 void Leader::admit(Session& session) {
     const bool may_read = session.hello().relay ||
                           gate_.judge(served_->manifest().revision(), false, parts_.loop.now()) ==

@@ -20,24 +20,24 @@
 
 namespace stoker::sidecar {
 
-// Leads one node directory for its sessions: has what they read prepared (Preparer), lets them wait
-// for it and for their attempt's pin, then welcomes them to it (ServedDataset, ClientRequests). The
-// caller holds the directory's lock as long as this lives. Belongs to the loop's thread.
+// Leads one node directory for its sessions: prepares their dataset (Preparer), lets them wait for
+// it and for their attempt's pin, then welcomes them (ServedDataset, ClientRequests). The caller
+// holds the directory's lock while this lives. Use it on the loop's thread.
 //
-// Failures to prepare are answered to the sessions that wait, and tried again with back-off for
-// ever. Our own trainers' sessions wait as long as the gate says so; those of other pods wait only
-// while we may still list again.
+// Sessions that wait receive preparation errors; preparation is retried with back-off without end.
+// Our own trainers' sessions wait until the gate opens; those of other pods only while we may still
+// list again.
 class Leader final : public SessionHandler {
 public:
     struct Callbacks {
-        // The origin refuses our credentials for the listing, or for one read after the other; may
-        // be told again.
+        // The origin refuses our credentials for the listing or for several reads in a row; may be
+        // called again.
         std::function<void(const Error&)> forbidden;
-        std::function<void()> changed;  // the gate does not let our trainers read what we listed
+        std::function<void()> changed;  // the gate refuses our trainers the revision that we listed
     };
 
-    // `keep_revision`: clients are at work on the manifest that is there, so that it stays current.
-    // `gate` and `listener` outlive us; the latter hears of our own pod's sessions.
+    // `keep_revision`: clients use the existing manifest, so it stays current. `gate` and
+    // `listener` must outlive this object; the latter receives events of our own pod's sessions.
     Leader(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -49,8 +49,8 @@ public:
     Leader(const Leader&) = delete;
     Leader& operator=(const Leader&) = delete;
 
-    // Stops preparing. What the origin and the pool still do for us must have ended before (Sidecar
-    // sees to it).
+    // Stops preparing. The origin and the pool must have finished our work before (Sidecar ensures
+    // it).
     ~Leader() override = default;
 
     void attach(Session& session) override;
@@ -59,29 +59,29 @@ public:
 
     void set_grant(EngineGrant grant, JobWeights weights);
 
-    // The gate knows another pin.
+    // Call it when the gate has another pin.
     void on_pin();
 
-    // The listing that is served, or will be once the gate lets it. nullptr: nothing is listed yet.
+    // The listing that is served, or will be once the gate opens. nullptr: not listed yet.
     [[nodiscard]] const domain::ManifestView* manifest() const;
 
     [[nodiscard]] control::ManifestState state() const;
 
     [[nodiscard]] LeaderStatus status() const;
 
-    // Samples of the revision that is served; 0: none yet.
+    // Samples of the served revision; 0: none yet.
     [[nodiscard]] std::uint64_t sample_count() const {
         return served_ == nullptr ? 0 : served_->manifest().sample_count();
     }
 
-    // Ends preparing, which may be in the middle of a listing.
+    // Stops preparing, even in the middle of a listing.
     void stop_preparing() { preparer_.stop(); }
 
-    // Ends every session and starts nothing more. `on_idle`: the origin and the pool do nothing for
-    // us any more, so that we may be destroyed.
+    // Ends every session and starts nothing more. Calls `on_idle` when the origin and the pool have
+    // finished our work and this object may be destroyed.
     void retire(std::function<void()> on_idle);
 
-    // Seals and syncs the store, and logs what goes wrong. The last call.
+    // Seals and syncs the store; logs errors. The last call.
     void close_store();
 
 private:
@@ -103,16 +103,16 @@ private:
     bool keep_revision_;
     EngineGrant grant_;
     JobWeights weights_;
-    std::map<ConnectionId, Session*> sessions_;  // attached, in whatever state
-    std::set<ConnectionId> waiting_;             // for the manifest, or for the gate
-    std::optional<Preparation> prepared_;        // waits for the gate
-    domain::ManifestMarks marks_;                // of what is listed, where its revision is pinned
+    std::map<ConnectionId, Session*> sessions_;  // attached, in any state
+    std::set<ConnectionId> waiting_;             // sessions that wait for the manifest or the gate
+    std::optional<Preparation> prepared_;        // set while it waits for the gate
+    domain::ManifestMarks marks_;                // marks of the listing, if its revision is pinned
     LoopTimer gate_timer_;
     LoopTimer listing_timer_;
     LoopTasks tasks_;
     std::unique_ptr<ServedDataset> served_;
-    std::unique_ptr<ClientRequests> requests_;  // set with served_
-    Preparer preparer_;  // last: joined before anything that it uses goes away
+    std::unique_ptr<ClientRequests> requests_;  // set together with served_
+    Preparer preparer_;  // last: joined before the members that it uses are destroyed
 };
 
 }  // namespace stoker::sidecar

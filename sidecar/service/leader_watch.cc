@@ -49,7 +49,7 @@ void LeaderWatch::look() {
     } else if (!asked_at_) {
         ask(now);
     } else if (since_last > kSilentAfter / 2) {
-        asked_at_ = now;  // we were stopped ourselves: the answer may be waiting for us
+        asked_at_ = now;  // our own process was stopped: the answer may be waiting
     } else if (now - *asked_at_ > kSilentAfter) {
         set_state(State::kSilent);
     }

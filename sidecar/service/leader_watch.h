@@ -13,32 +13,32 @@
 
 namespace stoker::sidecar {
 
-// Whether the leader of a node directory is there, seen from a follower: a connection of its own to
-// leader.sock, and a ping on it every half second. A leader that waits for a slow origin or disk
-// answers pings, so it is busy; one whose loop does not turn for two seconds (stopped, hung, out of
-// CPU) does not, and counts as gone until it answers again. Belongs to the loop's thread.
+// Monitors the leader of a node directory for a follower: its own connection to leader.sock, with a
+// ping every half second. A leader that waits for a slow origin or disk still answers pings; one
+// whose loop does not run for two seconds (stopped, hung, out of CPU) does not, and counts as gone
+// until it answers again. Use it on the loop's thread.
 class LeaderWatch {
 public:
     enum class State : std::uint8_t {
-        kNobody,     // nobody accepts connections
+        kNobody,     // no process accepts connections
         kAnswering,  // the last ping was answered, or the next answer is not due yet
-        kSilent,     // accepts connections and answers nothing
+        kSilent,     // accepts connections but does not answer
     };
 
     using Connect = std::function<Result<LeaderConnection>()>;
 
-    // `on_change`: the state is another one than before. Not running before start().
+    // `on_change`: called when the state changes. Idle before start().
     LeaderWatch(EventLoop& loop, Connect connect_to_leader, std::function<void()> on_change);
     LeaderWatch(const LeaderWatch&) = delete;
     LeaderWatch& operator=(const LeaderWatch&) = delete;
 
-    // Looks at once, and then every half second. A second call only looks.
+    // Checks at once, then every half second. A second call only checks.
     void start();
     void stop();
 
     [[nodiscard]] State state() const { return state_; }
 
-    // How long nobody has answered; zero while somebody does, or while the watch does not run.
+    // Time without any answer; zero while the leader answers or the watch is stopped.
     [[nodiscard]] Duration unanswered() const;
 
 private:
@@ -53,8 +53,8 @@ private:
     std::function<void()> on_change_;
     State state_ = State::kNobody;
     std::unique_ptr<FrameSocket> socket_;
-    std::optional<TimePoint> asked_at_;         // of the ping without an answer
-    std::optional<TimePoint> unanswered_from_;  // unset while somebody answers, and when stopped
+    std::optional<TimePoint> asked_at_;         // time of the unanswered ping
+    std::optional<TimePoint> unanswered_from_;  // unset while a leader answers, and when stopped
     TimePoint looked_at_{};
     LoopTimer timer_;
 };

@@ -14,11 +14,11 @@ namespace {
 
 constexpr Duration kRestMin = std::chrono::seconds{5};
 constexpr Duration kRestMax = std::chrono::seconds{60};
-constexpr std::size_t kPeerSessionsMax = 4096;  // of all pods
+constexpr std::size_t kPeerSessionsMax = 4096;  // all pods together
 
-// Before the operator's first order nothing new is kept, and nothing that is there is dropped: an
-// earlier job may have left it, and the grant to come may cover it. Without an operator the
-// configured grant stands for ever.
+// Before the operator's first order nothing new is kept and nothing is dropped: an earlier job may
+// have left data that the coming grant covers. Without an operator the configured grant applies
+// permanently.
 EngineGrant first_grant(const SidecarParts& parts, const DatasetConfig& config) {
     if (parts.operator_grants) {
         return {Bytes::unlimited(), TimePoint{}};
@@ -80,7 +80,7 @@ Result<std::optional<DirectoryLock>> Leadership::try_lock() {
     if (config_.guest || (rests_until_ && parts_.loop.now() < *rests_until_)) {
         return std::optional<DirectoryLock>{};
     }
-    // A directory that is mounted whole, or as its two folders, may come with them.
+    // A directory that is mounted whole, or as its two folders, may already have them.
     STOKER_TRY_VOID(parts_.device.make_folder(domain::data_folder(config_.directory)));
     STOKER_TRY_VOID(
         parts_.device.make_folder(domain::control_folder(config_.directory), Access::kOwner));
@@ -149,7 +149,7 @@ bool Leadership::has_followers() const {
            (guest_doors_ != nullptr && guest_doors_->session_count() > 0);
 }
 
-// The origin does not give us what the others here want. Somebody else may have a better key.
+// The origin refuses us the samples that clients want. Another sidecar may have a better key.
 void Leadership::on_forbidden(const Error& error) {
     if (followers_ == nullptr || !followers_->has_other_sidecars() || rests_until_) {
         return;

@@ -12,21 +12,21 @@
 
 namespace stoker::sidecar {
 
-// Adds what was fetched: requests, bytes, time, and samples found damaged.
+// Adds fetch totals: requests, bytes, time, and samples found damaged.
 void add_fetched(control::DatasetReport& sum, const control::DatasetReport& more);
 
-// The lead of one node directory: its lock, the Leader while we have that, and the sockets at which
-// the sidecars of other pods and other namespaces follow. A leader that the origin refuses lets the
-// lead go when somebody else may take it, and rests before it tries again. Belongs to the loop's
+// The lead of one node directory: its lock, the Leader while we hold the lock, and the sockets at
+// which sidecars of other pods and namespaces follow. A leader that the origin refuses releases the
+// lead if another sidecar may take it, and pauses before it tries again. Use it on the loop's
 // thread.
 class Leadership {
 public:
     struct Callbacks {
-        std::function<void()> ended;    // the lock is free again
-        std::function<void()> changed;  // the gate does not let our trainers read what we listed
+        std::function<void()> ended;    // the lock was released
+        std::function<void()> changed;  // the gate refuses our trainers the revision that we listed
     };
 
-    // `gate` and `listener`: the Leader's.
+    // `gate` and `listener`: as for Leader.
     Leadership(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -37,31 +37,31 @@ public:
     Leadership(const Leadership&) = delete;
     Leadership& operator=(const Leadership&) = delete;
 
-    // Leads where nobody else has the lock. False: somebody else has it, or is to take it. A guest
-    // never leads. `keep_revision`: the Leader's. Errors: the node directory cannot be used.
+    // Takes the lead if the lock is free. False: another sidecar has it, or should take it. A guest
+    // never leads. `keep_revision`: as for Leader. Errors: the node directory cannot be used.
     Result<bool> take(bool keep_revision);
 
     // nullptr unless we lead.
     [[nodiscard]] Leader* leader() const { return leader_.get(); }
 
-    // The operator's orders on the dataset. Without them those of the configuration.
+    // Applies the operator's orders for the dataset; until then the configuration's.
     void set_grant(EngineGrant grant, JobWeights weights);
 
     [[nodiscard]] const EngineGrant& grant() const { return grant_; }
 
-    // Are other sidecars connected, of our own namespace or of guests?
+    // Whether other sidecars are connected, of our own namespace or of guests.
     [[nodiscard]] bool has_followers() const;
 
-    // The reason why we let the lead go; empty once we lead again.
+    // Why we released the lead; empty once we lead again.
     [[nodiscard]] const Error& refusal() const { return refusal_; }
 
-    // Fetches of our leads that have ended, so that the totals of a report never fall.
+    // Fetches of our ended leads, so that the totals of a report never fall.
     [[nodiscard]] const control::DatasetReport& past_leads() const { return past_leads_; }
 
-    // First step of a stop: no sessions from other sidecars, no listing.
+    // First step of a stop: ends other sidecars' sessions and the listing.
     void stop();
 
-    // Last step of a stop: seals the store, then lets the lock go.
+    // Last step of a stop: seals the store, then releases the lock.
     void close();
 
 private:
@@ -85,7 +85,7 @@ private:
     std::unique_ptr<Leader> leader_;
     std::unique_ptr<SessionServer> followers_;  // nullptr: other sidecars cannot follow us
     std::unique_ptr<GuestDoors> guest_doors_;
-    std::unique_ptr<Leader> retiring_;  // let go of the lead, still at work
+    std::unique_ptr<Leader> retiring_;  // has released the lead, still finishes its work
     control::DatasetReport past_leads_;
     Error refusal_;
     std::optional<TimePoint> rests_until_;

@@ -15,10 +15,10 @@ namespace stoker::sidecar {
 namespace {
 
 constexpr Duration kLookInterval = std::chrono::seconds{1};
-constexpr Duration kLookWhileWaiting = std::chrono::milliseconds{250};  // for a pin
+constexpr Duration kLookWhileWaiting = std::chrono::milliseconds{250};  // while a pin is awaited
 constexpr Duration kStuckAfter = std::chrono::seconds{15};
 
-// Words for the values of an enum, in their order.
+// Names of an enum's values, in their order.
 constexpr std::array kRoles{"seeking", "leading", "following"};
 constexpr std::array kPermissions{"asking", "proven", "refused", "failed"};
 constexpr std::array kStates{"unknown", "listing", "serving", "failed"};
@@ -110,7 +110,7 @@ control::DatasetReport dataset_report(const DatasetNode& node) {
     return out;
 }
 
-// A line for each dataset that has one: what is wrong while sessions are accepted.
+// One line per dataset with a problem, while sessions are accepted.
 std::string troubles(const Sidecar& sidecar) {
     std::string lines;
     for (const auto& node : sidecar.nodes()) {
@@ -127,8 +127,8 @@ void add(control::ProbeSide& sum, const control::ProbeSide& more) {
     sum.bytes += more.bytes;
 }
 
-// Progress is that of the newest epoch: a dataset that is read beside it, for a validation, may
-// count on its own.
+// Takes the progress of the newest epoch: another dataset, such as one for validation, may count
+// its own epochs.
 void add(control::TrainerReport& sum, const control::TrainerReport& more) {
     sum.samples += more.samples;
     sum.bytes += more.bytes;
@@ -144,7 +144,7 @@ void add(control::TrainerReport& sum, const control::TrainerReport& more) {
         sum.epoch_samples += more.epoch_samples;
         sum.epoch_position += more.epoch_position;
     }
-    sum.probe.id = more.probe.id;  // all datasets are asked the same
+    sum.probe.id = more.probe.id;  // all datasets have the same probe
     add(sum.probe.bypassed, more.probe.bypassed);
     add(sum.probe.cached, more.probe.cached);
 }

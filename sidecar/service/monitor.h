@@ -14,11 +14,12 @@
 
 namespace stoker::sidecar {
 
-// Looks at the sidecar once a second on the loop's thread, and lets other threads see what it saw:
-// the HTTP server and the link to the operator. The sidecar, the loop and the registry outlive it.
+// Samples the sidecar once a second on the loop's thread and publishes the result to other threads:
+// the HTTP server and the link to the operator. The sidecar, the loop and the registry must outlive
+// it.
 class Monitor {
 public:
-    // `readers`: who is told more than the probes, besides who asks from the pod itself.
+    // `readers`: addresses that may read more than the probes, besides the pod itself.
     Monitor(
         const Sidecar& sidecar,
         EventLoop& loop,
@@ -27,17 +28,17 @@ public:
     Monitor(const Monitor&) = delete;
     Monitor& operator=(const Monitor&) = delete;
 
-    // Any thread: /metrics, /healthz (the loop turns), /readyz (sessions are accepted; cold is
-    // ready; a guest without a key is ready once the owner's leader has answered), /status (JSON).
-    // Strangers get the status codes of the probes without words, and 403 else: what a job reads is
-    // no business of other tenants.
+    // Any thread: /metrics, /healthz (the loop runs), /readyz (sessions are accepted, also with a
+    // cold cache; a guest without a key is ready once the owner's leader has answered), /status
+    // (JSON). Other addresses get only the probes' status codes without text, and 403 otherwise,
+    // because a job's reads are private to its tenant.
     [[nodiscard]] http::ServerResponse answer(const http::ServerRequest& request) const;
 
     // The report of the last look(). Any thread.
     [[nodiscard]] LinkReport report() const;
 
-    // Looks once more; on the loop's thread, or when the loop has ended. Otherwise it looks by
-    // itself every second.
+    // Samples now; on the loop's thread, or after the loop has ended. Otherwise it runs every
+    // second.
     void look();
 
 private:

@@ -9,11 +9,11 @@
 
 namespace stoker::sidecar {
 
-// Long work of guests: one piece of each party at a time, so that one guest's does not hold up
-// everybody's. Our own party's is never put off. Belongs to the loop's thread.
+// Serializes long work of guests per party, so that one guest's work does not delay other clients.
+// Our own party's work never waits. Use it on the loop's thread.
 class PartyTurns {
 public:
-    // Calls `begin`, now or when the party's work before it has ended. Each has an end().
+    // Calls `begin` now, or when the party's earlier work has ended. Each call needs one end().
     void run(Party party, std::function<void()> begin) {
         if (party == kOwnParty) {
             begin();
@@ -40,7 +40,7 @@ public:
     }
 
 private:
-    std::map<Party, std::deque<std::function<void()>>> waiting_;  // the first of each runs
+    std::map<Party, std::deque<std::function<void()>>> waiting_;  // the first of each is running
 };
 
 }  // namespace stoker::sidecar

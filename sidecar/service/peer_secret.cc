@@ -11,7 +11,7 @@ namespace stoker::sidecar {
 
 PeerSecret random_secret() {
     PeerSecret secret{};
-    // Up to 256 bytes come whole.
+    // getrandom() returns up to 256 bytes at once.
     const auto got = ::getrandom(secret.data(), secret.size(), 0);
     STOKER_CHECK(got == static_cast<ssize_t>(secret.size()), "the kernel has no random bytes");
     return secret;

@@ -12,22 +12,22 @@ namespace stoker::sidecar {
 
 using PeerSecret = decltype(local::Peer::secret);
 
-// A connection to a leader, and how a sidecar shows there that it may.
+// A connection to a leader, and the secret that proves a sidecar's right to it.
 struct LeaderConnection {
     UniqueFd socket;
     local::Peer peer;
 };
 
-// From the kernel's generator.
+// A secret from the kernel's generator.
 PeerSecret random_secret();
 
-// Compares in a time that says nothing about where they differ.
+// Compares in constant time.
 bool is_equal(const PeerSecret& one, const PeerSecret& other);
 
-// Writes `secret` where only sidecars read it: control/secret, mode 0600.
+// Writes `secret` to control/secret, mode 0600, which only sidecars can read.
 Status save_secret(Device& device, const std::string& control_directory, const PeerSecret& secret);
 
-// kNotFound: nobody has led here yet. kCorruption: not a secret.
+// kNotFound: no sidecar has led here yet. kCorruption: not a secret.
 Result<PeerSecret> load_secret(Device& device, const std::string& control_directory);
 
 }  // namespace stoker::sidecar

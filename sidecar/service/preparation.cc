@@ -30,7 +30,7 @@ Result<MappedManifest> list_anew(
     return MappedManifest::open(device, options.directory, revision);
 }
 
-// Other manifests are of no more use; clients that have one mapped keep their map.
+// Removes manifests that are no longer used; clients that have one mapped keep their map.
 void remove_other_manifests(
     Device& device, const std::string& directory, domain::RevisionId current) {
     const auto revisions = list_manifests(device, directory);
@@ -39,7 +39,7 @@ void remove_other_manifests(
     }
     for (const auto revision : *revisions) {
         if (revision != current) {
-            // A leftover that cannot be unlinked now costs some bytes, no more.
+            // A leftover that cannot be unlinked only costs some bytes.
             [[maybe_unused]] const auto unlinked =
                 device.unlink(join_path(directory, "manifest." + domain::to_string(revision)));
         }
@@ -62,7 +62,7 @@ Result<MappedManifest> find_manifest(
         }
     }
     auto listed = list_anew(device, origin, options, progress, stop);
-    // Another job's listing does not show that ours may read; without jobs there is one user.
+    // Another job's listing does not prove that ours may read; without jobs there is only one user.
     if (listed || !usable || !options.job_uid.empty() || !is_retryable(listed.error().code)) {
         return listed;
     }

@@ -20,32 +20,32 @@
 
 namespace stoker::sidecar {
 
-// A leader needs these before it can serve.
+// What a leader needs before it can serve.
 struct Preparation {
     std::unique_ptr<MappedManifest> manifest;
     std::unique_ptr<NodeStore> store;
     std::vector<std::pair<SampleIndex, domain::SegmentClass>> stored;  // by id
-    domain::ManifestMarks marks;                                       // where they are wanted
+    domain::ManifestMarks marks;                                       // only if requested
 };
 
 struct PreparationOptions {
     std::string directory;          // data/ of the node directory
     std::string control_directory;  // control/ of it
-    std::string source;             // Origin::describe(): another source is another dataset
+    std::string source;             // Origin::describe(); another source is another dataset
     std::string job_uid;            // empty: no job
-    // The pods of one batch/v1 Job keep their revision over restarts of their sidecars. A job that
-    // goes on after a suspension has a new one.
+    // The pods of one batch/v1 Job keep their revision when their sidecars restart. A job that
+    // resumes after a suspension has a new Job.
     std::string attempt_uid;
-    bool keep_revision = false;  // clients are at work on what is there: do not list again
-    bool list_again = false;     // the attempt's own listing is not good enough
-    bool marks = false;          // make them
+    bool keep_revision = false;  // clients use the existing manifest: do not list again
+    bool list_again = false;     // list again, even for the same attempt
+    bool marks = false;          // compute marks
     Bytes window_bytes{};
-    StoreOptions store;  // its folders and segment sizes are chosen here
+    StoreOptions store;  // folders and segment sizes are set by prepare_dataset()
 };
 
-// Segment sizes that suit a disk of `total` bytes and a window of `window` bytes: at most the
-// store's usual ones, but never so large that a few of them are the whole disk, or the whole
-// window, because space comes back by whole segments.
+// Segment sizes for a disk of `total` bytes and a window of `window` bytes: at most the store's
+// usual sizes, but small enough that a few segments do not fill the disk or the window, because
+// space is freed by whole segments.
 struct SegmentSizes {
     Bytes resident;
     Bytes window;
@@ -55,13 +55,12 @@ struct SegmentSizes {
 
 SegmentSizes segment_sizes(Bytes total, Bytes window);
 
-// Blocking: finds the manifest that is current in the directory, or lists the origin and makes a
-// new one, then opens the store. The current manifest is used again when clients are at work on it,
-// when it was listed for the same batch/v1 Job (unless that is to list again), or, where
-// there are no jobs, when the origin cannot be reached now.
+// Blocking: finds the directory's current manifest, or lists the origin and makes a new one, then
+// opens the store. Reuses the current manifest if clients use it, if it was listed for the same
+// batch/v1 Job (unless `list_again`), or, without jobs, if the origin is unreachable.
 //
-// Errors: what the listing says (bucket missing, forbidden, unreachable), kInvalidArgument for an
-// empty dataset or a key that cannot be one, and the store's and the disk's.
+// Errors: of the listing (bucket missing, forbidden, unreachable), kInvalidArgument for an empty
+// dataset or an invalid key, and those of the store and the disk.
 Result<Preparation> prepare_dataset(
     Device& device,
     Origin& origin,

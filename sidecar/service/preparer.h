@@ -13,17 +13,16 @@
 
 namespace stoker::sidecar {
 
-// Prepares what a leader serves (prepare_dataset()) on a thread of its own, and again with back-off
-// until that works. Belongs to the loop's thread; the end of it ends the thread, which may be in
-// the middle of a listing.
+// Runs prepare_dataset() for a leader on its own thread, and again with back-off until it succeeds.
+// Use it on the loop's thread; the destructor ends the thread, even in the middle of a listing.
 class Preparer {
 public:
     struct Callbacks {
         std::function<void(Preparation)> ready;
-        std::function<void()> failed;  // why: error(); it is tried again
+        std::function<void()> failed;  // cause: error(); it will be retried
     };
 
-    // Starts at once. `keep_revision`: clients are at work on the manifest that is there.
+    // Starts at once. `keep_revision`: clients use the existing manifest.
     Preparer(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -31,22 +30,21 @@ public:
         bool keep_revision,
         Callbacks callbacks);
 
-    // The listing of our own attempt is not good enough: lists the origin in any case.
+    // Lists the origin again, even if our own attempt has a listing.
     void list_again();
 
-    // Ends the thread. No callback comes any more.
+    // Ends the thread. No callback follows.
     void stop();
 
     [[nodiscard]] std::uint64_t objects_listed() const { return *objects_listed_; }
 
-    // It failed, and is not tried again yet.
+    // It failed and waits for its retry.
     [[nodiscard]] bool has_failed() const { return failed_; }
 
-    // The last failure, or that the origin sends nothing while it is listed.
+    // The last failure, or that the origin sends nothing during the listing.
     [[nodiscard]] const Error& error() const { return error_; }
 
-    // Call it every second: an origin that accepts a request and never answers must not look like a
-    // long listing.
+    // Call it every second, to tell an origin that never answers from a long listing.
     void look();
 
 private:
@@ -67,7 +65,7 @@ private:
     StallDetector stall_;
     LoopTimer timer_;
     LoopTasks tasks_;
-    std::jthread thread_;  // last: it uses the rest
+    std::jthread thread_;  // last: it uses the members above
 };
 
 }  // namespace stoker::sidecar

@@ -16,24 +16,24 @@ namespace {
 
 constexpr std::uint64_t kHelloRequestId = 1;
 
-// Request id of our own questions; the client's ids count from 1.
+// Request id of the relay's own requests; the client's ids count from 1.
 constexpr std::uint64_t kCountRequestId = std::numeric_limits<std::uint64_t>::max();
 
-// Bytes that may wait for a leader that is behind, before the client has to wait.
+// Backlog for a slow leader above which the client has to wait.
 constexpr std::size_t kUpstreamHigh = std::size_t{4} << 20U;
 
 constexpr const char* kNotKept =
     "a sample cannot be kept on this node now, and this pod has no key of its own to read it at "
     "the origin";
 
-// Another leader, or this one later, may answer otherwise.
+// Another leader, or this one later, may answer differently.
 bool may_pass(ErrorCode code) {
     return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
            code == ErrorCode::kResourceExhausted || code == ErrorCode::kForbidden ||
            code == ErrorCode::kInternal || code == ErrorCode::kCancelled;
 }
 
-// An answer that sends the client to the origin for some of its samples.
+// An answer that refers the client to the origin for some of its samples.
 const local::Fetched* refused_fetch(const Frame& frame) {
     const auto* fetched = std::get_if<local::Fetched>(&frame.message);
     const bool refused = fetched != nullptr &&
@@ -91,7 +91,7 @@ void Relay::stand_in(const Error& why) {
     } else if (!is_welcomed()) {
         session_.refuse(why);
     } else if (log_.has_begun()) {
-        session_.hang_up();  // it draws alone, and says what it drew when it comes again
+        session_.hang_up();  // it draws alone, and reports its draws when it reconnects
     } else {
         for (Frame& frame : log_.take_pending()) {
             answer_alone(std::move(frame));
@@ -112,11 +112,11 @@ void Relay::answer_alone(Frame frame) {
     } else if (std::holds_alternative<local::Consumed>(frame.message)) {
         log_.on_request(frame);
     } else if (request_id != 0) {
-        session_.hang_up();  // what only a leader can answer
+        session_.hang_up();  // only a leader can answer it
     }
 }
 
-// Drops the state of the connection to a leader that is gone.
+// Drops the state of a lost connection to the leader.
 void Relay::forget_leader() {
     ready_ = false;
     uncounted_ = 0;
@@ -144,7 +144,7 @@ void Relay::on_request(Frame frame) {
         ++uncounted_;
         frame.request_id = kCountRequestId;
     }
-    // An older leader takes no lookahead; we told the client that it may send some.
+    // An older leader accepts no lookahead, but we told the client that it may send some.
     if (const auto* plan = std::get_if<local::Plan>(&frame.message); plan != nullptr && !ahead_) {
         frame.fd = without_ahead(std::move(frame.fd), *plan, log_.sample_count());
     }
@@ -154,7 +154,7 @@ void Relay::on_request(Frame frame) {
     }
 }
 
-// A request that a leader would refuse is not kept for the next one.
+// Refuses a request that a leader would refuse, so that it is not replayed.
 bool Relay::refuse_request(const Frame& frame) {
     if (log_.is_full()) {
         session_.send_error(
@@ -212,7 +212,7 @@ void Relay::on_answer(const Frame& frame) {
     }
 }
 
-// The answer is kept from the client while asking again may help; then it is an error.
+// Withholds the answer from the client while a retry may help; then sends an error.
 void Relay::ask_later(const Frame& frame, local::Fetched refused) {
     if (patience_.wait(frame.request_id, loop_.now())) {
         ask_again_at_due();
@@ -244,7 +244,7 @@ void Relay::ask_again() {
     ask_again_at_due();
 }
 
-// Or an error: ids that the dataset does not have.
+// `frame`: a kCounted, or an error for ids that the dataset does not have.
 void Relay::on_counted(const Frame& frame) {
     if (const auto* counted = std::get_if<local::Counted>(&frame.message)) {
         listener_.on_counted(*counted);
@@ -290,7 +290,7 @@ void Relay::on_welcome(const local::Message& message) {
 void Relay::on_error(const local::ErrorReply& error) {
     const auto code = static_cast<ErrorCode>(error.code);
     if (may_pass(code) && callbacks_.must_wait()) {
-        upstream_->close_when_sent();  // and is connected again
+        upstream_->close_when_sent();  // it will be connected again
     } else {
         session_.refuse({code, error.message});
     }
@@ -316,11 +316,11 @@ void Relay::admit() {
 
 void Relay::say_again() {
     replay_ = log_.replay(ahead_);
-    session_.set_paused(true);  // what it says next comes after it
+    session_.set_paused(true);  // later frames stay behind it
     send_on();
 }
 
-// As much as the leader's socket takes without waiting; more when that is sent.
+// Sends what the leader's socket takes without waiting, and the rest when that is sent.
 void Relay::send_on() {
     if (std::exchange(sending_on_, true)) {
         return;  // the outer call goes on

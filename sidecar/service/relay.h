@@ -17,19 +17,18 @@
 
 namespace stoker::sidecar {
 
-// Carries one session of a follower to the leader and back, over a connection of its own. After the
-// leader's death it is connected again, to whoever leads then, and says again what the log holds;
-// the client notices nothing but a pause. A leader that is behind makes the client wait. Belongs to
-// the loop's thread.
+// Carries one session of a follower to the leader and back over its own connection. After the
+// leader's death it reconnects to the next leader and replays its log; the client only sees a
+// pause. A slow leader makes the client wait. Use it on the loop's thread.
 class Relay {
 public:
-    // Called from callbacks of our socket, as `listener` is: do not destroy the relay in them.
+    // Called from callbacks of our socket, like `listener`: do not destroy the relay in them.
     struct Callbacks {
-        std::function<void()> lost;     // the leader's end is gone
-        std::function<void()> waiting;  // for admit(), of waits_for()
+        std::function<void()> lost;     // the leader has hung up
+        std::function<void()> waiting;  // for admit() of waits_for()
 
-        // Can the client read nothing by itself? Then its fetches are asked again while the leader
-        // sends them to the origin, and a leader that cannot serve yet is waited for.
+        // Whether the client cannot read the origin itself. Then its fetches are retried while the
+        // leader refers them to the origin, and it waits for a leader that cannot serve yet.
         std::function<bool()> must_wait;
     };
 
@@ -42,37 +41,37 @@ public:
     Relay(const Relay&) = delete;
     Relay& operator=(const Relay&) = delete;
 
-    // Says hello there. Not from callbacks of our socket.
+    // Sends the Hello on the connection. Not from callbacks of our socket.
     void connect(LeaderConnection connection);
 
     [[nodiscard]] bool is_connected() const { return upstream_ != nullptr && upstream_->is_open(); }
 
-    // Nobody leads, or nobody answers: a client that was welcomed is told to read at the origin
-    // itself until connect(); others, and those that read under a contract, lose the session. Not
-    // from callbacks of our socket.
+    // No leader, or none that answers: a welcomed client is told to read at the origin until
+    // connect(); others, and those under a contract, lose the session. Not from callbacks of our
+    // socket.
     void stand_in(const Error& why);
 
-    // From the client. Waits in the log while there is no leader.
+    // Handles a client's frame; logs it while there is no leader.
     void on_request(Frame frame);
 
     [[nodiscard]] Session& session() { return session_; }
 
-    // The revision that a leader serves and that the client may not be told of yet.
+    // The leader's revision, which the client may not be told yet.
     [[nodiscard]] std::optional<domain::RevisionId> waits_for() const;
 
-    // The client may use it.
+    // Permits the client to use that revision.
     void admit();
 
-    // The revision that the client reads, or waits for; nullopt: no leader has told it yet.
+    // The revision that the client reads or waits for; nullopt: no leader has sent it yet.
     [[nodiscard]] std::optional<domain::RevisionId> revision() const {
         return revision_ ? std::optional{domain::RevisionId{*revision_}} : waits_for();
     }
 
-    // The client has hung up: its session is not used any more. `on_parted` is called once, when
-    // the leader has counted what the client had said to be read, or is gone.
+    // Call it when the client has hung up; the session is not used afterwards. Calls `on_parted`
+    // once, when the leader has counted the client's reported reads or is gone.
     void part(std::function<void()> on_parted);
 
-    // Has a leader ever answered? Then its revision is in use.
+    // Whether a leader has ever answered, so that its revision is in use.
     [[nodiscard]] bool is_welcomed() const { return revision_.has_value(); }
 
     // Samples of that revision; 0: not welcomed yet.
@@ -100,16 +99,16 @@ private:
     Callbacks callbacks_;
     std::unique_ptr<FrameSocket> upstream_;
     std::optional<std::uint64_t> revision_;
-    std::optional<local::Welcome> held_;  // until admit()
-    std::deque<Frame> replay_;            // what a new leader was not told yet
-    bool ready_ = false;                  // welcomed on the present connection
+    std::optional<local::Welcome> held_;  // kept until admit()
+    std::deque<Frame> replay_;            // frames that a new leader needs
+    bool ready_ = false;                  // welcomed on the current connection
     bool stands_in_ = false;
     bool sending_on_ = false;
-    bool counts_ = false;              // the leader there answers kConsumed
-    bool ahead_ = false;               // it takes plans with the beginning of the next epoch
-    std::uint64_t uncounted_ = 0;      // such answers that are owed
+    bool counts_ = false;              // its leader answers kConsumed
+    bool ahead_ = false;               // it accepts plans with the beginning of the next epoch
+    std::uint64_t uncounted_ = 0;      // kConsumed answers still to come
     std::function<void()> on_parted_;  // set: the client has hung up
-    FetchPatience patience_;           // where the client must wait
+    FetchPatience patience_;           // for clients that must wait
     LoopTimer ask_timer_;
     ReplayLog log_;
 };

@@ -14,9 +14,9 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr std::size_t kIdsPerFrame = 100'000;  // a frame below the sessions' limit
+constexpr std::size_t kIdsPerFrame = 100'000;  // keeps a frame below the sessions' limit
 
-// Bytes that a request without an answer holds, about.
+// Approximate bytes of an unanswered request.
 std::size_t held_bytes(const local::Message& message) {
     const auto* fetch = std::get_if<local::Fetch>(&message);
     return sizeof(message) + (fetch == nullptr ? 0 : fetch->samples.size() * sizeof(std::uint64_t));
@@ -47,8 +47,7 @@ void ReplayLog::on_request(const Frame& frame) {
     }
 }
 
-// More reads than the plan has positions, and may have behind them, are repetitions, which no
-// leader needs to know.
+// Reads beyond the plan's positions and lookahead are repetitions, which no leader needs.
 void ReplayLog::note_consumed(const local::Consumed& consumed) {
     if (plan() == nullptr || consumed.epoch != plan()->epoch) {
         return;
@@ -90,8 +89,8 @@ void ReplayLog::note_drawn(const local::Drawn& drawn) {
     }
 }
 
-// The begin with what was drawn since counted as served. One whose memfd cannot be read is the
-// leader's to refuse.
+// The begin, with later draws counted as served. If its memfd cannot be read, the leader refuses
+// it.
 Frame ReplayLog::begin_again() const {
     local::Begin again = *begin();
     const std::uint64_t request_id = said_->frame.request_id;
@@ -113,14 +112,14 @@ Frame ReplayLog::begin_again() const {
     return {request_id, again, *std::move(memfd)};
 }
 
-// Moves the plan's start behind what was read without a gap; gives what was read beyond it. A memfd
-// that does not hold what the plan says is the leader's to refuse.
+// Moves the plan's start past the contiguous reads; returns the reads beyond them. If the memfd
+// does not match the plan, the leader refuses it.
 std::vector<std::uint64_t> ReplayLog::skip_read(local::Plan& plan) const {
     std::vector<std::uint32_t> counts(consumed_.empty() ? 0 : sample_count_);
     for (const std::uint64_t sample : consumed_) {
         ++counts[sample];
     }
-    // Ids behind the epoch were not read in it.
+    // Ids after the epoch were not read in it.
     const auto read = [&](std::span<const std::uint64_t> ids) {
         for (const std::uint64_t id : ids) {
             if (id >= counts.size() || counts[id] == 0) {

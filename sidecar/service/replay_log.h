@@ -12,10 +12,9 @@
 
 namespace stoker::sidecar {
 
-// Keeps what a new leader must learn about one client: its plan and which of it was read, or its
-// epoch under a contract and the samples it was given; and its unanswered requests. Memory is
-// bounded whatever the client sends: 8 bytes per position of the plan, kPendingBytesMax of
-// unanswered requests.
+// Keeps the state of one client that a new leader needs: its plan and the reads of it, or its epoch
+// under a contract and its drawn samples; and its unanswered requests. Memory is bounded whatever
+// the client sends: 8 bytes per position of the plan, kPendingBytesMax of unanswered requests.
 class ReplayLog {
 public:
     static constexpr std::size_t kPendingBytesMax = std::size_t{4} << 20U;
@@ -28,7 +27,7 @@ public:
     // Remembers the parts of a client's frame that replay() needs; ignores other frames.
     void on_request(const Frame& frame);
 
-    // The answer to a request has come.
+    // Removes the answered request.
     void on_answer(const Frame& frame);
 
     // Frames that tell a new leader the client's state. The plan begins after the first positions
@@ -61,7 +60,7 @@ private:
     struct Said {
         Frame frame;
         bool answered = false;
-        std::vector<std::byte> drawn{};  // of a begin, as local::Begin's served
+        std::vector<std::byte> drawn{};  // of a begin, in the format of local::Begin's served
         std::uint64_t draws = 0;
     };
 
@@ -81,7 +80,7 @@ private:
 
     std::uint64_t sample_count_ = 0;
     std::optional<Said> said_;
-    std::vector<std::uint64_t> consumed_;              // of the plan's epoch, ids that exist
+    std::vector<std::uint64_t> consumed_;              // valid ids, read in the plan's epoch
     std::map<std::uint64_t, local::Message> pending_;  // by request id
     std::size_t pending_bytes_ = 0;
 };

@@ -16,7 +16,7 @@ namespace {
 
 constexpr Duration kUpkeepInterval = std::chrono::seconds{1};
 constexpr Bytes kCompactBudgetMin = mib(16);
-constexpr std::uint32_t kForbiddenMax = 8;  // one object may have an owner of its own
+constexpr std::uint32_t kForbiddenMax = 8;  // a single object may have another owner
 constexpr const char* kSteppedAside =
     "stepping aside: the node's disk is slower than the origin, trainers read the origin "
     "themselves";
@@ -38,7 +38,7 @@ EngineLimits limits_of(const DatasetConfig& config) {
     return limits;
 }
 
-// nullptr: kAuto, by what the jobs find important.
+// nullptr: kAuto, where the jobs' contracts decide.
 std::unique_ptr<EvictionPolicy> make_eviction(EvictionKind kind) {
     switch (kind) {
         case EvictionKind::kLru:
@@ -99,7 +99,7 @@ void ServedDataset::set_grant(EngineGrant grant) {
     apply(engine_->fetch().on_grant(effective_grant(), parts_.loop.now()));
 }
 
-// The disk sets a limit of its own: residents leave room for the window, which every miss needs.
+// Applies the disk's limit: residents leave room for the window, which every miss needs.
 EngineGrant ServedDataset::effective_grant() const {
     EngineGrant grant = grant_;
     grant.resident_bytes = std::min(grant.resident_bytes, resident_cap_);
@@ -108,7 +108,7 @@ EngineGrant ServedDataset::effective_grant() const {
 
 void ServedDataset::apply(Effects effects) {
     if (retiring_) {
-        return;  // what is there stays, nothing more is begun
+        return;  // stored samples stay, no new work starts
     }
     for (const SampleIndex sample : effects.drops) {
         store_->drop(SampleId{sample});
@@ -147,7 +147,7 @@ void ServedDataset::start_fetch(const StartFetch& fetch) {
         });
 }
 
-// On a thread of the origin.
+// Runs on a thread of the origin.
 void ServedDataset::on_origin_bytes(
     const StartFetch& fetch, TimePoint started_at, Result<OriginBytes> bytes) {
     if (!bytes) {
@@ -183,7 +183,7 @@ void ServedDataset::on_fetch_failed(
     const bool is_ours = engine_->fetch().sample(fetch.sample).party == kOwnParty;
     apply(engine_->fetch().on_fetch_failed(fetch.sample, error, parts_.loop.now()));
     if (is_ours) {
-        note_forbidden(error);  // what guests ask for is no reason to let the lead go
+        note_forbidden(error);  // guests' requests are no reason to release the lead
     }
     note_changed(fetch.sample, error);
 }
@@ -195,7 +195,7 @@ void ServedDataset::note_forbidden(const Error& error) {
     }
 }
 
-// The attempt goes on: who reads the sample gets the error. The operator tells the key.
+// The attempt continues: readers of the sample get the error. The operator reports the key.
 void ServedDataset::note_changed(SampleIndex sample, const Error& error) {
     if (error.code != ErrorCode::kConflict || !changed_key_.empty()) {
         return;
@@ -253,13 +253,13 @@ void ServedDataset::schedule_tick() {
     }
 }
 
-// Every second: how much more the residents may take of the disk, and cleaning.
+// Runs every second: updates the residents' disk limit and cleans.
 void ServedDataset::upkeep() {
     const StoreUsage usage = store_->usage();
     if (const auto space = parts_.device.space(config_.directory)) {
         const Bytes reserved{static_cast<std::uint64_t>(
             static_cast<double>(space->total.count()) * config_.reserved_free)};
-        // Half as much again: a window segment is on the disk until its last sample is read.
+        // Half as much again: a window segment stays on the disk until its last sample is read.
         const Bytes window = config_.window_bytes + Bytes{config_.window_bytes.count() / 2};
         const Bytes room = space->available - reserved - (window - usage.window_bytes);
         kept_free_ = reserved + window;
@@ -273,7 +273,7 @@ void ServedDataset::upkeep() {
     upkeep_timer_.run_in(kUpkeepInterval, [this] { upkeep(); });
 }
 
-// Never slower than bypass: trainers read the origin themselves while our disk is the bottleneck.
+// Never slower than bypass: trainers read the origin while our disk is the bottleneck.
 void ServedDataset::watch_disk() {
     const TimePoint now = parts_.loop.now();
     const bool before = bypass_.is_aside();
@@ -292,7 +292,7 @@ void ServedDataset::watch_disk() {
     apply(engine_->fetch().on_aside(!before, now));
 }
 
-// Cleaning keeps up with what is written: what dies in a second is about as much.
+// Cleans as much as was written, because about as much dies in that time.
 void ServedDataset::clean(const StoreUsage& usage) {
     if (std::exchange(compacting_, true)) {
         return;
@@ -357,7 +357,7 @@ void ServedDataset::on_pool(std::function<void()> work, std::function<void()> th
     });
 }
 
-// Our owner may destroy us in on_idle_, so that it is told from outside.
+// on_idle_ may destroy us, so it is called from the event loop.
 void ServedDataset::end_work() {
     if (--busy_ == 0 && on_idle_) {
         tasks_.post(std::exchange(on_idle_, nullptr));

@@ -17,8 +17,8 @@
 
 namespace stoker::sidecar {
 
-// A leader's report and the numbers that only metrics and the status page show. `error`: why
-// preparation failed, or the last error since.
+// A leader's report and the numbers that only metrics and the status page show. `error`: the reason
+// of a failed preparation, or the last error since.
 struct LeaderStatus : control::DatasetReport {
     ByteAccount bytes;
     EngineCounters counters;
@@ -38,7 +38,7 @@ public:
         std::function<void(const Error&)> forbidden;
     };
 
-    // On return the store's samples are known and the engine is open.
+    // Before it returns, the store's samples are known and the engine is open.
     ServedDataset(
         const SidecarParts& parts,
         const DatasetConfig& config,
@@ -65,11 +65,11 @@ public:
     // Runs `work` on the pool, then `then` on the loop.
     void on_pool(std::function<void()> work, std::function<void()> then);
 
-    // Adds the numbers that are known since serving began.
+    // Adds the numbers since serving began.
     void tell(LeaderStatus& status) const;
 
-    // Starts no new work. Calls `on_idle` when neither the origin nor the pool uses this object any
-    // more, so that it may be destroyed.
+    // Starts no new work. Calls `on_idle` when neither the origin nor the pool uses this object, so
+    // that it may be destroyed.
     void retire(std::function<void()> on_idle);
 
 private:
@@ -95,12 +95,12 @@ private:
     std::unique_ptr<MappedManifest> manifest_;
     std::unique_ptr<NodeStore> store_;
     std::unique_ptr<DatasetEngine> engine_;
-    Bytes resident_cap_ = Bytes::unlimited();  // limit of the disk, independent of the grant
+    Bytes resident_cap_ = Bytes::unlimited();  // the disk's limit, independent of the grant
     Bytes kept_free_{};                        // disk space to leave free, for that limit
     bool compacting_ = false;
-    Bytes compacted_at_{};  // StoreUsage::written_bytes when the cleaner ran last
+    Bytes compacted_at_{};  // StoreUsage::written_bytes at the last cleaner run
     BypassController bypass_;
-    std::size_t busy_ = 0;  // fetches and tasks of the pool under way
+    std::size_t busy_ = 0;  // running fetches and pool tasks
     bool retiring_ = false;
     std::function<void()> on_idle_;
     std::uint32_t forbidden_in_row_ = 0;

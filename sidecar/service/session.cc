@@ -122,7 +122,7 @@ void SessionServer::accept(UniqueFd socket, const PeerCredentials& peer) {
     count_sessions();
 }
 
-// Connections cost time as well: new ones wait in the listener's backlog.
+// New connections cost time as well, so they wait in the listener's backlog.
 void SessionServer::take_turns() {
     if (options_.throttle == nullptr || !options_.throttle->is_spent()) {
         return;
@@ -170,7 +170,7 @@ void SessionServer::greet(Session& session, Frame frame) {
     session.handler_->attach(session);
 }
 
-// Frames of another sidecar before its hello.
+// Handles frames of another sidecar before its Hello.
 void SessionServer::meet(Session& session, const local::Message& message) {
     const auto* peer = std::get_if<local::Peer>(&message);
     if (peer != nullptr && !options_.guest.empty()) {
@@ -231,7 +231,7 @@ void SessionServer::end(Session& session, const std::string& reason) {
     if (session.handler_ != nullptr) {
         std::exchange(session.handler_, nullptr)->detach(session);
     }
-    // The socket still runs our callback.
+    // Deferred, because the socket still runs our callback.
     tasks_.post([this, id = session.id()] {
         sessions_.erase(id);
         count_sessions();

@@ -28,15 +28,15 @@ class SessionHandler {
 public:
     virtual ~SessionHandler() = default;
 
-    // The session has said hello and is owed a kWelcome or a kError.
+    // The session has sent its Hello; answer with a kWelcome or a kError.
     virtual void attach(Session& session) = 0;
     virtual void on_frame(Session& session, Frame frame) = 0;
 
-    // The session ends; it must not be used afterwards.
+    // The session ends; do not use it afterwards.
     virtual void detach(Session& session) = 0;
 };
 
-// Hears what a session's trainer is given to read, besides the session itself. Called on the loop's
+// Receives the reading events of a session's trainer, besides the session. Called on the loop's
 // thread.
 class ReadingListener {
 public:
@@ -46,8 +46,8 @@ public:
     virtual void on_counted(const local::Counted& counted) = 0;
 };
 
-// One accepted connection: a trainer's process, or another sidecar that speaks for one. It is told
-// from the others by its id, which is never used again. Owned by its SessionServer.
+// One accepted connection: a trainer's process, or another sidecar for one of its trainers. Its id
+// is never reused. Owned by its SessionServer.
 class Session {
 public:
     Session(
@@ -61,31 +61,31 @@ public:
 
     [[nodiscard]] const local::Hello& hello() const { return hello_; }
 
-    // The sidecar whose trainer this is; of a guest's door one number for all who come there.
+    // The sidecar of this trainer; one number for all connections of a guest socket.
     [[nodiscard]] std::uint64_t sidecar() const { return sidecar_; }
 
-    // Fetches and plans of one party count together.
+    // Fetches and plans are limited per party.
     [[nodiscard]] Party party() const { return party_; }
 
-    // The namespace whose door this came through; empty: the dataset's own.
+    // The namespace of the guest socket; empty: the dataset's own.
     [[nodiscard]] const std::string& guest() const { return guest_; }
 
-    // Work of other threads for this session: a guest's door pauses for it.
+    // Charges work of other threads for this session to its guest socket.
     void note_work(Duration time);
 
-    // The stream of its hello; none for 0.
+    // The stream of its Hello; nullopt for 0.
     [[nodiscard]] std::optional<StreamId> stream() const;
 
     void send(const local::Message& message, std::uint64_t request_id) {
         socket_.send(message, request_id);
     }
 
-    // Answers the request with an error; the session goes on.
+    // Answers the request with an error; the session continues.
     void send_error(const Error& error, std::uint64_t request_id) {
         socket_.send_error(error, request_id);
     }
 
-    // Answers the hello with an error and ends the session.
+    // Answers the Hello with an error and ends the session.
     void refuse(const Error& error);
 
     void send_welcome(const local::Welcome& welcome) { socket_.send(welcome, hello_request_id_); }
@@ -94,10 +94,10 @@ public:
         socket_.send(local::Listing{objects_listed}, hello_request_id_);
     }
 
-    // A paused session's frames wait: what comes later must not overtake what is being done.
+    // While paused, frames wait, so that later ones do not overtake the current work.
     void set_paused(bool paused) { socket_.set_paused(paused); }
 
-    // The connection ends as if the peer had hung up.
+    // Ends the connection as if the peer had hung up.
     void hang_up() { socket_.close_when_sent(); }
 
 private:
@@ -109,7 +109,7 @@ private:
     Party party_ = kOwnParty;
     std::string guest_;
     std::shared_ptr<Throttle> throttle_;
-    bool is_known_ = false;  // may say hello
+    bool is_known_ = false;  // may send a Hello
     local::Hello hello_;
     std::uint64_t hello_request_id_ = 0;
     SessionHandler* handler_ = nullptr;
@@ -125,7 +125,7 @@ private:
     std::uint64_t last_ = 0;
 };
 
-// Connections of several servers together. The last quarter is for servers that have few.
+// Connections of several servers together. The last quarter is reserved for servers with few.
 struct SharedPlaces {
     static constexpr std::size_t kFew = 16;
 
@@ -141,26 +141,27 @@ struct SessionServerOptions {
     std::string path;
     mode_t mode = 0660;
     std::size_t sessions_max = 1024;
-    std::size_t sidecar_sessions_max = 1024;  // of one sidecar
-    std::uint64_t sidecar = 0;                // ours; peers say theirs
+    std::size_t sidecar_sessions_max = 1024;  // per sidecar
+    std::uint64_t sidecar = 0;                // our id; peers send theirs
 
-    // For sidecars only: our own user or root, and a Peer frame with this secret comes first.
-    // Without it for trainers, which may not speak for others.
+    // For sidecars only: our own user or root, after a Peer frame with this secret. Without it for
+    // trainers, which may not act for others.
     std::optional<PeerSecret> secret{};
 
-    // The door of this namespace: for its sidecars only. They say Peer with any secret: that they
-    // reach the socket is the permission. `sidecar` and `party` are the door's, whatever they say.
+    // The guest socket of this namespace: for its sidecars only. Access to the socket is their
+    // permission, so Peer may carry any secret. `sidecar` and `party` come from the socket, not
+    // from its clients.
     std::string guest{};
     Party party = kOwnParty;
-    std::shared_ptr<Throttle> throttle{};    // bounds the time that they cost; nullptr: no bound
-    std::shared_ptr<SharedPlaces> places{};  // nullptr: sessions_max alone counts
+    std::shared_ptr<Throttle> throttle{};    // bounds the time of its sessions; nullptr: no bound
+    std::shared_ptr<SharedPlaces> places{};  // nullptr: only sessions_max applies
     std::shared_ptr<FrameSocket::SharedRoom> room = std::make_shared<FrameSocket::SharedRoom>();
     Duration hello_timeout = std::chrono::seconds{5};
 };
 
-// Accepts sessions on one socket, speaks the handshake with them and hands them to the handler that
-// `route` finds for their hello; its error refuses them. Belongs to the loop's thread. Handlers
-// must outlive it.
+// Accepts sessions on one socket, performs the handshake and passes them to the handler that
+// `route` finds for their Hello; an error of `route` refuses them. Use it on the loop's thread.
+// Handlers must outlive it.
 class SessionServer {
 public:
     using Route = std::function<Result<SessionHandler*>(const local::Hello& hello)>;
@@ -174,7 +175,7 @@ public:
 
     [[nodiscard]] std::size_t session_count() const { return sessions_.size(); }
 
-    // Is there a connection of another sidecar?
+    // Whether another sidecar is connected.
     [[nodiscard]] bool has_other_sidecars() const;
 
 private:
@@ -200,7 +201,7 @@ private:
     Route route_;
     std::unique_ptr<UnixListener> listener_;
     std::map<ConnectionId, std::unique_ptr<Session>> sessions_;
-    std::size_t counted_ = 0;  // sessions, in options_.places
+    std::size_t counted_ = 0;  // sessions counted in options_.places
     LoopTasks tasks_;
 };
 

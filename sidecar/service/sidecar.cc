@@ -60,7 +60,7 @@ Sidecar::Sidecar(const SidecarConfig& config, EventLoop& loop)
       id_(std::random_device{}() | std::uint64_t{std::random_device{}()} << 32U),
       io_(std::make_unique<WorkerPool>("io", config.io_threads)) {}
 
-// First nobody asks any more, then nothing arrives any more, then the files are closed.
+// Stops new requests first, then pending results, then closes the files.
 Sidecar::~Sidecar() {
     server_.reset();
     for (const auto& node : nodes_) {

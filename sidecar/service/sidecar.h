@@ -19,11 +19,11 @@ namespace stoker::sidecar {
 
 using OriginFactory = std::function<Result<std::unique_ptr<Origin>>(const DatasetConfig&)>;
 
-// Serves every dataset of the configuration on one socket; HTTP and the operator are elsewhere.
-// Belongs to the loop's thread; what it is made with outlives it.
+// Serves every dataset of the configuration on one socket; HTTP and the operator are elsewhere. Use
+// it on the loop's thread; its arguments must outlive it.
 class Sidecar {
 public:
-    // kInvalidArgument: an origin that cannot be. Those of UnixListener::listen(): the socket.
+    // kInvalidArgument: an invalid origin. Errors of UnixListener::listen(): the socket.
     static Result<std::unique_ptr<Sidecar>> start(
         const SidecarConfig& config,
         EventLoop& loop,
@@ -34,10 +34,10 @@ public:
     Sidecar(const Sidecar&) = delete;
     Sidecar& operator=(const Sidecar&) = delete;
 
-    // Ends every session, finishes what is under way, seals the stores, gives the leads away.
+    // Ends every session, finishes pending work, seals the stores, releases the leads.
     ~Sidecar();
 
-    // The operator's orders on one dataset, by its uid; a dataset that we do not have is ignored.
+    // Applies the operator's orders for one dataset, by its uid; ignores an unknown dataset.
     void set_grant(
         const std::string& dataset_uid, const EngineGrant& grant, const JobWeights& weights);
     void set_probe(const local::Probe& probe);
@@ -51,8 +51,7 @@ public:
         return server_ == nullptr ? 0 : server_->session_count();
     }
 
-    // False while all that we do is to lead directories in which nobody reads, without a grant of
-    // the operator's that is still valid.
+    // False if we only lead directories that nobody reads, without a valid grant of the operator.
     [[nodiscard]] bool is_in_use() const;
 
 private:
@@ -62,7 +61,7 @@ private:
 
     const SidecarConfig& config_;
     EventLoop& loop_;
-    std::uint64_t id_;  // tells our sessions from those of other sidecars
+    std::uint64_t id_;  // distinguishes our sessions from those of other sidecars
     ConnectionIds connection_ids_;
     std::unique_ptr<WorkerPool> io_;
     std::vector<std::unique_ptr<Origin>> origins_;

@@ -11,24 +11,24 @@
 
 namespace stoker::sidecar {
 
-// Every number that a sidecar shows at /metrics, labelled by dataset. Updated from one thread, read
-// from any.
+// Every number that a sidecar exports at /metrics, labelled by dataset. Updated from one thread,
+// read from any.
 class SidecarMetrics {
 public:
     explicit SidecarMetrics(metrics::Registry& registry);
     ~SidecarMetrics();
 
-    // Takes what one dataset looks like now.
+    // Updates the metrics of one dataset.
     void update(const DatasetNode& node);
 
     void set_sessions(std::size_t count);
 
-    // `total` since the program began.
+    // `total` since the program started.
     void set_accept_failures(std::uint64_t total);
 
 private:
-    // A counter from a total that its owner keeps: it grows by what the total grew. A total that
-    // fell (its owner began anew) is counted from there on.
+    // Feeds a counter from a total that its owner keeps, by the total's increase. If the total fell
+    // (its owner restarted), it counts from the lower value.
     struct Total {
         std::shared_ptr<metrics::Counter> counter;
         std::uint64_t seen = 0;

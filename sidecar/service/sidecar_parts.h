@@ -10,15 +10,15 @@
 
 namespace stoker::sidecar {
 
-// Shared by all datasets of one sidecar, and outlives them.
+// Shared by all datasets of one sidecar; must outlive them.
 struct SidecarParts {
     EventLoop& loop;
-    WorkerPool& io;  // stores, checksums, plans
+    WorkerPool& io;  // for stores, checksums and plans
     Device& device;
     ConnectionIds& connection_ids;
     std::string boot_id;
     std::string job_uid;           // empty: none
-    std::string attempt_uid;       // of its Job that runs now
+    std::string attempt_uid;       // of its current batch/v1 Job
     std::uint64_t sidecar_id = 0;  // of this process, random
     bool operator_grants = false;
 };

@@ -51,7 +51,7 @@ void Throttle::wait() {
     }
 }
 
-// A caller that waits again comes after those that have not gone on yet.
+// A caller that waits again queues behind those still waiting.
 void Throttle::resume() {
     is_timed_ = false;
     for (std::size_t left = waiting_.size(); left > 0 && !is_spent(); --left) {

@@ -8,8 +8,8 @@
 
 namespace stoker::sidecar {
 
-// Keeps the work that one group of sockets makes within a share of the loop's time (TimeShare).
-// Work is measured between enter() and leave(), which may be nested. Belongs to the loop's thread.
+// Limits the work of one group of sockets to a share of the loop's time (TimeShare). Work is the
+// time between enter() and leave(), which may be nested. Use it on the loop's thread.
 class Throttle {
 public:
     Throttle(EventLoop& loop, double share);
@@ -21,13 +21,13 @@ public:
     void enter();
     void leave();
 
-    // Work that somebody else's thread did for the group.
+    // Adds work that another thread did for the group.
     void spend(Duration time);
 
-    // No more work now; on_resume() tells when. Counts the work since enter() first.
+    // Whether the time is spent; on_resume() signals new time. Counts the work since enter() first.
     [[nodiscard]] bool is_spent();
 
-    // Calls `go_on` once, when there is time again, in the order of the calls; it does not destroy
+    // Calls `go_on` once, when there is time again, in the order of the calls; it must not destroy
     // us.
     void on_resume(std::function<void()> go_on);
 
@@ -45,7 +45,7 @@ private:
     bool is_timed_ = false;
 };
 
-// Work of a throttle as long as this lives; nullptr: nobody's.
+// Charges its own lifetime to a throttle; nullptr: charges nothing.
 class ThrottledTime {
 public:
     explicit ThrottledTime(Throttle* throttle)

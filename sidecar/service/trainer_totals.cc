@@ -18,7 +18,7 @@ Bytes past_bytes(const local::Report& report) {
         static_cast<double>(report.samples))};
 }
 
-// Wraps modulo 2^64, whatever a trainer sends.
+// Adds modulo 2^64, so that no trainer can cause an overflow.
 void add_time(Duration& sum, std::uint64_t nanoseconds) {
     sum =
         Duration{static_cast<Duration::rep>(static_cast<std::uint64_t>(sum.count()) + nanoseconds)};
@@ -44,7 +44,7 @@ bool TrainerTotals::on_frame(Session& session, const Frame& frame, std::uint64_t
         return true;
     }
     if (std::holds_alternative<local::AskProbe>(frame.message)) {
-        // Otherwise new workers in every epoch would measure for ever.
+        // Otherwise new workers in every epoch would keep measuring without end.
         const control::ProbeReport sum = probed();
         const bool is_measured =
             std::min(sum.bypassed.batches, sum.cached.batches) >= probe_.batches;
@@ -79,8 +79,8 @@ void TrainerTotals::note_progress(
         progress_.begin(
             stream, session.hello().rank, {plan->epoch, plan->sample_count, plan->start});
     } else if (const auto* begin = std::get_if<local::Begin>(&message)) {
-        // A rank's share of the dataset. A contract that neither skips nor repeats reads exactly
-        // that; the others read at most that.
+        // A rank's share of the dataset: exact for a contract that neither skips nor repeats, an
+        // upper bound for others.
         const std::uint64_t world = std::max(begin->world_size, 1U);
         const std::uint64_t share = (sample_count + world - 1) / world;
         progress_.begin(stream, begin->rank, {begin->epoch, share, begin->skip});

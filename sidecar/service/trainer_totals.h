@@ -11,27 +11,27 @@ namespace stoker::sidecar {
 
 // Totals reported by this pod's trainers for one dataset, and the sources of their samples.
 struct JobTotals : control::TrainerReport {
-    local::Counted counted;  // as the leader counted them
-    Bytes fallback_bytes{};  // of fallback_samples
+    local::Counted counted;  // as counted by the leader
+    Bytes fallback_bytes{};  // bytes of fallback_samples
 
     bool operator==(const JobTotals&) const = default;
 };
 
-// Sums up the reports of our trainers' sessions, whichever sidecar leads: the operator learns about
-// a job from its own sidecars. Use it on the loop's thread.
+// Sums the reports of our trainers' sessions, whichever sidecar leads: the operator gets a job's
+// totals from the job's own sidecars. Use it on the loop's thread.
 class TrainerTotals final : public ReadingListener {
 public:
     void attach(const Session& session);
     void detach(const Session& session);
 
-    // Handles a frame of a session that reads a revision of `sample_count` samples; 0: not known
-    // yet. True: the frame is done. False: the leader needs it, too.
+    // Handles a frame of a session on a revision of `sample_count` samples; 0: not known yet. True:
+    // handled here. False: the leader needs it, too.
     bool on_frame(Session& session, const Frame& frame, std::uint64_t sample_count);
 
     void on_drawn(const Session& session, const local::Drawn& drawn) override;
     void on_counted(const local::Counted& counted) override;
 
-    // The operator asks our trainers to measure; a new id means a new measurement.
+    // Sets the operator's measurement request; a new id means a new measurement.
     void set_probe(const local::Probe& probe);
 
     [[nodiscard]] JobTotals sum() const;
@@ -46,7 +46,7 @@ private:
     JobProgress progress_;
     local::Probe probe_;
     std::map<ConnectionId, local::Probed>
-        probed_;  // of the current probe, including closed sessions
+        probed_;  // results of the current probe, including closed sessions
 };
 
 }  // namespace stoker::sidecar

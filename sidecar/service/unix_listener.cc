@@ -56,7 +56,7 @@ const sockaddr* as_sockaddr(const sockaddr_un& address) {
 
 Result<std::unique_ptr<UnixListener>> UnixListener::listen(
     EventLoop& loop, const std::string& path, mode_t mode, OnAccept on_accept) {
-    // The name appears when connections are accepted and its mode is right, never before.
+    // The name appears only when connections are accepted and its mode is set.
     const std::string coming = path + ".new";
     STOKER_TRY(const auto address, address_of(coming));
     UniqueFd socket{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
@@ -99,7 +99,7 @@ void UnixListener::accept_some() {
             if (AcceptBackoff::is_exhausted(errno)) {
                 pause_accepting(errno);
             }
-            return;  // none left, or one that is gone: the next turn tries again
+            return;  // no more connections, or one that is gone: the next turn retries
         }
         backoff_.accepted();
         ucred credentials{};
@@ -111,7 +111,7 @@ void UnixListener::accept_some() {
     }
 }
 
-// The connection waits in the backlog meanwhile.
+// Connections wait in the backlog meanwhile.
 void UnixListener::pause_accepting(int error_number) {
     const auto advice = backoff_.failed(loop_.now());
     if (advice.log) {

@@ -13,24 +13,22 @@
 
 namespace stoker::sidecar {
 
-// The peer of a unix socket, as the kernel saw it connect.
+// Credentials of a unix socket's peer at connect time, from the kernel.
 struct PeerCredentials {
     pid_t pid = 0;
     uid_t uid = 0;
     gid_t gid = 0;
 };
 
-// A listening unix stream socket. Its name appears with the first moment in which a connection is
-// accepted, and not before: whoever waits for the name may connect. Replaces a stale socket file of
-// the same name, and removes its own at the end. Paths of any length: they are reached through a
-// descriptor of their folder. Pauses while there is no descriptor for another connection. Belongs
-// to the loop's thread.
+// A listening unix stream socket. Its name appears only once connections are accepted, so clients
+// may wait for the name. Replaces a stale socket file of the same name; the destructor removes its
+// own. Paths may have any length: a descriptor of their folder shortens them. Pauses while there is
+// no descriptor for another connection. Use it on the loop's thread.
 class UnixListener {
 public:
     using OnAccept = std::function<void(UniqueFd socket, const PeerCredentials& peer)>;
 
-    // Errors of posix_error(): the folder is missing or not ours to write; the message names the
-    // path.
+    // Errors of posix_error(): the folder is missing or not writable; the message names the path.
     static Result<std::unique_ptr<UnixListener>> listen(
         EventLoop& loop, const std::string& path, mode_t mode, OnAccept on_accept);
 
@@ -55,7 +53,7 @@ private:
     bool paused_ = false;
 };
 
-// Connects without waiting. kUnavailable: nobody listens there (now).
+// Connects without waiting. kUnavailable: no listener now.
 Result<UniqueFd> connect_unix(const std::string& path);
 
 }  // namespace stoker::sidecar

@@ -9,13 +9,13 @@
 
 namespace stoker::sidecar {
 
-// Leadership of a node directory: `flock` on its file control/lock. Whoever holds it may write; the
-// kernel lets it go when the holder dies, however it dies. Must live as long as the NodeStore of
-// the directory. Move-only.
+// Leadership of a node directory: `flock` on its file control/lock. Only its holder may write; the
+// kernel releases it when the holder's process ends. Must outlive the directory's NodeStore.
+// Move-only.
 class DirectoryLock {
 public:
     // Does not wait. nullopt: another process (or another lock object of this one) leads.
-    // kForbidden, kUnavailable, kResourceExhausted: the directory cannot be written at all.
+    // kForbidden, kUnavailable, kResourceExhausted: the directory is not writable.
     static Result<std::optional<DirectoryLock>> try_acquire(
         Device& device, const std::string& directory);
 

@@ -12,23 +12,23 @@
 
 namespace stoker::sidecar {
 
-// Writes `manifest.<revision>` into a node directory: whole or not at all, durable on return. The
-// revision is read from `bytes`, which must be a good manifest (kCorruption, kInvalidArgument). An
-// existing one is left alone: the same revision has the same bytes.
+// Writes `manifest.<revision>` into a node directory atomically; durable on return. Reads the
+// revision from `bytes`, which must be a valid manifest (kCorruption, kInvalidArgument). Leaves an
+// existing file alone: the same revision has the same bytes.
 Result<domain::RevisionId> store_manifest(
     Device& device, const std::string& directory, std::span<const std::byte> bytes);
 
-// The revisions whose manifests lie in a node directory, in no meaningful order.
+// Revisions that have a manifest in a node directory, in no particular order.
 Result<std::vector<domain::RevisionId>> list_manifests(
     Device& device, const std::string& directory);
 
-// A manifest file of a node directory, mapped read-only. The view lives as long as this does.
+// A manifest file of a node directory, mapped read-only. The view is valid while this lives.
 // Movable; thread-safe.
 class MappedManifest {
 public:
-    // Verifies the whole file's checksum. kNotFound: there is none. kCorruption, kInvalidArgument
-    // (another version, or another revision than its name says): the caller may unlink it and make
-    // it anew.
+    // Verifies the whole file's checksum. kNotFound: no such file. kCorruption, kInvalidArgument
+    // (another version, or a revision that differs from its name): the caller may unlink it and
+    // write it again.
     static Result<MappedManifest> open(
         Device& device, const std::string& directory, domain::RevisionId revision);
 

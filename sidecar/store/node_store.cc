@@ -46,7 +46,8 @@ Result<std::unique_ptr<NodeStore>> NodeStore::open(
         auto numbers, SegmentNumbers::open(device, options.directory, recovered.lowest_number));
     std::unique_ptr<NodeStore> store{new NodeStore(
         device, manifest, std::move(options), std::move(recovered), std::move(numbers))};
-    // A full disk is no reason not to serve; the old state is still true of what it names.
+    // A full disk does not prevent serving; the old state stays true for the segments that it
+    // names.
     store->try_to_save_state();
     return store;
 }
@@ -89,7 +90,7 @@ Result<Residency> NodeStore::put(const Incoming& incoming) {
     auto shared = shared_.lock();
     settled_.wait(shared.native(), [&] { return !shared->in_flight.contains(incoming.sample); });
     if (const std::uint64_t word = table_->load(incoming.sample); word != incoming.replaces) {
-        // Nothing (more) to write: absent if it was dropped before it was copied.
+        // Nothing more to write; absent if the sample was dropped before it was copied.
         return domain::unpack_residency(word).value_or(Residency{});
     }
     if (shared->closed) {
@@ -120,7 +121,7 @@ Result<NodeStore::Slot> NodeStore::reserve(Shared& shared, const Incoming& incom
                                           ? options_.window_segment_bytes.count()
                                           : options_.segment_bytes.count();
     const std::uint64_t needed_bytes = SegmentWriter::capacity_for(payload_bytes);
-    const bool is_large = needed_bytes > usual_bytes;  // it gets a segment of its own
+    const bool is_large = needed_bytes > usual_bytes;  // it gets its own segment
     auto open = is_large ? shared.open.end() : shared.open.find(segment_class);
     if (open != shared.open.end() && !open->second->fits(payload_bytes)) {
         retire(shared, open);
@@ -130,7 +131,7 @@ Result<NodeStore::Slot> NodeStore::reserve(Shared& shared, const Incoming& incom
         return Slot{open->second, open->second->reserve(incoming.sample, payload_bytes)};
     }
     const std::uint64_t capacity = std::max(needed_bytes, usual_bytes);
-    // A copy forward gives back more than it takes, so it may dip into the reserve.
+    // Copying forward frees more than it takes, so it may use the reserve.
     if (incoming.replaces == 0) {
         STOKER_TRY_VOID(check_space(capacity));
     }
@@ -180,8 +181,8 @@ Status NodeStore::check_space(std::uint64_t wanted_bytes) const {
     return {};
 }
 
-// Writes with the lock let go, and waits until it is known what has become of the record: that may
-// take as long as the writes before it.
+// Writes without the lock, then waits until the record is committed or failed, which may take as
+// long as the writes before it.
 Status NodeStore::write_record(Locked& shared, const Incoming& incoming, const Slot& slot) {
     SegmentWriter& writer = *slot.writer;
     shared.native().unlock();
@@ -208,7 +209,7 @@ void NodeStore::publish(
     const auto expected = shared.in_flight.find(entry.sample);
     STOKER_CHECK(expected != shared.in_flight.end(), "a record that nobody appends");
     if (table_->load(entry.sample) != expected->second) {
-        return;  // dropped while it was copied: the copy is born dead
+        return;  // dropped during the copy: the copy is dead at once
     }
     const Residency where{header.segment_class, header.seq, entry.record_offset};
     shared.segments.add_live(where.segment, domain::record_bytes(entry.payload_bytes));
@@ -218,7 +219,7 @@ void NodeStore::publish(
     }
 }
 
-// The segment's file has grown from `bytes_before`, or a write to it has failed.
+// Records that the segment's file grew from `bytes_before`, or that a write to it failed.
 void NodeStore::update(Shared& shared, const SegmentWriter& writer, std::uint64_t bytes_before) {
     const domain::SegmentHeader& header = writer.header();
     shared.written_bytes += writer.file_bytes() - bytes_before;
@@ -240,7 +241,7 @@ void NodeStore::retire(Shared& shared, OpenSegments::iterator open) {
     shared.open.erase(open);
 }
 
-// Dooms a segment that has no live sample, unless records are still being written to it.
+// Marks a segment without live samples for unlinking, unless records are still being written to it.
 void NodeStore::reap(Shared& shared, SegmentSeq seq) {
     const SegmentInfo* info = shared.segments.find(seq);
     if (info == nullptr || info->live_samples > 0) {
@@ -265,8 +266,7 @@ void NodeStore::reap(Shared& shared, SegmentSeq seq) {
     shared.doomed.push_back(seq);
 }
 
-// Seals and unlinks what has become ready for it, with the lock let go meanwhile. Releases the lock
-// for good.
+// Seals and unlinks segments that are ready, without the lock. Does not take the lock again.
 void NodeStore::tidy_up(Locked& shared) {
     const auto is_ready = [](const WriterPtr& writer) { return writer->is_idle(); };
     auto& retired = shared->retired;

@@ -30,25 +30,25 @@ namespace stoker::sidecar {
 struct RecoveredDirectory;
 
 struct StoreOptions {
-    std::string directory;          // data/ of the node directory, exists, ours alone (lock held)
-    std::string control_directory;  // control/ of it, for the state file
-    Bytes segment_bytes = mib(64);  // a sample larger than this gets a segment of its own
-    Bytes window_segment_bytes = mib(8);  // smaller: a window comes back only by whole segments
+    std::string directory;                // data/ of the node directory; exists, lock held by us
+    std::string control_directory;        // control/ of it, for the state file
+    Bytes segment_bytes = mib(64);        // larger samples get their own segment
+    Bytes window_segment_bytes = mib(8);  // smaller: window space is freed only by whole segments
     double reserved_free = 0.15;          // share of the file system that stays free
-    std::string boot_id;  // of the running kernel: letters, digits, '-'; another one than last time
-                          // means a reboot
+    std::string boot_id;  // of the running kernel: letters, digits, '-'; a changed id means
+                          // a reboot
 
-    // New segments get this number or a higher one. Seconds on the wall clock since 2020 keep
-    // numbers from coming back even where everything in the directory was deleted by hand under
-    // running readers (docs/design/node-directory.md). 0 is good for tests.
+    // New segments get this number or a higher one. Wall-clock seconds since 2020 avoid repeated
+    // numbers even if the directory was emptied by hand under running readers
+    // (docs/design/node-directory.md). Tests use 0.
     std::uint32_t sequence_floor = 0;
 
-    // Other revisions that running jobs still use: their files are left alone. The files of all
-    // others are unlinked.
+    // Other revisions that running jobs use: their files are left alone. Files of all other
+    // revisions are unlinked.
     std::vector<domain::RevisionId> keep_revisions;
 };
 
-// What opening a directory found; logged once and counted.
+// Findings of opening a directory; logged once and counted.
 struct RecoveryReport {
     std::uint64_t segments_kept = 0;
     std::uint64_t segments_dropped = 0;  // another version, another revision, damaged header
@@ -64,27 +64,28 @@ struct StoreUsage {
     Bytes window_bytes{};
     std::uint64_t resident_samples = 0;
     std::uint64_t window_samples = 0;
-    Bytes file_bytes{};     // what the segment files take, dead records and footers included
+    Bytes file_bytes{};     // size of the segment files, with dead records and footers
     Bytes written_bytes{};  // to segment files since open, for bytes written per byte served
 };
 
-// The segments and the residency table of one revision in one node directory, on the side of the
-// one writer. Owns the state files and everything in data/ but the manifests. Thread-safe: append()
-// may be called from several I/O threads, everything else too; publishing order is payload, then
-// word (release). Starts no thread; find() takes no lock. Destroying it without close() is what a
-// crash of the process is: nothing that was published is lost.
+// The writer's side of one revision in one node directory: its segments and residency table. Owns
+// the state files and everything in data/ but the manifests. Thread-safe: append() may be called
+// from several I/O threads, all other calls too; it publishes the payload before the word
+// (release). Starts no thread; find() takes no lock. Destruction without close() is like a crash of
+// the process: no published sample is lost.
 //
-// Errors: kInvalidArgument for what the caller got wrong; kResourceExhausted when the disk is full
-// or reservedFree would be touched; kUnavailable for read-only and I/O errors; kCancelled after
-// close(). In every case nothing was published and what is stored stays readable.
+// Errors: kInvalidArgument: the caller's mistake; kResourceExhausted: the disk is full or the write
+// would use reservedFree; kUnavailable: read-only and I/O errors; kCancelled: after close(). On any
+// error nothing was published and stored samples stay readable.
 //
-// One lock guards the accounts and the order of publishing; payloads are written and files sealed,
-// synced and unlinked outside it. The residency table is written only under the lock and read
-// without it.
+// One lock guards the bookkeeping and the order of publishing; payloads are written and files
+// sealed, synced and unlinked outside it. The residency table is written only under the lock and
+// read without it.
 class NodeStore {
 public:
-    // Scans the directory, drops what cannot be trusted, rebuilds the residency table (in place:
-    // readers may have it mapped). `device` and what `manifest` views must outlive the store.
+    // Scans the directory, drops records that cannot be trusted, rebuilds the residency table (in
+    // place, because readers may have it mapped). `device` and the bytes of `manifest` must outlive
+    // the store.
     static Result<std::unique_ptr<NodeStore>> open(
         Device& device, const domain::ManifestView& manifest, StoreOptions options);
 
@@ -94,8 +95,8 @@ public:
 
     [[nodiscard]] RecoveryReport recovery() const { return report_; }
 
-    // Stores the payload of `sample` (its length must be the manifest's) and publishes it. A sample
-    // that is already there is left alone and its place is returned.
+    // Stores and publishes the payload of `sample`, which must have the manifest's length. Leaves a
+    // stored sample alone and returns its place.
     Result<domain::Residency> append(
         domain::SampleId sample,
         std::span<const std::byte> payload,
@@ -103,36 +104,33 @@ public:
 
     [[nodiscard]] std::optional<domain::Residency> find(domain::SampleId sample) const;
 
-    // Makes a sample absent. Its segment is unlinked as soon as no sample in it is live; readers
-    // that hold a map keep it.
+    // Makes a sample absent. Its segment is unlinked when no sample in it is live; readers keep
+    // existing maps of it.
     void drop(domain::SampleId sample);
 
-    // Reads a resident sample into the page cache just before use, and lets it go behind the
-    // reader. Hints: never fail.
+    // Hints to read a resident sample into the page cache before use, and to drop it after use.
+    // They never fail.
     void will_need(domain::SampleId sample) { advise(sample, true); }
 
     void wont_need(domain::SampleId sample) { advise(sample, false); }
 
-    // Re-reads a stored sample and drops it when its checksum is wrong. false: it was wrong (or
-    // absent).
+    // Re-reads a stored sample and drops it if its checksum is wrong. false: wrong or absent.
     bool verify(domain::SampleId sample);
 
     [[nodiscard]] StoreUsage usage() const;
 
-    // Work for idle moments. Copies live samples of the emptiest sealed segments forward and
-    // unlinks them until no segment is less than half live, then syncs sealed segments, so that a
-    // reboot need not re-read them; bounded to about `budget` bytes a call. True when there is
-    // nothing left to do.
+    // Background work. Copies live samples of the emptiest sealed segments forward and unlinks
+    // those segments until none is less than half live, then syncs sealed segments, so that a
+    // reboot need not re-read them; about `budget` bytes per call. True: nothing is left to do.
     Result<bool> compact(Bytes budget);
 
-    // Seals open segments, syncs, writes the state file with clean = true. Called on an orderly
+    // Seals open segments, syncs, writes the state file with clean = true. Call it on an orderly
     // stop.
     Status close();
 
 private:
-    // A payload on its way in. `replaces` is the sample's word as the caller knows it: 0 for a new
-    // sample, the old place for a copy forward; publishing happens only while the table still says
-    // so.
+    // A payload being stored. `replaces` is the caller's word of the sample: 0 for a new sample,
+    // the old place for a copy forward; it is published only if the table still has that word.
     struct Incoming {
         domain::SampleId sample;
         std::span<const std::byte> payload;
@@ -153,8 +151,8 @@ private:
         SegmentTable segments;
         SegmentNumbers numbers;
         OpenSegments open{};                       // takes the next records of its class
-        std::vector<WriterPtr> retired{};          // takes no more, waits for its footer
-        std::vector<domain::SegmentSeq> doomed{};  // without a live sample, to be unlinked
+        std::vector<WriterPtr> retired{};          // takes no more records, waits for its footer
+        std::vector<domain::SegmentSeq> doomed{};  // no live samples, to be unlinked
         std::unordered_map<domain::SampleId, std::uint64_t>
             in_flight{};  // sample → Incoming::replaces
         std::uint64_t written_bytes = 0;
@@ -204,10 +202,10 @@ private:
     const StoreOptions options_;
     const RecoveryReport report_;
 
-    // With their own synchronization.
+    // Thread-safe by themselves.
     std::unique_ptr<ResidencyFile> table_;
     SegmentFiles files_;
-    mutable Guarded<Shared> shared_;   // its lock also keeps writers of the state file apart
+    mutable Guarded<Shared> shared_;   // its lock also serializes writes of the state file
     std::condition_variable settled_;  // with the lock of shared_: a record was published or failed
     std::mutex upkeep_;                // one compact() or close() at a time; taken before shared_
 };

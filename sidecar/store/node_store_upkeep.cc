@@ -1,4 +1,4 @@
-// The slow half of NodeStore: verifying, compacting, syncing, closing.
+// Verification, compaction, sync and close of NodeStore.
 #include <algorithm>
 
 #include "common/base/check.h"
@@ -51,14 +51,14 @@ bool NodeStore::verify(SampleId sample) {
             continue;  // moved meanwhile
         }
         if (good.error().code == ErrorCode::kResourceExhausted) {
-            return true;  // we could not look, which says nothing against it
+            return true;  // unreadable now, which does not prove damage
         }
         drop_damaged(sample, word, good.error());
         return false;
     }
 }
 
-// A damaged segment must not be believed after a reboot, so this is durable; rare enough to do at
+// Durable, because a damaged segment must not be trusted after a reboot; rare enough to sync at
 // once.
 void NodeStore::drop_damaged(SampleId sample, std::uint64_t word, const Error& error) {
     log::warning(
@@ -81,14 +81,14 @@ Result<bool> NodeStore::compact(Bytes budget) {
     return false;
 }
 
-// Copies what is live in `victim`; the last one to leave has it unlinked.
+// Copies the live records of `victim`; the last call for it unlinks the file.
 Status NodeStore::copy_forward(SegmentSeq victim, std::uint64_t& budget_bytes) {
     const auto file = files_.open(victim);
     if (!file.has_value()) {
         if (file.error().code != ErrorCode::kNotFound) {
             return fail(file.error());
         }
-        drop_all_in(victim);  // unlinked meanwhile, or by somebody else
+        drop_all_in(victim);  // unlinked meanwhile
         return {};
     }
     STOKER_TRY(const auto header, read_segment_header(**file));
@@ -124,8 +124,8 @@ Status NodeStore::copy_record(
     return {};
 }
 
-// After copying nothing of a segment should be left; what its own index does not list (damage) is
-// dropped.
+// After the copy nothing in the segment should be live; drops samples that its damaged index does
+// not list.
 void NodeStore::drop_all_in(SegmentSeq seq) {
     if (shared_.lock()->segments.find(seq) == nullptr) {
         return;
@@ -139,7 +139,7 @@ void NodeStore::drop_all_in(SegmentSeq seq) {
     }
 }
 
-// True when no sealed segment is left to sync. The state file tells only after the sync.
+// True: no sealed segment is left to sync. Updates the state file only after the sync.
 Result<bool> NodeStore::sync_segments(std::uint64_t& budget_bytes) {
     bool any = false;
     auto next = shared_.lock()->segments.oldest_unsynced();
@@ -147,8 +147,8 @@ Result<bool> NodeStore::sync_segments(std::uint64_t& budget_bytes) {
         const auto file = files_.open(*next);
         if (file.has_value()) {
             if (Status synced = (*file)->sync(); !synced.has_value()) {
-                // The kernel may have dropped the pages that it could not write, and say yes next
-                // time.
+                // The kernel may have dropped pages that it failed to write, and report success the
+                // next time.
                 shared_.lock()->segments.set_damaged(*next);
                 return fail(std::move(synced).error());
             }
@@ -164,7 +164,7 @@ Result<bool> NodeStore::sync_segments(std::uint64_t& budget_bytes) {
         next = shared->segments.oldest_unsynced();
     }
     if (any) {
-        // Their names too: a synced file without a name is lost all the same.
+        // Syncs the names, too: a synced file without a durable name is lost.
         STOKER_TRY_VOID(device_.sync_folder(segments_folder()));
         STOKER_TRY_VOID(save_state(false));
     }

@@ -61,7 +61,7 @@ Result<std::uint64_t> remove_old_layout(Device& device, const std::string& node_
     }
     STOKER_TRY(auto paths, old_files(device, node_directory));
     if (has_lock) {
-        paths.push_back(lock_path);  // last: what an interrupted removal leaves is found again
+        paths.push_back(lock_path);  // last, so that the next call finds an interrupted removal
     }
     std::uint64_t removed = 0;
     for (const std::string& path : paths) {

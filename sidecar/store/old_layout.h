@@ -8,9 +8,9 @@
 
 namespace stoker::sidecar {
 
-// Removes the files that version 0.1 kept at the top of a node directory: exactly its names,
-// nothing else. Their bytes are never read. Only for the holder of the directory's lock. Gives how
-// many files went; 0 while a 0.1 sidecar still leads there (it holds the old lock).
+// Removes the files of version 0.1 at the top of a node directory, by exact name, without reading
+// them. The caller holds the directory's lock. Returns the number of removed files; 0 while a 0.1
+// sidecar still leads there (it holds the old lock).
 Result<std::uint64_t> remove_old_layout(Device& device, const std::string& node_directory);
 
 }  // namespace stoker::sidecar

@@ -16,8 +16,7 @@ using domain::RevisionId;
 using domain::SampleId;
 using domain::SegmentSeq;
 
-// The revision that a file in the directory belongs to, half-written ones too; nullopt: not a file
-// of ours.
+// The revision of a file in the directory, partial files included; nullopt: not one of our files.
 std::optional<RevisionId> revision_of_file(std::string_view name) {
     constexpr std::string_view kTemporary = ".tmp";
     if (name.ends_with(kTemporary)) {
@@ -51,7 +50,7 @@ public:
         doom_empty_segments();
         publish_words();
         for (const std::string& path : doomed_) {
-            unlink(path);  // after the words: no reader may meet a word without a file
+            unlink(path);  // after the words: a reader must not find a word without a file
         }
         out_.lowest_number = lowest_number(numbers);
         return std::move(out_);
@@ -81,7 +80,7 @@ private:
         return {};
     }
 
-    // What cannot be unlinked stays and is met again by the next recovery.
+    // A file that cannot be unlinked stays for the next recovery.
     void unlink(const std::string& path) {
         if (const Status status = device_.unlink(path); !status.has_value()) {
             log::warning("cannot unlink", {{"path", path}, {"error", status.error().message}});
@@ -142,8 +141,7 @@ private:
         doomed_.push_back(path);
     }
 
-    // Readers map `capacity_bytes` and know two classes; what does not fit that is none of our
-    // files.
+    // Readers map `capacity_bytes` and know two classes; any other header is not one of our files.
     static bool is_usable(const domain::SegmentHeader& header, std::uint64_t file_bytes) {
         return (header.segment_class == domain::SegmentClass::kResident ||
                 header.segment_class == domain::SegmentClass::kWindow) &&
@@ -171,7 +169,7 @@ private:
         }
         SegmentInfo info;
         info.segment_class = header.segment_class;
-        info.synced = synced || rebooted_;  // what is read after a reboot comes from the disk
+        info.synced = synced || rebooted_;  // after a reboot, reads come from the disk
         info.damaged = contents->records_dropped > 0;
         if (!contents->sealed) {
             info.synced = false;
@@ -181,17 +179,17 @@ private:
         out_.segments.add(header.seq, info);
         out_.report.samples_dropped += contents->records_dropped;
         for (const domain::FooterEntry& record : contents->records) {
-            // A dead record may have been dropped because it is damaged, which only the dead leader
-            // knew for sure. Unless the state vouches for it, the segment stays under suspicion.
+            // A dead record may have been dropped as damaged, which only the previous leader knew.
+            // Unless the state lists the segment as synced, it stays suspect.
             if (!take_record(header, record) && !synced) {
                 out_.segments.set_damaged(header.seq);
             }
         }
     }
 
-    // Writes the footer that the last leader did not come to write, behind whatever lies at the
-    // end: nothing is cut, because a reader may have it mapped. Without room for it the segment is
-    // scanned again next time.
+    // Writes the footer that the last leader did not write, after all existing bytes: nothing is
+    // truncated, because a reader may have it mapped. Without room for it the segment is scanned
+    // again next time.
     static void seal(
         DeviceFile& file, const domain::SegmentHeader& header, SegmentContents& contents) {
         const auto footer = domain::encode_footer(contents.records, header.seq);
@@ -213,9 +211,9 @@ private:
         const Residency where{header.segment_class, header.seq, record.record_offset};
         const std::uint64_t word = domain::pack_residency(where);
         if (table_counts_ && out_.table->load(record.sample) != word) {
-            return false;  // was dropped, moved, or not yet published
+            return false;  // dropped, moved, or not yet published
         }
-        // Segments come in the order of their numbers: of two copies the younger one stays.
+        // Segments come in ascending order, so the newer of two copies stays.
         std::uint64_t& chosen = words_.at(record.sample.value());
         if (const auto older = domain::unpack_residency(chosen)) {
             out_.segments.remove_live(older->segment, domain::record_bytes(record.payload_bytes));
@@ -253,8 +251,7 @@ private:
         out_.report.segments_kept = out_.segments.all().size();
     }
 
-    // The mark in the directory (SegmentNumbers) is sure; this is for one from which it was
-    // deleted.
+    // A fallback in case the mark in the directory (SegmentNumbers) was deleted.
     [[nodiscard]] std::uint64_t lowest_number(const std::vector<SegmentSeq>& numbers) const {
         const std::uint64_t in_table = std::uint64_t{highest_in_table_} + 1;
         const std::uint64_t in_files =
@@ -265,11 +262,11 @@ private:
     Device& device_;
     const domain::ManifestView& manifest_;
     const StoreOptions& options_;
-    std::vector<std::uint64_t> words_;  // what the table will say, by sample
-    std::vector<std::string> doomed_;   // segment files to unlink in the end
+    std::vector<std::uint64_t> words_;  // the table's future words, by sample
+    std::vector<std::string> doomed_;   // segment files to unlink at the end
     std::optional<StoreState> state_;
     bool rebooted_ = false;
-    bool table_counts_ = false;  // the last leader ran under this boot, and left its table
+    bool table_counts_ = false;  // the last leader ran under this boot and left its table
     std::uint32_t highest_in_table_ = 0;
     RecoveredDirectory out_;
 };

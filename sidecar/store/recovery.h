@@ -15,25 +15,24 @@
 
 namespace stoker::sidecar {
 
-// A node directory after recovery: what a store starts from.
+// A node directory after recovery: the initial state of a store.
 struct RecoveredDirectory {
-    std::unique_ptr<ResidencyFile> table;  // says exactly what `segments` holds
+    std::unique_ptr<ResidencyFile> table;  // agrees exactly with `segments`
     SegmentTable segments;                 // none of them growing
     std::uint64_t lowest_number = 0;       // new segments must have this number or a higher one
     RecoveryReport report;
 };
 
-// Reads a node directory as a crash, a reboot, another version or another revision may have left
-// it; drops what cannot be trusted; seals what can be sealed; makes the residency table agree, word
-// by word and in place.
+// Reads a node directory after a crash, a reboot, another version or another revision; drops
+// records that cannot be trusted; seals segments where possible; corrects the residency table word
+// by word, in place.
 //
-// Under the same boot the table is believed about what was dropped and published, and the segments
-// about everything else; after a reboot, or without a state file, the segments alone count and
-// their payloads are verified unless the state says that they were synced. Foreign files are not
-// touched.
+// Under the same boot the table decides which samples were dropped or published, and the segments
+// decide the rest. After a reboot, or without a state file, only the segments count, and payloads
+// are verified unless the state lists them as synced. Foreign files are not touched.
 //
-// Errors: the directory cannot be listed, or the table cannot be written. A segment that cannot be
-// read is left where it is and counts as dropped.
+// Errors: the directory cannot be listed, or the table cannot be written. An unreadable segment
+// stays in place and counts as dropped.
 Result<RecoveredDirectory> recover_directory(
     Device& device, const domain::ManifestView& manifest, const StoreOptions& options);
 

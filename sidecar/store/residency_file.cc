@@ -9,7 +9,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-// The table is shared with other processes, so its words must be plain lock-free memory.
+// Other processes map the table, so its words must be lock-free memory.
 static_assert(std::atomic_ref<std::uint64_t>::is_always_lock_free);
 static_assert(domain::kResidencyHeaderBytes % alignof(std::uint64_t) == 0);
 
@@ -42,8 +42,7 @@ Result<std::unique_ptr<ResidencyFile>> ResidencyFile::open(
     auto mapping = device.map(path, MapMode::kReadWrite);
     const bool existed = mapping.has_value() && is_table_of(**mapping, header);
     if (!existed) {
-        // Readers may have the old file mapped, so only a file that is no table gives way to a new
-        // one.
+        // Readers may have the old file mapped, so only an invalid file is replaced by a new one.
         if (!mapping.has_value() && mapping.error().code != ErrorCode::kNotFound &&
             mapping.error().code != ErrorCode::kCorruption) {
             return fail(std::move(mapping).error());
@@ -62,7 +61,7 @@ std::uint64_t& ResidencyFile::word(domain::SampleId sample) const {
     STOKER_CHECK(sample.value() < sample_count_, "sample id is outside the residency table");
     std::byte* at = mapping_->writable_bytes().data() + domain::kResidencyHeaderBytes +
                     sample.value() * sizeof(std::uint64_t);
-    // Aligned: a map begins at a page, the header is 64 bytes long.
+    // Aligned: a map begins at a page boundary, and the header is 64 bytes long.
     return *reinterpret_cast<std::uint64_t*>(at);
 }
 

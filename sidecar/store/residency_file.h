@@ -11,15 +11,14 @@
 
 namespace stoker::sidecar {
 
-// The file `residency.<revision>`, mapped by its one writer. Readers of other processes keep maps
-// of the same file over a change of leader, so an existing good file is taken over in place, never
-// replaced. Its blocks are allocated when it is made: a store into the map must not find the disk
-// full (that would be a SIGBUS). Thread-safe: words are atomic; the caller orders its stores after
-// the bytes that they point to.
+// The file `residency.<revision>`, mapped by its one writer. Readers of other processes keep their
+// maps of it when the leader changes, so a valid existing file is reused in place, never replaced.
+// Its blocks are allocated at creation: a store into the map on a full disk would raise SIGBUS.
+// Thread-safe: words are atomic; the caller orders its stores after the bytes that they point to.
 class ResidencyFile {
 public:
-    // Maps the file of `header`, made anew (all absent) when there is none, or one that is damaged
-    // or of another shape.
+    // Maps the file of `header`; makes it anew (all absent) if it is missing, damaged or of another
+    // shape.
     static Result<std::unique_ptr<ResidencyFile>> open(
         Device& device, const std::string& directory, const domain::ResidencyHeader& header);
 
@@ -27,7 +26,7 @@ public:
 
     void store(domain::SampleId sample, std::uint64_t word);  // release
 
-    // Its words were those of the last leader when it was opened.
+    // Whether it opened the last leader's words.
     [[nodiscard]] bool existed() const { return existed_; }
 
 private:

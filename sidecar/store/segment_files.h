@@ -13,8 +13,8 @@
 
 namespace stoker::sidecar {
 
-// Segment files opened for reading and for hints, the most recently used ones kept open: a hint per
-// sample must not cost an open() each, and a large cache has more segments than a process has file
+// Segment files opened for reading and for hints; keeps the most recently used ones open, because a
+// hint per sample must not cost an open(), and a large cache has more segments than a process has
 // descriptors. Thread-safe.
 class SegmentFiles {
 public:
@@ -25,7 +25,7 @@ public:
     // kNotFound: the segment is unlinked.
     Result<std::shared_ptr<DeviceFile>> open(domain::SegmentSeq seq);
 
-    // After an unlink, so that the blocks come back.
+    // Call it after an unlink, so that the blocks are freed.
     void forget(domain::SegmentSeq seq);
 
 private:

@@ -8,7 +8,7 @@ namespace stoker::sidecar {
 
 namespace {
 
-constexpr std::uint64_t kNumbersAhead = 1024;  // so that the mark is not moved for each one
+constexpr std::uint64_t kNumbersAhead = 1024;  // numbers per mark, to move it rarely
 constexpr std::uint64_t kNumbersEnd = std::uint64_t{1} << 32U;
 
 }  // namespace
@@ -45,7 +45,7 @@ Status SegmentNumbers::promise(std::uint64_t number) {
     }
     STOKER_TRY_VOID(device_->sync_folder(join_path(directory_, domain::kSegmentFolder)));
     if (marked_ != 0 && marked_ != number) {
-        // The highest mark counts, so one that stays does no harm.
+        // The highest mark counts, so a leftover one does no harm.
         static_cast<void>(
             device_->unlink(join_path(directory_, domain::sequence_mark_file(marked_))));
     }

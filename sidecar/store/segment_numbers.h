@@ -9,17 +9,17 @@
 
 namespace stoker::sidecar {
 
-// Hands out segment numbers, each once in the life of a node directory. What makes that sure is an
-// empty file `segments/next.<n>`, durable before any number below n is used and replaced by one
-// with a higher n, so that neither a crash, nor a power cut, nor the loss of table and state file
-// brings a number back. Not thread-safe.
+// Assigns segment numbers, each once in the life of a node directory. An empty file
+// `segments/next.<n>` guarantees it: it is durable before any number below n is used, and is
+// replaced by one with a higher n, so that no crash, power cut, or loss of table and state file
+// repeats a number. Not thread-safe.
 class SegmentNumbers {
 public:
-    // Goes on from the mark in the directory, or from `lowest` if that is higher.
+    // Continues from the mark in the directory, or from `lowest` if that is higher.
     static Result<SegmentNumbers> open(
         Device& device, const std::string& directory, std::uint64_t lowest);
 
-    // kResourceExhausted: all 2^32 were used. Or the device's error; then try again later.
+    // kResourceExhausted: all 2^32 are used. Device errors: try again later.
     Result<domain::SegmentSeq> next();
 
 private:
@@ -32,8 +32,8 @@ private:
     Device* device_;
     std::string directory_;
     std::uint64_t next_ = 0;
-    std::uint64_t promised_ = 0;  // the mark: numbers below may be used
-    std::uint64_t marked_ = 0;    // the newest mark that is in the directory, 0: none
+    std::uint64_t promised_ = 0;  // the mark: lower numbers may be used
+    std::uint64_t marked_ = 0;    // the newest mark in the directory; 0: none
 };
 
 }  // namespace stoker::sidecar

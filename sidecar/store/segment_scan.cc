@@ -16,24 +16,23 @@ using domain::kRecordHeaderBytes;
 using domain::kSegmentHeaderBytes;
 using domain::RecordHeader;
 
-// Forward reading in large pieces. A span is good until the next call.
+// Sequential reads in large blocks. A span is valid until the next call.
 class ReadAhead {
 public:
-    // `bytes_wanted` in all: a buffer larger than that would be a waste.
+    // `bytes_wanted`: all bytes that will be read; limits the buffer.
     ReadAhead(DeviceFile& file, std::uint64_t bytes_wanted)
         : file_(file),
           piece_bytes_(std::clamp<std::uint64_t>(bytes_wanted, kRecordHeaderBytes, 1U << 20U)) {}
 
-    // What one view() can give at most.
+    // The largest size of one view().
     [[nodiscard]] std::uint64_t piece_bytes() const { return piece_bytes_; }
 
     // `count` bytes (at most piece_bytes()) from `offset`; fewer only at the end of the file.
     Result<std::span<const std::byte>> view(std::uint64_t offset, std::uint64_t count) {
         if (offset < start_ || offset + count > start_ + filled_) {
-            buffer_.resize(
-                piece_bytes_);  // here: most segments are never read, their footer will do
+            buffer_.resize(piece_bytes_);  // allocated here: most segments need only their footer
             start_ = offset;
-            filled_ = 0;  // the buffer is worth nothing if the read fails
+            filled_ = 0;  // the buffer is invalid if the read fails
             STOKER_TRY(filled_, file_.read(offset, buffer_));
         }
         const std::uint64_t skip = offset - start_;
@@ -71,7 +70,7 @@ Result<bool> payload_matches(
     return checksum == head.payload_crc32c;
 }
 
-// The record is there, with this head and the payload that it promises.
+// Whether the record is there, with this header and its payload.
 Result<bool> record_matches(ReadAhead& reader, domain::SegmentSeq seq, const FooterEntry& record) {
     STOKER_TRY(const auto head, record_at(reader, record.record_offset, seq));
     if (!head.has_value() || head->sample != record.sample ||
@@ -138,7 +137,7 @@ private:
     Status read_exactly(std::uint64_t offset, std::span<std::byte> out) {
         STOKER_TRY(const std::size_t got, file_.read(offset, out));
         std::ranges::fill(
-            out.subspan(got), std::byte{0});  // cut in the meantime: zeroes are no footer
+            out.subspan(got), std::byte{0});  // truncated meanwhile: zeroes are no footer
         return {};
     }
 
@@ -190,7 +189,7 @@ private:
                manifest_.size_bytes(sample) == payload_bytes;
     }
 
-    // In the file and at an offset that a residency word can hold, without overflow on the way.
+    // Whether it lies in the file, at an offset that a residency word can hold, without overflow.
     static bool lies_within(const FooterEntry& entry, std::uint64_t end) {
         return entry.record_offset >= kSegmentHeaderBytes &&
                entry.record_offset < domain::kSegmentBytesMax && entry.record_offset <= end &&

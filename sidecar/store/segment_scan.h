@@ -12,9 +12,9 @@
 
 namespace stoker::sidecar {
 
-// What lies in a segment file.
+// The contents of a segment file.
 struct SegmentContents {
-    std::vector<domain::FooterEntry> records;  // good ones of this manifest, by offset
+    std::vector<domain::FooterEntry> records;  // valid ones of this manifest, by offset
     std::uint64_t records_dropped = 0;         // torn, wrong checksum, or not of this manifest
     std::uint64_t file_bytes = 0;
     bool sealed = false;
@@ -30,18 +30,18 @@ enum class Trust : std::uint8_t {
 // error.
 Result<domain::SegmentHeader> read_segment_header(DeviceFile& file);
 
-// Finds the records of a segment: by its footer, or without one by their headers, one behind the
-// other until the first that is none. What was found by headers always has its checksums compared.
-// Never trusts a length or an offset that the file does not bear out. An error is the device's.
+// Finds the records of a segment by its footer, or without one by consecutive headers up to the
+// first invalid one. Records found by headers always get their checksums compared. Never trusts a
+// length or an offset that exceeds the file. Errors: the device's.
 Result<SegmentContents> scan_segment(
     DeviceFile& file, domain::SegmentSeq seq, const domain::ManifestView& manifest, Trust trust);
 
-// Compares a record of any size with its checksum, in little memory.
-// kCorruption: head, length or checksum are wrong. Or the device's error.
+// Compares a record of any size with its checksum, in little memory. kCorruption: wrong header,
+// length or checksum. Or the device's error.
 Status check_record(DeviceFile& file, domain::SegmentSeq seq, const domain::FooterEntry& record);
 
-// Reads the payload of a record, as far as its header, length and checksum are right.
-// kCorruption: they are not. Or the device's error.
+// Reads the payload of a record. kCorruption: wrong header, length or checksum. Or the device's
+// error.
 Result<std::vector<std::byte>> read_record(
     DeviceFile& file, domain::SegmentSeq seq, const domain::FooterEntry& record);
 

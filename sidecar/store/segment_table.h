@@ -11,11 +11,11 @@
 
 namespace stoker::sidecar {
 
-// What the store knows of one segment file.
+// The store's data about one segment file.
 struct SegmentInfo {
     domain::SegmentClass segment_class = domain::SegmentClass::kResident;
     std::uint64_t file_bytes = 0;
-    std::uint64_t live_bytes = 0;  // records whose word points here, headers and padding included
+    std::uint64_t live_bytes = 0;  // records whose word points here, with headers and padding
     std::uint64_t live_samples = 0;
     bool growing = false;  // takes records, or waits for its footer
     bool synced = false;   // durable since the last byte was written
@@ -29,19 +29,19 @@ struct ClassUsage {
     std::uint64_t live_samples = 0;
 };
 
-// The accounts of a store's segments: pure bookkeeping, no file is touched. Not thread-safe.
+// Bookkeeping of a store's segments; touches no file. Not thread-safe.
 class SegmentTable {
 public:
     void add(domain::SegmentSeq seq, const SegmentInfo& info);
 
-    // A record of so many bytes has become live in `seq`, or is dead.
+    // Counts a record of so many bytes as live in `seq`, or as dead.
     void add_live(domain::SegmentSeq seq, std::uint64_t record_bytes);
     void remove_live(domain::SegmentSeq seq, std::uint64_t record_bytes);
 
-    // nullptr when there is no such segment (any more). Valid until the next add() or erase().
+    // nullptr: no such segment. Valid until the next add() or erase().
     [[nodiscard]] const SegmentInfo* find(domain::SegmentSeq seq) const;
 
-    // Nothing happens when there is no such segment (any more).
+    // Does nothing without such a segment.
     void set_file_bytes(domain::SegmentSeq seq, std::uint64_t file_bytes);
 
     void set_full_grown(domain::SegmentSeq seq) { set(seq, &SegmentInfo::growing, false); }
@@ -50,7 +50,7 @@ public:
 
     void set_damaged(domain::SegmentSeq seq) { set(seq, &SegmentInfo::damaged, true); }
 
-    // Without live records only.
+    // The segment must have no live records.
     void erase(domain::SegmentSeq seq);
 
     // O(1).
@@ -60,14 +60,13 @@ public:
 
     [[nodiscard]] const std::map<domain::SegmentSeq, SegmentInfo>& all() const { return segments_; }
 
-    // The segment with the smallest live share, of those that are full-grown and less than half
-    // live.
+    // The segment with the smallest live share among complete segments less than half live.
     [[nodiscard]] std::optional<domain::SegmentSeq> emptiest() const;
 
-    // The oldest full-grown segment that is not synced.
+    // The oldest complete segment that is not synced.
     [[nodiscard]] std::optional<domain::SegmentSeq> oldest_unsynced() const;
 
-    // Those whose payloads need not be verified after a reboot, ascending.
+    // Segments whose payloads need no check after a reboot, ascending.
     [[nodiscard]] std::vector<std::uint32_t> trusted() const;
 
 private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::array<std::byte, domain::kRecordAlignment> kZeroes{};
 
-// What encode_footer() will return, in bytes.
+// The size of encode_footer()'s result, in bytes.
 constexpr std::uint64_t footer_bytes_for(std::uint64_t records) {
     constexpr std::uint64_t kEntryBytes = 24;
     const std::uint64_t unpadded = records * kEntryBytes + domain::kFooterTailBytes;
@@ -29,7 +29,7 @@ Result<std::unique_ptr<SegmentWriter>> SegmentWriter::create(
     const auto bytes = domain::encode_segment_header(header);
     const std::array<DeviceFile::ConstBuffer, 1> parts{bytes};
     if (Status status = file->write(0, parts); !status.has_value()) {
-        static_cast<void>(device.unlink(path));  // recovery takes away what stays
+        static_cast<void>(device.unlink(path));  // recovery removes a leftover
         return fail(std::move(status).error());
     }
     return std::unique_ptr<SegmentWriter>{new SegmentWriter(std::move(file), header)};

@@ -42,8 +42,8 @@ FieldSet fields_of_crd(const std::string& plural) {
     return fields;
 }
 
-// The fields of spec and status that the parser reads; parts that it passes on unparsed go to
-// `opaque` (without ".*").
+// Splits the fields of spec and status that the parser reads: parts that it passes on unparsed go
+// to `opaque` (without ".*").
 void split(const FieldSet& read, FieldSet& known, FieldSet& opaque) {
     for (const std::string& field : read) {
         if (!field.starts_with("spec.") && !field.starts_with("status.")) {

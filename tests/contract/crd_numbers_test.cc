@@ -235,7 +235,7 @@ void plan_finished(TrainingJob job, bool stays) {
     EXPECT_TRUE(!stays || !deletes_itself(plan));
 }
 
-using Complaint = std::optional<std::string>;  // from parser or validate(); none: accepted
+using Complaint = std::optional<std::string>;  // from parser or validate(); nullopt: accepted
 
 Complaint try_training_job(const value& document, const value& extreme) {
     const Result<TrainingJob> job = parse_document<TrainingJob>(document.serialize());

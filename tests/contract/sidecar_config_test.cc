@@ -1,4 +1,4 @@
-// The sidecar reads STOKER_SIDECAR_CONFIG, key by key, as the operator writes it.
+// The sidecar parses STOKER_SIDECAR_CONFIG, key by key, as the operator writes it.
 
 #include "sidecar/config/sidecar_config.h"
 
@@ -110,7 +110,7 @@ TEST(SidecarConfigContract, EveryParameterArrivesWithItsBounds) {
     }
 }
 
-TEST(SidecarConfigContract, WordsArriveAsIndices) {
+TEST(SidecarConfigContract, WordParametersArriveAsIndices) {
     control::SidecarConfig config = written();
     config.datasets[0].contract = control::Contract::kImportance;
     config.datasets[0].parameters.words = {{"family", "Iowa"}, {"redundancy", "Repeat"}};

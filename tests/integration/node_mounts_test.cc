@@ -117,7 +117,7 @@ TEST_F(KernelMounts, OutliveTheProgramAndAreUnmountedByTheNextOne) {
     EXPECT_FALSE(fs::exists(target_));
 }
 
-TEST_F(KernelMounts, UnmountUnderAReaderWhoKeepsItsFile) {
+TEST_F(KernelMounts, LetAReaderKeepItsFileAfterTheUnmount) {
     ASSERT_TRUE(mounts_->mount(source_.get(), target_, Access::kReadOnly));
     std::ifstream open_file{target_ / "sample"};
     ASSERT_TRUE(mounts_->unmount(target_));
@@ -126,7 +126,7 @@ TEST_F(KernelMounts, UnmountUnderAReaderWhoKeepsItsFile) {
     EXPECT_EQ(text, "bytes");
 }
 
-TEST_F(KernelMounts, KnowWhatThisDriversVolumesShow) {
+TEST_F(KernelMounts, KnowWhichVolumesBelongToThisDriver) {
     EXPECT_TRUE(mounts_->mounted()->empty());
     ASSERT_TRUE(mounts_->mount(source_.get(), target_, Access::kReadOnly));
     EXPECT_TRUE(mounts_->mounted()->empty()) << "without the kubelet's note it is nobody's volume";

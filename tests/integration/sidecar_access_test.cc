@@ -1,5 +1,5 @@
-// The real program at an origin that refuses it for a while: the operator hears the origin's words,
-// the origin is asked again ever more seldom, and once it allows it everything goes on by itself.
+// The real program with an origin that refuses it for a while: it reports the refusal to the
+// operator, retries with growing delays, and continues by itself once the origin permits it.
 #include <chrono>
 #include <fstream>
 #include <string>
@@ -47,7 +47,7 @@ protected:
     }
 };
 
-TEST_F(SidecarAccess, AListingThatIsRefusedIsToldTriedAgainAndGoesOnWhenItIsAllowed) {
+TEST_F(SidecarAccess, ReportsARefusedListingAndRetriesUntilItIsAllowed) {
     FakeS3Fault refusal;
     refusal.operation = "list";
     refusal.status = 403;
@@ -58,14 +58,14 @@ TEST_F(SidecarAccess, AListingThatIsRefusedIsToldTriedAgainAndGoesOnWhenItIsAllo
     run();
     expect_refused("AccessDenied");
     ASSERT_TRUE(eventually([&] { return s3.request_count("list") >= 3; }));
-    // After 1 and 2 seconds, the next one 4 later: never sooner, whatever the machine does.
+    // Retries after 1 and 2 seconds, the next one 4 seconds later, never sooner.
     EXPECT_GE(clock.now() - begin, std::chrono::seconds{3});
     s3.clear_faults();
     EXPECT_TRUE(reports(is_ready));
     expect_all_samples();
 }
 
-TEST_F(SidecarAccess, ReadsThatAreRefusedAfterTheListingGoOnWhenTheyAreAllowed) {
+TEST_F(SidecarAccess, ContinuesRefusedReadsOnceTheyAreAllowed) {
     run();
     ASSERT_TRUE(reports(is_ready));
     FakeS3Fault refusal;
@@ -89,7 +89,7 @@ TEST_F(SidecarAccess, ReadsThatAreRefusedAfterTheListingGoOnWhenTheyAreAllowed) 
     s3.clear_faults();
     SampleClient client = connect(1);
     for (const std::uint64_t id : all()) {
-        // A request that was on its way meanwhile may still be refused.
+        // A request that is already on its way may still be refused.
         ASSERT_TRUE(eventually([&] { return client.get(id).has_value(); })) << "sample " << id;
     }
     const std::size_t before = control.heard().size();
@@ -111,7 +111,7 @@ protected:
         std::filesystem::create_directories(folder.path() + "/secret");
     }
 
-    // As the kubelet writes a Secret.
+    // Writes files as the kubelet writes a Secret.
     void write_secret(const std::string& id, const std::string& key) {
         for (const auto& [name, value] :
              {std::pair{"AWS_ACCESS_KEY_ID", id}, std::pair{"AWS_SECRET_ACCESS_KEY", key}}) {
@@ -126,7 +126,7 @@ protected:
     }
 };
 
-TEST_F(SidecarCredentials, ASecretThatIsCorrectedIsUsedWithoutARestart) {
+TEST_F(SidecarCredentials, UsesACorrectedSecretWithoutARestart) {
     write_secret("reader", "wrong");
     run_with_secret();
     expect_refused("SignatureDoesNotMatch");

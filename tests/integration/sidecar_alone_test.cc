@@ -1,5 +1,5 @@
-// The real program without any peer that answers: it is ready at once, because a pod must not wait
-// for its cache, and it reports what it waits for.
+// The real program while no peer answers: it is ready at once, because a pod must not wait for its
+// cache, and it reports its pending dependency.
 #include <chrono>
 #include <fstream>
 #include <memory>
@@ -25,8 +25,8 @@ namespace {
 
 constexpr Duration kPatience = std::chrono::seconds{60};
 
-// A loopback port whose connections the kernel accepts but nobody answers; after close() they are
-// refused.
+// A loopback port whose connections the kernel accepts but no program answers; after close() they
+// are refused.
 class DeadServer {
 public:
     DeadServer()
@@ -88,7 +88,7 @@ protected:
             std::make_unique<SidecarProcess>(STOKER_SIDECAR_BINARY, path, folder_.path() + "/log");
     }
 
-    // The HTTP server's answer to a GET, or nothing while the port is closed.
+    // The HTTP server's answer to a GET; empty while the port is closed.
     static std::string get(std::uint16_t port, const std::string& target) {
         HttpRawClient client{port};
         const std::string request =
@@ -115,7 +115,7 @@ TEST_P(SidecarAlone, IsReadyAtOnceAndTellsTrainersItsState) {
     const std::string status = get(http, "/status");
     EXPECT_NE(status.find("\"serving\":false"), std::string::npos) << status;
 
-    // It did not wait for the origin's time-out either: the message comes at once.
+    // It does not wait for the origin's time-out either: the message comes at once.
     SampleClient client{folder_.path() + "/s.sock"};
     ASSERT_TRUE(client.is_connected());
     local::Hello hello;

@@ -1,5 +1,4 @@
-// What the world does to a sidecar: bad clients, bad origins, bad disks. Nothing of it may hurt the
-// next client.
+// Faults around a sidecar: bad clients, bad origins, bad disks. None may affect the next client.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -19,7 +18,7 @@ using local::FetchStatus;
 
 class SidecarFaults : public SidecarTest {
 protected:
-    // A fresh client can still read.
+    // A new client can still read.
     void expect_service() {
         SampleClient client = connect();
         const auto bytes = client.get(3);
@@ -27,7 +26,7 @@ protected:
         EXPECT_EQ(*bytes, data.payload(domain::SampleId{3}));
     }
 
-    // The hello's refusal.
+    // The error that refuses the Hello.
     [[nodiscard]] Error refusal(const local::Hello& hello) const {
         SampleClient client{config.socket_path};
         const auto welcome = client.hello(hello);
@@ -53,7 +52,7 @@ protected:
     }
 };
 
-TEST_F(SidecarFaults, AnotherProtocolVersionIsRefusedWithBothVersions) {
+TEST_F(SidecarFaults, RefusesAnotherProtocolVersionNamingBoth) {
     start();
     local::Hello hello;
     hello.version = 9;
@@ -63,7 +62,7 @@ TEST_F(SidecarFaults, AnotherProtocolVersionIsRefusedWithBothVersions) {
     EXPECT_NE(error.message.find("version 1"), std::string::npos) << error.message;
 }
 
-TEST_F(SidecarFaults, AnUnknownDatasetIsRefusedWithTheNamesThatThereAre) {
+TEST_F(SidecarFaults, RefusesAnUnknownDatasetNamingTheKnownOnes) {
     start();
     local::Hello hello;
     hello.dataset = "trian";
@@ -72,7 +71,7 @@ TEST_F(SidecarFaults, AnUnknownDatasetIsRefusedWithTheNamesThatThereAre) {
     EXPECT_NE(error.message.find("train"), std::string::npos) << error.message;
 }
 
-TEST_F(SidecarFaults, RandomBytesEndTheirConnectionAndNothingElse) {
+TEST_F(SidecarFaults, RandomBytesEndOnlyTheirConnection) {
     start();
     Prng prng{seed()};
     for (int i = 0; i < 200; ++i) {
@@ -83,7 +82,7 @@ TEST_F(SidecarFaults, RandomBytesEndTheirConnectionAndNothingElse) {
         std::vector<std::byte> bytes(1 + prng.below(300));
         std::ranges::generate(bytes, [&] { return static_cast<std::byte>(prng()); });
         if (prng.below(2) == 0 && bytes.size() > 16) {
-            // A believable header: a short frame of some type with a random payload.
+            // A plausible header: a short frame of some type with a random payload.
             const auto payload = static_cast<std::uint32_t>(bytes.size() - 16);
             std::memcpy(bytes.data(), &payload, sizeof(payload));
             bytes[4] = static_cast<std::byte>(1 + prng.below(10));
@@ -97,7 +96,7 @@ TEST_F(SidecarFaults, RandomBytesEndTheirConnectionAndNothingElse) {
     }));
 }
 
-TEST_F(SidecarFaults, AClientThatNeverSaysHelloDoesNotHinderOthers) {
+TEST_F(SidecarFaults, AClientWithoutAHelloDoesNotBlockOthers) {
     start();
     SampleClient silent{config.socket_path};
     SampleClient slow{config.socket_path};
@@ -105,7 +104,7 @@ TEST_F(SidecarFaults, AClientThatNeverSaysHelloDoesNotHinderOthers) {
     expect_service();
 }
 
-TEST_F(SidecarFaults, TooManyConnectionsAreTurnedAway) {
+TEST_F(SidecarFaults, RefusesTooManyConnections) {
     config.connections_max = 3;
     start();
     SampleClient a = connect();
@@ -118,7 +117,7 @@ TEST_F(SidecarFaults, TooManyConnectionsAreTurnedAway) {
         eventually([&] { return SampleClient{config.socket_path}.hello("train").has_value(); }));
 }
 
-TEST_F(SidecarFaults, BadRequestsAreAnsweredAndTheSessionGoesOn) {
+TEST_F(SidecarFaults, AnswersBadRequestsAndKeepsTheSession) {
     start();
     SampleClient client = connect(6);
     EXPECT_EQ(client.fetch({200}).error().code, ErrorCode::kInvalidArgument);
@@ -131,7 +130,7 @@ TEST_F(SidecarFaults, BadRequestsAreAnsweredAndTheSessionGoesOn) {
     EXPECT_TRUE(client.plan(1, {}).has_value());
 }
 
-TEST_F(SidecarFaults, APlanHasToBeASealedMemfdOfItsLength) {
+TEST_F(SidecarFaults, RefusesAPlanThatIsNotASealedMemfdOfItsLength) {
     start();
     SampleClient client = connect(6);
     const auto refused = [&client](int fd, std::uint64_t count) {
@@ -151,13 +150,13 @@ TEST_F(SidecarFaults, APlanHasToBeASealedMemfdOfItsLength) {
     EXPECT_TRUE(client.plan(1, {1, 2}).has_value());
 }
 
-TEST_F(SidecarFaults, APlanWithoutAStreamIsRefused) {
+TEST_F(SidecarFaults, RefusesAPlanWithoutAStream) {
     start();
     SampleClient client = connect(0);
     EXPECT_EQ(client.plan(1, {1}).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST_F(SidecarFaults, AClientThatDiesInMidFetchFreesWhatItHeld) {
+TEST_F(SidecarFaults, FreesTheResourcesOfAClientThatDiesDuringAFetch) {
     config.datasets[0].grant_bytes = Bytes::zero();
     config.datasets[0].window_bytes = kib(64);
     start();
@@ -174,7 +173,7 @@ TEST_F(SidecarFaults, AClientThatDiesInMidFetchFreesWhatItHeld) {
     expect_service();
 }
 
-TEST_F(SidecarFaults, AnOriginThatIsDownIsReportedWithItsWordsAndWorksOnWhenItIsBack) {
+TEST_F(SidecarFaults, ReportsAnOutageOfTheOriginAndRecovers) {
     start();
     SampleClient client = connect();
     origin->fail_with(Error{ErrorCode::kUnavailable, "503 Slow Down for 'train/7'"});
@@ -186,7 +185,7 @@ TEST_F(SidecarFaults, AnOriginThatIsDownIsReportedWithItsWordsAndWorksOnWhenItIs
     EXPECT_EQ(client.get(7).value(), data.payload(domain::SampleId{7}));
 }
 
-TEST_F(SidecarFaults, APrefetchOutlivesAnOriginThatIsDownForAWhile) {
+TEST_F(SidecarFaults, PrefetchContinuesAfterAnOutageOfTheOrigin) {
     start();
     SampleClient client = connect(2);
     origin->fail_with(Error{ErrorCode::kUnavailable, "503"});
@@ -196,7 +195,7 @@ TEST_F(SidecarFaults, APrefetchOutlivesAnOriginThatIsDownForAWhile) {
     EXPECT_TRUE(eventually([&] { return status().bytes.resident_samples == 200; }));
 }
 
-TEST_F(SidecarFaults, AnObjectThatIsGoneIsAnErrorOfItsOwnSampleOnly) {
+TEST_F(SidecarFaults, AMissingObjectFailsOnlyItsOwnSample) {
     start();
     SampleClient client = connect();
     const std::string key{data.manifest().sample(domain::SampleId{5}).key};
@@ -209,7 +208,7 @@ TEST_F(SidecarFaults, AnObjectThatIsGoneIsAnErrorOfItsOwnSampleOnly) {
     EXPECT_NE(fetched->message.find(key), std::string::npos);
 }
 
-TEST_F(SidecarFaults, ListingErrorsReachTheClientInTheOriginsWordsAndAreTriedAgain) {
+TEST_F(SidecarFaults, ReportsListingErrorsToTheClientAndRetries) {
     origin_error = Error{ErrorCode::kForbidden, "403 AccessDenied: bucket 'mnist'"};
     start();
     SampleClient client{config.socket_path};
@@ -221,7 +220,7 @@ TEST_F(SidecarFaults, ListingErrorsReachTheClientInTheOriginsWordsAndAreTriedAga
         eventually([&] { return SampleClient{config.socket_path}.hello("train").has_value(); }));
 }
 
-TEST_F(SidecarFaults, AnEmptyDatasetAndAnObjectWithoutAnETagAreExplained) {
+TEST_F(SidecarFaults, ExplainsAnEmptyDatasetAndAMissingETag) {
     start();
     ASSERT_TRUE(
         eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
@@ -246,7 +245,7 @@ TEST_F(SidecarFaults, AnEmptyDatasetAndAnObjectWithoutAnETagAreExplained) {
     }
 }
 
-TEST_F(SidecarFaults, OddKeysAreKeptAsTheyAre) {
+TEST_F(SidecarFaults, KeepsOddKeysUnchanged) {
     start();
     ASSERT_TRUE(
         eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
@@ -269,7 +268,7 @@ TEST_F(SidecarFaults, OddKeysAreKeptAsTheyAre) {
     EXPECT_NE(fetched->message.find("../up.png"), std::string::npos) << fetched->message;
 }
 
-TEST_F(SidecarFaults, ADamagedSegmentIsFetchedAnewAndNothingWrongIsServed) {
+TEST_F(SidecarFaults, FetchesADamagedSegmentAgainAndServesNoWrongByte) {
     start();
     SampleClient client = connect();
     read_all(client, all(), 1);
@@ -278,7 +277,7 @@ TEST_F(SidecarFaults, ADamagedSegmentIsFetchedAnewAndNothingWrongIsServed) {
     EXPECT_GT(status().counters.corrupt_samples, 0U);
 }
 
-TEST_F(SidecarFaults, DamageDuringAnOutageIsFoundAfterAReboot) {
+TEST_F(SidecarFaults, FindsDamageFromAnOutageAfterAReboot) {
     start();
     {
         SampleClient client = connect();
@@ -287,13 +286,13 @@ TEST_F(SidecarFaults, DamageDuringAnOutageIsFoundAfterAReboot) {
     stop();
     damage_segments();
     boot_id = "boot-2";
-    // The store was closed cleanly, so that it need not look; the reader's checksum does.
+    // The store was closed cleanly and checks nothing; the reader's checksum finds the damage.
     start();
     SampleClient client = connect();
     read_all(client, all(), 2);
 }
 
-TEST_F(SidecarFaults, ANodeDirectoryOfAnotherVersionIsReplaced) {
+TEST_F(SidecarFaults, ReplacesANodeDirectoryOfAnotherVersion) {
     start();
     {
         SampleClient client = connect();
@@ -311,7 +310,7 @@ TEST_F(SidecarFaults, ANodeDirectoryOfAnotherVersionIsReplaced) {
     EXPECT_EQ(origin->fetches(), 200U);
 }
 
-TEST_F(SidecarFaults, ANodeDirectoryCutInTheMiddleIsMended) {
+TEST_F(SidecarFaults, RepairsATruncatedNodeDirectory) {
     start();
     {
         SampleClient client = connect();
@@ -331,7 +330,7 @@ TEST_F(SidecarFaults, ANodeDirectoryCutInTheMiddleIsMended) {
     read_all(client, all(), 2);
 }
 
-TEST_F(SidecarFaults, WithoutRoomOnTheDiskClientsAreSentToTheOrigin) {
+TEST_F(SidecarFaults, SendsClientsToTheOriginWhenTheDiskIsFull) {
     config.datasets[0].reserved_free = 0.999999;
     start();
     SampleClient client = connect();
@@ -344,7 +343,7 @@ TEST_F(SidecarFaults, WithoutRoomOnTheDiskClientsAreSentToTheOrigin) {
     EXPECT_FALSE(now.error.empty());
 }
 
-TEST_F(SidecarFaults, ADirectoryThatCannotBeMadeIsExplained) {
+TEST_F(SidecarFaults, ExplainsADirectoryThatCannotBeMade) {
     config.datasets[0].directory = "/proc/nowhere/train";
     start();
     SampleClient client{config.socket_path};

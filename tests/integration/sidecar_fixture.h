@@ -35,7 +35,7 @@ protected:
         train.reserved_free = 0;
     }
 
-    // A sidecar with these settings over an origin of its own; `made` is told which.
+    // A sidecar with these settings over its own origin; `made` receives the origin.
     std::unique_ptr<RunningSidecar> run(sidecar::SidecarConfig settings, FakeOrigin*& made) {
         return std::make_unique<RunningSidecar>(
             std::move(settings),
@@ -71,7 +71,7 @@ protected:
         return ids;
     }
 
-    // Reads the samples one by one and checks their bytes; tells the sidecar what was read.
+    // Reads the samples one by one, checks their bytes and reports them as consumed.
     void read_all(
         SampleClient& client, const std::vector<std::uint64_t>& ids, std::uint64_t epoch) const {
         for (const std::uint64_t id : ids) {
@@ -82,7 +82,7 @@ protected:
         }
     }
 
-    // Asks the leader until it says so; fails after a generous while.
+    // Polls the leader until `condition` holds; fails after a generous limit.
     template <class Condition>
     [[nodiscard]] bool eventually(Condition condition) const {
         const SystemClock clock;
@@ -109,7 +109,7 @@ protected:
     sidecar::SidecarConfig config;
     std::string boot_id = "boot-1";
     std::optional<Error> origin_error;
-    std::optional<std::vector<domain::ListedObject>> listed;  // by new origins, instead of `data`
+    std::optional<std::vector<domain::ListedObject>> listed;  // for new origins, instead of `data`
     bool origin_has_key = true;
     FakeOrigin* origin = nullptr;  // of the running sidecar
     std::unique_ptr<RunningSidecar> running;

@@ -1,5 +1,5 @@
-// What a guest costs the dataset's owner: one that reads as the owner does, one that floods, and
-// one that lies. Each is measured in a world of its own beside one without guests.
+// The cost of a guest for the dataset's owner: a guest that reads like the owner, one that floods,
+// and one that lies. Each runs in its own world, compared with a world without guests.
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -21,15 +21,15 @@ namespace {
 using Seconds = std::chrono::duration<double>;
 
 constexpr std::uint64_t kSamples = 1000;
-constexpr Bytes kGrant{kSamples / 2 * 4096};  // half of the dataset may stay
-constexpr std::uint64_t kWorlds = 2;          // of each kind
-constexpr std::uint64_t kWorldsMax = 5;       // where the machine's other work disturbs the times
-constexpr std::uint64_t kEpochs = 2;          // in one world, after the first one
+constexpr Bytes kGrant{kSamples / 2 * 4096};  // residents for half of the dataset
+constexpr std::uint64_t kWorlds = 2;          // per kind of guest
+constexpr std::uint64_t kWorldsMax = 5;       // per kind, if other load disturbs the times
+constexpr std::uint64_t kEpochs = 2;          // per world, after the first epoch
 constexpr float kLie = 1e30F;
 
 struct Load {
     std::string contract;
-    std::uint64_t window_share;  // the window is one part of so many of the dataset
+    std::uint64_t window_share;  // the window is 1/window_share of the dataset
 };
 
 void PrintTo(const Load& load, std::ostream* out) {
@@ -47,19 +47,19 @@ constexpr std::array kAll{
 
 constexpr std::array kHarmful{Beside::kFlood, Beside::kLiar};
 
-// What the owner had, in all epochs of a kind.
+// The owner's results, over all epochs of a kind.
 struct Harvest {
     std::uint64_t reads = 0;
-    std::uint64_t hits = 0;                   // as the leader counts them
-    std::uint64_t fetched = 0;                // for the owner
-    std::uint64_t direct = 0;                 // samples that the trainer was sent to the origin for
-    std::map<std::uint64_t, double> seconds;  // of each epoch, in the world that took the least
+    std::uint64_t hits = 0;                   // as counted by the leader
+    std::uint64_t fetched = 0;                // by the owner's requests
+    std::uint64_t direct = 0;                 // samples that the trainer read at the origin
+    std::map<std::uint64_t, double> seconds;  // per epoch, the minimum over all worlds
 
     [[nodiscard]] double share(std::uint64_t some) const {
         return static_cast<double>(some) / static_cast<double>(reads);
     }
 
-    // The machine's other work only adds to a time.
+    // Keeps the minimum, because other load only adds to a time.
     void note_time(std::uint64_t epoch, double time) {
         const auto [noted, is_first] = seconds.emplace(epoch, time);
         noted->second = std::min(noted->second, time);
@@ -85,7 +85,7 @@ protected:
         train.step_aside_window = Duration{};
     }
 
-    // A job that reads by the contract. `is_over`: it stops in the middle of its epoch.
+    // A job that reads by the contract. `is_over`: ends it in the middle of its epoch.
     class Reader {
     public:
         Reader(SampleClient client, std::string contract, std::string job, std::uint64_t seed)
@@ -99,7 +99,7 @@ protected:
             contract_ == "exact" ? read_exact(is_over, got) : read_drawn(is_over, got);
         }
 
-        // The leader has counted all of it.
+        // Waits until the leader has counted all reads.
         void settle() { EXPECT_TRUE(client_.fetch({}).has_value()); }
 
     private:
@@ -144,7 +144,7 @@ protected:
             }
         }
 
-        // A few samples are much harder than the rest, the same ones for everybody.
+        // A few samples are much harder than the rest, the same ones for every job.
         void report_losses(const std::vector<std::uint64_t>& samples) {
             std::vector<float> losses;
             for (const std::uint64_t id : samples) {
@@ -166,12 +166,12 @@ protected:
         return ids;
     }
 
-    // A guest's pod has processors of its own.
+    // Yields, because a guest's pod has its own processors.
     static void yield_to_others() {
         EXPECT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), 10), 0);
     }
 
-    // Says garbage of 500 losses and reads.
+    // Reports 500 invalid losses and reads.
     static void lie(SampleClient& client, Prng& prng) {
         const std::vector<float> garbage(500, kLie);
         client.send_bytes(
@@ -179,7 +179,7 @@ protected:
         client.consumed(1, some(prng, garbage.size()));
     }
 
-    // Begin under the owner's contract, where that is one that the sidecar draws for.
+    // A random Begin under the owner's contract, if the sidecar draws for that contract.
     static local::Begin begin_any(Prng& prng, std::uint64_t jobs) {
         static constexpr std::array kContracts{"importance", "windowed", "replicate"};
         local::Begin begin;
@@ -191,7 +191,7 @@ protected:
         return begin;
     }
 
-    // Fetches of random samples, plans, jobs and lies, without end, on many connections.
+    // Sends random fetches, plans, jobs and false reports without end, on many connections.
     void flood(std::uint64_t seed, const Stop& stop) const {
         yield_to_others();
         Prng prng{seed};
@@ -217,8 +217,8 @@ protected:
         }
     }
 
-    // Jobs that draw and never read, plans that nobody follows, samples that are asked for, held
-    // and called damaged; slowly, so that no bound on time or queues stops it.
+    // Jobs that draw and never read, plans that are never followed, samples that are requested,
+    // held and reported damaged; slowly, so that no limit on time or queues stops it.
     void deceive(std::uint64_t seed, const Stop& stop) const {
         yield_to_others();
         Prng prng{seed};
@@ -246,7 +246,7 @@ protected:
         }
     }
 
-    // They do what they do until `stop`.
+    // Starts the guests, which run until `stop`.
     std::vector<std::thread> guests_of(Beside beside, std::uint64_t seed, const Stop& stop) {
         std::vector<std::thread> threads;
         if (beside == Beside::kIdle || beside == Beside::kHonest) {
@@ -290,7 +290,7 @@ protected:
         got.fetched += after.fetched_samples - before.fetched_samples;
     }
 
-    // An empty node directory, an epoch that fills it, and the ones that count.
+    // Runs a world: an empty node directory, an epoch that fills it, and the measured epochs.
     void live(Beside beside, std::uint64_t seed, Harvest& got) {
         stop();
         std::filesystem::remove_all(node());
@@ -335,7 +335,7 @@ protected:
     }
 };
 
-TEST_P(SidecarFlood, CostsTheOwnerAPointOfHitsAndATenthOfItsTimeAtMost) {
+TEST_P(SidecarFlood, CostsTheOwnerAtMostAPointOfHitsAndATenthOfItsTime) {
     const std::uint64_t first = seed();
     std::map<Beside, Harvest> harvests;
     const Harvest& alone = harvests[Beside::kNobody];

@@ -10,8 +10,8 @@
 
 namespace stoker::test {
 
-// A sidecar of the dataset's owner, and sidecars of guests that see of its node directory what the
-// node program shows them: data/, and their own folder of guests/.
+// A sidecar of the dataset's owner, and sidecars of guests that see the part of its node directory
+// that the node program mounts for them: data/, and their own folder of guests/.
 class SidecarGuestTest : public SidecarTest {
 protected:
     struct Guest {
@@ -47,7 +47,7 @@ protected:
         return domain::guests_folder(node()) + "/" + name + "/leader.sock";
     }
 
-    // As the node program does when a pod of the namespace comes.
+    // Acts as the node program when a pod of the namespace arrives.
     void show_to(const std::string& name) const {
         std::filesystem::create_directories(domain::data_folder(node()));
         std::filesystem::create_directories(domain::guests_folder(node()) + "/" + name);
@@ -88,7 +88,7 @@ protected:
             eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
     }
 
-    // A connection of a sidecar at a guest's door that does what it wants.
+    // A raw connection to a guest socket, as from a guest's sidecar.
     [[nodiscard]] SampleClient at_the_door(const std::string& name, std::uint64_t stream) const {
         SampleClient client{door(name)};
         client.send(local::Peer{{}, stream});
@@ -110,7 +110,7 @@ protected:
 private:
     static std::vector<Guest> reserved() {
         std::vector<Guest> some;
-        some.reserve(16);  // references stay good
+        some.reserve(16);  // keeps references valid
         return some;
     }
 };

@@ -19,7 +19,7 @@ local::Begin begin_of(const std::string& job) {
 
 class SidecarGuest : public SidecarGuestTest {};
 
-TEST_F(SidecarGuest, ReadsWhatTheOwnersSidecarFetched) {
+TEST_F(SidecarGuest, ReadsSamplesFetchedByTheOwnersSidecar) {
     show_to("team-a");
     start_serving();
     Guest& guest = invite("team-a");
@@ -47,7 +47,7 @@ TEST_F(SidecarGuest, NeverLeadsLocksOrWrites) {
     read_all(client = connect_to(guest, 9), {1, 2, 3}, 0);
 }
 
-TEST_F(SidecarGuest, TheOwnersSidecarIsInUseWhileAGuestIsConnected) {
+TEST_F(SidecarGuest, OwnersSidecarIsInUseWhileAGuestIsConnected) {
     const auto is_in_use = [this] {
         return running->ask([](sidecar::Sidecar& sidecar) { return sidecar.is_in_use(); });
     };
@@ -61,7 +61,7 @@ TEST_F(SidecarGuest, TheOwnersSidecarIsInUseWhileAGuestIsConnected) {
     EXPECT_TRUE(eventually([&] { return !is_in_use(); }));
 }
 
-TEST_F(SidecarGuest, TheOwnersSidecarIsInUseWhileItStandsBy) {
+TEST_F(SidecarGuest, OwnersSidecarIsInUseWhileItStandsBy) {
     start_serving();
     FakeOrigin* other_origin = nullptr;
     sidecar::SidecarConfig settings = config;

@@ -1,4 +1,4 @@
-// Somebody holds the directory's lock and nobody leads.
+// Another process holds the directory's lock but does not lead.
 #include <gmock/gmock.h>
 
 #include "sidecar/service/monitor.h"
@@ -37,7 +37,7 @@ protected:
     std::unique_ptr<sidecar::DeviceLock> lock_;
 };
 
-TEST_F(SidecarLeaderless, ClientsAreSentAwayAndTheReasonIsTold) {
+TEST_F(SidecarLeaderless, ClientsAreSentAwayWithTheReason) {
     start();
     SampleClient client{config.socket_path};
     const auto welcome = client.hello("train", 1);

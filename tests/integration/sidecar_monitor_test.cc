@@ -1,4 +1,4 @@
-// What a sidecar tells about itself: /metrics, /status, probes, and the report to the operator.
+// A sidecar's reports: /metrics, /status, probes, and the report to the operator.
 #include <gmock/gmock.h>
 
 #include "sidecar/service/monitor.h"
@@ -11,7 +11,7 @@ using testing::HasSubstr;
 
 class SidecarMonitor : public SidecarTest {
 protected:
-    // What the HTTP door would answer now.
+    // The HTTP server's current answer.
     [[nodiscard]] http::ServerResponse get(
         const std::string& target, const std::string& peer = "127.0.0.1:1") const {
         return running->ask([&, this](sidecar::Sidecar& sidecar) {
@@ -39,7 +39,7 @@ protected:
         return sum;
     }
 
-    // One epoch of rank 0 of 2 under the windowed contract, read to its end.
+    // Reads one whole epoch as rank 0 of 2 under the windowed contract.
     void draw_epoch(SampleClient& client, std::uint64_t epoch) const {
         local::Begin begin;
         begin.epoch = epoch;
@@ -59,11 +59,11 @@ protected:
             read_all(client, drawn.served, epoch);
         }
         client.send(local::AskEpoch{epoch});
-        ASSERT_TRUE(client.receive().has_value());  // the frames before it were looked at
+        ASSERT_TRUE(client.receive().has_value());  // the earlier frames were handled
     }
 };
 
-TEST_F(SidecarMonitor, CountsWhatWasReadAndStored) {
+TEST_F(SidecarMonitor, CountsReadAndStoredSamples) {
     start();
     SampleClient client = connect(1);
     read_all(client, all(), 1);
@@ -77,7 +77,7 @@ TEST_F(SidecarMonitor, CountsWhatWasReadAndStored) {
     EXPECT_THAT(metrics.body, HasSubstr("stoker_sidecar_leading{dataset=\"train\"} 1"));
 }
 
-TEST_F(SidecarMonitor, SaysHowItStandsAsJson) {
+TEST_F(SidecarMonitor, WritesItsStatusAsJson) {
     start();
     SampleClient client = connect(1);
     const auto status = get("/status?pretty");
@@ -87,7 +87,7 @@ TEST_F(SidecarMonitor, SaysHowItStandsAsJson) {
     EXPECT_THAT(status.body, HasSubstr("\"sessions\":1"));
 }
 
-TEST_F(SidecarMonitor, TellsStrangersNothingButTheProbes) {
+TEST_F(SidecarMonitor, StrangersGetOnlyTheProbes) {
     start();
     for (const char* peer : {"10.8.0.1:5", "[fd00::1]:5", "unknown"}) {
         EXPECT_EQ(get("/metrics", peer).status, 403);
@@ -99,7 +99,7 @@ TEST_F(SidecarMonitor, TellsStrangersNothingButTheProbes) {
     EXPECT_EQ(get("/status", "[::1]:5").status, 200);
 }
 
-TEST_F(SidecarMonitor, IsReadyWhileItStillLists) {
+TEST_F(SidecarMonitor, IsReadyDuringTheListing) {
     origin_error = Error{ErrorCode::kUnavailable, "503 from the bucket"};
     start();
     EXPECT_EQ(get("/readyz").status, 200);
@@ -127,7 +127,7 @@ TEST_F(SidecarMonitor, ReportsTheNodeAndTheTrainersOfThePod) {
     told.compute_ns = 70;
     client.send_bytes(local::encode_frame(told, 0));
     client.send_bytes(local::encode_frame(told, 0));
-    ASSERT_TRUE(client.fetch({3}).has_value());  // the frames before it were looked at
+    ASSERT_TRUE(client.fetch({3}).has_value());  // the earlier frames were handled
     ASSERT_TRUE(eventually([&] {
         const auto seen = report().datasets.at(0);
         return seen.resident_samples == 200 && seen.origin_requests == 200;
@@ -152,14 +152,14 @@ TEST_F(SidecarMonitor, ReportsTheNodeAndTheTrainersOfThePod) {
     EXPECT_EQ(now.trainer.epoch_position, 3U);
 }
 
-// A sample that prefetch brought in time crossed the link all the same.
-TEST_F(SidecarMonitor, AColdEpochHasNoHitsAndAWarmOneNothingElse) {
+// A prefetched sample crossed the link as well.
+TEST_F(SidecarMonitor, AColdEpochHasNoHitsAndAWarmOneOnlyHits) {
     start();
     SampleClient client = connect(1);
     ASSERT_TRUE(client.plan(0, all()).has_value());
     ASSERT_TRUE(eventually([&] { return status().usage.resident_samples == 200; }));
     read_all(client, all(), 0);
-    ASSERT_TRUE(client.plan(1, all()).has_value());  // the frames before it were looked at
+    ASSERT_TRUE(client.plan(1, all()).has_value());  // the earlier frames were handled
     auto dataset = report().datasets.at(0);
     EXPECT_EQ(dataset.hit_samples, 0U);
     EXPECT_EQ(dataset.miss_samples, 200U);
@@ -172,8 +172,8 @@ TEST_F(SidecarMonitor, AColdEpochHasNoHitsAndAWarmOneNothingElse) {
     EXPECT_EQ(dataset.miss_samples, 200U);
 }
 
-// Whoever leads, each job is told what its own reads cost.
-TEST_F(SidecarMonitor, ASecondJobHitsWhatTheFirstHasFetched) {
+// Whichever sidecar leads, each job's report has the cost of its own reads.
+TEST_F(SidecarMonitor, ASecondJobHitsSamplesThatTheFirstFetched) {
     start();
     SampleClient client = connect(1);
     read_all(client, all(), 0);
@@ -184,7 +184,7 @@ TEST_F(SidecarMonitor, ASecondJobHitsWhatTheFirstHasFetched) {
     SampleClient other{second.socket_path};
     ASSERT_TRUE(other.hello("train", 9).has_value());
     read_all(other, all(), 0);
-    other.close();  // what it said last is counted all the same
+    other.close();  // its last frame is counted all the same
     const auto told = [&] {
         return follower
             ->ask([](sidecar::Sidecar& sidecar) { return sidecar::link_report(sidecar); })
@@ -198,7 +198,7 @@ TEST_F(SidecarMonitor, ASecondJobHitsWhatTheFirstHasFetched) {
     EXPECT_EQ(report().datasets.at(0).miss_samples, 200U);
 }
 
-TEST_F(SidecarMonitor, SaysWhatTheDiskHasRoomFor) {
+TEST_F(SidecarMonitor, ReportsTheDisksCapacity) {
     config.datasets[0].reserved_free = 0.999;
     start();
     SampleClient client = connect(1);
@@ -209,7 +209,7 @@ TEST_F(SidecarMonitor, SaysWhatTheDiskHasRoomFor) {
     EXPECT_THAT(get("/metrics").body, HasSubstr("stoker_sidecar_disk_limit_bytes"));
 }
 
-TEST_F(SidecarMonitor, AJobThatHasEndedHasReadWhatItHasRead) {
+TEST_F(SidecarMonitor, KeepsTheTotalsOfAnEndedJob) {
     start();
     SampleClient client = connect(1);
     ASSERT_TRUE(client.plan(2, all()).has_value());
@@ -223,7 +223,7 @@ TEST_F(SidecarMonitor, AJobThatHasEndedHasReadWhatItHasRead) {
     EXPECT_EQ(report().trainer.epoch_position, 200U);
 }
 
-TEST_F(SidecarMonitor, FollowsAJobThatReadsUnderAContract) {
+TEST_F(SidecarMonitor, FollowsAJobUnderAContract) {
     start();
     SampleClient client = connect(1);
     draw_epoch(client, 5);
@@ -234,7 +234,7 @@ TEST_F(SidecarMonitor, FollowsAJobThatReadsUnderAContract) {
     EXPECT_EQ(report().trainer.epoch_position, 100U);
 }
 
-TEST_F(SidecarMonitor, FollowsAContractThroughALeaderElsewhere) {
+TEST_F(SidecarMonitor, FollowsAContractThroughAnotherLeader) {
     start();
     ASSERT_TRUE(
         eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));

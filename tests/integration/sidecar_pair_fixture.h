@@ -6,14 +6,14 @@
 
 namespace stoker::test {
 
-// Two sidecars on one node directory, as of two pods: the first leads, the second follows.
+// Two sidecars on one node directory, as in two pods: the first leads, the second follows.
 class SidecarPairTest : public SidecarTest {
 protected:
     SidecarPairTest() {
         config.job.training_job_uid = "job-1";  // two pods of one job have one key
         second_config = config;
         second_config.socket_path = folder.path() + "/second.sock";
-        // Another pod mounts the directory elsewhere.
+        // The other pod mounts the directory elsewhere.
         second_config.datasets[0].client_directory = folder.path() + "/elsewhere";
         std::filesystem::create_directories(folder.path() + "/node");
         std::filesystem::create_symlink(

@@ -39,7 +39,7 @@ protected:
     }
 };
 
-TEST_F(SidecarPermission, AnotherJobReadsOneObjectItselfBeforeItUsesTheCache) {
+TEST_F(SidecarPermission, AnotherJobReadsOneObjectBeforeItUsesTheCache) {
     start_both();
     SampleClient client = connect_second(9);
     EXPECT_EQ(second_permission(), sidecar::AccessProof::State::kProven);
@@ -56,7 +56,7 @@ TEST_F(SidecarPermission, APodOfTheSameJobHasTheSameKey) {
     EXPECT_EQ(second_origin->fetches(), 0U);
 }
 
-TEST_F(SidecarPermission, AFollowerThatIsRefusedGetsNothingUntilItIsAllowed) {
+TEST_F(SidecarPermission, ARefusedFollowerGetsNothingUntilItIsAllowed) {
     start_both();
     refuse_second();
     const auto refused = hello_second();
@@ -69,7 +69,7 @@ TEST_F(SidecarPermission, AFollowerThatIsRefusedGetsNothingUntilItIsAllowed) {
     EXPECT_TRUE(eventually([&] { return hello_second().has_value(); }));
 }
 
-TEST_F(SidecarPermission, ALeaderThatMayNotListLetsAnotherLead) {
+TEST_F(SidecarPermission, ALeaderThatMayNotListReleasesTheLead) {
     origin_error = kRefusal;
     start();
     ASSERT_TRUE(
@@ -85,7 +85,7 @@ TEST_F(SidecarPermission, ALeaderThatMayNotListLetsAnotherLead) {
     EXPECT_FALSE(own.hello("train", 1).has_value()) << "its own key reads nothing";
 }
 
-TEST_F(SidecarPermission, ALeaderWhoseKeyIsTakenAwayLetsAnotherLead) {
+TEST_F(SidecarPermission, ALeaderWithARevokedKeyReleasesTheLead) {
     start_both();
     SampleClient client = connect_second(9);
     SampleClient own = connect(1);

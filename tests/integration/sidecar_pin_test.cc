@@ -40,11 +40,11 @@ TEST_F(SidecarPin, TrainersReadThePinnedRevision) {
     expect_sample(client, 7);
 }
 
-TEST_F(SidecarPin, TheFirstKeyThatDiffersIsReported) {
+TEST_F(SidecarPin, ReportsTheFirstKeyThatDiffers) {
     run("", kPinned);
     const wire::DatasetReport told = listed();
     wire::ManifestMarks marks = told.marks();
-    marks.set_digests(7, ~marks.digests(7));  // of the samples 13 and 14
+    marks.set_digests(7, ~marks.digests(7));  // of samples 13 and 14
     pin("00000000000000aa", marks);
     EXPECT_TRUE(reports([](const wire::DatasetReport& report) {
         return report.has_origin_change() && report.origin_change().key() == "0013" &&
@@ -55,7 +55,7 @@ TEST_F(SidecarPin, TheFirstKeyThatDiffersIsReported) {
     expect_sample(client, 7);
 }
 
-TEST_F(SidecarPin, AnObjectThatWasOverwrittenIsReported) {
+TEST_F(SidecarPin, ReportsAnOverwrittenObject) {
     run();
     listed();
     SampleClient client = connect(1);

@@ -1,5 +1,5 @@
-// The operator asks what the cache is worth; the trainers' clients measure, their own sidecar sums
-// it up, and whoever leads fetches nothing ahead for them meanwhile.
+// The operator requests a measurement of the cache's value: the trainers' clients measure, their
+// own sidecar sums the results, and the leader does not prefetch for them meanwhile.
 #include "sidecar/service/monitor.h"
 #include "tests/integration/sidecar_fixture.h"
 
@@ -28,7 +28,7 @@ protected:
     }
 };
 
-TEST_F(SidecarProbe, SumsUpWhatTheProcessesOfItsPodMeasured) {
+TEST_F(SidecarProbe, SumsTheMeasurementsOfItsPodsProcesses) {
     start();
     SampleClient first = connect(9);
     SampleClient second = connect(9);

@@ -40,7 +40,7 @@ protected:
             fmt::format("{{uri: 'file://{}/origin'}}", folder.path()), name, more);
     }
 
-    // Reads every sample once: hits, fetches, and at the origin if the sidecar says so.
+    // Reads every sample once: hits, fetches, or at the origin when the sidecar refers to it.
     std::uint64_t read_all(SampleClient& client, const std::vector<std::uint64_t>& ids) {
         std::uint64_t bypassed = 0;
         for (const std::uint64_t id : ids) {
@@ -105,14 +105,14 @@ TEST_F(SidecarProgram, FollowerTakesOverWithinOneSecond) {
         leader->kill();
         const SystemClock clock;
         const TimePoint killed = clock.now();
-        // The last one of the plan is far outside the window: it has to be fetched.
+        // The plan's last sample is far outside the window and must be fetched.
         const auto bytes = client.get(order.back());
         const auto taken = clock.now() - killed;
         ASSERT_TRUE(bytes.has_value()) << bytes.error().message << log_of("follower");
         std::printf(
             "first fetch after the leader's death: %lld ms\n",
             static_cast<long long>(taken / std::chrono::milliseconds{1}));
-        EXPECT_LT(taken, std::chrono::seconds{20});  // the target is one; machines are busy
+        EXPECT_LT(taken, std::chrono::seconds{20});  // the target is 1 s; machines are busy
         EXPECT_EQ(read_all(client, {middle, order.end()}), 0U);
         EXPECT_EQ(follower->stop(), 0);
         std::filesystem::remove_all(node_directory);

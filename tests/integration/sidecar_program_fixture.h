@@ -18,13 +18,12 @@
 namespace stoker::test {
 
 // Real programs stoker-sidecar that share one node directory, each with the dataset "train" and,
-// below `folder`, a socket NAME.sock and a log NAME.log. Nothing runs by
-// itself.
+// below `folder`, a socket NAME.sock and a log NAME.log. The test starts each program.
 class SidecarProgramTest : public testing::Test {
 protected:
-    static constexpr std::chrono::seconds kPatience{60};  // a hang guard
+    static constexpr std::chrono::seconds kPatience{60};  // only ends hung tests
 
-    // `origin`: a flow mapping; `more`: lines of the dataset.
+    // `origin`: a YAML flow mapping; `more`: further lines of the dataset.
     [[nodiscard]] std::unique_ptr<SidecarProcess> run_with_origin(
         const std::string& origin, const std::string& name, const std::string& more) const {
         const std::string path = folder.path() + "/" + name + ".yaml";
@@ -53,7 +52,7 @@ protected:
         return text.str();
     }
 
-    // A session; waits for the program to come up.
+    // Opens a session; waits until the program accepts it.
     [[nodiscard]] SampleClient connect(const std::string& name, std::uint64_t stream = 0) const {
         const SystemClock clock;
         const TimePoint end = clock.now() + kPatience;
@@ -66,7 +65,7 @@ protected:
                 ADD_FAILURE() << "no sidecar: " << log_of(name);
                 return client;
             }
-            std::this_thread::sleep_for(std::chrono::milliseconds{5});  // between two looks
+            std::this_thread::sleep_for(std::chrono::milliseconds{5});  // between two polls
         }
     }
 

@@ -13,7 +13,7 @@ namespace {
 
 class SidecarRate : public OperatedSidecarTest {
 protected:
-    // Returns once the operator has heard that this sidecar leads and enforces the grant.
+    // Returns once this sidecar has reported that it leads and enforces the grant.
     void run_at(std::uint64_t bytes_per_second) {
         control.grant("train", kTotalBytes, bytes_per_second);
         run();
@@ -32,9 +32,9 @@ protected:
     }
 };
 
-// What was saved up, what may be taken ahead by those who wait, and what time has given: never more
-// (sidecar/core/rate_limiter.h). Holds on a machine of any speed: a slow one only takes less.
-TEST_F(SidecarRate, TheOriginGivesNoMoreThanTheGrantedRateAllowsAndTheEpochEnds) {
+// Upper bound of traffic: saved burst, advance for waiting requests, and rate times duration
+// (sidecar/core/rate_limiter.h). Holds on a machine of any speed; a slow one only takes less.
+TEST_F(SidecarRate, StaysWithinTheGrantedRateAndFinishesTheEpoch) {
     constexpr std::uint64_t kRate = kTotalBytes / 4;
     const SystemClock clock;
     ASSERT_NO_FATAL_FAILURE(run_at(kRate));
@@ -52,8 +52,8 @@ TEST_F(SidecarRate, TheOriginGivesNoMoreThanTheGrantedRateAllowsAndTheEpochEnds)
     EXPECT_EQ(origin_bytes(), kTotalBytes) << "each sample once, whatever waited";
 }
 
-// Two trainers, neither of which has a plan: everything is demanded, and yet the rate holds.
-TEST_F(SidecarRate, ManyWhoWaitTakeNoMoreTogether) {
+// Two trainers without plans: every fetch is on demand, and the rate still holds.
+TEST_F(SidecarRate, ManyWaitersStayWithinTheRateTogether) {
     constexpr std::uint64_t kRate = kTotalBytes / 3;
     const SystemClock clock;
     ASSERT_NO_FATAL_FAILURE(run_at(kRate));
@@ -74,7 +74,7 @@ TEST_F(SidecarRate, ManyWhoWaitTakeNoMoreTogether) {
 }
 
 // At the first rate the epoch would take eight minutes.
-TEST_F(SidecarRate, ALimitThatIsLiftedIsLiftedForThoseWhoWait) {
+TEST_F(SidecarRate, LiftingTheLimitReleasesWaitingFetches) {
     ASSERT_NO_FATAL_FAILURE(run_at(kObjectBytes));
     SampleClient client = connect(1);
     ASSERT_TRUE(client.plan(1, all()).has_value());

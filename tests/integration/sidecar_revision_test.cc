@@ -1,4 +1,4 @@
-// All ranks of an attempt read one revision: what a sidecar does with the operator's pin.
+// All ranks of an attempt read one revision: a sidecar's handling of the operator's pin.
 #include <future>
 
 #include "common/domain/manifest_marks.h"
@@ -66,7 +66,7 @@ protected:
             [](sidecar::Sidecar& sidecar) { return sidecar.nodes()[0]->origin_change(); });
     }
 
-    // A trainer that says hello: it is welcomed with this revision.
+    // A trainer sends Hello; returns the revision of its Welcome.
     [[nodiscard]] std::future<std::uint64_t> begin(
         const std::string& socket, std::uint64_t stream) const {
         return std::async(std::launch::async, [socket, stream] {
@@ -93,13 +93,13 @@ TEST_F(SidecarRevision, TrainersWaitForThePin) {
     read_all(client, {1, 2, 3}, 0);
 }
 
-TEST_F(SidecarRevision, APinThatIsKnownEarlyIsNotWaitedFor) {
+TEST_F(SidecarRevision, DoesNotWaitForAPinThatIsAlreadyKnown) {
     start();
     pin(*running, pin_of_data());
     EXPECT_EQ(begin(config.socket_path, 1).get(), data.manifest().revision().value());
 }
 
-TEST_F(SidecarRevision, AnotherListingIsListedAgain) {
+TEST_F(SidecarRevision, ListsAgainIfThePinDiffers) {
     listed = overwritten();
     start();
     ASSERT_TRUE(eventually([&] { return read_revision(*running).has_value(); }));
@@ -111,7 +111,7 @@ TEST_F(SidecarRevision, AnotherListingIsListedAgain) {
     EXPECT_EQ(change(*running), std::nullopt);
 }
 
-TEST_F(SidecarRevision, AnOriginThatChangedIsToldWithTheKeyAndNobodyReadsIt) {
+TEST_F(SidecarRevision, ReportsTheKeyOfAChangedOriginAndServesNothing) {
     listed = overwritten();
     start();
     ASSERT_TRUE(eventually([&] { return read_revision(*running).has_value(); }));
@@ -126,7 +126,7 @@ TEST_F(SidecarRevision, AnOriginThatChangedIsToldWithTheKeyAndNobodyReadsIt) {
     EXPECT_EQ(change(*running), std::nullopt);
 }
 
-TEST_F(SidecarRevision, ADeadOperatorStopsNobodyAndALatePinCounts) {
+TEST_F(SidecarRevision, ADeadOperatorStopsNoTrainerAndALatePinCounts) {
     start();
     SampleClient client = connect(1);  // after RevisionGate::kPatience
     read_all(client, {1, 2, 3}, 0);
@@ -137,14 +137,14 @@ TEST_F(SidecarRevision, ADeadOperatorStopsNobodyAndALatePinCounts) {
     read_all(client, {4, 5, 6}, 0);
 }
 
-TEST_F(SidecarRevision, AnUnpinnedDatasetIsReadAtOnce) {
+TEST_F(SidecarRevision, ReadsAnUnpinnedDatasetAtOnce) {
     config.datasets[0].pinned = false;
     start();
     SampleClient client = connect(1);
     read_all(client, {1, 2, 3}, 0);
 }
 
-// The leader's revision stays while its trainers are at work on it.
+// The leader's revision stays while its trainers use it.
 TEST_F(SidecarRevision, ALeaderOfAnotherJobKeepsItsRevision) {
     config.datasets[0].pinned = false;
     second_config.job.training_job_uid = "job-2";
@@ -186,7 +186,7 @@ TEST_F(SidecarRevision, AFollowerThatTakesTheLeadDoesNotWaitAgain) {
     EXPECT_EQ(second_origin->listings(), 0U);
 }
 
-TEST_F(SidecarRevision, AnObjectThatChangedInMidRunIsTold) {
+TEST_F(SidecarRevision, ReportsAnObjectThatChangedDuringTheRun) {
     start();
     pin(*running, pin_of_data());
     SampleClient client = connect(1);

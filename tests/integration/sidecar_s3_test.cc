@@ -1,5 +1,5 @@
-// The real program against an S3 server that counts: origin traffic, odd keys, changed and failing
-// objects.
+// The real program with an S3 server that counts requests: origin traffic, odd keys, changed and
+// failing objects.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -41,7 +41,7 @@ protected:
             more);
     }
 
-    // Why a hello is refused.
+    // The error that refuses a Hello.
     [[nodiscard]] Error refusal(const std::string& name) const {
         const SystemClock clock;
         const TimePoint end = clock.now() + kPatience;
@@ -55,7 +55,7 @@ protected:
         return {ErrorCode::kInternal, "not refused"};
     }
 
-    // The bytes of the sample as they were put; ids follow the order of the keys.
+    // The bytes of the sample at the origin; ids follow the order of the keys.
     [[nodiscard]] const std::string& expected(std::uint64_t id) const {
         return std::next(objects.begin(), static_cast<std::ptrdiff_t>(id))->second;
     }
@@ -89,7 +89,7 @@ protected:
     std::map<std::string, std::string> objects;  // in the order of the ids
 };
 
-TEST_F(SidecarS3, TheFirstEpochCostsOneGetASampleAndLaterOnesNone) {
+TEST_F(SidecarS3, FirstEpochCostsOneGetPerSampleAndLaterOnesNone) {
     put_equal_objects();
     const auto sidecar = run("one");
     SampleClient client = connect("one", 1);
@@ -135,7 +135,7 @@ TEST_F(SidecarS3, TwoRanksOfTwoPodsShareADirectoryAndItsGets) {
     }
 }
 
-TEST_F(SidecarS3, KeysMayBeOdd) {
+TEST_F(SidecarS3, ServesOddKeys) {
     for (const char* key :
          {"a b.png",
           "ü/ß €.png",
@@ -154,7 +154,7 @@ TEST_F(SidecarS3, KeysMayBeOdd) {
     }
 }
 
-TEST_F(SidecarS3, AnObjectThatChangedIsAnErrorThatNamesIt) {
+TEST_F(SidecarS3, AChangedObjectIsAnErrorThatNamesIt) {
     put("a.png", "as listed");
     put("b.png", "as listed too");
     const auto sidecar = run("one");
@@ -168,7 +168,7 @@ TEST_F(SidecarS3, AnObjectThatChangedIsAnErrorThatNamesIt) {
     EXPECT_NE(fetched->message.find("a.png"), std::string::npos) << fetched->message;
 }
 
-TEST_F(SidecarS3, AServerThatIsOverloadedIsAskedAgain) {
+TEST_F(SidecarS3, RetriesAnOverloadedServer) {
     put_equal_objects();
     s3.add_fault(parse_fault("operation=get,status=503,times=40").value());
     const auto sidecar = run("one");
@@ -177,7 +177,7 @@ TEST_F(SidecarS3, AServerThatIsOverloadedIsAskedAgain) {
     EXPECT_EQ(s3.request_count("get"), kObjects + 40);
 }
 
-TEST_F(SidecarS3, OneHugeObjectAmongSmallOnesIsLeftToTheClient) {
+TEST_F(SidecarS3, LeavesAHugeObjectToTheClient) {
     put("huge.bin", std::string(std::size_t{3} << 20U, 'x'));
     put("small.bin", "small");
     const auto sidecar = run("one", "  memory: 1Mi\n");
@@ -190,12 +190,12 @@ TEST_F(SidecarS3, OneHugeObjectAmongSmallOnesIsLeftToTheClient) {
     EXPECT_EQ(s3.request_count("get"), 1U);
 }
 
-TEST_F(SidecarS3, AnEmptyDatasetIsToldAsSuch) {
+TEST_F(SidecarS3, ReportsAnEmptyDataset) {
     const auto sidecar = run("one");
     EXPECT_NE(refusal("one").message.find("empty"), std::string::npos);
 }
 
-TEST_F(SidecarS3, AMissingBucketIsToldInTheServersWords) {
+TEST_F(SidecarS3, ReportsAMissingBucketInTheServersWords) {
     bucket = "nowhere";
     const auto sidecar = run("one");
     const Error error = refusal("one");

@@ -22,7 +22,7 @@ TEST_F(SidecarServe, WelcomesAClientWithTheRevisionAndTheDirectory) {
     EXPECT_EQ(welcome->directory, config.datasets[0].client_directory);
 }
 
-TEST_F(SidecarServe, GivesEverySampleByDemandAndFetchesEachOnce) {
+TEST_F(SidecarServe, ServesEverySampleOnDemandAndFetchesEachOnce) {
     start();
     SampleClient client = connect();
     read_all(client, all(), 1);
@@ -32,7 +32,7 @@ TEST_F(SidecarServe, GivesEverySampleByDemandAndFetchesEachOnce) {
     EXPECT_EQ(origin->fetches(), 0U);
 }
 
-TEST_F(SidecarServe, PrefetchesThePlanWithoutBeingAsked) {
+TEST_F(SidecarServe, PrefetchesThePlan) {
     start();
     SampleClient client = connect(5);
     ASSERT_TRUE(client.plan(1, all()).has_value());
@@ -45,7 +45,7 @@ TEST_F(SidecarServe, PrefetchesThePlanWithoutBeingAsked) {
     EXPECT_EQ(status().counters.demanded_samples, 0U);
 }
 
-TEST_F(SidecarServe, WithHalfTheBytesGrantedEachLaterEpochFetchesExactlyTheOtherHalf) {
+TEST_F(SidecarServe, WithHalfTheBytesGrantedEachLaterEpochFetchesTheOtherHalf) {
     std::uint64_t records = 0;
     for (const std::uint64_t id : all()) {
         records += domain::record_bytes(data.manifest().size_bytes(domain::SampleId{id}));
@@ -68,7 +68,7 @@ TEST_F(SidecarServe, WithHalfTheBytesGrantedEachLaterEpochFetchesExactlyTheOther
     }
 }
 
-TEST_F(SidecarServe, UnderLruEverySampleIsServedWithinTheGrantAndTheOldestGo) {
+TEST_F(SidecarServe, LruServesEverySampleWithinTheGrantAndEvictsTheOldest) {
     config.datasets[0].grant_bytes = kib(600);  // the dataset has two megabytes
     config.datasets[0].window_bytes = mib(1);
     config.datasets[0].eviction = sidecar::EvictionKind::kLru;
@@ -91,9 +91,9 @@ TEST_F(SidecarServe, UnderLruEverySampleIsServedWithinTheGrantAndTheOldestGo) {
     EXPECT_LE(origin->fetches(), 5U);
 }
 
-// The next job's grant may differ from the last one's, so nothing new is kept until the operator
-// sends it.
-TEST_F(SidecarServe, KeepsWhatAnEarlierJobLeftAndNothingNewUntilTheOperatorSpeaks) {
+// The next job's grant may differ from the last one's, so nothing new is kept until the operator's
+// grant arrives.
+TEST_F(SidecarServe, KeepsAnEarlierJobsSamplesAndNothingNewBeforeTheFirstGrant) {
     const std::vector<std::uint64_t> left = {1, 2, 3, 4, 5};
     start();
     {
@@ -109,7 +109,7 @@ TEST_F(SidecarServe, KeepsWhatAnEarlierJobLeftAndNothingNewUntilTheOperatorSpeak
     EXPECT_EQ(status().bytes.resident_samples, left.size()) << "and nothing is added to it";
 }
 
-TEST_F(SidecarServe, AStartAfterACleanStopIsWarm) {
+TEST_F(SidecarServe, IsWarmAfterACleanStop) {
     start();
     {
         SampleClient client = connect();
@@ -122,7 +122,7 @@ TEST_F(SidecarServe, AStartAfterACleanStopIsWarm) {
     EXPECT_EQ(origin->fetches(), 0U);
 }
 
-TEST_F(SidecarServe, ManyClientsAtOnceCostOneFetchASample) {
+TEST_F(SidecarServe, ManyClientsAtOnceCostOneFetchPerSample) {
     start();
     std::vector<std::thread> readers;
     for (int reader = 0; reader < 4; ++reader) {

@@ -1,5 +1,5 @@
-// Never slower than bypass: a slow disk sends trainers to the origin and takes them back when it
-// has recovered; a busy machine does not.
+// Never slower than bypass: a slow disk sends trainers to the origin until it has recovered; a busy
+// machine does not.
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -22,7 +22,7 @@ protected:
         config.datasets[0].step_aside_window = milliseconds{200};
     }
 
-    // Fetches batch after batch until `done` says so; gives the answers of the last batch.
+    // Fetches batch after batch until `done` returns true; returns the answers of the last batch.
     template <class Done>
     std::vector<FetchStatus> fetch_until(SampleClient& client, Done done) {
         const TimePoint end = clock.now() + kHangGuard;
@@ -46,7 +46,7 @@ TEST_F(SidecarStepAside, ASlowDiskSendsTrainersToTheOriginUntilItHasRecovered) {
     fault->set_hook([&is_slow](FaultDevice::Operation operation, const std::string& path) {
         if (is_slow && operation == FaultDevice::Operation::kWrite &&
             path.find("/segments/") != std::string::npos) {
-            std::this_thread::sleep_for(milliseconds{15});  // per sample: one megabyte a second
+            std::this_thread::sleep_for(milliseconds{15});  // per sample: one megabyte per second
         }
     });
     device = std::move(fault);
@@ -68,9 +68,9 @@ TEST_F(SidecarStepAside, ASlowDiskSendsTrainersToTheOriginUntilItHasRecovered) {
     stop();
 }
 
-// Twice as many threads as processors keep every one of them busy. No epoch may cost more than one
-// fetch a sample, by us; it may cost less where the end of the epoch before is still in the window.
-TEST_F(SidecarStepAside, ABusyMachineFetchesNothingTwiceAndSendsNobodyAway) {
+// Twice as many threads as processors keep all of them busy. We fetch each sample at most once per
+// epoch, less if the end of the previous epoch is still in the window.
+TEST_F(SidecarStepAside, ABusyMachineFetchesNothingTwiceAndNeverBypasses) {
     start();
     std::atomic<bool> stop_burning{false};
     std::vector<std::thread> burners;

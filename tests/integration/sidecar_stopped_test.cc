@@ -1,4 +1,4 @@
-// A leader that is there and does nothing: a real process, stopped by SIGSTOP.
+// A leader that exists but does nothing: a real process, stopped by SIGSTOP.
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -23,7 +23,7 @@ protected:
         return run_with_origin(fmt::format("{{uri: 'file://{}/origin'}}", folder.path()), name, "");
     }
 
-    // Until the sidecar answers the fetch with this status.
+    // Waits until the sidecar answers the fetch with this status.
     bool answers(SampleClient& client, std::uint64_t sample, local::FetchStatus status) {
         const SystemClock clock;
         const TimePoint end = clock.now() + kPatience;
@@ -40,7 +40,7 @@ protected:
     }
 };
 
-TEST_F(StoppedLeader, CostsAWaitingClientSecondsAndNotAMinute) {
+TEST_F(StoppedLeader, DelaysAWaitingClientSecondsNotAMinute) {
     const auto leader = run("leader");
     connect("leader").close();
     const auto follower = run("follower");
@@ -58,7 +58,7 @@ TEST_F(StoppedLeader, CostsAWaitingClientSecondsAndNotAMinute) {
         static_cast<long long>(waited / std::chrono::milliseconds{1}));
     ASSERT_TRUE(fetched.has_value()) << fetched.error().message << log_of("follower");
     EXPECT_EQ(fetched->statuses.at(0), local::FetchStatus::kReadAtOrigin);
-    EXPECT_LT(waited, std::chrono::seconds{20});  // the target is three; machines are busy
+    EXPECT_LT(waited, std::chrono::seconds{20});  // the target is 3 s; machines are busy
 
     EXPECT_TRUE(client.plan(2, {3, 4, 5}).has_value()) << "a plan needs no leader to be taken";
     client.consumed(2, {3});
@@ -73,16 +73,16 @@ TEST_F(StoppedLeader, CostsAWaitingClientSecondsAndNotAMinute) {
     EXPECT_EQ(leader->stop(), 0);
 }
 
-TEST_F(StoppedLeader, ASlowLeaderIsNotTakenForAStoppedOne) {
+TEST_F(StoppedLeader, ASlowLeaderIsNotTakenForStopped) {
     const auto leader = run("leader");
     connect("leader").close();
     const auto follower = run("follower");
     SampleClient client = connect("follower", 3);
-    // Ten stops, each shorter than what a follower waits for.
+    // Ten stops, each shorter than the followers' time limit.
     for (std::uint64_t sample = 20; sample < 30; ++sample) {
         leader->pause();
         client.send(local::Fetch{{sample}});
-        std::this_thread::sleep_for(std::chrono::milliseconds{100});  // it is busy so long
+        std::this_thread::sleep_for(std::chrono::milliseconds{100});  // as if it worked
         leader->resume();
         const auto answer = client.receive();
         ASSERT_TRUE(answer.has_value()) << log_of("follower");

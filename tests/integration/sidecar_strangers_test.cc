@@ -1,5 +1,5 @@
-// Peers that a sidecar must not believe: strangers at leader.sock, trainers that speak like
-// sidecars, and trainers that speak for the rank of another pod.
+// Untrusted peers of a sidecar: strangers at leader.sock, trainers that send sidecars' frames, and
+// trainers that claim the rank of another pod.
 #include <filesystem>
 
 #include <fcntl.h>
@@ -40,7 +40,7 @@ protected:
     }
 };
 
-TEST_F(SidecarStrangers, OnlyTheOwnerSeesControl) {
+TEST_F(SidecarStrangers, OnlyTheOwnerCanReadControl) {
     start();
     ASSERT_TRUE(
         eventually([&] { return status().manifest_state == control::ManifestState::kReady; }));
@@ -81,7 +81,7 @@ TEST_F(SidecarStrangers, LeaderSocketAnswersASidecar) {
     EXPECT_TRUE(peer.hello(hello_of(true, 9)).has_value());
 }
 
-TEST_F(SidecarStrangers, ATrainerCannotSpeakForOthers) {
+TEST_F(SidecarStrangers, ATrainerCannotActForOthers) {
     start();
     SampleClient trainer{config.socket_path};
     EXPECT_EQ(trainer.hello(hello_of(true, 9)).error().code, ErrorCode::kForbidden);
@@ -91,7 +91,7 @@ TEST_F(SidecarStrangers, ATrainerCannotSpeakForOthers) {
     EXPECT_TRUE(answer && std::holds_alternative<local::ErrorReply>(answer->message));
 }
 
-TEST_F(SidecarStrangers, AFrameOfSidecarsEndsItsOwnSessionAlone) {
+TEST_F(SidecarStrangers, ASidecarsFrameEndsOnlyItsOwnSession) {
     start_both();
     SampleClient good = connect_second(3);
     const std::vector<local::Message> frames = {
@@ -106,7 +106,7 @@ TEST_F(SidecarStrangers, AFrameOfSidecarsEndsItsOwnSessionAlone) {
     EXPECT_TRUE(good.fetch({1}).has_value());
 }
 
-TEST_F(SidecarStrangers, APlanOfASparseMemfdIsRefusedByItsLength) {
+TEST_F(SidecarStrangers, RefusesASparsePlanByItsLength) {
     start_both();
     constexpr std::uint64_t kMany = std::uint64_t{1} << 27U;
     const UniqueFd memfd{::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
@@ -122,7 +122,7 @@ TEST_F(SidecarStrangers, APlanOfASparseMemfdIsRefusedByItsLength) {
     }
 }
 
-TEST_F(SidecarStrangers, ATrainerCannotTakeTheRankOfAnotherPod) {
+TEST_F(SidecarStrangers, ATrainerCannotTakeAnotherPodsRank) {
     start_both();
     SampleClient owner = connect(1);
     owner.send(begin());
@@ -135,7 +135,7 @@ TEST_F(SidecarStrangers, ATrainerCannotTakeTheRankOfAnotherPod) {
     EXPECT_EQ(static_cast<ErrorCode>(error.code), ErrorCode::kConflict);
     thief.send_bytes(local::encode_frame(local::Losses{0, {1, 2}, {9.0F, 9.0F}}, 0));
     thief.send(local::AskSnapshot{});
-    ASSERT_TRUE(thief.receive().has_value());  // the losses before it were looked at
+    ASSERT_TRUE(thief.receive().has_value());  // the earlier losses were handled
     owner.send(local::Draw{0, 4});
     EXPECT_TRUE(std::holds_alternative<local::Drawn>(owner.receive()->message));
     owner.send(local::AskEpoch{0});

@@ -1,5 +1,5 @@
-// Two sidecars on one node directory: one leads, the other carries its trainer's session to it, and
-// leads when the first one is gone. (The leader that is killed is in sidecar_kill_test.cc.)
+// Two sidecars on one node directory: one leads, the other relays its trainer's session, and leads
+// when the first one is gone. (sidecar_kill_test.cc kills the leader.)
 #include "tests/integration/sidecar_pair_fixture.h"
 
 namespace stoker::test {
@@ -18,7 +18,7 @@ TEST_F(SidecarTakeover, AFollowerServesThroughTheLeader) {
     EXPECT_EQ(second_origin->fetches(), 0U);
 }
 
-TEST_F(SidecarTakeover, TrainersOfBothShareOneFetchASample) {
+TEST_F(SidecarTakeover, TrainersOfBothShareOneFetchPerSample) {
     start_both();
     SampleClient first_client = connect(1);
     SampleClient second_client = connect_second(2);
@@ -30,7 +30,7 @@ TEST_F(SidecarTakeover, TrainersOfBothShareOneFetchASample) {
     EXPECT_EQ(origin->fetches() + second_origin->fetches(), 200U);
 }
 
-TEST_F(SidecarTakeover, TheFollowerLeadsOnWhenTheLeaderEndsInMidEpoch) {
+TEST_F(SidecarTakeover, FollowerTakesOverWhenTheLeaderEndsDuringAnEpoch) {
     start_both();
     SampleClient client = connect_second(9);
     const auto order = shuffled(4);
@@ -40,10 +40,10 @@ TEST_F(SidecarTakeover, TheFollowerLeadsOnWhenTheLeaderEndsInMidEpoch) {
     stop();
     read_all(client, {middle, order.end()}, 1);
     EXPECT_TRUE(eventually([&] { return second_role() == sidecar::Role::kLeading; }));
-    EXPECT_EQ(second_origin->listings(), 0U);  // clients are at work on the revision that is there
+    EXPECT_EQ(second_origin->listings(), 0U);  // clients use the existing revision
 }
 
-TEST_F(SidecarTakeover, ANewLeaderKnowsWhatWasReadOfThePlan) {
+TEST_F(SidecarTakeover, ANewLeaderKnowsTheReadsOfThePlan) {
     config.datasets[0].grant_bytes = second_config.datasets[0].grant_bytes = Bytes::zero();
     config.datasets[0].window_bytes = second_config.datasets[0].window_bytes = kib(128);
     start_both();
@@ -60,7 +60,7 @@ TEST_F(SidecarTakeover, ANewLeaderKnowsWhatWasReadOfThePlan) {
     }
 }
 
-TEST_F(SidecarTakeover, ANewLeaderGoesOnOverTheBorderOfTheEpoch) {
+TEST_F(SidecarTakeover, ANewLeaderContinuesIntoTheNextEpoch) {
     config.datasets[0].grant_bytes = second_config.datasets[0].grant_bytes = Bytes::zero();
     config.datasets[0].window_bytes = second_config.datasets[0].window_bytes = kib(128);
     start_both();
@@ -83,7 +83,7 @@ TEST_F(SidecarTakeover, ANewLeaderGoesOnOverTheBorderOfTheEpoch) {
     }
 }
 
-TEST_F(SidecarTakeover, AFetchThatTheOldLeaderOwedIsAnsweredByTheNewOne) {
+TEST_F(SidecarTakeover, ANewLeaderAnswersTheOldLeadersPendingFetch) {
     start_both();
     SampleClient client = connect_second(9);
     origin->hold();

@@ -1,6 +1,6 @@
-// Kills a writing process again and again, while another process reads through maps all the time.
-// Invariants (docs/design/node-directory.md): the reader never sees a wrong byte, a residency word
-// without its file, or a SIGBUS; and what was published before a kill is still there after it.
+// Kills a writing process repeatedly, while another process keeps reading through maps. Invariants
+// (docs/design/node-directory.md): the reader never sees a wrong byte, a residency word without its
+// file, or a SIGBUS; and samples published before a kill survive it.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -111,7 +111,7 @@ public:
         return status;
     }
 
-    // nullopt while it runs.
+    // Its exit status; nullopt while it runs.
     std::optional<int> try_wait() {
         int status = 0;
         if (::waitpid(pid_, &status, WNOHANG) != pid_) {

@@ -29,7 +29,8 @@ public:
     // Creating an object of this plural fails with its error.
     std::optional<std::pair<std::string, Error>> refused;
     std::uint64_t version = 1000;
-    // Versions at the server that the caller has not seen yet: what asks to remove another one fails.
+    // Versions at the server that the caller has not seen yet: a request to remove another one
+    // fails.
     std::map<control::ObjectKey, std::string> newer_versions;
     std::vector<control::ObjectKey> removed;
 

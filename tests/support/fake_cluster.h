@@ -25,7 +25,7 @@ public:
 
     ApiServer& api() { return api_; }
 
-    // Creates what users apply; `spec` is JSON.
+    // Creates an object as a user does; `spec` is JSON.
     void add(const control::ResourceKind& kind, const std::string& name, const std::string& spec);
     void change(
         const control::ResourceKind& kind, const std::string& name, const std::string& patch);

@@ -20,7 +20,7 @@ public:
     TempFolder& operator=(const TempFolder&) = delete;
 
     ~TempFolder() {
-        std::error_code ignored;  // a folder left in /tmp does not fail a test
+        std::error_code ignored;  // a leftover folder in /tmp does not fail a test
         std::filesystem::remove_all(path_, ignored);
     }
 

@@ -2,7 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
-// Each puts its classes into the module `stoker._core`.
+// Each function adds its classes to the module `stoker._core`.
 namespace stoker::client {
 
 void add_catalog(pybind11::module_& module);

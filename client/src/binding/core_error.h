@@ -7,8 +7,8 @@
 
 #include "common/base/result.h"
 
-// How an Error becomes a Python exception: `stoker._core.CoreError(code, message)`, code as in
-// to_string(ErrorCode). Exceptions exist in this folder only; the core returns values.
+// Converts an Error to the Python exception `stoker._core.CoreError(code, message)`; code:
+// to_string(ErrorCode). Only this folder throws exceptions; the core returns values.
 namespace stoker::client {
 
 struct CoreException {
@@ -17,7 +17,7 @@ struct CoreException {
 
 void add_core_error(pybind11::module_& module);
 
-// Words for people as a str: they may quote keys, or an origin, in any bytes.
+// A message as a str; it may quote keys or origin replies with arbitrary bytes.
 inline pybind11::str to_words(const std::string& words) {
     return pybind11::reinterpret_steal<pybind11::str>(
         PyUnicode_DecodeUTF8(words.data(), static_cast<Py_ssize_t>(words.size()), "replace"));

@@ -31,8 +31,8 @@ void add_core_error(py::module_& module) {
     });
 }
 
-// CONTRACTS: contract -> the contracts that a program may ask for where its TrainingJob says this
-// one. PARAMETERS: contract -> name -> (narrower, words), without what only experiments set.
+// CONTRACTS: the TrainingJob's contract -> contracts that a program may request under it.
+// PARAMETERS: contract -> parameter name -> (narrower, words), without experimental parameters.
 void add_contracts(py::module_& module) {
     constexpr std::array kNarrower{"less", "more", "same"};
     py::dict contracts;

@@ -29,9 +29,9 @@ Verify parse_verify(std::string_view text) {
     throw py::value_error("verify must be 'first', 'always' or 'never'");
 }
 
-// The reader as Python sees it. The GIL is the lock that NodeReader asks for; it is let go only
-// around check(), which any thread may call, and only for batches with a first touch, because that
-// may wait for a disk.
+// Python binding of NodeReader. The GIL is the lock that NodeReader requires. It is released only
+// around check(), which any thread may call, and only for batches with a first touch, which may
+// wait for the disk.
 class PyNodeReader {
 public:
     PyNodeReader(
@@ -49,7 +49,7 @@ public:
         catalog_ = py::cast(std::const_pointer_cast<Catalog>(reader_->catalog()));
     }
 
-    // (samples, positions of misses): samples is as long as `ids`, with None for a miss.
+    // Returns (samples, positions of misses): samples is as long as `ids`, with None for a miss.
     py::tuple read(py::handle ids) {
         const auto wanted = sample_ids(ids, reader_->manifest().sample_count());
         std::vector<std::optional<Location>> places;
@@ -80,7 +80,7 @@ public:
 
     [[nodiscard]] std::size_t mapped_segments() const { return reader_->mapped_segments(); }
 
-    // One byte for each id: 1 where the sample is on the node now.
+    // One byte for each id: 1 if the sample is on the node now.
     [[nodiscard]] py::bytes resident(py::handle ids) const {
         std::string flags;
         for (const std::uint64_t id : sample_ids(ids, reader_->manifest().sample_count())) {

@@ -11,7 +11,7 @@ namespace {
 
 namespace py = pybind11;
 
-// Releases what PyObject_GetBuffer gave.
+// Releases the buffer of PyObject_GetBuffer.
 struct HeldBuffer {
     Py_buffer view{};
     bool held = false;

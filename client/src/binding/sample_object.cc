@@ -77,7 +77,7 @@ PyObject* raise_cut() {
     return nullptr;
 }
 
-// The record's checksum for a sample of a node directory, computed for others.
+// The record's checksum for a sample of a node directory; computed for other samples.
 PyObject* get_checksum(PyObject* object, void* /*closure*/) {
     const SampleObject* self = self_of(object);
     if (self->seq) {
@@ -93,7 +93,7 @@ PyObject* get_checksum(PyObject* object, void* /*closure*/) {
     return crc ? PyLong_FromUnsignedLong(*crc) : raise_cut();
 }
 
-// Keys are bytes at the origin; what is not UTF-8 comes as surrogates, as file names do in Python.
+// Keys are bytes at the origin; non-UTF-8 bytes become surrogates, as in Python's file names.
 PyObject* decode_text(std::string_view text) {
     return PyUnicode_DecodeUTF8(
         text.data(), static_cast<Py_ssize_t>(text.size()), "surrogateescape");
@@ -124,7 +124,7 @@ PyObject* get_etag(PyObject* object, void* /*closure*/) {
     return key_or_etag(object, false);
 }
 
-// Pickles by value: a sample that goes to another process is a copy there.
+// Pickles by value: another process gets a copy.
 PyObject* reduce(PyObject* object, PyObject* /*unused*/) {
     const SampleObject* self = self_of(object);
     const auto data =
@@ -162,7 +162,8 @@ PyObject* repr(PyObject* object) {
         self->size);
 }
 
-// Takes bytes, or of a memoryview that nobody else can release. False: an exception is set.
+// The bytes of a bytes object, or of a contiguous memoryview that no other owner releases. False: an
+// exception is set.
 bool payload_of(PyObject* data, std::span<const std::byte>& bytes) {
     if (PyBytes_Check(data)) {
         bytes = std::as_bytes(
@@ -198,7 +199,7 @@ PyObject* create(PyTypeObject* /*type*/, PyObject* arguments, PyObject* /*keywor
     return new_sample(std::move(fields));
 }
 
-// CPython wants mutable C strings and function pointers as void*; this is the only place that gives
+// CPython requires mutable C strings and function pointers as void*; only this function casts to
 // them.
 template <class Function>
 void* slot(Function* function) {

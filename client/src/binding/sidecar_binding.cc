@@ -27,15 +27,15 @@ TimePoint deadline_after(double seconds) {
            std::chrono::duration_cast<Duration>(std::chrono::duration<double>(seconds));
 }
 
-// Lets Python's signal handlers run while a wait has let go of the GIL; true when one of them
+// Runs Python's signal handlers during a wait that has released the GIL; true if one of them
 // raised.
 bool signal_raised() {
     py::gil_scoped_acquire acquire;
     return PyErr_CheckSignals() != 0;
 }
 
-// Runs a blocking call, deadline -> Result, without the GIL; `timeout` is in seconds. A Python
-// exception that a signal handler raised meanwhile wins.
+// Runs a blocking call, deadline -> Result, without the GIL; `timeout` is in seconds. An exception
+// of a Python signal handler takes precedence over the result.
 template <class Call>
 auto waiting(double timeout, Call call) {
     auto result = [&] {
@@ -77,7 +77,8 @@ public:
         }));
     }
 
-    // ("welcome", revision, sample count, directory, features) or ("listing", objects so far).
+    // Returns ("welcome", revision, sample count, directory, features) or ("listing", objects so
+    // far).
     py::tuple await_welcome(double timeout) {
         const auto answer =
             waiting(timeout, [&](TimePoint deadline) { return client_->await_welcome(deadline); });
@@ -89,7 +90,7 @@ public:
             "welcome", welcome.revision, welcome.sample_count, welcome.directory, welcome.features);
     }
 
-    // (bytes: one FetchStatus for each id, message).
+    // Returns (bytes: one FetchStatus for each id, message).
     py::tuple fetch(py::handle ids, double timeout) {
         const auto wanted = sample_ids(ids, UINT64_MAX);
         const auto fetched =
@@ -111,7 +112,7 @@ public:
         });
     }
 
-    // (epoch, losses that the job's sampler has learnt from).
+    // Returns (epoch, number of losses that the job's sampler has learnt from).
     py::tuple begin(
         std::uint64_t epoch,
         std::uint64_t skip,
@@ -146,7 +147,7 @@ public:
         return py::make_tuple(begun.epoch, begun.losses);
     }
 
-    // (requested u64, served u64, kinds u8, ended): the first three as bytes.
+    // Returns (requested u64, served u64, kinds u8, ended): the first three as bytes.
     py::tuple draw(std::uint64_t epoch, std::uint32_t count, double timeout) {
         const auto drawn = waiting(
             timeout, [&](TimePoint deadline) { return client_->draw(epoch, count, deadline); });
@@ -157,7 +158,8 @@ public:
             drawn.ended);
     }
 
-    // (epoch, requested, distinct, repeated, substituted, skipped, losses used, losses ignored).
+    // Returns (epoch, requested, distinct, repeated, substituted, skipped, losses used, losses
+    // ignored).
     py::tuple tally(std::uint64_t epoch, double timeout) {
         const auto tally =
             waiting(timeout, [&](TimePoint deadline) { return client_->tally(epoch, deadline); });
@@ -178,7 +180,7 @@ public:
                          }).state);
     }
 
-    // `losses`: a buffer of as many float32 as there are samples.
+    // `losses`: a buffer with one float32 per sample.
     bool send_losses(std::uint64_t epoch, py::handle samples, const py::buffer& losses) {
         const auto ids = sample_ids(samples, UINT64_MAX);
         const py::buffer_info info = losses.request();
@@ -191,7 +193,7 @@ public:
             client_->send_losses(epoch, ids, {static_cast<const float*>(info.ptr), ids.size()}));
     }
 
-    // `hashes`: a buffer of as many uint64 as there are samples.
+    // `hashes`: a buffer with one uint64 per sample.
     bool send_similarity(py::handle samples, const py::buffer& hashes) {
         const auto ids = sample_ids(samples, UINT64_MAX);
         const py::buffer_info info = hashes.request();
@@ -223,7 +225,7 @@ public:
              fields[7]}));
     }
 
-    // (id, batches); id 0: there is nothing to measure.
+    // Returns (id, batches); id 0: nothing to measure.
     py::tuple ask_probe(double timeout) {
         const auto probe =
             waiting(timeout, [&](TimePoint deadline) { return client_->ask_probe(deadline); });

@@ -14,7 +14,7 @@ namespace stoker::client {
 
 namespace {
 
-// Where a thread goes on when a page of [begin, end) cannot be given.
+// Where a thread continues when a page of [begin, end) cannot be read.
 struct Landing {
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
@@ -26,12 +26,11 @@ struct Landing {
     }
 };
 
-// Initial-exec, because a handler must not allocate the thread's storage at its first touch.
+// Initial-exec: a signal handler must not allocate thread-local storage at first use.
 [[gnu::tls_model("initial-exec")]] thread_local Landing* volatile landing = nullptr;
 [[gnu::tls_model("initial-exec")]] thread_local volatile bool passing_on = false;
 
-struct sigaction previous {
-};  // written under `installing`, before our handler can be called with it
+struct sigaction previous {};  // written under `installing`, before our handler can run
 
 std::mutex installing;
 
@@ -41,14 +40,14 @@ void die_of(int signal, const siginfo_t* info) {
     action.sa_handler = SIG_DFL;
     ::sigaction(signal, &action, nullptr);
     if (info->si_code <= 0) {
-        ::raise(signal);  // it was sent; a fault comes again by itself
+        ::raise(signal);  // a signal that was sent; a fault recurs by itself
     }
 }
 
 void pass_on(int signal, siginfo_t* info, void* context) {
     const bool is_default = (previous.sa_flags & SA_SIGINFO) == 0 &&
                             (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN);
-    if (is_default || passing_on) {  // theirs has come back to us: a circle
+    if (is_default || passing_on) {  // their handler has called ours: a loop
         die_of(signal, info);
         return;
     }
@@ -67,7 +66,7 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
         siglongjmp(here->jump, 1);  // NOLINT(cert-err52-cpp): nothing in between has a destructor
     }
     if (here != nullptr && info->si_code == SI_TKILL) {
-        return;  // a handler over ours has restored us and raised it again: the fault comes next
+        return;  // a later handler restored ours and raised again; the fault follows
     }
     pass_on(signal, info, context);
 }
@@ -77,7 +76,7 @@ std::uintptr_t page_mask() {
     return kPageBytes - 1;
 }
 
-// Not inlined: what the caller's registers hold must not be lost by the jump. `read` owns nothing.
+// Not inlined: the jump must not lose the caller's registers. `read` owns no resources.
 template <class Read>
 [[gnu::noinline]] bool guarded(const void* address, std::size_t length, Read read) {
     Landing here;
@@ -112,7 +111,7 @@ void install_bus_guard() {
     struct sigaction ours {};
 
     ours.sa_sigaction = &on_bus_error;
-    // Not blocked inside: the jump leaves the handler without its return.
+    // SIGBUS stays unblocked in the handler, because the jump leaves it without returning.
     ours.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK;
     sigemptyset(&ours.sa_mask);
     ::sigaction(SIGBUS, &ours, nullptr);

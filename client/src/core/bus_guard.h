@@ -5,22 +5,22 @@
 #include <optional>
 #include <span>
 
-// Reads of mapped files that cannot crash. A page of a mapping that its file no longer reaches
-// (somebody cut it), or that the disk cannot give, raises SIGBUS at whoever touches it; these
-// functions turn that into "no". Thread-safe; the caller makes sure that the addresses are mapped.
+// Reads mapped files without crashing. A page that lies beyond its truncated file, or that the disk
+// cannot read, raises SIGBUS on access; these functions return false or nullopt instead.
+// Thread-safe; the caller guarantees that the addresses are mapped.
 //
-// They need our handler for SIGBUS. It passes every other SIGBUS on to the handler that was there
-// before, or to the default action. Where somebody else's handler was put over ours,
-// install_bus_guard() puts ours back on top, with theirs behind it.
+// They need our SIGBUS handler, which passes every other SIGBUS on to the previous handler or the
+// default action. If another handler was installed over ours, install_bus_guard() puts ours back on
+// top, with the other one behind it.
 namespace stoker::client {
 
-// Costs one system call when it is installed already.
+// One system call if already installed.
 void install_bus_guard();
 
-// Copies `from` to `to`, which has room for it. false: not all of it can be read.
+// Copies `from` to `to`, which must have room. false: part of it cannot be read.
 [[nodiscard]] bool read_guarded(std::span<const std::byte> from, std::byte* to);
 
-// One word, with acquire order.
+// Loads one word with acquire order.
 [[nodiscard]] std::optional<std::uint64_t> load_guarded(const std::uint64_t* word);
 
 // crc32c() of the bytes.

@@ -13,15 +13,16 @@
 
 namespace stoker::client {
 
-// A manifest together with the bytes it stands in: a mapped file of a node directory, or one made
-// from a listing of the origin when no sidecar has made it. Immutable; any thread may read.
+// A manifest and its bytes: a mapped file of a node directory, or built from a listing of the
+// origin where no sidecar made one. Immutable; any thread may read.
 class Catalog {
 public:
     // Maps and verifies a manifest file. kNotFound, kForbidden; kCorruption, kInvalidArgument as
     // ManifestView::open().
     static Result<std::shared_ptr<const Catalog>> open(const std::string& path);
 
-    // As open(), with a copy of the file in memory, which nobody can cut or rewrite.
+    // As open(), but copies the file into memory, where no other process can truncate or rewrite
+    // it.
     static Result<std::shared_ptr<const Catalog>> open_copy(const std::string& path);
 
     // Sorts and numbers a listing as the sidecar does, so that ids and revision agree.
@@ -43,7 +44,7 @@ private:
         : bytes_(std::move(bytes)),
           manifest_(manifest) {}
 
-    Storage bytes_;  // moving it does not move what the view points to
+    Storage bytes_;  // moving it keeps the view's addresses valid
     domain::ManifestView manifest_;
 };
 

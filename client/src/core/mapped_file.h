@@ -13,8 +13,7 @@ namespace stoker::client {
 // descriptor and keeps the bytes reachable after the file was unlinked. Move-only; immutable, so
 // any thread may read.
 //
-// A mapping may be longer than its file: whoever reads must know that the bytes are there (SIGBUS
-// otherwise).
+// A mapping may be longer than its file: reading beyond the file's end raises SIGBUS.
 class MappedFile {
 public:
     MappedFile() = default;
@@ -23,7 +22,7 @@ public:
     // kResourceExhausted: no room for one more map. kUnavailable: the file system cannot map.
     static Result<MappedFile> map(int fd, std::uint64_t length_bytes, const std::string& name);
 
-    // Opens and maps the whole of a file as it is now. kNotFound, kForbidden, kUnavailable.
+    // Opens a file and maps its current length. kNotFound, kForbidden, kUnavailable.
     static Result<MappedFile> open(const std::string& path);
 
     MappedFile(const MappedFile&) = delete;
@@ -34,12 +33,11 @@ public:
 
     [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, length_bytes_}; }
 
-    // Which file it is: device and inode of open(), zero for map().
+    // Whether `path` names the file that open() mapped, by device and inode; false after map().
     [[nodiscard]] bool is_same_file_as(const std::string& path) const;
 
-    // Asks the kernel to bring the pages in now. false: it cannot (the file ends before, or the
-    // disk does not give them), so that a touch would be SIGBUS. Kernels before 5.14 cannot tell
-    // and give true.
+    // Asks the kernel to read the pages in now. false: it cannot (the file ends before them, or the
+    // disk fails), so touching them raises SIGBUS. Kernels before 5.14 cannot check; then true.
     [[nodiscard]] static bool is_readable(std::span<const std::byte> bytes);
 
 private:
@@ -49,7 +47,7 @@ private:
     std::uint64_t inode_ = 0;
 };
 
-// The Error for a failed system call of ours: "opening <name>: <strerror>", with the code that fits
+// The Error of a failed system call: "opening <name>: <strerror>", with the code that matches
 // errno.
 Error system_error(int error_number, const std::string& context);
 

@@ -19,19 +19,18 @@ namespace stoker::client {
 
 namespace {
 
-constexpr int kMovedSampleRetries =
-    4;  // a sample may be copied forward between our word and its segment's unlinking
+constexpr int kMovedSampleRetries = 4;  // compaction may move a sample after we loaded its word
 
 std::string file_of(const NodeReaderOptions& options, const char* kind) {
     return fmt::format("{}/{}.{}", options.directory, kind, domain::to_string(options.revision));
 }
 
-// Never 0, which stands for "not checked". Two words of one sample collide with probability 2^-32.
+// Never 0, which means "not checked". Two words of one sample collide with probability 2^-32.
 std::uint32_t fingerprint(std::uint64_t word) {
     return static_cast<std::uint32_t>((word * 0x9E3779B97F4A7C15ULL) >> 32U) | 1U;
 }
 
-// nullopt: not the record that the word promised.
+// nullopt: not the record that the word describes.
 std::optional<domain::RecordHeader> header_of(
     std::span<const std::byte> record,
     domain::SampleId id,
@@ -220,7 +219,7 @@ bool NodeReader::is_intact(domain::SampleId id, const Location& where) const {
            (options_.verify == Verify::kNever || crc32c_guarded(payload) == header->payload_crc32c);
 }
 
-// What is verified is what is handed out: nobody else can reach the copy.
+// Verifies the copy that it returns, because no other process can change it.
 std::optional<SampleView> NodeReader::copy(domain::SampleId id, const Location& where) {
     const auto size = where.record.size();
     const auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);

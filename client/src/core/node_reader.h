@@ -20,63 +20,59 @@
 
 namespace stoker::client {
 
-// When the payload's CRC-32C is compared with its record: at the first touch of a sample by this
-// process, at every read, or never (the leader verified it on the way in). A forked process
-// inherits what its parent has verified.
+// When the payload's CRC-32C is checked: at this process's first touch of a sample, at every read,
+// or never (the leader verified it before storing). A forked process inherits its parent's checks.
 enum class Verify : std::uint8_t { kFirst, kAlways, kNever };
 
 struct NodeReaderOptions {
     std::string directory{};        // the node directory, readable
-    domain::RevisionId revision{};  // which manifest and residency table in it
+    domain::RevisionId revision{};  // selects its manifest and residency table
     Verify verify = Verify::kFirst;
     std::size_t segment_maps_max = 16384;  // kernels allow a process 65530 maps in all
-    // The directory belongs to another namespace, whose files may be cut or rewritten at any time:
-    // samples are copied, and verified in the copy at each read (unless `verify` is kNever); the
-    // manifest is copied, too. false: views in place, of files that are trusted once they were
-    // verified.
+    // true: the directory belongs to another namespace, which may truncate or rewrite files at any
+    // time; samples are copied and verified in the copy at each read (unless `verify` is kNever),
+    // and the manifest is copied. false: samples are viewed in place and trusted after their check.
     bool guest = false;
 };
 
-// Counted since open, in this process.
+// Counters of this process since open().
 struct NodeReaderCounts {
     std::uint64_t hits = 0;
     std::uint64_t hit_bytes = 0;
-    std::uint64_t misses = 0;  // absent, or gone between the word and the file
+    std::uint64_t misses = 0;  // absent, or unlinked after the word was read
     std::uint64_t corrupt =
-        0;  // wrong record or checksum, or a page that the disk does not give; read as misses
+        0;  // wrong record or checksum, or an unreadable page; reported as misses
     std::uint64_t segments_mapped = 0;
-    std::uint64_t segments_retired =
-        0;  // maps given back: unlinked files and the least recently used
+    std::uint64_t segments_retired = 0;  // maps closed: unlinked files and the least recently used
 };
 
-// The payload of one sample, behind its record header. Stays mapped for as long as `pin` is held,
-// also when the file is unlinked. A guest's reader gives a copy, which nobody changes. Others read
-// in place: touching it raises SIGBUS when somebody has cut the file since, or the disk fails.
+// The payload of one sample, preceded by its record header. Stays mapped while `pin` is held, also
+// after the file is unlinked. A guest's reader returns a private copy. Others return mapped bytes:
+// touching them raises SIGBUS if the file was truncated since or the disk fails.
 struct SampleView {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> pin;
     domain::SegmentSeq seq{};
 };
 
-// Where the residency table says a sample is; not yet checked.
+// A sample's location by the residency table; not yet checked.
 struct Location {
     std::uint64_t word = 0;
     std::span<const std::byte> record;  // record header and payload
     std::shared_ptr<const SegmentMap> pin;
 };
 
-// Reads a node directory without asking anybody: residency word, segment map, view; no system call
-// for a sample in a segment that is mapped. Owns the maps; never writes. A file that was cut under
-// its map is a miss here and never SIGBUS (bus_guard.h).
+// Reads a node directory without its sidecar: residency word, segment map, view; no system call for
+// a sample in a mapped segment. Owns the maps; never writes. A truncated file gives a miss, never
+// SIGBUS (bus_guard.h).
 //
 // Threads: one at a time (Python: under the GIL), except check() and manifest(), which any thread
 // may call.
 class NodeReader {
 public:
-    // Maps the manifest and verifies it, and maps the residency table. A table that is not there
-    // (the leader is about to make it) is no error: everything is a miss until refresh() finds it.
-    // kNotFound: no such manifest. kCorruption, kInvalidArgument: damaged, of another version or
-    // revision.
+    // Maps and verifies the manifest, and maps the residency table. A missing table (the leader has
+    // not made it yet) is no error: every read misses until refresh() finds it. kNotFound: no such
+    // manifest. kCorruption, kInvalidArgument: damaged, or of another version or revision.
     static Result<std::unique_ptr<NodeReader>> open(NodeReaderOptions options);
 
     [[nodiscard]] const domain::ManifestView& manifest() const { return catalog_->manifest(); }
@@ -90,23 +86,22 @@ public:
     // pages.
     [[nodiscard]] std::optional<Location> locate(domain::SampleId id);
 
-    // Whether the residency table has the sample now. Counts as no read.
+    // Whether the residency table has the sample now. Not counted as a read.
     [[nodiscard]] bool is_resident(domain::SampleId id) const { return residency_word(id) != 0; }
 
-    // Whether check() has nothing left to do but build the view, so that it takes nanoseconds and
-    // never waits for a disk.
+    // Whether check() only has to build the view: it then takes nanoseconds and never waits for a
+    // disk.
     [[nodiscard]] bool is_checked(domain::SampleId id, const Location& where) const;
 
-    // Makes sure that the record is what the word promised (`options.verify`). nullopt: a miss,
-    // counted as corrupt.
+    // Checks the record against its word (`options.verify`). nullopt: a miss, counted as corrupt.
     [[nodiscard]] std::optional<SampleView> check(domain::SampleId id, Location where);
 
-    // Maps the residency table again when the leader has replaced the file; to be called when an
-    // answer of the sidecar and the table disagree. Errors as open().
+    // Maps the residency table again after the leader replaced the file. Call it when the sidecar's
+    // answer and the table disagree. Errors as open().
     Status refresh();
 
-    // Gives up maps of files that were unlinked, which would otherwise keep their disk space: looks
-    // at up to `checks` maps (one system call each), going round. Views that are out stay valid.
+    // Closes maps of unlinked files, which would otherwise keep their disk space: checks the next
+    // `checks` maps (one system call each), round robin. Existing views stay valid.
     void retire_unlinked(std::size_t checks);
 
     [[nodiscard]] NodeReaderCounts counts() const;
@@ -130,7 +125,7 @@ private:
     NodeReaderOptions options_;
     std::shared_ptr<const Catalog> catalog_;
     MappedFile residency_file_;
-    mutable bool residency_lost_ = false;  // the file was cut: everything is a miss until refresh()
+    mutable bool residency_lost_ = false;  // truncated: every read misses until refresh()
     UniqueFd segments_fd_;
     std::unordered_map<std::uint32_t, Entry> segments_;
     std::vector<std::uint32_t> retire_order_;  // sequence numbers still to look at in this round

@@ -16,7 +16,7 @@ namespace stoker::client {
 
 namespace {
 
-// pread, not the mapping: a file that is shorter than its header must be an error and not SIGBUS.
+// Uses pread: a file shorter than its header must be an error, not SIGBUS.
 Result<domain::SegmentHeader> read_header(int fd, const std::string& name) {
     std::array<std::byte, domain::kSegmentHeaderBytes> raw{};
     const ssize_t got = ::pread(fd, raw.data(), raw.size(), 0);

@@ -22,18 +22,18 @@ std::string segment_file_name(domain::SegmentSeq seq);
 // Thread-safe.
 class SegmentMap {
 public:
-    // Opens `<seq>.seg` below the directory `segments_fd`. kNotFound: unlinked, ask the residency
-    // table again. kCorruption, kInvalidArgument: not this revision's segment of this number, or
+    // Opens `<seq>.seg` below the directory `segments_fd`. kNotFound: unlinked; read the residency
+    // table again. kCorruption, kInvalidArgument: a segment of another revision or number, or
     // another format version.
     static Result<std::shared_ptr<SegmentMap>> open(
         int segments_fd, domain::SegmentSeq seq, domain::RevisionId revision);
 
-    // The bytes [offset, offset + length), or nullopt where the file does not reach so far (looked
-    // up again when it has grown since). Never gives bytes that are past the end of the file.
+    // The bytes [offset, offset + length); nullopt if the file ends before them (checks again after
+    // it grew). Never returns bytes past the end of the file.
     [[nodiscard]] std::optional<std::span<const std::byte>> slice(
         int segments_fd, std::uint64_t offset, std::uint64_t length_bytes);
 
-    // Whether the file is still there under its name; a sequence number is never reused.
+    // Whether the file still has its name; a sequence number is never reused.
     [[nodiscard]] bool is_linked(int segments_fd) const;
 
     [[nodiscard]] domain::SegmentSeq seq() const { return seq_; }

@@ -37,7 +37,7 @@ Result<sockaddr_un> socket_address(const std::string& path) {
     return address;
 }
 
-// A sidecar that is gone or not there yet is an ordinary state, so it is always "try again later".
+// A missing sidecar is an ordinary state, so its error is always retryable.
 Error connection_error(int error_number, const std::string& context) {
     Error error = system_error(error_number, context);
     if (error.code == ErrorCode::kNotFound) {
@@ -68,7 +68,7 @@ Result<UniqueFd> sealed_memfd(std::initializer_list<std::span<const std::byte>> 
     return fd;
 }
 
-// Sends `bytes`, with a descriptor attached when there is one; gives what sendmsg gives.
+// Sends `bytes`, with the descriptor if there is one; returns sendmsg's result.
 ssize_t send_some(int socket, std::span<const std::byte> bytes, int passed_fd) {
     iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
     msghdr message{};
@@ -119,7 +119,8 @@ Result<SidecarClient> SidecarClient::connect(
     if (!socket.valid()) {
         return fail(system_error(errno, "making a socket"));
     }
-    // A unix socket connects at once or, with a full backlog, gives EAGAIN: also "try again later".
+    // A unix socket connects at once or, with a full backlog, fails with EAGAIN, which is retryable
+    // too.
     if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) !=
         0) {
         return fail(connection_error(errno, fmt::format("connecting to {}", socket_path)));
@@ -228,8 +229,8 @@ Result<local::Probe> SidecarClient::ask_probe(TimePoint deadline) {
     return ask<local::Probe>(local::AskProbe{}, deadline);
 }
 
-// One value a sample, in as many frames as it takes. False, and no more of them, when the sidecar
-// is busy.
+// Sends one value per sample, in as many frames as needed. False: the sidecar is busy; the
+// remaining values are not sent.
 template <class Value, class Make>
 Result<bool> SidecarClient::send_in_frames(
     std::span<const std::uint64_t> samples, std::span<const Value> values, Make make) {
@@ -305,10 +306,10 @@ Result<bool> SidecarClient::send_now(const local::Message& message) {
     if (refused) {
         unsent_.clear();
     }
-    return !refused;  // the rest of a frame that was taken in part goes before the next one
+    return !refused;  // the rest of a partly sent frame goes before the next frame
 }
 
-// Sends what it can of the unsent bytes without waiting. True: nothing is left.
+// Sends unsent bytes without waiting. True: all are sent.
 Result<bool> SidecarClient::flush_now() {
     std::size_t sent = 0;
     while (sent < unsent_.size()) {

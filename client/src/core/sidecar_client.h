@@ -20,17 +20,16 @@ namespace stoker::client {
 // One connection of one process to its sidecar (proto/local/protocol.h). Blocking with deadlines.
 // Not thread-safe.
 //
-// After an error that leaves the stream in doubt (deadline, hang-up, garbage) the connection is
-// closed: is_usable() is false and the owner makes a new one when its back-off says so. A fork
-// copies the object but not the right to use it: in the child is_usable() is false, and the
-// parent's connection is not disturbed.
+// After an error that leaves the stream's state unknown (deadline, hang-up, invalid bytes) the
+// connection is closed: is_usable() is false, and the owner makes a new one after its back-off. In
+// a forked child is_usable() is false, and the parent's connection keeps working.
 class SidecarClient {
 public:
-    // Asked when a signal interrupts a wait; true gives it up with kCancelled.
+    // Called when a signal interrupts a wait; true cancels the wait with kCancelled.
     using Interrupted = std::function<bool()>;
 
-    // Connects and sends the Hello. `clock` must outlive the client. kUnavailable: nobody listens
-    // there. kForbidden, kDeadlineExceeded; kInvalidArgument: not a path for a socket.
+    // Connects and sends the Hello. `clock` must outlive the client. kUnavailable: no listener.
+    // kForbidden, kDeadlineExceeded; kInvalidArgument: not a socket path.
     static Result<SidecarClient> connect(
         const std::string& socket_path,
         const local::Hello& hello,
@@ -38,20 +37,19 @@ public:
         TimePoint deadline,
         Interrupted interrupted = nullptr);
 
-    // Whether await_welcome() has something to read, so that it will not wait; true too when the
-    // sidecar has hung up.
+    // Whether await_welcome() has something to read and will not wait; also true after the sidecar
+    // hung up.
     [[nodiscard]] bool has_answer() const;
 
-    // The next word about the Hello: a Listing while the manifest is being made (wait again), then
-    // the Welcome. An ErrorReply of the sidecar comes back as that Error and ends the connection.
+    // The next answer to the Hello: a Listing while the manifest is being made (call again), then
+    // the Welcome. The sidecar's ErrorReply is returned as that Error and ends the connection.
     Result<std::variant<local::Welcome, local::Listing>> await_welcome(TimePoint deadline);
 
-    // Asks for the samples and waits until all have an answer; one status for each, in order.
+    // Requests the samples and waits for all answers; one status for each, in order.
     Result<local::Fetched> fetch(std::span<const std::uint64_t> samples, TimePoint deadline);
 
-    // Hands over the ids in the order in which this stream will read them, through a sealed memfd.
-    // `ahead`: those with which the next epoch begins, where the Welcome has kFeatureAhead; at most
-    // kAheadSamplesMax of them are said.
+    // Sends the ids in this stream's read order through a sealed memfd. `ahead`: the first ids of
+    // the next epoch, if the Welcome has kFeatureAhead; at most kAheadSamplesMax are sent.
     Status send_plan(
         std::uint64_t epoch,
         std::span<const std::uint64_t> samples,
@@ -59,26 +57,26 @@ public:
         std::span<const std::uint64_t> ahead,
         TimePoint deadline);
 
-    // Begins an epoch under a sampling contract, after `served` (a bitmap as local::Begin says) was
-    // had already; `snapshot` may be empty. The two sizes in `begin` are filled in here.
-    // kInvalidArgument: the sidecar does not know the contract, or a parameter of it.
+    // Begins an epoch under a sampling contract; `served` (a bitmap as in local::Begin) marks
+    // samples that were served before; `snapshot` may be empty. Fills in the two sizes in `begin`.
+    // kInvalidArgument: the sidecar does not know the contract or one of its parameters.
     Result<local::Begun> begin(
         local::Begin begin,
         std::span<const std::byte> served,
         std::span<const std::byte> snapshot,
         TimePoint deadline);
 
-    // The next samples of the epoch that was begun.
+    // Draws the next samples of the current epoch.
     Result<local::Drawn> draw(std::uint64_t epoch, std::uint32_t count, TimePoint deadline);
 
     Result<local::EpochTally> tally(std::uint64_t epoch, TimePoint deadline);
     Result<local::Snapshot> snapshot(TimePoint deadline);
 
-    // Whether there is something to measure; a sidecar with kFeatureProbe knows.
+    // Asks whether to measure; needs a sidecar with kFeatureProbe.
     Result<local::Probe> ask_probe(TimePoint deadline);
 
     // One-way frames. They never wait: false means that the sidecar is behind and the frame was not
-    // sent. Losses and fingerprints take as many frames as they need; both spans are equally long.
+    // sent. Losses and fingerprints take as many frames as needed; both spans have equal length.
     Result<bool> send_consumed(std::uint64_t epoch, std::span<const std::uint64_t> samples);
     Result<bool> send_report(const local::Report& report);
     Result<bool> send_probed(const local::Probed& probed);
@@ -113,7 +111,7 @@ private:
     Interrupted interrupted_;
     pid_t pid_;
     std::uint64_t next_request_id_ = 1;
-    std::vector<std::byte> unsent_;  // the tail of a one-way frame that the socket took in part
+    std::vector<std::byte> unsent_;  // the tail of a partly sent one-way frame
 };
 
 }  // namespace stoker::client

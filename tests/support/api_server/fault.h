@@ -24,7 +24,7 @@ struct Fault {
     bool hang_up = false;      // close without an answer; the model does not see the request
     bool lose_answer = false;  // the model executes the request, but its answer is lost
     std::optional<std::size_t>
-        cut_after;       // bytes of the answer to send, head included; then the connection closes
+        cut_after;       // bytes of the answer to send, head included, before closing
     bool reset = false;  // close it with a TCP reset
     std::optional<std::uint64_t> split_seed;  // send the answer in pieces of random sizes
     bool half_open = false;  // a watch sends no byte after the head and does not end

@@ -28,7 +28,7 @@ Status write(DeviceFile& file, std::uint64_t offset, std::string_view text) {
     return file.write(offset, parts);
 }
 
-TEST(FaultDevice, KeepsWhatIsWritten) {
+TEST(FaultDevice, KeepsWrittenBytes) {
     FaultDevice device{1};
     const auto file = device.create("/d/a").value();
     ASSERT_TRUE(write(*file, 2, "xyz").has_value());
@@ -104,7 +104,7 @@ TEST(FaultDevice, ARenameIsAllOrNothing) {
     }
 }
 
-TEST(FaultDevice, HandlesDieWithThePower) {
+TEST(FaultDevice, OldHandlesFailAfterAPowerCut) {
     FaultDevice device{1};
     device.put("/d/a", bytes_of("text"));
     const auto file = device.open("/d/a").value();
@@ -182,7 +182,7 @@ TEST(FaultDevice, BreaksOneKindOfCall) {
     EXPECT_TRUE(file->sync().has_value());
 }
 
-TEST(FaultDevice, FlippedBitsAndCutsAreOnThePlate) {
+TEST(FaultDevice, FlippedBitsAndCutsAreDurable) {
     FaultDevice device{1};
     device.put("/d/a", bytes_of("abcd"));
     device.flip_bit("/d/a", 0, 1);

@@ -21,11 +21,11 @@ ContractTerms terms(std::string contract, std::map<std::string, double, std::les
     return {std::move(contract), std::move(parameters)};
 }
 
-TEST(ContractTerms, WithoutAWordTrainersAskForWhatTheyLike) {
+TEST(ContractTerms, WithoutTermsTrainersMayRequestAnything) {
     EXPECT_EQ(parse("").value().datasets[0].contract, std::nullopt);
 }
 
-TEST(ContractTerms, AreReadWithTheNamesOfTheTrainingJob) {
+TEST(ContractTerms, ReadsTheNamesOfTheTrainingJob) {
     const auto config = parse(
         "  contract: importance\n"
         "  sampling: {family: iowa, outRate: 0.25, recallAfter: 4, redundancy: repeat}\n");
@@ -38,7 +38,7 @@ TEST(ContractTerms, AreReadWithTheNamesOfTheTrainingJob) {
     EXPECT_EQ(parse("  contract: exact\n").value().datasets[0].contract, terms("exact", {}));
 }
 
-TEST(ContractTerms, EveryMistakeIsToldAtOnce) {
+TEST(ContractTerms, ReportsEveryMistakeAtOnce) {
     const auto config = parse(
         "  contract: importance\n"
         "  sampling: {beta: 17, reuseFactor: 1.5, family: fast, chunkGroup: 4, hShare: lots,\n"
@@ -53,7 +53,7 @@ TEST(ContractTerms, EveryMistakeIsToldAtOnce) {
     EXPECT_THAT(text, HasSubstr("datasets[0].sampling.bta: unknown key"));
 }
 
-TEST(ContractTerms, AnUnknownContractIsRefusedByItsPath) {
+TEST(ContractTerms, RefusesAnUnknownContractByItsPath) {
     const auto config = parse("  contract: fast\n  sampling: {beta: 1}\n");
     ASSERT_FALSE(config);
     EXPECT_EQ(
@@ -61,12 +61,12 @@ TEST(ContractTerms, AnUnknownContractIsRefusedByItsPath) {
         "datasets[0].contract: \"fast\" is none of exact, windowed, importance, replicate");
 }
 
-TEST(ContractTerms, ParametersWithoutAContractAreThoseOfExactWhichHasNone) {
+TEST(ContractTerms, ParametersWithoutAContractBelongToExactWhichHasNone) {
     EXPECT_THAT(
         parse("  sampling: {beta: 1}\n").error().message, HasSubstr("belongs to contract importa"));
 }
 
-TEST(ContractTerms, ATrainerMayNarrowTheContractAndNotWidenIt) {
+TEST(ContractTerms, ATrainerMayNarrowTheContractButNotWidenIt) {
     EXPECT_EQ(
         narrow(terms("importance", {{"beta", 1}}), terms("windowed", {{"drift", 0.5}})).value(),
         terms("windowed", {{"drift", 0.5}}));
@@ -82,7 +82,7 @@ TEST(ContractTerms, ATrainerMayNarrowTheContractAndNotWidenIt) {
     EXPECT_FALSE(narrow(terms("importance", {}), terms("replicate", {})).has_value());
 }
 
-TEST(ContractTerms, AParameterMovesInItsNarrowerDirectionOnly) {
+TEST(ContractTerms, AParameterMayOnlyMoveInItsNarrowerDirection) {
     const ContractTerms job = terms("importance", {{"beta", 0.33}, {"warmupEpochs", 5}});
     EXPECT_EQ(
         narrow(job, terms("importance", {{"beta", 0.2}, {"hShare", 0.9}})).value(),
@@ -100,8 +100,8 @@ TEST(ContractTerms, AParameterMovesInItsNarrowerDirectionOnly) {
         HasSubstr("may ask for iowa"));
 }
 
-// Every row: its own limit is fine, and a step beyond it is not.
-TEST(ContractTerms, EveryParameterIsHeldToItsLimit) {
+// Every row: its own limit is accepted, and a step beyond it is refused.
+TEST(ContractTerms, EnforcesTheLimitOfEveryParameter) {
     for (const domain::ContractParameter& row : domain::kContractParameters) {
         const std::string contract{row.contract};
         const std::string name{row.name};

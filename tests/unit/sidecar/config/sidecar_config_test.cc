@@ -29,7 +29,7 @@ TEST(SidecarConfig, ALaptopNeedsFiveLines) {
     EXPECT_EQ(config.control.endpoint, "");
 }
 
-TEST(SidecarConfig, InAPodTheEnvironmentSaysWhoWeAre) {
+TEST(SidecarConfig, InAPodIdentityComesFromTheEnvironment) {
     const std::map<std::string, std::string> pod = {
         {"POD_NAMESPACE", "team-a"},
         {"POD_NAME", "resnet-a1-3-x"},
@@ -51,7 +51,7 @@ TEST(SidecarConfig, InAPodTheEnvironmentSaysWhoWeAre) {
     EXPECT_EQ(config.control.ca_pem, "PEM");
 }
 
-TEST(SidecarConfig, EveryMistakeIsToldAtOnce) {
+TEST(SidecarConfig, ReportsEveryMistakeAtOnce) {
     const auto config = parse_sidecar_config(
         "sokcet: x\n"
         "datasets:\n"
@@ -74,13 +74,13 @@ TEST(SidecarConfig, EveryMistakeIsToldAtOnce) {
         "maxConnections, socket, socketMode");
 }
 
-TEST(SidecarConfig, EndsWhenIdleOnlyIfSettingsSaySo) {
+TEST(SidecarConfig, EndsWhenIdleOnlyIfConfigured) {
     EXPECT_EQ(parse_sidecar_config(kLaptop, no_env()).value().end_when_idle, Duration{});
     const auto config = parse_sidecar_config("endWhenIdle: 10m\n" + std::string{kLaptop}, no_env());
     EXPECT_EQ(config.value().end_when_idle, std::chrono::minutes{10});
 }
 
-TEST(SidecarConfig, NothingIsEvictedUnlessSettingsSaySo) {
+TEST(SidecarConfig, EvictsNothingUnlessConfigured) {
     EXPECT_EQ(
         parse_sidecar_config(kLaptop, no_env()).value().datasets[0].eviction, EvictionKind::kAuto);
     const auto config = parse_sidecar_config(std::string{kLaptop} + "  eviction: lru\n", no_env());
@@ -102,18 +102,18 @@ TEST(SidecarConfig, WeightsAreNumbersOfZeroOrMore) {
     }
 }
 
-TEST(SidecarConfig, WithoutDatasetsThereIsNothingToDo) {
+TEST(SidecarConfig, RequiresADataset) {
     EXPECT_EQ(parse_sidecar_config("", no_env()).error().message, "datasets: is required");
 }
 
-TEST(SidecarConfig, ASocketPathThatTheKernelCannotHoldIsRefused) {
+TEST(SidecarConfig, RefusesASocketPathThatIsTooLong) {
     const std::string text = "socket: /" + std::string(120, 'x') + "\n" + (kLaptop + 25);
     const auto config = parse_sidecar_config(text, no_env());
     ASSERT_FALSE(config);
     EXPECT_EQ(config.error().message, "socket: is longer than 107 bytes");
 }
 
-TEST(SidecarConfig, AnOriginLeavesOutWhatFollowsFromItsEndpoint) {
+TEST(SidecarConfig, ReadsOptionalOriginSettings) {
     const auto parsed = [](const std::string& more) {
         const std::string origin = "{uri: 's3://b'" + more + "}";
         return parse_sidecar_config(

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kHangGuard = 60s;
 
-// An operator that writes down what it hears and grants what it is told to.
+// An operator that records messages and grants as the test says.
 class FakeOperator final : public wire::Control::Service {
 public:
     grpc::Status Attach(
@@ -65,7 +65,7 @@ public:
         return changed_.wait_for(lock, kHangGuard, condition);
     }
 
-    std::atomic<bool> hangs_{false};  // after the last message it does not end the call
+    std::atomic<bool> hangs_{false};  // does not end the call after the last message
     wire::OperatorMessage grants_;
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -181,7 +181,7 @@ protected:
     std::unique_ptr<ControlLink> link_;
 };
 
-TEST_F(ControlLinkTest, SaysWhoItIsThenReportsInOrder) {
+TEST_F(ControlLinkTest, SendsItsIdentityThenReportsInOrder) {
     link_ = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 4; }));
     const std::scoped_lock lock{operator_.mutex_};
@@ -199,7 +199,7 @@ TEST_F(ControlLinkTest, SaysWhoItIsThenReportsInOrder) {
     EXPECT_EQ(operator_.tokens_[0], "Bearer first");
 }
 
-TEST_F(ControlLinkTest, HandsGrantsOn) {
+TEST_F(ControlLinkTest, PassesGrantsOn) {
     link_ = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return !granted_.empty(); }));
     const std::scoped_lock lock{operator_.mutex_};
@@ -209,7 +209,7 @@ TEST_F(ControlLinkTest, HandsGrantsOn) {
     EXPECT_EQ(granted_[0].reason, "Granted");
 }
 
-TEST_F(ControlLinkTest, HandsOnWeightsThatAreNumbers) {
+TEST_F(ControlLinkTest, PassesOnWeightsThatAreNumbers) {
     wire::Grant& grant = *operator_.grants_.mutable_grants(0);
     for (const double weight : {0.25, std::nan(""), -1.0, HUGE_VAL}) {
         wire::JobWeight& sent = *grant.add_weights();
@@ -224,7 +224,7 @@ TEST_F(ControlLinkTest, HandsOnWeightsThatAreNumbers) {
     EXPECT_EQ(granted_[0].weights[0].weight, 0.25);
 }
 
-TEST_F(ControlLinkTest, HandsOnPinsThatAreRevisions) {
+TEST_F(ControlLinkTest, PassesOnPinsThatAreRevisions) {
     for (const char* revision : {"00000000000000aa", "aa", "", "00000000000000ag"}) {
         wire::RevisionPin& pin = *operator_.grants_.add_pins();
         pin.set_dataset_uid("uid-1");
@@ -247,7 +247,7 @@ TEST_F(ControlLinkTest, HandsOnPinsThatAreRevisions) {
     EXPECT_TRUE(pinned_[1].marks.digests.empty()) << "too many";
 }
 
-TEST_F(ControlLinkTest, TellsWhatIsReadAndWhatChanged) {
+TEST_F(ControlLinkTest, ReportsTheReadRevisionAndTheOriginChange) {
     link_ = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
     const std::scoped_lock lock{operator_.mutex_};
@@ -266,7 +266,7 @@ TEST_F(ControlLinkTest, ReportsSoonWhileAPinIsAwaited) {
     EXPECT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 4; }));
 }
 
-TEST_F(ControlLinkTest, TellsTheMassesOfASketchOnceAStream) {
+TEST_F(ControlLinkTest, SendsTheMassesOfASketchOncePerStream) {
     sketches_ = 1;
     link_ = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 4; }));
@@ -294,7 +294,7 @@ TEST_F(ControlLinkTest, TellsTheMassesOfASketchOnceAStream) {
     }
 }
 
-TEST_F(ControlLinkTest, TellsManySketchesInSeveralReports) {
+TEST_F(ControlLinkTest, SplitsManySketchesOverSeveralReports) {
     sketches_ = 40;
     link_ = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 4; }));
@@ -307,7 +307,7 @@ TEST_F(ControlLinkTest, TellsManySketchesInSeveralReports) {
     }
 }
 
-TEST_F(ControlLinkTest, HandsAProbeOnAndItsResultBack) {
+TEST_F(ControlLinkTest, PassesAProbeOnAndReturnsItsResult) {
     operator_.grants_.mutable_probe()->set_id(7);
     operator_.grants_.mutable_probe()->set_batches(20);
     link_ = start(settings()).value();
@@ -322,7 +322,7 @@ TEST_F(ControlLinkTest, HandsAProbeOnAndItsResultBack) {
     EXPECT_EQ(told.cached_ns(), 1'000'000'000U);
 }
 
-TEST_F(ControlLinkTest, DialsAgainWithTheTokenOfTheDay) {
+TEST_F(ControlLinkTest, ReconnectsWithTheCurrentToken) {
     link_ = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
     write_token("second");
@@ -335,13 +335,13 @@ TEST_F(ControlLinkTest, DialsAgainWithTheTokenOfTheDay) {
     }));
 }
 
-TEST_F(ControlLinkTest, DialsAgainSoonWhereNobodyAnswers) {
+TEST_F(ControlLinkTest, RetriesSoonWhileNoOperatorAnswers) {
     const auto port = static_cast<std::uint16_t>(port_);
     const std::string address = "127.0.0.1:" + std::to_string(port_);
     server_->Shutdown(std::chrono::system_clock::now());
     server_.reset();
     {
-        // Hangs up on whoever calls, and so knows of the first try.
+        // Hangs up on every caller, and so records the first attempt.
         const test::HttpScriptServer rude{[](test::ScriptConnection&) {}, "127.0.0.1", port};
         ASSERT_TRUE(rude.listening());
         link_ = start(settings(), 10ms, 1h).value();
@@ -351,7 +351,7 @@ TEST_F(ControlLinkTest, DialsAgainSoonWhereNobodyAnswers) {
     EXPECT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
 }
 
-TEST_F(ControlLinkTest, TheSequenceGoesOnOverConnections) {
+TEST_F(ControlLinkTest, TheSequenceContinuesOverConnections) {
     link_ = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 3; }));
     const std::string address = "127.0.0.1:" + std::to_string(port_);
@@ -374,18 +374,18 @@ TEST_F(ControlLinkTest, TheSequenceGoesOnOverConnections) {
     }
 }
 
-TEST_F(ControlLinkTest, TrustsNobodyElsesCertificate) {
+TEST_F(ControlLinkTest, RefusesACertificateOfAnotherCa) {
     ControlConfig wrong = settings();
     wrong.ca_pem = stoker::testing::make_certificates().ca;
     link_ = start(wrong).value();
-    // The right one on another link shows that time enough has passed for the wrong one.
+    // A correct link connects meanwhile, so the wrong one has had enough time.
     const auto right = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 10; }));
     EXPECT_FALSE(link_->is_attached());
     EXPECT_TRUE(right->is_attached());
 }
 
-TEST_F(ControlLinkTest, ALinkThatCouldNeverWorkIsRefusedAtStart) {
+TEST_F(ControlLinkTest, RefusesUnusableSettingsAtStart) {
     ControlConfig without = settings();
     without.ca_pem.clear();
     EXPECT_EQ(start(without).error().code, ErrorCode::kInvalidArgument);
@@ -396,7 +396,7 @@ TEST_F(ControlLinkTest, ALinkThatCouldNeverWorkIsRefusedAtStart) {
     EXPECT_EQ(start(without).error().message, "the operator's CA is not a PEM certificate");
 }
 
-TEST_F(ControlLinkTest, TheLastReportTellsWhatWasCountedUntilTheEnd) {
+TEST_F(ControlLinkTest, TheLastReportHasTheFinalCounts) {
     link_ = start(settings(), 1h).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
     while (!link_->is_attached()) {
@@ -409,14 +409,14 @@ TEST_F(ControlLinkTest, TheLastReportTellsWhatWasCountedUntilTheEnd) {
     EXPECT_EQ(operator_.heard_.back().report().job().samples(), 4711U);
 }
 
-TEST_F(ControlLinkTest, AnOperatorThatHangsDoesNotHoldItsEndUp) {
+TEST_F(ControlLinkTest, AHangingOperatorDoesNotDelayItsEnd) {
     operator_.hangs_ = true;
     link_ = start(settings()).value();
     ASSERT_TRUE(operator_.wait_for([this] { return operator_.heard_.size() >= 2; }));
-    link_.reset();  // the hang guard of the test runner is the assertion
+    link_.reset();  // the test runner's time limit is the assertion
 }
 
-TEST_F(ControlLinkTest, StopsPromptlyWhileNobodyAnswers) {
+TEST_F(ControlLinkTest, StopsPromptlyWhileNoOperatorAnswers) {
     server_->Shutdown(std::chrono::system_clock::now());
     link_ = start(settings()).value();
     link_.reset();

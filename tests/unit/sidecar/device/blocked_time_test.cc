@@ -12,9 +12,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-TEST(BlockedTime, CountsStandingStill) {
+TEST(BlockedTime, CountsBlockedTime) {
     const BlockedTime blocked;
-    std::this_thread::sleep_for(milliseconds{50});  // what a slow disk does to a writer
+    std::this_thread::sleep_for(milliseconds{50});  // as a slow disk blocks a writer
     EXPECT_GE(blocked.elapsed(), milliseconds{40});
     EXPECT_LE(blocked.elapsed(), std::chrono::seconds{20});
 }

@@ -34,7 +34,7 @@ protected:
     std::unique_ptr<Device> device_ = make_posix_device();
 };
 
-TEST_F(PosixDeviceTest, WritesItsPartsOneBehindTheOther) {
+TEST_F(PosixDeviceTest, WritesItsPartsContiguously) {
     const auto file = device_->create(path("a")).value();
     const std::array<DeviceFile::ConstBuffer, 4> parts{
         bytes_of("one "), bytes_of(""), bytes_of("two "), bytes_of("three")};
@@ -71,7 +71,7 @@ TEST_F(PosixDeviceTest, FilesAreWorldReadableWhateverTheUmask) {
     EXPECT_EQ(about.st_mode & 0777U, 0755U);
 }
 
-TEST_F(PosixDeviceTest, AFolderForTheOwnerIsClosedToOthersAlsoWhereItWasOpen) {
+TEST_F(PosixDeviceTest, AnOwnersFolderIsClosedToOthersEvenIfItWasOpen) {
     const auto mode_of = [](const std::string& path) {
         struct stat about {};
 
@@ -120,7 +120,7 @@ TEST_F(PosixDeviceTest, AMapOutlivesItsName) {
     EXPECT_EQ(text_of(map->bytes()), "still here");
 }
 
-TEST_F(PosixDeviceTest, AnEmptyFileCannotBeMapped) {
+TEST_F(PosixDeviceTest, CannotMapAnEmptyFile) {
     ASSERT_TRUE(device_->create(path("a")).has_value());
     EXPECT_EQ(device_->map(path("a"), MapMode::kRead).error().code, ErrorCode::kCorruption);
 }
@@ -147,12 +147,12 @@ TEST_F(PosixDeviceTest, ReplaceFileLeavesNoTemporary) {
     EXPECT_EQ(device_->list(folder_.path()).value(), (std::vector<std::string>{"a"}));
 }
 
-TEST_F(PosixDeviceTest, ReadFileRefusesMoreThanItsBound) {
+TEST_F(PosixDeviceTest, ReadFileRefusesMoreThanItsLimit) {
     ASSERT_TRUE(write_text(*device_->create(path("a")).value(), 0, "123456").has_value());
     EXPECT_EQ(read_file(*device_, path("a"), 5).error().code, ErrorCode::kCorruption);
 }
 
-TEST_F(PosixDeviceTest, TellsSpace) {
+TEST_F(PosixDeviceTest, ReportsSpace) {
     const DeviceSpace space = device_->space(folder_.path()).value();
     EXPECT_GT(space.total, Bytes::zero());
     EXPECT_LE(space.available, space.total);
@@ -199,7 +199,7 @@ TEST_F(PosixDeviceTest, ALockDiesWithItsProcess) {
     ::close(ready[1]);
 }
 
-TEST_F(PosixDeviceTest, ALockOnADeletedNameExcludesNobody) {
+TEST_F(PosixDeviceTest, ALockOnADeletedNameExcludesNothing) {
     const auto orphan = device_->try_lock(path("lock")).value();
     ASSERT_TRUE(device_->unlink(path("lock")).has_value());
     const auto fresh = device_->try_lock(path("lock")).value();

@@ -18,7 +18,7 @@ using ::testing::Not;
 
 class CredentialsFile : public ::testing::Test {
 protected:
-    // As a program that renews it does: a new file under the old name.
+    // Replaces the file, as a program that renews it does.
     void write(const std::string& text) {
         std::ofstream{path_ + ".new"} << text;
         std::filesystem::rename(path_ + ".new", path_);
@@ -36,7 +36,7 @@ protected:
     std::unique_ptr<CredentialSource> source_ = credentials_from_file(path_, clock_);
 };
 
-TEST_F(CredentialsFile, IsWhatACredentialProcessPrints) {
+TEST_F(CredentialsFile, ReadsTheOutputOfACredentialProcess) {
     write(R"({"Version": 1, "AccessKeyId": "id", "SecretAccessKey": "s", "SessionToken": "t",
               "Expiration": "2026-01-31T13:00:00Z"})");
     EXPECT_EQ(source_->get().value(), (Credentials{"id", "s", "t"}));
@@ -49,7 +49,7 @@ TEST_F(CredentialsFile, NeedsNoTokenAndNoExpiration) {
     EXPECT_TRUE(source_->get().has_value());
 }
 
-TEST_F(CredentialsFile, IsReadAgainWhenItWasReplaced) {
+TEST_F(CredentialsFile, IsReadAgainAfterItWasReplaced) {
     write(R"({"AccessKeyId": "old", "SecretAccessKey": "s"})");
     EXPECT_EQ(source_->get().value()->access_key_id, "old");
     write(R"({"AccessKeyId": "new", "SecretAccessKey": "s"})");
@@ -58,11 +58,11 @@ TEST_F(CredentialsFile, IsReadAgainWhenItWasReplaced) {
     EXPECT_EQ(source_->get().value()->access_key_id, "new");
 }
 
-TEST_F(CredentialsFile, IsReadAgainInTheLastMinuteAndRefusedAfterIt) {
+TEST_F(CredentialsFile, IsReadAgainInTheLastMinuteAndRefusedAfterExpiry) {
     write(R"({"AccessKeyId": "a", "SecretAccessKey": "s", "Expiration": "2026-01-31T13:00:00Z"})");
     ASSERT_TRUE(source_->get().has_value());
     const auto written = std::filesystem::last_write_time(path_);
-    // Written in place within the clock's resolution: nothing about the file says so.
+    // Written in place within the clock's resolution: the file's status does not change.
     std::ofstream{path_} << R"({"AccessKeyId": "b", "SecretAccessKey": "s", )"
                             R"("Expiration": "2026-01-31T13:59:00Z"})";
     std::filesystem::last_write_time(path_, written);
@@ -74,7 +74,7 @@ TEST_F(CredentialsFile, IsReadAgainInTheLastMinuteAndRefusedAfterIt) {
     EXPECT_THAT(expired.message, HasSubstr(path_ + " has expired and was not renewed"));
 }
 
-TEST_F(CredentialsFile, SaysWhatIsWrongWithItAndNeverWhatIsInIt) {
+TEST_F(CredentialsFile, ErrorsNameTheMistakeButNoSecret) {
     EXPECT_THAT(refusal().message, HasSubstr(path_ + " cannot be read: No such file"));
     write("");
     EXPECT_THAT(refusal().message, HasSubstr("is empty"));

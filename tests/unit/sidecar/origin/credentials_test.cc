@@ -52,7 +52,7 @@ TEST(Credentials, WithoutVariablesThereIsNoSource) {
     }
 }
 
-TEST(Credentials, HalfAPairIsAnErrorThatNamesTheOtherHalf) {
+TEST(Credentials, HalfAPairIsAnErrorThatNamesTheMissingHalf) {
     const auto no_secret = credentials_from_environment(environment({{"AWS_ACCESS_KEY_ID", "id"}}));
     ASSERT_FALSE(no_secret.has_value());
     EXPECT_EQ(no_secret.error().code, ErrorCode::kInvalidArgument);
@@ -100,7 +100,7 @@ TEST_F(MountedSecret, IsReadAgainWhenItRotates) {
     EXPECT_EQ(source->get().value(), (Credentials{"new", "secret", "token"}));
 }
 
-TEST_F(MountedSecret, SaysWhichFileIsMissingAndRecovers) {
+TEST_F(MountedSecret, NamesAMissingFileAndRecovers) {
     write("AWS_ACCESS_KEY_ID", "id");
     const auto source = credentials_from_directory(directory_, clock_);
     const auto missing = source->get();

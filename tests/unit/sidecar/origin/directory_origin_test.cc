@@ -67,7 +67,7 @@ protected:
     OriginOptions options_;
 };
 
-TEST_F(DirectoryOriginTest, FetchesWhatItLists) {
+TEST_F(DirectoryOriginTest, FetchesListedFiles) {
     const std::vector<std::string> keys = {
         "a.jpg", "cat/1 2+3%.jpg", "cat/deep/er/x", "\u96ea/\u00fc", ".hidden", "q?#&"};
     for (const std::string& key : keys) {
@@ -105,7 +105,7 @@ TEST_F(DirectoryOriginTest, ReportsProgressAndStops) {
     EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
 }
 
-TEST_F(DirectoryOriginTest, AFileThatChangedSinceTheListingIsAConflict) {
+TEST_F(DirectoryOriginTest, AFileChangedSinceTheListingIsAConflict) {
     for (const char* key : {"longer", "shorter", "same length", "replaced"}) {
         write(root_ / key, "0123456789");
     }
@@ -114,7 +114,7 @@ TEST_F(DirectoryOriginTest, AFileThatChangedSinceTheListingIsAConflict) {
     write(root_ / "longer", "0123456789+");
     write(root_ / "shorter", "0");
     write(root_ / "same length", "abcdefghij");
-    // The clock of a file system ticks coarsely; a later write always has a later time.
+    // A file system's clock is coarse, so the test sets a later time.
     fs::last_write_time(root_ / "same length", fs::file_time_type::clock::now() + 1s);
     const auto time = fs::last_write_time(root_ / "replaced");
     write(root_ / "new", "9876543210");
@@ -141,7 +141,7 @@ TEST_F(DirectoryOriginTest, AVanishedFileIsNotFound) {
     EXPECT_THAT(bytes.error().message, HasSubstr("No such file or directory"));
 }
 
-TEST_F(DirectoryOriginTest, NothingOutsideIsEverRead) {
+TEST_F(DirectoryOriginTest, NeverReadsOutsideTheRoot) {
     fs::create_symlink("../secret", root_ / "link");
     fs::create_symlink(top_, root_ / "up");
     const auto origin = open();
@@ -171,7 +171,7 @@ TEST_F(DirectoryOriginTest, NothingOutsideIsEverRead) {
     EXPECT_THAT(listed.error().message, HasSubstr("leads out of the directory"));
 }
 
-TEST_F(DirectoryOriginTest, LinksInsideAreFollowed) {
+TEST_F(DirectoryOriginTest, FollowsLinksInside) {
     write(root_ / "real/1", "one");
     fs::create_symlink("real/1", root_ / "alias");
     fs::create_directory_symlink("real", root_ / "also real");
@@ -185,7 +185,7 @@ TEST_F(DirectoryOriginTest, LinksInsideAreFollowed) {
     }
 }
 
-TEST_F(DirectoryOriginTest, CirclesAndDanglingLinksAreNamed) {
+TEST_F(DirectoryOriginTest, NamesLoopsAndDanglingLinks) {
     fs::create_directories(root_ / "a/b");
     fs::create_directory_symlink("..", root_ / "a/b/round");
     auto listed = open()->list({}, {});
@@ -200,7 +200,7 @@ TEST_F(DirectoryOriginTest, CirclesAndDanglingLinksAreNamed) {
     EXPECT_THAT(listed.error().message, HasSubstr("'dangling'"));
 }
 
-TEST_F(DirectoryOriginTest, PipesAndSocketsAreNoSamples) {
+TEST_F(DirectoryOriginTest, IgnoresPipesAndSockets) {
     ASSERT_EQ(::mkfifo((root_ / "pipe").c_str(), 0600), 0);
     write(root_ / "file", "x");
     const auto origin = open();
@@ -223,7 +223,7 @@ TEST_F(DirectoryOriginTest, ManyFetchesRunWithinTheirLimits) {
     }
 }
 
-TEST_F(DirectoryOriginTest, FilesTooLargeToHoldAreLeftToTheClient) {
+TEST_F(DirectoryOriginTest, LeavesTooLargeFilesToTheClient) {
     options_.object_bytes_max = Bytes{10};
     write(root_ / "large", "12345678901");
     const auto origin = open();
@@ -247,7 +247,7 @@ TEST_F(DirectoryOriginTest, DestructionFinishesEveryFetch) {
     }
 }
 
-TEST_F(DirectoryOriginTest, RefusesRootsThatCannotBe) {
+TEST_F(DirectoryOriginTest, RefusesInvalidRoots) {
     const auto no_environment = [](const char*) { return nullptr; };
     const auto missing = make_origin("file:///no/such/dir", options_, no_environment, kClock, 1);
     ASSERT_FALSE(missing.has_value());

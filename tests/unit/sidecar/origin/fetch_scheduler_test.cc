@@ -61,7 +61,7 @@ TEST(FetchScheduler, AHugeObjectLeavesMostSlotsToSmallOnes) {
     EXPECT_EQ(small, 6);
 }
 
-TEST(FetchScheduler, AHugeObjectAloneLeavesHalfTheSlotsForWhatMayCome) {
+TEST(FetchScheduler, AHugeObjectAloneLeavesHalfTheSlotsFree) {
     FetchScheduler scheduler{kLimits};
     scheduler.add(FetchId{0}, 100'000);
     int parts = 0;
@@ -106,7 +106,7 @@ TEST(FetchScheduler, ForgetsThePartsOfARemovedObject) {
     scheduler.add(FetchId{1}, 1);
     ASSERT_TRUE(scheduler.next().has_value());
     scheduler.remove(FetchId{0});
-    scheduler.remove(FetchId{0});  // twice does no harm
+    scheduler.remove(FetchId{0});  // a second removal does nothing
     EXPECT_EQ(scheduler.next(), (Part{FetchId{1}, std::nullopt, true}));
     EXPECT_EQ(scheduler.next(), std::nullopt);
     EXPECT_EQ(scheduler.running_requests(), 2U) << "the part that runs keeps its slot";
@@ -114,9 +114,9 @@ TEST(FetchScheduler, ForgetsThePartsOfARemovedObject) {
     EXPECT_EQ(scheduler.running_requests(), 1U);
 }
 
-// A run against a model: objects of random sizes come and go, fail and finish; the limits always
-// hold, everything is started exactly once and nothing starves.
-TEST(FetchScheduler, KeepsItsPromisesInRandomRuns) {
+// Random runs against a model: objects of random sizes are added, fail and finish. The limits
+// always hold, every part starts exactly once, and no object starves.
+TEST(FetchScheduler, KeepsItsLimitsInRandomRuns) {
     Prng random{test::seed()};
     for (int run = 0; run < 50; ++run) {
         FetchScheduler scheduler{kLimits};

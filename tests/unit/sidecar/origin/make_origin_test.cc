@@ -52,7 +52,7 @@ protected:
     Values values_;
 };
 
-TEST_F(ChooseCredentials, TheMostExplicitWins) {
+TEST_F(ChooseCredentials, TheMostExplicitSourceWins) {
     EXPECT_EQ(chosen(), "nobody's");
     values_["AWS_ROLE_ARN"] = "role";
     values_["AWS_WEB_IDENTITY_TOKEN_FILE"] = folder_.path() + "/token";
@@ -69,7 +69,7 @@ TEST_F(ChooseCredentials, TheMostExplicitWins) {
     EXPECT_EQ(chosen(), "of the directory");
 }
 
-TEST_F(ChooseCredentials, HalfAPairOfVariablesIsNotPassedOver) {
+TEST_F(ChooseCredentials, HalfAPairOfVariablesIsAnError) {
     values_["AWS_ACCESS_KEY_ID"] = "id";
     values_["AWS_ROLE_ARN"] = "role";
     values_["AWS_WEB_IDENTITY_TOKEN_FILE"] = folder_.path() + "/token";
@@ -85,7 +85,7 @@ std::string text_of(const std::string& uri, const OriginOptions& options, Values
     return listed ? "listed" : listed.error().message;
 }
 
-TEST(MakeOrigin, GoesThroughTheEnvironmentsProxy) {
+TEST(MakeOrigin, UsesTheEnvironmentsProxy) {
     const auto proxy =
         http::HttpServer::start({.address = "127.0.0.1"}, [](const http::ServerRequest& request) {
             return http::ServerResponse{403, "text/plain", "proxied " + request.target, {}};
@@ -104,7 +104,7 @@ TEST(MakeOrigin, GoesThroughTheEnvironmentsProxy) {
         HasSubstr("proxied /b/?"));
 }
 
-TEST(MakeOrigin, ACaFileOfTheEnvironmentIsForHttpsOnly) {
+TEST(MakeOrigin, TheEnvironmentsCaFileIsForHttpsOnly) {
     OriginOptions options;
     options.retry.attempts_max = 1;
     options.endpoint = "https://127.0.0.1:1";

@@ -25,7 +25,7 @@ TEST(Retry, BackoffDoublesWithJitterUpToItsLimit) {
     }
 }
 
-TEST(Retry, JitterSpreads) {
+TEST(Retry, JitterVariesTheDelay) {
     Prng random{test::seed()};
     Duration smallest = 1h;
     Duration largest{};
@@ -46,12 +46,12 @@ TEST(Retry, GivesUpAfterTheLastAttempt) {
     EXPECT_FALSE(next_delay({.attempts_max = 1}, {1, true, std::nullopt}, random).has_value());
 }
 
-TEST(Retry, NeverRepeatsWhatCannotPass) {
+TEST(Retry, NeverRetriesPermanentFailures) {
     Prng random{1};
     EXPECT_FALSE(next_delay({}, {1, false, 1s}, random).has_value());
 }
 
-TEST(Retry, ObeysRetryAfterWithinReason) {
+TEST(Retry, ObeysRetryAfterUpToItsLimit) {
     Prng random{1};
     EXPECT_EQ(next_delay({}, {1, true, 7s}, random), 7s);
     EXPECT_EQ(next_delay({}, {1, true, 24h}, random), 60s) << "a server cannot stop us for a day";
@@ -67,7 +67,7 @@ TEST(Retry, KnowsTransientStatuses) {
     }
 }
 
-TEST(Retry, ReadsRetryAfter) {
+TEST(Retry, ParsesRetryAfter) {
     struct Case {
         const char* value;
         std::optional<Duration> want;

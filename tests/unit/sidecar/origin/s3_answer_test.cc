@@ -13,7 +13,7 @@ const WallTime kNow{1'000'000s};
 const ExpectedBytes kWhole{"abc", 100, std::nullopt};
 const ExpectedBytes kPart{"abc", 100, ByteRange{10, 20}};
 
-TEST(S3Answer, AcceptsWhatWasListed) {
+TEST(S3Answer, AcceptsTheListedObject) {
     EXPECT_FALSE(check_object_head(kWhole, 200, {{"ETag", "\"abc\""}, {"Content-Length", "100"}}));
     EXPECT_FALSE(check_object_head(kWhole, 200, {{"etag", "W/\"abc\""}}));
     EXPECT_FALSE(check_object_head(
@@ -22,7 +22,7 @@ TEST(S3Answer, AcceptsWhatWasListed) {
         {{"ETag", "\"abc\""}, {"Content-Length", "20"}, {"Content-Range", "bytes 10-29/100"}}));
 }
 
-TEST(S3Answer, AnotherObjectIsAConflictThatRetryingDoesNotHelp) {
+TEST(S3Answer, AnotherObjectIsAPermanentConflict) {
     const http::Header etag{"ETag", "\"abc\""};
     const std::vector<std::pair<ExpectedBytes, std::pair<int, http::Headers>>> cases = {
         {kWhole, {200, {{"ETag", "\"other\""}}}},
@@ -41,7 +41,7 @@ TEST(S3Answer, AnotherObjectIsAConflictThatRetryingDoesNotHelp) {
     }
 }
 
-TEST(S3Answer, AServerThatIgnoresTheRangeIsRefused) {
+TEST(S3Answer, RefusesAServerThatIgnoresTheRange) {
     const auto failure = check_object_head(kPart, 200, {{"ETag", "\"abc\""}});
     ASSERT_TRUE(failure.has_value());
     EXPECT_EQ(failure->error.code, ErrorCode::kInvalidArgument);
@@ -52,7 +52,7 @@ std::string error_document(const std::string& code, const std::string& message) 
     return "<Error><Code>" + code + "</Code><Message>" + message + "</Message></Error>";
 }
 
-TEST(S3Answer, SaysWhatTheOriginSays) {
+TEST(S3Answer, QuotesTheOriginsError) {
     const auto failure = failure_of_status(
         404, {}, error_document("NoSuchBucket", "The specified bucket does not exist"), kNow);
     EXPECT_EQ(failure.error.message, "404 NoSuchBucket: The specified bucket does not exist");
@@ -65,7 +65,7 @@ TEST(S3Answer, SaysWhatTheOriginSays) {
         "301 without an explanation (the bucket is in region eu-west-1)");
 }
 
-TEST(S3Answer, SortsStatusesIntoCodesAndWhatMayPass) {
+TEST(S3Answer, MapsStatusesToCodesAndRetryability) {
     struct Case {
         int status;
         std::string code;
@@ -101,7 +101,7 @@ TEST(S3Answer, PassesRetryAfterOn) {
     EXPECT_EQ(failure_of_status(503, {{"Retry-After", "x"}}, "", kNow).retry_after, std::nullopt);
 }
 
-TEST(S3Answer, TransportFailuresMayPassButBadCertificatesDoNot) {
+TEST(S3Answer, RetriesTransportFailuresButNotBadCertificates) {
     EXPECT_TRUE(failure_of_transport({ErrorCode::kUnavailable, "reset"}).may_pass);
     const auto slow = failure_of_transport({ErrorCode::kDeadlineExceeded, "slow"});
     EXPECT_TRUE(slow.may_pass);

@@ -33,7 +33,7 @@ protected:
         return *std::move(origin);
     }
 
-    // After the fault the same object comes unharmed, in `requests` requests.
+    // After the fault the same object arrives undamaged, in `requests` requests.
     void expect_recovers(const test::FakeS3Fault& fault, std::uint32_t requests) {
         server_.add_fault(fault);
         const auto bytes = fetch_now(*open(), wanted_);
@@ -43,7 +43,7 @@ protected:
         server_.clear_faults();
     }
 
-    // The fault makes the fetch fail, for good and after `requests` requests.
+    // The fault makes the fetch fail permanently, after `requests` requests.
     Error expect_fails(const test::FakeS3Fault& fault, ErrorCode code, std::size_t requests) {
         server_.clear_requests();
         server_.add_fault(fault);
@@ -65,7 +65,7 @@ protected:
     OriginFetch wanted_;
 };
 
-TEST_F(S3OriginFaults, WhatPassesIsRetried) {
+TEST_F(S3OriginFaults, RetriesTransientFaults) {
     expect_recovers({.times = 3, .status = 503}, 4);
     expect_recovers({.times = 2, .status = 500}, 3);
     expect_recovers({.status = 429, .code = "TooManyRequests"}, 2);
@@ -76,7 +76,7 @@ TEST_F(S3OriginFaults, WhatPassesIsRetried) {
     expect_recovers({.reset = true}, 2);
 }
 
-TEST_F(S3OriginFaults, GivesUpAfterTheLastAttemptWithTheOriginsWords) {
+TEST_F(S3OriginFaults, GivesUpAfterTheLastAttemptQuotingTheOrigin) {
     const Error error = expect_fails({.times = -1, .status = 503}, ErrorCode::kUnavailable, 4);
     EXPECT_THAT(
         error.message,
@@ -86,7 +86,7 @@ TEST_F(S3OriginFaults, GivesUpAfterTheLastAttemptWithTheOriginsWords) {
         HasSubstr("(after 4 attempts)"));
 }
 
-TEST_F(S3OriginFaults, WhatDoesNotPassIsNotRetried) {
+TEST_F(S3OriginFaults, DoesNotRetryPermanentFaults) {
     EXPECT_THAT(
         expect_fails({.times = -1, .status = 403}, ErrorCode::kForbidden, 1).message,
         HasSubstr("403 AccessDenied: Access Denied"));
@@ -119,7 +119,7 @@ TEST_F(S3OriginFaults, AnotherObjectThanListedIsAConflict) {
         HasSubstr("changed at the origin: ETag"));
 }
 
-TEST_F(S3OriginFaults, RetryAfterIsObeyed) {
+TEST_F(S3OriginFaults, ObeysRetryAfter) {
     server_.add_fault({.status = 503, .retry_after = "1"});
     const auto started = std::chrono::steady_clock::now();
     const auto bytes = fetch_now(*open(), wanted_);
@@ -127,14 +127,14 @@ TEST_F(S3OriginFaults, RetryAfterIsObeyed) {
     EXPECT_GE(std::chrono::steady_clock::now() - started, 1s);
 }
 
-TEST_F(S3OriginFaults, AServerThatStallsIsLeftAndAskedAgain) {
+TEST_F(S3OriginFaults, RetriesAStalledServer) {
     options_.stall_timeout = 200ms;
     expect_recovers({.delay = 1s}, 2);
     expect_recovers({.delay = 1s, .cut_after = 10}, 2);
 }
 
-TEST_F(S3OriginFaults, AServerThatCannotBeReachedIsUnavailable) {
-    options_.endpoint = "http://127.0.0.1:1";  // nobody listens on tcpmux
+TEST_F(S3OriginFaults, AnUnreachableServerIsUnavailable) {
+    options_.endpoint = "http://127.0.0.1:1";  // no listener on tcpmux
     const auto origin = make_origin(
         "s3://b", options_, [](const char*) { return nullptr; }, kClock, 1);
     ASSERT_TRUE(origin.has_value());
@@ -155,7 +155,7 @@ protected:
         : S3OriginFaults({.encryption = "aws:kms"}) {}
 };
 
-TEST_F(S3OriginEncrypted, EtagsAreOpaqueNames) {
+TEST_F(S3OriginEncrypted, TreatsEtagsAsOpaque) {
     expect_recovers({}, 1);
     wanted_.etag = "0123456789abcdef0123456789abcdef";
     expect_fails({}, ErrorCode::kConflict, 1);
@@ -187,7 +187,7 @@ protected:
     OriginFetch large_;
 };
 
-TEST_F(S3OriginRanges, OnlyTheBrokenRangeIsRepeated) {
+TEST_F(S3OriginRanges, RepeatsOnlyTheBrokenRange) {
     server_.add_fault({.key = "large", .cut_after = 1000});
     const auto bytes = fetch_now(*open(), large_);
     ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
@@ -195,7 +195,7 @@ TEST_F(S3OriginRanges, OnlyTheBrokenRangeIsRepeated) {
     EXPECT_EQ(text_of(*bytes), std::string(20 * 1024 * 1024, 'y'));
 }
 
-TEST_F(S3OriginRanges, OneFailedRangeFailsTheObjectOnceAndTheOriginGoesOn) {
+TEST_F(S3OriginRanges, OneFailedRangeFailsItsObjectOnceAndTheOriginContinues) {
     const auto origin = open();
     server_.add_fault({.key = "large", .skip = 1, .status = 403});
     server_.add_fault({.key = "large", .times = -1, .bytes_per_second = 1'000'000});
@@ -212,14 +212,14 @@ TEST_F(S3OriginRanges, AnObjectThatChangesBetweenRangesIsAConflict) {
     EXPECT_EQ(bytes.error().code, ErrorCode::kConflict);
 }
 
-TEST_F(S3OriginRanges, AServerWithoutRangesIsRefusedClearly) {
+TEST_F(S3OriginRanges, RefusesAServerWithoutRanges) {
     server_.add_fault({.key = "large", .times = -1, .ignore_range = true});
     const auto bytes = fetch_now(*open(), large_);
     ASSERT_FALSE(bytes.has_value());
     EXPECT_THAT(bytes.error().message, HasSubstr("the origin answers 200 where 206 was due"));
 }
 
-TEST_F(S3OriginFaults, CountsWhatHappened) {
+TEST_F(S3OriginFaults, CountsRequestsBytesAndFailures) {
     metrics::Registry registry;
     OriginMetrics metrics{registry};
     options_.metrics = &metrics;

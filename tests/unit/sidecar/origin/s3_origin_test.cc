@@ -68,7 +68,7 @@ protected:
     OriginOptions options_;
 };
 
-TEST_F(S3OriginTest, FetchesWhatWasListed) {
+TEST_F(S3OriginTest, FetchesListedObjects) {
     const OriginFetch wanted = put("cat/1.jpg", "meow");
     const auto origin = open();
     EXPECT_EQ(origin->describe(), "s3://b/ at " + server_.endpoint());
@@ -120,7 +120,7 @@ TEST_F(S3OriginPages, ListsEveryPageAndReportsProgress) {
     EXPECT_EQ(server_.request_count("list"), 4U);
 }
 
-TEST_F(S3OriginPages, AListingMayBeStopped) {
+TEST_F(S3OriginPages, AListingCanBeStopped) {
     for (int i = 0; i < 35; ++i) {
         put("k" + std::to_string(i), "");
     }
@@ -130,7 +130,7 @@ TEST_F(S3OriginPages, AListingMayBeStopped) {
     EXPECT_EQ(listed.error().code, ErrorCode::kCancelled);
 }
 
-TEST_F(S3OriginPages, APageThatFailsIsAskedForAgain) {
+TEST_F(S3OriginPages, RetriesAFailedPage) {
     for (int i = 0; i < 35; ++i) {
         put("k" + std::to_string(i), "");
     }
@@ -148,8 +148,7 @@ protected:
         : S3OriginTest({.credentials = kKeys}) {}
 };
 
-// The server takes the path as it came over the wire, so a client that normalises or encodes twice
-// is refused.
+// The server takes the path literally, so it refuses a client that normalises or encodes twice.
 TEST_F(S3OriginSigned, OddKeysComeBackUnchanged) {
     const std::vector<std::string> keys = {
         "plain",     "with space",    "plus+sign",        "percent%41%",
@@ -188,7 +187,7 @@ TEST_F(S3OriginSigned, BucketsMayBeHosts) {
     EXPECT_EQ(text_of(*bytes), "v");
 }
 
-TEST_F(S3OriginSigned, WrongOrMissingCredentialsAreForbiddenInTheOriginsWords) {
+TEST_F(S3OriginSigned, WrongOrMissingCredentialsAreForbiddenQuotingTheOrigin) {
     const OriginFetch wanted = put("k", "v");
     Credentials wrong = kKeys;
     wrong.secret_access_key = "other";
@@ -211,7 +210,7 @@ TEST_F(S3OriginSigned, WrongOrMissingCredentialsAreForbiddenInTheOriginsWords) {
     EXPECT_EQ(server_.request_count("list"), cases.size()) << "asking again would not help";
 }
 
-TEST_F(S3OriginTest, LargeObjectsComeInParallelRanges) {
+TEST_F(S3OriginTest, FetchesLargeObjectsInParallelRanges) {
     std::string large(40 * 1024 * 1024 + 12345, '\0');
     Prng random{test::seed()};
     for (std::size_t i = 0; i < large.size(); i += 4096) {
@@ -225,13 +224,13 @@ TEST_F(S3OriginTest, LargeObjectsComeInParallelRanges) {
     EXPECT_EQ(server_.requests().front().status, 206);
 }
 
-TEST_F(S3OriginTest, EmptyObjectsAreFetchedToo) {
+TEST_F(S3OriginTest, FetchesEmptyObjects) {
     const auto bytes = fetch_now(*open(), put("empty", ""));
     ASSERT_TRUE(bytes.has_value()) << bytes.error().message;
     EXPECT_TRUE(bytes->payload.empty());
 }
 
-TEST_F(S3OriginTest, NeverRunsMoreRequestsThanAllowedAndFinishesAll) {
+TEST_F(S3OriginTest, StaysWithinTheRequestLimitAndFinishesAll) {
     options_.max_in_flight = 6;
     const auto origin = open();
     std::vector<OriginFetch> wanted;
@@ -254,7 +253,7 @@ TEST_F(S3OriginTest, NeverRunsMoreRequestsThanAllowedAndFinishesAll) {
     EXPECT_LE(server_.connection_count(), 6) << "connections are reused";
 }
 
-TEST_F(S3OriginTest, AHugeObjectDoesNotHoldUpSmallOnes) {
+TEST_F(S3OriginTest, AHugeObjectDoesNotDelaySmallOnes) {
     options_.max_in_flight = 8;
     const OriginFetch huge = put("huge", std::string(64 * 1024 * 1024, 'x'));
     server_.add_fault({.key = "huge", .times = -1, .bytes_per_second = 1'000'000});
@@ -270,7 +269,7 @@ TEST_F(S3OriginTest, AHugeObjectDoesNotHoldUpSmallOnes) {
     EXPECT_EQ(huge_future.wait_for(0s), std::future_status::timeout) << "64 s at this pace";
 }
 
-TEST_F(S3OriginTest, ObjectsTooLargeToHoldAreLeftToTheClient) {
+TEST_F(S3OriginTest, LeavesTooLargeObjectsToTheClient) {
     options_.object_bytes_max = Bytes{1000};
     const auto origin = open();
     EXPECT_TRUE(fetch_now(*origin, put("fits", std::string(1000, 'x'))).has_value());
@@ -311,7 +310,7 @@ std::unique_ptr<http::HttpServer> serve_listing(
     return http::HttpServer::start(std::move(server_options), answer).value();
 }
 
-TEST_F(S3OriginTest, AnObjectWithoutAnEtagIsRefusedByName) {
+TEST_F(S3OriginTest, RefusesAnObjectWithoutAnEtagByName) {
     const auto server = serve_listing("");
     options_.endpoint = "http://localhost:" + std::to_string(server->port());
     const auto listed = open()->list({}, {});
@@ -320,7 +319,7 @@ TEST_F(S3OriginTest, AnObjectWithoutAnEtagIsRefusedByName) {
     EXPECT_THAT(listed.error().message, HasSubstr("'k' has no ETag"));
 }
 
-TEST_F(S3OriginTest, TrustsTheCertificatesItIsGivenAndNoOthers) {
+TEST_F(S3OriginTest, TrustsOnlyTheGivenCertificates) {
     const auto mine = test::make_certificate("mine");
     const auto server = serve_listing("e", {.cert_pem = mine.cert_pem, .key_pem = mine.key_pem});
     options_.endpoint = "https://localhost:" + std::to_string(server->port());
@@ -335,7 +334,7 @@ TEST_F(S3OriginTest, TrustsTheCertificatesItIsGivenAndNoOthers) {
     std::filesystem::remove(options_.ca_file);
 }
 
-TEST(MakeOrigin, RefusesWhatItDoesNotKnow) {
+TEST(MakeOrigin, RefusesUnknownSources) {
     const Environment nothing = [](const char*) { return nullptr; };
     for (const char* uri : {"", "gs://b", "http://x/y", "s3:/b", "file://host/path", "/data"}) {
         const auto origin = make_origin(uri, {}, nothing, kClock, 1);

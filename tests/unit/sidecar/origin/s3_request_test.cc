@@ -36,7 +36,7 @@ TEST(S3Request, ParsesLocations) {
     EXPECT_EQ(location("s3://b", "http://[::1]:9000").host, "[::1]:9000");
 }
 
-TEST(S3Request, RefusesWhatIsNoLocation) {
+TEST(S3Request, RefusesInvalidLocations) {
     const std::vector<std::pair<std::string, std::string>> cases = {
         {"", "http://e"},
         {"gs://b", "http://e"},
@@ -105,7 +105,7 @@ TEST(S3Request, SignsOnlyWithCredentials) {
     EXPECT_EQ(*http::find_header(mine.headers, "Host"), "e:7070");
 }
 
-TEST(S3Request, AsksForTheListedVersionAndRange) {
+TEST(S3Request, RequestsTheListedVersionAndRange) {
     const auto whole = get_request(location("s3://b"), "k", "abc-2", {}, std::nullopt, kNow);
     EXPECT_EQ(*http::find_header(whole.headers, "If-Match"), "\"abc-2\"");
     EXPECT_EQ(http::find_header(whole.headers, "Range"), nullptr);

@@ -14,7 +14,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// As Amazon sends it, shortened.
+// A page as Amazon sends it, shortened.
 constexpr std::string_view kPage = R"(<?xml version="1.0" encoding="UTF-8"?>
 <ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>quotes</Name>
   <Prefix>cats%2F</Prefix><KeyCount>2</KeyCount><MaxKeys>2</MaxKeys>
@@ -57,7 +57,7 @@ TEST(S3Xml, ReadsAnEmptyBucket) {
     EXPECT_THAT(page->objects, IsEmpty());
 }
 
-TEST(S3Xml, RefusesWhatIsNotAWholeListing) {
+TEST(S3Xml, RefusesIncompleteListings) {
     const std::string head = "<ListBucketResult><IsTruncated>false</IsTruncated>";
     const std::string tail = "</ListBucketResult>";
     const std::vector<std::pair<std::string, std::string>> cases = {

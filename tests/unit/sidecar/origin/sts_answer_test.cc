@@ -29,14 +29,14 @@ constexpr std::string_view kAnswer =
   <ResponseMetadata><RequestId>1</RequestId></ResponseMetadata>
 </AssumeRoleWithWebIdentityResponse>)";
 
-TEST(StsAnswer, HoldsCredentialsThatExpire) {
+TEST(StsAnswer, ParsesCredentialsThatExpire) {
     const auto found = parse_sts_credentials(kAnswer);
     ASSERT_TRUE(found.has_value()) << found.error().message;
     EXPECT_EQ(found->credentials, (Credentials{"ASIA1", "a/b+c&d", "token=="}));
     EXPECT_EQ(found->expires, WallTime{1769864400s});
 }
 
-TEST(StsAnswer, AnIncompleteOneIsRefused) {
+TEST(StsAnswer, RefusesAnIncompleteAnswer) {
     const std::string whole{kAnswer};
     for (const char* name : {"AccessKeyId", "SecretAccessKey", "SessionToken", "Expiration"}) {
         std::string other = whole;
@@ -49,13 +49,13 @@ TEST(StsAnswer, AnIncompleteOneIsRefused) {
     EXPECT_FALSE(parse_sts_credentials("<html>login</html>").has_value());
 }
 
-TEST(StsAnswer, NoPartOfItIsTakenForTheWhole) {
+TEST(StsAnswer, RefusesEveryPrefixOfAnAnswer) {
     for (std::size_t length = 0; length < kAnswer.size(); ++length) {
         EXPECT_FALSE(parse_sts_credentials(kAnswer.substr(0, length)).has_value()) << length;
     }
 }
 
-TEST(StsAnswer, SurvivesWhateverItIs) {
+TEST(StsAnswer, SurvivesRandomDamage) {
     Prng prng{test::seed()};
     for (int round = 0; round < 2000; ++round) {
         std::string text{kAnswer};
@@ -67,7 +67,7 @@ TEST(StsAnswer, SurvivesWhateverItIs) {
     }
 }
 
-TEST(StsAnswer, ARefusalHasTheServicesWords) {
+TEST(StsAnswer, ARefusalQuotesTheService) {
     const auto error = [](int status, const char* code) {
         return sts_refusal(
             status,

@@ -29,8 +29,8 @@ Environment environment(std::map<std::string, std::string> values) {
     };
 }
 
-// A token service on loopback: answers each request with the next number as access key, good for an
-// hour of the test's clock; `status` other than 200 refuses.
+// A token service on loopback: answers each request with the next number as access key, valid for
+// an hour of the test's clock; a `status` other than 200 refuses.
 class WebIdentityTest : public ::testing::Test {
 protected:
     WebIdentityTest() {
@@ -121,7 +121,7 @@ TEST_F(WebIdentityTest, ExchangesTheTokenOnceAndKeepsTheCredentials) {
             "&WebIdentityToken=jwt%201"});
 }
 
-TEST_F(WebIdentityTest, RenewsInTheBackgroundBeforeTheyExpireWithTheTokenOfThen) {
+TEST_F(WebIdentityTest, RenewsInTheBackgroundBeforeExpiryWithTheCurrentToken) {
     const auto keys = source();
     ASSERT_EQ(key_of(*keys), "1");
     write_token("jwt 2");
@@ -132,7 +132,7 @@ TEST_F(WebIdentityTest, RenewsInTheBackgroundBeforeTheyExpireWithTheTokenOfThen)
     EXPECT_EQ(asked().size(), 2U);
 }
 
-TEST_F(WebIdentityTest, AFailedRenewalChangesNothingUntilTheyExpire) {
+TEST_F(WebIdentityTest, AFailedRenewalChangesNothingUntilExpiry) {
     const auto keys = source();
     ASSERT_EQ(key_of(*keys), "1");
     refuse_with(503);
@@ -151,7 +151,7 @@ TEST_F(WebIdentityTest, AFailedRenewalChangesNothingUntilTheyExpire) {
     EXPECT_THAT(key_of(*keys), Not(HasSubstr("503")));
 }
 
-TEST_F(WebIdentityTest, ARefusalIsAskedAgainOnceASecond) {
+TEST_F(WebIdentityTest, RetriesARefusalOnceASecond) {
     refuse_with(403);
     const auto keys = source();
     const auto refused = keys->get();
@@ -166,7 +166,7 @@ TEST_F(WebIdentityTest, ARefusalIsAskedAgainOnceASecond) {
     EXPECT_EQ(key_of(*keys), "2");
 }
 
-TEST_F(WebIdentityTest, ManyThreadsAskOnce) {
+TEST_F(WebIdentityTest, ManyThreadsCauseOneExchange) {
     const auto keys = source();
     std::vector<std::thread> threads;
     for (int i = 0; i < 8; ++i) {
@@ -178,7 +178,7 @@ TEST_F(WebIdentityTest, ManyThreadsAskOnce) {
     EXPECT_EQ(asked().size(), 1U);
 }
 
-TEST_F(WebIdentityTest, AMissingTokenIsNamed) {
+TEST_F(WebIdentityTest, NamesAMissingToken) {
     identity_.token_file = folder_.path() + "/none";
     const auto refused = source()->get();
     EXPECT_EQ(refused.error().code, ErrorCode::kForbidden);
@@ -197,7 +197,7 @@ std::string endpoint_of(std::map<std::string, std::string> values) {
     return web_identity_from_environment(environment(std::move(values)), "eu-west-1")->endpoint;
 }
 
-TEST(WebIdentity, AsksTheServiceOfTheRegionUnlessToldOtherwise) {
+TEST(WebIdentity, UsesTheServiceOfTheRegionUnlessConfigured) {
     EXPECT_EQ(endpoint_of({}), "https://sts.eu-west-1.amazonaws.com/");
     EXPECT_EQ(endpoint_of({{"AWS_REGION", "r"}}), "https://sts.r.amazonaws.com/");
     EXPECT_EQ(

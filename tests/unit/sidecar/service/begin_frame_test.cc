@@ -5,7 +5,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(BeginFrame, IsHeldToWhatTheJobAllows) {
+TEST(BeginFrame, IsLimitedToTheJobsTerms) {
     const ContractTerms job{"importance", {{"beta", 0.33}, {"lShare", 0.2}}};
     local::Begin begin;
     begin.contract = "importance";

@@ -26,7 +26,7 @@ std::vector<std::uint64_t> ids_of(const UniqueFd& memfd) {
     return ids;
 }
 
-TEST(SealedPlan, HoldsTheOrderOfTheEpoch) {
+TEST(SealedPlan, HasTheOrderOfTheEpoch) {
     const auto plan = read({4, 2, 9}, 3, 1);
     ASSERT_TRUE(plan.has_value()) << plan.error().message;
     EXPECT_EQ(plan->epoch(), 3U);
@@ -36,7 +36,7 @@ TEST(SealedPlan, HoldsTheOrderOfTheEpoch) {
     EXPECT_EQ(plan->sample_at(2), 9U);
 }
 
-TEST(SealedPlan, WhatItHoldsMoreIsTheBeginningOfTheNextEpoch) {
+TEST(SealedPlan, FurtherIdsAreTheBeginningOfTheNextEpoch) {
     const auto plan = read({4, 2, 9, 7, 4}, 3);
     ASSERT_TRUE(plan.has_value()) << plan.error().message;
     EXPECT_EQ(plan->length(), 3U);
@@ -44,7 +44,7 @@ TEST(SealedPlan, WhatItHoldsMoreIsTheBeginningOfTheNextEpoch) {
     EXPECT_EQ(plan->sample_at(3), 7U);
 }
 
-TEST(SealedPlan, IsRefusedWhenItHoldsTooLittleOrTooMuch) {
+TEST(SealedPlan, RefusesTooFewOrTooManyIds) {
     EXPECT_EQ(read({4, 2}, 3).error().code, ErrorCode::kInvalidArgument);
     std::vector<std::uint64_t> ids(3 + local::kAheadSamplesMax, 1);
     EXPECT_TRUE(read(ids, 3).has_value());
@@ -52,25 +52,25 @@ TEST(SealedPlan, IsRefusedWhenItHoldsTooLittleOrTooMuch) {
     EXPECT_EQ(read(ids, 3).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(SealedPlan, IsRefusedWithAPieceOfAnId) {
+TEST(SealedPlan, RefusesAPartialId) {
     UniqueFd memfd{::memfd_create("plan", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     ASSERT_EQ(::ftruncate(memfd.get(), 20), 0);
     ASSERT_EQ(::fcntl(memfd.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE), 0);
     EXPECT_EQ(read_plan(memfd, {3, 2, 0}, kSamples).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(SealedPlan, IsRefusedWhenItNamesWhatTheDatasetDoesNotHave) {
+TEST(SealedPlan, RefusesUnknownIds) {
     EXPECT_EQ(read({4, 10}, 2).error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(read({4, 10}, 1).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(SealedPlan, IsRefusedWithoutItsSeals) {
+TEST(SealedPlan, RefusesAMemfdWithoutSeals) {
     const UniqueFd memfd{::memfd_create("plan", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     EXPECT_EQ(read_plan(memfd, {3, 0, 0}, kSamples).error().code, ErrorCode::kInvalidArgument);
     EXPECT_EQ(read_plan({}, {3, 0, 0}, kSamples).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(SealedPlan, GoesToALeaderThatSeesNothingAheadWithoutThat) {
+TEST(SealedPlan, IsCutToTheEpochForALeaderWithoutLookahead) {
     const local::Plan plan{3, 2, 1};
     const UniqueFd own = without_ahead(test::sealed_ids({4, 2, 9}), plan, kSamples);
     EXPECT_THAT(ids_of(own), testing::ElementsAre(4, 2));
@@ -80,13 +80,13 @@ TEST(SealedPlan, GoesToALeaderThatSeesNothingAheadWithoutThat) {
         testing::ElementsAre(4, 2));
 }
 
-TEST(SealedPlan, WhatIsNoPlanIsTheLeadersToRefuse) {
+TEST(SealedPlan, PassesAnInvalidPlanToTheLeader) {
     EXPECT_FALSE(without_ahead({}, {3, 2, 0}, kSamples).valid());
     EXPECT_THAT(
         ids_of(without_ahead(test::sealed_ids({4}), {3, 2, 0}, kSamples)), testing::ElementsAre(4));
 }
 
-TEST(SealedPlan, ASparseMemfdIsRefusedByItsLength) {
+TEST(SealedPlan, RefusesASparseMemfdByItsLength) {
     constexpr std::uint64_t kMany = std::uint64_t{1} << 27U;
     const UniqueFd memfd{::memfd_create("sparse", MFD_CLOEXEC | MFD_ALLOW_SEALING)};
     ASSERT_EQ(::ftruncate(memfd.get(), kMany * sizeof(std::uint64_t)), 0);
@@ -97,7 +97,7 @@ TEST(SealedPlan, ASparseMemfdIsRefusedByItsLength) {
     EXPECT_EQ(check_plan(memfd, {3, kMany, 0}, kMany).value(), kMany);
 }
 
-TEST(SealedPlan, ALongerDatasetMayHaveLongerPlans) {
+TEST(SealedPlan, ALargerDatasetMayHaveLongerPlans) {
     EXPECT_EQ(plan_positions_max(1), 65536U);
     EXPECT_EQ(plan_positions_max(1'000'000), 8'000'000U);
     EXPECT_EQ(plan_positions_max(UINT64_MAX), std::uint64_t{1} << 28U);
@@ -110,7 +110,7 @@ local::Begin begin_of(std::uint64_t served, std::uint64_t snapshot) {
     return begin;
 }
 
-TEST(SealedState, ReadsBackWhatWasSealed) {
+TEST(SealedState, ReadsBackSealedState) {
     BeginState state;
     state.served = {std::byte{3}, std::byte{1}};
     state.snapshot = std::string{"a\0b", 3};
@@ -126,7 +126,7 @@ TEST(SealedState, ABeginWithoutStateNeedsNoMemfd) {
     EXPECT_TRUE(read.snapshot.empty());
 }
 
-TEST(SealedState, LiesAreRefused) {
+TEST(SealedState, RefusesFalseState) {
     const auto eight = test::sealed_ids({1});
     EXPECT_FALSE(read_begin_state({}, begin_of(1, 0), 16).has_value()) << "no memfd";
     EXPECT_FALSE(read_begin_state(eight, begin_of(2, 0), 16).has_value()) << "another length";

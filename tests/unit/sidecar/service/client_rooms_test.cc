@@ -23,7 +23,7 @@ protected:
     ClientRooms rooms;
 };
 
-TEST_F(ClientRoomsTest, OneSidecarHasThreeQuartersOfThePlans) {
+TEST_F(ClientRoomsTest, OneSidecarGetsThreeQuartersOfThePlans) {
     EXPECT_FALSE(rooms.take_plan(client(1, 1), kAll / 4 * 3 + 1));
     EXPECT_TRUE(rooms.take_plan(client(1, 1), kAll / 4 * 3));
     EXPECT_FALSE(rooms.take_plan(client(2, 2), 1));
@@ -38,7 +38,7 @@ TEST_F(ClientRoomsTest, ANewPlanOfAStreamReplacesTheOldOne) {
     EXPECT_TRUE(rooms.take_plan(client(1, 1), kAll / 4 * 3));
 }
 
-TEST_F(ClientRoomsTest, APlanGoesWithTheLastConnectionOfItsStream) {
+TEST_F(ClientRoomsTest, ReleasesAPlanWithTheLastConnectionOfItsStream) {
     ASSERT_TRUE(rooms.take_plan(client(1, 1), kAll / 4 * 3));
     rooms.leave(client(1, 1), false);
     EXPECT_FALSE(rooms.take_plan(client(3, 2), 1));
@@ -46,7 +46,7 @@ TEST_F(ClientRoomsTest, APlanGoesWithTheLastConnectionOfItsStream) {
     EXPECT_TRUE(rooms.take_plan(client(3, 2), kAll / 4 * 3));
 }
 
-TEST_F(ClientRoomsTest, GuestsTakeNothingOfTheOwnersRoom) {
+TEST_F(ClientRoomsTest, GuestsTakeNoRoomFromTheOwner) {
     EXPECT_FALSE(rooms.take_plan(client(1, 1, 1, Party{1}), kAll / 4 + 1));
     EXPECT_TRUE(rooms.take_plan(client(1, 1, 1, Party{1}), kAll / 4));
     EXPECT_TRUE(rooms.take_plan(client(2, 2, 2, Party{2}), kAll / 4));
@@ -54,12 +54,12 @@ TEST_F(ClientRoomsTest, GuestsTakeNothingOfTheOwnersRoom) {
     EXPECT_TRUE(rooms.take_plan(client(4, 4), kAll / 4 * 3));
 }
 
-TEST_F(ClientRoomsTest, AGuestsPlanOfALargeDatasetHasRoom) {
+TEST_F(ClientRoomsTest, AGuestsPlanOfALargeDatasetFits) {
     rooms.set_sample_count(kAll);
     EXPECT_TRUE(rooms.take_plan(client(1, 1, 1, Party{1}), kAll));
 }
 
-TEST_F(ClientRoomsTest, OnePartyOfGuestsHasFewStreams) {
+TEST_F(ClientRoomsTest, LimitsTheStreamsOfOneParty) {
     for (std::uint64_t stream = 1; stream <= ClientRooms::kGuestStreamsMax; ++stream) {
         ASSERT_TRUE(rooms.take_stream(client(stream, stream, 1, Party{1})));
     }
@@ -71,7 +71,7 @@ TEST_F(ClientRoomsTest, OnePartyOfGuestsHasFewStreams) {
     EXPECT_TRUE(rooms.take_stream(client(102, 102, 1, Party{1})));
 }
 
-TEST_F(ClientRoomsTest, SamplesOfFetchesAreTakenUntilTheirAnswer) {
+TEST_F(ClientRoomsTest, HoldsSamplesOfFetchesUntilTheirAnswer) {
     EXPECT_TRUE(rooms.take_fetch(client(1, 1), kPending / 2));
     EXPECT_FALSE(rooms.take_fetch(client(2, 2), 1)) << "of the same sidecar";
     EXPECT_TRUE(rooms.take_fetch(client(3, 3, 2), 1));

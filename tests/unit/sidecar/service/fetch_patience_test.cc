@@ -11,7 +11,7 @@ using testing::IsEmpty;
 
 constexpr TimePoint kStart{seconds{100}};
 
-TEST(FetchPatience, AsksAgainAfterDoublingDelaysAndGivesUp) {
+TEST(FetchPatience, RetriesAfterDoublingDelaysAndGivesUp) {
     FetchPatience patience;
     TimePoint now = kStart;
     int asked = 0;
@@ -31,14 +31,14 @@ TEST(FetchPatience, NothingIsDueBeforeItsTime) {
     EXPECT_THAT(patience.take_due(kStart), IsEmpty());
 }
 
-TEST(FetchPatience, AnAnswerEndsIt) {
+TEST(FetchPatience, AnAnswerEndsTheRetries) {
     FetchPatience patience;
     ASSERT_TRUE(patience.wait(5, kStart));
     patience.forget(5);
     EXPECT_EQ(patience.next_due(), std::nullopt);
 }
 
-TEST(FetchPatience, AnotherLeaderIsAskedWithoutItAndHasTheRestOfThePatience) {
+TEST(FetchPatience, KeepsTheRemainingPatienceForTheNextLeader) {
     FetchPatience patience;
     ASSERT_TRUE(patience.wait(5, kStart));
     patience.ask_all();

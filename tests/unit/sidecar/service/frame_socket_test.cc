@@ -30,7 +30,7 @@ struct Connection {
         socket->share(std::move(room));
     }
 
-    // Queues an answer to a fetch of so many samples.
+    // Queues an answer to a fetch of that many samples.
     void answer(std::size_t samples) {
         local::Fetched fetched;
         fetched.statuses.resize(samples);
@@ -109,7 +109,7 @@ TEST_F(SharedRoomTest, IncompleteFramesCountToo) {
     EXPECT_EQ(room_->bytes, 0U);
 }
 
-TEST_F(SharedRoomTest, APayloadThatDoesNotDecodeIsAnsweredAndEndsTheConnection) {
+TEST_F(SharedRoomTest, AnswersAnUndecodablePayloadAndEndsTheConnection) {
     Connection client{loop_, room_};
     auto bad = local::encode_frame(local::Ping{}, 7);
     bad[4] = static_cast<std::byte>(local::FrameType::kDraw);  // without its payload

@@ -48,7 +48,7 @@ protected:
             limits);
     }
 
-    // So many connections at a door; returns how many sessions all doors have then.
+    // Opens `count` connections to a guest socket; returns the sessions of all guest sockets.
     std::size_t connect(const std::string& name, int count) {
         for (int i = 0; i < count; ++i) {
             auto client = connect_unix(socket(name));
@@ -82,7 +82,7 @@ protected:
     std::unique_ptr<GuestDoors> doors_;
 };
 
-TEST_F(GuestDoorsTest, OpensADoorInEachFolderAtOnce) {
+TEST_F(GuestDoorsTest, OpensASocketInEachFolderAtOnce) {
     make("team-a");
     make("team-b");
     open();
@@ -94,7 +94,7 @@ TEST_F(GuestDoorsTest, OpensADoorInEachFolderAtOnce) {
     EXPECT_EQ(status.st_mode & 0777U, 0666U);
 }
 
-TEST_F(GuestDoorsTest, FollowsFoldersThatComeAndGo) {
+TEST_F(GuestDoorsTest, FollowsAddedAndRemovedFolders) {
     open();
     EXPECT_EQ(doors_->size(), 0U);
     make("team-a");
@@ -103,7 +103,7 @@ TEST_F(GuestDoorsTest, FollowsFoldersThatComeAndGo) {
     ASSERT_TRUE(eventually([this] { return doors_->size() == 0; }));
 }
 
-TEST_F(GuestDoorsTest, OpensTheDoorAgainInAFolderThatWasMadeAnew) {
+TEST_F(GuestDoorsTest, ReopensTheSocketInARecreatedFolder) {
     make("team-a");
     open();
     make("other");  // takes the inode that a new folder would get
@@ -112,7 +112,7 @@ TEST_F(GuestDoorsTest, OpensTheDoorAgainInAFolderThatWasMadeAnew) {
     EXPECT_TRUE(eventually([this] { return std::filesystem::exists(socket("team-a")); }));
 }
 
-TEST_F(GuestDoorsTest, SkipsLinksFilesAndNamesOfNoNamespace) {
+TEST_F(GuestDoorsTest, SkipsLinksFilesAndInvalidNames) {
     make("Team_A");
     std::filesystem::create_directories(folder_.path() + "/elsewhere");
     std::filesystem::create_directory_symlink(folder_.path() + "/elsewhere", folder() + "/link");
@@ -122,7 +122,7 @@ TEST_F(GuestDoorsTest, SkipsLinksFilesAndNamesOfNoNamespace) {
     EXPECT_TRUE(std::filesystem::is_empty(folder_.path() + "/elsewhere"));
 }
 
-TEST_F(GuestDoorsTest, OpensSoManyAndNoMore) {
+TEST_F(GuestDoorsTest, LimitsTheNumberOfSockets) {
     for (int number = 0; number < 300; ++number) {
         make("team-" + std::to_string(number));
     }
@@ -130,7 +130,7 @@ TEST_F(GuestDoorsTest, OpensSoManyAndNoMore) {
     EXPECT_EQ(doors_->size(), GuestDoors::kDoorsMax);
 }
 
-TEST_F(GuestDoorsTest, AllDoorsTogetherHaveSoManySessions) {
+TEST_F(GuestDoorsTest, LimitsTheSessionsOfAllSockets) {
     for (const char* name : {"team-a", "team-b", "team-c"}) {
         make(name);
     }
@@ -150,7 +150,7 @@ TEST(GuestDoorsLimits, FollowTheDescriptorsOfTheProcess) {
     EXPECT_EQ(GuestDoors::Limits::of(UINT64_MAX).sessions, 4096U) << "no limit";
 }
 
-TEST_F(GuestDoorsTest, ClosedDoorsLeaveNoSocket) {
+TEST_F(GuestDoorsTest, RemovesItsSocketsAtTheEnd) {
     make("team-a");
     open();
     doors_.reset();

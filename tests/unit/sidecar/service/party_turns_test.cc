@@ -17,7 +17,7 @@ protected:
     std::string begun;
 };
 
-TEST_F(PartyTurnsTest, OnePieceOfAGuestsWorkIsDoneAtATime) {
+TEST_F(PartyTurnsTest, RunsOnePieceOfAGuestsWorkAtATime) {
     run(Party{1}, 'a');
     run(Party{1}, 'b');
     run(Party{1}, 'c');

@@ -30,7 +30,7 @@ protected:
         return prepare_dataset(*device, origin, options, [](std::uint64_t) {}, {});
     }
 
-    // The revision that is served; 0 for an error.
+    // The revision that is served; 0 on an error.
     std::uint64_t revision() {
         const auto prepared = prepare();
         EXPECT_TRUE(prepared.has_value()) << prepared.error().message;
@@ -50,12 +50,12 @@ protected:
     }();
 };
 
-TEST_F(PrepareDataset, ListsAnOriginThatIsNew) {
+TEST_F(PrepareDataset, ListsANewOrigin) {
     EXPECT_EQ(revision(), dataset.manifest().revision().value());
     EXPECT_EQ(origin.listings(), 1U);
 }
 
-TEST_F(PrepareDataset, WithoutAJobEveryStartSeesTheDatasetOfToday) {
+TEST_F(PrepareDataset, WithoutAJobEveryStartListsAgain) {
     const auto before = revision();
     change_dataset();
     EXPECT_NE(revision(), before);
@@ -72,7 +72,7 @@ TEST_F(PrepareDataset, AnAttemptKeepsItsRevision) {
     EXPECT_NE(revision(), before);
 }
 
-TEST_F(PrepareDataset, TheNextAttemptListsAnew) {
+TEST_F(PrepareDataset, TheNextAttemptListsAgain) {
     options.job_uid = "job-1";
     options.attempt_uid = "uid-a1";
     const auto before = revision();
@@ -81,7 +81,7 @@ TEST_F(PrepareDataset, TheNextAttemptListsAnew) {
     EXPECT_NE(revision(), before);
 }
 
-TEST_F(PrepareDataset, TheNextAttemptOfAnotherJobsRevisionKeepsItWhileClientsWork) {
+TEST_F(PrepareDataset, TheNextAttemptKeepsARevisionThatClientsUse) {
     options.job_uid = "job-1";
     options.attempt_uid = "uid-a1";
     const auto before = revision();
@@ -91,7 +91,7 @@ TEST_F(PrepareDataset, TheNextAttemptOfAnotherJobsRevisionKeepsItWhileClientsWor
     EXPECT_EQ(revision(), before);
 }
 
-TEST_F(PrepareDataset, AnAttemptListsAgainWhenItIsTold) {
+TEST_F(PrepareDataset, AnAttemptListsAgainOnRequest) {
     options.job_uid = "job-1";
     options.attempt_uid = "uid-a1";
     const auto before = revision();
@@ -101,26 +101,26 @@ TEST_F(PrepareDataset, AnAttemptListsAgainWhenItIsTold) {
     EXPECT_EQ(origin.listings(), 2U);
 }
 
-TEST_F(PrepareDataset, MarksItsManifestWhereThatIsWanted) {
+TEST_F(PrepareDataset, MarksItsManifestOnRequest) {
     EXPECT_TRUE(prepare()->marks.digests.empty());
     options.marks = true;
     EXPECT_EQ(prepare()->marks, domain::mark_manifest(dataset.manifest()));
 }
 
-TEST_F(PrepareDataset, ClientsAtWorkKeepTheirRevision) {
+TEST_F(PrepareDataset, ActiveClientsKeepTheirRevision) {
     const auto before = revision();
     change_dataset();
     options.keep_revision = true;
     EXPECT_EQ(revision(), before);
 }
 
-TEST_F(PrepareDataset, AnOriginThatIsDownDoesNotStopWhatWasListedBefore) {
+TEST_F(PrepareDataset, UsesTheLastListingWhileTheOriginIsDown) {
     const auto before = revision();
     origin.fail_with(Error{ErrorCode::kUnavailable, "503"});
     EXPECT_EQ(revision(), before);
 }
 
-TEST_F(PrepareDataset, AnotherJobsListingShowsNoPermissionWhileTheOriginIsDown) {
+TEST_F(PrepareDataset, AnotherJobsListingGrantsNoPermissionWhileTheOriginIsDown) {
     options.job_uid = "job-1";
     options.attempt_uid = "uid-a1";
     const auto before = revision();
@@ -131,7 +131,7 @@ TEST_F(PrepareDataset, AnotherJobsListingShowsNoPermissionWhileTheOriginIsDown) 
     EXPECT_EQ(prepare().error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(PrepareDataset, ARefusalOfTheOriginStands) {
+TEST_F(PrepareDataset, ARefusalByTheOriginOverridesTheLastListing) {
     revision();
     origin.fail_with(Error{ErrorCode::kForbidden, "403"});
     const auto refused = prepare();
@@ -147,7 +147,7 @@ TEST_F(PrepareDataset, AnotherSourceIsAnotherDataset) {
     EXPECT_EQ(origin.listings(), 2U);
 }
 
-TEST_F(PrepareDataset, ADamagedManifestIsMadeAnew) {
+TEST_F(PrepareDataset, RemakesADamagedManifest) {
     options.job_uid = "job-1";
     const auto before = revision();
     const std::string path =
@@ -158,7 +158,7 @@ TEST_F(PrepareDataset, ADamagedManifestIsMadeAnew) {
     EXPECT_EQ(origin.listings(), 2U);
 }
 
-TEST_F(PrepareDataset, OldManifestsGo) {
+TEST_F(PrepareDataset, RemovesOldManifests) {
     revision();
     change_dataset();
     revision();

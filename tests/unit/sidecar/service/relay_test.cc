@@ -28,8 +28,8 @@ std::uint64_t ids_in(const UniqueFd& memfd) {
     return ::fstat(memfd.get(), &info) == 0 ? static_cast<std::uint64_t>(info.st_size) / 8 : 0;
 }
 
-// Answers each hello with these features, and keeps the plans that it is told. May read nothing
-// after the hello until it is let.
+// Answers each Hello with these features and keeps the plans that it receives. Can be told to read
+// nothing after the Hello.
 class Leader {
 public:
     Leader(
@@ -108,7 +108,7 @@ protected:
                 [this] { lost_ = true; }, [this] { relay_->admit(); }, [] { return false; }});
     }
 
-    // A leader takes the place of the one before.
+    // Starts a leader in place of the previous one.
     Leader& lead(std::uint32_t features, std::uint64_t samples = 10, bool reads = true) {
         leader_.reset();
         leader_.emplace(loop_, path_, features, samples, reads);
@@ -121,7 +121,7 @@ protected:
         until([this] { return lost_; });
     }
 
-    // The types of the frames that the client was sent since it looked last.
+    // Types of the frames sent to the client since the last call.
     std::vector<local::FrameType> received() {
         std::vector<std::byte> bytes(1U << 16U);
         const auto count = ::recv(client_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -165,7 +165,7 @@ protected:
     std::optional<Leader> leader_;
 };
 
-TEST_F(RelayTest, CarriesTheBeginningOfTheNextEpochToALeaderThatTakesIt) {
+TEST_F(RelayTest, SendsTheNextEpochsBeginningToALeaderThatAcceptsIt) {
     Leader& leader = lead(kOld | local::kFeatureAhead);
     until([this] { return relay_->is_welcomed(); });
     plan(2, {4, 5, 6});
@@ -173,7 +173,7 @@ TEST_F(RelayTest, CarriesTheBeginningOfTheNextEpochToALeaderThatTakesIt) {
     EXPECT_EQ(ids_in(leader.plans[0].fd), 3U);
 }
 
-TEST_F(RelayTest, CutsItOffForALeaderThatIsOlderThanWhatItsClientWasTold) {
+TEST_F(RelayTest, CutsTheLookaheadForALeaderOlderThanTheClientsWelcome) {
     lead(kOld | local::kFeatureAhead);
     until([this] { return relay_->is_welcomed(); });
     plan(2, {4, 5, 6});
@@ -190,7 +190,7 @@ TEST_F(RelayTest, CutsItOffForALeaderThatIsOlderThanWhatItsClientWasTold) {
     EXPECT_EQ(ids_in(next.plans[0].fd), 4U) << "it is still known";
 }
 
-TEST_F(RelayTest, MillionsOfReadsAreSaidAgainToALeaderThatIsSlow) {
+TEST_F(RelayTest, ReplaysMillionsOfReadsToASlowLeader) {
     constexpr std::uint64_t kSamples = 5'000'000;
     constexpr std::uint64_t kInOneFrame = 100'000;
     lead(kOld | local::kFeatureAhead, kSamples);
@@ -198,7 +198,7 @@ TEST_F(RelayTest, MillionsOfReadsAreSaidAgainToALeaderThatIsSlow) {
     std::vector<std::uint64_t> order(kSamples);
     std::iota(order.begin(), order.end(), 0U);
     plan(kSamples, order);
-    // All but the first: a gap, so that the plan's start cannot say it.
+    // All but the first: this gap cannot be expressed by the plan's start.
     for (std::uint64_t at = 1; at < kSamples; at += kInOneFrame) {
         const auto end = std::min(at + kInOneFrame, kSamples);
         consume(
@@ -243,7 +243,7 @@ TEST_F(RelayTest, AClientWaitsForALeaderThatReadsNothing) {
     until([&] { return leader.consumed >= sent * 100'000; });
 }
 
-TEST_F(RelayTest, AnswersAloneWhileNobodyLeads) {
+TEST_F(RelayTest, AnswersByItselfWhileNoSidecarLeads) {
     lead(kOld | local::kFeatureAhead);
     until([this] { return relay_->is_welcomed(); });
     end_of_leader();

@@ -205,7 +205,7 @@ protected:
         log.on_answer(frame_of(drawn, 8));
     }
 
-    // What a new leader reads from the replayed begin.
+    // The state that a new leader reads from the replayed begin.
     std::pair<local::Begin, BeginState> again() {
         const auto frames = frames_of(log);
         const auto said = std::get<local::Begin>(messages_of(log).at(0));

@@ -1,4 +1,4 @@
-// The loop's time that the sockets of one group get.
+// The share of the loop's time for the sockets of one group.
 #include "sidecar/service/throttle.h"
 
 #include <chrono>
@@ -71,7 +71,7 @@ TEST_F(ThrottleTest, FramesOfAGroupGetTheirShareOfTime) {
     EXPECT_GT(two.handled, 40) << "both have their turns";
 }
 
-TEST_F(ThrottleTest, NothingIsLost) {
+TEST_F(ThrottleTest, LosesNoFrame) {
     Peer one{loop_, clock_, throttle_};
     for (int passed = 0; passed < 300 && one.handled < kFrames; ++passed) {
         clock_.advance(milliseconds{10});
@@ -80,14 +80,14 @@ TEST_F(ThrottleTest, NothingIsLost) {
     EXPECT_EQ(one.handled, kFrames);
 }
 
-TEST_F(ThrottleTest, WorkOfOtherThreadsCounts) {
+TEST_F(ThrottleTest, CountsWorkOfOtherThreads) {
     throttle_->spend(milliseconds{100});
     Peer one{loop_, clock_, throttle_};
     turn();
     EXPECT_EQ(one.handled, 0);
 }
 
-TEST_F(ThrottleTest, ASocketThatGoesWhileItWaitsIsNotCalled) {
+TEST_F(ThrottleTest, ASocketDestroyedWhileItWaitsIsNotCalled) {
     throttle_->spend(milliseconds{100});
     auto one = std::make_unique<Peer>(loop_, clock_, throttle_);
     turn();

@@ -19,7 +19,7 @@ namespace stoker::sidecar {
 namespace {
 
 // A client that waits for the socket's name may connect as soon as it is there.
-TEST(UnixListener, AcceptsFromTheMomentInWhichItHasAName) {
+TEST(UnixListener, AcceptsAsSoonAsItsNameExists) {
     const test::TempFolder folder;
     const std::string path = folder.path() + "/s.sock";
     const SystemClock clock;
@@ -37,7 +37,7 @@ TEST(UnixListener, AcceptsFromTheMomentInWhichItHasAName) {
     for (int round = 0; round < 300; ++round) {
         const auto listener = UnixListener::listen(loop, path, 0600, [](UniqueFd, const auto&) {});
         ASSERT_TRUE(listener.has_value()) << listener.error().message;
-        // While it is there; what it leaves behind when it goes is another matter.
+        // Renamed while the listener lives; the next test covers a leftover file.
         std::filesystem::rename(path, path + ".gone");
     }
     done = true;
@@ -45,7 +45,7 @@ TEST(UnixListener, AcceptsFromTheMomentInWhichItHasAName) {
     EXPECT_EQ(refused, "");
 }
 
-TEST(UnixListener, ReplacesWhatADeadOneHasLeft) {
+TEST(UnixListener, ReplacesTheSocketOfADeadListener) {
     const test::TempFolder folder;
     const std::string path = folder.path() + "/s.sock";
     const SystemClock clock;
@@ -56,14 +56,14 @@ TEST(UnixListener, ReplacesWhatADeadOneHasLeft) {
         ASSERT_TRUE(dead.has_value());
         std::filesystem::rename(path, path + ".kept");
     }
-    std::filesystem::rename(path + ".kept", path);  // as after a SIGKILL: a name, and nobody there
+    std::filesystem::rename(path + ".kept", path);  // as after a SIGKILL: a name without a listener
     EXPECT_FALSE(connect_unix(path).has_value());
     const auto next = UnixListener::listen(loop, path, 0600, ignore);
     ASSERT_TRUE(next.has_value()) << next.error().message;
     EXPECT_TRUE(connect_unix(path).has_value());
 }
 
-// The lowest descriptor number that is free.
+// The lowest free descriptor number.
 int next_descriptor() {
     const UniqueFd probe{::dup(0)};
     return probe.get();
@@ -76,7 +76,7 @@ void allow_descriptors(rlim_t count) {
     ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// In a process of its own, which runs out of descriptors. 0: all is as it should be.
+// Runs in its own process, which exhausts its descriptors. 0: success.
 int accept_without_descriptors(const std::string& path) {
     stoker::testing::ManualClock clock;
     EventLoop loop{clock};
@@ -105,7 +105,7 @@ int accept_without_descriptors(const std::string& path) {
     return accepted == 1 && AcceptBackoff::failures() == 2 ? 0 : 3;
 }
 
-TEST(UnixListenerDeathTest, PausesWithoutDescriptorsAndGoesOnWithThem) {
+TEST(UnixListenerDeathTest, PausesWithoutDescriptorsAndContinuesWithThem) {
     const test::TempFolder folder;
     EXPECT_EXIT(
         std::exit(accept_without_descriptors(folder.path() + "/s.sock")),

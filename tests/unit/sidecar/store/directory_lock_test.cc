@@ -7,7 +7,7 @@
 namespace stoker::sidecar {
 namespace {
 
-TEST(DirectoryLock, OneLeads) {
+TEST(DirectoryLock, OnlyOneLeads) {
     test::FaultDevice device{1};
     auto leader = DirectoryLock::try_acquire(device, "/node").value();
     ASSERT_TRUE(leader.has_value());
@@ -17,7 +17,7 @@ TEST(DirectoryLock, OneLeads) {
     EXPECT_TRUE(DirectoryLock::try_acquire(device, "/node").value().has_value());
 }
 
-TEST(DirectoryLock, IsInControlWhereNoTrainerSeesIt) {
+TEST(DirectoryLock, IsInControlWhichTrainersCannotSee) {
     test::FaultDevice device{1};
     const auto leader = DirectoryLock::try_acquire(device, "/node").value();
     EXPECT_EQ(device.try_lock("/node/control/lock").value(), nullptr);
@@ -31,7 +31,7 @@ TEST(DirectoryLock, MovesWithItsOwner) {
     EXPECT_FALSE(DirectoryLock::try_acquire(device, "/node").value().has_value());
 }
 
-TEST(DirectoryLock, SaysWhyItCannotLock) {
+TEST(DirectoryLock, ReportsWhyItCannotLock) {
     test::FaultDevice device{1};
     device.set_broken(test::FaultDevice::Operation::kOpen, true);
     EXPECT_EQ(DirectoryLock::try_acquire(device, "/node").error().code, ErrorCode::kUnavailable);

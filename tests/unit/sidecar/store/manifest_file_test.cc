@@ -23,7 +23,7 @@ TEST(ManifestFile, ReadsBackAfterAPowerCut) {
     EXPECT_EQ(list_manifests(device, "/node").value(), std::vector{revision});
 }
 
-TEST(ManifestFile, NeverShowsHalfOfItself) {
+TEST(ManifestFile, IsWrittenAtomically) {
     const Dataset dataset{{10, 20, 30}};
     for (std::uint64_t changes = 0; changes < 6; ++changes) {
         FaultDevice device{changes};
@@ -38,7 +38,7 @@ TEST(ManifestFile, NeverShowsHalfOfItself) {
     }
 }
 
-TEST(ManifestFile, ADamagedOneIsRefusedAndReplaced) {
+TEST(ManifestFile, ADamagedFileIsRefusedAndReplaced) {
     FaultDevice device{1};
     const Dataset dataset{{10, 20, 30}};
     const auto revision = store_manifest(device, "/node", dataset.manifest_bytes()).value();
@@ -48,7 +48,7 @@ TEST(ManifestFile, ADamagedOneIsRefusedAndReplaced) {
     EXPECT_TRUE(MappedManifest::open(device, "/node", revision).has_value());
 }
 
-TEST(ManifestFile, AnExistingOneIsNotWrittenAgain) {
+TEST(ManifestFile, AnExistingFileIsNotWrittenAgain) {
     FaultDevice device{1};
     const Dataset dataset{{10, 20, 30}};
     ASSERT_TRUE(store_manifest(device, "/node", dataset.manifest_bytes()).has_value());
@@ -57,7 +57,7 @@ TEST(ManifestFile, AnExistingOneIsNotWrittenAgain) {
     EXPECT_EQ(device.counters().written_bytes, written);
 }
 
-TEST(ManifestFile, AnotherRevisionUnderTheNameIsRefused) {
+TEST(ManifestFile, RefusesAnotherRevisionUnderTheName) {
     FaultDevice device{1};
     const Dataset dataset{{10, 20, 30}};
     const domain::RevisionId other{1};
@@ -66,7 +66,7 @@ TEST(ManifestFile, AnotherRevisionUnderTheNameIsRefused) {
         MappedManifest::open(device, "/node", other).error().code, ErrorCode::kInvalidArgument);
 }
 
-TEST(ManifestFile, BytesThatAreNoManifestAreNotStored) {
+TEST(ManifestFile, RefusesToStoreInvalidBytes) {
     FaultDevice device{1};
     const std::vector<std::byte> junk(500);
     EXPECT_EQ(store_manifest(device, "/node", junk).error().code, ErrorCode::kCorruption);

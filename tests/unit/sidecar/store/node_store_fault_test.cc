@@ -1,4 +1,4 @@
-// The store on a disk that fails, and under several threads at once.
+// The store on a failing disk, and under several threads.
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -44,7 +44,7 @@ protected:
         return store.append(SampleId{id}, dataset_.payload(SampleId{id}), as);
     }
 
-    // Appends in order until something is wrong; gives the number of stored samples.
+    // Appends in order until an error; returns the number of stored samples.
     std::uint64_t fill(NodeStore& store) {
         std::uint64_t id = 0;
         while (id < kSamples && append(store, id).has_value()) {
@@ -64,7 +64,7 @@ protected:
     Dataset dataset_ = Dataset::random(kSamples, 3000, 5);
 };
 
-TEST_F(NodeStoreFaultTest, AFullDiskStopsAdmittingAndServesOn) {
+TEST_F(NodeStoreFaultTest, AFullDiskStopsAppendsButNotReads) {
     const auto store = open();
     device_.set_capacity(kib(100));
     const std::uint64_t stored = fill(*store);
@@ -77,7 +77,7 @@ TEST_F(NodeStoreFaultTest, AFullDiskStopsAdmittingAndServesOn) {
     expect_exactly(*store, stored + 1);
 }
 
-TEST_F(NodeStoreFaultTest, ADiskThatFillsUpUnderAnOpenSegmentLosesOnlyTheNewSample) {
+TEST_F(NodeStoreFaultTest, ADiskThatFillsUnderAnOpenSegmentLosesOnlyTheNewSample) {
     const auto store = open();
     ASSERT_TRUE(append(*store, 0).has_value());
     std::uint64_t used = 0;
@@ -106,7 +106,7 @@ TEST_F(NodeStoreFaultTest, KeepsTheReserveFree) {
     expect_exactly(*store, stored);
 }
 
-TEST_F(NodeStoreFaultTest, CompactionMayUseTheReserveBecauseItGivesMoreBack) {
+TEST_F(NodeStoreFaultTest, CompactionMayUseTheReserveBecauseItFreesMore) {
     const auto store = open(0.5);
     device_.set_capacity(kib(400));
     const std::uint64_t stored = fill(*store);
@@ -123,7 +123,7 @@ TEST_F(NodeStoreFaultTest, CompactionMayUseTheReserveBecauseItGivesMoreBack) {
     }
 }
 
-TEST_F(NodeStoreFaultTest, AReadOnlyRemountServesOn) {
+TEST_F(NodeStoreFaultTest, ServesAfterAReadOnlyRemount) {
     const auto store = open();
     const std::uint64_t stored = 50;
     for (std::uint64_t id = 0; id < stored; ++id) {
@@ -136,7 +136,7 @@ TEST_F(NodeStoreFaultTest, AReadOnlyRemountServesOn) {
     expect_exactly(*store, stored);
 }
 
-TEST_F(NodeStoreFaultTest, ASegmentWhoseSyncFailedIsNotTrusted) {
+TEST_F(NodeStoreFaultTest, DoesNotTrustASegmentWhoseSyncFailed) {
     {
         const auto store = open();
         EXPECT_EQ(fill(*store), kSamples);
@@ -151,7 +151,7 @@ TEST_F(NodeStoreFaultTest, ASegmentWhoseSyncFailedIsNotTrusted) {
     EXPECT_NE(text.find(R"("synced":[2,)"), std::string::npos) << text;
 }
 
-TEST_F(NodeStoreFaultTest, AMissingFileIsASampleLess) {
+TEST_F(NodeStoreFaultTest, AMissingFileLosesOnlyItsSamples) {
     const auto store = open();
     ASSERT_TRUE(append(*store, 0).has_value());
     const auto where = store->find(SampleId{0});
@@ -171,7 +171,7 @@ TEST_F(NodeStoreFaultTest, RunningOutOfDescriptorsDropsNothing) {
     expect_exactly(*store, kSamples);
 }
 
-// Lets tests hold back the writes to one file until they say go.
+// Lets tests block the writes to one file until release.
 class WriteGate {
 public:
     void hold(std::uint64_t sample_writes) {
@@ -210,7 +210,7 @@ private:
     bool open_ = false;
 };
 
-TEST_F(NodeStoreFaultTest, ARecordIsPublishedOnlyAfterThoseBeforeIt) {
+TEST_F(NodeStoreFaultTest, PublishesARecordOnlyAfterThoseBeforeIt) {
     const auto store = open();
     ASSERT_TRUE(append(*store, 0).has_value());
     WriteGate gate;
@@ -228,8 +228,7 @@ TEST_F(NodeStoreFaultTest, ARecordIsPublishedOnlyAfterThoseBeforeIt) {
         EXPECT_TRUE(store->find(SampleId{1}).has_value());
         returned = true;
     }};
-    // The record behind reaches the file, yet nobody sees it: a scan after a crash would not find
-    // it.
+    // The later record is in the file but not published: a scan after a crash would not find it.
     const std::uint64_t both = domain::record_bytes(dataset_.manifest().size_bytes(SampleId{1})) +
                                domain::record_bytes(dataset_.manifest().size_bytes(SampleId{2}));
     const auto segment = "/node/" + domain::segment_file(store->find(SampleId{0})->segment);
@@ -264,7 +263,7 @@ TEST_F(NodeStoreFaultTest, TwoThreadsWithOneSampleStoreItOnce) {
     EXPECT_EQ(store->usage().file_bytes, Bytes{domain::kSegmentHeaderBytes + size});
 }
 
-TEST_F(NodeStoreFaultTest, ManyThreadsKeepTheAccounts) {
+TEST_F(NodeStoreFaultTest, ManyThreadsKeepTheBookkeepingExact) {
     const auto store = open();
     std::vector<std::jthread> threads;
     for (std::uint64_t t = 0; t < 4; ++t) {

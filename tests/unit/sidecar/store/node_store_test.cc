@@ -34,8 +34,8 @@ protected:
         return NodeStore::open(*device_, dataset_.manifest(), options()).value();
     }
 
-    // What a reader would get: the table is right, and the bytes at the place it names are the
-    // sample's.
+    // Checks as a reader does: the table is right, and the sample's bytes are at the place that it
+    // names.
     void expect_served(const NodeStore& store, std::uint64_t id) {
         const auto where = store.find(SampleId{id});
         ASSERT_TRUE(where.has_value()) << "sample " << id;
@@ -67,7 +67,7 @@ protected:
     Dataset dataset_ = Dataset::random(200, 4000, 1);
 };
 
-TEST_F(NodeStoreTest, ServesWhatWasAppended) {
+TEST_F(NodeStoreTest, ServesAppendedSamples) {
     const auto store = open();
     for (std::uint64_t id = 0; id < 200; ++id) {
         EXPECT_EQ(store->find(SampleId{id}), std::nullopt);
@@ -129,7 +129,7 @@ TEST_F(NodeStoreTest, UnlinksASegmentWithItsLastSample) {
     EXPECT_EQ(store->usage().window_bytes, Bytes::zero());
 }
 
-TEST_F(NodeStoreTest, CompactionGivesSpaceBackAndLosesNothing) {
+TEST_F(NodeStoreTest, CompactionFreesSpaceAndLosesNothing) {
     const auto store = open();
     for (std::uint64_t id = 0; id < 200; ++id) {
         append(*store, id);
@@ -151,7 +151,7 @@ TEST_F(NodeStoreTest, CompactionGivesSpaceBackAndLosesNothing) {
     }
 }
 
-TEST_F(NodeStoreTest, AStoredSampleIsLeftAlone) {
+TEST_F(NodeStoreTest, LeavesAStoredSampleAlone) {
     const auto store = open();
     const auto payload = dataset_.payload(SampleId{3});
     const auto first = store->append(SampleId{3}, payload, SegmentClass::kResident);
@@ -160,7 +160,7 @@ TEST_F(NodeStoreTest, AStoredSampleIsLeftAlone) {
     EXPECT_EQ(store->usage().resident_samples, 1U);
 }
 
-TEST_F(NodeStoreTest, ASampleLargerThanASegmentGetsItsOwn) {
+TEST_F(NodeStoreTest, ALargeSampleGetsItsOwnSegment) {
     dataset_ = Dataset{{300'000, 10}};
     const auto store = open();
     append(*store, 0);
@@ -169,7 +169,7 @@ TEST_F(NodeStoreTest, ASampleLargerThanASegmentGetsItsOwn) {
     EXPECT_NE(store->find(SampleId{0})->segment, store->find(SampleId{1})->segment);
 }
 
-TEST_F(NodeStoreTest, RefusesWhatIsNotInTheManifest) {
+TEST_F(NodeStoreTest, RefusesSamplesThatAreNotInTheManifest) {
     const auto store = open();
     const auto payload = dataset_.payload(SampleId{3});
     const auto refuse = [&](SampleId sample, std::span<const std::byte> bytes, SegmentClass as) {
@@ -185,7 +185,7 @@ TEST_F(NodeStoreTest, RefusesWhatIsNotInTheManifest) {
     store->will_need(SampleId{200});
 }
 
-TEST_F(NodeStoreTest, RefusesOptionsThatMakeNoSense) {
+TEST_F(NodeStoreTest, RefusesInvalidOptions) {
     const auto refused = [&](const StoreOptions& bad) {
         const auto opened = NodeStore::open(*device_, dataset_.manifest(), bad);
         return !opened.has_value() && opened.error().code == ErrorCode::kInvalidArgument;
@@ -204,7 +204,7 @@ TEST_F(NodeStoreTest, RefusesOptionsThatMakeNoSense) {
     EXPECT_TRUE(refused(bad));
 }
 
-TEST_F(NodeStoreTest, ClosesOnceAndTakesNothingMore) {
+TEST_F(NodeStoreTest, ClosesOnceAndAcceptsNothingAfterwards) {
     const auto store = open();
     append(*store, 0);
     ASSERT_TRUE(store->close().has_value());
@@ -215,7 +215,7 @@ TEST_F(NodeStoreTest, ClosesOnceAndTakesNothingMore) {
     expect_served(*store, 0);
 }
 
-TEST_F(NodeStoreTest, CountsWhatItWrites) {
+TEST_F(NodeStoreTest, CountsWrittenBytes) {
     const auto store = open();
     for (std::uint64_t id = 0; id < 200; ++id) {
         append(*store, id);

@@ -61,7 +61,7 @@ TEST_F(OldLayout, LeavesADirectoryThatA01SidecarLeads) {
     EXPECT_EQ(remove_old_layout(device_, "/n").value(), kOldFiles.size());
 }
 
-TEST_F(OldLayout, AnInterruptedRemovalIsFinishedLater) {
+TEST_F(OldLayout, FinishesAnInterruptedRemovalLater) {
     device_.kill_after(4);
     EXPECT_FALSE(remove_old_layout(device_, "/n").has_value());
     device_.revive();

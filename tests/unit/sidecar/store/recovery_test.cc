@@ -1,4 +1,4 @@
-// What a node directory may look like when a leader comes, and what it makes of it.
+// States in which a new leader may find a node directory, and their recovery.
 #include "sidecar/store/recovery.h"
 
 #include <fmt/format.h>
@@ -43,7 +43,7 @@ protected:
         return *std::move(opened);
     }
 
-    // A first life that stores every sample; with an orderly end or without.
+    // Stores every sample and stops, in an orderly way or by a crash.
     void live_once(bool orderly) {
         const auto store = open();
         append_all(*store, dataset_);
@@ -93,7 +93,7 @@ TEST_F(RecoveryTest, AnEmptyDirectoryIsANewOne) {
     EXPECT_EQ(count_verified(*store), 0U);
 }
 
-TEST_F(RecoveryTest, AnOrderlyStopNeedsNoVerifyingAfterAReboot) {
+TEST_F(RecoveryTest, NeedsNoVerificationAfterAnOrderlyStopAndAReboot) {
     live_once(true);
     device_.power_cut();
     boot_ = "boot-2";
@@ -124,7 +124,7 @@ TEST_F(RecoveryTest, AfterAPowerCutOnlyVerifiedSamplesAreServed) {
     }
 }
 
-TEST_F(RecoveryTest, ASegmentThatSyncedBeforeThePowerCutIsKept) {
+TEST_F(RecoveryTest, KeepsASegmentSyncedBeforeThePowerCut) {
     {
         const auto store = open();
         append_all(*store, dataset_);
@@ -137,7 +137,7 @@ TEST_F(RecoveryTest, ASegmentThatSyncedBeforeThePowerCutIsKept) {
     EXPECT_EQ(count_verified(*store), store->recovery().samples_kept);
 }
 
-TEST_F(RecoveryTest, ADroppedSampleStaysAwayUnderTheSameBoot) {
+TEST_F(RecoveryTest, ADroppedSampleStaysAbsentUnderTheSameBoot) {
     {
         const auto store = open();
         append_all(*store, dataset_);
@@ -146,7 +146,7 @@ TEST_F(RecoveryTest, ADroppedSampleStaysAwayUnderTheSameBoot) {
     EXPECT_EQ(open()->find(SampleId{7}), std::nullopt);
 }
 
-TEST_F(RecoveryTest, ADamagedSampleNeverComesBack) {
+TEST_F(RecoveryTest, ADamagedSampleNeverReturns) {
     {
         const auto store = open();
         append_all(*store, dataset_);
@@ -172,7 +172,7 @@ TEST_F(RecoveryTest, ADamagedSampleNeverComesBack) {
     EXPECT_EQ(count_verified(*store), kSamples - 1);
 }
 
-TEST_F(RecoveryTest, SegmentsOfAnotherVersionAreDroppedAndCounted) {
+TEST_F(RecoveryTest, DropsAndCountsSegmentsOfAnotherVersion) {
     live_once(true);
     const auto paths = segment_paths();
     auto other = device_.content(paths.front()).value();
@@ -185,7 +185,7 @@ TEST_F(RecoveryTest, SegmentsOfAnotherVersionAreDroppedAndCounted) {
     EXPECT_EQ(count_verified(*store), store->recovery().samples_kept);
 }
 
-TEST_F(RecoveryTest, ASegmentUnderAWrongNameIsDropped) {
+TEST_F(RecoveryTest, DropsASegmentUnderAWrongName) {
     live_once(true);
     device_.put(path_of("segments/999.seg"), device_.content(segment_paths().front()).value());
     const auto store = open();
@@ -193,7 +193,7 @@ TEST_F(RecoveryTest, ASegmentUnderAWrongNameIsDropped) {
     EXPECT_EQ(count_verified(*store), kSamples);
 }
 
-TEST_F(RecoveryTest, ASegmentLongerThanReadersMapIsDropped) {
+TEST_F(RecoveryTest, DropsASegmentLongerThanReadersMap) {
     live_once(true);
     auto grown = device_.content(segment_paths().front()).value();
     grown.resize(20'000);
@@ -201,7 +201,7 @@ TEST_F(RecoveryTest, ASegmentLongerThanReadersMapIsDropped) {
     EXPECT_EQ(open()->recovery().segments_dropped, 1U);
 }
 
-TEST_F(RecoveryTest, EmptyAndCutSegmentFilesAreSurvived) {
+TEST_F(RecoveryTest, SurvivesEmptyAndTruncatedSegmentFiles) {
     live_once(true);
     const auto paths = segment_paths();
     device_.cut(paths.at(0), 0);
@@ -213,7 +213,7 @@ TEST_F(RecoveryTest, EmptyAndCutSegmentFilesAreSurvived) {
     EXPECT_GT(store->recovery().samples_kept, 0U);
 }
 
-TEST_F(RecoveryTest, ForeignFilesAreNotTouched) {
+TEST_F(RecoveryTest, LeavesForeignFilesAlone) {
     live_once(true);
     const std::vector<std::string> foreign{
         "lock", "leader.sock", "notes.txt", "manifest.old", "segments/readme", "segments/007.seg"};
@@ -237,7 +237,7 @@ protected:
     Dataset newer_{std::vector<std::uint64_t>(kSamples, 900), 2};
 };
 
-TEST_F(TwoRevisionsTest, ANewRevisionSweepsTheOldOne) {
+TEST_F(TwoRevisionsTest, ANewRevisionRemovesTheOldOne) {
     live_once(true);
     store_manifests();
     const auto store = open(newer_, options());
@@ -250,7 +250,7 @@ TEST_F(TwoRevisionsTest, ANewRevisionSweepsTheOldOne) {
     EXPECT_TRUE(MappedManifest::open(device_, "/node", newer_.manifest().revision()).has_value());
 }
 
-TEST_F(TwoRevisionsTest, ARevisionThatIsStillInUseIsLeftAlone) {
+TEST_F(TwoRevisionsTest, LeavesARevisionInUseAlone) {
     live_once(true);
     store_manifests();
     auto with = options();
@@ -267,7 +267,7 @@ TEST_F(TwoRevisionsTest, ARevisionThatIsStillInUseIsLeftAlone) {
     }
 }
 
-TEST_F(TwoRevisionsTest, TwoStoresInOneDirectoryDoNotTakeEachOthersNumbers) {
+TEST_F(TwoRevisionsTest, TwoStoresInOneDirectoryUseDifferentNumbers) {
     auto with = options();
     with.keep_revisions = {dataset_.manifest().revision(), newer_.manifest().revision()};
     const auto old = open(dataset_, with);
@@ -280,7 +280,7 @@ TEST_F(TwoRevisionsTest, TwoStoresInOneDirectoryDoNotTakeEachOthersNumbers) {
     }
 }
 
-TEST_F(RecoveryTest, HalfWrittenFilesAreSweptWithTheirRevision) {
+TEST_F(RecoveryTest, RemovesPartialFilesWithTheirRevision) {
     device_.put(path_of("manifest.00000000000000aa.tmp"), std::vector<std::byte>(3));
     device_.put(path_of("state.00000000000000aa.json.tmp"), std::vector<std::byte>(3));
     const auto store = open();
@@ -288,7 +288,7 @@ TEST_F(RecoveryTest, HalfWrittenFilesAreSweptWithTheirRevision) {
     EXPECT_FALSE(device_.content(path_of("state.00000000000000aa.json.tmp")).has_value());
 }
 
-TEST_F(RecoveryTest, AnUnreadableSegmentIsLeftWhereItIs) {
+TEST_F(RecoveryTest, LeavesAnUnreadableSegmentInPlace) {
     live_once(true);
     const auto count = segment_paths().size();
     device_.set_broken(FaultDevice::Operation::kRead, true);
@@ -299,15 +299,15 @@ TEST_F(RecoveryTest, AnUnreadableSegmentIsLeftWhereItIs) {
     EXPECT_EQ(open()->recovery().samples_kept, kSamples);
 }
 
-TEST_F(RecoveryTest, AFullDiskIsNoReasonNotToServe) {
+TEST_F(RecoveryTest, ServesOnAFullDisk) {
     live_once(false);
     device_.set_capacity(Bytes::zero());
     const auto store = open();
     EXPECT_EQ(count_verified(*store), kSamples);
 }
 
-TEST_F(RecoveryTest, EverythingIsThereWhereverTheProcessWasKilled) {
-    // Recovery itself may be killed too: at each of its changing calls.
+TEST_F(RecoveryTest, KeepsEverythingWhereverTheProcessWasKilled) {
+    // Kills recovery as well, at each of its changing calls.
     live_once(false);
     for (std::uint64_t changes = 0; changes < 12; ++changes) {
         device_.kill_after(changes);

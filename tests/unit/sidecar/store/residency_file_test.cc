@@ -29,7 +29,7 @@ TEST(ResidencyFile, StartsWithEverythingAbsent) {
     EXPECT_EQ(device.content(path())->size(), domain::residency_file_bytes(100));
 }
 
-TEST(ResidencyFile, IsTakenOverInPlaceBecauseReadersMapIt) {
+TEST(ResidencyFile, IsReusedInPlaceBecauseReadersMapIt) {
     FaultDevice device{1};
     const auto reader = [&] {
         const auto first = ResidencyFile::open(device, "/node", kHeader).value();
@@ -45,7 +45,7 @@ TEST(ResidencyFile, IsTakenOverInPlaceBecauseReadersMapIt) {
     EXPECT_EQ(word, 88U);
 }
 
-TEST(ResidencyFile, AFileThatIsNoTableOfOursIsReplaced) {
+TEST(ResidencyFile, ReplacesAFileThatIsNotOurTable) {
     const std::vector<domain::ResidencyHeader> others{
         {domain::RevisionId{9}, 99}, {domain::RevisionId{8}, 100}};
     for (const auto& other : others) {
@@ -60,7 +60,7 @@ TEST(ResidencyFile, AFileThatIsNoTableOfOursIsReplaced) {
     EXPECT_FALSE(ResidencyFile::open(device, "/node", kHeader).value()->existed());
 }
 
-TEST(ResidencyFile, ACutTableIsReplaced) {
+TEST(ResidencyFile, ReplacesATruncatedTable) {
     FaultDevice device{1};
     std::vector<std::byte> bytes(domain::residency_file_bytes(100) - 1);
     std::ranges::copy(domain::encode_residency_header(kHeader), bytes.begin());
@@ -70,14 +70,14 @@ TEST(ResidencyFile, ACutTableIsReplaced) {
     EXPECT_EQ(opened->load(SampleId{99}), 0U);
 }
 
-TEST(ResidencyFile, NeedsItsWholeSpaceAtOnce) {
+TEST(ResidencyFile, AllocatesItsWholeSpaceAtOnce) {
     FaultDevice device{1};
     device.set_capacity(Bytes{500});
     EXPECT_EQ(
         ResidencyFile::open(device, "/node", kHeader).error().code, ErrorCode::kResourceExhausted);
 }
 
-TEST(ResidencyFile, ATransientErrorDoesNotReplaceWhatReadersMap) {
+TEST(ResidencyFile, ATransientErrorDoesNotReplaceAMappedTable) {
     FaultDevice device{1};
     ASSERT_TRUE(ResidencyFile::open(device, "/node", kHeader).has_value());
     device.set_broken(FaultDevice::Operation::kMap, true);

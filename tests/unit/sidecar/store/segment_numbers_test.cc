@@ -11,7 +11,7 @@ namespace {
 
 using test::FaultDevice;
 
-TEST(SegmentNumbers, AreHandedOutOnceThroughAnyDeath) {
+TEST(SegmentNumbers, AreUsedOnceWhateverCrashHappens) {
     FaultDevice device{1};
     std::set<std::uint32_t> seen;
     for (std::uint64_t life = 0; life < 50; ++life) {
@@ -31,7 +31,7 @@ TEST(SegmentNumbers, AreHandedOutOnceThroughAnyDeath) {
     EXPECT_GT(seen.size(), 10'000U);
 }
 
-TEST(SegmentNumbers, StartAtTheLowestThatIsAllowed) {
+TEST(SegmentNumbers, StartAtTheLowestAllowed) {
     FaultDevice device{1};
     EXPECT_EQ(
         SegmentNumbers::open(device, "/node", 500).value().next().value(), domain::SegmentSeq{500});
@@ -57,7 +57,7 @@ TEST(SegmentNumbers, EndInsteadOfWrapping) {
         ErrorCode::kResourceExhausted);
 }
 
-TEST(SegmentNumbers, WaitForAMark) {
+TEST(SegmentNumbers, AreRefusedUntilAMarkIsDurable) {
     FaultDevice device{1};
     auto numbers = SegmentNumbers::open(device, "/node", 0).value();
     device.set_read_only(true);

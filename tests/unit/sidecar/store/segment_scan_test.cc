@@ -14,7 +14,7 @@ using domain::SampleId;
 
 constexpr domain::SegmentSeq kSeq{5};
 
-// A segment file put together by hand, so that it can be wrong in any way.
+// Builds a segment file by hand, with any mistake.
 class SegmentBuilder {
 public:
     explicit SegmentBuilder(const test::Dataset& dataset)
@@ -122,7 +122,7 @@ TEST_F(SegmentScanTest, DropsATornTailAtEveryLength) {
     }
 }
 
-TEST_F(SegmentScanTest, ARecordWithAWrongChecksumIsPassedOver) {
+TEST_F(SegmentScanTest, SkipsARecordWithAWrongChecksum) {
     const auto payload = dataset_.payload(SampleId{4});
     const SegmentBuilder segment =
         SegmentBuilder{dataset_}.record(1).record(4, payload, crc32c(payload) + 1).record(5);
@@ -130,7 +130,7 @@ TEST_F(SegmentScanTest, ARecordWithAWrongChecksumIsPassedOver) {
     EXPECT_EQ(scan(segment.bytes()).records_dropped, 1U);
 }
 
-TEST_F(SegmentScanTest, AWrongChecksumUnderAGoodFooterIsFoundWhenAskedFor) {
+TEST_F(SegmentScanTest, FindsAWrongChecksumUnderAGoodFooterOnRequest) {
     const auto payload = dataset_.payload(SampleId{4});
     const SegmentBuilder segment = SegmentBuilder{dataset_}
                                        .record(1)
@@ -150,7 +150,7 @@ TEST_F(SegmentScanTest, ADamagedFooterFallsBackToTheHeaders) {
     }
 }
 
-TEST_F(SegmentScanTest, FooterEntriesThatTheFileDoesNotBearOutAreDropped) {
+TEST_F(SegmentScanTest, DropsFooterEntriesThatContradictTheFile) {
     const SegmentBuilder segment = SegmentBuilder{dataset_}
                                        .record(1)
                                        .entry({SampleId{4}, 64, 700})           // too long
@@ -167,7 +167,7 @@ TEST_F(SegmentScanTest, FooterEntriesThatTheFileDoesNotBearOutAreDropped) {
     }
 }
 
-TEST_F(SegmentScanTest, RecordsThatAreNotOfTheManifestAreDropped) {
+TEST_F(SegmentScanTest, DropsRecordsThatAreNotInTheManifest) {
     const std::vector<std::byte> payload(10);
     const SegmentBuilder segment = SegmentBuilder{dataset_}
                                        .record(6, payload, crc32c(payload))
@@ -177,7 +177,7 @@ TEST_F(SegmentScanTest, RecordsThatAreNotOfTheManifestAreDropped) {
     EXPECT_EQ(scan(segment.bytes()).records_dropped, 2U);
 }
 
-TEST_F(SegmentScanTest, ARecoveredSegmentHasItsFooterBehindGarbage) {
+TEST_F(SegmentScanTest, FindsTheFooterAfterGarbageInARecoveredSegment) {
     const SegmentBuilder segment =
         SegmentBuilder{dataset_}.record(1).record(4).garbage(640).footer();
     EXPECT_TRUE(scan(segment.bytes()).sealed);
@@ -205,7 +205,7 @@ TEST_F(SegmentScanTest, AnUnreadableFileIsAnError) {
     EXPECT_EQ(read_segment_header(*file).error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(SegmentScanTest, ReadsARecordOnlyWhenAllOfItIsRight) {
+TEST_F(SegmentScanTest, ReadsOnlyAFullyValidRecord) {
     const SegmentBuilder segment = SegmentBuilder{dataset_}.record(1).record(4);
     device_.put("/s", segment.bytes());
     const auto file = device_.open("/s").value();

@@ -16,7 +16,7 @@ SegmentInfo of_bytes(
     return info;
 }
 
-TEST(SegmentTable, CountsWhatIsLiveByClass) {
+TEST(SegmentTable, CountsLiveBytesByClass) {
     SegmentTable table;
     table.add(SegmentSeq{1}, of_bytes(1000));
     table.add(SegmentSeq{2}, of_bytes(500, SegmentClass::kWindow));
@@ -30,7 +30,7 @@ TEST(SegmentTable, CountsWhatIsLiveByClass) {
     EXPECT_EQ(table.file_bytes(), 1500U);
 }
 
-TEST(SegmentTable, FollowsFilesThatGrowAndGo) {
+TEST(SegmentTable, FollowsGrowingAndRemovedFiles) {
     SegmentTable table;
     table.add(SegmentSeq{1}, of_bytes(64));
     table.add(SegmentSeq{2}, of_bytes(64));
@@ -43,7 +43,7 @@ TEST(SegmentTable, FollowsFilesThatGrowAndGo) {
     EXPECT_EQ(table.file_bytes(), 64U);
 }
 
-TEST(SegmentTable, TheEmptiestIsLessThanHalfLiveAndFullGrown) {
+TEST(SegmentTable, TheEmptiestIsCompleteAndLessThanHalfLive) {
     SegmentTable table;
     for (const std::uint32_t seq : {1U, 2U, 3U, 4U}) {
         SegmentInfo info = of_bytes(1000);
@@ -63,7 +63,7 @@ TEST(SegmentTable, TheEmptiestIsLessThanHalfLiveAndFullGrown) {
     EXPECT_EQ(table.emptiest(), SegmentSeq{1});
 }
 
-TEST(SegmentTable, TrustsWhatIsSyncedAndWhole) {
+TEST(SegmentTable, TrustsSyncedAndUndamagedSegments) {
     SegmentTable table;
     for (const std::uint32_t seq : {3U, 1U, 2U}) {
         table.add(SegmentSeq{seq}, of_bytes(1000));
@@ -79,7 +79,7 @@ TEST(SegmentTable, TrustsWhatIsSyncedAndWhole) {
 
 using SegmentTableDeathTest = ::testing::Test;
 
-TEST(SegmentTableDeathTest, MoreDeathsThanLivesAreABug) {
+TEST(SegmentTableDeathTest, MoreDeadThanLiveBytesAreABug) {
     SegmentTable table;
     table.add(SegmentSeq{1}, of_bytes(1000));
     table.add_live(SegmentSeq{1}, 64);

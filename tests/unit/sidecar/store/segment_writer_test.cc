@@ -75,7 +75,7 @@ TEST_F(SegmentWriterTest, CommitsInTheOrderOfOffsets) {
     EXPECT_EQ(ids(scan().records), (Ids{1, 2, 3}));
 }
 
-TEST_F(SegmentWriterTest, AFailedWriteFailsWhatIsBehindIt) {
+TEST_F(SegmentWriterTest, AFailedWriteFailsLaterRecords) {
     const auto writer = create();
     const auto a = reserve(*writer, 1);
     const auto b = reserve(*writer, 2);
@@ -122,7 +122,7 @@ TEST_F(SegmentWriterTest, CapacityForOneIsExact) {
     EXPECT_EQ(writer->file_bytes(), SegmentWriter::capacity_for(500));
 }
 
-TEST_F(SegmentWriterTest, DoesNotTakeANumberTwice) {
+TEST_F(SegmentWriterTest, DoesNotReuseANumber) {
     const auto writer = create();
     const auto again = SegmentWriter::create(device_, "/node", writer->header());
     EXPECT_EQ(again.error().code, ErrorCode::kAlreadyExists);
@@ -136,7 +136,7 @@ TEST_F(SegmentWriterTest, LeavesNothingWhenTheHeaderDoesNotFit) {
     EXPECT_TRUE(device_.paths().empty());
 }
 
-TEST_F(SegmentWriterTest, IsGoodWithoutAFooter) {
+TEST_F(SegmentWriterTest, IsValidWithoutAFooter) {
     const auto writer = create();
     const auto offset = reserve(*writer, 1);
     ASSERT_TRUE(write(*writer, offset, 1).has_value());

@@ -1,5 +1,5 @@
-// What eviction costs on the disk: dropped samples must give their bytes back, and the cleaner must
-// not write more than it frees. A real store on a real file system, driven by a real policy.
+// Disk costs of eviction: dropped samples must free their bytes, and the cleaner must not write
+// more than it frees. A real store on a real file system, driven by a real policy.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -35,7 +35,7 @@ class StoreChurn : public ::testing::Test {
 protected:
     struct Result {
         double written_per_admitted = 0;
-        double file_bytes_per_live = 0;  // the most, at rest after the cleaner
+        double file_bytes_per_live = 0;  // maximum, measured after each cleaner run
         std::uint64_t admitted = 0;
     };
 
@@ -49,8 +49,8 @@ protected:
         store_ = NodeStore::open(*device_, dataset_.manifest(), options).value();
     }
 
-    // `reads` reads of samples that `next` chooses, with room for `grant`; the cleaner may copy as
-    // much as was written since it ran last, as in the sidecar.
+    // Performs `reads` reads of samples chosen by `next`, with room for `grant`. The cleaner may
+    // copy as much as was written since its last run, as in the sidecar.
     template <class Next>
     Result churn(EvictionPolicy& policy, Bytes grant, int reads, Next next) {
         Result result;
@@ -95,7 +95,7 @@ protected:
         return true;
     }
 
-    // File bytes over live bytes, without the segment that is being filled.
+    // File bytes per live byte, without the segment being filled.
     [[nodiscard]] double spread() const {
         const StoreUsage usage = store_->usage();
         return static_cast<double>((usage.file_bytes - kSegment).count()) /
@@ -121,7 +121,7 @@ protected:
     std::unique_ptr<NodeStore> store_;
 };
 
-TEST_F(StoreChurn, WhatLruEvictsGivesItsBytesBackAtABoundedCost) {
+TEST_F(StoreChurn, LruEvictionFreesItsBytesAtABoundedCost) {
     Prng prng{test::seed()};
     Lru policy;
     const auto result = churn(
@@ -130,14 +130,14 @@ TEST_F(StoreChurn, WhatLruEvictsGivesItsBytesBackAtABoundedCost) {
     EXPECT_GT(result.admitted, 10000U);
     EXPECT_LE(result.written_per_admitted, 2.0);
     EXPECT_LE(result.file_bytes_per_live, 2.0);
-    // The accounts are what the file system says.
+    // The bookkeeping matches the file system.
     EXPECT_LE(bytes_on_disk(), store_->usage().file_bytes.count());
     for (std::uint64_t id = 0; id < 2000; ++id) {
         EXPECT_TRUE(!store_->find(SampleId{id}) || store_->verify(SampleId{id}));
     }
 }
 
-TEST_F(StoreChurn, WhatLfuEvictsGivesItsBytesBackAtABoundedCost) {
+TEST_F(StoreChurn, LfuEvictionFreesItsBytesAtABoundedCost) {
     Prng prng{test::seed()};
     Lfu policy;
     const auto result = churn(policy, mib(1), 40000, [&prng] {

@@ -1,5 +1,5 @@
-// Random lives of a store on a lying disk, against a model that only knows which samples should be
-// there.
+// Random histories of a store on a faulty disk, checked against a model of the samples that must be
+// present.
 #include <cstring>
 #include <map>
 #include <set>
@@ -101,7 +101,7 @@ public:
         EXPECT_FALSE(reused_) << "a segment number was used twice: " << *reused_;
     }
 
-    // After everything: an orderly stop keeps everything, even over a power cut.
+    // Final check: an orderly stop keeps everything, even over a power cut.
     void finish() {
         heal();
         if (device_.is_killed()) {
@@ -152,7 +152,7 @@ private:
         EXPECT_EQ(store_->find(sample), *stored);
     }
 
-    // A bit flips on the plate. Once somebody has noticed, the sample never comes back.
+    // Flips a bit on the disk. Once it was detected, the sample never returns.
     void rot(SampleId sample) {
         const auto where = store_->find(sample);
         const std::uint64_t size = dataset_.manifest().size_bytes(sample);
@@ -194,7 +194,7 @@ private:
         device_.set_broken(Operation::kWrite, false);
         device_.set_broken(Operation::kSync, false);
         if (!device_.is_killed()) {
-            device_.revive();  // takes back a kill that has not struck yet
+            device_.revive();  // cancels a kill that has not happened yet
         }
         faulty_ = device_.is_killed();
     }
@@ -216,7 +216,7 @@ private:
         }
     }
 
-    // The process dies and another one takes over: exactly what was published is there.
+    // The process dies and another one takes over: exactly the published samples are present.
     void rise() {
         if (luck_.below(3) == 0 && !device_.is_killed()) {
             static_cast<void>(store_->close());
@@ -229,7 +229,7 @@ private:
         check();
     }
 
-    // What was not synced may be lost, what was dropped may be back; the bytes are right.
+    // Unsynced samples may be lost, dropped ones may return; their bytes are right.
     void reboot() {
         store_.reset();
         device_.power_cut();
@@ -287,7 +287,7 @@ private:
         return bytes;
     }
 
-    // No word may point to a segment that is about to lose its name.
+    // No word may point to a segment that is about to be unlinked.
     void note_unlink(Operation operation, const std::string& path) {
         if (operation != Operation::kUnlink || !path.ends_with(".seg")) {
             return;
@@ -323,11 +323,11 @@ private:
     std::optional<std::string> reused_;
     std::optional<std::string> dangling_;
     int boot_ = 1;
-    bool faulty_ = false;      // errors are to be expected now
-    bool was_faulty_ = false;  // since the store was opened
+    bool faulty_ = false;      // errors are expected now
+    bool was_faulty_ = false;  // at some time since the store was opened
 };
 
-TEST(StoreProperty, ServesTheModelThroughRandomLives) {
+TEST(StoreProperty, ServesTheModelThroughRandomHistories) {
     log::set_level(log::Level::kError);
     const std::uint64_t seed = test::seed();
     for (int i = 0; i < kWorlds && !::testing::Test::HasFailure(); ++i) {

@@ -29,12 +29,12 @@ TEST(StoreState, ReadsBack) {
     EXPECT_EQ(decode_state(encode_state(empty)), empty);
 }
 
-TEST(StoreState, NamesWhatIsSynced) {
+TEST(StoreState, NamesSyncedSegments) {
     EXPECT_TRUE(sample_state().is_synced(domain::SegmentSeq{17}));
     EXPECT_FALSE(sample_state().is_synced(domain::SegmentSeq{16}));
 }
 
-TEST(StoreState, EveryFlippedBitIsRefused) {
+TEST(StoreState, RefusesEveryFlippedBit) {
     const std::string good = encode_state(sample_state());
     for (std::size_t bit = 0; bit < good.size() * 8; ++bit) {
         std::string bad = good;
@@ -43,7 +43,7 @@ TEST(StoreState, EveryFlippedBitIsRefused) {
     }
 }
 
-TEST(StoreState, EveryCutIsRefused) {
+TEST(StoreState, RefusesEveryTruncation) {
     const std::string good = encode_state(sample_state());
     for (std::size_t size = 0; size < good.size(); ++size) {
         EXPECT_EQ(decode_state(good.substr(0, size)), std::nullopt) << size << " bytes";

@@ -4,7 +4,7 @@
 #include "operator/kube/resource_kind.h"
 #include "tests/support/api_server/server.h"
 
-// That each fault does what it says; whoever tests with them relies on it.
+// Each fault has its documented effect, because other tests rely on it.
 namespace stoker::test {
 namespace {
 
@@ -46,7 +46,7 @@ protected:
     std::unique_ptr<http::HttpClient> client;
 };
 
-TEST_F(ApiServerFaults, StrikeMatchingRequestsAsOftenAsAskedAndNoOthers) {
+TEST_F(ApiServerFaults, AffectMatchingRequestsExactlyAsOftenAsAsked) {
     Fault fault;
     fault.method = "GET";
     fault.target_contains = "configmaps/a";
@@ -64,7 +64,7 @@ TEST_F(ApiServerFaults, StrikeMatchingRequestsAsOftenAsAskedAndNoOthers) {
     EXPECT_EQ(server.count("GET", "configmaps/a"), 4U);
 }
 
-TEST_F(ApiServerFaults, HangingUpDoesNothingAndLosingTheAnswerDoesIt) {
+TEST_F(ApiServerFaults, HangingUpExecutesNothingAndLosingTheAnswerExecutesIt) {
     Fault hang_up;
     hang_up.method = "POST";
     hang_up.hang_up = true;
@@ -79,7 +79,7 @@ TEST_F(ApiServerFaults, HangingUpDoesNothingAndLosingTheAnswerDoesIt) {
     EXPECT_TRUE(exists("y"));
 }
 
-TEST_F(ApiServerFaults, CutAfterSoManyBytesOfTheAnswer) {
+TEST_F(ApiServerFaults, CutTheAnswerAfterSomeBytes) {
     const auto whole = get();
     ASSERT_TRUE(whole);
     Fault cut;
@@ -95,19 +95,19 @@ TEST_F(ApiServerFaults, CutAfterSoManyBytesOfTheAnswer) {
     EXPECT_EQ(again->body, whole->body);
 }
 
-TEST_F(ApiServerFaults, DownIsDownUntilItIsUp) {
+TEST_F(ApiServerFaults, DownLastsUntilUp) {
     server.set_down(true);
     EXPECT_FALSE(get());
     server.set_down(false);
     EXPECT_TRUE(get());
 }
 
-TEST_F(ApiServerFaults, TokensAreAskedFor) {
+TEST_F(ApiServerFaults, RequireTokens) {
     server.require_token("secret");
     EXPECT_EQ(get()->status, 401);
 }
 
-TEST_F(ApiServerFaults, AWatchSaysWhatItIsToldToSay) {
+TEST_F(ApiServerFaults, AWatchSendsPresetLines) {
     Fault fault;
     fault.first_lines = {"first\n"};
     fault.rewrite = [](std::vector<std::string>& lines) {

@@ -10,7 +10,7 @@ web::json::value parse(const char* text) {
     return web::json::value::parse(text);
 }
 
-TEST(FieldPaths, NameItemsOfKeyedListsAndTakeOthersWhole) {
+TEST(FieldPaths, NameItemsOfKeyedListsAndTreatOthersAsAtomic) {
     std::set<std::string> texts;
     const auto document = parse(
         R"({"spec":{"containers":[{"name":"a","args":["x","y"]}],"empty":{}},
@@ -29,7 +29,7 @@ TEST(FieldPaths, NameItemsOfKeyedListsAndTakeOthersWhole) {
             ".status.conditions[type=Ready].type"}));
 }
 
-TEST(FieldPaths, MergingBringsEveryLeafAndKeepsTheRest) {
+TEST(FieldPaths, MergingSetsEveryLeafAndKeepsTheRest) {
     auto document = parse(
         R"({"spec":{"containers":[{"name":"a","image":"1"},{"name":"b","image":"2"}],"list":[1,2]}})");
     const auto patch = parse(
@@ -45,7 +45,7 @@ TEST(FieldPaths, MergingBringsEveryLeafAndKeepsTheRest) {
     }
 }
 
-TEST(FieldPaths, ErasesOnlyWhatIsNamed) {
+TEST(FieldPaths, EraseOnlyNamedFields) {
     auto document = parse(
         R"({"c":{"conditions":[{"type":"A","status":"1"},{"type":"B","status":"2"}]},"x":1})");
     erase_at(document, {"c", "conditions", "[type=A]", "status"});
@@ -54,7 +54,7 @@ TEST(FieldPaths, ErasesOnlyWhatIsNamed) {
     EXPECT_EQ(document, parse(R"({"c":{"conditions":[{"type":"A"},{"type":"B","status":"2"}]}})"));
 }
 
-TEST(FieldPaths, FindWhatChanged) {
+TEST(FieldPaths, FindChangedFields) {
     const auto before = parse(R"({"a":1,"b":{"c":2},"gone":3})");
     const auto after = parse(R"({"a":1,"b":{"c":3,"d":4}})");
     EXPECT_EQ(changed_paths(before, after), (FieldSet{{"b", "c"}, {"b", "d"}}));

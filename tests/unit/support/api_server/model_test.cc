@@ -7,8 +7,8 @@
 #include "operator/kube/request.h"
 #include "operator/kube/status_error.h"
 
-// What the contract suite in tests/integration cannot ask of a real server: the model's back doors,
-// and the garbage collector, which runs elsewhere in a real cluster.
+// Tests that the contract suite in tests/integration cannot run on a real server: the model's test
+// controls, and the garbage collector, which is a separate program in a real cluster.
 namespace stoker::test {
 namespace {
 
@@ -54,7 +54,7 @@ protected:
     ApiServerModel model;
 };
 
-TEST_F(ApiServerModelTest, CollectsWhatLostAllItsOwners) {
+TEST_F(ApiServerModelTest, CollectsObjectsWhoseOwnersAreAllGone) {
     const Json job = create(kinds::kJobs, "job");
     const Json other = create(kinds::kServices, "other");
     const Json pod = create(kinds::kPods, "pod", owned_by(job));
@@ -68,7 +68,7 @@ TEST_F(ApiServerModelTest, CollectsWhatLostAllItsOwners) {
     EXPECT_TRUE(model.find(kinds::kPods, {"d", "free"}));
 }
 
-TEST_F(ApiServerModelTest, CollectsAChildThatIsBornAnOrphan) {
+TEST_F(ApiServerModelTest, CollectsAChildCreatedAfterItsOwnersRemoval) {
     const Json job = create(kinds::kJobs, "job");
     send(delete_request(kinds::kJobs, {"d", "job"}, {}));
     create(kinds::kPods, "late", owned_by(job));
@@ -101,7 +101,7 @@ TEST_F(ApiServerModelTest, CountsGenerationsOfTheSpecOnly) {
     EXPECT_EQ(generation(), *first + 1);
 }
 
-TEST_F(ApiServerModelTest, TellsLateWatchersThatTheirVersionExpired) {
+TEST_F(ApiServerModelTest, LateWatchersGetVersionExpired) {
     model.set_event_capacity(kinds::kPods, 3);
     create(kinds::kPods, "p0");
     const std::string version = fmt::format("{}", model.version());
@@ -120,7 +120,7 @@ TEST_F(ApiServerModelTest, TellsLateWatchersThatTheirVersionExpired) {
     EXPECT_NE(batch.lines[0].find("410"), std::string::npos);
 }
 
-TEST_F(ApiServerModelTest, TellsPagesThatTheirMomentExpired) {
+TEST_F(ApiServerModelTest, LateListPagesGetVersionExpired) {
     for (int i = 0; i < 5; ++i) {
         create(kinds::kPods, fmt::format("p{}", i));
     }
@@ -133,7 +133,7 @@ TEST_F(ApiServerModelTest, TellsPagesThatTheirMomentExpired) {
     EXPECT_EQ(send(list_request(kinds::kPods, params)).status, 410);
 }
 
-TEST_F(ApiServerModelTest, StartsAWatchWithoutAVersionWithWhatThereIs) {
+TEST_F(ApiServerModelTest, AWatchWithoutAVersionStartsWithExistingObjects) {
     create(kinds::kPods, "p0");
     auto cursor = watch(kinds::kPods, "");
     EXPECT_EQ(model.poll(cursor).lines.size(), 1U);
@@ -144,7 +144,7 @@ TEST_F(ApiServerModelTest, StartsAWatchWithoutAVersionWithWhatThereIs) {
         model.bookmark(cursor).find(fmt::format("\"{}\"", model.version())), std::string::npos);
 }
 
-TEST_F(ApiServerModelTest, RefusesWhatTheRealOneRefuses) {
+TEST_F(ApiServerModelTest, RefusesTheSameRequestsAsARealServer) {
     create(kinds::kPods, "p");
     const auto body = Json::parse(R"({"kind":"Pod","metadata":{"name":"p","managedFields":[]}})");
     EXPECT_EQ(send(apply_request(kinds::kPods, {"d", "p"}, *body, {"m"})).status, 400);

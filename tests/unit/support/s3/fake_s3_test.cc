@@ -90,7 +90,7 @@ TEST_F(FakeS3Pages, ListsInOrderPageByPage) {
     EXPECT_THAT(second, HasSubstr("<IsTruncated>false</IsTruncated>"));
 }
 
-TEST_F(FakeS3Test, FaultsHitWhomAndHowOftenTheySay) {
+TEST_F(FakeS3Test, FaultsAffectTheSelectedRequestsAsOftenAsAsked) {
     server_.add_fault({.operation = "get", .key = "a/*", .skip = 1, .times = 2, .status = 503});
     std::vector<int> statuses;
     for (int i = 0; i < 4; ++i) {
@@ -121,7 +121,7 @@ TEST_F(FakeS3Test, EveryEffectIsVisible) {
     server_.add_fault({.cut_after = 4});
     EXPECT_FALSE(send("GET", target).has_value());
     server_.add_fault({.reset = true});
-    // The client repeats a GET on a pooled connection that dies, so only the log tells.
+    // The client repeats a GET on a pooled connection that dies, so only the log shows it.
     server_.clear_requests();
     static_cast<void>(send("GET", target));
     EXPECT_GE(server_.request_count("get"), 1U);

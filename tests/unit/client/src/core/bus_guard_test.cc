@@ -45,7 +45,7 @@ protected:
     MappedFile file_;
 };
 
-TEST_F(BusGuardTest, ReadsWhatIsThere) {
+TEST_F(BusGuardTest, ReadsMappedBytes) {
     std::vector<std::byte> to(page_);
     ASSERT_TRUE(read_guarded(page(1), to.data()));
     EXPECT_EQ(to, std::vector(page_, std::byte{'x'}));
@@ -54,7 +54,7 @@ TEST_F(BusGuardTest, ReadsWhatIsThere) {
         load_guarded(reinterpret_cast<const std::uint64_t*>(page(2).data())), 0x7878787878787878U);
 }
 
-TEST_F(BusGuardTest, SaysNoToWhatWasCut) {
+TEST_F(BusGuardTest, ReturnsNothingForTruncatedPages) {
     cut(2);
     for (int round = 0; round < 3; ++round) {
         EXPECT_TRUE(is_readable(0, 2));
@@ -64,7 +64,7 @@ TEST_F(BusGuardTest, SaysNoToWhatWasCut) {
     }
 }
 
-TEST_F(BusGuardTest, ThreadsFailEachForItself) {
+TEST_F(BusGuardTest, EachThreadFailsOnItsOwn) {
     cut(2);
     std::vector<std::thread> threads;
     std::atomic<int> wrong = 0;
@@ -87,7 +87,7 @@ void touch(std::span<const std::byte> bytes) {
     static_cast<void>(*static_cast<const volatile std::byte*>(bytes.data()));
 }
 
-TEST_F(BusGuardDeathTest, AnUnguardedReadDiesAsBefore) {
+TEST_F(BusGuardDeathTest, AnUnguardedReadStillDies) {
     cut(2);
     EXPECT_EXIT(touch(page(3)), ::testing::KilledBySignal(SIGBUS), "");
     EXPECT_EXIT(::raise(SIGBUS), ::testing::KilledBySignal(SIGBUS), "");
@@ -97,7 +97,7 @@ void exit_with_7(int /*signal*/) {
     ::_exit(7);
 }
 
-TEST_F(BusGuardDeathTest, AnUnguardedReadReachesTheHandlerThatWasThereBefore) {
+TEST_F(BusGuardDeathTest, AnUnguardedReadReachesThePreviousHandler) {
     cut(2);
     const auto with_handlers = [this] {
         std::signal(SIGBUS, exit_with_7);
@@ -110,13 +110,13 @@ TEST_F(BusGuardDeathTest, AnUnguardedReadReachesTheHandlerThatWasThereBefore) {
 
 struct sigaction ours {};
 
-// As Python's faulthandler: says something, restores what was there before, raises again.
+// Acts like Python's faulthandler: writes a message, restores the previous handler, raises again.
 void restore_and_raise(int signal) {
     ::sigaction(signal, &ours, nullptr);
     ::raise(signal);
 }
 
-TEST_F(BusGuardDeathTest, AHandlerThatWasPutOverOursCanRestoreIt) {
+TEST_F(BusGuardDeathTest, AHandlerInstalledOverOursCanRestoreIt) {
     cut(2);
     const auto with_theirs_on_top = [this] {
         struct sigaction theirs {};
@@ -128,14 +128,14 @@ TEST_F(BusGuardDeathTest, AHandlerThatWasPutOverOursCanRestoreIt) {
     EXPECT_EXIT(with_theirs_on_top(), ::testing::ExitedWithCode(0), "");
 }
 
-TEST_F(BusGuardDeathTest, HandlersThatCallEachOtherEndInDeath) {
+TEST_F(BusGuardDeathTest, HandlersThatCallEachOtherEndTheProcess) {
     cut(2);
     const auto in_a_circle = [this] {
         struct sigaction theirs {};
         theirs.sa_handler = restore_and_raise;
         theirs.sa_flags = SA_NODEFER;
         ::sigaction(SIGBUS, &theirs, &ours);
-        install_bus_guard();  // ours over theirs, which restores ours
+        install_bus_guard();  // installs ours over theirs, which restores ours
         touch(page(3));
     };
     EXPECT_EXIT(in_a_circle(), ::testing::KilledBySignal(SIGBUS), "");

@@ -14,7 +14,7 @@ std::vector<domain::ListedObject> objects() {
     return {{"b/1", 3, "e"}, {"a/1", 2, "f"}};
 }
 
-TEST(Catalog, AListingGivesTheIdsAndTheRevisionOfTheSidecarsManifest) {
+TEST(Catalog, AListingGivesTheIdsAndRevisionOfTheSidecarsManifest) {
     const test::TempFolder folder;
     const test::NodeDirectory node{folder.path(), objects()};
     const auto path = folder.path() + "/manifest." + domain::to_string(node.revision());
@@ -33,7 +33,7 @@ TEST(Catalog, RoundTripsThroughBytes) {
     EXPECT_EQ(copy->manifest().sample(domain::SampleId{1}).key, "b/1");
 }
 
-TEST(Catalog, DamagedBytesAreRefused) {
+TEST(Catalog, RefusesDamagedBytes) {
     const auto built = Catalog::build(objects()).value();
     std::vector<std::byte> bytes{built->bytes().begin(), built->bytes().end()};
     bytes.at(140) ^= std::byte{1};
@@ -50,7 +50,7 @@ TEST(Catalog, AnErrorNamesTheFile) {
     EXPECT_NE(error.message.find(path), std::string::npos) << error.message;
 }
 
-TEST(Catalog, AnEmptyListingIsRefused) {
+TEST(Catalog, RefusesAnEmptyListing) {
     EXPECT_EQ(Catalog::build({}).error().code, ErrorCode::kInvalidArgument);
 }
 

@@ -29,7 +29,7 @@ std::string text_of(const MappedFile& file) {
     return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
 
-TEST_F(MappedFileTest, GivesTheBytesOfTheFile) {
+TEST_F(MappedFileTest, HasTheBytesOfTheFile) {
     EXPECT_EQ(text_of(MappedFile::open(write("hello")).value()), "hello");
 }
 
@@ -45,7 +45,7 @@ TEST_F(MappedFileTest, OutlivesTheFile) {
     EXPECT_FALSE(file.is_same_file_as(path));
 }
 
-TEST_F(MappedFileTest, TellsAReplacedFileFromItsOwn) {
+TEST_F(MappedFileTest, DistinguishesAReplacedFileFromItsOwn) {
     const std::string path = write("hello");
     const auto file = MappedFile::open(path).value();
     EXPECT_TRUE(file.is_same_file_as(path));
@@ -54,7 +54,7 @@ TEST_F(MappedFileTest, TellsAReplacedFileFromItsOwn) {
     EXPECT_FALSE(file.is_same_file_as(path));
 }
 
-TEST_F(MappedFileTest, MovingLeavesTheBytesWhereTheyAre) {
+TEST_F(MappedFileTest, MovingKeepsTheAddressOfTheBytes) {
     auto file = MappedFile::open(write("hello")).value();
     const auto* data = file.bytes().data();
     MappedFile other = std::move(file);
@@ -67,7 +67,7 @@ TEST_F(MappedFileTest, AMissingFileIsNotFound) {
     EXPECT_EQ(MappedFile::open(folder_.path() + "/none").error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(MappedFileTest, KnowsWhichPagesCanBeTouched) {
+TEST_F(MappedFileTest, KnowsWhichPagesAreReadable) {
     const UniqueFd fd{::open(write(std::string(5000, 'x')).c_str(), O_RDONLY | O_CLOEXEC)};
     const auto file = MappedFile::map(fd.get(), 1 << 20, "file").value();
     EXPECT_TRUE(MappedFile::is_readable(file.bytes().first(5000)));

@@ -86,7 +86,7 @@ protected:
     std::map<std::uint64_t, domain::Residency> places_;
 };
 
-TEST_F(NodeReaderTest, ServesTheSamplesOfTheTable) {
+TEST_F(NodeReaderTest, ServesSamplesOfTheTable) {
     store_all();
     const auto reader = open();
     for (std::uint64_t id = 0; id < kSamples; ++id) {
@@ -96,7 +96,7 @@ TEST_F(NodeReaderTest, ServesTheSamplesOfTheTable) {
     EXPECT_EQ(reader->counts().misses, 0U);
 }
 
-TEST_F(NodeReaderTest, AnAbsentSampleIsAMissUntilItIsPublished) {
+TEST_F(NodeReaderTest, AnAbsentSampleMissesUntilItIsPublished) {
     const auto reader = open();
     EXPECT_FALSE(reader->read(SampleId{3}).has_value());
     store(3);
@@ -115,12 +115,12 @@ TEST_F(NodeReaderTest, AViewOutlivesEvictionAndTheReader) {
     EXPECT_TRUE(std::ranges::equal(view->bytes, payload_of(3)));
 }
 
-TEST_F(NodeReaderTest, AWordThatPointsToAnUnlinkedSegmentIsAMiss) {
+TEST_F(NodeReaderTest, AWordOfAnUnlinkedSegmentIsAMiss) {
     node_.unlink_segment(store(3));
     EXPECT_FALSE(open()->read(SampleId{3}).has_value());
 }
 
-TEST_F(NodeReaderTest, ADamagedSampleIsNeverServed) {
+TEST_F(NodeReaderTest, NeverServesADamagedSample) {
     for (const std::uint64_t at : {0U, 5U, 9U, 17U, 25U, 63U, 64U, 70U}) {
         store(3);
         damage(3, at);
@@ -154,7 +154,7 @@ TEST_F(NodeReaderTest, RandomWordsNeverCauseWrongReads) {
     }
 }
 
-TEST_F(NodeReaderTest, VerifiesAtTheFirstTouchOfEachCopyOnly) {
+TEST_F(NodeReaderTest, VerifiesEachCopyOnlyAtTheFirstTouch) {
     store(3);
     const auto reader = open();
     EXPECT_TRUE(serves(*reader, 3));
@@ -178,7 +178,7 @@ TEST_F(NodeReaderTest, VerifyAlwaysChecksEveryReadAndVerifyNeverChecksNone) {
         << "the record's own header is always looked at once";
 }
 
-TEST_F(NodeReaderTest, ASegmentThatWasCutShortIsAMiss) {
+TEST_F(NodeReaderTest, ATruncatedSegmentIsAMiss) {
     store(38);
     const auto reader = open();
     ASSERT_TRUE(serves(*open(), 38));
@@ -204,7 +204,7 @@ TEST_F(NodeReaderTest, ATableTruncatedUnderItsMapGivesMisses) {
     EXPECT_TRUE(serves(*reader, 4));
 }
 
-TEST_F(NodeReaderTest, ARestoredTableIsReadAgain) {
+TEST_F(NodeReaderTest, ReadsARestoredTableAgain) {
     const auto path = folder_.path() + "/residency." + domain::to_string(node_.revision());
     store(3);
     const auto reader = open();
@@ -255,7 +255,7 @@ TEST_F(NodeReaderTest, BoundsMapsAndKeepsTheViewsOfClosedOnes) {
     EXPECT_EQ(reader->counts().segments_retired, kSamples - 4);
 }
 
-TEST_F(NodeReaderTest, TheLeastRecentlyUsedMapGoesFirst) {
+TEST_F(NodeReaderTest, ClosesTheLeastRecentlyUsedMapFirst) {
     store_all();
     const auto reader = open({.segment_maps_max = 2});
     for (const std::uint64_t id : {0U, 1U, 0U, 2U, 0U}) {
@@ -293,7 +293,7 @@ TEST_F(NodeReaderTest, FollowsALeaderThatReplacedTheTable) {
     EXPECT_FALSE(reader->read(SampleId{3}).has_value());
 }
 
-TEST_F(NodeReaderTest, WithoutATableEverythingIsAMissUntilThereIsOne) {
+TEST_F(NodeReaderTest, EverythingMissesUntilATableExists) {
     const auto path = folder_.path() + "/residency." + domain::to_string(node_.revision());
     store(3);
     std::filesystem::rename(path, path + ".away");
@@ -305,7 +305,7 @@ TEST_F(NodeReaderTest, WithoutATableEverythingIsAMissUntilThereIsOne) {
     EXPECT_TRUE(serves(*reader, 3));
 }
 
-TEST_F(NodeReaderTest, ATableOfAnotherShapeIsRefused) {
+TEST_F(NodeReaderTest, RefusesATableOfAnotherShape) {
     const auto path = folder_.path() + "/residency." + domain::to_string(node_.revision());
     std::filesystem::resize_file(path, 100);
     const auto opened =
@@ -313,7 +313,7 @@ TEST_F(NodeReaderTest, ATableOfAnotherShapeIsRefused) {
     EXPECT_EQ(opened.error().code, ErrorCode::kCorruption);
 }
 
-TEST_F(NodeReaderTest, AMissingOrMisnamedManifestIsRefused) {
+TEST_F(NodeReaderTest, RefusesAMissingOrMisnamedManifest) {
     const domain::RevisionId other{42};
     const NodeReaderOptions options{.directory = folder_.path(), .revision = other};
     EXPECT_EQ(NodeReader::open(options).error().code, ErrorCode::kNotFound);

@@ -34,7 +34,7 @@ std::vector<std::byte> payload(std::size_t size) {
     return std::vector<std::byte>(size, std::byte{7});
 }
 
-TEST_F(SegmentMapTest, GivesARecordThatWasAppendedAfterMapping) {
+TEST_F(SegmentMapTest, ReadsARecordAppendedAfterMapping) {
     const auto seq = node_.start_segment(1 << 20);
     node_.put(SampleId{0}, payload(100));
     const auto map = open(seq).value();
@@ -44,7 +44,7 @@ TEST_F(SegmentMapTest, GivesARecordThatWasAppendedAfterMapping) {
     EXPECT_EQ(record->back(), std::byte{7});
 }
 
-TEST_F(SegmentMapTest, RefusesWhatLiesBehindTheEndOfTheFile) {
+TEST_F(SegmentMapTest, RefusesBytesBeyondTheEndOfTheFile) {
     const auto seq = node_.start_segment(1 << 20);
     const auto map = open(seq).value();
     EXPECT_FALSE(map->slice(segments_.get(), 64, 100).has_value());
@@ -52,7 +52,7 @@ TEST_F(SegmentMapTest, RefusesWhatLiesBehindTheEndOfTheFile) {
     EXPECT_FALSE(map->slice(segments_.get(), UINT64_MAX - 10, 100).has_value());
 }
 
-TEST_F(SegmentMapTest, AnUnlinkedSegmentIsNotFoundAndAMapOfItStaysReadable) {
+TEST_F(SegmentMapTest, AnUnlinkedSegmentIsNotFoundButItsMapStaysReadable) {
     const auto seq = node_.start_segment(1 << 20);
     const auto where = node_.put(SampleId{0}, payload(100));
     const auto map = open(seq).value();
@@ -72,7 +72,7 @@ TEST_F(SegmentMapTest, RefusesAFileOfAnotherRevisionOrNumber) {
     EXPECT_EQ(open(SegmentSeq{9}).error().code, ErrorCode::kCorruption);
 }
 
-TEST_F(SegmentMapTest, RefusesAFileThatIsNoSegment) {
+TEST_F(SegmentMapTest, RefusesAFileThatIsNotASegment) {
     std::ofstream{node_.segment_path(SegmentSeq{5})} << "short";
     EXPECT_EQ(open(SegmentSeq{5}).error().code, ErrorCode::kCorruption);
     std::ofstream{node_.segment_path(SegmentSeq{6})} << std::string(200, 'x');

@@ -22,7 +22,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// The sidecar's end of one connection, scripted line by line by the test.
+// The sidecar's end of one connection, scripted by the test.
 class Peer {
 public:
     explicit Peer(std::string path)
@@ -40,7 +40,7 @@ public:
 
     void hang_up() { connection_.reset(); }
 
-    // The next frame, and the descriptor that came with it.
+    // The next frame and its descriptor.
     std::pair<local::FrameHeader, local::Message> receive() {
         const auto raw = take(local::kFrameHeaderBytes);
         const auto header = local::decode_frame_header(raw).value();
@@ -122,7 +122,7 @@ protected:
     std::uint64_t hello_id_ = 0;
 };
 
-TEST_F(SidecarClientTest, SaysHelloAndWaitsThroughTheListing) {
+TEST_F(SidecarClientTest, SendsHelloAndWaitsThroughTheListing) {
     auto client = connect();
     peer_.send(local::Listing{10}, hello_id_);
     peer_.send(local::Welcome{local::kProtocolVersion, 1, 2, "/node"}, hello_id_);
@@ -133,7 +133,7 @@ TEST_F(SidecarClientTest, SaysHelloAndWaitsThroughTheListing) {
     EXPECT_TRUE(client.is_usable());
 }
 
-TEST_F(SidecarClientTest, ARefusalIsTheSidecarsErrorAndTheEnd) {
+TEST_F(SidecarClientTest, ARefusalIsTheSidecarsErrorAndEndsTheConnection) {
     auto client = connect();
     peer_.send(local::ErrorReply{1, "no dataset 'train'"}, hello_id_);
     const Error error = client.await_welcome(in(seconds{30})).error();
@@ -141,13 +141,13 @@ TEST_F(SidecarClientTest, ARefusalIsTheSidecarsErrorAndTheEnd) {
     EXPECT_FALSE(client.is_usable());
 }
 
-TEST_F(SidecarClientTest, AnErrorCodeThatWeDoNotKnowIsInternal) {
+TEST_F(SidecarClientTest, AnUnknownErrorCodeIsInternal) {
     auto client = connect();
     peer_.send(local::ErrorReply{999, "?"}, hello_id_);
     EXPECT_EQ(client.await_welcome(in(seconds{30})).error().code, ErrorCode::kInternal);
 }
 
-TEST_F(SidecarClientTest, AnotherVersionIsRefusedWithBothNumbers) {
+TEST_F(SidecarClientTest, RefusesAnotherVersionNamingBoth) {
     auto client = connect();
     peer_.send(local::Welcome{7, 1, 2, "/node"}, hello_id_);
     const Error error = client.await_welcome(in(seconds{30})).error();
@@ -170,7 +170,7 @@ TEST_F(SidecarClientTest, FetchesAndMatchesTheAnswer) {
     EXPECT_EQ(fetched.message, "404");
 }
 
-TEST_F(SidecarClientTest, AnAnswerThatDoesNotFitEndsTheConnection) {
+TEST_F(SidecarClientTest, AMismatchedAnswerEndsTheConnection) {
     const std::vector<std::uint64_t> ids{5, 9};
     const local::Fetched one_status{{local::FetchStatus::kReady}, ""};
     const local::Fetched two{{local::FetchStatus::kReady, local::FetchStatus::kReady}, ""};
@@ -188,7 +188,7 @@ TEST_F(SidecarClientTest, AnAnswerThatDoesNotFitEndsTheConnection) {
     }
 }
 
-TEST_F(SidecarClientTest, GarbageEndsTheConnection) {
+TEST_F(SidecarClientTest, InvalidBytesEndTheConnection) {
     auto client = connect();
     peer_.send_raw(std::vector<std::byte>(64, std::byte{0xFF}));
     EXPECT_EQ(client.await_welcome(in(seconds{30})).error().code, ErrorCode::kInvalidArgument);
@@ -205,7 +205,7 @@ TEST_F(SidecarClientTest, ASidecarThatHangsUpIsUnavailable) {
     EXPECT_EQ(client.send_report({}).error().code, ErrorCode::kUnavailable);
 }
 
-TEST_F(SidecarClientTest, ASilentSidecarEndsAtTheDeadline) {
+TEST_F(SidecarClientTest, ASilentSidecarFailsAtTheDeadline) {
     auto client = connect();
     EXPECT_FALSE(client.has_answer());
     const std::vector<std::uint64_t> ids{1};
@@ -213,7 +213,7 @@ TEST_F(SidecarClientTest, ASilentSidecarEndsAtTheDeadline) {
     EXPECT_FALSE(client.is_usable()) << "its answer may still come and would be taken for another";
 }
 
-TEST_F(SidecarClientTest, ThePlanComesAsASealedMemfd) {
+TEST_F(SidecarClientTest, SendsThePlanAsASealedMemfd) {
     auto client = connect();
     std::jthread sidecar{
         [this] { peer_.send(local::Planned{}, peer_.receive().first.request_id); }};
@@ -228,7 +228,7 @@ TEST_F(SidecarClientTest, ThePlanComesAsASealedMemfd) {
     EXPECT_EQ(::fcntl(fd, F_GET_SEALS), seals);
 }
 
-TEST_F(SidecarClientTest, TheBeginningOfTheNextEpochLiesBehindThePlanUpToItsLimit) {
+TEST_F(SidecarClientTest, AppendsTheNextEpochsBeginningUpToItsLimit) {
     auto client = connect();
     local::Plan said;
     std::jthread sidecar{[&] {
@@ -259,7 +259,7 @@ TEST_F(SidecarClientTest, OneWayFramesNeverWait) {
     EXPECT_TRUE(told_to_drop) << "the peer reads nothing";
 }
 
-TEST_F(SidecarClientTest, AForkedChildMayNotUseItAndDoesNotDisturbIt) {
+TEST_F(SidecarClientTest, AForkedChildCannotUseItAndDoesNotDisturbIt) {
     auto client = connect();
     const pid_t child = ::fork();
     if (child == 0) {
@@ -274,7 +274,7 @@ TEST_F(SidecarClientTest, AForkedChildMayNotUseItAndDoesNotDisturbIt) {
     EXPECT_TRUE(client.await_welcome(in(seconds{30})).has_value());
 }
 
-TEST_F(SidecarClientTest, NobodyListeningIsUnavailable) {
+TEST_F(SidecarClientTest, WithoutAListenerIsUnavailable) {
     const auto none = SidecarClient::connect(path_ + "x", hello(), clock_, in(seconds{30}));
     EXPECT_EQ(none.error().code, ErrorCode::kUnavailable);
     const auto long_path =
