@@ -15,20 +15,24 @@ constexpr double kWorthStirring = 1.01;
 struct Step {
     double value = 0;
     std::uint32_t item = 0;
-    Bytes end{};  // of the piece, from the item's zero
+    std::uint32_t piece = 0;
 };
 
 std::vector<Step> by_value(const FillProblem& problem) {
+    std::size_t count = 0;
+    for (const FillItem& item : problem.items) {
+        count += item.pieces.size();
+    }
     std::vector<Step> steps;
-    for (std::size_t i = 0; i < problem.items.size(); ++i) {
-        for (const ValuePiece& piece : problem.items[i].pieces) {
-            if (piece.value > 0) {
-                steps.push_back({piece.value, static_cast<std::uint32_t>(i), piece.end});
-            }
+    steps.reserve(count);  // the largest list of a plan
+    for (std::uint32_t item = 0; item < problem.items.size(); ++item) {
+        const std::vector<ValuePiece>& pieces = problem.items[item].pieces;
+        for (std::uint32_t piece = 0; piece < pieces.size() && pieces[piece].value > 0; ++piece) {
+            steps.push_back({pieces[piece].value, item, piece});
         }
     }
     std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
-        return std::tie(b.value, a.item, a.end) < std::tie(a.value, b.item, b.end);
+        return std::tie(b.value, a.item, a.piece) < std::tie(a.value, b.item, b.piece);
     });
     return steps;
 }
@@ -57,7 +61,8 @@ std::vector<Bytes> fill_greedily(const FillProblem& problem, Rooms& left) {
     for (const bool to_start : {true, false}) {
         for (const Step& step : steps) {
             const FillItem& item = problem.items[step.item];
-            const Bytes end = to_start ? std::min(step.end, item.start) : step.end;
+            const Bytes piece_end = item.pieces[step.piece].end;
+            const Bytes end = to_start ? std::min(piece_end, item.start) : piece_end;
             const Bytes more = left.growth(item.node, item.account, end - amounts[step.item]);
             left.take(item.node, item.account, more);
             amounts[step.item] += more;
