@@ -59,7 +59,7 @@ inline void evict(KueueView& kueue, const std::string& reason, std::int64_t seco
     say(*kueue.workload, "Evicted", true, reason, "Preempted to accommodate another.", second);
 }
 
-// A view in the middle of attempt `attempt` of a queued job: all ranks run.
+// A view during attempt `attempt` of a queued job: all ranks run.
 inline TrainingJobView make_admitted_view(std::int64_t attempt = 1) {
     TrainingJobView view = make_running_view(attempt);
     view.job.meta.labels[std::string{kQueueLabel}] = "vision";
