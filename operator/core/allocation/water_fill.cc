@@ -15,7 +15,7 @@ constexpr double kWorthStirring = 1.01;
 struct Step {
     double value = 0;
     std::uint32_t item = 0;
-    Bytes end{};  // of the piece, from the item's zero
+    Bytes end{};  // of the piece, from the start of the item
 };
 
 std::vector<Step> by_value(const FillProblem& problem) {
@@ -46,8 +46,7 @@ double value_of(const FillProblem& problem, const std::vector<Bytes>& amounts) {
     return sum;
 }
 
-// In the order of value each item up to where it starts, then on, as far as there is room in
-// `left`.
+// Fills in the order of value: each item up to its start, then further while `left` has room.
 std::vector<Bytes> fill_greedily(const FillProblem& problem, Rooms& left) {
     std::vector<Bytes> amounts;
     for (const FillItem& item : problem.items) {
@@ -66,8 +65,7 @@ std::vector<Bytes> fill_greedily(const FillProblem& problem, Rooms& left) {
     return amounts;
 }
 
-// Greed may have filled the only node that one account can use with bytes that another could have
-// elsewhere.
+// Greedy filling may give an account's only node to bytes that fit on another node.
 void fill_accounts(const FillProblem& problem, const Rooms& left, std::vector<Bytes>& amounts) {
     AccountFlow flow{left.accounts, left.nodes};
     std::vector<std::size_t> edges;
@@ -93,7 +91,7 @@ std::vector<Bytes> water_fill(const FillProblem& problem) {
     }
     const std::vector<Bytes> greedy = amounts;
     const std::size_t work_left = exchange(problem, problem.work_max, amounts);
-    // Cut short, it may have stirred a lot for little.
+    // An exchange cut short may have moved many bytes for little gain.
     const bool is_cut = work_left == 0;
     return is_cut && value_of(problem, amounts) < value_of(problem, greedy) * kWorthStirring
                ? greedy
