@@ -167,7 +167,7 @@ private:
             if (prng_.below(60) == 0) {
                 cut(entry.first, entry.second, now_ + static_cast<int>(prng_.below(40)));
             }
-            // While two operators lead, the older one's knowledge is in no status.
+            // While two operators lead, no status contains reports to the older one.
             if (prng_.below(100) == 0 && operators_[0].leads != operators_[1].leads) {
                 restart(entry.first, entry.second);
             }

@@ -161,7 +161,7 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
                                            : AllocationReason::kGranted;
 }
 
-// Account of the job's first claim that its account limits; else of its first claim.
+// Account of the job's first claim limited by a quota; without one, of its first claim.
 std::size_t Explainer::account_of(std::size_t index) const {
     const std::vector<std::size_t>& claims = table_.jobs[index].claims;
     const auto short_of = std::ranges::find_if(claims, [&](std::size_t i) {

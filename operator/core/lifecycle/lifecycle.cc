@@ -43,7 +43,7 @@ const TrainingJobSpec& spec_of(const Facts& facts) {
     return facts.view.job.spec;
 }
 
-// The lifecycle from the status; a rule then changes it.
+// Copies the lifecycle from the status; a rule then changes the copy.
 Lifecycle as_before(const Facts& facts, JobState state, std::string message) {
     const TrainingJobStatus& status = facts.view.job.status;
     Lifecycle result;

@@ -73,7 +73,7 @@ std::vector<PoolNode> planned_nodes(const ClusterView& cluster, TimePoint now);
 // if ages are equal.
 bool is_duplicate(const CacheQuota& quota, const std::vector<CacheQuota>& quotas);
 
-// Quotas in force: not being deleted, and the oldest of each namespace and pool. An invalid one
+// Quotas in force: not being deleted, and the oldest of each namespace and pool. An invalid quota
 // keeps only its nominal bytes.
 std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas);
 

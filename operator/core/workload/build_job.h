@@ -58,10 +58,10 @@ bool owns(const ObjectMeta& owner, const ObjectMeta& child);
 OwnerReference owner_of(const TrainingJob& job);
 TextMap common_labels(const TrainingJob& job);
 
-// "resnet-a2".
+// For example "resnet-a2".
 std::string job_name(const TrainingJob& job, std::int64_t attempt);
 
-// "resnet-ranks".
+// For example "resnet-ranks".
 std::string service_name(const TrainingJob& job);
 
 // Number of the attempt, from the Job's label; 0: no valid label.

@@ -7,7 +7,7 @@
 #include "operator/core/workload/build_workload.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
-// What Kueue v0.10.0 and the API server do to a Workload, as far as the operator sees it.
+// Simulates how Kueue v0.10.0 and the API server change a Workload, as the operator sees it.
 namespace stoker::control {
 
 inline TrainingJobView make_queued_view() {
