@@ -15,8 +15,7 @@ bool is_worrying(JobState state) {
            state == JobState::kFailed;
 }
 
-// One Event for each change of state, one for each new answer about the cache, and one for each
-// change of the origin.
+// One Event per change of state, per new answer about the cache, and per change of the origin.
 std::vector<JobEvent> events_between(
     const TrainingJobStatus& before, const TrainingJobStatus& after, const Lifecycle& lifecycle) {
     std::vector<JobEvent> result;
@@ -65,7 +64,7 @@ TrainingJobPlan plan_training_job(const TrainingJobView& view, const Moment& now
     }
     result.requeue_after = lifecycle.wake_after;
     if (lifecycle.state == JobState::kRunning) {
-        // Silence makes no event of its own.
+        // No event arrives when reports stop.
         result.requeue_after =
             std::min(result.requeue_after.value_or(kReportAgeMax), kReportAgeMax);
     }

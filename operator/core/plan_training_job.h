@@ -22,17 +22,17 @@ struct JobEvent {
 };
 
 struct TrainingJobPlan {
-    TrainingJobStatus status;      // written first, where it differs from the one that is there
-    std::vector<Action> actions;   // done next, in this order
-    std::vector<JobEvent> events;  // told last, once the status is written
-    AttemptPins pins;              // told to the sidecars, once the status is written
+    TrainingJobStatus status;               // written first, if it differs from the present one
+    std::vector<Action> actions;            // done next, in this order
+    std::vector<JobEvent> events;           // sent last, once the status is written
+    AttemptPins pins;                       // sent to the sidecars, once the status is written
     std::optional<Duration> requeue_after;  // plan again then, even if nothing changes
 
     bool operator==(const TrainingJobPlan&) const = default;
 };
 
-// Everything about one TrainingJob at one moment. Pure; the order of the view's lists does not
-// matter; a plan that was carried out plans no actions and the same status.
+// Plans one TrainingJob at one moment. Pure. The order of the view's lists does not matter. After a
+// plan is carried out, the next one has the same status and no actions.
 TrainingJobPlan plan_training_job(const TrainingJobView& view, const Moment& now);
 
 }  // namespace stoker::control

@@ -19,9 +19,9 @@ namespace stoker::control {
 inline constexpr const char* kPool = "p";
 
 inline constexpr int kGrantTicks = 20;
-// A leader that was replaced may go on so long: less than what GrantBook allows for.
+// Longest overlap with a replaced leader; shorter than GrantBook's allowance.
 inline constexpr int kOverlapTicks = 7;
-inline constexpr int kReportTicks = 12;  // an older report is no word
+inline constexpr int kReportTicks = 12;  // an older report is not fresh
 inline constexpr int kNobody = -1;
 
 using Place = std::pair<std::string, std::string>;  // node, uid
@@ -32,11 +32,11 @@ inline TimePoint at(int tick) {
 
 struct Sidecar {
     Bytes resident{};
-    Bytes granted = Bytes::unlimited();  // until the first grant, which is not in force
+    Bytes granted = Bytes::unlimited();  // unlimited: no grant since its start
     int granted_until = 0;
-    int opens_at = 0;       // until then it tells of no bytes, keeps them and adds none
-    int leader = kNobody;   // which operator it is attached to
-    int cut_until = 0;      // reaches nobody
+    int opens_at = 0;       // before this tick it reports no bytes, keeps them and adds none
+    int leader = kNobody;   // operator that it is attached to
+    int cut_until = 0;      // disconnected until this tick
     bool stubborn = false;  // does not shrink
 };
 
@@ -67,31 +67,31 @@ struct Told {
     bool opening = false;
 };
 
-// What the API server remembers of a place, whoever leads.
+// What the API server stores about a place, for any leader.
 struct Remembered {
-    Bytes granted{};   // the most that its sidecar may believe
-    Bytes resident{};  // as told last
+    Bytes granted{};   // largest grant that its sidecar may hold
+    Bytes resident{};  // last reported
 };
 
-// One operator: what it was told, and its books.
+// One operator: its input and its records.
 struct Operator {
     bool leads = false;
     int replaced_at = 0;
     GrantBook book{std::chrono::seconds{kGrantTicks}};
     ReclaimBook reclaims;
     std::map<Place, Told> told;
-    std::deque<Message> reports;  // on their way
+    std::deque<Message> reports;  // in flight
     std::deque<Message> grants;
 };
 
-// What was on its way on a stream that has ended.
+// Removes the messages in flight on a stream that has ended.
 template <class Predicate>
 void lose_messages(Operator& it, Predicate is_lost) {
     std::erase_if(it.grants, is_lost);
     std::erase_if(it.reports, is_lost);
 }
 
-// What may be on each place before any operator speaks again.
+// Bytes that may be on each place before any operator sends again.
 inline std::map<Place, Bytes> possible(
     const std::map<Place, Sidecar>& sidecars, const std::array<Operator, 2>& operators, int now) {
     std::map<Place, Bytes> result;

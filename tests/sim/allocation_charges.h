@@ -10,13 +10,13 @@
 
 #include "operator/core/allocation/allocation_view.h"
 
-// Oracle of charges for allocation_sim_test.cc, without the planner's own code.
+// Oracle of charges for allocation_sim_test.cc; independent of the planner's code.
 namespace stoker::control {
 
 using PlaceBytes = std::map<std::pair<std::string, std::string>, Bytes>;  // by node, uid
 using NamespaceBytes = std::map<std::string, Bytes>;
 
-// A dataset's uid begins with its namespace, three characters.
+// Bytes charged to each namespace. A dataset's uid begins with its namespace, three characters.
 inline NamespaceBytes paid_for(const PlaceBytes& amounts) {
     NamespaceBytes result;
     for (const auto& [place, bytes] : amounts) {
@@ -25,7 +25,7 @@ inline NamespaceBytes paid_for(const PlaceBytes& amounts) {
     return result;
 }
 
-// Bytes that a pool has beyond all nominal quotas.
+// A pool's bytes outside all nominal quotas.
 inline Bytes unnamed_bytes(
     const std::vector<PoolNode>& nodes, const std::vector<QuotaView>& quotas) {
     Bytes result{};
@@ -38,7 +38,7 @@ inline Bytes unnamed_bytes(
     return result;
 }
 
-// `quotas`: of every namespace. `unnamed`: may be borrowed beside what they lend.
+// `quotas`: of every namespace. `unnamed`: bytes that may be borrowed in addition to lent ones.
 inline void expect_within(
     NamespaceBytes used,
     const std::vector<QuotaView>& quotas,

@@ -16,12 +16,12 @@
 #include "tests/sim/allocation_charges.h"
 #include "tests/support/promised_minimums.h"
 
-// The toy cluster of allocation_sim_test.cc, and what must hold in it.
+// The simulated cluster of allocation_sim_test.cc, and its invariants.
 namespace stoker::control {
 
 class World {
 public:
-    // `shared`: jobs read datasets of other namespaces, too.
+    // `shared`: jobs may also read datasets of other namespaces.
     World(std::uint64_t seed, bool shared)
         : prng_(seed),
           shared_(shared) {
@@ -37,8 +37,8 @@ public:
         }
         pool_.pool = kPool;
         pool_.objective = static_cast<Objective>(prng_.below(4));
-        // The last namespace may have no quota but the pool's default. It lends all of it: one that
-        // is not there yet keeps nobody from it.
+        // The last namespace may have only the pool's default quota, which it lends completely: a
+        // quota that does not exist yet withholds no bytes.
         if (prng_.below(2) == 0) {
             quotas_[2].reclaim = ReclaimPolicy::kAny;
             quotas_[2].lending = Bytes::unlimited();
@@ -70,7 +70,7 @@ public:
         work();
     }
 
-    // Holds at every tick: nothing is where it may not be.
+    // Checked at every tick: no node or account exceeds its limit.
     void expect_safe() const {
         std::map<std::string, Bytes> on_node;
         for (const auto& [place, sidecar] : sidecars_) {
@@ -86,7 +86,7 @@ public:
             "at " + std::to_string(now_));
     }
 
-    // After the calm: grants are carried out, nothing moves, minimums are there.
+    // Checked after the faults stop: grants are carried out, no bytes move, minimums are held.
     void expect_rest() {
         const std::map<Place, Sidecar> before = sidecars_;
         for (int i = 0; i < 5; ++i) {
@@ -102,7 +102,7 @@ public:
         expect_minimums_where_settled();
     }
 
-    // Once the planner would change nothing, every job has the minimum that is promised to it.
+    // Once the plan is stable, every job holds its promised minimum.
     bool expect_minimums_where_settled() const {
         if (settled_) {
             expect_minimums();
@@ -136,7 +136,7 @@ private:
 
     [[nodiscard]] std::size_t leader() const { return operators_[1].leads ? 1 : 0; }
 
-    // Bytes that the job's sidecars are granted.
+    // Bytes granted to the job's sidecars.
     [[nodiscard]] Bytes held(const Demand& job) const {
         Bytes sum{};
         for (const std::string& node : job.nodes) {
@@ -167,7 +167,7 @@ private:
             if (prng_.below(60) == 0) {
                 cut(entry.first, entry.second, now_ + static_cast<int>(prng_.below(40)));
             }
-            // While two lead, what the older one has learned is in no status.
+            // While two operators lead, no status contains reports to the older one.
             if (prng_.below(100) == 0 && operators_[0].leads != operators_[1].leads) {
                 restart(entry.first, entry.second);
             }
@@ -190,7 +190,7 @@ private:
         }
     }
 
-    // The stream ends with all that is on its way, in both directions.
+    // Ends the stream and drops its messages in flight, in both directions.
     void cut(const Place& place, Sidecar& sidecar, int until) {
         sidecar.cut_until = until;
         sidecar.leader = kNobody;
@@ -198,14 +198,14 @@ private:
         std::ranges::for_each(operators_, [&](Operator& it) { lose_messages(it, is_its); });
     }
 
-    // It forgets its grant, and lists the origin before it looks at its directory.
+    // The sidecar forgets its grant, and lists the origin before it scans its directory.
     void restart(const Place& place, Sidecar& sidecar) {
         cut(place, sidecar, now_);
-        status_[place].resident = sidecar.resident;  // no later than the API server here
+        status_[place].resident = sidecar.resident;  // the API server has the value at once here
         begin_anew(sidecar, now_ + static_cast<int>(prng_.below(20)));
     }
 
-    // The older one does not know yet, and goes on for a while.
+    // The older leader continues for a while, unaware of the newer one.
     void start_second_leader() {
         if (operators_[0].leads && operators_[1].leads) {
             return;
@@ -259,8 +259,8 @@ private:
         jobs_.push_back(job);
     }
 
-    // A sidecar for each dataset of a job on a node. Where no job is left, the data stay until the
-    // sweeper has been there, which is at once here.
+    // Keeps one sidecar for each dataset of a job on a node. Bytes without a job stay until swept,
+    // which happens at once here.
     void sync_sidecars() {
         std::set<Place> wanted;
         for (const Demand& job : jobs_) {
@@ -296,8 +296,8 @@ private:
         }
     }
 
-    // To the newest leader as soon as the old one is gone, or by chance. What was on its way on the
-    // old stream is lost with it.
+    // Attaches to the newest leader once the old one is gone, or at random. Messages in flight on
+    // the old stream are lost.
     void attach(const Place& place, Sidecar& sidecar) {
         const bool dead = sidecar.leader == kNobody ||
                           !operators_[static_cast<std::size_t>(sidecar.leader)].leads;
@@ -310,7 +310,7 @@ private:
 
     int delay(bool faults) { return faults ? static_cast<int>(prng_.below(3)) : 0; }
 
-    // In order: one stream a sidecar.
+    // Delivers in order: one stream per sidecar.
     void receive(Operator& it) {
         while (!it.reports.empty() && it.reports.front().due <= now_) {
             const Message& report = it.reports.front();
@@ -324,7 +324,7 @@ private:
 
     [[nodiscard]] bool is_fresh(const Told& told) const { return now_ - told.at <= kReportTicks; }
 
-    // As find_places() says it of a cluster.
+    // GrantBook's input, as find_places() builds it from a cluster.
     std::vector<ObservedResidency> words_for(Operator& it) {
         std::vector<ObservedResidency> words;
         for (const auto& [place, sidecar] : sidecars_) {
@@ -361,7 +361,7 @@ private:
         return view;
     }
 
-    // Whether the only leader knows the state and plans no change to it.
+    // Whether the only leader knows the state and plans no change.
     [[nodiscard]] bool is_settled(
         const Operator& it, const AllocationView& view, const AllocationPlan& plan) const {
         const bool alone = !operators_[0].leads || !operators_[1].leads;
@@ -412,7 +412,7 @@ private:
         }
     }
 
-    // Sidecars fill up or give back, a few bytes a tick.
+    // Sidecars add or remove a few bytes per tick.
     void work() {
         for (auto& entry : sidecars_) {
             Sidecar& it = entry.second;
@@ -421,7 +421,7 @@ private:
                 continue;
             }
             if (it.resident < it.granted) {
-                // Nothing new once the grant has run out.
+                // No new bytes once the grant has expired.
                 it.resident = now_ >= it.granted_until ? it.resident
                                                        : std::min(it.granted, it.resident + some);
             } else if (!it.stubborn) {
@@ -434,10 +434,10 @@ private:
     bool shared_;
     int now_ = 0;
     int job_count_ = 0;
-    bool settled_ = false;  // of the last tick
+    bool settled_ = false;  // at the last tick
     PoolView pool_;
     bool has_default_ = false;
-    Bytes unnamed_{};  // from the beginning: nodes may be lost
+    Bytes unnamed_{};  // at the start: nodes may be lost later
     std::vector<PoolNode> nodes_;
     std::vector<QuotaView> quotas_;
     std::vector<Demand> jobs_;

@@ -11,24 +11,24 @@
 #include "operator/api/meta.h"
 #include "operator/api/sidecar_report.h"
 
-// What plan_allocation() decides.
+// Output of plan_allocation().
 namespace stoker::control {
 
-// One word why a job has the bytes that it has; the reason of its condition CacheAllocated.
+// Why a job has the bytes that it has; the reason of its condition CacheAllocated.
 enum class AllocationReason : std::uint8_t {
-    kGranted,               // all that it can use, but for a hair on its way
-    kBorrowed,              // the same, some of it beyond the namespace's nominal quota
-    kComputeBound,          // it does not wait for data: its minimum and nothing else
-    kQuotaExhausted,        // its namespace may hold no more
-    kLowerMarginalBenefit,  // the same bytes are worth more to others
-    kPoolFull,              // no room on its nodes, and nobody's bytes there are worth less
-    kReclaimed,             // bytes that it had borrowed go back to their owner
-    kProfiling,             // the size of a dataset or the job's rates are not known yet
+    kGranted,               // all bytes that it can use, or nearly all
+    kBorrowed,              // the same, partly beyond the namespace's nominal quota
+    kComputeBound,          // it does not wait for data: gets its minimum only
+    kQuotaExhausted,        // its namespace has no quota left
+    kLowerMarginalBenefit,  // the same bytes save more elsewhere
+    kPoolFull,              // its nodes are full, and no bytes there have a lower value
+    kReclaimed,             // its borrowed bytes return to their owner
+    kProfiling,             // a dataset's size or the job's rates are not known yet
     kWaitingForPods,        // no pod is on a node of the pool yet
     kStopped,               // stopPolicy of the pool or of the quota
 };
 
-// In the order of the values.
+// Texts of AllocationReason, in the order of its values.
 inline constexpr std::array<std::string_view, 10> kAllocationReasonTexts{
     "Granted",
     "Borrowed",
@@ -43,14 +43,14 @@ inline constexpr std::array<std::string_view, 10> kAllocationReasonTexts{
 
 std::string_view to_string(AllocationReason reason);
 
-// The numbers behind a reason. Rates in bytes/s over all nodes of the job; 0: not known.
+// Numbers behind a reason. Rates are bytes/s over all nodes of the job; 0: unknown.
 struct AllocationNumbers {
     double ingest_rate = 0;         // f*
-    double origin_rate = 0;         // what the origin gives it, after the plan's share
+    double origin_rate = 0;         // from the origin, under the plan's limit
     double rate_without_cache = 0;  // predicted
-    double rate = 0;                // predicted, with the plan carried out
+    double rate = 0;                // predicted, once the plan is carried out
     double marginal_per_gib = 0;    // origin bytes/s that the next GiB would save
-    double threshold_per_gib = 0;   // what the next GiB must save to be granted where it is short
+    double threshold_per_gib = 0;   // origin bytes/s that the next GiB must save to be granted
 
     bool operator==(const AllocationNumbers&) const = default;
 };
@@ -62,21 +62,22 @@ struct JobAllocation {
     Bytes granted{};  // over all its nodes; bytes shared with another job count for both
     AllocationReason reason = AllocationReason::kWaitingForPods;
     std::string message;  // one sentence for people
-    // In the order of the demand's datasets: the most that their sidecars may believe to be
-    // granted. More than the grant until they have confirmed a smaller one. An operator after us
-    // relies on it where a sidecar is out of reach.
+    // By dataset, in the demand's order: the largest grant that its sidecars may hold. Exceeds the
+    // grant until they confirm a smaller one. The next operator relies on it for sidecars that it
+    // cannot reach.
     std::vector<Bytes> datasets;
-    Bytes borrowed{};    // of the granted bytes
-    Bytes minimum{};     // asked for as a minimum, as far as the datasets have bytes
-    Bytes guaranteed{};  // of the minimum, what nominal quotas and nodes cover
-    Bytes target{};      // granted once others have given back what they must
+    Bytes borrowed{};    // part of `granted`
+    Bytes minimum{};     // requested minimum, at most the datasets' sizes
+    Bytes guaranteed{};  // part of `minimum` covered by nominal quotas and nodes
+    Bytes target{};      // final grant, once other jobs have returned their bytes
     AllocationNumbers numbers{};
 
     bool operator==(const JobAllocation&) const = default;
 };
 
-// Bytes of its own namespace's datasets that a job uses; several jobs of the namespace on one node
-// count even parts. Bytes of another namespace's dataset are charged to that namespace alone.
+// Bytes charged to a job: those of its own namespace's datasets, divided evenly among the
+// namespace's jobs on the node. Bytes of another namespace's dataset are charged to that namespace
+// only.
 struct QuotaCharge {
     ObjectKey job;
     std::string pool;
@@ -86,19 +87,20 @@ struct QuotaCharge {
     bool operator==(const QuotaCharge&) const = default;
 };
 
-// A quota's account under the plan. used <= nominal + borrowed. In each pool the sum of borrowed,
-// namespaces without a quota included, is the sum of lent and of what no quota names of the pool.
+// A quota's account under the plan. used <= nominal + borrowed. In each pool, the sum of `borrowed`
+// (including namespaces without a quota) equals the sum of `lent` plus the borrowed bytes outside
+// all nominal quotas.
 struct QuotaUse {
     std::string ns;
     std::string pool;
-    Bytes used{};  // of its datasets: granted to the jobs that read them, whoever's, and idle
+    Bytes used{};  // bytes of its datasets: granted to jobs of any namespace, or idle
     Bytes borrowed{};
     Bytes lent{};
 
     bool operator==(const QuotaUse&) const = default;
 };
 
-// A dataset that must give bytes back on a node, and until when at the latest.
+// A dataset that must shrink on a node, and the deadline.
 struct Reclaim {
     std::string pool;
     std::string node;
@@ -106,13 +108,13 @@ struct Reclaim {
     Bytes resident{};
     Bytes granted{};
     std::uint32_t grace_seconds = 0;
-    std::string ns{};  // that the bytes are charged to
+    std::string ns{};  // the namespace charged for the bytes
 
     bool operator==(const Reclaim&) const = default;
 };
 
-// Bytes of a dataset that no job uses, to be removed because jobs are short of their room on the
-// node or in the namespace's quota. As many as it takes, the longest unused first.
+// Bytes of an unused dataset to remove because jobs lack space on the node or in the namespace's
+// quota. Only as many bytes as needed, least recently used first.
 struct Sweep {
     std::string pool;
     std::string node;
@@ -122,9 +124,9 @@ struct Sweep {
     bool operator==(const Sweep&) const = default;
 };
 
-// Every list is sorted.
+// All lists are sorted.
 struct AllocationPlan {
-    std::vector<Grant> grants;         // by node, dataset; one for each that a job uses
+    std::vector<Grant> grants;         // by node, dataset; one per dataset that a job uses
     std::vector<JobAllocation> jobs;   // by job
     std::vector<QuotaCharge> charges;  // by job
     std::map<std::string, Bytes> granted_in_pool;

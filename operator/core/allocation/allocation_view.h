@@ -11,8 +11,8 @@
 #include "operator/api/meta.h"
 
 // Input of plan_allocation(): the whole cluster's cache as plain values. The order of the lists
-// does not matter. External numbers may have any value: NaN, negative or absurd ones count as
-// unknown.
+// does not matter. External numbers may have any value: NaN, negative and out-of-range ones count
+// as unknown.
 namespace stoker::control {
 
 // A node of a pool. A node may be in several pools, with a volume in each.
@@ -24,8 +24,8 @@ struct PoolNode {
     bool operator==(const PoolNode&) const = default;
 };
 
-// Quota of each namespace that has none of its own in a pool. By default it guarantees no bytes and
-// allows borrowing all idle ones.
+// Quota of a namespace without a CacheQuota in the pool. By default it guarantees no bytes and may
+// borrow all idle ones.
 struct DefaultQuota {
     Bytes nominal{};
     Bytes borrowing = Bytes::unlimited();
@@ -34,7 +34,7 @@ struct DefaultQuota {
     bool operator==(const DefaultQuota&) const = default;
 };
 
-// How a pool allocates its bytes. A pool that is not listed has the defaults.
+// How a pool allocates bytes. A pool that is not listed uses the defaults.
 struct PoolView {
     std::string pool;
     StopPolicy stop = StopPolicy::kNone;
@@ -54,19 +54,19 @@ struct QuotaView {
     std::string pool;
     Bytes nominal{};
     StopPolicy stop = StopPolicy::kNone;
-    Bytes borrowing{};                 // bytes beyond nominal that nobody else needs
-    Bytes lending{};                   // bytes of nominal that others may use meanwhile
-    double weight = 1;                 // of the namespace's jobs where borrowed bytes are divided
-    std::uint32_t grace_seconds = 30;  // for a borrower to return bytes
-    ReclaimPolicy reclaim = ReclaimPolicy::kAny;  // of what it has lent
+    Bytes borrowing{};                 // borrowingLimit: bytes beyond nominal, while idle elsewhere
+    Bytes lending{};                   // lendingLimit: bytes of nominal that others may use
+    double weight = 1;                 // weight of the namespace's jobs in dividing borrowed bytes
+    std::uint32_t grace_seconds = 30;  // for borrowers to return bytes
+    ReclaimPolicy reclaim = ReclaimPolicy::kAny;  // of bytes that it has lent
 
     bool operator==(const QuotaView&) const = default;
 };
 
 enum class AccessKind : std::uint8_t {
-    kExact,       // every sample once per epoch, the trainer's order
-    kWindowed,    // every sample once per epoch, our order: jobs share fetches
-    kImportance,  // kept with probability percentile^beta
+    kExact,       // every sample once per epoch, in the trainer's order
+    kWindowed,    // every sample once per epoch, in Stoker's order: jobs share fetches
+    kImportance,  // a sample is kept with probability percentile^beta
     kMeasured,    // a rank sketch from the sidecars
 };
 
@@ -84,15 +84,15 @@ struct DemandDataset {
     std::string uid;             // names the node directory
     std::optional<Bytes> total;  // none until the origin is listed
     AccessPattern access{};
-    double sample_bytes = 0;  // mean; 0: not known
-    std::string ns{};         // of the Dataset: it pays for the bytes; empty: the job's own
+    double sample_bytes = 0;  // mean; 0: unknown
+    std::string ns{};         // of the Dataset, charged for the bytes; empty: the job's own
 
     bool operator==(const DemandDataset&) const = default;
 };
 
-// Measured rates of a job, over all its nodes.
+// Measured rates of a job over all its nodes.
 struct JobRates {
-    double ingest = 0;      // f*, bytes/s that it would read without waiting for data
+    double ingest = 0;      // f*, bytes/s that it would read if it never waited for data
     double origin = 0;      // bytes/s that the origin gives it; 0: not known
     double confidence = 1;  // 0..1
     bool compute_bound = false;
@@ -109,34 +109,34 @@ struct Demand {
     std::optional<Bytes> max_bytes;     // over all nodes
     Bytes min_bytes{};                  // over all nodes
     std::vector<DemandDataset> datasets;
-    std::vector<std::string> nodes;   // where its pods are; each once
+    std::vector<std::string> nodes;   // nodes with its pods; no duplicates
     std::optional<JobRates> rates{};  // none: being profiled
     double weight = 1;
-    std::int32_t priority = 0;                    // higher first, where minimums do not all fit
+    std::int32_t priority = 0;                    // higher first, if minimums do not all fit
     std::optional<double> last_epoch_progress{};  // 0..1 in the last epoch
 
     bool operator==(const Demand&) const = default;
 };
 
-// Bytes of a dataset on a node, in use by a job or idle but still taking space.
+// Bytes of a dataset on a node: in use by a job, or idle.
 struct Holding {
     std::string pool;
     std::string node;
     std::string dataset_uid;
     Bytes resident{};
-    Bytes granted{};      // the last grant, for StopPolicy::kHold and for hysteresis
+    Bytes granted{};      // last grant, for StopPolicy::kHold and hysteresis
     Bytes outstanding{};  // largest grant that its sidecar may still act on
-    std::string ns{};     // the dataset's; empty: idle bytes are charged to nobody
-    // The sidecar has not confirmed its last grant. It gets no other one until then, because a
-    // confirmation could belong to either of two grants.
+    std::string ns{};     // the dataset's; empty: idle bytes are charged to no namespace
+    // The sidecar has not confirmed its last grant. It gets no new grant until then, because a
+    // confirmation could refer to either one.
     bool in_flight = false;
     WallTime last_used{};  // the least recently used idle dataset is evicted first
 
     bool operator==(const Holding&) const = default;
 };
 
-// A namespace that gets no more bytes in a pool until a sidecar has returned what it must. `why` is
-// the sentence that names it.
+// A namespace that gets no new bytes in a pool until a sidecar returns late bytes. `why`: a
+// sentence that names the pod.
 struct HeldBack {
     std::string pool;
     std::string ns;
@@ -152,8 +152,8 @@ struct AllocationView {
     std::vector<Demand> demands;
     std::vector<Holding> holdings;
     std::uint32_t valid_seconds = 60;
-    Bytes step{1};             // step on a non-linear curve (one segment); or
-                               // 1/256 of the smallest node, if less
+    // Step on a non-linear curve: one segment, or 1/256 of the smallest node if that is less.
+    Bytes step{1};
     double hysteresis = 1.05;  // bytes move only for a gain of this factor
     // False: another operator's grants may still be in force, so no grant exceeds the resident
     // bytes.

@@ -15,10 +15,10 @@ namespace stoker::control {
 
 namespace {
 
-constexpr double kRateMax = 1e15;  // bytes/s; a higher one is an error of the reporter
+constexpr double kRateMax = 1e15;  // bytes/s; a higher rate is a reporting error
 constexpr double kWeightMax = 1e6;
-constexpr int kReleaseSteps = 8;              // the last epoch gives bytes back in so many steps
-constexpr std::uint64_t kStepsPerNode = 256;  // at least, so that small nodes have curves too
+constexpr int kReleaseSteps = 8;              // steps of a release in the last epoch
+constexpr std::uint64_t kStepsPerNode = 256;  // minimum, so that small nodes have curves too
 
 std::optional<double> clean_rate(double rate) {
     return std::isfinite(rate) && rate > 0 && rate <= kRateMax ? std::optional(rate) : std::nullopt;
@@ -43,7 +43,8 @@ std::vector<Bytes> wishes(const Demand& demand, Bytes node_budget) {
     if (demand.mode != CacheMode::kFixed) {
         return result;
     }
-    // Fixed means exactly that many bytes: spreads what the datasets do not need over them.
+    // Mode Fixed holds exactly the requested bytes: bytes that the datasets do not need are spread
+    // over all of them.
     const std::vector<Bytes> everything(result.size(), Bytes::unlimited());
     const std::vector<Bytes> rest = level_fill(everything, node_budget - sum(result));
     for (std::size_t i = 0; i < result.size(); ++i) {
@@ -69,8 +70,8 @@ MissCurve make_curve(const DemandDataset& dataset) {
     }
 }
 
-// In the last epoch only unread bytes have a value. The value falls in a few steps, so that bytes
-// do not trickle.
+// In the last epoch only unread bytes have value. The value falls in a few steps, to avoid many
+// small releases.
 Bytes still_ahead(const Demand& demand, Bytes all) {
     const double progress = demand.last_epoch_progress.value_or(0);
     if (!(progress > 0) || all.is_unlimited()) {
@@ -138,8 +139,8 @@ void Builder::add_nodes() {
     }
 }
 
-// Adds an account for each quota, and one with the pool's default quota for each other namespace
-// with datasets here. By namespace.
+// Adds an account for each quota, and one with the pool's default quota for every other namespace
+// with datasets in the pool. Sorted by namespace.
 void Builder::add_accounts() {
     std::map<std::string, Account> accounts;
     const auto add_default = [&](const std::string& ns) {
@@ -235,8 +236,7 @@ void Builder::add_jobs() {
     }
 }
 
-// A job without a profile gets the typical job's rates; an uncertain profile gets rates between the
-// two.
+// A job without a profile gets a typical job's rates; an uncertain profile gets rates in between.
 void Builder::guess_rates() {
     std::vector<double> known;
     for (const PlannedJob& job : table_.jobs) {
@@ -257,8 +257,8 @@ void Builder::guess_rates() {
     }
 }
 
-// Bytes with which the job no longer waits, or those that it has, if more: resident bytes are worth
-// something while nobody else wants them. A compute-bound job does not wait.
+// Bytes with which the job no longer waits, or its resident bytes if those are more: resident bytes
+// keep some value while no other job needs them. A compute-bound job never waits.
 Bytes Builder::wanted_of(const Claim& claim, const ClaimUser& user) const {
     const PlannedJob& job = table_.jobs[user.job];
     const Objective objective = table_.pool.objective;
@@ -297,7 +297,7 @@ void Builder::add_claims(std::size_t job_index) {
     }
 }
 
-// Two names of the same dataset in one job count as one use.
+// Two names for one dataset in the same job count as one use.
 void Builder::add_user(std::size_t node, const DemandDataset& dataset, ClaimUser user) {
     Claim& claim = claims_[{node, dataset.uid}];
     claim.account = account_index_.at(owner_of(*table_.jobs[user.job].demand, dataset));
@@ -352,7 +352,7 @@ void Builder::add_holdings() {
     }
 }
 
-// Windowed jobs of one dataset and node share each fetch.
+// Windowed jobs with the same dataset and node share each fetch.
 void Builder::share_fetches() {
     for (auto& entry : claims_) {
         std::vector<ClaimUser*> windowed;

@@ -11,29 +11,30 @@
 #include "operator/core/allocation/allocation_view.h"
 #include "operator/core/allocation/miss_curve.h"
 
-// One pool of an AllocationView as the planner uses it: numbers instead of names, cleaned input,
-// everything in a fixed order. Private to operator/core/allocation. Pure.
+// One pool of an AllocationView as the planner uses it: indices instead of names, validated input,
+// sorted lists. Private to operator/core/allocation. Pure.
 namespace stoker::control {
 
-// What the profile says about a job.
+// The profile's verdict about a job.
 enum class JobKnowledge : std::uint8_t { kProfiling, kDataBound, kComputeBound };
 
 struct PlannedJob {
     const Demand* demand = nullptr;
     JobKnowledge knowledge = JobKnowledge::kProfiling;
-    double ingest = 0;  // f* over all nodes, cleaned; a guess while profiling
-    double origin = 0;  // 0: not known
-    double doubt = 1;   // weight of its bytes in comparisons: an uncertain profile is pulled
-                        // towards the typical job's; predict_rate() ignores it
+    double ingest = 0;  // f* over all nodes, validated; estimated while profiling
+    double origin = 0;  // 0: unknown
+    // Factor on the value of its bytes: pulls an uncertain profile towards the typical job's.
+    // predict_rate() ignores it.
+    double doubt = 1;
     double weight = 1;
     std::vector<std::size_t> nodes;   // ascending
     std::vector<MissCurve> curves;    // one per dataset of the demand
-    std::vector<double> shares;       // of the job's bytes, per dataset
-    std::vector<std::size_t> claims;  // ascending, each once
+    std::vector<double> shares;       // share of the job's bytes, by dataset
+    std::vector<std::size_t> claims;  // ascending, no duplicates
     bool size_unknown = false;
     bool stopped = false;
 
-    // Share of its bytes that may come from the origin without making the job wait; 0: not known.
+    // Share of its bytes that may come from the origin without delaying the job; 0: unknown.
     [[nodiscard]] double origin_share() const;
 };
 
@@ -42,11 +43,11 @@ struct ClaimUser {
     std::size_t job = 0;
     std::size_t dataset = 0;
     Bytes wanted{};                    // bytes that it can use there, or already has
-    Bytes most = Bytes::unlimited();   // limit by a stopPolicy
-    Bytes ahead = Bytes::unlimited();  // bytes that the last epoch has not read yet
+    Bytes most = Bytes::unlimited();   // limit from a stopPolicy
+    Bytes ahead = Bytes::unlimited();  // bytes not yet read in the last epoch
     Bytes minimum{};                   // guaranteed
     Bytes fixed{};                     // mode Fixed
-    Bytes enough{};                    // bytes with which it stops waiting for the dataset there
+    Bytes enough{};                    // bytes at which it stops waiting for the dataset there
     double rate = 0;     // bytes/s of the dataset that it reads on the node at full speed
     double fetched = 1;  // share of its misses that it fetches: 1/J if J jobs share a fetch
 };
@@ -56,28 +57,28 @@ struct Claim {
     std::string uid;
     std::size_t node = 0;
     std::vector<ClaimUser> users;  // by job
-    std::uint32_t account = 0;     // of the dataset's namespace, which is charged whoever reads
-    Bytes limit{};                 // largest wish of a user
-    Bytes size{};                  // of the dataset; zero: not known
+    std::uint32_t account = 0;     // of the dataset's namespace, which pays for all readers
+    Bytes limit{};                 // largest `wanted` of a user
+    Bytes size{};                  // of the dataset; zero: unknown
     Bytes resident{};
-    Bytes outstanding{};  // largest grant that the sidecar may still act on
+    Bytes outstanding{};  // largest grant that the sidecar may still use
     Bytes held{};         // the last grant
 
     bool in_flight = false;
 
-    // The job's use of the claim, which must exist.
+    // The job's use of the claim. Precondition: it exists.
     [[nodiscard]] const ClaimUser& user(std::size_t job) const {
         return *std::ranges::find(users, job, &ClaimUser::job);
     }
 
-    // Bytes to reserve on the node: those resident now or granted at most.
+    // Bytes to reserve on the node: the larger of the resident bytes and the outstanding grant.
     [[nodiscard]] Bytes reserve() const { return std::max(resident, outstanding); }
 };
 
 struct IdleHolding {
     std::string uid;
     std::size_t node = 0;
-    std::optional<std::uint32_t> account;  // none: the dataset's namespace is not known
+    std::optional<std::uint32_t> account;  // none: the dataset's namespace is unknown
     Bytes resident{};
     WallTime last_used{};
 };
@@ -85,20 +86,20 @@ struct IdleHolding {
 struct PlannedNode {
     std::string name;
     Bytes capacity{};
-    Bytes idle{};  // taken by datasets that no job uses
-    Bytes free{};  // capacity less idle bytes and the last grants
+    Bytes idle{};  // bytes of datasets that no job uses
+    Bytes free{};  // capacity minus idle bytes and last grants
     std::vector<std::size_t> claims;
 };
 
-// Account of a namespace whose datasets are in the pool, or that has a quota there.
+// Account of a namespace that has datasets or a quota in the pool.
 struct Account {
     QuotaView quota;
-    bool by_default = false;              // the quota is the pool's DefaultQuota
-    Bytes idle{};                         // of the namespace's datasets that no job uses
+    bool by_default = false;              // uses the pool's DefaultQuota
+    Bytes idle{};                         // bytes of its datasets that no job uses
     const HeldBack* held_back = nullptr;  // points into the view
 
-    // In Kueue's terms: most() is the most that it may be charged, guaranteed() the part of its
-    // nominal quota that it does not lend.
+    // Kueue's terms. most(): upper limit of the charge. guaranteed(): the part of the nominal quota
+    // that it does not lend.
     [[nodiscard]] Bytes most() const { return quota.nominal + quota.borrowing; }
 
     [[nodiscard]] Bytes guaranteed() const {
@@ -118,7 +119,7 @@ struct ClaimTable {
     std::vector<IdleHolding> idle;   // by node, uid
 };
 
-using ClaimBytes = std::vector<Bytes>;  // one for each claim of the table
+using ClaimBytes = std::vector<Bytes>;  // one entry per claim of the table
 
 // Tables of all pools that a node, a quota or a demand names, by pool. The view must outlive them.
 std::map<std::string, ClaimTable> make_claim_tables(const AllocationView& view);

@@ -7,15 +7,15 @@ namespace stoker::control {
 
 namespace {
 
-constexpr double kHair = 1e-7;  // relative, between the first and the last part of a claim
-// Where two places have one value it grows where there is room: otherwise it takes the room of one
-// that then takes another's, and the next plan moves them all back.
+constexpr double kHair = 1e-7;  // relative value difference between a claim's first and last piece
+// Relative bonus for growth into free space. Without it, a claim with a choice of nodes may
+// displace another claim, which displaces a third, and the next plan moves all of them back.
 constexpr double kFreeRoom = 1e-4;
-// Weight of bytes that hardly matter: those beyond the even share of a job that nothing is known
-// of, those that the last epoch has read, those that a job has and can do without, and minimums
-// that no quota covers. Nobody else's bytes go for them, but what nobody else wants stays.
+// Weight of bytes with almost no value: those beyond the even share of a job without a profile,
+// bytes already read in the last epoch, bytes that a job holds but does not need, and minimums that
+// no quota covers. They displace no other job's bytes, but may use idle space.
 constexpr double kHardlyAnything = 1e-6;
-constexpr std::uint64_t kEvenParts = 64;  // of a node, with Objective::kEven
+constexpr std::uint64_t kEvenParts = 64;  // parts per node, with Objective::kEven
 constexpr double kGib = 1024.0 * 1024 * 1024;
 
 double to_double(Bytes bytes) {
@@ -26,7 +26,7 @@ double clean_price(double price) {
     return std::isfinite(price) && price > 0 ? price : 0;
 }
 
-// Money a byte from the origin costs; 1 where nothing has a price.
+// Cost of one byte from the origin, in money; 1 if the pool has no prices.
 double price_of(const PoolView& pool, const DemandDataset& dataset) {
     const double per_request = clean_price(pool.price_per_request);
     const double per_gib = clean_price(pool.price_per_gib);
@@ -72,7 +72,7 @@ public:
     }
 
 private:
-    // To where it can grow without anybody else's bytes.
+    // Size up to which the claim can grow without taking other claims' bytes.
     [[nodiscard]] Bytes free_end() const { return claim_.held + table_.nodes[claim_.node].free; }
 
     [[nodiscard]] Bytes end_of_value(const ClaimUser& user) const {
@@ -86,7 +86,8 @@ private:
         return Bytes{std::max<std::uint64_t>(capacity / kEvenParts, 1)};
     }
 
-    // Every part of the node's capacity is worth the same to each of its datasets.
+    // With Objective::kEven, each part of the node's capacity has the same value for all its
+    // datasets.
     [[nodiscard]] std::vector<Bytes> even_breaks() const {
         const Bytes part = even_part();
         std::vector<Bytes> ends;
@@ -106,7 +107,7 @@ private:
         return value;
     }
 
-    // Parts of the curves, and where the value of a byte changes.
+    // Boundaries of the curves' pieces, and points where the value of a byte changes.
     [[nodiscard]] std::vector<Bytes> breaks() const {
         std::vector<Bytes> ends{claim_.limit, claim_.held, free_end()};
         for (const ClaimUser& user : claim_.users) {
@@ -139,8 +140,8 @@ private:
         return ends;
     }
 
-    // Mean over [begin, end), which no break lies in. Resident bytes that are no longer needed
-    // still save requests to the origin.
+    // Mean value over [begin, end), which contains no break. Resident bytes that are no longer
+    // needed still save requests to the origin.
     [[nodiscard]] double value_of(const ClaimUser& user, Bytes begin, Bytes end) const {
         const PlannedJob& job = table_.jobs[user.job];
         const bool is_cost = table_.pool.objective == Objective::kCost;
@@ -150,7 +151,7 @@ private:
             return 0;
         }
         const MissCurve& curve = job.curves[user.dataset];
-        // The last byte of those that end the waiting may end it before it is used up.
+        // The job may stop waiting within its last needed byte, before that byte is fully used.
         const double least = is_needed && !is_cost ? job.origin_share() / user.fetched : 0;
         const double saved = curve.miss_mass(begin) - std::max(curve.miss_mass(end), least);
         double value = job.weight * user.rate * user.fetched * saved / to_double(end - begin);
@@ -167,7 +168,7 @@ private:
         return begin >= user.ahead ? kHardlyAnything * value : value;
     }
 
-    // Value of a minimum, or of the bytes of mode Fixed, where no quota covers it.
+    // Value of a minimum, or of bytes in mode Fixed, that no quota covers.
     [[nodiscard]] double value_of_asked(const ClaimUser& user, Bytes end) const {
         const Bytes asked = std::max(user.minimum, user.fixed);
         return end > asked ? 0

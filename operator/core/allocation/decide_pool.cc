@@ -17,11 +17,11 @@ namespace stoker::control {
 namespace {
 
 constexpr std::size_t kChordCount = 16;
-constexpr std::size_t kPieceCountMax = 400'000;  // more claims than that many are cut more coarsely
+constexpr std::size_t kPieceCountMax = 400'000;  // with more, curves are cut more coarsely
 
-// Raises the job's claims to what `part` says of each user, as far as nodes and the nominal quotas
-// of those who pay allow, in equal parts where a quota does not suffice. `guest`: claims of other
-// namespaces' datasets, or of its own.
+// Raises the job's claims to `part` of each user, as far as nodes and the charged namespaces'
+// nominal quotas allow; divides evenly where a quota is too small. `guest`: true for claims on
+// other namespaces' datasets, false for its own.
 void reserve(
     const ClaimTable& table,
     std::size_t job_index,
@@ -54,7 +54,7 @@ void reserve(
     }
 }
 
-// What a namespace's own jobs need comes before what guests of its datasets ask for.
+// Minimums of a namespace's own jobs come before those of guests that read its datasets.
 ClaimBytes reserve_minimums(const ClaimTable& table) {
     ClaimBytes lower(table.claims.size());
     Rooms rooms = nominal_rooms(table, lower);
@@ -68,7 +68,7 @@ ClaimBytes reserve_minimums(const ClaimTable& table) {
     return lower;
 }
 
-// The pieces up to `end`.
+// The pieces, truncated at `end`.
 std::vector<ValuePiece> cut(std::vector<ValuePiece> pieces, Bytes end) {
     const auto after =
         std::ranges::find_if(pieces, [end](const ValuePiece& piece) { return piece.end >= end; });
@@ -79,7 +79,7 @@ std::vector<ValuePiece> cut(std::vector<ValuePiece> pieces, Bytes end) {
     return pieces;
 }
 
-// `guarantee`: given, what it owes is given out, and nothing else.
+// `guarantee`: if set, distributes exactly the bytes that it owes.
 ClaimBytes fill(
     const ClaimTable& table, Rooms rooms, const ClaimBytes& lower, const Guarantee* guarantee) {
     FillProblem problem;
@@ -95,7 +95,7 @@ ClaimBytes fill(
         if (guarantee != nullptr) {
             pieces = cut(std::move(pieces), useful_end(table, claim));
         }
-        // The baseline is the same whatever was granted before.
+        // The baseline must not depend on earlier grants.
         const bool from_held = table.pool.objective != Objective::kEven;
         const Bytes start = from_held ? std::max(claim.held, lower[i]) : lower[i];
         problem.items.push_back({claim.node, claim.account, std::move(pieces), lower[i], start});
@@ -103,7 +103,7 @@ ClaimBytes fill(
     return water_fill(problem);
 }
 
-// Claims in groups of one dataset and the same users, each group in the order of the nodes.
+// Groups claims that have the same dataset and the same users; each group is sorted by node.
 std::vector<std::vector<std::size_t>> same_claims(const ClaimTable& table) {
     std::map<std::pair<std::string, std::vector<std::size_t>>, std::vector<std::size_t>> groups;
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
@@ -120,8 +120,8 @@ std::vector<std::vector<std::size_t>> same_claims(const ClaimTable& table) {
     return result;
 }
 
-// Same bytes of a dataset on each of its nodes, where that changes nothing for anybody else: a job
-// is as fast as its slowest node.
+// Equalizes a dataset's bytes on its nodes where no other claim is affected: a job is as fast as
+// its slowest node.
 void balance(const ClaimTable& table, ClaimBytes& amounts) {
     std::vector<Bytes> room = nominal_rooms(table, amounts).nodes;
     for (const std::vector<std::size_t>& group : same_claims(table)) {
@@ -148,8 +148,8 @@ void balance(const ClaimTable& table, ClaimBytes& amounts) {
     }
 }
 
-// What is not borrowed of the targets: all that the nominal quotas cover, and even parts of what no
-// quota names.
+// Computes the part of the targets that is not borrowed: all bytes covered by nominal quotas, and
+// even parts of the bytes outside all nominal quotas.
 void count_own(const ClaimTable& table, PoolDecision& decision) {
     decision.within.clear();
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
@@ -175,8 +175,8 @@ void count_own(const ClaimTable& table, PoolDecision& decision) {
     }
 }
 
-// Whether the claims may have `held` instead of the targets: on their nodes, within their accounts'
-// limits, and without taking from what is owed.
+// Whether the claims may have `held` instead of the targets: within node capacities and account
+// limits, and without reducing owed bytes.
 bool fits(const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& held) {
     const std::vector<Bytes> used = account_uses(table, held);
     const std::vector<Bytes> planned = account_uses(table, decision.target);
@@ -202,14 +202,14 @@ bool fits(const ClaimTable& table, const PoolDecision& decision, const ClaimByte
     return overdraft_of(table, held) == Bytes::zero();
 }
 
-// Where nothing would change but that no more than a step moves from some claims to others, nothing
-// does: amounts that are divided among nodes and rounded anew could go on so for ever.
+// Keeps the current grants if the targets only move at most one step between claims. Otherwise
+// amounts that are divided among nodes and rounded again could move forever.
 void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
     Bytes planned_in_all{};
     for (const Bytes bytes : decision.target) {
         planned_in_all += bytes;
     }
-    // A byte a node, but only where that is next to nothing.
+    // One byte per node, but only where that is negligible.
     constexpr std::uint64_t kNextToNothing = 256;
     const Bytes rounding{
         std::min<std::uint64_t>(table.nodes.size(), planned_in_all.count() / kNextToNothing)};
@@ -236,7 +236,7 @@ void stay_within_a_step(const ClaimTable& table, PoolDecision& decision) {
     }
 }
 
-// `base`, and the rooms beyond it divided by the pool's objective. `guarantee`: as fill().
+// `base` plus the rooms beyond it, divided by the pool's objective. `guarantee`: as for fill().
 ClaimBytes divide(
     const ClaimTable& table, Rooms rooms, const ClaimBytes& base, const Guarantee* guarantee) {
     if (table.pool.objective != Objective::kMaxMin) {
@@ -249,7 +249,7 @@ ClaimBytes divide(
     return fill(table, std::move(rooms), raised, guarantee);
 }
 
-// From the minimums to the targets. `kept`: kept_lent().
+// Computes the targets from the minimums. `kept`: result of kept_lent().
 void find_targets(const ClaimTable& table, const std::vector<Bytes>& kept, PoolDecision& decision) {
     const Guarantee guarantee{table, decision.lower, kept};
     decision.owed = guarantee.owed();
@@ -264,7 +264,7 @@ void find_targets(const ClaimTable& table, const std::vector<Bytes>& kept, PoolD
     count_own(table, decision);
 }
 
-// `kept` down to what the borrowers still have use for; whether that is less.
+// Reduces `kept` to the bytes that borrowers still use; returns whether it changed.
 bool give_up_unused(
     const ClaimTable& table, const PoolDecision& decision, std::vector<Bytes>& kept) {
     const std::vector<Bytes> lent = lent_of(table, decision.target);
@@ -282,7 +282,7 @@ struct Growth {
     std::size_t claim = 0;
 };
 
-// What may grow, minimums first, then by the value of the next byte.
+// Claims that may grow: minimums first, then by the value of the next byte.
 std::vector<Growth> growths_of(
     const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& reserves) {
     std::vector<Growth> growths;
@@ -304,9 +304,9 @@ std::vector<Growth> growths_of(
     return growths;
 }
 
-// Shrink first: what each claim is granted now on its way to the targets. What may still be
-// somewhere keeps its room; what is left goes to the minimums, then to what nominal quotas
-// guarantee, then to the targets.
+// Present grants on the way to the targets: claims shrink before others grow. Bytes that may still
+// be held elsewhere stay reserved; the remaining room goes to minimums, then to nominal guarantees,
+// then to targets.
 ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     const ClaimBytes reserves = reserves_of(table);
     Rooms rooms = borrowing_rooms(table, reserves);
@@ -315,8 +315,8 @@ ClaimBytes grow_safely(const ClaimTable& table, const PoolDecision& decision) {
     ClaimBytes granted;
     for (std::size_t i = 0; i < reserves.size(); ++i) {
         const Claim& claim = table.claims[i];
-        // What it may have by now is no growth, unless somebody has to give back first: it may have
-        // less already than was heard of it.
+        // Bytes that it may hold already do not count as growth, unless a quota is overdrawn: then
+        // it may hold fewer bytes than last reported.
         const bool shrinks =
             is_overdrawn || used[claim.account] > table.accounts[claim.account].most();
         const Bytes now = shrinks ? std::min(claim.held, reserves[i]) : reserves[i];

@@ -7,20 +7,20 @@
 
 namespace stoker::control {
 
-// The decision about one pool; one entry for each claim of the table. Private to
+// The decision for one pool; each ClaimBytes has one entry per claim of the table. Private to
 // operator/core/allocation.
 struct PoolDecision {
-    ClaimBytes lower;         // minimums and what mode Fixed asks for
-    std::vector<Bytes> owed;  // to each account beyond its minimums; Guarantee::owed()
-    ClaimBytes guaranteed;    // the minimums, and where the owed bytes are
-    ClaimBytes target;        // with all else
-    ClaimBytes within;        // of the targets, what is not borrowed
-    ClaimBytes granted;       // now: nobody has grown into bytes that may still be somewhere else
+    ClaimBytes lower;         // minimums, and bytes of mode Fixed
+    std::vector<Bytes> owed;  // per account, beyond its minimums; Guarantee::owed()
+    ClaimBytes guaranteed;    // the minimums plus the owed bytes
+    ClaimBytes target;        // final amounts
+    ClaimBytes within;        // part of `target` that is not borrowed
+    ClaimBytes granted;       // now: no claim grows into bytes that may still be held elsewhere
     std::vector<std::uint64_t> origin_limit;  // bytes/s; 0: none
-    std::vector<double> job_origin;           // bytes/s that each job may count on; 0: not known
+    std::vector<double> job_origin;           // bytes/s that each job can expect; 0: unknown
 };
 
-// Steps 1 to 3 of plan_allocation(), shrinking before growing, and share_bandwidth(). Pure.
+// Steps 1 to 3 of plan_allocation(), then shrinking before growing, then share_bandwidth(). Pure.
 PoolDecision decide_pool(const ClaimTable& table);
 
 }  // namespace stoker::control

@@ -5,30 +5,31 @@
 #include <cstdint>
 #include <limits>
 
-// Bytes flow from a source, some of them through the common room, to the accounts, their items, and
-// through the items' nodes back to the source. Each way can take more, for which an item gains the
-// value of its next piece, or give some back, for which it loses that of its last one; what is not
-// an item costs nothing. A cycle with a positive sum is an exchange that pays.
+// A flow network: source, accounts (some through the common room), items, nodes, back to the
+// source. Each edge can carry more, which gains the value of the item's next piece, or less, which
+// loses the value of its last piece; edges without an item are free. A cycle with a positive sum is
+// an exchange that increases the total value.
 namespace stoker::control {
 
 namespace {
 
-// Share of the value of the bytes that move: less is not worth an exchange, nor is the hair between
-// equals. What a move costs like that counts in the sums, so that every cycle among them pays.
+// Minimum gain of an exchange, relative to the value of the moved bytes; it exceeds the tiny
+// differences between equals. The sums include it as a cost, so every positive cycle is a real
+// gain.
 constexpr double kLeastGain = 1e-6;
-constexpr double kNoise = 1e-13;  // of the most valuable byte
-constexpr double kSumMax = 64;    // likewise: greater sums would round by more than the noise
-constexpr double kHair = 1e-6;    // relative; pieces that differ by less are one here
+constexpr double kNoise = 1e-13;  // rounding error, relative to the most valuable byte
+constexpr double kSumMax = 64;    // likewise; larger sums would round by more than kNoise
+constexpr double kHair = 1e-6;    // relative; pieces with a smaller difference are merged
 constexpr std::size_t kSource = 0;
 constexpr std::size_t kCommon = 1;
 constexpr std::size_t kFirstAccount = 2;
 constexpr std::size_t kNobody = std::numeric_limits<std::size_t>::max();
 
-// From one vertex to another, in one direction.
+// An edge in one direction.
 struct Way {
     Bytes bytes{};     // that can move
     double value = 0;  // per byte
-    double gain = 0;   // the same, less what a move costs; minus infinity where nothing can move
+    double gain = 0;   // `value` minus the cost of a move; minus infinity: no bytes can move
 };
 
 struct Edge {
@@ -43,7 +44,7 @@ struct Step {
     bool grows = false;
 };
 
-// Appends the pieces, equals as one.
+// Appends the pieces; merges neighbours of equal value.
 void join_equals(const std::vector<ValuePiece>& pieces, std::vector<ValuePiece>& runs) {
     const std::size_t begin = runs.size();
     for (const ValuePiece& piece : pieces) {
@@ -127,12 +128,12 @@ private:
     std::size_t first_node_;
     std::size_t first_item_ = 0;
     std::vector<ValuePiece> runs_;        // of all items
-    std::vector<std::size_t> first_run_;  // of each item, and the end
-    std::vector<Edge> edges_;             // rooms, and from first_item_ the items
-    std::vector<double> gain_;  // best sum on a path that ends here, or did before an exchange
+    std::vector<std::size_t> first_run_;  // by item, plus the end
+    std::vector<Edge> edges_;             // rooms first; items from first_item_ on
+    std::vector<double> gain_;            // best sum of a path to here, or its old value
     std::vector<Step> parent_;
     std::size_t work_;
-    double most_ = 0;  // the most valuable byte
+    double most_ = 0;  // value of the most valuable byte
     double noise_ = 0;
 };
 
@@ -188,7 +189,7 @@ void Exchanger::find_ways(std::size_t item) {
     }
 }
 
-// One round of Bellman and Ford; whether anything changed.
+// One round of Bellman-Ford; returns whether anything changed.
 bool Exchanger::relax_all() {
     bool changed = false;
     for (std::size_t i = 0; i < edges_.size(); ++i) {
@@ -200,8 +201,8 @@ bool Exchanger::relax_all() {
     return changed;
 }
 
-// The sums stay from one exchange to the next: whatever they start from, no cycle stays hidden, and
-// an exchange changes few of them.
+// Keeps the sums from one exchange to the next: any starting values reveal every positive cycle,
+// and an exchange changes few of them.
 bool Exchanger::find_and_apply() {
     if (std::ranges::any_of(gain_, [&](double sum) { return sum > kSumMax * most_; })) {
         std::fill(gain_.begin(), gain_.end(), 0.0);
@@ -215,7 +216,7 @@ bool Exchanger::find_and_apply() {
     return false;
 }
 
-// Every cycle among the parents; they have no vertex in common.
+// Applies every cycle among the parents; the cycles share no vertex.
 bool Exchanger::apply_cycles() {
     std::vector<std::size_t> seen(parent_.size(), 0);
     bool applied = false;

@@ -21,7 +21,7 @@ const JobAllocation* find_job(const AllocationPlan& plan, const ObjectKey& job) 
     return found == plan.jobs.end() ? nullptr : &*found;
 }
 
-// One pool, decided again, looked at from one of its jobs.
+// Explains one job of one pool from a fresh decision about the pool.
 class Explainer {
 public:
     Explainer(const ClaimTable& table, std::size_t job)
@@ -45,7 +45,7 @@ public:
     }
 
 private:
-    // Jobs with a claim on one of its nodes, itself included.
+    // Jobs with a claim on one of the job's nodes, including the job itself.
     [[nodiscard]] std::set<std::size_t> neighbours() const {
         std::set<std::size_t> result{job_};
         for (const std::size_t node : table_.jobs[job_].nodes) {
@@ -58,7 +58,7 @@ private:
         return result;
     }
 
-    // What the byte after `cached` saves, to all users of the claim.
+    // Value of the byte after `cached`, summed over all users of the claim.
     [[nodiscard]] double worth(const Claim& claim, Bytes cached, bool weighted) const {
         double result = 0;
         for (const ClaimUser& user : claim.users) {
@@ -99,8 +99,8 @@ private:
         return result;
     }
 
-    // From nothing to everything, through the target: below it every claim has the same share of
-    // its target, above it the same share of what its target leaves.
+    // Points from zero to all bytes through the target: below it, every claim has the same share of
+    // its target; above it, the same share of the bytes beyond its target.
     [[nodiscard]] std::vector<CurvePoint> curve(Bytes all) const {
         const PlannedJob& job = table_.jobs[job_];
         std::vector<CurvePoint> result;
@@ -141,7 +141,7 @@ private:
     std::size_t job_;
 };
 
-// Whether the namespace has one of the job's datasets.
+// Whether the namespace owns one of the job's datasets.
 bool pays_for(const AllocationView& view, const ObjectKey& job, const std::string& ns) {
     const auto demand = std::ranges::find(view.demands, job, &Demand::job);
     return std::ranges::any_of(demand->datasets, [&](const DemandDataset& dataset) {
@@ -149,7 +149,7 @@ bool pays_for(const AllocationView& view, const ObjectKey& job, const std::strin
     });
 }
 
-// What might help a job that is short of bytes; whether it does, the planner says.
+// Changes that might help a job that is short of bytes; the planner decides which of them do.
 std::vector<Change> candidates(const AllocationView& view, const JobExplanation& explanation) {
     const JobAllocation& job = explanation.allocation;
     const Bytes missing = job.wanted - job.target;
@@ -166,7 +166,7 @@ std::vector<Change> candidates(const AllocationView& view, const JobExplanation&
         static_cast<std::uint64_t>(std::ranges::count(view.nodes, job.pool, &PoolNode::pool));
     const std::uint64_t own = std::max<std::uint64_t>(explanation.node_count, 1);
     result.emplace_back(AddCapacity{job.pool, Bytes{missing.count() / own} * nodes});
-    // Whoever has the least useful bytes beside it, and the most of them.
+    // Tries removing the two jobs with the largest grants.
     std::vector<Contender> others = explanation.contenders;
     std::erase_if(others, [&](const Contender& other) {
         return other.job == job.job || other.granted == Bytes::zero();

@@ -7,26 +7,24 @@
 #include "operator/core/allocation/allocation_view.h"
 #include "operator/core/allocation/what_if.h"
 
-// Why a job has the bytes that it has, in numbers: from the planner itself, decided again over the
-// same view. Pure.
+// Explains a job's allocation in numbers, which the planner computes again from the same view.
+// Pure.
 namespace stoker::control {
 
-// A job that wants bytes of the same nodes, and what they are worth to it: bytes/s at the origin
-// that one GiB of it saves, with the jobs that share its datasets.
+// A job that competes for bytes on the same nodes, and their value to it: origin bytes/s saved per
+// GiB, for all jobs that share its datasets.
 struct Contender {
     ObjectKey job;
     Bytes granted{};
     Bytes wanted{};
-    double last_per_gib = 0;  // the least useful GiB that it is to have; 0: it has none
-    double next_per_gib = 0;  // the next one; 0: it wants no more
-    double rank = 0;          // what orders the contenders: the next one's worth, weighted, or the
-                              // last one's where it wants no more
+    double last_per_gib = 0;  // least useful GiB of its target; 0: it has none
+    double next_per_gib = 0;  // next GiB; 0: it wants no more
+    double rank = 0;          // sort key: next_per_gib, weighted; last_per_gib if it wants no more
 
     bool operator==(const Contender&) const = default;
 };
 
-// How fast the job would run with so many bytes over all its nodes, and what the origin gives it
-// now.
+// The job's predicted rate with this many bytes over all its nodes, at the present origin rate.
 struct CurvePoint {
     Bytes cached{};
     double rate = 0;  // bytes/s
@@ -34,23 +32,23 @@ struct CurvePoint {
     bool operator==(const CurvePoint&) const = default;
 };
 
-// Something that would give the job another grant.
+// A change that would give the job another grant.
 struct Remedy {
     Change change;
-    JobAllocation after;  // when everything has come to rest
+    JobAllocation after;  // after all moves are finished
 };
 
 struct JobExplanation {
     JobAllocation allocation;
-    std::size_t node_count = 0;          // of the pool, that it runs on
-    Bytes dataset_bytes{};               // over all its nodes: where its curve ends
-    std::vector<CurvePoint> curve;       // ascending; empty: its rates are not known
-    std::vector<Contender> contenders;   // by falling rank, the job itself among them
-    std::optional<JobAllocation> rests;  // where the job ends up if nothing changes
-    std::vector<Remedy> remedies;        // that change something
+    std::size_t node_count = 0;          // nodes of the pool that it runs on
+    Bytes dataset_bytes{};               // over all its nodes; the end of its curve
+    std::vector<CurvePoint> curve;       // ascending; empty: its rates are unknown
+    std::vector<Contender> contenders;   // by falling rank, including the job itself
+    std::optional<JobAllocation> rests;  // its final allocation if nothing changes
+    std::vector<Remedy> remedies;        // changes that alter its grant
 };
 
-// Nothing when no demand of the view is the job's. Costs up to a few dozen plans.
+// nullopt if no demand of the view belongs to the job. Costs up to a few dozen plans.
 std::optional<JobExplanation> explain_job(const AllocationView& view, const ObjectKey& job);
 
 }  // namespace stoker::control

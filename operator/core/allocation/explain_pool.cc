@@ -11,15 +11,15 @@ namespace stoker::control {
 namespace {
 
 constexpr double kGib = 1024.0 * 1024 * 1024;
-constexpr std::uint64_t kHairs = 20;  // parts so small that a reason does not change for one
+constexpr std::uint64_t kHairs = 20;  // differences up to 1/kHairs do not change a reason
 
-// What keeps a job from having more, over all its claims.
+// Limits on a job's bytes, over all its claims.
 struct Shortage {
     bool by_account = false;
     bool by_node = false;
-    bool by_others = false;    // on a node where others have bytes that nothing guarantees
-    bool by_owners = false;    // on a node where others have what their quotas guarantee
-    bool giving_back = false;  // borrowed bytes of it, to their owner
+    bool by_others = false;    // jobs on its nodes hold bytes that no quota guarantees
+    bool by_owners = false;    // jobs on its nodes hold bytes that their quotas guarantee
+    bool giving_back = false;  // its borrowed bytes return to their owner
 };
 
 class Explainer {
@@ -61,9 +61,9 @@ private:
 
     const ClaimTable& table_;
     const PoolDecision& decision_;
-    Rooms rooms_;                  // beyond the targets
+    Rooms rooms_;                  // free beyond the targets
     std::vector<Bytes> used_;      // by account, under the targets
-    std::vector<Bytes> reserves_;  // of accounts, while nobody has shrunk
+    std::vector<Bytes> reserves_;  // by account, before any claim shrinks
     std::vector<Bytes> lent_;      // by account, under the targets
 };
 
@@ -76,16 +76,16 @@ bool Explainer::is_account_full(const Claim& claim) const {
             rooms_.nodes[claim.node] > Bytes::zero());
 }
 
-// Bytes on the claim's node that another claim has beyond what its minimum and its own quota
-// guarantee; where both have one account, beyond its minimum.
+// Whether another claim on the same node holds bytes beyond its minimum and its own quota's
+// guarantee; for two claims of one account: beyond its minimum.
 bool Explainer::is_contested(std::size_t index, std::size_t other) const {
     const bool one_account = table_.claims[index].account == table_.claims[other].account;
     const ClaimBytes& firm = one_account ? decision_.lower : decision_.guaranteed;
     return other != index && decision_.target[other] > firm[other];
 }
 
-// More than a hair of what its namespace has beyond nominal goes. What goes from one job of a
-// namespace to another is no reclaim.
+// Whether the account loses borrowed bytes, beyond a small tolerance. A move between jobs of one
+// namespace is not a reclaim.
 bool Explainer::gives_back(const Claim& claim) const {
     const Bytes now = reserves_[claim.account];
     const Bytes most = std::max(table_.accounts[claim.account].quota.nominal, used_[claim.account]);
@@ -129,7 +129,7 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
         table_.pool.objective != Objective::kEven && job.demand->mode != CacheMode::kFixed) {
         return AllocationReason::kComputeBound;
     }
-    // All but a hair, which is on its way, is all.
+    // A small remainder that is on its way counts as granted.
     const bool is_coming =
         result.target >= result.wanted &&
         (result.wanted - result.granted).count() <= result.wanted.count() / kHairs;
@@ -161,7 +161,7 @@ AllocationReason Explainer::reason_of(std::size_t index, const JobAllocation& re
                                            : AllocationReason::kGranted;
 }
 
-// The account of the first claim that is short of bytes by it, else of the first claim.
+// Account of the job's first claim limited by a quota; without one, of its first claim.
 std::size_t Explainer::account_of(std::size_t index) const {
     const std::vector<std::size_t>& claims = table_.jobs[index].claims;
     const auto short_of = std::ranges::find_if(claims, [&](std::size_t i) {
@@ -311,7 +311,7 @@ std::string Explainer::message_of(std::size_t index, const JobAllocation& result
     return share + " granted.";
 }
 
-// What the last byte of the claim's target saves all its users.
+// Value of the last byte of the claim's target, summed over its users.
 double Explainer::last_per_gib(std::size_t index) const {
     double result = 0;
     for (const ClaimUser& user : table_.claims[index].users) {
@@ -357,7 +357,7 @@ JobAllocation Explainer::allocation_of(std::size_t index) const {
     result.datasets.resize(job.demand->datasets.size());
     Bytes own{};
     for (const std::size_t i : job.claims) {
-        // Another job may want more of a shared dataset; this one profits only up to its own wish.
+        // Another job may want more of a shared dataset; this job profits only up to its own wish.
         const ClaimUser& user = table_.claims[i].user(index);
         const Bytes granted = std::min(decision_.granted[i], user.wanted);
         result.wanted += user.wanted;

@@ -5,8 +5,8 @@
 
 namespace stoker::control {
 
-// Why: adds an allocation for each job of the table, in its order, with reason and numbers, and
-// what the quotas add up to. Pure; private to plan_allocation().
+// Adds an allocation with reason and numbers for each job of the table, in its order, and the
+// totals by quota. Pure; private to plan_allocation().
 void explain_pool(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan);
 
 }  // namespace stoker::control

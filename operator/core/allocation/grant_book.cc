@@ -52,7 +52,7 @@ void GrantBook::note(const ObservedResidency& word, Entry& entry) {
         const bool confirmed = !entry.sent || *entry.sent == grant;
         entry.believed = confirmed ? grant : std::max(entry.believed, grant);
     } else if (word.live) {
-        // Silent for now: what it has said last is there, or what it was granted since.
+        // No fresh report: keeps the last known bytes, or more if a status shows more.
         entry.resident = std::max(entry.resident, word.resident);
     } else {
         entry = {word, std::nullopt, Bytes::zero(), word.resident};
@@ -68,7 +68,7 @@ std::vector<Holding> GrantBook::holdings() const {
         holding.last_used = word.last_used;
         holding.outstanding = std::max(entry.believed, grant_in_force(word));
         if (unheard_.contains(place)) {
-            // What an operator before us granted stays as it is until we know what that was.
+            // An earlier operator's grant stays as it is until its size is known.
             holding.granted = entry.believed;
             holding.in_flight = true;
         } else if (entry.sent) {

@@ -16,60 +16,59 @@
 
 namespace stoker::control {
 
-// Bytes of one dataset on one node, as its sidecars and the Datasets' statuses tell them now.
+// Bytes of one dataset on one node, as its sidecars and the Datasets' statuses report them.
 struct ObservedResidency {
     std::string pool;
     std::string node;
     std::string dataset_uid;
     std::string ns;        // of the dataset
-    Bytes resident{};      // told by whoever leads there, else what a status remembers
-    bool opening = false;  // the leader there has not counted yet what is on the disk
-    // The grant that the leader there enforces; none: no sidecar there has reported. Unlimited: it
-    // got no grant since it began, keeps what is there and adds nothing.
+    Bytes resident{};      // reported by the leader there, else from a status
+    bool opening = false;  // the leader has not counted the bytes on its disk yet
+    // Grant that the leader enforces; none: no sidecar has reported. Unlimited: it got no grant
+    // since it started; it keeps its bytes and adds none.
     std::optional<Bytes> granted;
-    bool live = false;     // a pod whose sidecar may hold a grant is there
-    bool reached = false;  // a sidecar there is attached: it gets grants at once
-    Bytes promised{};      // by an operator before us, as far as statuses tell
+    bool live = false;     // it has a pod whose sidecar may hold a grant
+    bool reached = false;  // it has an attached sidecar: grants arrive at once
+    Bytes promised{};      // by an earlier operator, according to statuses
     WallTime last_used{};  // of the dataset
 
     bool operator==(const ObservedResidency&) const = default;
 };
 
-// What the sidecar there may fill by what it says; zero where nobody has spoken, or where it has
-// been granted nothing since it began.
+// Bytes that the sidecar may fill according to its report; zero without a report, or without a
+// grant since it started.
 Bytes grant_in_force(const ObservedResidency& word);
 
-// What an operator has granted and what the sidecars may believe to be granted: the planner's
-// holdings. Two things make it safe, whatever is lost or late:
-//  - A grant counts until its sidecar has said that another one is in force, and gets no other one
-//    until then: of two on their way nobody could tell which one a report answers.
-//  - An operator that begins to lead is not settled: until every sidecar that was there before it
-//    has spoken, or until the last grant of an operator before it must have run out, nobody grows
-//    beyond what is there; and a sidecar that has not spoken is granted nothing, because less than
-//    it has would throw its bytes away.
-// Pure: time comes in. One owner, not thread-safe.
+// Records the granted bytes and the bytes that sidecars may believe to be granted: the planner's
+// holdings. Two rules keep it safe when messages are lost or late:
+//  - A grant counts until its sidecar confirms another one. Until then the sidecar gets no new
+//    grant: with two in flight, a report could answer either one.
+//  - A new leader is not settled until every sidecar that existed before it has reported, or the
+//    last grant of an earlier operator has expired. Until then no grant exceeds the resident bytes,
+//    and a sidecar without a report gets no grant, because a smaller one would evict its bytes.
+// Pure: the caller passes the time. One owner, not thread-safe.
 class GrantBook {
 public:
-    // Beyond their validity: clocks that drift, messages on their way.
+    // Added to the validity, for clock drift and messages in flight.
     static constexpr Duration kSlack = std::chrono::seconds{10};
 
-    // `valid`: how long a grant holds. Operators before us had the same.
+    // `valid`: how long a grant holds; earlier operators used the same value.
     explicit GrantBook(Duration valid)
         : valid_(valid) {}
 
-    // All places of which anything is known; each once. The first call begins the leadership.
+    // Takes all known places; no duplicates. The first call starts the leadership.
     void observe(const std::vector<ObservedResidency>& words, TimePoint now);
 
     // Holdings of the observed places, by node and dataset.
     [[nodiscard]] std::vector<Holding> holdings() const;
 
-    // Whether anybody may grow.
+    // Whether grants may grow.
     [[nodiscard]] bool is_settled(TimePoint now) const;
 
-    // Sidecars that were there before us and have not spoken.
+    // Number of sidecars that existed before this leadership and have not reported.
     [[nodiscard]] std::size_t unheard() const { return unheard_.size(); }
 
-    // Notes the grants of a plan that was made from holdings(); returns those that may be sent.
+    // Records the grants of a plan made from holdings(); returns those that may be sent.
     std::vector<Grant> take(const AllocationPlan& plan);
 
 private:
@@ -84,9 +83,9 @@ private:
     struct Entry {
         ObservedResidency word;
         std::optional<Bytes> sent;
-        Bytes believed{};   // the most that the sidecar may hold for granted
-        Bytes resident{};   // last told, while it is there
-        bool open = false;  // it has counted what is on the disk, and may fill up
+        Bytes believed{};   // largest grant that the sidecar may hold
+        Bytes resident{};   // last reported, while the sidecar is there
+        bool open = false;  // it has counted the bytes on its disk and may add more
     };
 
     static Place place_of(const ObservedResidency& word);

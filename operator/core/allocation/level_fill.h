@@ -6,10 +6,9 @@
 
 namespace stoker::control {
 
-// Max-min fair division: everybody gets the same, but nobody more than they need, and what is left
-// goes to the others. Returns one amount for each of `needs`, in their order, whose sum is min(sum
-// of needs, budget) to the byte. Pure. Water-filling as in Bertsekas and Gallager, "Data
-// Networks", 6.5.2.
+// Max-min fair division: equal parts, but none above its need; the rest is divided among the
+// others. Returns one amount for each of `needs`, in their order, whose sum is exactly min(sum of
+// needs, budget). Pure. Water-filling as in Bertsekas and Gallager, "Data Networks", 6.5.2.
 std::vector<Bytes> level_fill(const std::vector<Bytes>& needs, Bytes budget);
 
 }  // namespace stoker::control

@@ -31,7 +31,7 @@ bool MaxFlow::measure() {
     return to_sink_.front() != kFar;
 }
 
-// As deep as the shortest way is long.
+// The recursion is as deep as the shortest path is long.
 std::uint64_t MaxFlow::push(std::size_t from, std::uint64_t most) {
     if (from + 1 == edges_of_.size()) {
         return most;

@@ -8,27 +8,26 @@
 
 namespace stoker::control {
 
-// Bytes from a source to a sink through a network, as many as can be (Dinic 1970). Vertices are
-// 0..count-1, of which the first is the source and the last the sink. Deterministic. Pure; private
-// to operator/core/allocation.
+// Maximum flow of bytes from a source to a sink (Dinic 1970). Vertices are 0..count-1; the first is
+// the source, the last the sink. Deterministic. Pure; private to operator/core/allocation.
 class MaxFlow {
 public:
     explicit MaxFlow(std::size_t vertex_count)
         : edges_of_(vertex_count) {}
 
-    // `back`: what flows already and may be taken back. Returns the edge's number.
+    // `back`: existing flow that may be reversed. Returns the edge's number.
     std::size_t add_edge(
         std::size_t from, std::size_t to, std::uint64_t room, std::uint64_t back = 0);
 
-    // More room on an edge.
+    // Raises an edge's capacity.
     void widen(std::size_t edge, std::uint64_t more) { edges_[edge].room += more; }
 
-    // Adds what still fits to what flows; returns how much that is.
+    // Adds flow until it is maximal; returns the added amount.
     std::uint64_t run();
 
     [[nodiscard]] std::uint64_t room(std::size_t edge) const { return edges_[edge].room; }
 
-    // Whether more could flow from the vertex to the sink.
+    // Whether more flow could go from the vertex to the sink.
     [[nodiscard]] bool reaches_sink(std::size_t vertex) const { return to_sink_[vertex] != kFar; }
 
 private:
@@ -39,24 +38,24 @@ private:
         std::uint64_t room = 0;
     };
 
-    // Edges on the shortest ways to the sink, for every vertex; whether the source has one.
+    // Measures each vertex's distance to the sink, in edges; returns whether the source reaches it.
     bool measure();
     std::uint64_t push(std::size_t from, std::uint64_t most);
 
-    std::vector<Edge> edges_;  // each beside the one that goes back
+    std::vector<Edge> edges_;  // each next to its reverse edge
     std::vector<std::vector<std::size_t>> edges_of_;
-    std::vector<std::size_t> next_;  // of each vertex, the edge to try next
+    std::vector<std::size_t> next_;  // by vertex: the next edge to try
     std::vector<std::uint32_t> to_sink_;
 };
 
-// A MaxFlow from accounts through their bytes on nodes.
+// Maximum flow from accounts through their bytes to nodes.
 class AccountFlow {
 public:
-    // What flows from each account and through each node at most.
+    // Limits of the flow from each account and through each node.
     AccountFlow(const std::vector<Bytes>& accounts, const std::vector<Bytes>& nodes);
 
-    // What may flow from the account to the node, and what flows already and may be taken back.
-    // Returns the edge's number.
+    // `room`: limit of the flow from the account to the node. `back`: existing flow that may be
+    // reversed. Returns the edge's number.
     std::size_t add(std::size_t account, std::size_t node, Bytes room, Bytes back = {}) {
         return flow_.add_edge(1 + account, first_node_ + node, room.count(), back.count());
     }
@@ -70,7 +69,7 @@ public:
     // The part of the account's limit that does not flow.
     [[nodiscard]] Bytes stuck(std::size_t account) const { return Bytes{flow_.room(2 * account)}; }
 
-    // Whether all limits of accounts flow.
+    // Whether every account's flow reaches its limit.
     [[nodiscard]] bool is_whole() const;
 
     [[nodiscard]] bool is_full(std::size_t node) const {

@@ -7,7 +7,7 @@ namespace stoker::control {
 
 namespace {
 
-// Where nobody has measured it: the share of a job's bytes that the origin can give in time.
+// Share of a job's bytes that the origin can give in time; assumed while unmeasured.
 constexpr double kUnknownOriginShare = 0.25;
 constexpr int kHalvings = 44;
 constexpr int kRoundsMax = 8;
@@ -18,7 +18,7 @@ double origin_share(const PlannedJob& job) {
 }
 
 struct Overfull {
-    std::vector<bool> nodes;  // that have no room, or are in the way of what is owed to others
+    std::vector<bool> nodes;  // full, or needed for owed bytes
     std::vector<bool> accounts;
     bool common = false;
     bool any = false;
@@ -65,8 +65,7 @@ private:
         return std::ranges::none_of(frozen_, [](const auto& level) { return !level; });
     }
 
-    // What each claim needs for `level` of those that are not frozen, and for the level of those
-    // that are.
+    // Bytes of each claim for `level`; frozen jobs stay at their own level.
     [[nodiscard]] ClaimBytes needs(double level) const {
         ClaimBytes result = given_;
         for (std::size_t i = 0; i < result.size(); ++i) {
@@ -92,7 +91,7 @@ private:
         const ClaimBytes bytes = needs(level);
         std::vector<Bytes> nodes(table_.nodes.size());
         std::vector<Bytes> accounts(table_.accounts.size());
-        Bytes all{};  // out of the common room
+        Bytes all{};  // taken from the common room
         for (std::size_t i = 0; i < bytes.size(); ++i) {
             nodes[table_.claims[i].node] += bytes[i] - given_[i];
             accounts[table_.claims[i].account] += bytes[i] - given_[i];
@@ -116,7 +115,7 @@ private:
         return result;
     }
 
-    // Those with a claim where there is no more room stay at `level`.
+    // Freezes jobs with a claim where no room is left; they stay at `level`.
     void freeze(const Overfull& where, double level) {
         for (const Claim& claim : table_.claims) {
             const bool stuck =
@@ -133,7 +132,7 @@ private:
     const Rooms& rooms_;
     const ClaimBytes& given_;
     const Guarantee* guarantee_;
-    std::vector<std::optional<double>> frozen_;  // level of each job that rises no more
+    std::vector<std::optional<double>> frozen_;  // level by job; none: it still rises
 };
 
 }  // namespace

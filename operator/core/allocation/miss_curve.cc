@@ -16,7 +16,7 @@ struct Block {
     std::size_t count = 0;
 };
 
-// The nearest never-rising sequence (least squares): neighbours that rise are averaged.
+// The nearest non-increasing sequence (least squares): averages neighbours that rise.
 std::vector<double> level_rises(const std::vector<double>& values) {
     std::vector<Block> blocks;
     for (const double value : values) {
@@ -117,7 +117,7 @@ Bytes MissCurve::bytes_for(double mass) const {
         return dataset_;
     }
     std::uint64_t low = 0;
-    std::uint64_t high = dataset_.count();  // enough
+    std::uint64_t high = dataset_.count();  // always enough
     while (low < high) {
         const std::uint64_t half = low + (high - low) / 2;
         if (miss_mass(Bytes{half}) <= mass) {

@@ -15,11 +15,10 @@ namespace {
 struct Shortages {
     std::map<std::size_t, Bytes> nodes;
     std::map<std::size_t, Bytes> accounts;
-    Bytes common{};  // of what accounts may borrow
+    Bytes common{};  // room that any account could borrow
 };
 
-// What jobs are short of under the targets: on nodes, or where the node would have room, in their
-// accounts.
+// Bytes that jobs lack under the targets: on nodes, or in their accounts if the node has room.
 Shortages find_shortages(const ClaimTable& table, const ClaimBytes& target) {
     const Rooms rooms = borrowing_rooms(table, target);
     Shortages result;
@@ -38,7 +37,7 @@ Shortages find_shortages(const ClaimTable& table, const ClaimBytes& target) {
     return result;
 }
 
-// Which bytes must go back: of claims that have more than they are granted.
+// Adds a reclaim for each claim with more bytes than granted.
 void name_reclaims(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan) {
     for (std::size_t i = 0; i < table.claims.size(); ++i) {
         const Claim& claim = table.claims[i];
@@ -57,7 +56,7 @@ void name_reclaims(const ClaimTable& table, const PoolDecision& decision, Alloca
     }
 }
 
-// And which idle bytes: those that were not used for longest first, only as many as it takes.
+// Adds sweeps of idle bytes: least recently used first, only as many as needed.
 void name_sweeps(const ClaimTable& table, const PoolDecision& decision, AllocationPlan& plan) {
     std::vector<const IdleHolding*> idle;
     for (const IdleHolding& holding : table.idle) {
@@ -91,7 +90,7 @@ void name_sweeps(const ClaimTable& table, const PoolDecision& decision, Allocati
 
 using GrantsByPlace = std::map<std::pair<std::string, std::string>, Grant>;  // node, uid
 
-// `first_job`: where the table's jobs begin in the plan.
+// `first_job`: index of the table's first job in the plan.
 void add_grants(
     const ClaimTable& table,
     const PoolDecision& decision,
@@ -107,7 +106,7 @@ void add_grants(
         grant.resident_bytes = std::max(grant.resident_bytes, decision.granted[i]);
         grant.valid_seconds = valid_seconds;
         grant.origin_bytes_per_second = decision.origin_limit[i];
-        // Reason of the job of the highest priority, then the oldest, that uses it.
+        // Reason of the claim's first job: highest priority, then oldest.
         grant.reason = to_string(plan.jobs[first_job + claim.users.front().job].reason);
         plan.granted_in_pool[table.pool.pool] += decision.granted[i];
     }

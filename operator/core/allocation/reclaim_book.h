@@ -10,24 +10,23 @@
 
 namespace stoker::control {
 
-// Bytes that go back, from the plan that first said so until they are gone. Pure: time comes in.
-// One owner, not thread-safe.
+// Reclaims in progress, from the first plan that contains them until the bytes are gone. Pure: the
+// caller passes the time. One owner, not thread-safe.
 class ReclaimBook {
 public:
-    // No grace is shorter: a sidecar must hear of it, act, and report.
+    // Shortest grace period: a sidecar must receive the grant, act, and report.
     static constexpr Duration kGraceMin = std::chrono::seconds{10};
 
-    // The reclaims of the newest plan. What is granted even less than before begins anew.
+    // Takes the newest plan's reclaims. A further cut restarts the grace period.
     void watch(const std::vector<Reclaim>& reclaims, TimePoint now);
 
-    // Reclaims that the last watch() saw for the first time, or that were cut further, by more than
-    // a twentieth.
+    // Reclaims that are new in the last watch(), or were cut there by more than a twentieth.
     [[nodiscard]] const std::vector<Reclaim>& begun() const { return begun_; }
 
-    // Reclaims that became late with the last watch(): the grace is over, bytes are still there.
+    // Reclaims that became late in the last watch(): the grace period is over, bytes remain.
     [[nodiscard]] const std::vector<Reclaim>& became_late() const { return became_late_; }
 
-    // All that are late.
+    // All late reclaims.
     [[nodiscard]] std::vector<Reclaim> late() const;
 
 private:

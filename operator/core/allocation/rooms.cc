@@ -31,7 +31,7 @@ Bytes nominal_bytes(const ClaimTable& table) {
     return result;
 }
 
-// What the accounts use if the claims have so much, and what they do not lend.
+// Sum over the accounts of max(used, bytes that they do not lend), if the claims have `given`.
 Bytes taken_of(const ClaimTable& table, const ClaimBytes& given) {
     const std::vector<Bytes> used = account_uses(table, given);
     Bytes result{};

@@ -6,60 +6,60 @@
 
 #include "operator/core/allocation/claim_table.h"
 
-// What nodes, accounts, and all accounts together have room for. Pure; private to
+// Free room on nodes, in accounts, and in all accounts together. Pure; private to
 // operator/core/allocation.
 namespace stoker::control {
 
-// Room beyond some amounts. Kueue's rule for a cohort, for bytes: the sum of
-// max(used, nominal - lendingLimit) never grows beyond cohort_bytes().
+// Room beyond given amounts. Kueue's cohort rule, for bytes: the sum of max(used, nominal -
+// lendingLimit) stays within cohort_bytes().
 struct Rooms {
     std::vector<Bytes> nodes;
     std::vector<Bytes> accounts;
-    std::vector<Bytes> own;  // of the account's room, what does not need the common room
+    std::vector<Bytes> own;  // part of each account's room outside the common room
     Bytes common{};
 
     [[nodiscard]] Bytes of_account(std::size_t account) const {
         return std::min(accounts[account], own[account] + common);
     }
 
-    // The most that something on the node, charged to the account, can grow by, at most `wanted`.
+    // Largest growth of a claim on this node and account, at most `wanted`.
     [[nodiscard]] Bytes growth(std::size_t node, std::size_t account, Bytes wanted) const {
         return std::min({wanted, nodes[node], of_account(account)});
     }
 
-    // Bytes that growth() allows are used.
+    // Uses up bytes that growth() allows.
     void take(std::size_t node, std::size_t account, Bytes bytes);
 };
 
-// The most bytes of each claim that may be on its node until it shrinks.
+// Bytes of each claim that may be on its node until it shrinks.
 ClaimBytes reserves_of(const ClaimTable& table);
 
-// What each account is charged if the claims have so much: those, and its idle bytes.
+// Charge of each account if the claims have `given`: those bytes and its idle bytes.
 std::vector<Bytes> account_uses(const ClaimTable& table, const ClaimBytes& given);
 
-// What all accounts together may use: the pool's nodes, or the nominal quotas where those are more.
-// What no nominal quota names is lent to everybody.
+// Bytes that all accounts may use together: the pool's nodes, or the nominal quotas if those are
+// larger. Every account may borrow bytes outside all nominal quotas.
 Bytes cohort_bytes(const ClaimTable& table);
 
-// For each account, bytes that others have borrowed of it if the claims have so much: first goes
-// what no nominal quota names, then even parts of what each lends and does not use.
+// For each account, bytes lent to others if the claims have `amounts`: bytes outside all nominal
+// quotas are lent first, then even parts of each account's unused lendable bytes.
 std::vector<Bytes> lent_of(const ClaimTable& table, const ClaimBytes& amounts);
 
-// For each account, bytes of its nominal quota that are lent now and stay where they are: a
-// reclaim policy other than Any keeps them from the account's own jobs, the guaranteed minimums
-// aside. Whoever has use for them may then borrow them; with LowerMarginalBenefit the owner too.
+// For each account, bytes of its nominal quota that are lent now and stay lent: a reclaim policy
+// other than Any withholds them from the account's own jobs, except for guaranteed minimums. Other
+// accounts may borrow them; with LowerMarginalBenefit the owner may, too.
 std::vector<Bytes> kept_lent(const ClaimTable& table);
 
-// Beyond `given`, within the nominal quotas, without what is `kept` (kept_lent(), or nothing).
+// Room beyond `given` within the nominal quotas, without `kept` bytes (kept_lent(), or none).
 Rooms nominal_rooms(
     const ClaimTable& table, const ClaimBytes& given, const std::vector<Bytes>& kept = {});
 
-// With all that may be borrowed. `kept`: accounts that may not use it again lend it for good.
+// Room with all bytes that may be borrowed. `kept`: bytes that their owners lend permanently.
 Rooms borrowing_rooms(
     const ClaimTable& table, const ClaimBytes& given, const std::vector<Bytes>& kept = {});
 
-// What all accounts together have more than they may if the claims have so much: quotas get
-// smaller.
+// Bytes by which all accounts together exceed their limit if the claims have `given`; quotas may
+// have shrunk.
 Bytes overdraft_of(const ClaimTable& table, const ClaimBytes& given);
 
 }  // namespace stoker::control

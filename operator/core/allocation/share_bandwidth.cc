@@ -10,10 +10,10 @@ namespace stoker::control {
 
 namespace {
 
-// Misses are counted in sixteenths, rounded up, so that limits do not change with every byte.
+// Misses are rounded up to sixteenths, so that limits do not change with every byte.
 constexpr double kMissSteps = 16;
 
-// What the job needs from the origin for each of its claims, bytes/s, with so much cached.
+// Origin bytes/s that the job needs for each of its claims, with these amounts cached.
 std::vector<double> needs_of(
     const ClaimTable& table, std::size_t job, const ClaimBytes& cached, bool in_steps) {
     std::vector<double> needs;
@@ -39,7 +39,7 @@ double sum(const std::vector<double>& values) {
     return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
-// Max-min: everybody the same, but nobody more than they need.
+// Max-min: equal parts, but none above its need.
 std::vector<double> level(const std::vector<double>& needs, double budget) {
     std::vector<Bytes> whole;
     for (const double need : needs) {
@@ -52,7 +52,7 @@ std::vector<double> level(const std::vector<double>& needs, double budget) {
     return result;
 }
 
-// What each job may count on once the plan is carried out.
+// Predicts each job's origin rate once the plan is carried out.
 void predict_origin(const ClaimTable& table, double budget, PoolDecision& decision) {
     std::vector<double> needs;
     for (std::size_t job = 0; job < table.jobs.size(); ++job) {
@@ -60,7 +60,7 @@ void predict_origin(const ClaimTable& table, double budget, PoolDecision& decisi
     }
     const std::vector<double> shares = level(needs, budget);
     for (std::size_t job = 0; job < shares.size(); ++job) {
-        // Nobody waits: the origin gives what is asked for.
+        // No job waits: the origin gives all requested bytes.
         decision.job_origin[job] =
             shares[job] + 1 >= needs[job] ? table.jobs[job].ingest : shares[job];
     }

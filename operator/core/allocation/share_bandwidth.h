@@ -4,8 +4,8 @@
 
 namespace stoker::control {
 
-// Shares the origin's bandwidth: max-min over the jobs, only where it does not suffice for all.
-// Sets the decision's origin_limit and job_origin. Pure; private to decide_pool().
+// Divides the origin's bandwidth max-min fairly among jobs, only if it is too small for all. Sets
+// the decision's origin_limit and job_origin. Pure; private to decide_pool().
 void share_bandwidth(const ClaimTable& table, PoolDecision& decision);
 
 }  // namespace stoker::control

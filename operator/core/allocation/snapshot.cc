@@ -8,7 +8,7 @@ namespace stoker::control {
 
 namespace {
 
-// Rises when a reader of the old one would understand something else, not with every new field.
+// Format version. Rises when an older reader would misread the document, not with every new field.
 constexpr std::int64_t kFormat = 1;
 
 }  // namespace

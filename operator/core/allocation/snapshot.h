@@ -10,11 +10,11 @@
 
 namespace stoker::control {
 
-// The last decision of an operator with what it was made from, as `kubectl stoker` reads it: a
-// planner that is given the view again decides the same (docs/adr/0005-explaining-allocations.md).
+// An operator's last decision and its input, as `kubectl stoker` reads it: planning the view again
+// gives the same plan (docs/adr/0005-explaining-allocations.md).
 struct AllocationSnapshot {
     std::string version;    // of the operator
-    WallTime served_at{};   // by the operator's clock, so that its age needs no other one
+    WallTime served_at{};   // by the operator's clock: readers compute ages without their own
     WallTime decided_at{};  // by the same clock
     AllocationView view;
     AllocationPlan plan;
@@ -22,12 +22,12 @@ struct AllocationSnapshot {
     [[nodiscard]] Duration age() const { return served_at - decided_at; }
 };
 
-// One JSON document. Numbers read back as they were, not-a-number included. Pure, thread-safe.
+// Prints one JSON document. Numbers read back exactly, including NaN. Pure, thread-safe.
 std::string print_snapshot(const AllocationSnapshot& snapshot);
 
-// Fields that are not there read as their defaults, unknown ones are passed over: an operator may
-// be a little older or newer than who asks. kInvalidArgument: not such a document, or one of a
-// format that is not ours; the message says which.
+// Missing fields read as their defaults, unknown ones are ignored: the operator may be a little
+// older or newer than the reader. kInvalidArgument: not a snapshot, or an unsupported format; the
+// message names it.
 Result<AllocationSnapshot> parse_snapshot(std::string_view text);
 
 }  // namespace stoker::control

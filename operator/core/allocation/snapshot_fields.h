@@ -7,12 +7,11 @@
 #include "operator/core/allocation/allocation_plan.h"
 #include "operator/core/allocation/allocation_view.h"
 
-// What a snapshot says, member by member. A new member of one of these structs is a new line here,
-// and the compiler asks for it. Names are never reused; a reader passes over those that it does not
-// know.
+// Fields of a snapshot, member by member. Each new member of these structs needs a line here; the
+// compiler checks it. Names are never reused; readers ignore unknown names.
 namespace stoker::control {
 
-// To the nanosecond.
+// A time with nanosecond precision.
 struct ExactTime {
     void read(const JsonReader& json, const std::string& name, WallTime& time) const {
         time = json.maybe_time(name).value_or(time);

@@ -50,8 +50,7 @@ double value_of(const FillProblem& problem, const std::vector<Bytes>& amounts) {
     return sum;
 }
 
-// In the order of value each item up to where it starts, then on, as far as there is room in
-// `left`.
+// Fills in the order of value: each item up to its start, then further while `left` has room.
 std::vector<Bytes> fill_greedily(const FillProblem& problem, Rooms& left) {
     std::vector<Bytes> amounts;
     for (const FillItem& item : problem.items) {
@@ -71,8 +70,7 @@ std::vector<Bytes> fill_greedily(const FillProblem& problem, Rooms& left) {
     return amounts;
 }
 
-// Greed may have filled the only node that one account can use with bytes that another could have
-// elsewhere.
+// Greedy filling may give an account's only node to bytes that fit on another node.
 void fill_accounts(const FillProblem& problem, const Rooms& left, std::vector<Bytes>& amounts) {
     AccountFlow flow{left.accounts, left.nodes};
     std::vector<std::size_t> edges;
@@ -98,7 +96,7 @@ std::vector<Bytes> water_fill(const FillProblem& problem) {
     }
     const std::vector<Bytes> greedy = amounts;
     const std::size_t work_left = exchange(problem, problem.work_max, amounts);
-    // Cut short, it may have stirred a lot for little.
+    // An exchange cut short may have moved many bytes for little gain.
     const bool is_cut = work_left == 0;
     return is_cut && value_of(problem, amounts) < value_of(problem, greedy) * kWorthStirring
                ? greedy

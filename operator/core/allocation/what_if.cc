@@ -89,7 +89,7 @@ struct Use {
     std::string ns;  // of the dataset
 };
 
-// The datasets that are used on a node.
+// Datasets that jobs use, by node.
 std::map<Place, Use> uses_of(const AllocationView& view) {
     std::map<Place, Use> result;
     for (const Demand& demand : view.demands) {
@@ -103,7 +103,7 @@ std::map<Place, Use> uses_of(const AllocationView& view) {
     return result;
 }
 
-// Every dataset in use holds what it is granted, and what is to be swept is gone.
+// Applies the plan: every used dataset holds its grant, and swept bytes are gone.
 void carry_out(const AllocationPlan& plan, AllocationView& view) {
     const std::map<Place, Use> uses = uses_of(view);
     std::erase_if(view.holdings, [&](const Holding& holding) {

@@ -7,10 +7,10 @@
 #include "operator/core/allocation/allocation_plan.h"
 #include "operator/core/allocation/allocation_view.h"
 
-// What the planner would decide if the cluster were another one. Pure.
+// The planner's decision for a changed cluster. Pure.
 namespace stoker::control {
 
-// More room in a pool, or less, over all its nodes in equal parts.
+// Adds or removes capacity of a pool, in equal parts on all its nodes.
 struct AddCapacity {
     std::string pool;
     Bytes bytes{};
@@ -21,7 +21,7 @@ struct RemoveJob {
     ObjectKey job;
 };
 
-// Another nominal quota for a namespace that has one.
+// Changes the nominal quota of a namespace that has one.
 struct SetNominal {
     std::string ns;
     std::string pool;
@@ -30,18 +30,18 @@ struct SetNominal {
 
 using Change = std::variant<AddCapacity, RemoveJob, SetNominal>;
 
-// "200Gi more in pool nvme (50Gi on each of 4 nodes)", "without tj/resnet of namespace team-a".
+// Text of a change: "200Gi more in pool nvme (50Gi on each of 4 nodes)", "without tj/resnet of
+// namespace team-a".
 std::string describe(const Change& change, const AllocationView& view);
 
-// Errors: kNotFound (no such pool, job or quota in the view; the message names those that are).
+// Errors: kNotFound (the view has no such pool, job or quota; the message lists those it has).
 Status apply_change(const Change& change, AllocationView& view);
 
-// Where plans lead when they are carried out one after the other: everybody gives back and takes
-// what they are told, what the planner wants swept is swept, and nobody's needs change.
+// Final state of repeated plans: each grant and sweep is carried out, and demands stay the same.
 struct Outcome {
     AllocationView view;
     AllocationPlan plan;
-    bool at_rest = false;  // false: still moving after kSettleRoundsMax plans
+    bool at_rest = false;  // false: plans still differ after kSettleRoundsMax
 };
 
 inline constexpr int kSettleRoundsMax = 12;

@@ -9,7 +9,7 @@ namespace stoker::control {
 
 namespace {
 
-// The Job controller multiplies by 1e9 in 64 bits; the job's own deadline is kept by the operator.
+// The Job controller multiplies by 1e9 in 64 bits. The operator enforces longer deadlines itself.
 constexpr std::int64_t kJobDeadlineMax = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace

@@ -8,9 +8,8 @@
 
 namespace stoker::control {
 
-// Everything that the attempt of that number is made of: where its bytes are, and where Kueue has
-// admitted it. `seconds_left` of the job's deadline; none: it has none. The result refers to the
-// view. Pure.
+// Input for the manifests of one attempt, with its preferred nodes and Kueue's placement.
+// `seconds_left` until the job's deadline; none: no deadline. The result refers to the view. Pure.
 JobInput input_of_attempt(
     const TrainingJobView& view, std::int64_t attempt, std::optional<std::int64_t> seconds_left);
 

@@ -16,7 +16,7 @@ constexpr std::size_t kQuotedBytesMax = 240;
 constexpr Duration kFirstDelay = std::chrono::seconds{10};
 constexpr Duration kLongestDelay = std::chrono::seconds{360};
 
-// The last line of a text that is not blank, with no more than kQuotedBytesMax of it.
+// The last non-blank line of a text, cut to kQuotedBytesMax.
 std::string last_line(std::string_view text) {
     constexpr std::string_view kBlank = " \t\r\n";
     const std::size_t last = text.find_last_not_of(kBlank);
@@ -43,7 +43,7 @@ bool is_lost(const TrainingJobView& view, const Pod& pod, WallTime now) {
            is_node_lost(view, pod.node_name, now);
 }
 
-// The Job's pods by rank, then name, so that messages do not depend on the order of the view.
+// The Job's pods by rank, then name: messages do not depend on the order of the view.
 std::vector<const Pod*> pods_of(const std::vector<Pod>& pods, const std::string& job_name) {
     std::vector<const Pod*> result;
     for (const Pod& pod : pods) {
@@ -94,7 +94,7 @@ Attempts find_attempts(const TrainingJobView& view) {
 }
 
 NameClash find_name_clash(const TrainingJobView& view, const Attempts& attempts) {
-    // What a deleted TrainingJob of our name has left is on its way out.
+    // Objects of a deleted TrainingJob with the same name will be garbage-collected.
     const auto is_leaving = [&](const ObjectMeta& meta) {
         const OwnerReference* owner = meta.controller();
         return meta.deleting_since || (owner != nullptr && owner->kind == "TrainingJob" &&

@@ -15,14 +15,14 @@ namespace {
 
 using std::chrono::seconds;
 
-// Nothing tells us when Kueue, a flavor or a class comes.
+// Polling interval: no event reports a new Kueue, flavor or class.
 constexpr Duration kLookAgainAfter = seconds{30};
 
 bool is_true(const Workload& workload, std::string_view type) {
     return is_true(workload.conditions, type);
 }
 
-// `answer` as the Workload's condition of that type.
+// The Workload's condition of that type with the given answer.
 Condition condition_now(
     const Workload& workload, std::string_view type, Condition answer, WallTime now) {
     answer.type = type;
@@ -31,7 +31,8 @@ Condition condition_now(
     return answer;
 }
 
-// workload.SyncAdmittedCondition() without a reservation. Kueue resets all checks when it evicts.
+// Port of workload.SyncAdmittedCondition() without a reservation. Kueue resets all checks when it
+// evicts.
 void end_admission(Workload& workload, WallTime now) {
     if (!is_true(workload, "Admitted")) {
         return;
@@ -48,8 +49,8 @@ void end_admission(Workload& workload, WallTime now) {
     set_condition(workload.conditions, condition_now(workload, "Admitted", std::move(none), now));
 }
 
-// The end of an eviction, as in step 6 of ReconcileGenericJob(): only what was preempted is queued
-// again at once, the rest waits for whoever evicted it.
+// Ends an eviction, as step 6 of ReconcileGenericJob(): only preempted Workloads queue again at
+// once, others wait until the evicting component requeues them.
 ReleaseQuota release(Workload workload, WallTime now) {
     const Condition evicted = *find_condition(workload.conditions, "Evicted");
     const Condition again =
@@ -63,7 +64,7 @@ ReleaseQuota release(Workload workload, WallTime now) {
     return {std::move(workload)};
 }
 
-// Whether a job in this state keeps its place in the queue, or what is reserved for it.
+// Whether a job in this state keeps its place in the queue, or its reservation.
 bool keeps_place(JobState state) {
     return state == JobState::kQueued || state == JobState::kStarting ||
            state == JobState::kRunning || state == JobState::kRestarting || is_final(state);

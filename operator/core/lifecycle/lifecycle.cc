@@ -22,7 +22,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// What the rules below look at.
+// Input of the rules below.
 struct Facts {
     Facts(const TrainingJobView& looked_at, const Moment& moment)
         : view(looked_at),
@@ -43,7 +43,7 @@ const TrainingJobSpec& spec_of(const Facts& facts) {
     return facts.view.job.spec;
 }
 
-// The lifecycle as status tells it, to be changed by a rule.
+// Copies the lifecycle from the status; a rule then changes the copy.
 Lifecycle as_before(const Facts& facts, JobState state, std::string message) {
     const TrainingJobStatus& status = facts.view.job.status;
     Lifecycle result;
@@ -61,7 +61,7 @@ Lifecycle as_before(const Facts& facts, JobState state, std::string message) {
     return result;
 }
 
-// Waiting in the middle of a restart: what status says of its cause stands, else `message`.
+// Waits in the middle of a restart: keeps the cause from the status, else uses `message`.
 Lifecycle still_restarting(const Facts& facts, std::string message) {
     const Condition* told = find_condition(facts.view.job.status.conditions, "Finished");
     if (told != nullptr && told->reason == to_string(JobState::kRestarting)) {
@@ -76,7 +76,7 @@ void delete_older(const Facts& facts, Lifecycle& result) {
     }
 }
 
-// Returns whether there is a Job that has not ended; it is deleted then.
+// Deletes the present Job if it has not ended; returns whether there is such a Job.
 bool stop_current(const Facts& facts, Lifecycle& result) {
     const Job* current = facts.attempts.current;
     const bool runs = current != nullptr && !current->end;
@@ -114,8 +114,8 @@ Verdict stay_finished(const Facts& facts) {
     return result;
 }
 
-// Nothing of the job goes on from here. Pods that the user has suspended or that Kueue has evicted
-// stop all the same: nobody keeps a place that was taken back by a spec that is refused.
+// Refuses the job: no new pods start. Pods that the user suspended or that Kueue evicted still
+// stop: a refused spec must not keep resources that were taken back.
 Lifecycle refuse(const Facts& facts, JobState state, std::string message) {
     Lifecycle result = as_before(facts, state, std::move(message));
     if (!spec_of(facts).suspend && may_have_pods(facts.view)) {
@@ -199,7 +199,7 @@ Verdict take_success(const Facts& facts) {
     return result;
 }
 
-// All ranks stop; the next attempt starts when they are gone.
+// Stops all ranks; the next attempt starts when their pods are gone.
 Lifecycle restart(const Facts& facts, std::string message, bool counts) {
     Lifecycle result = as_before(facts, JobState::kRestarting, std::move(message));
     delete_unless_deleting(*facts.attempts.current, result);
@@ -209,7 +209,7 @@ Lifecycle restart(const Facts& facts, std::string message, bool counts) {
     return result;
 }
 
-// The attempt failed: another one, while one is left.
+// Handles a failed attempt: starts another one while the limit allows.
 Lifecycle answer(const Facts& facts, const std::string& failure, bool counts) {
     const std::string cause = fmt::format("Attempt {} failed: {}", facts.attempts.number, failure);
     if (facts.attempts.number >= kAttemptMax) {
@@ -227,7 +227,7 @@ Lifecycle answer(const Facts& facts, const std::string& failure, bool counts) {
 
 Verdict answer_failure(const Facts& facts) {
     const Job* current = facts.attempts.current;
-    // The pods of a Job that is being deleted or is suspended end because of that.
+    // Pods of a Job that is being deleted or is suspended end for that reason, not by failure.
     if (current == nullptr || !current->end || current->meta.deleting_since || current->suspend) {
         return std::nullopt;
     }
@@ -238,7 +238,7 @@ Verdict answer_failure(const Facts& facts) {
     return answer(facts, failure_of(*current, facts.view.pods), !disrupted);
 }
 
-// A rank lists another revision than the others read: it would train on other samples.
+// Restarts if a rank lists another revision than the others: it would train on other samples.
 Verdict leave_changed_origin(const Facts& facts) {
     const Job* current = facts.attempts.current;
     if (current == nullptr || current->end || current->meta.deleting_since) {
@@ -264,9 +264,8 @@ Verdict leave_lost_nodes(const Facts& facts) {
         false);
 }
 
-// The user suspends the job, or Kueue takes the quota back: the pods stop, and what they exit with
-// is no failure. A failure that came before is judged as any other. The same attempt goes on later
-// with a new Job.
+// The user suspends the job, or Kueue evicts it: the pods stop, and their exit codes are not
+// failures. Earlier failures count. The same attempt continues later with a new Job.
 Verdict stand_still(const Facts& facts) {
     const Job* current = facts.attempts.current;
     const bool suspended = spec_of(facts).suspend;
@@ -284,8 +283,8 @@ Verdict stand_still(const Facts& facts) {
     return result;
 }
 
-// Somebody else has suspended the Job, so its pods go. Where that is done to every new Job, too,
-// none is replaced more often than this.
+// Another client has suspended the Job, so its pods stop. In case every new Job is suspended, too,
+// this limits the rate of replacements.
 Verdict replace_suspended(const Facts& facts) {
     constexpr Duration kPause = seconds{30};
     const Job* current = facts.attempts.current;
@@ -345,7 +344,7 @@ Verdict wait_before_restarting(const Facts& facts) {
     return result;
 }
 
-// What the attempt that is, or should be, there is made of.
+// Input for the manifests of the present or next attempt.
 JobInput input_of(const Facts& facts) {
     const std::optional<std::int64_t> limit = time_limit(facts);
     std::optional<std::int64_t> left;

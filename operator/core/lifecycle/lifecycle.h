@@ -13,10 +13,10 @@
 #include "operator/core/spec/moment.h"
 #include "operator/core/view/training_job_view.h"
 
-// Where a TrainingJob stands, and what must be done next. Pure.
+// State of a TrainingJob and its next actions. Pure.
 namespace stoker::control {
 
-// What to do, in this order. Each is safe to repeat.
+// Actions, done in this order. Each is safe to repeat.
 struct CreateService {
     ServiceManifest service;
 
@@ -30,8 +30,8 @@ struct CreateJob {
     bool operator==(const CreateJob&) const = default;
 };
 
-// In the foreground: the Job is gone when its pods are. Only with this uid and in this version: a
-// Job that has succeeded since we looked stays, and the next look takes its success. "Not found" is
+// Foreground deletion: the Job is gone when its pods are. The precondition is this uid and version,
+// so a Job that succeeded meanwhile stays, and the next decision takes its success. "Not found" is
 // success.
 struct DeleteJob {
     std::string name;
@@ -41,14 +41,14 @@ struct DeleteJob {
     bool operator==(const DeleteJob&) const = default;
 };
 
-// Makes the Workload of a queued job. "Already exists" is success.
+// Creates the Workload of a queued job. "Already exists" is success.
 struct CreateWorkload {
     WorkloadManifest workload;
 
     bool operator==(const CreateWorkload&) const = default;
 };
 
-// Only with this uid: the quota goes to others. "Not found" is success.
+// Releases the quota; the precondition is this uid. "Not found" is success.
 struct DeleteWorkload {
     std::string name;
     std::string uid;
@@ -56,7 +56,7 @@ struct DeleteWorkload {
     bool operator==(const DeleteWorkload&) const = default;
 };
 
-// The end of an eviction: its status becomes this one, unless it has changed meanwhile.
+// Ends an eviction: replaces the Workload's status unless it has changed meanwhile.
 struct ReleaseQuota {
     Workload workload;
 
@@ -70,7 +70,7 @@ struct TellWorkload {
     bool operator==(const TellWorkload&) const = default;
 };
 
-// The TrainingJob itself, when its time after the end is over.
+// Deletes the TrainingJob itself when ttlSecondsAfterFinished is over.
 struct DeleteTrainingJob {
     std::string uid;
 
@@ -100,20 +100,19 @@ struct Lifecycle {
     ActiveTime active_time;
     bool blocked = false;  // the API server refuses its Job, or the Job's pods
     std::vector<Action> actions;
-    std::optional<Duration> wake_after;  // look again then, even if nothing changes
+    std::optional<Duration> wake_after;  // decides again then, even if nothing changes
 
     bool operator==(const Lifecycle&) const = default;
 };
 
-// The first of these that applies decides: an end that status already tells (it is final), an
-// invalid spec (what only the API server refuses, too), a name that is taken, the deadline,
-// success, failure, suspension or an eviction by Kueue, a lost node, an origin that changed,
-// Kueue's queue, then starting what is missing.
+// The first rule that applies decides: a final status, an invalid spec (also one that only the API
+// server refuses), a name that is taken, the deadline, success, failure, suspension or an eviction
+// by Kueue, a lost node, a changed origin, Kueue's queue, then starting missing objects.
 //
-// The status must be written before the actions are done: attempt and restarts live only there.
+// The status must be written before the actions are done: only it records attempt and restarts.
 Lifecycle decide_lifecycle(const TrainingJobView& view, const Moment& now);
 
-// Names of attempts end at "-a9999".
+// Limit on attempts: their names end at "-a9999".
 inline constexpr std::int64_t kAttemptMax = 9999;
 
 }  // namespace stoker::control

@@ -17,13 +17,13 @@ namespace {
 constexpr const char* kOriginChanged = "OriginChanged";
 constexpr const char* kSampleChanged = "SampleChanged";
 
-// One sidecar's words about one dataset.
+// One sidecar's report on one dataset.
 struct Word {
     const SidecarReport* sidecar = nullptr;
     const DatasetReport* dataset = nullptr;
 };
 
-// The fresh word of the lowest rank for which `holds`; the order of the reports does not matter.
+// The lowest rank's fresh report for which `holds`; the order of the reports does not matter.
 template <class Predicate>
 Word find_word(const std::vector<SidecarReport>& reports, const Moment& now, Predicate holds) {
     Word result;
@@ -58,7 +58,7 @@ std::string say_where(const OriginChange& change) {
         "the listings begin to differ among the {} keys from '{}' on", change.keys, change.key);
 }
 
-// nullopt: no object was found changed in this attempt.
+// nullopt: no changed object was found in this attempt.
 std::optional<std::string> find_changed_sample(
     const std::vector<JobDatasetStatus>& datasets, std::int64_t attempt) {
     const auto found = std::ranges::find_if(datasets, [attempt](const JobDatasetStatus& dataset) {
@@ -78,7 +78,7 @@ bool is_false(const Condition* condition) {
     return condition != nullptr && condition->status == ConditionStatus::kFalse;
 }
 
-// Whether every dataset has the revision of this attempt.
+// Whether every dataset has a revision from this attempt.
 bool all_told(
     const TrainingJobView& view,
     const std::vector<JobDatasetStatus>& datasets,

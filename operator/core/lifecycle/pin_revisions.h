@@ -11,12 +11,12 @@
 #include "operator/core/spec/moment.h"
 #include "operator/core/view/training_job_view.h"
 
-// One revision an attempt: what all its ranks read, and what is said when they cannot. Pure.
+// Pins one revision per attempt: all its ranks read the same list of samples. Pure.
 namespace stoker::control {
 
-// Keeps the dataset's revision in the status while it is this attempt's; else takes the one that
-// the lowest rank among the fresh reports tells, if one does. The same for the first object that
-// was found changed. `reports`: of the attempt.
+// Keeps the dataset's revision in the status if it is from this attempt; else takes it from the
+// lowest rank with a fresh report of one. Treats the first changed object likewise. `reports`:
+// sidecar reports of the attempt.
 void note_revision(
     const std::string& dataset_uid,
     std::int64_t attempt,
@@ -24,21 +24,21 @@ void note_revision(
     const Moment& now,
     JobDatasetStatus& status);
 
-// For an attempt whose pods are all still to come: it reads what they list, also where pods of it
-// have read another revision before a suspension.
+// Clears the revision for an attempt without pods: its next pods read the revision that they list,
+// even if earlier pods read another one before a suspension.
 void forget_revision(JobDatasetStatus& status);
 
-// The pins that the attempt's sidecars are told once `status` is written. `status` was made from
-// `view`.
+// Pins to send to the attempt's sidecars once `status` is written. `status` was made from `view`.
 AttemptPins pins_of(const TrainingJobView& view, const TrainingJobStatus& status);
 
-// Why the attempt cannot go on: a rank lists another revision than the pinned one. A sentence, for
-// the lowest rank that says so; nullopt: none does. `reports`: of the attempt.
+// Why the attempt cannot continue: a rank lists another revision than the pinned one. Returns a
+// sentence about the lowest such rank; nullopt: no rank does. `reports`: sidecar reports of the
+// attempt.
 std::optional<std::string> find_origin_change(
     const TrainingJobView& view, const std::vector<SidecarReport>& reports, const Moment& now);
 
-// The condition OriginUnchanged. `datasets`: of the status to be, after note_revision(). A
-// change that ended an attempt stands until the next attempt's revisions are known.
+// The condition OriginUnchanged. `datasets`: of the new status, after note_revision(). A change
+// that ended an attempt is reported until the next attempt's revisions are known.
 Condition judge_origin(
     const TrainingJobView& view,
     const Lifecycle& lifecycle,

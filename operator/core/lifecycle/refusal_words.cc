@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kWordsMax = 1024;
 
-// A field of the Job's pods, as the TrainingJob has it.
+// The TrainingJob's field for a field of the Job's pods.
 std::string our_field(std::string_view field) {
     constexpr std::string_view kPodTemplate = "spec.template.";
     return field.starts_with(kPodTemplate)
@@ -20,7 +20,7 @@ std::string our_field(std::string_view field) {
                : std::string{field};
 }
 
-// Reads: strict decoding error: unknown field "spec.template.spec.x", unknown field "...".
+// Parses: strict decoding error: unknown field "spec.template.spec.x", unknown field "...".
 std::set<std::string> unknown_fields(std::string_view message) {
     constexpr std::string_view kMark = "unknown field \"";
     std::set<std::string> fields;

@@ -13,7 +13,7 @@ double count(Bytes bytes) {
     return static_cast<double>(bytes.count());
 }
 
-// An epoch with `cached` bytes resident takes so long.
+// Seconds of an epoch with `cached` bytes resident.
 double seconds_with(const ValueInput& input, Bytes cached) {
     const double missed =
         cached >= input.everything ? 0 : 1 - count(cached) / count(input.everything);

@@ -9,33 +9,33 @@
 
 namespace stoker::control {
 
-// What spec.cache.profiling asks for.
+// Probe settings from spec.cache.profiling.
 struct ProbeWish {
     bool is_wanted = false;
-    std::uint32_t batches = 200;  // past the cache, and as many through it
+    std::uint32_t batches = 200;  // without the cache, and as many with it
     Duration patience = std::chrono::seconds{120};
 };
 
 struct ProbeInput {
     ProbeWish wish;
-    bool is_profiled = false;    // there is something to compare with
-    std::uint64_t regime = 0;    // JobProfiler::regime(): another one voids what was measured
-    std::size_t rank_count = 1;  // that must answer
+    bool is_profiled = false;    // a profile to compare with exists
+    std::uint64_t regime = 0;    // JobProfiler::regime(); a change voids the measurement
+    std::size_t rank_count = 1;  // ranks that must answer
     const std::vector<SidecarReport>& ranks;
 };
 
 struct ProbeStep {
-    std::optional<Probe> ask;       // to be asked now; the same as long as it is not answered
-    std::optional<double> benefit;  // measured: time per byte past the cache ÷ through it
+    std::optional<Probe> ask;       // probe to send now; unchanged until it is answered
+    std::optional<double> benefit;  // measured: time per byte without ÷ with the cache
 };
 
-// When to ask a job for a measurement, and what comes of it. One for each regime; one that is not
-// answered in time is given up and tried again later. All ranks must answer: they wait for each
-// other, so a rank alone says nothing. Pure; not thread-safe.
+// Schedules probes of a job and evaluates the answers. One probe per regime; if no answer comes in
+// time, it gives up and retries later. All ranks must answer: they wait for each other, so one
+// rank's answer has no meaning. Pure; not thread-safe.
 class ProbeSchedule {
 public:
-    // Ids go up from `first_id`. It should differ from those of an operator before, whose answer is
-    // still in the reports: for example microseconds since the epoch.
+    // Probe ids start at `first_id`. It should differ from ids of an earlier operator, whose
+    // answers are still in the reports: for example microseconds since the Unix epoch.
     explicit ProbeSchedule(std::uint64_t first_id)
         : next_id_(first_id) {}
 

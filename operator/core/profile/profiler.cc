@@ -8,24 +8,24 @@ namespace stoker::control {
 
 namespace {
 
-constexpr Duration kWindow = std::chrono::seconds{10};  // shortest window of a rate
+constexpr Duration kWindow = std::chrono::seconds{10};  // shortest window for a rate
 constexpr std::size_t kWindowsMax = 9;                  // pooled
 constexpr std::size_t kWindowsMin = 3;                  // before a profile is published
-constexpr double kChange = 0.2;  // relative; a larger difference is another rate
+constexpr double kChange = 0.2;  // relative; a larger difference is a different rate
 // Share of a window's time spent waiting; below it, the origin kept up with the job.
 constexpr double kWaitsFrom = 0.05;
-constexpr double kRankRateMax = 1e12;  // bytes/s of one rank; more is a mistake or a lie
-// More processes than a node has; a busier second than that is a mistake or a lie.
+constexpr double kRankRateMax = 1e12;  // bytes/s of one rank; a higher rate is an error or a lie
+// More processes than a node has; a higher busy time per second is an error or a lie.
 constexpr double kProcessesMax = 4096;
 // A wait share above this says nothing about the compute share.
 constexpr double kWaitShareMax = 0.999;
 // Share of the bytes that missed; below it the job cannot be waiting for the origin.
 constexpr double kHardlyAnyMiss = 0.01;
 constexpr double kSharesApart = 0.1;
-// Distance from the median at which a window is left out: a validation or a checkpoint cut it, or
-// something else ran. One step more or less in a window of three steps stays below it.
+// Distance from the median at which a window is left out: a validation, a checkpoint or another
+// activity interrupted it. One step more or less in a window of three steps stays below it.
 constexpr double kStray = 0.34;
-// Spread at which the windows do not agree at all: half of the median.
+// Spread at which windows count as not agreeing: half of the median.
 constexpr double kNoAgreement = 0.5;
 constexpr double kMeasuredMin = 0.1;
 constexpr double kMeasuredMax = 1000;
@@ -132,7 +132,7 @@ bool JobProfiler::has_fallen(const Start& before, const Start& after) {
     });
 }
 
-// Prefetch before the first training step does not count as reading speed.
+// Bytes prefetched before the first training step do not count towards the read rate.
 bool JobProfiler::has_begun(const Start& start) {
     return std::all_of(start.ranks.begin(), start.ranks.end(), [](const auto& entry) {
         return entry.second.trainer.compute > Duration::zero();
@@ -207,7 +207,7 @@ std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after) {
         result.read_rate += read / elapsed;
     }
     if (bytes <= 0 || busy <= 0) {
-        return std::nullopt;  // starting up, validating, writing a checkpoint
+        return std::nullopt;  // starting, validating or writing a checkpoint
     }
     result.seconds = seconds / static_cast<double>(after.ranks.size());
     result.wait_share = std::min(waited / busy, kWaitShareMax);
@@ -215,7 +215,7 @@ std::optional<JobProfiler::Window> JobProfiler::measure(const Start& after) {
     result.sample_bytes = samples > 0 ? bytes / samples : 0;
     measure_fetches(after.fetches, bytes, result);
     if (result.origin_rate && result.miss_share < kHardlyAnyMiss) {
-        result.compute_share = 1;  // it waited for something else than the origin
+        result.compute_share = 1;  // it waited for something other than the origin
     }
     result.ingest_rate = result.read_rate / result.compute_share;
     return result;
@@ -358,8 +358,7 @@ ProfileVerdict JobProfiler::judge(const JobProfile& profile) const {
     if (potential < (was_compute_bound ? kDataBoundAbove : kComputeBoundBelow)) {
         return ProfileVerdict::kComputeBound;
     }
-    // The origin's rate is only a lower bound here, so it does not prove that the job is
-    // data-bound.
+    // The origin's rate is only a lower bound here, so the job may not be data-bound.
     return profile.origin_rate_is_bound ? published_.verdict : ProfileVerdict::kDataBound;
 }
 
@@ -386,7 +385,7 @@ bool JobProfiler::publish(bool is_whole) {
         next.method = ProfileMethod::kMeasured;
         next.measured_benefit = published_.measured_benefit;
     }
-    // The first published profile comes from few windows; its values may stay off by a fifth.
+    // The first published profile comes from few windows; its values may be off by a fifth.
     if (!is_news(next) && !is_whole) {
         published_.window_count = next.window_count;
         published_.confidence = next.confidence;

@@ -16,47 +16,43 @@
 
 namespace stoker::control {
 
-// What is known of a job now. The lists may be in any order.
+// Input for one job's profile. The lists may be in any order.
 struct ProfileInput {
-    const std::vector<SidecarReport>& ranks;    // of the present attempt
-    const std::vector<SidecarReport>& leaders;  // whose sidecars fetch the job's datasets on its
-                                                // nodes; of this job or of another one
-    std::size_t rank_count = 1;                 // that should report
+    const std::vector<SidecarReport>& ranks;  // of the present attempt
+    // Reports of sidecars, of any job, that fetch the job's datasets on its nodes.
+    const std::vector<SidecarReport>& leaders;
+    std::size_t rank_count = 1;  // ranks that should report
     Bytes granted{};
 };
 
-// Watches one job's totals and keeps its profile. How: every window gives the rate r that the job
-// read with and the share s of its time that it waited; were data never late, it would read
-// f* = r/(1-s). A window in which it waited shows what the origin gives, or what the plan leaves it
-// of that; one in which it did not shows what the origin gives at least; a wait with everything on
-// the nodes is for something else (decoding), and counts as computing. The profile is made of
-// medians, first of a few windows, once again when all are there; after that, what was published
-// stays until they are another fifth away, so that noise neither shows nor moves bytes. Windows
-// from before a change (of the ranks, of the grant, of a rate) are forgotten, the origin's
-// excepted; f* does not depend on the grant, so that one takes none of its windows away.
+// Builds one job's profile from its totals. Each window gives the read rate r and the wait share s;
+// without waiting, the job would read f* = r/(1-s). A window with waiting shows the origin's rate
+// (or the plan's limit); one without shows a lower bound of it. Waiting while all bytes are on the
+// nodes has another cause (decoding) and counts as computing. The profile takes medians: first of a
+// few windows, again when all windows exist; later values are published only if they differ by a
+// fifth, so that noise moves no bytes. Windows from before a change (of ranks, grant or a rate) are
+// dropped, except for the origin's; f* does not depend on the grant, so a grant keeps its windows.
 //
-// f* itself is what all windows read over the time that they computed, so that a step that falls
-// into one window or the next does not show: of steps of 1.4 s seven or eight are in ten seconds,
-// and their median would be up to 12 % off. Windows that are far from the median stay out of it.
+// f* is the bytes read in all windows over their computing time, which hides whether a step falls
+// into one window or the next: 10 s hold seven or eight steps of 1.4 s, and a median would be up to
+// 12 % off. Windows far from the median are left out.
 //
-// Totals of several trainers on one node that fetch the same data together count for each of them.
-// Numbers that cannot be are refused and counted. Pure: time is that of the reports. Not
-// thread-safe.
+// If several trainers on one node fetch the same data together, totals count for each of them.
+// Out-of-range numbers are refused and counted. Pure: times come from the reports. Not thread-safe.
 class JobProfiler {
 public:
-    // True when the published profile changed.
+    // Returns whether the published profile changed.
     bool observe(const ProfileInput& input);
 
-    // A measurement past the cache beside one through it came in: time per byte without ÷ with.
-    // Refuses a factor that is not a number or is out of range. True when the published profile
-    // changed.
+    // Takes a probe's result: time per byte without the cache ÷ with it. Refuses a NaN or
+    // out-of-range factor. Returns whether the published profile changed.
     bool take_measured(double benefit);
 
     [[nodiscard]] const JobProfile& profile() const { return published_; }
 
     [[nodiscard]] std::uint64_t refused() const { return refused_; }
 
-    // How often the past was forgotten; a measurement from before is void.
+    // Number of times that old windows were dropped; a probe from an earlier regime is void.
     [[nodiscard]] std::uint64_t regime() const { return regime_; }
 
 private:
@@ -67,15 +63,15 @@ private:
         double compute_share = 1;
         double wait_share = 0;
         double sample_bytes = 0;
-        std::optional<double> origin_rate{};  // none: no leader told it from start to end
+        std::optional<double> origin_rate{};  // none: no leader reported it for the whole window
         double origin_latency = 0;
         double miss_share = 0;
     };
 
-    // Several windows as one.
+    // Several windows combined.
     struct Pooled {
         double bytes = 0;
-        double computing = 0;  // seconds
+        double computing = 0;  // seconds spent computing
         double seconds = 0;
 
         void add(const Window& window) {
@@ -124,12 +120,12 @@ private:
 
     std::optional<Start> start_;
     Bytes granted_{};
-    std::deque<Window> windows_;  // of the grant of now
-    // Windows that the present f* is estimated from, from before a grant, too: a profile that lost
-    // confidence with each grant would move bytes for ever.
+    std::deque<Window> windows_;  // since the present grant
+    // Windows that f* is estimated from, including those before the present grant: if each grant
+    // reduced the confidence, bytes would move forever.
     std::deque<Window> paces_;
-    std::deque<double> origin_waited_for_;  // rates of windows in which the job waited
-    std::deque<double> origin_at_least_;    // the fastest of the others, sorted
+    std::deque<double> origin_waited_for_;  // rates of windows with waiting
+    std::deque<double> origin_at_least_;    // highest rates of the other windows, sorted
     JobProfile published_;
     std::uint64_t refused_ = 0;
     std::uint64_t regime_ = 0;

@@ -13,7 +13,7 @@ bool is_lower_or_digit(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
 }
 
-// The parts of a path that are not empty or ".".
+// Components of a path, without empty ones and ".".
 std::vector<std::string_view> parts_of(std::string_view path) {
     std::vector<std::string_view> result;
     while (!path.empty()) {

@@ -5,7 +5,7 @@
 
 namespace stoker::control {
 
-// The reason of the condition Finished, which is the column STATE.
+// Reason of the condition Finished, shown in the column STATE.
 //
 //   Waiting ──▶ Starting ──▶ Running ──▶ Complete
 //      ▲  ▲        │  ▲          │
@@ -13,13 +13,13 @@ namespace stoker::control {
 //   Queued Suspended Restarting ◀┴──▶ Failed
 enum class JobState : std::uint8_t {
     kInvalid,     // the spec breaks a rule; a person has to change it
-    kNameTaken,   // somebody else's Job or Service has the name that we need
+    kNameTaken,   // another owner's Job or Service has the required name
     kWaiting,     // for a Dataset or a CachePool
-    kSuspended,   // spec.suspend, or somebody else has suspended its Job
+    kSuspended,   // spec.suspend is set, or another client suspended its Job
     kQueued,      // Kueue has not admitted it yet
     kStarting,    // pods are being scheduled and started
     kRunning,     // every rank is ready
-    kRestarting,  // all ranks are being stopped, to start again together
+    kRestarting,  // all ranks stop, to start again together
     kComplete,
     kFailed,
 };
@@ -28,11 +28,10 @@ std::string_view to_string(JobState state);
 
 bool is_final(JobState state);
 
-// Whether the job has no pods, or is to have none, until somebody lets it go on: the condition
-// Suspended.
+// Condition Suspended: the job has no pods, or shall have none, until something resumes it.
 bool is_suspended(JobState state);
 
-// Whether an attempt's pods read, or are on their way to.
+// Whether an attempt's pods read, or will soon.
 bool reads_now(JobState state);
 
 }  // namespace stoker::control

@@ -10,8 +10,8 @@
 #include "operator/core/spec/moment.h"
 
 // Conditions that answer one question about an object: set_condition() adds type, generation and
-// time. `reason` is one CamelCase word for programs; `message` are sentences for people that are
-// true for this very status.
+// time. `reason` is one CamelCase word for programs; `message` holds sentences for people that are
+// true for the present status.
 namespace stoker::control {
 
 inline Condition condition_of(ConditionStatus status, std::string reason, std::string message) {
@@ -35,8 +35,8 @@ inline Condition holds_if(bool is_true, std::string reason, std::string message)
                    : fails(std::move(reason), std::move(message));
 }
 
-// The answer as a condition of the object's generation, given now: whole seconds, as the API server
-// keeps them.
+// Sets the answer as a condition of the object's generation at `now`, cut to whole seconds as the
+// API server stores them.
 inline void set_condition(
     std::vector<Condition>& conditions,
     std::string type,

@@ -4,7 +4,7 @@
 
 namespace stoker::control {
 
-// "Now" on both clocks: intervals are measured on the first, stamps are taken from the second.
+// The present time on both clocks: the first measures intervals, the second gives timestamps.
 struct Moment {
     TimePoint steady{};
     WallTime wall{};

@@ -27,7 +27,7 @@ const CachePool* find_pool(const std::vector<CachePool>& pools, const std::strin
     return found == pools.end() ? nullptr : &*found;
 }
 
-// What the job says about its own use of the dataset.
+// Takes the job's settings for its own use of the dataset.
 void take_stream(const JobDataset& wanted, ResolvedDataset& result) {
     result.sampling = wanted.sampling;
     result.contract = wanted.contract;
@@ -71,7 +71,7 @@ bool is_shared(const Dataset& dataset, const std::optional<TextMap>& labels) {
     return labels && dataset.spec.shared_with && selects(*dataset.spec.shared_with, *labels);
 }
 
-// Whether the attempt that runs was started with this very Dataset: only the operator writes the
+// Whether the running attempt was started with this very Dataset: only the operator writes the
 // status.
 bool is_read_now(const TrainingJob& job, const JobDataset& wanted, const Dataset& dataset) {
     return std::ranges::any_of(job.status.datasets, [&](const JobDatasetStatus& status) {
@@ -79,7 +79,7 @@ bool is_read_now(const TrainingJob& job, const JobDataset& wanted, const Dataset
     });
 }
 
-// The same words whether there is such a Dataset or not.
+// The message is the same whether or not the Dataset exists.
 Blocker not_shared(const ObjectKey& dataset, const std::string& ns) {
     return {
         std::string{kNotShared},
@@ -130,7 +130,7 @@ Blocker check_secrets(const std::vector<ResolvedDataset>& datasets, const std::s
             fmt::join(secrets, ", "))};
 }
 
-// The pool's names that the namespace's quotas are for.
+// Names of the pools in the namespace's quotas.
 std::set<std::string> quota_pools(const std::vector<CacheQuota>& quotas) {
     std::set<std::string> names;
     for (const CacheQuota& quota : quotas) {
@@ -215,8 +215,7 @@ std::string inline_dataset_uid(const std::string& ns, const JobDataset& dataset)
 
 namespace {
 
-// The outcome for one entry with a reference. `stops`: an attempt that runs does not go on reading
-// it.
+// The outcome for one entry with a reference. `stops`: a running attempt must stop reading it.
 struct Reference {
     Blocker blocker;
     bool stops = false;
@@ -296,7 +295,7 @@ bool has_dataset(const ResolvedDatasets& resolved, const std::string& uid) {
 
 namespace {
 
-// What the attempt that goes on was given; none: the next attempt may choose.
+// The pool of the attempt that continues; none: the next attempt may choose.
 std::optional<AttemptPool> pool_of_attempt(const TrainingJob& job) {
     const TrainingJobStatus& status = job.status;
     const Condition* state = find_condition(status.conditions, "Finished");
@@ -307,7 +306,7 @@ std::optional<AttemptPool> pool_of_attempt(const TrainingJob& job) {
     return is_given && !suspended ? status.attempt_pool : std::nullopt;
 }
 
-// Not validated: its pods mount it already.
+// Not validated: the attempt's pods mount it already.
 ResolvedPool keep(const std::string& name, const std::vector<CachePool>& pools) {
     const CachePool* pool = find_pool(pools, name);
     if (pool == nullptr) {

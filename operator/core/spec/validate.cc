@@ -78,7 +78,7 @@ void check_sharing(const DatasetSpec& spec, Complaints& complaints) {
     }
 }
 
-// As the CRDs' patterns; or left out.
+// Whether the text matches the CRDs' pattern for decimal numbers, or is empty.
 bool is_decimal(const std::string& text) {
     double number = 0;
     const char* end = text.data() + text.size();

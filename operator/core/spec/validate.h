@@ -9,12 +9,12 @@
 #include "operator/api/dataset.h"
 #include "operator/api/training_job.h"
 
-// The rules of the CRDs once more, for clusters whose CRDs are older than the operator and for
-// tools without an API server. Pure, thread-safe. tests/contract holds the CRDs' rules; where both
-// speak, they say the same words.
+// The CRDs' rules again, for clusters with older CRDs than the operator and for tools without an
+// API server. Pure, thread-safe. tests/contract holds the CRDs' rules; rules in both places have
+// the same message.
 namespace stoker::control {
 
-// One wrong field: "spec.cache.minBytes", "minBytes must not be more than maxBytes".
+// One invalid field: "spec.cache.minBytes", "minBytes must not be more than maxBytes".
 struct FieldError {
     std::string path;
     std::string message;
@@ -22,16 +22,16 @@ struct FieldError {
     bool operator==(const FieldError&) const = default;
 };
 
-// Every wrong field, in the order of the spec; empty: the object is valid.
+// Returns every invalid field, in the order of the spec; empty: the object is valid.
 std::vector<FieldError> validate(const TrainingJob& job);
 std::vector<FieldError> validate(const Dataset& dataset);
 std::vector<FieldError> validate(const CachePool& pool);
 std::vector<FieldError> validate(const CacheQuota& quota);
 
-// "path: message; path: message" for a condition.
+// Formats errors for a condition: "path: message; path: message".
 std::string to_string(const std::vector<FieldError>& errors);
 
-// The longest name of a TrainingJob: "-a9999-9999" must fit behind it into a host name of 63
+// Longest name of a TrainingJob: with the suffix "-a9999-9999" it must fit into a host name of 63
 // characters.
 inline constexpr std::size_t kTrainingJobNameLengthMax = 52;
 inline constexpr std::int32_t kNodeCountMax = 10'000;

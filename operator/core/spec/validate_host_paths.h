@@ -9,9 +9,9 @@
 
 namespace stoker::control {
 
-// Every directory of the nodes that the job's pods would mount besides Stoker's own, and that is,
-// holds or lies in the directory of a CachePool (`pool_paths`): it would reach the cache of other
-// namespaces. A symbolic link on a node is not seen. Pure.
+// Finds host directories of the job's pods, apart from Stoker's own, that equal, contain or lie in
+// the directory of a CachePool (`pool_paths`): they would expose the cache of other namespaces.
+// Does not detect symbolic links on a node. Pure.
 std::vector<FieldError> validate_host_paths(
     const PodOverlay& pod,
     const std::vector<ResolvedDataset>& datasets,

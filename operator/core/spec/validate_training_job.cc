@@ -310,7 +310,7 @@ void check_datasets(const std::vector<JobDataset>& datasets, Complaints& complai
     }
 }
 
-// Its epochs are as long as the losses of a rank's own node make them.
+// Family Iowa: the losses of a rank's own node determine its epoch length.
 bool reads_by_iowa(const JobDataset& dataset) {
     const auto parameters = dataset.parameters.find(Contract::kImportance);
     if (parameters == dataset.parameters.end()) {

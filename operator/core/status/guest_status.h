@@ -7,12 +7,12 @@
 #include "operator/core/view/totals.h"
 #include "operator/core/view/training_job_view.h"
 
-// The status of a job that reads a Dataset of another namespace (docs/adr/0012). Pure.
+// Status of a job that reads a Dataset of another namespace (docs/adr/0012). Pure.
 namespace stoker::control {
 
-// The guest's sidecar says that it waits: a sidecar of the Dataset's namespace has to serve the
-// node first, a filler or one of the owner's jobs. False for an origin that fails for a filler.
-// `sum` is null while no sidecar has reported on the dataset.
+// Whether the guest's sidecar reports waiting for a sidecar of the Dataset's namespace on its node:
+// a filler or one of the owner's jobs. False for an origin that fails for a filler. `sum` is null
+// until a sidecar reports on the dataset.
 bool waits_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals* sum);
 
@@ -20,8 +20,8 @@ bool waits_for_owner(
 Condition wait_for_owner(
     const TrainingJobView& view, const ResolvedDataset& dataset, const DatasetTotals& sum);
 
-// Bytes of the dataset on the job's nodes, told by their leaders. A guest's sidecars never lead:
-// the owner's have told the planner.
+// Bytes of the dataset on the job's nodes, as reported by the leaders. Sidecars of guests never
+// lead; the planner has the reports of the owner's sidecars.
 Bytes resident_bytes(
     const TrainingJobView& view, const std::string& uid, const DatasetTotals& told);
 

@@ -11,7 +11,7 @@ namespace stoker::control {
 
 namespace {
 
-// A node that keeps less than it is granted (its disk is full or failing) is worth a sentence.
+// Sentences about nodes that keep less than their grant because a disk is full or failing.
 std::string trouble_on_nodes(const Totals& sum) {
     std::string sentences;
     for (const auto& [uid, dataset] : sum.datasets) {
@@ -27,7 +27,7 @@ Condition no_pods_in(const std::string& pool) {
         "WaitingForPods", fmt::format("No pod of the job is on a node of pool {}.", pool));
 }
 
-// No bytes, because no pod is on a node of the pool.
+// The job has no bytes because no pod is on a node of the pool.
 Condition waits_for_pods(const TrainingJobView& view, JobState state) {
     const std::string word{to_string(state)};
     switch (state) {

@@ -5,21 +5,21 @@
 #include "operator/core/view/totals.h"
 #include "operator/core/view/training_job_view.h"
 
-// The conditions of a TrainingJob about its bytes. Pure.
+// Conditions of a TrainingJob about its cache bytes. Pure.
 namespace stoker::control {
 
-// No sidecar has reported lately, but one did, or should have by now.
+// Whether recent sidecar reports are missing: some arrived before, or should have arrived by now.
 bool is_silent(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Totals& sum, const Moment& now);
 
-// The answer about whatever only sidecars know, while is_silent().
+// Answer to questions that only sidecars can answer, while is_silent().
 Condition silent();
 
-// CacheAllocated.
+// The condition CacheAllocated.
 Condition judge_cache(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Totals& sum, const Moment& now);
 
-// MinimumGuaranteed, of a job that asks for spec.cache.minBytes.
+// The condition MinimumGuaranteed, for a job with spec.cache.minBytes.
 Condition judge_minimum(const JobAllocation& allocation);
 
 }  // namespace stoker::control

@@ -33,7 +33,7 @@ std::optional<WallTime> running_since(const JobUse& user) {
                : std::nullopt;
 }
 
-// The users' reports, with nothing in them but this dataset.
+// The users' reports, reduced to this dataset.
 std::vector<SidecarReport> reports_on(const DatasetView& view) {
     std::vector<SidecarReport> result;
     for (SidecarReport report : view.reports) {
@@ -129,7 +129,7 @@ Condition judge(const DatasetView& view, const DatasetTotals* told, bool silent)
             break;
     }
     const Condition* before = find_condition(view.dataset.status.conditions, "Ready");
-    // A listing that nobody goes on with is none.
+    // Drops Listing when no user is left to continue it.
     if (before != nullptr && before->reason != "NodesSilent" && before->reason != "Invalid" &&
         (before->reason != "Listing" || !view.users.empty())) {
         return *before;
@@ -182,7 +182,7 @@ void print_columns(DatasetStatus& status) {
         status.total_bytes ? fmt::format("{}%", status.cached_percentage) : "";
 }
 
-// Told while guests read the Dataset.
+// Reports fillers while guests read the Dataset.
 void set_fillers(const DatasetView& view, const Moment& now, DatasetStatus& status) {
     if (std::optional<Condition> fillers = judge_fillers(view.fillers)) {
         set_condition(

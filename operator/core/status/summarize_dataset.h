@@ -17,13 +17,13 @@ struct DatasetView {
     std::vector<JobUse> users;                            // running jobs, and its fillers
     std::vector<SidecarReport> reports;                   // at least those of the users
     std::set<std::string> nodes;                          // that exist
-    std::set<std::pair<std::string, std::string>> swept;  // pool, node: its bytes there are gone
-    std::vector<FillerState> fillers{};                   // that are needed
+    std::set<std::pair<std::string, std::string>> swept;  // pool, node: its bytes are gone
+    std::vector<FillerState> fillers{};                   // fillers that are needed
 };
 
-// The status of a Dataset as it should be now. Bytes on a node stay as last told while nobody uses
-// them there: they are still on its disk. Ready becomes Unknown when the users' sidecars are
-// silent; without users it keeps its last word.
+// Computes the present status of a Dataset. Bytes on a node keep their last reported value while no
+// job uses them: they are still on the disk. Ready becomes Unknown when the users' sidecars stop
+// reporting; without users it keeps its last value.
 DatasetStatus summarize_dataset(const DatasetView& view, const Moment& now);
 
 }  // namespace stoker::control

@@ -24,7 +24,7 @@ constexpr std::uint64_t kThousandths = 1000;
 
 constexpr std::size_t kNodesNamed = 3;
 
-// The nodes with the worst verdict, in their order; none where all that is known is good.
+// Nodes with the worst verdict, in their order; empty if every known verdict is good.
 std::vector<NodeVerdict> worst_of(const std::vector<NodeVerdict>& verdicts) {
     std::vector<NodeVerdict> worst;
     for (const NodeVerdict& it : verdicts) {
@@ -128,13 +128,13 @@ Condition judge_pool(
     return judge_nodes_of(view, status, verdicts);
 }
 
-// What the node program measured; nullptr where it could not.
+// The node program's measurement; nullptr if there is none.
 const PoolState* find_measured(const CachePoolView& view, const std::string& node) {
     const PoolState* state = find_state(view.programs.reports, node, view.pool);
     return state != nullptr && state->verdict == PoolVerdict::kReady ? state : nullptr;
 }
 
-// What the node programs measured, and on nodes without a measurement what sidecars said.
+// Bytes measured by node programs; for other nodes, bytes reported by sidecars.
 Bytes used_in(const CachePoolView& view) {
     Bytes used{};
     for (const Node& node : view.nodes) {
@@ -190,7 +190,7 @@ Condition judge_quota(const CacheQuotaView& view) {
     return holds("Active", "The quota is in force.");
 }
 
-// Whether what the plan says of the namespace's bytes is so on the nodes.
+// Whether the namespace's bytes on the nodes match the plan.
 Condition judge_enforced(const CacheQuotaView& view) {
     for (const OverQuotaHolder& holder : view.late) {
         if (holder.reclaim.ns == view.quota.meta.ns &&
@@ -220,7 +220,7 @@ std::vector<QuotaJobStatus> charged_jobs(const CacheQuotaView& view) {
     return result;
 }
 
-// Nothing while no plan knows the quota.
+// Empty while no plan contains the quota.
 QuotaUse use_of(const CacheQuotaView& view) {
     const auto found = std::find_if(view.uses.begin(), view.uses.end(), [&](const QuotaUse& use) {
         return use.ns == view.quota.meta.ns && use.pool == view.quota.spec.pool_ref;
@@ -228,7 +228,7 @@ QuotaUse use_of(const CacheQuotaView& view) {
     return found == view.uses.end() ? QuotaUse{} : *found;
 }
 
-// In thousandths; of a quota of nothing that lends or borrows: 0.
+// Share in thousandths; 0 for a quota of 0 bytes that lends or borrows.
 std::int64_t share_of(Bytes used, Bytes nominal) {
     if (nominal == Bytes::zero()) {
         return 0;

@@ -19,31 +19,31 @@ struct CachePoolView {
     CachePool pool;
     std::vector<Node> nodes;             // all of the cluster
     std::vector<Holding> holdings;       // of all pools
-    Bytes granted{};                     // promised to the datasets that jobs use in this pool
-    std::optional<WallTime> sampled_at;  // of the newest report of a sidecar
+    Bytes granted{};                     // to the datasets that jobs use in this pool
+    std::optional<WallTime> sampled_at;  // time of the newest sidecar report
     NodeProgramView programs;
 };
 
-// A new leader has not heard of all nodes for a few seconds. What the leader before it has written
-// about this generation stays meanwhile. Pure.
+// Whether a new leader may lack reports of some nodes: for a few seconds, the previous leader's
+// status of this generation stays. Pure.
 bool is_too_early(const CachePoolView& view, TimePoint now);
 
-// The status of a CachePool as it should be now. A node is ready when it is in Kubernetes and its
-// node program said so within kNodeSilenceMax. Used bytes are the blocks that the node programs
-// measured; on a node that none has measured yet, what its sidecars say. Pure.
+// Computes the present status of a CachePool. A node is ready if it is ready in Kubernetes and its
+// node program reported so within kNodeSilenceMax. Used bytes are blocks measured by the node
+// programs; on a node without a measurement, bytes reported by its sidecars. Pure.
 CachePoolStatus summarize_cache_pool(const CachePoolView& view, const Moment& now);
 
 struct CacheQuotaView {
     CacheQuota quota;
     std::vector<CacheQuota> quotas;  // of the namespace
     bool pool_exists = false;
-    std::vector<QuotaCharge> charges;   // of the last plan
-    std::vector<QuotaUse> uses;         // of the last plan
-    std::vector<OverQuotaHolder> late;  // who does not give back what they must, of any namespace
-    std::map<ObjectKey, std::string> marginals;  // of jobs: seconds of an epoch for the next GiB
+    std::vector<QuotaCharge> charges;            // of the last plan
+    std::vector<QuotaUse> uses;                  // of the last plan
+    std::vector<OverQuotaHolder> late;           // overdue holders of any namespace
+    std::map<ObjectKey, std::string> marginals;  // by job: seconds of an epoch for the next GiB
 };
 
-// The status of a CacheQuota as it should be now. Pure.
+// Computes the present status of a CacheQuota. Pure.
 CacheQuotaStatus summarize_cache_quota(const CacheQuotaView& view, const Moment& now);
 
 }  // namespace stoker::control

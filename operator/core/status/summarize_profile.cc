@@ -13,7 +13,7 @@ namespace stoker::control {
 
 namespace {
 
-// Bytes that one epoch of the job reads; zero while a dataset is not listed.
+// Bytes that one epoch of the job reads; zero until every dataset is listed.
 Bytes epoch_bytes_of(const TrainingJobView& view) {
     Bytes sum{};
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
@@ -30,7 +30,7 @@ std::int64_t rounded(double number) {
     return static_cast<std::int64_t>(std::llround(std::min(number, kMax)));
 }
 
-// Two digits that say something: "840", "99", "2.7", "0.031"; never "1e+02".
+// Two significant digits: "840", "99", "2.7", "0.031"; never "1e+02".
 std::string short_text(double number) {
     constexpr double kNothing = 1e-4;
     if (number < kNothing) {
@@ -53,7 +53,7 @@ ProfileStatus status_of(const JobProfile& profile, const JobValue& value, Bytes 
     result.dataset_bytes = count_of(epoch_bytes);
     result.verdict = to_string(profile.verdict);
     result.wait_share = fmt::format("{:.2f}", profile.wait_share);
-    // In tenths: it grows with every window, and each change is a write.
+    // In tenths: confidence grows with every window, and each change costs a write.
     result.confidence = fmt::format("{:.1f}", profile.confidence);
     return result;
 }

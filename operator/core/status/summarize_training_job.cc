@@ -20,11 +20,11 @@ namespace {
 
 using std::chrono::seconds;
 
-// The reason of what no longer matters because the job has ended.
+// Reason of conditions that no longer matter because the job has ended.
 constexpr std::string_view kFinished = "Finished";
 
-// What the sidecars say about one dataset; a reason that is not True wins over one that is. `hint`
-// goes behind the words of an origin that refuses.
+// DataReady for one dataset from the sidecars' reports; a reason that is not True wins over one
+// that is. `hint` is appended to the message of an origin that refuses.
 Condition judge_dataset(
     const ResolvedDataset& dataset, const DatasetTotals* sum, const std::string& hint) {
     if (sum == nullptr || sum->state == ManifestState::kUnknown) {
@@ -58,7 +58,7 @@ Condition judge_dataset(
     return holds("Listed", "");
 }
 
-// What the sidecars say about all of them.
+// DataReady for all datasets.
 Condition judge_datasets(const TrainingJobView& view, const Totals& sum) {
     Condition worst = holds("Listed", "Every dataset is listed.");
     for (const ResolvedDataset& dataset : view.datasets.datasets) {
@@ -98,7 +98,7 @@ Condition judge_data(
     return result;
 }
 
-// Bytes a second since the status that is there, or what it said when that was just now.
+// Mean origin bytes/s since the last status; the last rate if less than a second has passed.
 std::int64_t origin_rate(
     const std::optional<CacheStatus>& before, const Totals& sum, const Lifecycle& lifecycle) {
     if (is_final(lifecycle.state) || !before || !before->sampled_at || !sum.newest) {
@@ -114,7 +114,7 @@ std::int64_t origin_rate(
     return fetched / elapsed;
 }
 
-// Nothing is granted to it any more: it does not read, and none of its pods still does.
+// Whether the job's grants are over: it does not read, and all its pods are gone.
 bool holds_nothing(const TrainingJobView& view, const Lifecycle& lifecycle) {
     return !is_final(lifecycle.state) && !reads_now(lifecycle.state) &&
            std::ranges::all_of(view.pods, [](const Pod& pod) { return has_ended(pod); });
@@ -187,7 +187,7 @@ bool makes_job(const Lifecycle& lifecycle) {
     });
 }
 
-// The uids of an attempt that reads are how resolve_datasets() knows later what it began with.
+// resolve_datasets() identifies the datasets of a running attempt by these uids.
 std::vector<JobDatasetStatus> measure_datasets(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Totals& sum, const Moment& now) {
     const std::vector<SidecarReport> reports = reports_of_attempt(view, lifecycle.attempt);
@@ -216,7 +216,7 @@ std::vector<JobDatasetStatus> measure_datasets(
             status.used_bytes = count_of(resident_bytes(view, dataset.uid, found->second));
         }
         if (makes_job(lifecycle)) {
-            // No pod of the attempt exists: whoever comes lists anew.
+            // No pod of the attempt exists: new pods list the origin again.
             forget_revision(status);
         } else {
             note_revision(dataset.uid, lifecycle.attempt, reports, now, status);
@@ -274,8 +274,8 @@ void measure(
     status.columns = print_columns(status);
 }
 
-// What the attempt's Job was, or is now, built with. A Job that cannot be made pins nothing, nor
-// does one on its way out: the attempt goes on with a Job made anew.
+// The pool in the attempt's Job. A Job that cannot be created, or is being deleted, pins none: the
+// attempt continues with a new Job.
 std::optional<AttemptPool> given_pool(const TrainingJobView& view, const Lifecycle& lifecycle) {
     const std::optional<AttemptPool>& before = view.job.status.attempt_pool;
     const bool is_told = before && before->attempt == lifecycle.attempt;
@@ -306,8 +306,8 @@ std::vector<ChildJobStatus> list_jobs(const TrainingJobView& view) {
     return result;
 }
 
-// The conditions about the state. Each is a sentence of its own: its reason and message say why
-// this one holds or does not.
+// The conditions that follow from the job's state. Each has its own reason and message that say why
+// it holds or not.
 template <class Set>
 void set_state(const Lifecycle& lifecycle, Set set) {
     const JobState state = lifecycle.state;
@@ -331,13 +331,13 @@ void set_state(const Lifecycle& lifecycle, Set set) {
                             : fails("NotSuspended", "The job is not suspended."));
 }
 
-// What was told last, or `otherwise` where nothing was.
+// The last condition of this type, or `otherwise` if there is none.
 Condition last_word(const TrainingJobStatus& status, const char* type, Condition otherwise) {
     const Condition* last = find_condition(status.conditions, type);
     return last == nullptr ? std::move(otherwise) : *last;
 }
 
-// Nothing is awaited any more of a job that has ended.
+// A job that has ended waits for nothing more.
 Condition ended(Condition last) {
     if (last.status != ConditionStatus::kUnknown || last.reason == kFinished ||
         last.reason == "NoSidecar") {
@@ -346,7 +346,7 @@ Condition ended(Condition last) {
     return unknown(std::string{kFinished}, "The job has ended. Last told: " + last.message);
 }
 
-// The conditions about data and cache, of a job that has ended: the last words stand. One that
+// Conditions about data and cache of a job that has ended: they keep their last values. A job that
 // completed had its data.
 template <class Set>
 void settle(

@@ -7,13 +7,13 @@
 
 namespace stoker::control {
 
-// Writes attempt, restarts and times of the lifecycle into the status, which the next decision
-// reads.
+// Writes attempt, restarts and times of the lifecycle into the status; the next decision reads
+// them.
 void note_lifecycle(const Lifecycle& lifecycle, TrainingJobStatus& status);
 
-// The status of a TrainingJob as it should be now. What nobody measures any more keeps its last
-// number, and its condition becomes Unknown with the reason NodesSilent; a finished job keeps the
-// last words about its cache. Pure; summarizing twice at one moment changes nothing.
+// Computes the present status of a TrainingJob. Values that no sidecar reports keep their last
+// number, and their condition becomes Unknown with the reason NodesSilent; a finished job keeps its
+// last cache conditions. Pure; a second call at the same moment changes nothing.
 TrainingJobStatus summarize_training_job(
     const TrainingJobView& view, const Lifecycle& lifecycle, const Moment& now);
 

@@ -16,7 +16,7 @@ namespace stoker::control {
 
 namespace {
 
-// Nothing where the annotation is missing, malformed, or further ahead than any clock drifts.
+// nullopt if the annotation is missing, malformed, or further in the future than clocks drift.
 std::optional<WallTime> idle_since(const Job& job, WallTime now) {
     const Result<WallTime> since =
         parse_time(value_or_empty(job.meta.annotations, std::string{kIdleSinceAnnotation}));
@@ -76,7 +76,7 @@ private:
     void settle_idle(const Job& job) {
         const std::optional<WallTime> since = idle_since(job, now_);
         if (!since) {
-            // Whole seconds, not too early.
+            // Rounds up to whole seconds, so that the grace period is not cut short.
             plan_.mark.push_back({key_of(job), std::chrono::ceil<std::chrono::seconds>(now_)});
             look_in(kFillerGrace);
         } else if (now_ - *since >= kFillerGrace) {
@@ -112,7 +112,7 @@ private:
     FillerPlan plan_;
 };
 
-// By place: the newest that has not ended.
+// By place: the newest pod that has not ended.
 std::map<FillerPlace, const Pod*> live_pods(const std::vector<Pod>& pods) {
     std::map<FillerPlace, const Pod*> result;
     for (const Pod& pod : pods) {
@@ -159,7 +159,7 @@ const std::string* find_words(const FillerDiagnoses& troubles, const FillerPlace
     return found == troubles.end() || found->second.empty() ? nullptr : &found->second;
 }
 
-// `pod` and `trouble`: null where there is none.
+// `pod` and `trouble`: null if there is none.
 FillerState judge_job(const Job& job, const Pod* pod, const std::string* trouble) {
     FillerState state;
     if (job.suspend) {

@@ -16,24 +16,24 @@
 #include "operator/core/view/cluster_view.h"
 #include "operator/core/workload/build_filler.h"
 
-// Where the fillers of one Dataset have to be, and what is said of them (docs/adr/0012). Pure.
+// Plans the fillers of one Dataset and computes their condition (docs/adr/0012). Pure.
 namespace stoker::control {
 
-// A filler stays this long after the last pod of a guest on its node has ended: the next guest
-// finds it at work.
+// A filler stays this long after the last guest's pod on its node has ended: the next guest can use
+// it at once.
 inline constexpr Duration kFillerGrace = std::chrono::seconds{60};
 
-// RFC 3339: since when nobody needs the filler. On its Job, written once, so that another operator
-// knows it.
+// RFC 3339 time since when no guest needs the filler. Stored on its Job, written once, so that
+// another operator can read it.
 inline constexpr std::string_view kIdleSinceAnnotation = "stoker.dev/idle-since";
 
-// Places of pods that have not ended, of guests: jobs of other namespaces that read the Dataset.
-// `users`: the jobs that read it, guests or not.
+// Places of guests' pods that have not ended; guests are jobs of other namespaces that read the
+// Dataset. `users`: all jobs that read it.
 std::set<FillerPlace> guest_places(const Dataset& dataset, const std::vector<JobUse>& users);
 
 struct FillerView {
     Dataset dataset;
-    std::map<FillerPlace, std::string> needed;  // to the digest of the filler that belongs there
+    std::map<FillerPlace, std::string> needed;  // value: digest of the filler that belongs there
     std::vector<Job> jobs;                      // with the Dataset's kFillerLabel
 };
 
@@ -44,7 +44,7 @@ struct FillerJob {
     auto operator<=>(const FillerJob&) const = default;
 };
 
-// To set kIdleSinceAnnotation.
+// Sets kIdleSinceAnnotation.
 struct FillerMark {
     FillerJob job;
     WallTime since;
@@ -52,7 +52,7 @@ struct FillerMark {
     bool operator==(const FillerMark&) const = default;
 };
 
-// To let a Job run until so long after its start.
+// Extends a Job's deadline to this long after its start.
 struct FillerRenewal {
     FillerJob job;
     std::int64_t deadline_seconds = 0;
@@ -70,28 +70,27 @@ struct FillerPlan {
     bool operator==(const FillerPlan&) const = default;
 };
 
-// One filler at each place where one is needed. A Job that has ended, or that was built from
-// another spec or another operator's settings, is removed and made anew when it is gone. One that
-// nobody needs is removed when kFillerGrace is over, or when it is needed again: the next guests
-// read a listing of the origin that is not older than they are. Jobs that the Dataset does not own
-// are left alone.
+// Plans one filler for each place that needs one. A Job that has ended, or was built from another
+// spec or other operator settings, is removed, and created again once it is gone. An unneeded
+// filler is removed when kFillerGrace is over, or when it is needed again: the next guests must
+// read a listing of the origin that is no older than they are. Jobs of other owners are left alone.
 FillerPlan plan_fillers(const FillerView& view, WallTime now);
 
 // A filler that is needed.
 struct FillerState {
     FillerPlace place;
     bool ready = false;
-    bool refused = false;  // by the API server or in its name: somebody has to act
-    std::string words;     // what is awaited, without a subject; empty: it is ready
+    bool refused = false;  // by the API server, or its name is taken: a person has to act
+    std::string words;     // reason for waiting, without a subject; empty: ready
 
     bool operator==(const FillerState&) const = default;
 };
 
-// Sentences by place: why the API server refused a filler's Job, or why the Job has no pods or the
-// pod does not begin.
+// Sentences by place: why the API server refused a filler's Job, why the Job has no pods, or why
+// the pod does not start.
 using FillerDiagnoses = std::map<FillerPlace, std::string>;
 
-// The state of every filler that is needed. `pods`: with the Dataset's kFillerLabel.
+// State of every needed filler. `pods`: with the Dataset's kFillerLabel.
 std::vector<FillerState> find_filler_states(
     const FillerView& view,
     const std::vector<Pod>& pods,
@@ -101,7 +100,7 @@ std::vector<FillerState> find_filler_states(
 // A condition of a Dataset.
 inline constexpr std::string_view kFillersReady = "FillersReady";
 
-// The condition kFillersReady; none while no filler is needed.
+// The condition kFillersReady; nullopt if no filler is needed.
 std::optional<Condition> judge_fillers(const std::vector<FillerState>& states);
 
 }  // namespace stoker::control

@@ -14,7 +14,7 @@ namespace {
 
 using Due = std::set<std::pair<std::string, std::string>>;  // namespace, uid
 
-// As a label of the DNS, which namespaces and uids are: longer ones are nobody's.
+// Limit of a DNS label, which namespaces and uids are; a longer name is no dataset's.
 constexpr std::size_t kNameBytesMax = 63;
 
 Bytes bytes_at(const SweepDataset& dataset, const SweepPlace& place) {
@@ -48,7 +48,7 @@ Due due_at(const SweepPlace& place, const SweepView& view, WallTime now) {
     return due;
 }
 
-// Only these characters stand in namespaces and uids. They are components of paths on the nodes.
+// Namespaces and uids contain only these characters. They are path components on the nodes.
 bool is_plain(std::string_view name) {
     return !name.empty() && name.size() <= kNameBytesMax && name != "." && name != ".." &&
            std::all_of(name.begin(), name.end(), [](char c) {
@@ -56,7 +56,7 @@ bool is_plain(std::string_view name) {
            });
 }
 
-// Uids of deleted Datasets whose bytes can go now. A uid never comes back.
+// Uids of deleted Datasets whose bytes can be removed now. Uids are never reused.
 std::vector<std::string> deleted_at(const SweepPlace& place, const SweepView& view) {
     const auto found = view.deleted.find(place);
     if (found == view.deleted.end()) {
@@ -75,7 +75,7 @@ std::vector<std::string> deleted_at(const SweepPlace& place, const SweepView& vi
     return {uids.begin(), uids.end()};
 }
 
-// Everything that exists but what is due, and everything with a sidecar.
+// Keeps every existing dataset that is not due, and every dataset with a sidecar.
 NodeSweep make_sweep(const SweepPlace& place, const SweepView& view, const Due& due) {
     NodeSweep sweep{place, {}, deleted_at(place, view)};
     std::set<std::string> kept;
@@ -107,7 +107,7 @@ bool is_due(
     return !due.empty() || !deleted_at(place, view).empty() || now - since >= limits.every;
 }
 
-// A dataset that cannot be named in an order would not be kept.
+// Why no place can be swept: a dataset to keep has a name that orders cannot carry; empty: none.
 std::string refusal(const SweepView& view) {
     for (const SweepDataset& dataset : view.datasets) {
         if (!is_plain(dataset.ns) || !is_plain(dataset.uid)) {
@@ -122,7 +122,7 @@ std::string refusal(const SweepView& view) {
     return {};
 }
 
-// What is there already; which nodes are at work, and which places are not to be tried again yet.
+// Nodes and places with runs in progress, and places whose retry is not due yet.
 struct Busy {
     std::set<std::string> nodes;
     std::set<SweepPlace> places;

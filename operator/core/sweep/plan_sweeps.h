@@ -12,9 +12,9 @@
 #include "common/base/bytes.h"
 #include "common/base/clock.h"
 
-// Which nodes are to be swept: their node program removes what no live dataset keeps there
-// (docs/adr/0004). Mark and sweep: the operator says what stays, the node program removes the rest,
-// so that nothing is left behind by a deletion that nobody saw. Pure.
+// Plans which nodes to sweep: their node program removes bytes that no live dataset keeps there
+// (docs/adr/0004). Mark and sweep: the operator lists datasets to keep, the node program removes
+// the rest, so bytes of unobserved deletions are removed too. Pure.
 namespace stoker::control {
 
 // The directory of a pool on one node.
@@ -26,7 +26,7 @@ struct SweepPlace {
     auto operator<=>(const SweepPlace&) const = default;
 };
 
-// Bytes of a dataset, as its status knows them.
+// Bytes of a dataset, according to its status.
 struct SweepHolding {
     std::string pool;
     std::string node;
@@ -35,13 +35,13 @@ struct SweepHolding {
     bool operator==(const SweepHolding&) const = default;
 };
 
-// A dataset that exists: a Dataset, or one that a TrainingJob names inline.
+// An existing dataset: a Dataset, or an inline dataset of a TrainingJob.
 struct SweepDataset {
     std::string ns;
     std::string uid;
     bool in_use = false;  // a job that has not ended names it
     WallTime last_use{};
-    std::optional<std::int64_t> retention_seconds;  // none: for ever, until a grant needs the room
+    std::optional<std::int64_t> retention_seconds;  // none: kept until a grant needs the space
     std::vector<SweepHolding> holdings;
 
     bool operator==(const SweepDataset&) const = default;
@@ -49,7 +49,7 @@ struct SweepDataset {
 
 enum class SweepPhase : std::uint8_t { kRunning, kSucceeded, kFailed };
 
-// A sweep that was ordered from a node's program.
+// A sweep that was ordered from a node program.
 struct SweepRun {
     SweepPlace place;
     std::string id;
@@ -60,7 +60,7 @@ struct SweepRun {
     bool operator==(const SweepRun&) const = default;
 };
 
-// A dataset whose room a grant needs (AllocationPlan::sweeps).
+// A dataset whose space a grant needs (AllocationPlan::sweeps).
 struct SweepNeed {
     std::string pool;
     std::string node;
@@ -69,8 +69,8 @@ struct SweepNeed {
     auto operator<=>(const SweepNeed&) const = default;
 };
 
-// A directory that a pod reads which has not ended, that is mounted, or that has an attached
-// sidecar: never touched, whatever is known of its dataset.
+// A directory that is mounted, that a running pod reads, or that has an attached sidecar: never
+// swept, whatever the state of its dataset.
 struct SweepGuard {
     std::string node;
     std::string ns;
@@ -79,51 +79,51 @@ struct SweepGuard {
     auto operator<=>(const SweepGuard&) const = default;
 };
 
-// Parses "<namespace>/<uid>"; none for a text that cannot be the path of a node directory: anybody
-// may have written it.
+// Parses "<namespace>/<uid>"; nullopt for a text that is not a node directory's path: the text is
+// untrusted.
 std::optional<SweepGuard> guard_of(const std::string& node, const std::string& node_directory);
 
 struct SweepView {
-    std::vector<SweepPlace> places;  // every node of every pool whose program calls it ready
+    std::vector<SweepPlace> places;  // every node of every pool whose program reports it ready
     std::vector<SweepDataset> datasets;
     std::vector<SweepRun> runs;
     std::set<SweepNeed> needs;
     std::set<SweepGuard> guards;
-    std::map<SweepPlace, WallTime> swept;  // when the last sweep that succeeded began
+    std::map<SweepPlace, WallTime> swept;                 // start of the last successful sweep
     std::map<SweepPlace, std::set<std::string>> deleted;  // uids of Datasets that had bytes there
-    WallTime watching_since{};  // places that are not in `swept` count from here
+    WallTime watching_since{};  // places without an entry in `swept` count from here
 };
 
 struct SweepLimits {
     std::size_t runs_at_once = 32;
-    std::size_t kept_max = 100'000;  // more do not fit into 16 MiB; then the place is not swept
+    std::size_t kept_max = 100'000;  // more do not fit into 16 MiB: the place is not swept
     Duration every = std::chrono::hours{6};
-    Duration patience = std::chrono::minutes{10};    // with a run that neither succeeds nor fails
-    Duration retry_after = std::chrono::minutes{5};  // since the beginning of a run that failed
+    Duration patience = std::chrono::minutes{10};    // for a run without success or failure
+    Duration retry_after = std::chrono::minutes{5};  // since the start of a failed run
 };
 
 struct NodeSweep {
     SweepPlace place;
-    std::vector<std::string> kept;     // "<namespace>/<uid>", sorted: everything else goes
-    std::vector<std::string> expired;  // uids whose bytes go however young: due, or deleted
+    std::vector<std::string> kept;     // "<namespace>/<uid>", sorted: all others are removed
+    std::vector<std::string> expired;  // uids to remove whatever their age: due, or deleted
 
     bool operator==(const NodeSweep&) const = default;
 };
 
 struct SweepPlan {
-    std::vector<NodeSweep> start;     // sorted by place; never two on one node
-    std::vector<SweepRun> finished;   // succeeded; to be forgotten
-    std::vector<SweepRun> given_up;   // their node says nothing; to be withdrawn, and tried again
-    std::vector<SweepRun> forgotten;  // failed a while ago; to be tried again
-    std::string refused;              // why places are not swept, or empty
+    std::vector<NodeSweep> start;     // sorted by place; at most one per node
+    std::vector<SweepRun> finished;   // succeeded; to be deleted
+    std::vector<SweepRun> given_up;   // no answer from the node; to be withdrawn and tried again
+    std::vector<SweepRun> forgotten;  // failed some time ago; to be tried again
+    std::string refused;              // why places are not swept; empty: they are
 
     bool operator==(const SweepPlan&) const = default;
 };
 
-// A place is swept when a dataset there was deleted, when the bytes of one there are due
-// (retention, or a grant needs their room), and from time to time. A dataset in use is never due,
-// and of a deleted one a directory that pods read waits until they have ended.
-// `now` is compared with stamps of statuses, so it is good for seconds only.
+// A place is swept when one of its datasets was deleted or is due (retention, or a grant needs its
+// space), and at regular intervals. A dataset in use is never due. A deleted dataset's directory
+// waits until the pods that read it have ended.
+// `now` is compared with timestamps in statuses, so it is exact to seconds only.
 SweepPlan plan_sweeps(const SweepView& view, WallTime now, const SweepLimits& limits);
 
 }  // namespace stoker::control

@@ -48,7 +48,7 @@ AccessPattern pattern_of(const TrainingJob& job, const std::string& dataset) {
     return result;
 }
 
-// What the sidecars have measured of a job that measures importance takes the place of a formula.
+// Uses a measured curve, if sidecars report one, for jobs that measure importance.
 AccessPattern measured_pattern(
     const ClusterView& cluster,
     const JobUse& use,
@@ -75,7 +75,7 @@ std::set<std::string> nodes_of(const std::vector<Pod>& pods, Counts counts) {
     return nodes;
 }
 
-// Nothing while the profile has no verdict: then the planner takes the job for a typical one.
+// nullopt until the profile has a verdict: the planner then assumes a typical job.
 std::optional<JobRates> rates_of(const ClusterView& cluster, const ObjectKey& job) {
     const JobProfile* profile = cluster.judged_profile(job);
     if (profile == nullptr) {
@@ -120,7 +120,7 @@ Demand demand_of(
         }
         result.datasets.push_back(std::move(wanted));
     }
-    // When the last pod has ended, its bytes stay as they are until the job itself is over.
+    // After the last pod has ended, the job's bytes stay until the job itself ends.
     std::set<std::string> nodes = use.live_nodes();
     if (nodes.empty()) {
         nodes = nodes_of(use.pods, [](const Pod&) { return true; });
@@ -171,7 +171,7 @@ std::vector<PoolNode> pool_nodes(
 
 namespace {
 
-// Its sidecar has begun, so its volumes are mounted.
+// Its sidecar has started, so its volumes are mounted.
 bool has_begun(const Pod& pod) {
     return !has_ended(pod) && (pod.phase == PodPhase::kRunning || pod.sidecar.started);
 }
@@ -181,7 +181,7 @@ bool is_planned(PoolVerdict verdict, bool has_pod) {
         case PoolVerdict::kReady:
             return true;
         case PoolVerdict::kUnknown:
-        case PoolVerdict::kFailed:  // the sidecar serves on and sees itself what it can write
+        case PoolVerdict::kFailed:  // the sidecar continues and tests itself whether it can write
             return has_pod;
         default:
             return false;
@@ -224,14 +224,14 @@ bool is_duplicate(const CacheQuota& quota, const std::vector<CacheQuota>& quotas
 
 namespace {
 
-// The CRDs have checked that it is one.
+// The CRDs have validated the number.
 double number_of(const std::string& text, double fallback) {
     double number = fallback;
     const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
     return read.ec == std::errc{} ? number : fallback;
 }
 
-// A limit that is left out is none, as in Kueue.
+// An omitted limit means no limit, as in Kueue.
 QuotaView view_of(const CacheQuota& quota) {
     const CacheQuotaSpec& spec = quota.spec;
     QuotaView result{quota.meta.ns, spec.pool_ref, spec.nominal_quota, spec.stop_policy};
@@ -268,7 +268,7 @@ std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas) {
             continue;
         }
         result.push_back(view_of(quota));
-        // A slip must not set the namespace free.
+        // An invalid quota must not lift the namespace's limits.
         if (!validate(quota).empty()) {
             result.back().borrowing = Bytes::zero();
             result.back().lending = Bytes::zero();

@@ -19,24 +19,24 @@
 #include "operator/core/spec/resolve.h"
 #include "operator/core/view/node_fitness.h"
 
-// From objects and reports to what the planner of grants looks at. Pure; the order of the lists
-// does not matter.
+// Builds the planner's input from objects and reports. Pure; the order of the lists does not
+// matter.
 namespace stoker::control {
 
-// A TrainingJob with what its spec names.
+// A TrainingJob with the objects that its spec names.
 struct JobUse {
     TrainingJob job;
     ResolvedDatasets datasets;
     ResolvedPool pool;
     std::vector<Pod> pods;  // with its kJobLabel; a filler's with the Dataset's kFillerLabel
-    // Not a TrainingJob but the fillers of a Dataset in one pool (operator/core/workload/build_filler.h):
-    // it wants nothing itself, and leads for the guests.
+    // True: not a TrainingJob but the fillers of a Dataset in one pool
+    // (operator/core/workload/build_filler.h), which have no demand and lead for the guests.
     bool filler = false;
 
-    // Whether it may hold grants: started, not ended, not suspended, with a pool.
+    // Whether it may hold grants: it has started, has a pool, and has not ended or been suspended.
     [[nodiscard]] bool is_active() const;
 
-    // Nodes of its pods that have not ended.
+    // Nodes with pods of the job that have not ended.
     [[nodiscard]] std::set<std::string> live_nodes() const;
 };
 
@@ -48,7 +48,7 @@ struct ClusterView {
     std::vector<JobUse> jobs;
     std::vector<SidecarReport> reports;
     std::uint32_t grant_seconds = 60;
-    std::map<ObjectKey, JobProfile> profiles;  // of the jobs of which something is known
+    std::map<ObjectKey, JobProfile> profiles;  // of the jobs that have one
     std::vector<HeldBack> held_back{};         // operator/core/view/over_quota_holders.h
     NodeProgramView programs{};
 
@@ -62,23 +62,22 @@ bool matches(const TextMap& selector, const TextMap& labels);
 std::vector<PoolNode> pool_nodes(
     const std::vector<CachePool>& pools, const std::vector<Node>& nodes);
 
-// The nodes of pool_nodes() that get grants: the node program called the pool's directory ready
-// when it last spoke, or a pod of a job that uses the pool runs there, which it could not without
-// the directory. The pod does not count where the program has refused the directory since. For
-// kNodeSilenceMax after this operator began to listen, a node that has not spoken counts too. So
-// neither a node program that is down nor a new operator takes a grant away, and nothing is granted
-// where nothing can be kept.
+// The nodes of pool_nodes() that get grants: either the node program's last report calls the pool's
+// directory ready, or a pod of a job that uses the pool runs there, which requires the directory.
+// The pod does not count if the program refused the directory later. For kNodeSilenceMax after this
+// operator starts to listen, a node without a report counts, too. So grants survive a stopped node
+// program and a new operator, and nodes that cannot store bytes get none.
 std::vector<PoolNode> planned_nodes(const ClusterView& cluster, TimePoint now);
 
-// Whether another quota of the same namespace and pool is in force instead: the oldest one is, by
-// name where they are of one age.
+// Whether another quota of the same namespace and pool is in force instead: the oldest one, by name
+// if ages are equal.
 bool is_duplicate(const CacheQuota& quota, const std::vector<CacheQuota>& quotas);
 
-// The quotas in force: not being deleted, the oldest of each namespace and pool. One that is not
-// valid holds with its nominal bytes alone.
+// Quotas in force: not being deleted, and the oldest of each namespace and pool. An invalid quota
+// keeps only its nominal bytes.
 std::vector<QuotaView> quotas_in_force(const std::vector<CacheQuota>& quotas);
 
-// The input of plan_allocation() but for the holdings, which GrantBook knows.
+// Input of plan_allocation() without the holdings, which come from GrantBook.
 AllocationView view_allocation(const ClusterView& cluster, const Moment& now);
 
 }  // namespace stoker::control

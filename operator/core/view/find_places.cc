@@ -66,7 +66,7 @@ private:
         }
     }
 
-    // Where several sidecars lead, because one of them has just died, the newest word counts.
+    // If several sidecars lead, because one of them has just died, the newest report counts.
     void add_reports() {
         std::map<Place, TimePoint> newest;
         for (const SidecarReport& report : cluster_.reports) {
@@ -117,8 +117,8 @@ private:
         }
     }
 
-    // What the status of a job says that its datasets were granted, less what their sidecars say
-    // that they have of it: as much may be where nobody has spoken.
+    // A job's status gives its granted bytes. Subtracts the bytes that its sidecars report: the
+    // rest may be on nodes without a report.
     void add_promises() {
         const bool someone_is_silent =
             std::any_of(words_.begin(), words_.end(), [](const auto& entry) {
@@ -138,7 +138,7 @@ private:
         }
     }
 
-    // `all` counts the job's own nodes only. A guest's bytes are where fillers are, which may
+    // `all` counts the job's own nodes only. A guest's bytes are on nodes of fillers, which may
     // outlast its pods.
     void promise(const JobUse& use, const ResolvedDataset& dataset, Bytes all) {
         const std::set<std::string> nodes = use.live_nodes();
@@ -160,7 +160,7 @@ private:
         for (const Dataset& dataset : cluster_.datasets) {
             for (const DatasetPlacement& placement : dataset.status.placements) {
                 const Place place{placement.pool, placement.node, dataset.meta.uid};
-                // Not where a report has spoken already.
+                // Skips places with a report.
                 if (nodes_.contains(placement.node) && placement.bytes > 0 &&
                     !told_.contains(place)) {
                     word(place).resident = bytes_of(placement.bytes);
@@ -169,7 +169,7 @@ private:
         }
     }
 
-    // A dataset's own namespace, else that of the job that names it inline.
+    // The dataset's own namespace, or that of the job that names it inline.
     void name_owners() {
         std::map<std::string, std::string> owners;
         for (const JobUse& use : cluster_.jobs) {

@@ -19,7 +19,7 @@ namespace {
 
 using Place = std::pair<std::string, std::string>;  // node, dataset uid
 
-// Resamples masses of any count and sum to `count` parts that sum to 1. Empty if the sum is 0.
+// Resamples masses of any count and sum to `count` parts with sum 1. Empty if the sum is 0.
 std::vector<double> spread(const std::vector<float>& masses, std::size_t count) {
     const double sum = std::accumulate(masses.begin(), masses.end(), 0.0);
     std::vector<double> result;
@@ -33,14 +33,14 @@ std::vector<double> spread(const std::vector<float>& masses, std::size_t count) 
     return result;
 }
 
-// Sketches of one revision are equal, so the choice does not depend on the order of the reports.
+// Two sketches of one revision are equal, so the order of the reports does not matter.
 bool is_newer(const RankSketch& next, const RankSketch* before) {
     return !next.masses.empty() &&
            (before == nullptr ||
             std::tie(before->revision, before->masses) < std::tie(next.revision, next.masses));
 }
 
-// The key of the job in its leaders' reports, by dataset uid.
+// The job's key in its leaders' reports, by dataset uid.
 std::map<std::string, std::string> job_keys(const JobUse& use) {
     std::map<std::string, std::string> keys;
     for (const ResolvedDataset& dataset : use.datasets.datasets) {

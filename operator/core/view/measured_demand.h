@@ -8,27 +8,27 @@
 #include "operator/core/spec/moment.h"
 #include "operator/core/view/cluster_view.h"
 
-// What sidecars have measured of a job that the planner's curves and weights are made of. Pure; the
-// order of the reports does not matter.
+// Measurements from sidecars for the planner's curves and weights. Pure; the order of the reports
+// does not matter.
 namespace stoker::control {
 
-// How far the job is in its last epoch, 0..1, the slowest rank's; none in an earlier epoch, while a
-// rank is silent, or where the job's spec does not say how many epochs it means to run.
+// Progress of the slowest rank in the job's last epoch, 0..1; nullopt in an earlier epoch, while a
+// rank does not report, or if the spec has no number of epochs.
 std::optional<double> last_epoch_progress(
     const JobUse& use, const std::vector<SidecarReport>& reports, const Moment& now);
 
-// How unevenly the job reads the dataset: the mean of what the leaders on its nodes say, for
-// MissCurve::measured(); empty: nobody has measured it.
+// The job's rank sketch of the dataset for MissCurve::measured(): mean over the leaders on its
+// nodes; empty: no measurement.
 std::vector<float> measured_sketch(
     const JobUse& use,
     const std::string& dataset_uid,
     const std::vector<SidecarReport>& reports,
     const Moment& now);
 
-// Adds to each grant what the cache is worth to each job that reads the dataset on that node: bytes
-// a second that it would read there if its data were never late, times its weight; 0 for a
-// compute-bound one. Jobs without a profile are not named. Nothing where only one job reads it.
-// Guests are named by job_key_at().
+// Adds to each grant the cache's value for each job that reads the dataset on that node: the
+// bytes/s that the job would read there if it never waited for data, times its weight; 0 for a
+// compute-bound job. Skips jobs without a profile, and datasets with only one job. Guests are named
+// by job_key_at().
 void weigh_jobs(const ClusterView& cluster, std::vector<Grant>& grants);
 
 }  // namespace stoker::control

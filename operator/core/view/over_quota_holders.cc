@@ -24,7 +24,7 @@ bool is_there(const Pod& pod, const Reclaim& reclaim) {
 }
 
 std::optional<OverQuotaHolder> find_holder(const ClusterView& cluster, const Reclaim& reclaim) {
-    std::optional<std::pair<bool, OverQuotaHolder>> best;  // whether it leads
+    std::optional<std::pair<bool, OverQuotaHolder>> best;  // first: whether it leads
     for (const JobUse& use : cluster.jobs) {
         if (use.pool.name != reclaim.pool) {
             continue;

@@ -13,10 +13,10 @@ namespace stoker::control {
 
 namespace {
 
-// Room for the ids of one job's measurements.
+// Range of probe ids for one job.
 constexpr std::uint64_t kProbeIdsPerJob = 1 << 16;
 
-// Fresh reports of the present attempt whose trainer has begun.
+// Fresh reports of the present attempt's ranks whose trainer has started.
 std::vector<SidecarReport> ranks_of(
     const JobUse& use, const ClusterView& cluster, const Moment& now) {
     const std::string prefix = job_name(use.job, use.job.status.attempt) + "-";
@@ -30,8 +30,8 @@ std::vector<SidecarReport> ranks_of(
     return result;
 }
 
-// Reports of the leaders on these nodes, with nothing in them but the job's datasets. A leader may
-// be the sidecar of another job that reads the same data.
+// Reports of the leaders on these nodes, reduced to the job's datasets. A leader may be the sidecar
+// of another job that reads the same data.
 std::vector<SidecarReport> leaders_for(
     const JobUse& use, const std::vector<SidecarReport>& ranks, const ClusterView& cluster) {
     std::set<std::string> nodes;

@@ -15,25 +15,25 @@
 
 namespace stoker::control {
 
-// The profiles of all running jobs, from what their sidecars report. A job that ends, or begins
-// another attempt, is forgotten or begun anew. Kept in memory only: a new leader knows a job again
-// after three windows. Pure; not thread-safe.
+// Profiles of all running jobs, built from their sidecars' reports. Drops a job that has ended and
+// resets one that starts another attempt. Kept in memory only: a new operator needs three windows
+// per job. Pure; not thread-safe.
 class ProfileBook {
 public:
     // See ProbeSchedule.
     explicit ProfileBook(std::uint64_t first_probe_id)
         : next_probe_id_(first_probe_id) {}
 
-    // `plan` is the last one, for what is granted.
+    // `plan`: the last plan, for the granted bytes.
     void update(const ClusterView& cluster, const AllocationPlan& plan, const Moment& now);
 
     // Profiles of all jobs that have one.
     [[nodiscard]] std::map<ObjectKey, JobProfile> profiles() const;
 
-    // Measurements to be made now, by job.
+    // Probes to run now, by job.
     [[nodiscard]] const std::map<ObjectKey, Probe>& probes() const { return probes_; }
 
-    // Reports that could not be, of all jobs since the start.
+    // Number of out-of-range reports of all jobs since the start.
     [[nodiscard]] std::uint64_t refused() const;
 
 private:
@@ -65,7 +65,7 @@ private:
     std::uint64_t next_probe_id_;
     std::map<Id, Entry> entries_;
     std::map<ObjectKey, Probe> probes_;
-    std::uint64_t refused_before_ = 0;  // by jobs that are forgotten
+    std::uint64_t refused_before_ = 0;  // of dropped jobs
 };
 
 }  // namespace stoker::control

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kPercent = 100;
 
-// Which of two states says more about a dataset.
+// Orders states of a dataset: a higher rank replaces a lower one.
 int rank_of(ManifestState state) {
     switch (state) {
         case ManifestState::kReady:
@@ -30,8 +30,8 @@ int rank_of(ManifestState state) {
     return 0;
 }
 
-// The texts of equal states are chosen by their own order, so that the order of the reports does
-// not matter.
+// Between errors with equal states, the order of the texts decides, so the order of the reports
+// does not matter.
 void add_state(const DatasetReport& report, DatasetTotals& sum) {
     const int rank = rank_of(report.manifest_state);
     const int before = rank_of(sum.state);
@@ -42,7 +42,7 @@ void add_state(const DatasetReport& report, DatasetTotals& sum) {
         sum.error.clear();
     }
     sum.state = report.manifest_state;
-    // Why a node keeps nothing new is told of that node.
+    // The error of a node that admits no bytes is reported for that node.
     if (report.admitting) {
         sum.error = std::max(sum.error, report.error);
     }
@@ -54,7 +54,7 @@ void add_state(const DatasetReport& report, DatasetTotals& sum) {
     }
 }
 
-// The disk has less room than the grant, and the dataset would use it.
+// The disk has less room than the grant, and the dataset could use it.
 std::string tell_disk_limit(const DatasetReport& report, const DiskLimit& limit) {
     if (report.granted_bytes.is_unlimited() || report.resident_samples >= report.samples) {
         return {};

@@ -11,14 +11,14 @@ namespace stoker::control {
 namespace {
 
 constexpr std::string_view kPrefix = "filler/";
-// Bound on a Job's name: its pods carry it in a label.
+// Limit of a Job's name: its pods carry it in a label.
 constexpr std::size_t kNameBytesMax = 63;
 
 OwnerReference owner_of(const Dataset& dataset) {
     return {"stoker.dev/v1alpha1", "Dataset", dataset.meta.name, dataset.meta.uid, true, false};
 }
 
-// FNV-1a, the upper 48 bits.
+// FNV-1a hash, upper 48 bits.
 std::string digits_of(const Dataset& dataset, const FillerPlace& place) {
     std::uint64_t hash = 0xCBF29CE484222325ULL;
     for (const char c : fmt::format("{}\n{}\n{}", dataset.meta.uid, place.pool, place.node)) {
@@ -27,7 +27,7 @@ std::string digits_of(const Dataset& dataset, const FillerPlace& place) {
     return fmt::format("{:012x}", hash >> 16U);
 }
 
-// A prefix that ends with a letter or a digit, as every part of a name in the DNS.
+// A prefix that ends with a letter or a digit, as DNS labels must.
 std::string shorten(const std::string& name, std::size_t bytes_max) {
     std::string result = name.substr(0, bytes_max);
     while (!result.empty() && std::isalnum(static_cast<unsigned char>(result.back())) == 0) {
@@ -45,7 +45,7 @@ TextMap labels_of(const Dataset& dataset) {
 
 JobManifest build_without_digest(const FillerInput& input) {
     const Dataset& dataset = input.dataset;
-    TrainingJob job;  // the name that the sidecar gives
+    TrainingJob job;  // named as the sidecar reports it
     job.meta.ns = dataset.meta.ns;
     job.meta.name = filler_training_job(dataset, input.pool.name);
     job.meta.uid = dataset.meta.uid;
@@ -97,7 +97,7 @@ std::string dataset_of_filler(std::string_view training_job) {
 }
 
 ResolvedDataset resolve_for_filler(const Dataset& dataset) {
-    constexpr std::size_t kOfDatasetsInJobs = 63;  // sockets lie below a folder of this name
+    constexpr std::size_t kOfDatasetsInJobs = 63;  // length of the socket folder's name
     ResolvedDataset result;
     result.name = shorten(dataset.meta.name, kOfDatasetsInJobs);
     result.ns = dataset.meta.ns;

@@ -21,13 +21,12 @@ inline constexpr std::string_view kFillerDatasetAnnotation = "stoker.dev/dataset
 inline constexpr std::string_view kFillerPoolAnnotation = "stoker.dev/pool";
 inline constexpr std::string_view kFillerNodeAnnotation = "stoker.dev/node";
 
-// A filler ends by itself after this time in which it led, nobody was connected to it and no grant
-// of an operator's was valid. So an uninstalled Stoker leaves no fillers, and an operator that is
-// away takes none from those who read.
+// A filler stops after it has led this long without a connection or a valid grant. So no fillers
+// remain after Stoker is uninstalled, and readers keep theirs while the operator is down.
 inline constexpr std::int64_t kFillerIdleSeconds = 600;
 
-// Without an operator that renews it, a filler that is in use, or stands by, ends after this time.
-// As long as the chart's node.uninstallGraceSeconds. kFillerTtlSeconds after its end its Job goes.
+// A filler in use, or on standby, ends after this time unless the operator renews it. Equals the
+// chart's node.uninstallGraceSeconds. The Job is removed kFillerTtlSeconds after its end.
 inline constexpr std::int64_t kFillerLeaseSeconds = 7 * 24 * 3600;
 inline constexpr std::int64_t kFillerTtlSeconds = 60;
 
@@ -39,21 +38,21 @@ struct FillerPlace {
     auto operator<=>(const FillerPlace&) const = default;
 };
 
-// The place that an object's annotations name; empty texts where they name none.
+// The place in an object's annotations; empty texts if they name none.
 FillerPlace place_of(const ObjectMeta& filler);
 
-// "<dataset>-filler-<12 hex digits>" with at most 63 characters. The digits differ for every
-// Dataset (by uid), pool and node.
+// "<dataset>-filler-<12 hex digits>", at most 63 characters. The digits are a hash of the Dataset's
+// uid, pool and node.
 std::string filler_name(const Dataset& dataset, const FillerPlace& place);
 
-// The name of its TrainingJob that a filler's sidecar reports: "filler/<dataset>/<pool>". No TrainingJob has a
-// '/' in its name. The uid that it tells is the Dataset's.
+// TrainingJob name that a filler's sidecar reports: "filler/<dataset>/<pool>". No TrainingJob has a
+// '/' in its name. The reported uid is the Dataset's.
 std::string filler_training_job(const Dataset& dataset, const std::string& pool);
 
 // The Dataset's name in filler_training_job(); empty for the name of a TrainingJob.
 std::string dataset_of_filler(std::string_view training_job);
 
-// The Dataset as its fillers read it.
+// Resolves the Dataset for its fillers.
 ResolvedDataset resolve_for_filler(const Dataset& dataset);
 
 struct FillerInput {
@@ -63,8 +62,8 @@ struct FillerInput {
     std::string node;
 };
 
-// Equal for fillers of one Dataset and pool that differ in nothing but their node and the
-// operator's CA, which may change while a filler runs.
+// Digest of a filler's spec: equal for all nodes of one Dataset and pool. Excludes the operator's
+// CA, which may change while a filler runs.
 std::string filler_digest(const FillerInput& input);
 
 // The Job of a filler, with filler_digest() as its kDigestAnnotation.

@@ -20,8 +20,7 @@ namespace {
 constexpr std::int32_t kWeightMax = 100;
 constexpr std::int32_t kRendezvousPort = 29500;
 
-// What the resources say of one resource: the limit, else the request, else nothing. Malformed ones
-// count as none.
+// Amount of one resource: the limit, else the request, else 0. Malformed amounts count as 0.
 std::int64_t count_of(const Resources& resources, const std::string& name) {
     const std::string& limit = value_or_empty(resources.limits, name);
     const std::string& request = value_or_empty(resources.requests, name);

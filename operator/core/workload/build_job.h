@@ -13,7 +13,7 @@
 #include "operator/core/allocation/plan_allocation.h"
 #include "operator/core/spec/resolve.h"
 
-// Turns a TrainingJob into its Job and its Service. Pure: equal inputs, equal manifests.
+// Builds the Job and the Service of a TrainingJob. Pure: equal inputs, equal manifests.
 namespace stoker::control {
 
 inline constexpr std::string_view kJobLabel = "stoker.dev/training-job";
@@ -21,12 +21,12 @@ inline constexpr std::string_view kAttemptLabel = "stoker.dev/attempt";
 inline constexpr std::string_view kDigestAnnotation = "stoker.dev/template-digest";
 inline constexpr std::size_t kPreferredNodeCountMax = 20;
 
-// The operator's own settings, equal for all jobs.
+// The operator's settings, equal for all jobs.
 struct JobSettings {
     std::string sidecar_image;
     std::string sidecar_image_pull_policy;
     Resources sidecar_resources;
-    TextMap sidecar_proxy;  // HTTPS_PROXY etc.; a trainer's own take precedence
+    TextMap sidecar_proxy;  // HTTPS_PROXY etc.; the trainer's settings take precedence
     Bytes window_bytes = mib(256);
     std::int32_t sidecar_http_port = 9455;
     std::vector<std::string> metrics_readers;  // CIDR ranges that may read the metrics
@@ -58,30 +58,28 @@ bool owns(const ObjectMeta& owner, const ObjectMeta& child);
 OwnerReference owner_of(const TrainingJob& job);
 TextMap common_labels(const TrainingJob& job);
 
-// "resnet-a2".
+// For example "resnet-a2".
 std::string job_name(const TrainingJob& job, std::int64_t attempt);
 
-// "resnet-ranks".
+// For example "resnet-ranks".
 std::string service_name(const TrainingJob& job);
 
 // Number of the attempt, from the Job's label; 0: no valid label.
 std::int64_t attempt_of(const ObjectMeta& job);
 
-// Processes in each pod, at least 1: the spec's number; gpu: the sum over the limits (else
-// requests) of resources named ".../gpu"; cpu: their whole CPUs; auto: GPUs if there are any, else
-// 1.
+// Processes in each pod, at least 1. A number: that many; gpu: the sum over the limits (else
+// requests) of resources named ".../gpu"; cpu: their whole CPUs; auto: GPUs if any, else 1.
 std::int64_t processes_per_node(const TrainerSpec& trainer);
 
 // Sum over the limits (else requests) of resources named ".../gpu"; 0: none.
 std::int64_t gpus_per_node(const TrainerSpec& trainer);
 
-// The environment that torchrun and hand-written scripts expect, under both sets of names. RANK and
-// WORLD_SIZE are set only with one process per pod; otherwise torchrun computes them for each
-// process.
+// Environment for torchrun and hand-written scripts, under both sets of names. RANK and WORLD_SIZE
+// are set only with one process per pod; otherwise torchrun computes them for each process.
 std::vector<EnvVar> rendezvous_env(const TrainingJob& job, std::int64_t attempt);
 
-// The nodes that hold bytes of the job's datasets in its pool, weighted 1 to 100 by bytes, at most
-// 20, largest first.
+// Nodes that hold bytes of the job's datasets in its pool, weighted 1 to 100 by bytes; at most 20,
+// largest first.
 std::vector<PreferredNode> preferred_nodes(
     const std::vector<ResolvedDataset>& datasets,
     const std::string& pool,
@@ -89,8 +87,8 @@ std::vector<PreferredNode> preferred_nodes(
 
 // The Indexed Job of one attempt. Merging podTemplate: labels, annotations, nodeSelector,
 // tolerations, volumes, init containers (after the sidecar), volume mounts, ports, envFrom and
-// affinity terms are added to ours; single values (ServiceAccount, priority class, grace period,
-// ...) replace our defaults; torchrun variables that the user sets are kept.
+// affinity terms are added to Stoker's; single values (ServiceAccount, priority class, grace
+// period, ...) replace Stoker's defaults; torchrun variables that the user sets are kept.
 JobManifest build_job(const JobInput& input);
 
 ServiceManifest build_service(const TrainingJob& job);

@@ -13,11 +13,12 @@ namespace stoker::control {
 
 namespace {
 
-// Trainers run as any user; the socket's folder is the pod's own.
+// Trainers run as any user; only the pod can reach the socket's folder.
 constexpr std::string_view kSocketMode = "0666";
 constexpr std::string_view kNodeVolume = "stoker-node";    // the whole node directory
-constexpr std::string_view kDataVolume = "stoker-data";    // its samples
-constexpr std::string_view kGuestVolume = "stoker-guest";  // where its leader listens for guests
+constexpr std::string_view kDataVolume = "stoker-data";    // the directory's samples
+constexpr std::string_view kGuestVolume = "stoker-guest";  // folder of the leader's socket for
+                                                           // guests
 constexpr std::string_view kRunVolume = "stoker-run";
 constexpr std::string_view kTokenVolume = "stoker-token";
 constexpr std::string_view kOriginVolume = "stoker-origin";
@@ -58,7 +59,7 @@ OriginConfig origin_of(const ResolvedDataset& dataset) {
     OriginConfig result;
     result.uri = source.storage_uri;
     if (is_directory(dataset)) {
-        // The whole volume is mounted, so the URI's path continues below the mount point.
+        // The whole volume is mounted, so the URI's path is appended to the mount point.
         result.uri = fmt::format(
             "{}{}{}",
             kFileScheme,
@@ -96,7 +97,7 @@ std::vector<DatasetConfig> dataset_configs(const JobInput& input) {
     return result;
 }
 
-// The Secrets named by the job's own datasets, or by those of other namespaces.
+// Secrets of the job's own datasets, or (`foreign`) of other namespaces' datasets.
 std::set<std::string> secrets_of(const JobInput& input, bool foreign) {
     std::set<std::string> secrets;
     for (const ResolvedDataset& dataset : input.datasets) {
@@ -107,8 +108,8 @@ std::set<std::string> secrets_of(const JobInput& input, bool foreign) {
     return secrets;
 }
 
-// resolve_datasets() allows only one Secret for own datasets. Secrets of foreign datasets serve
-// reads that bypass the cache, and only if the choice is unambiguous.
+// resolve_datasets() allows only one Secret for own datasets. Secrets for foreign datasets serve
+// reads that bypass the cache, and only if there is exactly one.
 void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
     std::set<std::string> secrets = secrets_of(input, false);
     const bool optional = secrets.empty();
@@ -125,7 +126,7 @@ void add_credentials(const JobInput& input, std::vector<EnvVar>& env) {
     env.push_back({"AWS_SESSION_TOKEN", "", from_secret(secret, "AWS_SESSION_TOKEN", true)});
 }
 
-// The kubelet reads $(NAME) and $$ in values; a key at the origin may have both.
+// The kubelet expands $(NAME) and $$ in values; an object key may contain both.
 std::string literal(const std::string& text) {
     std::string result;
     for (const char c : text) {
@@ -154,7 +155,7 @@ std::vector<EnvVar> identity_env() {
         {"ATTEMPT_UID", "", from_field("metadata.labels['batch.kubernetes.io/controller-uid']")}};
 }
 
-// Mounts the directories that are origins, and the certificates of the other origins.
+// Mounts origins that are directories, and the certificates of other origins.
 void add_origin_mounts(const JobInput& input, ContainerManifest& container) {
     for (const ResolvedDataset& dataset : input.datasets) {
         if (is_directory(dataset)) {
@@ -280,7 +281,7 @@ ContainerManifest build_trainer(const JobInput& input) {
     result.env = trainer_env(input);
     result.user_mounts = overlay.volume_mounts;
     if (has_cache(input)) {
-        // Read-only is enough to connect to a socket.
+        // Read-only access is enough to connect to a socket.
         result.mounts.push_back({std::string{kRunVolume}, std::string{kRunDirectory}});
     }
     add_node_mounts(input, false, result);

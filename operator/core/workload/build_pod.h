@@ -18,15 +18,15 @@ inline constexpr std::string_view kTokenAudience = "stoker.dev";
 // The pod of one rank: sidecar first, then the user's init containers, then the trainer. Part of
 // build_job().
 //
-// The node directory of a dataset, <pool>/<namespace of the dataset>/<uid>, comes as two inline
-// volumes of the node program (docs/adr/0008): the whole of it for the sidecar, its samples
-// read-only for the trainer. For a Dataset of another namespace (docs/adr/0012) both get the
-// samples alone, and the sidecar the folder where the leader listens for this namespace. The Secret
-// of that name in the pod's own namespace is taken, if there is one, for reads past the cache.
+// The node directory of a dataset, <pool>/<namespace of the dataset>/<uid>, is mounted as two
+// inline volumes of the node program (docs/adr/0008): the whole directory for the sidecar, its
+// samples read-only for the trainer. For a Dataset of another namespace (docs/adr/0012) both get
+// only the samples, and the sidecar also gets the folder of the leader's socket for this namespace.
+// Reads that bypass the cache use the Secret of that name in the pod's own namespace, if it exists.
 PodManifest build_pod(const JobInput& input);
 
-// The pod of a filler: the sidecar alone, with the whole node directory. `input` has one dataset,
-// of the namespace of its job. Part of build_filler().
+// The pod of a filler: only the sidecar, with the whole node directory. `input` has one dataset, in
+// the namespace of its job. Part of build_filler().
 PodManifest build_filler_pod(const JobInput& input);
 
 // The sidecar's configuration.

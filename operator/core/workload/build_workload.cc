@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::string_view kProvisioningPrefix = "provreq.kueue.x-k8s.io/";
 
-// As Kueue reads it: what is no number above 0 counts as absent.
+// Parsed like Kueue: a value that is not a positive number counts as absent.
 std::optional<std::int64_t> max_execution_seconds(const TrainingJob& job) {
     const std::string& text = value_or_empty(job.meta.labels, std::string{kMaxExecutionLabel});
     std::int32_t seconds = 0;
@@ -29,7 +29,7 @@ TextMap provisioning_annotations(const TrainingJob& job) {
     return result;
 }
 
-// What Kueue's quotas look at.
+// The fields that Kueue's quotas count.
 ContainerManifest countable(const ContainerManifest& container) {
     ContainerManifest result;
     result.name = container.name;

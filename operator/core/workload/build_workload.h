@@ -6,7 +6,7 @@
 #include "operator/api/workload.h"
 #include "operator/core/workload/build_job.h"
 
-// Turns a TrainingJob with a queue label into the Workload that Kueue admits. Pure.
+// Builds the Workload that Kueue admits for a TrainingJob with a queue label. Pure.
 namespace stoker::control {
 
 inline constexpr std::string_view kQueueLabel = "kueue.x-k8s.io/queue-name";

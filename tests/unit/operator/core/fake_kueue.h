@@ -7,7 +7,7 @@
 #include "operator/core/workload/build_workload.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
-// What Kueue v0.10.0 and the API server do to a Workload, as far as the operator sees it.
+// Simulates how Kueue v0.10.0 and the API server change a Workload, as the operator sees it.
 namespace stoker::control {
 
 inline TrainingJobView make_queued_view() {
@@ -59,7 +59,7 @@ inline void evict(KueueView& kueue, const std::string& reason, std::int64_t seco
     say(*kueue.workload, "Evicted", true, reason, "Preempted to accommodate another.", second);
 }
 
-// A view in the middle of attempt `attempt` of a queued job: all ranks run.
+// A view during attempt `attempt` of a queued job: all ranks run.
 inline TrainingJobView make_admitted_view(std::int64_t attempt = 1) {
     TrainingJobView view = make_running_view(attempt);
     view.job.meta.labels[std::string{kQueueLabel}] = "vision";

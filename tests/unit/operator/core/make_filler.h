@@ -7,7 +7,7 @@
 #include "operator/core/workload/build_filler.h"
 #include "tests/unit/operator/core/make_training_job.h"
 
-// Dataset data/imagenet, guests of namespace "team", and fillers.
+// Dataset data/imagenet, guests of namespace "team", and fillers of the Dataset.
 namespace stoker::control {
 
 inline Dataset make_shared_dataset() {
@@ -67,7 +67,7 @@ inline JobUse make_filler_use(const Dataset& dataset) {
     return use;
 }
 
-// What that pod says: it leads.
+// Report of that pod, as the leader.
 inline SidecarReport make_filler_report(const Dataset& dataset, std::int64_t second) {
     const JobUse use = make_filler_use(dataset);
     SidecarReport report = make_report(make_running_view(), 0, second);

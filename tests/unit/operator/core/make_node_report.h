@@ -5,7 +5,7 @@
 
 #include "operator/api/node_report.h"
 
-// Words of node programs about a pool "nvme" at one path. A test changes what matters to it.
+// Reports of node programs about a pool "nvme" at one path. Each test changes the fields it needs.
 namespace stoker::control {
 
 inline PoolState make_pool_state(

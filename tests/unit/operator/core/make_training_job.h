@@ -10,15 +10,15 @@
 #include "operator/core/view/cluster_view.h"
 #include "operator/core/view/training_job_view.h"
 
-// Builders of views for tests: a valid job with one dataset in one pool; a test says only what
-// matters to it.
+// Builders of views for tests: a valid job with one dataset in one pool. Each test sets only the
+// fields it needs.
 namespace stoker::control {
 
 inline WallTime wall(std::int64_t second) {
     return WallTime{std::chrono::seconds{second}};
 }
 
-// Both clocks at the same second.
+// The same second on both clocks.
 inline Moment moment(std::int64_t second) {
     return {TimePoint{std::chrono::seconds{second}}, wall(second)};
 }
@@ -85,7 +85,7 @@ inline TrainingJobView make_view(TrainingJob job = make_training_job()) {
     return view;
 }
 
-// A Job of the view's TrainingJob, running.
+// A running Job of the view's TrainingJob.
 inline Job make_job(const TrainingJobView& view, std::int64_t attempt) {
     Job job;
     job.meta.ns = view.job.meta.ns;
@@ -121,7 +121,7 @@ inline ObjectMeta make_service(const TrainingJobView& view) {
     return meta;
 }
 
-// A view in the middle of attempt `attempt`: all ranks run.
+// A view during attempt `attempt`: all ranks run.
 inline TrainingJobView make_running_view(std::int64_t attempt = 1) {
     TrainingJobView view = make_view();
     view.job.status.attempt = attempt;
@@ -137,7 +137,7 @@ inline JobUse use_of(const TrainingJobView& view) {
     return {view.job, view.datasets, view.pool, view.pods};
 }
 
-// One pool on two nodes, and the one job that runs there.
+// One pool on two nodes, and the only job, which runs there.
 inline ClusterView make_cluster() {
     ClusterView cluster;
     cluster.pools = {make_pool()};
@@ -147,7 +147,7 @@ inline ClusterView make_cluster() {
     return cluster;
 }
 
-// What the sidecar of a rank says: it leads, and the dataset is listed.
+// Report of a rank's sidecar: it leads, and the dataset is listed.
 inline SidecarReport make_report(
     const TrainingJobView& view, std::int64_t rank, std::int64_t second) {
     SidecarReport report;

@@ -1,4 +1,5 @@
-// A TrainingJob in a toy cluster where pods crash, nodes vanish, people meddle and writes get lost.
+// A TrainingJob in a simulated cluster where pods crash, nodes vanish, users change objects and
+// writes get lost.
 
 #include <algorithm>
 #include <string>
@@ -26,8 +27,8 @@ void shuffle(std::vector<T>& items, Prng& prng) {
     }
 }
 
-// API server, Job controller, kubelets, garbage collector and Kueue, as far as the operator sees
-// them.
+// Simulates the API server, Job controller, kubelets, garbage collector and Kueue, as far as the
+// operator depends on them.
 class World {
 public:
     explicit World(std::uint64_t seed)
@@ -57,10 +58,10 @@ public:
         return finished == nullptr ? "" : finished->reason;
     }
 
-    // What the operator does: all of it, or a part that ends somewhere.
+    // Carries out the operator's plan; unless `everything`, stops after a random part.
     void carry_out(const TrainingJobPlan& plan, bool everything) {
         if (!everything && prng_.below(10) == 0) {
-            return;  // the status was not written, so nothing else is done
+            return;  // the status was not written, so no action follows
         }
         check_status(plan.status);
         view_.job.status = plan.status;
@@ -116,7 +117,7 @@ public:
         view_.datasets = resolve_datasets(view_.job, {make_dataset()});
     }
 
-    // One step of everybody else.
+    // One step of everything but the operator.
     void tick() {
         seconds_ += kTickSeconds;
         for (Job& job : view_.jobs) {
@@ -275,7 +276,7 @@ private:
         job.active += 1;
     }
 
-    // A trainer may end with 143 on SIGTERM, and the Job controller calls that a failure.
+    // A trainer may exit with 143 on SIGTERM, which the Job controller counts as a failure.
     void stop_pods(Job& job) {
         job.active = job.ready = 0;
         if (job.meta.deleting_since && !job.end && prng_.below(2) == 0) {
@@ -288,8 +289,7 @@ private:
         }
     }
 
-    // Pods that end, end, unless nobody is on their node to end them; Jobs go when their pods are
-    // gone.
+    // Removes terminating pods, except on lost nodes, and deleted Jobs without pods.
     void remove_what_is_gone() {
         std::erase_if(view_.pods, [this](const Pod& pod) {
             return pod.meta.deleting_since && !is_lost(pod) && prng_.below(2) == 0;
@@ -325,7 +325,7 @@ private:
             return;
         }
         node.ready = false;
-        // The taint eviction has given its pods up some minutes after the node fell silent.
+        // Taint eviction has deleted the node's pods some minutes after the node stopped reporting.
         node.not_ready_since = wall(seconds_ - 300);
         for (Pod& pod : view_.pods) {
             if (pod.node_name == node.meta.name && !has_ended(pod)) {
@@ -358,7 +358,7 @@ void for_random_worlds(Check check) {
     }
 }
 
-TEST(PlanTrainingJobProperty, NeverRunsTwoAttemptsAtOnceWhateverIsLost) {
+TEST(PlanTrainingJobProperty, NeverRunsTwoAttemptsAtOnce) {
     for_random_worlds([](World& world) {
         for (int tick = 0; tick < kTicks && !::testing::Test::HasFailure(); ++tick) {
             SCOPED_TRACE("tick " + std::to_string(tick) + ", " + world.state());
@@ -369,7 +369,7 @@ TEST(PlanTrainingJobProperty, NeverRunsTwoAttemptsAtOnceWhateverIsLost) {
     });
 }
 
-TEST(PlanTrainingJobProperty, TheOrderOfTheInputsDoesNotMatter) {
+TEST(PlanTrainingJobProperty, DoesNotDependOnTheOrderOfInputs) {
     for_random_worlds([](World& world) {
         for (int tick = 0; tick < kTicks && !::testing::Test::HasFailure(); ++tick) {
             world.meddle();
@@ -381,9 +381,9 @@ TEST(PlanTrainingJobProperty, TheOrderOfTheInputsDoesNotMatter) {
     });
 }
 
-// Deleting a lost attempt, creating the next one and looking at it are three plans; more would be a
+// Deleting a lost attempt, creating the next one and observing it take three plans; more would be a
 // loop.
-TEST(PlanTrainingJobProperty, PlansThatAreCarriedOutComeToRest) {
+TEST(PlanTrainingJobProperty, CarriedOutPlansSettle) {
     for_random_worlds([](World& world) {
         for (int tick = 0; tick < kTicks && !::testing::Test::HasFailure(); ++tick) {
             SCOPED_TRACE("tick " + std::to_string(tick) + ", " + world.state());

@@ -7,7 +7,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(PlanTrainingJob, TellsTheFirstStateOnce) {
+TEST(PlanTrainingJob, ReportsTheFirstStateOnce) {
     TrainingJobView view = make_view();
     const TrainingJobPlan plan = plan_training_job(view, moment(10));
     ASSERT_EQ(plan.events.size(), 1U);
@@ -17,7 +17,7 @@ TEST(PlanTrainingJob, TellsTheFirstStateOnce) {
     EXPECT_TRUE(plan_training_job(view, moment(11)).events.empty());
 }
 
-TEST(PlanTrainingJob, WarnsOfARestartAndOfWaiting) {
+TEST(PlanTrainingJob, WarnsOnRestartAndOnWaiting) {
     TrainingJobView view = make_running_view();
     view.job.status = plan_training_job(view, moment(10)).status;
     view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 1", wall(50)};
@@ -30,7 +30,7 @@ TEST(PlanTrainingJob, WarnsOfARestartAndOfWaiting) {
     EXPECT_TRUE(plan_training_job(waiting, moment(1)).events.at(0).warning);
 }
 
-TEST(PlanTrainingJob, WarnsWhenPodsAreRefusedAndOnceForEachReason) {
+TEST(PlanTrainingJob, WarnsOncePerReasonWhenPodsAreRefused) {
     TrainingJobView view = make_running_view();
     view.pods.clear();
     view.jobs[0].ready = 0;
@@ -43,7 +43,7 @@ TEST(PlanTrainingJob, WarnsWhenPodsAreRefusedAndOnceForEachReason) {
     EXPECT_TRUE(plan_training_job(view, moment(12)).events.empty());
 }
 
-TEST(PlanTrainingJob, TellsASuspensionOnce) {
+TEST(PlanTrainingJob, ReportsASuspensionOnce) {
     TrainingJobView view = make_running_view();
     view.job.status = plan_training_job(view, moment(10)).status;
     view.job.spec.suspend = true;
@@ -52,7 +52,7 @@ TEST(PlanTrainingJob, TellsASuspensionOnce) {
     EXPECT_EQ(plan.events[0].reason, "Suspended");
 }
 
-TEST(PlanTrainingJob, TellsEachNewAnswerAboutTheCache) {
+TEST(PlanTrainingJob, ReportsEachNewCacheCondition) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 10)};
     view.job.status = plan_training_job(view, moment(10)).status;
@@ -75,7 +75,7 @@ TEST(PlanTrainingJob, LeavesAJobThatIsBeingDeletedToTheGarbageCollector) {
     EXPECT_EQ(plan.status, view.job.status);
 }
 
-TEST(PlanTrainingJob, ComesBackToSeeWhetherTheNodesAreSilent) {
+TEST(PlanTrainingJob, RequeuesToDetectSilentNodes) {
     const TrainingJobView view = make_running_view();
     EXPECT_EQ(plan_training_job(view, moment(10)).requeue_after, kReportAgeMax);
     EXPECT_FALSE(plan_training_job(make_view(), moment(10)).requeue_after);

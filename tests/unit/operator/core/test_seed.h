@@ -9,8 +9,8 @@
 
 namespace stoker::control {
 
-// The seed of a random test: STOKER_TEST_SEED, or a new one. Printed, so that a failure can be run
-// again.
+// Seed of a random test: STOKER_TEST_SEED, or a new one. Prints the seed, so that a failure can be
+// reproduced.
 inline std::uint64_t test_seed() {
     const char* given = std::getenv("STOKER_TEST_SEED");
     const std::uint64_t seed =

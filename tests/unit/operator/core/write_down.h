@@ -6,7 +6,7 @@
 
 namespace stoker::control {
 
-// As if the status that the lifecycle asks for had been written.
+// Applies the status changes of the lifecycle to the view, as if they had been written.
 inline void write_down(const Lifecycle& lifecycle, TrainingJobView& view) {
     TrainingJobStatus& status = view.job.status;
     note_lifecycle(lifecycle, status);

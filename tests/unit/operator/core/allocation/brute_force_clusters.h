@@ -25,7 +25,7 @@ inline Demand random_job(
     job.job = {ns, "job" + std::to_string(number)};
     job.pool = kBruteForcePool;
     const std::uint64_t file = prng.below(6);
-    // Sizes follow from names, so that sharers agree.
+    // Sizes follow from names, so that jobs agree on the size of a shared dataset.
     DemandDataset dataset;
     dataset.name = "train";
     dataset.uid = (shape.sharing_across_namespaces ? "" : ns + "-") + std::to_string(file);

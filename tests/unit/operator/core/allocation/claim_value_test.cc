@@ -10,7 +10,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(ClaimValue, ACompoundOfEqualJobsIsWorthTheirSum) {
+TEST(ClaimValue, SumsValuesOfJobsThatShareADataset) {
     Demand first = job_with_rates(100, 0);
     Demand second = first;
     second.job.name = "other";
@@ -18,12 +18,12 @@ TEST(ClaimValue, ACompoundOfEqualJobsIsWorthTheirSum) {
     std::vector<Demand> demands{first, second};
     const ClaimTable table = table_of(demands);
     const std::vector<ValuePiece> pieces = value_pieces(table, table.claims.at(0), {});
-    // (100 + 50) bytes/s on two nodes over 100 bytes.
+    // (100 + 50) bytes/s on two nodes are 75 per node; for 100 bytes of data: 0.75 per byte.
     EXPECT_NEAR(pieces.front().value, 0.75, 1e-6);
     EXPECT_EQ(pieces.back().end, Bytes{100});
 }
 
-TEST(ClaimValue, PiecesNeverRiseAndBytesOfTheLastGrantCountALittleMore) {
+TEST(ClaimValue, PiecesNeverRiseAndGrantedBytesCountMore) {
     ClaimTable table = table_of(job_with_rates(100, 0));
     Claim claim = table.claims.at(0);
     claim.held = Bytes{40};
@@ -36,7 +36,7 @@ TEST(ClaimValue, PiecesNeverRiseAndBytesOfTheLastGrantCountALittleMore) {
     }
 }
 
-TEST(ClaimValue, ACurveIsCutIntoAFewPartsOfWholeSteps) {
+TEST(ClaimValue, CutsCurveIntoPiecesOfWholeSteps) {
     Demand job = job_with_rates(100, 0);
     job.datasets[0].access.kind = AccessKind::kImportance;
     ClaimTable table = table_of(job);
@@ -58,7 +58,7 @@ Bytes worth_something(const Demand& job) {
     return end;
 }
 
-TEST(ClaimValue, ReleasesBytesReadInTheLastEpochInEighths) {
+TEST(ClaimValue, ReleasesLastEpochBytesInEighths) {
     Demand job = job_with_rates(100, 0);
     EXPECT_EQ(worth_something(job), Bytes{100});
     job.last_epoch_progress = 0.3;
@@ -70,7 +70,7 @@ TEST(ClaimValue, ReleasesBytesReadInTheLastEpochInEighths) {
     EXPECT_EQ(worth_something(job), Bytes{100});
 }
 
-TEST(ClaimValue, WithPricesEveryByteFromTheOriginCounts) {
+TEST(ClaimValue, WithPricesEveryOriginByteCounts) {
     Demand job = job_with_rates(100, 500);
     job.rates->compute_bound = true;
     AllocationView view;

@@ -1,7 +1,7 @@
-// decide_pool() against every possible division of small clusters: at most 4 jobs, 3 nodes, 3
-// namespaces. What a division is worth is written down here once more, from the formulas, where
-// divisions begin (the guaranteed minimums) comes from tests/support/promised_minimums.h, and what
-// each namespace must have at least from tests/support/owed_bytes.h.
+// Compares decide_pool() with every possible division of small clusters: at most 4 jobs, 3 nodes, 3
+// namespaces. The value of a division is computed here independently, from the formulas;
+// tests/support/promised_minimums.h gives the guaranteed minimums, and tests/support/owed_bytes.h
+// each namespace's owed bytes.
 
 #include "operator/core/allocation/decide_pool.h"
 
@@ -34,7 +34,7 @@ double miss(const DemandDataset& dataset, std::uint64_t cached) {
                : std::max(left, 0.0);
 }
 
-// What the claim's bytes save for one job.
+// Value of the claim's bytes for one job.
 double worth(const Demand& job, std::uint64_t cached, double ns_weight) {
     if (job.rates->compute_bound) {
         return 0;
@@ -45,7 +45,7 @@ double worth(const Demand& job, std::uint64_t cached, double ns_weight) {
            (1 - missed);
 }
 
-// What they save of the bill, whoever waits.
+// Money that the bytes save, whether or not a job waits.
 double saved_money(const Demand& job, const PoolView& pool, std::uint64_t cached) {
     const double size = job.datasets[0].sample_bytes;
     const double price = pool.price_per_gib / kGib + (size > 0 ? pool.price_per_request / size : 0);
@@ -60,8 +60,8 @@ double speed(const Demand& job, std::uint64_t cached) {
     return missed <= share ? 1 : share / missed;
 }
 
-// Every division with lower <= amounts <= upper within nodes and quotas in which each account has
-// at least what it is owed.
+// Every division with lower <= amounts <= upper within nodes and quotas that gives each account at
+// least its owed bytes.
 class BruteForce {
 public:
     using Judge = std::function<double(const ClaimBytes&)>;
@@ -157,7 +157,7 @@ double total_saved_money(const ClaimTable& table, const ClaimBytes& amounts, boo
     return sum;
 }
 
-// Bytes beyond a job's own maxBytes, there because of another job, do not count for it.
+// Ignores bytes beyond a job's own maxBytes that are there for another job.
 double slowest(const ClaimTable& table, const ClaimBytes& amounts, bool /*fair*/) {
     double least = 1;
     for (std::size_t i = 0; i < amounts.size(); ++i) {
@@ -197,8 +197,8 @@ void expect_feasible(const ClaimTable& table, const PoolDecision& decision) {
     EXPECT_LE(borrowed, lendable);
 }
 
-// Max-min of the origin's bandwidth over what the jobs miss under the plan, to a few bytes a
-// second: the planner counts whole ones.
+// Expects max-min shares of the origin's bandwidth over the jobs' misses under the plan, within a
+// few bytes/s: the planner rounds to whole bytes.
 void expect_fair_bandwidth(const ClaimTable& table, const PoolDecision& decision) {
     constexpr double kRounding = 5;
     const double budget = table.pool.origin_bytes_per_second;
@@ -229,14 +229,14 @@ void expect_fair_bandwidth(const ClaimTable& table, const PoolDecision& decision
     for (std::size_t job = 0; job < needs.size(); ++job) {
         const double share = all <= budget ? needs[job] : std::min(needs[job], low);
         EXPECT_GE(decision.job_origin[job] + kRounding, share);
-        // A job that gets all that it needs may have more.
+        // A job whose need is met may get more than its share.
         if (needs[job] > share + kRounding) {
             EXPECT_LE(decision.job_origin[job], share + kRounding);
         }
     }
 }
 
-// The promised minimums, in the planner's order of claims. It must have found the same.
+// Promised minimums, in the planner's order of claims. Expects that the planner found the same.
 ClaimBytes expect_minimums(
     const AllocationView& view, const ClaimTable& table, const PoolDecision& decision) {
     const PromisedMinimums promised = promised_minimums(view);
@@ -249,7 +249,7 @@ ClaimBytes expect_minimums(
     return lower;
 }
 
-// What makes a job faster; with prices, all that it reads.
+// Bytes that make a job faster; with prices, all bytes that it reads.
 ClaimBytes useful_bytes(const ClaimTable& table) {
     ClaimBytes result;
     for (const Claim& claim : table.claims) {
@@ -265,8 +265,8 @@ ClaimBytes useful_bytes(const ClaimTable& table) {
     return result;
 }
 
-// Nobody has less than the promise says: to the byte where nodes can hold it, else but for a part
-// of its quota.
+// Expects the promised bytes for every account: exactly if the nodes can hold them, else within a
+// fraction of its quota.
 void expect_owed(const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
     OwedWorld world;
     for (const Bytes room : nominal_rooms(table, lower).nodes) {
@@ -311,15 +311,15 @@ void for_random_clusters(const Shape& shape, const Check& check) {
     }
 }
 
-// Better than every division of whole units it can be where it moves minimums between the nodes of
-// a job; expect_feasible() sees that it does not cheat.
+// The plan may exceed the best division of whole units if it moves a job's minimums between nodes;
+// expect_feasible() checks that it stays within the limits.
 void expect_best(double planned, double best) {
     EXPECT_GE(planned, 0.99 * best - 1e-9);
 }
 
 using Worth = std::function<double(const ClaimTable&, const ClaimBytes&, bool fair)>;
 
-// Both steps: what is best of the guaranteed bytes, and then of all that is left.
+// Checks both steps: the best use of the guaranteed bytes, then of the remaining bytes.
 Check is_best(Worth worth) {
     return [=](const ClaimTable& table, const PoolDecision& decision, const ClaimBytes& lower) {
         Rooms rooms = nominal_rooms(table, lower);
@@ -344,37 +344,37 @@ Check is_best(Worth worth) {
     };
 }
 
-TEST(DecidePool, SavesTheMostWithinTheQuotas) {
+TEST(DecidePool, MaximizesSavingsWithinQuotas) {
     for_random_clusters({}, is_best(total_worth));
 }
 
-TEST(DecidePool, BorrowsWhatSavesTheMost) {
+TEST(DecidePool, MaximizesSavingsOfBorrowedBytes) {
     Shape shape;
     shape.borrowing = true;
     for_random_clusters(shape, is_best(total_worth));
 }
 
-TEST(DecidePool, SavesTheMostWhereNamespacesShareDatasets) {
+TEST(DecidePool, MaximizesSavingsWithSharedDatasets) {
     Shape shape;
     shape.borrowing = true;
     shape.sharing_across_namespaces = true;
     for_random_clusters(shape, is_best(total_worth));
 }
 
-TEST(DecidePool, SavesTheMostMoney) {
+TEST(DecidePool, MaximizesSavedMoney) {
     Shape shape;
     shape.borrowing = true;
     shape.objective = Objective::kCost;
     for_random_clusters(shape, is_best(total_saved_money));
 }
 
-TEST(DecidePool, MakesTheSlowestJobAsFastAsCanBe) {
+TEST(DecidePool, MaximizesSpeedOfTheSlowestJob) {
     Shape shape;
     shape.objective = Objective::kMaxMin;
     for_random_clusters(shape, is_best(slowest));
 }
 
-TEST(DecidePool, MakesTheSlowestJobAsFastAsCanBeWithBorrowedBytes) {
+TEST(DecidePool, MaximizesSpeedOfTheSlowestJobWithBorrowedBytes) {
     Shape shape;
     shape.objective = Objective::kMaxMin;
     shape.borrowing = true;

@@ -8,7 +8,7 @@
 namespace stoker::control {
 namespace {
 
-// Values over many orders of magnitude, most nodes and accounts wanted by more than fits.
+// Values span many orders of magnitude, and most nodes and accounts are overcommitted.
 FillProblem contended_problem(Prng& prng) {
     FillProblem problem;
     problem.rooms.nodes.assign(100, Bytes{1000});
@@ -30,9 +30,9 @@ FillProblem contended_problem(Prng& prng) {
     return problem;
 }
 
-// It goes on from what it knew before an exchange: beginning anew each time, it takes more than
-// twice as long.
-TEST(Exchange, ComesToAnEndSoonWhereManyExchangesPay) {
+// exchange() keeps its path sums after each exchange; restarting them takes more than twice the
+// work.
+TEST(Exchange, FinishesWithinWorkLimitWithManyExchanges) {
     constexpr std::size_t kWork = 60'000'000;
     std::size_t left = kWork;
     Prng prng{test_seed()};

@@ -24,7 +24,7 @@ Demand demand(const std::string& ns, const std::string& name, Bytes total, doubl
     return result;
 }
 
-// 100Gi for three jobs of 100Gi each; the origin gives each of them 100 MB/s.
+// A pool of 100Gi for three jobs with 100Gi of data each; the origin gives each of them 100 MB/s.
 AllocationView crowded() {
     AllocationView view;
     view.nodes = {{"nvme", "n1", gib(100)}};
@@ -52,11 +52,11 @@ double rate_at(const JobExplanation& explanation, Bytes cached) {
     return rate;
 }
 
-TEST(ExplainJob, NamesWhoIsAboveAndWhoIsBelow) {
+TEST(ExplainJob, RanksContendersByValue) {
     const auto explained = explain_job(crowded(), {"a", "middle"});
     ASSERT_TRUE(explained);
     EXPECT_THAT(order(*explained), ElementsAre("fast", "middle", "slow"));
-    // "fast" reads 8 MB/s less with each GiB, and has all it wants.
+    // "fast" saves 8 MB/s with its last GiB, and wants no more.
     EXPECT_NEAR(explained->contenders[0].last_per_gib, 8 * kMega, kMega / 10);
     EXPECT_EQ(explained->contenders[0].next_per_gib, 0);
     EXPECT_NEAR(explained->contenders[1].next_per_gib, 4 * kMega, kMega / 10);
@@ -64,7 +64,7 @@ TEST(ExplainJob, NamesWhoIsAboveAndWhoIsBelow) {
     EXPECT_NEAR(explained->contenders[2].next_per_gib, 2 * kMega, kMega / 10);
 }
 
-TEST(ExplainJob, SaysWhatThePlanSays) {
+TEST(ExplainJob, AgreesWithThePlan) {
     const AllocationPlan plan = plan_allocation(crowded());
     for (const JobAllocation& allocation : plan.jobs) {
         const auto explained = explain_job(crowded(), allocation.job);
@@ -95,7 +95,7 @@ TEST(ExplainJob, CurveEndsAtOriginRateAndIngestRate) {
     }
 }
 
-TEST(ExplainJob, OffersOnlyWhatThePlannerSaysWouldHelp) {
+TEST(ExplainJob, OffersOnlyRemediesThatThePlannerConfirms) {
     const auto explained = explain_job(crowded(), {"a", "middle"});
     ASSERT_TRUE(explained);
     ASSERT_FALSE(explained->remedies.empty());
@@ -111,7 +111,7 @@ TEST(ExplainJob, OffersOnlyWhatThePlannerSaysWouldHelp) {
     }
 }
 
-TEST(ExplainJob, AQuotaThatBindsIsWhatWouldHelp) {
+TEST(ExplainJob, OffersALargerQuotaWhereTheQuotaBinds) {
     AllocationView view = crowded();
     view.nodes[0].capacity = gib(1000);
     view.quotas = {{"b", "nvme", gib(20)}};
@@ -122,7 +122,7 @@ TEST(ExplainJob, AQuotaThatBindsIsWhatWouldHelp) {
     EXPECT_TRUE(std::holds_alternative<SetNominal>(explained->remedies[0].change));
 }
 
-TEST(ExplainJob, OffersAGuestTheQuotaOfTheNamespaceThatPays) {
+TEST(ExplainJob, OffersAGuestTheDatasetOwnersQuota) {
     AllocationView view = crowded();
     view.nodes[0].capacity = gib(400);
     view.quotas = {{"data", "nvme", gib(10)}, {"b", "nvme", gib(10)}};
@@ -133,7 +133,7 @@ TEST(ExplainJob, OffersAGuestTheQuotaOfTheNamespaceThatPays) {
     EXPECT_EQ(std::get<SetNominal>(explained->remedies[0].change).ns, "data");
 }
 
-TEST(ExplainJob, HasNoCurveOfAJobThatNothingIsKnownOf) {
+TEST(ExplainJob, HasNoCurveForAJobWithoutAProfile) {
     AllocationView view = crowded();
     view.demands[1].rates.reset();
     const auto explained = explain_job(view, {"a", "middle"});
@@ -142,8 +142,8 @@ TEST(ExplainJob, HasNoCurveOfAJobThatNothingIsKnownOf) {
     EXPECT_FALSE(explain_job(view, {"a", "nobody"}));
 }
 
-// Whatever the world, no job's explanation contradicts the plan.
-TEST(ExplainJob, HoldsInRandomWorlds) {
+// In every random cluster, each job's explanation agrees with the plan.
+TEST(ExplainJob, AgreesWithThePlanOfRandomClusters) {
     const std::uint64_t seed = test_seed();
     for (int round = 0; round < 100 && !::testing::Test::HasFailure(); ++round) {
         SCOPED_TRACE("round " + std::to_string(round));

@@ -7,7 +7,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(ExplainPool, SaysWhenNoPodIsOnANodeOfThePool) {
+TEST(ExplainPool, ReportsWhenNoPodIsOnANodeOfThePool) {
     const AllocationPlan plan = plan_allocation(view(
         gib(10),
         {demand(1, {}, {dataset("d", gib(1))}), demand(2, {"elsewhere"}, {dataset("e", gib(1))})}));
@@ -16,7 +16,7 @@ TEST(ExplainPool, SaysWhenNoPodIsOnANodeOfThePool) {
     EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kWaitingForPods);
 }
 
-TEST(ExplainPool, SaysReclaimedOnlyWhereBorrowedBytesGoBack) {
+TEST(ExplainPool, ReportsReclaimedOnlyForBorrowedBytes) {
     const auto holding = [](const std::string& uid, Bytes bytes) {
         return Holding{kPool, "n1", uid, bytes, bytes, bytes};
     };
@@ -46,7 +46,7 @@ TEST(ExplainPool, SaysReclaimedOnlyWhereBorrowedBytesGoBack) {
     EXPECT_EQ(allocation(plan, "job2").reason, AllocationReason::kGranted);
 }
 
-TEST(ExplainPool, DoesNotSayThatThePoolIsFullWhileTheLastBytesAreOnTheirWay) {
+TEST(ExplainPool, DoesNotReportPoolFullWhileTheLastBytesMove) {
     AllocationView cluster = view(
         mib(100),
         {demand(1, {"n1"}, {dataset("d", mib(90))}), demand(2, {"n1"}, {dataset("e", mib(10))})});
@@ -63,7 +63,7 @@ TEST(ExplainPool, DoesNotSayThatThePoolIsFullWhileTheLastBytesAreOnTheirWay) {
         "70Mi of 90Mi granted: 20Mi more follow when others have given them back.");
 }
 
-TEST(ExplainPool, APoolWithoutNodesGivesNothingAndSaysSo) {
+TEST(ExplainPool, ReportsAPoolWithoutNodes) {
     AllocationView cluster = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(4))})});
     cluster.nodes.clear();
     cluster.quotas = {{"a", kPool, gib(4)}};

@@ -41,17 +41,17 @@ AllocationPlan plan_of(std::vector<Grant> grants) {
     return plan;
 }
 
-TEST(GrantBook, IsSettledAtOnceWhereNobodyWasBefore) {
+TEST(GrantBook, IsSettledAtOnceWithoutEarlierSidecars) {
     GrantBook book{kValid};
     book.observe({}, at(0));
     EXPECT_TRUE(book.is_settled(at(0)));
-    // A pod that starts later has only our grants.
+    // A pod that starts later can only hold this operator's grants.
     book.observe({silent("n1")}, at(1));
     EXPECT_TRUE(book.is_settled(at(1)));
     EXPECT_EQ(book.take(plan_of({grant("n1", gib(3))})).size(), 1U);
 }
 
-TEST(GrantBook, WaitsForEverySidecarThatWasThereBefore) {
+TEST(GrantBook, WaitsForReportsOfAllEarlierSidecars) {
     GrantBook book{kValid};
     book.observe({silent("n1"), silent("n2")}, at(0));
     EXPECT_FALSE(book.is_settled(at(0)));
@@ -60,22 +60,22 @@ TEST(GrantBook, WaitsForEverySidecarThatWasThereBefore) {
     EXPECT_FALSE(book.is_settled(at(2)));
     book.observe({told("n1", gib(1), gib(4)), told("n2", gib(1), gib(4))}, at(3));
     EXPECT_TRUE(book.is_settled(at(3)));
-    // What they hold is what they were granted by whoever led before.
+    // They hold the grants of the previous leader.
     EXPECT_EQ(book.holdings().at(0).granted, gib(4));
     EXPECT_FALSE(book.holdings().at(0).in_flight);
 }
 
-TEST(GrantBook, WaitsNoLongerThanOldGrantsHold) {
+TEST(GrantBook, WaitsOnlyUntilOldGrantsExpire) {
     GrantBook book{kValid};
     book.observe({silent("n1")}, at(100));
     EXPECT_FALSE(book.is_settled(at(100) + kValid));
     EXPECT_TRUE(book.is_settled(at(100) + kValid + GrantBook::kSlack));
-    // A pod that ends has nothing to tell.
+    // A pod that ends needs no report.
     book.observe({}, at(101));
     EXPECT_TRUE(book.is_settled(at(101)));
 }
 
-TEST(GrantBook, GrantsNothingToASidecarThatHasNotSpokenAndKeepsItsRoom) {
+TEST(GrantBook, ReservesSpaceOfASidecarWithoutAReport) {
     GrantBook book{kValid};
     ObservedResidency word = silent("n1");
     word.promised = gib(5);
@@ -91,7 +91,7 @@ TEST(GrantBook, GrantsNothingToASidecarThatHasNotSpokenAndKeepsItsRoom) {
     EXPECT_EQ(book.take(plan_of({grant("n1", gib(1))})).size(), 1U);
 }
 
-TEST(GrantBook, AGrantIsInFlightUntilItsSidecarEnforcesIt) {
+TEST(GrantBook, GrantIsInFlightUntilItsSidecarEnforcesIt) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(4), gib(4))}, at(0));
     book.take(plan_of({grant("n1", gib(1))}));
@@ -105,7 +105,7 @@ TEST(GrantBook, AGrantIsInFlightUntilItsSidecarEnforcesIt) {
     EXPECT_EQ(book.holdings().at(0).resident, gib(3));
 }
 
-TEST(GrantBook, ASidecarThatBeginsAnewHasNoGrantInForce) {
+TEST(GrantBook, RestartedSidecarHasNoGrantInForce) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(2), Bytes::unlimited())}, at(0));
     EXPECT_EQ(book.holdings().at(0).outstanding, Bytes::zero());
@@ -116,8 +116,8 @@ TEST(GrantBook, ASidecarThatBeginsAnewHasNoGrantInForce) {
     EXPECT_EQ(book.holdings().at(0).outstanding, gib(3));
 }
 
-// Its trainers wait for the origin's listing, and its disk holds what it held before.
-TEST(GrantBook, ASidecarThatOpensItsDirectoryHasWhatWasThereBefore) {
+// Its trainers wait for the origin's listing, and its disk holds the same bytes as before.
+TEST(GrantBook, KeepsResidentBytesWhileASidecarOpensItsDirectory) {
     GrantBook book{kValid};
     ObservedResidency opening = told("n1", gib(3), Bytes::unlimited());
     opening.opening = true;
@@ -138,20 +138,20 @@ TEST(GrantBook, ASidecarThatOpensItsDirectoryHasWhatWasThereBefore) {
     EXPECT_EQ(book.holdings().at(0).resident, gib(2));
 }
 
-TEST(GrantBook, ASidecarThatFallsSilentKeepsWhatItWasGranted) {
+TEST(GrantBook, SilentSidecarKeepsItsGrant) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(4), gib(4))}, at(0));
     book.take(plan_of({grant("n1", gib(6))}));
     book.observe({silent("n1")}, at(90));
     EXPECT_EQ(book.holdings().at(0).outstanding, gib(6));
     EXPECT_EQ(book.holdings().at(0).resident, gib(4));
-    // Less cannot reach it: the room stays taken.
+    // A smaller grant cannot reach the silent sidecar: its space stays reserved.
     book.take(plan_of({grant("n1", gib(1))}));
     book.observe({silent("n1")}, at(91));
     EXPECT_EQ(book.holdings().at(0).outstanding, gib(6));
 }
 
-TEST(GrantBook, AGrantToAPodThatIsGoneIsForgotten) {
+TEST(GrantBook, ForgetsGrantsOfDeletedPods) {
     GrantBook book{kValid};
     book.observe({told("n1", gib(4), gib(4))}, at(0));
     book.take(plan_of({grant("n1", gib(6))}));

@@ -1,5 +1,5 @@
-// No namespace is below what the nominal quotas of a pool owe it, wherever its jobs run and
-// whatever others had before (tests/support/owed_bytes.h says what is owed).
+// No namespace gets fewer bytes than a pool's nominal quotas owe it, for any placement of its jobs
+// and any earlier grants (tests/support/owed_bytes.h computes the owed bytes).
 #include <algorithm>
 #include <chrono>
 #include <map>
@@ -21,13 +21,13 @@ namespace {
 constexpr int kWorlds = 10'000;
 constexpr const char* kPool = "p";
 constexpr std::uint64_t kNamespaces = 4;
-constexpr double kLevel = 1.0 / 64;  // of a quota, where nodes cannot hold all that is owed
+constexpr double kLevel = 1.0 / 64;  // tolerance, in quotas, if nodes cannot hold all owed bytes
 
 std::string name(const char* prefix, std::uint64_t number) {
     return prefix + std::to_string(number);
 }
 
-// Whose dataset it is says its uid, and its size follows from it.
+// The dataset's uid contains its namespace and determines its size.
 Demand random_job(Prng& prng, std::uint64_t number, std::uint64_t nodes) {
     Demand job;
     job.job = {name("ns", prng.below(kNamespaces)), name("job", number)};
@@ -87,7 +87,7 @@ double nominal_of(const AllocationView& view, const std::string& ns) {
     return static_cast<double>(nominal.count());
 }
 
-// Bytes that make a job faster; for Cost and Even, that it reads.
+// Bytes that make a job faster; for Cost and Even, all bytes that it reads.
 double useful(const AllocationView& view, const Demand& job) {
     const bool all =
         view.pools[0].objective == Objective::kCost || view.pools[0].objective == Objective::kEven;
@@ -145,7 +145,7 @@ void expect_owed(const AllocationView& view, const AllocationPlan& plan) {
     }
 }
 
-// Nodes of equal value are levelled a few bytes a plan.
+// Claims of equal value are levelled by a few bytes per plan.
 Outcome bring_to_rest(const AllocationView& view) {
     Outcome outcome = settle(view);
     for (int i = 0; i < 60 && !outcome.at_rest; ++i) {
@@ -155,8 +155,8 @@ Outcome bring_to_rest(const AllocationView& view) {
     return outcome;
 }
 
-// From nothing, and after some of the jobs had the pool to themselves.
-TEST(PlanAllocationGuarantee, NoNamespaceRestsBelowWhatItIsOwed) {
+// Starts from an empty pool, and from a pool that some of the jobs used alone.
+TEST(PlanAllocationGuarantee, NoNamespaceSettlesBelowItsOwedBytes) {
     const std::uint64_t seed = test_seed();
     int contended = 0;
     for (int round = 0; round < kWorlds && !::testing::Test::HasFailure(); ++round) {

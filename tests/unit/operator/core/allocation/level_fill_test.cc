@@ -18,28 +18,28 @@ std::vector<Bytes> bytes(const std::vector<std::uint64_t>& counts) {
     return result;
 }
 
-TEST(LevelFill, GivesEverybodyTheSameButNobodyMoreThanTheyNeed) {
+TEST(LevelFill, GivesEqualPartsUpToEachNeed) {
     EXPECT_EQ(level_fill(bytes({10, 2, 10}), Bytes{12}), bytes({5, 2, 5}));
     EXPECT_EQ(level_fill(bytes({10, 2, 10}), Bytes{100}), bytes({10, 2, 10}));
     EXPECT_EQ(level_fill(bytes({10, 2, 10}), Bytes{0}), bytes({0, 0, 0}));
     EXPECT_EQ(level_fill({}, Bytes{7}), bytes({}));
 }
 
-TEST(LevelFill, GivesTheLastByteToo) {
+TEST(LevelFill, DividesTheBudgetToTheByte) {
     const std::vector<Bytes> amounts = level_fill(bytes({10, 10, 10}), Bytes{11});
     EXPECT_EQ(amounts[0] + amounts[1] + amounts[2], Bytes{11});
 }
 
-TEST(LevelFill, DividesWithoutAnEnd) {
+TEST(LevelFill, DividesAnUnlimitedBudget) {
     const std::vector<Bytes> amounts =
         level_fill({Bytes::unlimited(), Bytes{5}}, Bytes::unlimited());
     EXPECT_EQ(amounts[1], Bytes{5});
     EXPECT_GT(amounts[0], gib(1));
 }
 
-// The definition of max-min fairness: nobody can get more without somebody who has less, or as
-// much, getting less.
-TEST(LevelFill, IsFairForRandomNeeds) {
+// Definition of max-min fairness: an amount can grow only if another one that is not larger
+// shrinks.
+TEST(LevelFill, IsMaxMinFairForRandomNeeds) {
     Prng prng{test_seed()};
     for (int round = 0; round < 2000; ++round) {
         std::vector<Bytes> needs(1 + prng.below(6));

@@ -19,7 +19,7 @@ inline Demand job_with_rates(double ingest, double origin) {
     return job;
 }
 
-// The pool has two nodes. Only the last table made has demands that live.
+// The pool has two nodes. Each call invalidates the demands of earlier tables.
 inline ClaimTable table_of(std::vector<Demand>& demands) {
     static AllocationView view;  // the tables point into it
     view = AllocationView{};

@@ -11,8 +11,8 @@
 namespace stoker::control {
 namespace {
 
-TEST(MaxFlow, TakesBackWhatFlowsWhereMoreCanFlowThen) {
-    // The edge from 1 to 2 carries a byte that keeps two others out.
+TEST(MaxFlow, ReroutesFlowToIncreaseTheTotal) {
+    // The edge from 1 to 2 carries a byte that blocks two others.
     MaxFlow flow{4};
     flow.add_edge(0, 1, 0, 1);
     flow.add_edge(0, 2, 1);
@@ -23,7 +23,7 @@ TEST(MaxFlow, TakesBackWhatFlowsWhereMoreCanFlowThen) {
     EXPECT_EQ(flow.room(middle), 1U) << "it carries nothing any more";
 }
 
-TEST(MaxFlow, AddsWhatAWiderEdgeLetsThrough) {
+TEST(MaxFlow, AddsFlowAfterAnEdgeIsWidened) {
     MaxFlow flow{3};
     const std::size_t narrow = flow.add_edge(0, 1, 2);
     flow.add_edge(1, 2, 5);
@@ -35,8 +35,8 @@ TEST(MaxFlow, AddsWhatAWiderEdgeLetsThrough) {
     EXPECT_FALSE(flow.reaches_sink(1));
 }
 
-// The smallest cut, over all sets of vertices.
-TEST(MaxFlow, IsAsLargeAsTheSmallestCut) {
+// Compares with the smallest cut over all sets of vertices.
+TEST(MaxFlow, EqualsTheSmallestCut) {
     Prng prng{test_seed()};
     for (int round = 0; round < 2000; ++round) {
         const std::size_t count = 3 + prng.below(4);

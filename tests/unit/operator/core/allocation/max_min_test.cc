@@ -16,7 +16,7 @@ std::vector<Demand> two_jobs(double first, double second) {
     return {one, other};
 }
 
-TEST(MaxMin, TheFasterReaderGetsMoreUntilBothAreAsFast) {
+TEST(MaxMin, EqualizesSpeedsOfTwoJobs) {
     std::vector<Demand> jobs = two_jobs(20, 40);
     const ClaimTable table = table_of(jobs);
     Rooms rooms = borrowing_rooms(table, ClaimBytes(table.claims.size()));
@@ -28,7 +28,7 @@ TEST(MaxMin, TheFasterReaderGetsMoreUntilBothAreAsFast) {
     EXPECT_NEAR(static_cast<double>(raised[1].count()), 60, 1);
 }
 
-TEST(MaxMin, AJobThatCannotRiseStaysAndTheOthersGoOn) {
+TEST(MaxMin, BlockedJobDoesNotLimitOthers) {
     std::vector<Demand> jobs = two_jobs(20, 20);
     jobs[0].nodes = {"n1"};
     jobs[1].nodes = {"n2"};

@@ -12,7 +12,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(MissCurve, IsAStraightLineForAnExactEpoch) {
+TEST(MissCurve, IsLinearForExactSampling) {
     const MissCurve curve = MissCurve::exact(Bytes{200});
     EXPECT_DOUBLE_EQ(curve(Bytes{0}), 1);
     EXPECT_DOUBLE_EQ(curve(Bytes{50}), 0.75);
@@ -22,8 +22,8 @@ TEST(MissCurve, IsAStraightLineForAnExactEpoch) {
     EXPECT_DOUBLE_EQ(curve.marginal(Bytes{200}), 0);
 }
 
-// Law 3: beta 1 and a fifth of the data cached hit 36 % of the requests, and half is requested.
-TEST(MissCurve, FollowsTheClosedFormOfImportanceSampling) {
+// Beta 1 and a fifth of the data cached: 36 % hits, and half of the dataset is requested.
+TEST(MissCurve, MatchesTheImportanceSamplingFormula) {
     const MissCurve one = MissCurve::importance(Bytes{1000}, 1);
     EXPECT_NEAR(1 - one(Bytes{200}), 0.36, 1e-12);
     EXPECT_DOUBLE_EQ(one.epoch_volume(), 0.5);
@@ -43,7 +43,7 @@ TEST(MissCurve, InterpolatesASketchAndStaysConvex) {
     EXPECT_DOUBLE_EQ(curve(Bytes{300}), 0);
 }
 
-TEST(MissCurve, TreatsAnInvalidSketchAsAnExactEpoch) {
+TEST(MissCurve, TreatsAnInvalidSketchAsExactSampling) {
     const float nan = std::numeric_limits<float>::quiet_NaN();
     const float infinity = std::numeric_limits<float>::infinity();
     for (const std::vector<float>& masses :
@@ -53,7 +53,7 @@ TEST(MissCurve, TreatsAnInvalidSketchAsAnExactEpoch) {
     EXPECT_DOUBLE_EQ(MissCurve::measured(Bytes{100}, {1, nan})(Bytes{50}), 0);
 }
 
-TEST(MissCurve, TakesABetaThatMakesNoSenseForNone) {
+TEST(MissCurve, TreatsAnInvalidBetaAsZero) {
     for (const double beta : {-1.0, std::nan(""), -std::numeric_limits<double>::infinity()}) {
         EXPECT_DOUBLE_EQ(MissCurve::importance(Bytes{100}, beta)(Bytes{40}), 0.6);
     }
@@ -102,7 +102,7 @@ TEST(MissCurve, NeverRisesAndIsConvex) {
     }
 }
 
-TEST(MissCurve, NamesTheFewestBytesForAMiss) {
+TEST(MissCurve, FindsFewestBytesForAMissMass) {
     Prng prng{test_seed()};
     for (int round = 0; round < 300; ++round) {
         for (const MissCurve& curve : random_curves(prng)) {
@@ -118,7 +118,7 @@ TEST(MissCurve, NamesTheFewestBytesForAMiss) {
     }
 }
 
-TEST(MissCurve, IsCutIntoAFewChordsOfWholeSteps) {
+TEST(MissCurve, CutsIntoChordsOfWholeSteps) {
     EXPECT_EQ(MissCurve::exact(Bytes{100}).knots(4, Bytes{10}), (std::vector<Bytes>{Bytes{100}}));
     EXPECT_EQ(
         MissCurve::importance(Bytes{100}, 1).knots(4, Bytes{10}),

@@ -1,5 +1,5 @@
-// Small changes move few bytes: a cluster that rests, one thing about it changes, and what the next
-// plan moves is no more than what the change itself makes useful or free.
+// A small change moves few bytes: after one change to a settled cluster, the next plan moves no
+// more bytes than the change itself makes useful or free.
 
 #include <algorithm>
 #include <cmath>
@@ -34,7 +34,7 @@ std::string name(const char* prefix, std::uint64_t number) {
     return prefix + std::to_string(number);
 }
 
-// Every job has a dataset of its own and a profile that is sure, so that one change stays one.
+// Every job has its own dataset and a profile with full confidence, so one change affects one job.
 Demand random_job(Prng& prng, std::uint64_t number, Bytes size) {
     Demand job;
     job.job = {name("ns", prng.below(kNamespaces)), name("job", number)};
@@ -51,7 +51,7 @@ Demand random_job(Prng& prng, std::uint64_t number, Bytes size) {
     return job;
 }
 
-// Nodes that are too small for their jobs; with quotas, those bind too.
+// A cluster whose nodes are too small for its jobs; with `quotas`, the quotas bind, too.
 AllocationView random_cluster(Prng& prng, bool quotas) {
     AllocationView view;
     view.step = kStep;
@@ -79,9 +79,9 @@ Places carry_out(AllocationView& view) {
     return places;
 }
 
-// What the targets of the next plan differ in, but for the dataset `aside`.
+// Differences between the targets and `before`, without the dataset `aside`.
 Moves moves_from(const Places& before, AllocationView view, const std::string& aside) {
-    // To the end: shrinks first, then what they make room for.
+    // Plans until settled: claims shrink first, then others use the freed space.
     Places after;
     for (int i = 0; i < 3; ++i) {
         after = carry_out(view);
@@ -106,19 +106,20 @@ double bytes_of(const Places& places, const std::string& uid) {
     return sum;
 }
 
-// Without quotas, a byte that one job gets is a byte that at most one other loses. With them an
-// exchange goes on: who lost it takes it back from its own namespace elsewhere, and so on, through
-// each quota once at most; that many times as much may move, there and (on the way to rest) back.
+// Upper limit of moved bytes per changed byte. Without quotas, a byte that one job gains is lost by
+// at most one other. With quotas, the job that lost it takes a byte from its own namespace
+// elsewhere, and so on, through each quota at most once; as many bytes may move back while
+// settling.
 double hops_of(bool quotas) {
     return quotas ? 2 * static_cast<double>(kNamespaces) : 1;
 }
 
-// Segments are whole.
+// Slack for whole segments.
 double slack_of(const Demand& job) {
     return static_cast<double>(2 * job.nodes.size() * kStep.count());
 }
 
-// What the job can use in all: with less it waits, and more is of no use.
+// Bytes that the job can use: with fewer it waits, and more have no use.
 double enough_for(const Demand& job) {
     const double share = std::min(1.0, job.rates->origin / job.rates->ingest);
     const bool importance = job.datasets[0].access.kind == AccessKind::kImportance;
@@ -130,7 +131,7 @@ double enough_for(const Demand& job) {
 struct Resting {
     AllocationView view;
     Places places;
-    double drift = 0;  // what moves though nothing changes: rarely, and with quotas only
+    double drift = 0;  // bytes that move without a change: rarely, and only with quotas
 };
 
 Resting resting_cluster(Prng& prng, bool quotas) {
@@ -151,8 +152,7 @@ Resting resting_cluster(Prng& prng, bool quotas) {
 }
 
 void for_resting_clusters(const std::function<void(Prng&, const Resting&, double hops)>& check) {
-    constexpr std::uint64_t kSeed =
-        20261121;  // bounds of a search, not laws: the same worlds always
+    constexpr std::uint64_t kSeed = 20261121;  // bounds found by search: always the same worlds
     for (int round = 0; round < kRounds && !::testing::Test::HasFailure(); ++round) {
         SCOPED_TRACE("round " + std::to_string(round));
         Prng prng{kSeed + static_cast<std::uint64_t>(round)};
@@ -161,15 +161,15 @@ void for_resting_clusters(const std::function<void(Prng&, const Resting&, double
     }
 }
 
-TEST(PlanAllocationMoves, ARateThatChangesByATwentiethMovesWhatTheJobCanUseMoreOrLess) {
+TEST(PlanAllocationMoves, RateChangeMovesOnlyTheJobsUsableBytes) {
     for_resting_clusters([](Prng& prng, const Resting& resting, double hops) {
         AllocationView view = resting.view;
         Demand& job = view.demands[prng.below(kJobs)];
         const double before = enough_for(job);
-        // By a hair less than view.hysteresis.
+        // Slightly less than view.hysteresis.
         job.rates->ingest *= prng.below(2) == 0 ? 1.0499 : 1 / 1.0499;
         const double change = std::abs(enough_for(job) - before);
-        const double chord = before / 16;  // the planner cuts a smooth curve into sixteen
+        const double chord = before / 16;  // the planner cuts a smooth curve into 16 pieces
         const Moves moves = moves_from(resting.places, view, "");
         const double most = hops * (change + chord + slack_of(job)) + resting.drift;
         EXPECT_LE(moves.grown, most);
@@ -177,7 +177,7 @@ TEST(PlanAllocationMoves, ARateThatChangesByATwentiethMovesWhatTheJobCanUseMoreO
     });
 }
 
-TEST(PlanAllocationMoves, ASmallJobThatComesMovesWhatItGets) {
+TEST(PlanAllocationMoves, NewJobMovesOnlyTheBytesItGets) {
     for_resting_clusters([](Prng& prng, const Resting& resting, double hops) {
         AllocationView view = resting.view;
         view.demands.push_back(random_job(prng, kJobs, gib(10)));
@@ -189,7 +189,7 @@ TEST(PlanAllocationMoves, ASmallJobThatComesMovesWhatItGets) {
     });
 }
 
-TEST(PlanAllocationMoves, AJobThatGoesMovesWhatItHad) {
+TEST(PlanAllocationMoves, DeletedJobMovesOnlyTheBytesItHad) {
     for_resting_clusters([](Prng& prng, const Resting& resting, double hops) {
         AllocationView view = resting.view;
         const auto gone = view.demands.begin() + static_cast<std::ptrdiff_t>(prng.below(kJobs));

@@ -1,4 +1,4 @@
-// The namespace of a dataset pays for its bytes, whoever's jobs read them.
+// A dataset's namespace is charged for its bytes, for all jobs that read them.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ Demand job_of(const std::string& ns, const std::string& uid, Bytes size) {
     return job;
 }
 
-// Reads a dataset of namespace owner.
+// A demand that reads a dataset of namespace "owner".
 Demand guest_of(const std::string& ns, const std::string& uid, Bytes size) {
     Demand job = job_of(ns, uid, size);
     job.datasets[0].ns = "owner";
@@ -53,7 +53,7 @@ Bytes used(const AllocationPlan& plan, const std::string& ns) {
     return found == plan.quotas.end() ? Bytes::unlimited() : found->used;
 }
 
-TEST(PlanAllocationOwner, TheQuotaOfTheDatasetsNamespaceIsTheLimit) {
+TEST(PlanAllocationOwner, OwnersQuotaLimitsTheDataset) {
     const AllocationPlan plan = plan_allocation(view_of(
         {{"guest", kPool, gib(50)}, {"owner", kPool, gib(6)}},
         {guest_of("guest", "shared", gib(12))}));
@@ -67,7 +67,7 @@ TEST(PlanAllocationOwner, TheQuotaOfTheDatasetsNamespaceIsTheLimit) {
         "nvme.");
 }
 
-TEST(PlanAllocationOwner, AGuestNeedsNoQuotaOfItsOwn) {
+TEST(PlanAllocationOwner, GuestNeedsNoQuota) {
     const AllocationPlan plan = plan_allocation(view_of(
         {{"guest", kPool, Bytes::zero()}, {"owner", kPool, gib(12)}},
         {guest_of("guest", "shared", gib(12))}));
@@ -75,7 +75,7 @@ TEST(PlanAllocationOwner, AGuestNeedsNoQuotaOfItsOwn) {
     EXPECT_EQ(of(plan, "guest").reason, AllocationReason::kGranted);
 }
 
-TEST(PlanAllocationOwner, OnlyItsOwnJobsAreChargedForADataset) {
+TEST(PlanAllocationOwner, ChargesOnlyTheOwnersJobs) {
     const AllocationPlan plan = plan_allocation(view_of(
         {{"owner", kPool, gib(12)}},
         {job_of("owner", "shared", gib(12)), guest_of("guest", "shared", gib(12))}));
@@ -85,7 +85,7 @@ TEST(PlanAllocationOwner, OnlyItsOwnJobsAreChargedForADataset) {
     EXPECT_EQ(plan.charges[1].charged, gib(12));
 }
 
-TEST(PlanAllocationOwner, BytesCountWhatTheySaveAllThatReadThem) {
+TEST(PlanAllocationOwner, SumsSavingsOverAllReaders) {
     AllocationView view = view_of(
         {{"owner", kPool, gib(12)}},
         {job_of("owner", "own", gib(12)), guest_of("a", "shared", gib(12))});
@@ -95,7 +95,7 @@ TEST(PlanAllocationOwner, BytesCountWhatTheySaveAllThatReadThem) {
     EXPECT_EQ(granted(plan_allocation(view), "shared"), gib(12));
 }
 
-TEST(PlanAllocationOwner, NothingMovesWhenGuestsComeAndGo) {
+TEST(PlanAllocationOwner, GuestsComingAndGoingMovesNoBytes) {
     AllocationView view = view_of(
         {{"guest", kPool, gib(1)}, {"owner", kPool, gib(6)}},
         {job_of("owner", "shared", gib(12)), guest_of("guest", "shared", gib(12))});
@@ -107,7 +107,7 @@ TEST(PlanAllocationOwner, NothingMovesWhenGuestsComeAndGo) {
     EXPECT_TRUE(plan.reclaims.empty());
 }
 
-TEST(PlanAllocationOwner, IdleBytesAreChargedToTheirNamespace) {
+TEST(PlanAllocationOwner, ChargesIdleBytesToTheOwner) {
     AllocationView view = view_of(
         {{"guest", kPool, gib(12)}, {"owner", kPool, gib(12)}}, {job_of("guest", "own", gib(12))});
     view.holdings = {{kPool, "n1", "shared", gib(8), {}, {}, "owner"}};
@@ -117,7 +117,7 @@ TEST(PlanAllocationOwner, IdleBytesAreChargedToTheirNamespace) {
     EXPECT_TRUE(plan.sweeps.empty());
 }
 
-TEST(PlanAllocationOwner, AGuestsMinimumIsGuaranteedAsFarAsTheOwnersQuotaGoes) {
+TEST(PlanAllocationOwner, GuaranteesGuestMinimumWithinOwnersQuota) {
     AllocationView view = view_of(
         {{"guest", kPool, gib(90)}, {"owner", kPool, gib(6)}},
         {guest_of("guest", "shared", gib(12)), job_of("other", "theirs", gib(100))});
@@ -128,7 +128,7 @@ TEST(PlanAllocationOwner, AGuestsMinimumIsGuaranteedAsFarAsTheOwnersQuotaGoes) {
     EXPECT_EQ(of(plan, "guest").guaranteed, gib(6));
 }
 
-TEST(PlanAllocationOwner, ItsOwnMinimumsComeBeforeThoseOfGuests) {
+TEST(PlanAllocationOwner, OwnersMinimumsPrecedeGuests) {
     AllocationView view = view_of(
         {{"owner", kPool, gib(6)}},
         {guest_of("guest", "shared", gib(12)), job_of("owner", "own", gib(12))});
@@ -141,7 +141,7 @@ TEST(PlanAllocationOwner, ItsOwnMinimumsComeBeforeThoseOfGuests) {
     EXPECT_EQ(granted(plan, "shared"), gib(2));
 }
 
-TEST(PlanAllocationOwner, AGuestsMinimumTakesNothingFromOthers) {
+TEST(PlanAllocationOwner, GuestMinimumTakesNoGuaranteedBytes) {
     AllocationView view = view_of(
         {{"team", kPool, gib(80)}},
         {guest_of("guest", "shared", gib(100)), job_of("team", "theirs", gib(80))});
@@ -153,7 +153,7 @@ TEST(PlanAllocationOwner, AGuestsMinimumTakesNothingFromOthers) {
     EXPECT_EQ(of(plan, "guest").guaranteed, Bytes::zero());
 }
 
-TEST(PlanAllocationOwner, TheOwnersStopPolicyStopsGuestsToo) {
+TEST(PlanAllocationOwner, OwnersStopPolicyAppliesToGuests) {
     AllocationView view = view_of(
         {{"owner", kPool, gib(12), StopPolicy::kHoldAndDrain}},
         {guest_of("guest", "shared", gib(12))});

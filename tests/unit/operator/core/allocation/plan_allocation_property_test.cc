@@ -26,8 +26,8 @@ void shuffle(std::vector<T>& items, Prng& prng) {
     }
 }
 
-// Pools overlap on nodes here, and a grant does not say its pool; so each property looks at worlds
-// with one pool a node.
+// Whether each node is in one pool: a grant does not name its pool, so the properties cannot be
+// checked on nodes with several.
 bool has_one_pool(const AllocationView& view) {
     return std::all_of(view.nodes.begin(), view.nodes.end(), [](const PoolNode& node) {
         return node.pool == "p0";
@@ -59,7 +59,7 @@ void for_random_worlds(Check check, bool shared = false) {
     }
 }
 
-// Bytes that no nominal quota of pool p0 names.
+// Bytes of pool p0 outside all nominal quotas.
 Bytes unnamed_bytes(const AllocationView& view) {
     Bytes nominal{};
     Bytes capacity{};
@@ -72,7 +72,7 @@ Bytes unnamed_bytes(const AllocationView& view) {
     return capacity - nominal;
 }
 
-// Carries plans out until nothing changes: datasets shrink to their grants, then others grow.
+// Carries plans out until they are stable: datasets shrink to their grants, then others grow.
 void expect_fixpoint(AllocationView view, int steps_max = 10) {
     ASSERT_TRUE(has_one_pool(view));
     AllocationPlan plan = plan_allocation(view);
@@ -93,7 +93,7 @@ void expect_fixpoint(AllocationView view, int steps_max = 10) {
     ADD_FAILURE() << "still moving after " << steps_max << " steps";
 }
 
-TEST(PlanAllocationProperty, TheOrderOfTheInputsDoesNotMatter) {
+TEST(PlanAllocationProperty, DoesNotDependOnTheOrderOfInputs) {
     for_random_worlds([](World& world) {
         const AllocationPlan plan = plan_allocation(world.view);
         AllocationView mixed = world.view;
@@ -109,13 +109,13 @@ TEST(PlanAllocationProperty, TheOrderOfTheInputsDoesNotMatter) {
     });
 }
 
-TEST(PlanAllocationProperty, NoNodeHoldsMoreThanItsCapacityEvenWhileDatasetsShrink) {
+TEST(PlanAllocationProperty, NodesStayWithinCapacityWhileDatasetsShrink) {
     for_random_worlds([](World& world) {
         const AllocationView view = with_one_pool(world.view);
         const AllocationPlan plan = plan_allocation(view);
         for (const PoolNode& node : view.nodes) {
             Bytes on_disk{};   // now
-            Bytes worst{};     // when everybody has grown and nobody has shrunk yet
+            Bytes worst{};     // all claims have grown and none has shrunk yet
             Bytes promised{};  // in the end
             std::set<std::string> used;
             for (const Grant& grant : plan.grants) {
@@ -144,16 +144,16 @@ TEST(PlanAllocationProperty, NoNodeHoldsMoreThanItsCapacityEvenWhileDatasetsShri
     });
 }
 
-TEST(PlanAllocationProperty, NoNamespaceIsGrantedMoreThanItsQuota) {
+TEST(PlanAllocationProperty, GrantsStayWithinQuotas) {
     for_random_worlds([](World& world) {
         const AllocationView view = with_one_pool(world.view);
         const AllocationPlan plan = plan_allocation(view);
         for (const QuotaView& quota : view.quotas) {
             Bytes granted{};
             Bytes on_disk{};  // now
-            Bytes worst{};    // when everybody has grown and nobody has shrunk yet
+            Bytes worst{};    // all claims have grown and none has shrunk yet
             for (const Grant& grant : plan.grants) {
-                // The namespace is a part of the uid in these worlds.
+                // Uids begin with the namespace in these worlds.
                 if (quota.pool == "p0" && grant.dataset_uid.starts_with(quota.ns)) {
                     const Bytes now = resident(view, grant.node, grant.dataset_uid);
                     granted += grant.resident_bytes;
@@ -174,7 +174,7 @@ TEST(PlanAllocationProperty, NoNamespaceIsGrantedMoreThanItsQuota) {
     });
 }
 
-TEST(PlanAllocationProperty, OwnersPayForTheirDatasetsWhoeverReadsThem) {
+TEST(PlanAllocationProperty, ChargesDatasetOwnersForAllReaders) {
     const auto check = [](World& world) {
         const AllocationView view = with_one_pool(world.view);
         const AllocationPlan plan = plan_allocation(view);
@@ -209,7 +209,7 @@ TEST(PlanAllocationProperty, OwnersPayForTheirDatasetsWhoeverReadsThem) {
     for_random_worlds(check, true);
 }
 
-TEST(PlanAllocationProperty, NoNamespaceGrowsBeyondItsLimitsWhileDatasetsShrink) {
+TEST(PlanAllocationProperty, NamespacesStayWithinLimitsWhileDatasetsShrink) {
     const auto check = [](World& world) {
         const AllocationView view = with_one_pool(world.view);
         const AllocationPlan plan = plan_allocation(view);
@@ -229,7 +229,7 @@ TEST(PlanAllocationProperty, NoNamespaceGrowsBeyondItsLimitsWhileDatasetsShrink)
     for_random_worlds(check, true);
 }
 
-TEST(PlanAllocationProperty, NobodyGetsMoreThanTheyWant) {
+TEST(PlanAllocationProperty, NoJobGetsMoreThanItWants) {
     for_random_worlds([](World& world) {
         const AllocationPlan plan = plan_allocation(world.view);
         for (const JobAllocation& job : plan.jobs) {
@@ -266,16 +266,16 @@ TEST(PlanAllocationProperty, NobodyGetsMoreThanTheyWant) {
     });
 }
 
-TEST(PlanAllocationProperty, APlanThatWasCarriedOutIsAFixpoint) {
+TEST(PlanAllocationProperty, CarriedOutPlanIsAFixpoint) {
     for_random_worlds([](World& world) { expect_fixpoint(with_one_pool(world.view)); });
 }
 
-TEST(PlanAllocationProperty, APlanOfSharedDatasetsThatWasCarriedOutIsAFixpoint) {
+TEST(PlanAllocationProperty, CarriedOutPlanOfSharedDatasetsIsAFixpoint) {
     for_random_worlds([](World& world) { expect_fixpoint(with_one_pool(world.view)); }, true);
 }
 
-TEST(PlanAllocationProperty, APlanThatMovesSegmentsIsAFixpoint) {
-    constexpr int kSteps = 60;  // some give way bit by bit
+TEST(PlanAllocationProperty, CarriedOutPlanWithLargeSegmentsIsAFixpoint) {
+    constexpr int kSteps = 60;  // some claims shrink in small steps
     for_random_worlds(
         [](World& world) {
             world.enlarge();
@@ -284,8 +284,8 @@ TEST(PlanAllocationProperty, APlanThatMovesSegmentsIsAFixpoint) {
         true);
 }
 
-// Worlds in which a byte went from one dataset to another with every plan, and back.
-TEST(PlanAllocationProperty, RoundingMovesNothingForEver) {
+// Regression: in these worlds every plan moved one byte between two datasets, back and forth.
+TEST(PlanAllocationProperty, RoundingDoesNotMoveBytesForever) {
     for (const std::uint64_t seed : {1101440ULL, 1702775ULL}) {
         expect_fixpoint(with_one_pool(World{seed, true}.view));
     }
@@ -294,7 +294,7 @@ TEST(PlanAllocationProperty, RoundingMovesNothingForEver) {
     expect_fixpoint(with_one_pool(large.view));
 }
 
-TEST(PlanAllocationProperty, NothingIsLeftOverThatSomebodyCouldUse) {
+TEST(PlanAllocationProperty, LeavesNoUsableBytesFree) {
     for_random_worlds([](World& world) {
         AllocationView view = with_one_pool(world.view);
         view.holdings.clear();

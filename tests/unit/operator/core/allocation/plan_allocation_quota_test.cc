@@ -1,4 +1,4 @@
-// Nominal quotas are reserved before anybody borrows.
+// Nominal quotas are reserved before any namespace borrows.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -23,7 +23,7 @@ Demand job_of(const std::string& ns, Bytes size, std::vector<std::string> nodes 
     return job;
 }
 
-// As an administrator who writes nominalQuota alone.
+// A quota with only nominalQuota set.
 QuotaView quota_of(const std::string& ns, Bytes nominal) {
     QuotaView quota{ns, kPool, nominal};
     quota.borrowing = Bytes::unlimited();
@@ -59,7 +59,8 @@ AllocationPlan at_rest(const AllocationView& view) {
     return outcome.plan;
 }
 
-// A squatter's bytes are worth more, it asks for them as a minimum, and it has them all already.
+// The squatter's bytes have more value, it requests them as a minimum, and it holds them all
+// already.
 AllocationView squatter_and_team() {
     Demand squatter = job_of("squatter", gib(100));
     squatter.min_bytes = gib(100);
@@ -71,7 +72,7 @@ AllocationView squatter_and_team() {
     return view;
 }
 
-TEST(PlanAllocationQuota, ANamespaceWithoutAQuotaTakesNothingThatANominalQuotaGuarantees) {
+TEST(PlanAllocationQuota, NamespaceWithoutQuotaTakesNoGuaranteedBytes) {
     const AllocationView view = squatter_and_team();
     const AllocationPlan first = plan_allocation(view);
     EXPECT_EQ(granted(first, "squatter"), gib(20));
@@ -86,7 +87,7 @@ TEST(PlanAllocationQuota, ANamespaceWithoutAQuotaTakesNothingThatANominalQuotaGu
     EXPECT_EQ(of(plan, "squatter").reason, AllocationReason::kQuotaExhausted);
 }
 
-TEST(PlanAllocationQuota, ANamespaceWithoutAQuotaHasWhatIsIdle) {
+TEST(PlanAllocationQuota, NamespaceWithoutQuotaGetsIdleBytes) {
     AllocationView view = squatter_and_team();
     view.demands.pop_back();
     EXPECT_EQ(granted(at_rest(view), "squatter"), gib(100));
@@ -94,7 +95,7 @@ TEST(PlanAllocationQuota, ANamespaceWithoutAQuotaHasWhatIsIdle) {
     EXPECT_EQ(granted(at_rest(view), "squatter"), gib(50)) << "20 are nobody's, 30 are lent";
 }
 
-TEST(PlanAllocationQuota, AMinimumWithoutAQuotaHasIdleBytesOnly) {
+TEST(PlanAllocationQuota, MinimumWithoutQuotaGetsIdleBytesOnly) {
     Demand idle = job_of("squatter", gib(60));
     idle.rates->compute_bound = true;
     idle.min_bytes = gib(60);
@@ -106,7 +107,7 @@ TEST(PlanAllocationQuota, AMinimumWithoutAQuotaHasIdleBytesOnly) {
     EXPECT_EQ(granted(plan, "squatter"), gib(30));
 }
 
-TEST(PlanAllocationQuota, ThePoolSaysWhatNamespacesWithoutAQuotaHave) {
+TEST(PlanAllocationQuota, DefaultQuotaOfThePoolApplies) {
     AllocationView view = squatter_and_team();
     view.pools[0].default_quota = {gib(30), Bytes::zero(), Bytes::zero()};
     view.quotas[0].nominal = gib(60);
@@ -119,7 +120,7 @@ TEST(PlanAllocationQuota, ThePoolSaysWhatNamespacesWithoutAQuotaHave) {
     EXPECT_EQ(granted(at_rest(view), "squatter"), gib(35));
 }
 
-TEST(PlanAllocationQuota, EachNamespaceHasADefaultQuotaOfItsOwn) {
+TEST(PlanAllocationQuota, EachNamespaceHasItsOwnDefaultQuota) {
     AllocationView view =
         view_of({}, {job_of("a", gib(90)), job_of("b", gib(90)), job_of("c", gib(90))});
     view.pools[0].default_quota.nominal = gib(20);
@@ -130,7 +131,7 @@ TEST(PlanAllocationQuota, EachNamespaceHasADefaultQuotaOfItsOwn) {
     EXPECT_EQ(granted(plan, "c"), gib(20));
 }
 
-TEST(PlanAllocationQuota, WithoutAnyQuotaBytesGoWhereTheySaveMostAndAreNotCalledBorrowed) {
+TEST(PlanAllocationQuota, WithoutQuotasMaximizesSavingsAndReportsNoBorrowing) {
     AllocationView view = view_of({}, {job_of("a", gib(90)), job_of("b", gib(90))});
     view.demands[0].rates->ingest = 1e12;
     const AllocationPlan plan = at_rest(view);
@@ -139,18 +140,18 @@ TEST(PlanAllocationQuota, WithoutAnyQuotaBytesGoWhereTheySaveMostAndAreNotCalled
     EXPECT_EQ(of(plan, "b").reason, AllocationReason::kLowerMarginalBenefit);
 }
 
-TEST(PlanAllocationQuota, OneTeamMovesToAnotherNodeSoThatBothHaveTheirQuotas) {
+TEST(PlanAllocationQuota, MovesATeamSoThatBothGetTheirQuotas) {
     AllocationView view = view_of(
         {quota_of("a", gib(100)), quota_of("b", gib(100))},
         {job_of("a", gib(100)), job_of("a", gib(99), {"n2"}), job_of("b", gib(100))});
     view.nodes.push_back({kPool, "n2", gib(100)});
-    view.demands[0].rates->ingest = 1e12;  // worth most, and on the only node of b
+    view.demands[0].rates->ingest = 1e12;  // most valuable, and on b's only node
     const AllocationPlan plan = at_rest(view);
     EXPECT_EQ(granted(plan, "b"), gib(99));
     EXPECT_EQ(granted(plan, "a"), gib(100));
 }
 
-TEST(PlanAllocationQuota, ANodeThatIsTooSmallIsDividedInPartsOfTheQuotas) {
+TEST(PlanAllocationQuota, DividesASmallNodeInProportionToQuotas) {
     AllocationView view = view_of(
         {quota_of("a", gib(240)), quota_of("b", gib(80))},
         {job_of("a", gib(300)), job_of("b", gib(300))});
@@ -160,7 +161,7 @@ TEST(PlanAllocationQuota, ANodeThatIsTooSmallIsDividedInPartsOfTheQuotas) {
     EXPECT_GE(granted(plan, "b"), gib(23));
 }
 
-TEST(PlanAllocationQuota, BytesThatMakeNobodyFasterAreNotReserved) {
+TEST(PlanAllocationQuota, DoesNotReserveUselessBytes) {
     Demand owner = job_of("owner", gib(100));
     owner.rates = {100e6, 75e6, 1, false};  // a quarter of the dataset is enough
     AllocationView view =
@@ -180,7 +181,7 @@ TEST(PlanAllocationQuota, EveryObjectiveReservesNominalQuotas) {
     }
 }
 
-TEST(PlanAllocationQuota, IdleBytesBeyondAQuotaMakeWayForAnothersNominalBytesOnAnyNode) {
+TEST(PlanAllocationQuota, SweepsIdleBytesBeyondQuotaForNominalBytes) {
     AllocationView view = view_of(
         {quota_of("team", gib(100)), quota_of("away", gib(100))}, {job_of("team", gib(100))});
     view.nodes.push_back({kPool, "n2", gib(100)});

@@ -1,4 +1,4 @@
-// What comes back to a namespace that has lent: CacheQuota.spec.reclaim.policy.
+// Bytes that return to a namespace that has lent them: CacheQuota.spec.reclaim.policy.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -12,7 +12,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr auto kPool = "nvme";
-constexpr double kNoOrigin = 1e3;  // so slow that every byte is worth something
+constexpr double kNoOrigin = 1e3;  // so slow that every cached byte has value
 
 Demand demand(const std::string& ns, Bytes size, double ingest) {
     Demand job;
@@ -25,7 +25,7 @@ Demand demand(const std::string& ns, Bytes size, double ingest) {
 }
 
 // One node of 12 GiB, half for each namespace. The borrower has all of it; then the owner's job
-// comes, to which a byte is worth `value` times as much.
+// starts, for which a byte has `value` times the borrower's value.
 AllocationView lent_out(ReclaimPolicy policy, double value) {
     AllocationView view;
     view.nodes = {{kPool, "n1", gib(12)}};
@@ -50,26 +50,27 @@ const JobAllocation& of(const AllocationPlan& plan, const std::string& ns) {
     return *found;
 }
 
-// With the last bytes a job would no longer wait: those go to whoever still does.
+// Allows 1 MiB of difference: with its last needed bytes a job no longer waits, so they go to a job
+// that does.
 void expect_about(Bytes bytes, Bytes all) {
     EXPECT_GE(bytes + mib(1), all);
     EXPECT_LE(bytes, all + mib(1));
 }
 
-TEST(ReclaimPolicy, AnyBringsBackWhateverTheOwnerCanUse) {
+TEST(ReclaimPolicy, AnyPolicyReturnsAllBytesThatTheOwnerCanUse) {
     const AllocationPlan plan = plan_allocation(lent_out(ReclaimPolicy::kAny, 0.1));
     expect_about(of(plan, "owner").target, gib(6));
     expect_about(of(plan, "borrower").target, gib(6));
 }
 
-TEST(ReclaimPolicy, LowerMarginalBenefitBringsBackWhatIsWorthMoreToTheOwner) {
+TEST(ReclaimPolicy, LowerMarginalBenefitReturnsBytesOfHigherValueToTheOwner) {
     const AllocationPlan plan = plan_allocation(lent_out(ReclaimPolicy::kLowerMarginalBenefit, 2));
     expect_about(of(plan, "owner").target, gib(6));
     EXPECT_EQ(of(plan, "owner").borrowed, Bytes::zero()) << "it is its own";
     expect_about(of(plan, "borrower").target, gib(6));
 }
 
-TEST(ReclaimPolicy, LowerMarginalBenefitLeavesWhatIsWorthMoreToTheBorrower) {
+TEST(ReclaimPolicy, LowerMarginalBenefitKeepsBytesOfHigherValueToTheBorrower) {
     const AllocationPlan plan =
         plan_allocation(lent_out(ReclaimPolicy::kLowerMarginalBenefit, 0.5));
     expect_about(of(plan, "owner").target, Bytes::zero());
@@ -78,7 +79,7 @@ TEST(ReclaimPolicy, LowerMarginalBenefitLeavesWhatIsWorthMoreToTheBorrower) {
     expect_about(of(plan, "borrower").target, gib(12));
 }
 
-TEST(ReclaimPolicy, NeverLeavesAllToTheBorrowerAndSaysSo) {
+TEST(ReclaimPolicy, NeverPolicyReturnsNoBytesAndReportsIt) {
     const AllocationPlan plan = plan_allocation(lent_out(ReclaimPolicy::kNever, 10));
     expect_about(of(plan, "owner").target, Bytes::zero());
     EXPECT_EQ(of(plan, "owner").reason, AllocationReason::kQuotaExhausted);
@@ -86,7 +87,7 @@ TEST(ReclaimPolicy, NeverLeavesAllToTheBorrowerAndSaysSo) {
     expect_about(of(plan, "borrower").target, gib(12));
 }
 
-TEST(ReclaimPolicy, NeverGivesTheOwnerWhatTheBorrowerHasNoUseFor) {
+TEST(ReclaimPolicy, NeverPolicyReturnsOnlyBytesThatTheBorrowerDoesNotUse) {
     AllocationView view = lent_out(ReclaimPolicy::kNever, 0.1);
     view.demands[0].max_bytes = gib(8);
     const AllocationPlan plan = plan_allocation(view);
@@ -94,7 +95,7 @@ TEST(ReclaimPolicy, NeverGivesTheOwnerWhatTheBorrowerHasNoUseFor) {
     EXPECT_EQ(of(plan, "owner").target, gib(4));
 }
 
-TEST(ReclaimPolicy, AGuaranteedMinimumComesBackInAnyCase) {
+TEST(ReclaimPolicy, GuaranteedMinimumIsAlwaysReturned) {
     for (const auto policy :
          {ReclaimPolicy::kAny, ReclaimPolicy::kLowerMarginalBenefit, ReclaimPolicy::kNever}) {
         AllocationView view = lent_out(policy, 0.1);
@@ -103,7 +104,7 @@ TEST(ReclaimPolicy, AGuaranteedMinimumComesBackInAnyCase) {
     }
 }
 
-TEST(ReclaimPolicy, WhatWasNeverLentIsTheOwnersWhateverThePolicy) {
+TEST(ReclaimPolicy, UnlentBytesBelongToTheOwnerUnderEveryPolicy) {
     AllocationView view = lent_out(ReclaimPolicy::kNever, 0.1);
     view.quotas[0].lending = gib(2);
     view.holdings[0].granted = view.holdings[0].resident = gib(8);
@@ -111,8 +112,8 @@ TEST(ReclaimPolicy, WhatWasNeverLentIsTheOwnersWhateverThePolicy) {
     EXPECT_EQ(of(plan_allocation(view), "owner").target, gib(4));
 }
 
-// Carried out, the plan stays as it is.
-TEST(ReclaimPolicy, ComesToRest) {
+// The plan stays the same after it was carried out.
+TEST(ReclaimPolicy, CarriedOutPlanIsAFixpoint) {
     for (const auto policy : {ReclaimPolicy::kLowerMarginalBenefit, ReclaimPolicy::kNever}) {
         for (const double value : {0.5, 2.0}) {
             AllocationView view = lent_out(policy, value);

@@ -1,5 +1,5 @@
-// How good, how large, how robust: SiloD's example, a thousand jobs on a thousand nodes, and
-// nonsense.
+// Quality, scale and robustness: SiloD's example, a thousand jobs on a thousand nodes, and invalid
+// input.
 
 #include <cmath>
 #include <ctime>
@@ -56,15 +56,17 @@ double total_rate(const AllocationPlan& plan) {
     return sum;
 }
 
-// Four jobs, 1 TB of cache, 400 MB/s from the origin (SiloD, EuroSys 2023): 1560 MB/s, which is all
-// that the jobs can read. Proportional to the datasets it would be 417 MB/s.
-TEST(PlanAllocationScale, ReachesTheIdealOfSilodsExample) {
+// Four jobs, 1 TB of cache, 400 MB/s from the origin (SiloD, EuroSys 2023): the plan reaches 1560
+// MB/s, which is all that the jobs can read. Bytes in proportion to the datasets would give 417
+// MB/s.
+TEST(PlanAllocationScale, ReachesTheOptimumOfSilodsExample) {
     const AllocationPlan plan = plan_allocation(silod_view(Objective::kThroughput));
     EXPECT_NEAR(total_rate(plan), 1560, 1);
     double proportional = 0;
     const double sizes = 143 + 1360 + 1460 + 20900;
     const double missed = 1 - 1000 / sizes;
-    // Max-min of 400 MB/s over needs of 912, 552, 80 and 16 MB/s times the same miss.
+    // Max-min shares of 400 MB/s: each job needs its rate (912, 552, 80, 16 MB/s) times the miss
+    // share.
     const double rest = (400 - (80 + 16) * missed) / 2;
     proportional = rest / missed + rest / missed + 80 + 16;
     EXPECT_NEAR(proportional, 417, 1);
@@ -72,9 +74,9 @@ TEST(PlanAllocationScale, ReachesTheIdealOfSilodsExample) {
     EXPECT_LT(total_rate(plan_allocation(silod_view(Objective::kEven))), 1450);
 }
 
-TEST(PlanAllocationScale, SharesTheOriginOnlyWhereItDoesNotSuffice) {
+TEST(PlanAllocationScale, SharesTheOriginOnlyIfItIsTooSlow) {
     AllocationView view = silod_view(Objective::kThroughput);
-    // Nothing is cached yet: everybody needs the origin, the smallest need is met.
+    // No bytes are cached yet: every job needs the origin, and the smallest need is met.
     AllocationPlan plan = plan_allocation(view);
     std::uint64_t sum = 0;
     for (const Grant& grant : plan.grants) {
@@ -96,8 +98,8 @@ TEST(PlanAllocationScale, SharesTheOriginOnlyWhereItDoesNotSuffice) {
     }
 }
 
-// Their common dataset is the second one of one job and the first of the other.
-TEST(PlanAllocationScale, SharesTheOriginBetweenJobsThatNumberTheirDatasetsDifferently) {
+// Their common dataset is the second of one job and the first of the other.
+TEST(PlanAllocationScale, SharesTheOriginWithDifferentDatasetOrders) {
     AllocationView view = silod_view(Objective::kThroughput);
     view.demands = {silod_job("one", 900, 2000), silod_job("two", 900, 2000)};
     const DemandDataset common{"common", "common", Bytes{3'000'000'000'000}};
@@ -126,7 +128,7 @@ double seconds_for(const AllocationView& view, AllocationPlan& plan) {
     return cpu_seconds() - begin;
 }
 
-// A line of /proc/self/status, in bytes.
+// Value of a line of /proc/self/status, in bytes.
 std::uint64_t memory_now(const std::string& field) {
     std::ifstream status{"/proc/self/status"};
     std::string line;
@@ -138,15 +140,15 @@ std::uint64_t memory_now(const std::string& field) {
     return 0;
 }
 
-// From now on VmHWM is what was resident at most since now.
+// Resets VmHWM, the peak of resident memory; returns whether that worked.
 bool forget_peak() {
     std::ofstream{"/proc/self/clear_refs"} << "5" << std::flush;
     return memory_now("VmHWM") < memory_now("VmRSS") + mib(8).count();
 }
 
-// `make bench` holds a plan to a second of processor time (bench/plan.cc); here time is a guard
-// against loops only, because builds are sanitized.
-TEST(PlanAllocationScale, PlansAThousandJobsOnAThousandNodesForAHundredNamespacesIn500Mib) {
+// `make bench` limits a plan to one second of processor time (bench/plan.cc). Builds are sanitized
+// here, so the time limit only detects endless loops.
+TEST(PlanAllocationScale, PlansAThousandJobsOnAThousandNodesIn500Mib) {
     AllocationView view = large_cluster(test_seed());
     ASSERT_TRUE(forget_peak());
     const std::uint64_t before_bytes = memory_now("VmRSS");
@@ -185,7 +187,7 @@ TEST(PlanAllocationScale, PlansAThousandJobsOnAThousandNodesForAHundredNamespace
     EXPECT_LT(second, 30.0);
 }
 
-TEST(PlanAllocationScale, MakesSenseOfNonsense) {
+TEST(PlanAllocationScale, AcceptsInvalidInput) {
     const std::vector<double> odd{
         0, -1, std::nan(""), std::numeric_limits<double>::infinity(), -1e300, 1e300, 1e-300};
     const std::vector<Bytes> sizes{

@@ -21,8 +21,8 @@ TEST(PlanAllocation, GivesAnAutoJobItsWholeDatasetOnEachOfItsNodes) {
     EXPECT_EQ(plan.grants.at(0).valid_seconds, 60U);
 }
 
-// Doubt draws what a byte counts towards the typical job's, not what the job is predicted to read.
-TEST(PlanAllocation, PredictsWhatWasMeasuredHoweverUnsureTheProfileIs) {
+// An uncertain profile changes the value of bytes in comparisons, not the predicted rate.
+TEST(PlanAllocation, PredictsMeasuredRatesAtAnyConfidence) {
     Demand slow = demand(1, {"n1"}, {dataset("slow", gib(3))});
     slow.rates = {1e6, 1e6, 0.3, true};
     Demand fast = demand(2, {"n1"}, {dataset("fast", gib(3))});
@@ -46,7 +46,7 @@ TEST(PlanAllocation, DividesMaxBytesOverTheNodes) {
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kGranted);
 }
 
-TEST(PlanAllocation, GivesAFixedJobExactlyWhatItAsksForWhateverTheDatasetHas) {
+TEST(PlanAllocation, GivesAFixedJobExactlyItsRequest) {
     Demand job = demand(1, {"n1"}, {dataset("big", gib(9)), dataset("small", gib(1))});
     job.mode = CacheMode::kFixed;
     job.max_bytes = gib(6);
@@ -61,7 +61,7 @@ TEST(PlanAllocation, GivesAFixedJobExactlyWhatItAsksForWhateverTheDatasetHas) {
     EXPECT_EQ(allocation(unknown, "job1").reason, AllocationReason::kGranted);
 }
 
-TEST(PlanAllocation, WaitsForTheSizeOfADatasetInModeAuto) {
+TEST(PlanAllocation, WaitsForTheDatasetSizeInModeAuto) {
     const AllocationPlan plan =
         plan_allocation(view(gib(10), {demand(1, {"n1"}, {dataset("d", std::nullopt)})}));
     EXPECT_EQ(granted(plan, "n1", "d"), Bytes::zero());
@@ -72,7 +72,7 @@ TEST(PlanAllocation, WaitsForTheSizeOfADatasetInModeAuto) {
         "listed first.");
 }
 
-TEST(PlanAllocation, CapsAtTheQuotaInEqualPartsAndNamesIt) {
+TEST(PlanAllocation, DividesTheQuotaEvenlyAndNamesIt) {
     AllocationView v = view(gib(10), {demand(1, {"n1", "n2"}, {dataset("d", gib(3))})});
     v.quotas = {{"a", kPool, gib(4)}};
     const AllocationPlan plan = plan_allocation(v);
@@ -86,13 +86,13 @@ TEST(PlanAllocation, CapsAtTheQuotaInEqualPartsAndNamesIt) {
         "given out.");
 }
 
-TEST(PlanAllocation, DoesNotCountAQuotaOfAnotherPoolOrNamespace) {
+TEST(PlanAllocation, IgnoresQuotasOfOtherPoolsAndNamespaces) {
     AllocationView v = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(3))})});
     v.quotas = {{"a", "other", Bytes::zero()}, {"b", kPool, Bytes::zero()}};
     EXPECT_EQ(granted(plan_allocation(v), "n1", "d"), gib(3));
 }
 
-TEST(PlanAllocation, DividesANodeEvenlyWhileNobodyKnowsWhatTheBytesAreWorth) {
+TEST(PlanAllocation, DividesANodeEvenlyWithoutProfiles) {
     const AllocationPlan plan = plan_allocation(view(
         gib(4),
         {demand(2, {"n1"}, {dataset("young", gib(3))}),
@@ -124,7 +124,7 @@ TEST(PlanAllocation, ServesTheOlderJobsMinimumFirstWhenANodeIsFull) {
     EXPECT_EQ(granted(plan, "n1", "young"), gib(3));
 }
 
-TEST(PlanAllocation, GivesMinimumsBeforeWishes) {
+TEST(PlanAllocation, GivesMinimumsFirst) {
     Demand young = demand(2, {"n1"}, {dataset("young", gib(3))});
     young.min_bytes = gib(2);
     AllocationView v = view(gib(4), {demand(1, {"n1"}, {dataset("old", gib(3))}), young});
@@ -164,7 +164,7 @@ TEST(PlanAllocation, LeavesIdleBytesAlone) {
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kPoolFull);
 }
 
-TEST(PlanAllocation, LetsADatasetShrinkBeforeAnotherGrows) {
+TEST(PlanAllocation, ShrinksADatasetBeforeAnotherGrows) {
     Demand old = demand(1, {"n1"}, {dataset("old", gib(4))});
     old.max_bytes = gib(1);
     AllocationView v = view(gib(4), {old, demand(2, {"n1"}, {dataset("young", gib(4))})});
@@ -176,8 +176,8 @@ TEST(PlanAllocation, LetsADatasetShrinkBeforeAnotherGrows) {
     EXPECT_EQ(granted(plan_allocation(v), "n1", "young"), gib(3));
 }
 
-// What a status keeps of it bounds a sidecar that the next operator does not reach.
-TEST(PlanAllocation, SaysOfADatasetWhatItsSidecarMayStillBelieve) {
+// The status keeps it: it bounds a sidecar that the next operator cannot reach.
+TEST(PlanAllocation, ReportsTheLargestGrantThatASidecarMayHold) {
     Demand job = demand(1, {"n1"}, {dataset("d", gib(4))});
     job.max_bytes = gib(1);
     AllocationView cluster = view(gib(4), {job});
@@ -197,7 +197,7 @@ TEST(PlanAllocation, KeepsUnneededBytesUntilAnotherJobWantsThem) {
     EXPECT_EQ(granted(alone, "n1", "d"), gib(3)) << "neither more nor less";
     EXPECT_EQ(allocation(alone, "job1").reason, AllocationReason::kGranted);
     Demand other = demand(2, {"n1"}, {dataset("e", gib(2))});
-    other.rates = {10e6, 1e3, 1, false};  // slow, and still more than nothing
+    other.rates = {10e6, 1e3, 1, false};  // slow, but its bytes have some value
     cluster.demands.push_back(other);
     EXPECT_NEAR(to_gib(granted(plan_allocation(cluster), "n1", "d")), 2, 0.01);
     cluster.demands[0].rates->compute_bound = true;
@@ -223,7 +223,7 @@ TEST(PlanAllocation, PlansNothingForAnEmptyCluster) {
     EXPECT_EQ(plan_allocation({}), AllocationPlan{});
 }
 
-TEST(PlanAllocation, NobodyGrowsUntilEverybodyHasSpoken) {
+TEST(PlanAllocation, NoGrantGrowsUntilAllSidecarsHaveReported) {
     AllocationView cluster = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(8))})});
     cluster.holdings = {{kPool, "n1", "d", gib(3), gib(3), gib(3)}};
     cluster.settled = false;
@@ -235,7 +235,7 @@ TEST(PlanAllocation, NobodyGrowsUntilEverybodyHasSpoken) {
     EXPECT_EQ(granted(plan_allocation(cluster), "n1", "d"), gib(8));
 }
 
-TEST(PlanAllocation, ANamespaceThatDoesNotGiveBackGetsNothingMore) {
+TEST(PlanAllocation, NamespaceWithLateBytesGetsNoMore) {
     Demand other = demand(2, {"n1"}, {dataset("e", gib(2))});
     other.job.ns = "b";
     AllocationView cluster =
@@ -246,14 +246,14 @@ TEST(PlanAllocation, ANamespaceThatDoesNotGiveBackGetsNothingMore) {
     EXPECT_EQ(granted(plan, "n1", "e"), gib(2));
     EXPECT_EQ(allocation(plan, "job1").reason, AllocationReason::kReclaimed);
     EXPECT_EQ(allocation(plan, "job1").message, "0B of 8Gi granted: Pod p keeps 3Gi.");
-    // What it has stays.
+    // It keeps its bytes.
     cluster.holdings = {{kPool, "n2", "d", gib(1), gib(2), gib(2)}};
     EXPECT_EQ(granted(plan_allocation(cluster), "n2", "d"), gib(2));
 }
 
-// In steps of a large segment the curve of a job on a small node would be one straight line, and
-// all that an importance job's first bytes are worth would count for its last ones too.
-TEST(PlanAllocation, SeesTheCurvesOfSmallNodes) {
+// In steps of a large segment, a job's curve on a small node would be one straight line, and its
+// last bytes would get the same value as its first ones.
+TEST(PlanAllocation, CutsCurvesFinelyOnSmallNodes) {
     DemandDataset steep = dataset("steep", mib(100));
     steep.access = {AccessKind::kImportance, 1, {}};
     AllocationView cluster = view(
@@ -272,7 +272,7 @@ TEST(PlanAllocation, SeesTheCurvesOfSmallNodes) {
         7.0 * (1 << 20));
 }
 
-TEST(PlanAllocation, NamesTheLongestUnusedBytesInTheWayAndNoMoreThanItTakes) {
+TEST(PlanAllocation, SweepsLeastRecentlyUsedBytesAndOnlyAsManyAsNeeded) {
     AllocationView cluster = view(gib(10), {demand(1, {"n1"}, {dataset("d", gib(6))})});
     const auto idle = [](const std::string& node, const std::string& uid, Bytes bytes, int used) {
         Holding holding{kPool, node, uid, bytes, {}};
@@ -285,7 +285,7 @@ TEST(PlanAllocation, NamesTheLongestUnusedBytesInTheWayAndNoMoreThanItTakes) {
     const AllocationPlan plan = plan_allocation(cluster);
     EXPECT_EQ(granted(plan, "n1", "d"), gib(3));
     EXPECT_EQ(plan.sweeps, (std::vector<Sweep>{{kPool, "n1", "old", gib(4)}}));
-    // Where the quota binds, idle bytes of the namespace on any node are in the way.
+    // Where the quota binds, the namespace's idle bytes on any node must be swept.
     cluster.quotas = {{"a", kPool, gib(18)}};
     EXPECT_EQ(plan_allocation(cluster).sweeps.at(0).dataset_uid, "far");
     cluster.holdings = {idle("n2", "far", gib(9), 0)};

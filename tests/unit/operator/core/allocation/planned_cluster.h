@@ -10,7 +10,7 @@
 
 #include "operator/core/allocation/plan_allocation.h"
 
-// Small clusters of two nodes, and what a plan gives to whom.
+// Small clusters of two nodes, and accessors for their plans.
 namespace stoker::control {
 
 inline constexpr auto kPool = "nvme";

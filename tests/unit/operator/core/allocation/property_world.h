@@ -17,7 +17,7 @@ inline std::string name(const char* prefix, std::uint64_t number) {
     return prefix + std::to_string(number);
 }
 
-// Small numbers, so that limits bind often and everything collides.
+// Small numbers, so that limits bind often.
 struct World {
     // `shared`: every namespace may use every dataset, and quotas borrow and lend. A dataset's uid
     // begins with its namespace.
@@ -102,7 +102,7 @@ struct World {
             {place.pool, place.node, uid, Bytes{prng.below(60)}, Bytes{prng.below(60)}});
     }
 
-    // The same world, with a GiB for each byte and odd bytes beside, in segments of 64 MiB.
+    // The same world with a GiB for each byte plus odd bytes, in segments of 64 MiB.
     void enlarge() {
         const auto larger = [this](Bytes& bytes) {
             bytes = bytes * gib(1).count() + Bytes{prng.below(1 + bytes.count() * 1000)};

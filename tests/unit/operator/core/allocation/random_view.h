@@ -10,14 +10,14 @@
 
 namespace stoker::control {
 
-// A random cluster in which every field of an AllocationView is something else than its default now
-// and then, and numbers are sometimes nonsense.
+// A random cluster in which every field of an AllocationView sometimes differs from its default,
+// and numbers are sometimes invalid.
 class RandomView {
 public:
     explicit RandomView(std::uint64_t seed)
         : prng_(seed) {}
 
-    // `wild`: with not-a-number, infinities and unlimited bytes.
+    // `wild`: with NaN, infinities and unlimited bytes.
     AllocationView make(bool wild) {
         wild_ = wild;
         AllocationView view;
@@ -101,7 +101,7 @@ private:
             return chance(2) ? std::numeric_limits<double>::quiet_NaN()
                              : std::numeric_limits<double>::infinity();
         }
-        // Not a round one: it must read back to the last bit.
+        // Not a round number: it must read back to the last bit.
         return static_cast<double>(prng_.below(bound * 1000)) / 997;
     }
 

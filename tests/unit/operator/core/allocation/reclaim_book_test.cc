@@ -15,7 +15,7 @@ Reclaim reclaim(Bytes resident, Bytes granted) {
     return {"nvme", "n1", "d", resident, granted, 30};
 }
 
-TEST(ReclaimBook, TellsOnceWhenBytesMustGoBack) {
+TEST(ReclaimBook, ReportsANewReclaimOnce) {
     ReclaimBook book;
     book.watch({reclaim(gib(5), gib(2))}, at(0));
     EXPECT_EQ(book.begun().size(), 1U);
@@ -34,7 +34,7 @@ TEST(ReclaimBook, ReportsASmallReclaimOnlyWhenItIsLate) {
     EXPECT_EQ(book.begun().size(), 1U);
 }
 
-TEST(ReclaimBook, TellsOnceWhoIsLate) {
+TEST(ReclaimBook, ReportsALateReclaimOnce) {
     ReclaimBook book;
     book.watch({reclaim(gib(5), gib(2))}, at(0));
     book.watch({reclaim(gib(5), gib(2))}, at(30));
@@ -56,12 +56,12 @@ TEST(ReclaimBook, FurtherCutRestartsTheGracePeriod) {
     EXPECT_EQ(book.begun().size(), 1U);
     book.watch({reclaim(gib(5), gib(1))}, at(58));
     EXPECT_TRUE(book.late().empty());
-    // More again changes nothing for those who must still give back.
+    // A larger grant changes no deadline while the sidecar must still return bytes.
     book.watch({reclaim(gib(5), gib(3))}, at(60));
     EXPECT_EQ(book.late().size(), 1U);
 }
 
-TEST(ReclaimBook, ASidecarHasTheTimeThatAReportTakes) {
+TEST(ReclaimBook, GracePeriodHasAMinimum) {
     ReclaimBook book;
     Reclaim at_once = reclaim(gib(5), gib(2));
     at_once.grace_seconds = 0;

@@ -9,7 +9,7 @@ namespace {
 
 using Amounts = std::vector<Bytes>;
 
-// Two namespaces of a quota each on one node of 100 bytes, with a claim each.
+// Two namespaces with a quota and a claim each, on one node of 100 bytes.
 ClaimTable table_of(QuotaView first, QuotaView second) {
     ClaimTable table;
     PlannedNode node;
@@ -29,7 +29,7 @@ QuotaView quota(std::uint64_t nominal, Bytes borrowing, Bytes lending) {
     return result;
 }
 
-TEST(Rooms, AnAccountUsesItsOwnRoomBeforeTheCommonRoom) {
+TEST(Rooms, UsesOwnRoomBeforeTheCommonRoom) {
     Rooms rooms{{Bytes{50}}, {Bytes{40}, Bytes{40}}, {Bytes{10}, Bytes{0}}, Bytes{20}};
     EXPECT_EQ(rooms.growth(0, 0, Bytes{99}), Bytes{30});
     rooms.take(0, 0, Bytes{15});
@@ -39,10 +39,10 @@ TEST(Rooms, AnAccountUsesItsOwnRoomBeforeTheCommonRoom) {
     EXPECT_EQ(rooms.growth(0, 1, Bytes{99}), Bytes{15});
 }
 
-TEST(Rooms, BorrowersShareWhatOthersLendAndDoNotUse) {
+TEST(Rooms, BorrowersShareUnusedLentBytes) {
     const ClaimTable table = table_of(
         quota(60, Bytes::unlimited(), Bytes{20}), quota(20, Bytes{50}, Bytes::unlimited()));
-    // 100 bytes of which the first namespace keeps 40 to itself; the second may have 70.
+    // The first namespace keeps 40 of the 100 bytes to itself; the second may have 70 in total.
     const Rooms empty = borrowing_rooms(table, {Bytes{0}, Bytes{0}});
     EXPECT_EQ(empty.growth(0, 1, Bytes{99}), Bytes{60});
     const Rooms used = borrowing_rooms(table, {Bytes{50}, Bytes{0}});
@@ -50,7 +50,7 @@ TEST(Rooms, BorrowersShareWhatOthersLendAndDoNotUse) {
     EXPECT_EQ(nominal_rooms(table, {Bytes{50}, Bytes{0}}).of_account(0), Bytes{10});
 }
 
-TEST(Rooms, WhatNoQuotaNamesIsBorrowedFirst) {
+TEST(Rooms, BytesOutsideQuotasAreBorrowedFirst) {
     const ClaimTable table = table_of(
         quota(60, Bytes::unlimited(), Bytes{20}), quota(20, Bytes{50}, Bytes::unlimited()));
     EXPECT_EQ(lent_of(table, {Bytes{30}, Bytes{40}}), (Amounts{Bytes{0}, Bytes{0}}));

@@ -9,7 +9,7 @@
 namespace stoker::control {
 namespace {
 
-// Two jobs with a dataset of 100 bytes each on both nodes, nothing of them cached.
+// Two jobs with a dataset of 100 bytes each on both nodes, none of them cached.
 ClaimTable two_jobs(double first, double second, double budget) {
     Demand other = job_with_rates(second, 0);
     other.job.name = "other";
@@ -31,11 +31,11 @@ PoolDecision shared(const ClaimTable& table) {
 TEST(ShareBandwidth, IsMaxMinOverTheJobs) {
     const PoolDecision decision = shared(two_jobs(20, 100, 90));
     EXPECT_EQ(decision.job_origin, (std::vector<double>{20, 70}));
-    // Each half of a job's share on each of its nodes.
+    // Half of a job's share on each of its nodes.
     EXPECT_EQ(decision.origin_limit, (std::vector<std::uint64_t>{10, 35, 10, 35}));
 }
 
-TEST(ShareBandwidth, LimitsNobodyWhereItSufficesOrIsNotKnown) {
+TEST(ShareBandwidth, SetsNoLimitIfBandwidthSufficesOrIsUnknown) {
     for (const double budget : {0.0, 120.0, 1e300}) {
         const PoolDecision decision = shared(two_jobs(20, 100, budget));
         EXPECT_EQ(decision.origin_limit, (std::vector<std::uint64_t>{0, 0, 0, 0})) << budget;

@@ -43,7 +43,7 @@ void for_random_snapshots(bool wild, Check check) {
     }
 }
 
-TEST(Snapshot, ReadsBackAsItWas) {
+TEST(Snapshot, ReadsBackUnchanged) {
     for_random_snapshots(false, [](const auto& printed, const auto& read, const auto&) {
         EXPECT_EQ(read.version, printed.version);
         EXPECT_EQ(read.served_at, printed.served_at);
@@ -53,7 +53,7 @@ TEST(Snapshot, ReadsBackAsItWas) {
     });
 }
 
-TEST(Snapshot, IsPlannedAlikeByWhoReadsIt) {
+TEST(Snapshot, ReaderPlansTheSame) {
     for_random_snapshots(true, [](const auto& printed, const auto& read, const auto& text) {
         EXPECT_EQ(plan_allocation(read.view), printed.plan);
         EXPECT_EQ(read.plan, printed.plan);
@@ -61,7 +61,7 @@ TEST(Snapshot, IsPlannedAlikeByWhoReadsIt) {
     });
 }
 
-TEST(Snapshot, KnowsItsAgeByTheClockOfTheOperator) {
+TEST(Snapshot, ComputesItsAgeByTheOperatorsClock) {
     EXPECT_EQ(parse_snapshot(print_snapshot(snapshot_of({})))->age(), seconds{7});
 }
 
@@ -72,7 +72,7 @@ TEST(Snapshot, SpellsReasonsAsTheConditionDoes) {
     }
 }
 
-TEST(Snapshot, PassesOverWhatANewerOperatorSays) {
+TEST(Snapshot, IgnoresFieldsOfANewerOperator) {
     const auto read = parse_snapshot(
         R"({"format": 1, "version": "9.0", "mood": "good", "view":
             {"nodes": [{"pool": "p", "node": "n", "capacity": 5, "colour": "red"}]}})");
@@ -81,7 +81,7 @@ TEST(Snapshot, PassesOverWhatANewerOperatorSays) {
     EXPECT_EQ(read->view.hysteresis, AllocationView{}.hysteresis);
 }
 
-TEST(Snapshot, RefusesAnotherFormatAndNamesBoth) {
+TEST(Snapshot, RefusesAnotherFormatAndNamesBothFormats) {
     const auto read = parse_snapshot(R"({"format": 2, "version": "0.9.0", "view": []})");
     ASSERT_FALSE(read);
     EXPECT_EQ(
@@ -89,7 +89,7 @@ TEST(Snapshot, RefusesAnotherFormatAndNamesBoth) {
         "the operator (version 0.9.0) speaks format 2 of the allocation, this program format 1");
 }
 
-TEST(Snapshot, SaysWhereItIsWrong) {
+TEST(Snapshot, ReportsTheInvalidField) {
     const auto read = parse_snapshot(
         R"({"format": 1, "view": {"pools": [{"pool": "p", "objective": "Luck"}], "step": -1},
             "plan": {"jobs": [{"datasets": {"a": 1}}]}})");

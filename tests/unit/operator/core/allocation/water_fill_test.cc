@@ -7,7 +7,7 @@ namespace {
 
 using Amounts = std::vector<std::uint64_t>;
 
-// The amounts as numbers.
+// The amounts as numbers of bytes.
 Amounts filled(const FillProblem& problem) {
     Amounts result;
     for (const Bytes bytes : water_fill(problem)) {
@@ -47,22 +47,23 @@ TEST(WaterFill, GivesTheMostValuableBytesFirst) {
         (Amounts{3, 7, 0}));
 }
 
-// Greedily the first item takes both the node and the account, and the other two stay out.
+// Greedy filling gives the first item both the node and the account, and the other two get no
+// bytes.
 FillProblem greed_is_not_enough() {
     return problem_of({1, 1}, {1, 1}, {item(0, 0, 1, 10), item(1, 0, 1, 9), item(0, 1, 1, 9)});
 }
 
-TEST(WaterFill, ExchangesWhereGreedIsNotEnough) {
+TEST(WaterFill, ImprovesGreedyResultByExchange) {
     EXPECT_EQ(filled(greed_is_not_enough()), (Amounts{0, 1, 1}));
 }
 
-TEST(WaterFill, StopsWhenItsWorkIsDone) {
+TEST(WaterFill, StopsAtItsWorkLimit) {
     FillProblem problem = greed_is_not_enough();
     problem.work_max = 0;
     EXPECT_EQ(filled(problem), (Amounts{1, 0, 0}));
 }
 
-TEST(WaterFill, FillsAccountsWhateverTheBytesAreWorthAndHoweverLittleWorkIsLeft) {
+TEST(WaterFill, FillsAccountsAtAnyValueAndWorkLimit) {
     FillProblem problem =
         problem_of({1, 1}, {1, 1}, {item(0, 0, 1, 100), item(1, 0, 1, 1), item(0, 1, 1, 1)});
     EXPECT_EQ(filled(problem), (Amounts{1, 0, 0}));
@@ -78,13 +79,13 @@ TEST(WaterFill, FillsAccountsWithTheirMostValuableBytes) {
     EXPECT_EQ(filled(problem), (Amounts{4, 0, 0, 2}));
 }
 
-TEST(WaterFill, LeavesWhatIsGivenInAnyCase) {
+TEST(WaterFill, KeepsLowerAmounts) {
     FillProblem problem = problem_of({2}, {99}, {item(0, 0, 6, 1), item(0, 0, 7, 2)});
     problem.items[0].lower = Bytes{3};
     EXPECT_EQ(filled(problem), (Amounts{3, 2}));
 }
 
-TEST(WaterFill, StopsAtTheCommonRoom) {
+TEST(WaterFill, StaysWithinTheCommonRoom) {
     FillProblem problem =
         problem_of({10, 10}, {5, 5, 5}, {item(0, 0, 9, 2), item(1, 1, 9, 1), item(1, 2, 3, 1)});
     problem.rooms.own = bytes_of({0, 0, 5});
@@ -92,15 +93,15 @@ TEST(WaterFill, StopsAtTheCommonRoom) {
     EXPECT_EQ(filled(problem), (Amounts{5, 1, 3}));
 }
 
-// The second account has a byte of its own: only what it takes beyond is taken from the first.
-TEST(WaterFill, TakesAnAccountsOwnRoomBeforeTheCommonRoom) {
+// The second account has one byte of its own room: only bytes beyond it reduce the first account's.
+TEST(WaterFill, UsesOwnRoomBeforeTheCommonRoom) {
     FillProblem problem = problem_of({10}, {5, 5}, {item(0, 0, 5, 1), item(0, 1, 3, 2)});
     problem.rooms.own = bytes_of({0, 1});
     problem.rooms.common = Bytes{4};
     EXPECT_EQ(filled(problem), (Amounts{2, 3}));
 }
 
-TEST(WaterFill, AmongEqualsKeepsTheStart) {
+TEST(WaterFill, KeepsTheStartAmountsOfEqualItems) {
     FillProblem problem = problem_of({10}, {99}, {item(0, 0, 10, 1), item(0, 0, 10, 1)});
     problem.items[1].start = Bytes{7};
     EXPECT_EQ(filled(problem), (Amounts{3, 7}));

@@ -22,7 +22,7 @@ Demand demand(const std::string& name, Bytes total, double ingest) {
     return result;
 }
 
-// A node with 10Gi; "fast" gains twice as much by a byte as "slow", and both want 8Gi and more.
+// A node with 10Gi; "fast" gains twice as much per byte as "slow", and both want at least 8Gi.
 AllocationView crowded() {
     AllocationView view;
     view.nodes = {{"nvme", "n1", gib(10)}};
@@ -40,7 +40,7 @@ Bytes granted(const AllocationPlan& plan, const std::string& name) {
     return Bytes::unlimited();
 }
 
-TEST(WhatIf, ComesToRestWhereBytesHaveMoved) {
+TEST(WhatIf, SettlesAfterBytesHaveMoved) {
     AllocationView view = crowded();
     view.holdings = {{"nvme", "n1", "slow", gib(10), gib(10), gib(10), "a", true}};
     view.settled = false;
@@ -51,13 +51,13 @@ TEST(WhatIf, ComesToRestWhereBytesHaveMoved) {
     EXPECT_EQ(granted(outcome.plan, "slow"), gib(1));
 }
 
-TEST(WhatIf, BytesOfADeletedJobGoToWhoIsShortOfThem) {
+TEST(WhatIf, BytesOfADeletedJobGoToJobsThatWantMore) {
     AllocationView view = settle(crowded()).view;
     ASSERT_TRUE(apply_change(RemoveJob{{"a", "fast"}}, view));
     EXPECT_EQ(granted(settle(view).plan, "slow"), gib(9)) << "its idle bytes are swept";
 }
 
-TEST(WhatIf, MoreRoomIsDividedOverTheNodesOfThePool) {
+TEST(WhatIf, DividesAddedCapacityAmongThePoolsNodes) {
     AllocationView view = crowded();
     view.nodes.push_back({"nvme", "n2", gib(1)});
     view.nodes.push_back({"other", "n1", gib(1)});
@@ -72,7 +72,7 @@ TEST(WhatIf, MoreRoomIsDividedOverTheNodesOfThePool) {
     EXPECT_EQ(view.nodes[1].capacity, Bytes::zero()) << "never less than nothing";
 }
 
-TEST(WhatIf, ALargerQuotaLetsItsNamespaceHaveMore) {
+TEST(WhatIf, LargerQuotaGivesItsNamespaceMore) {
     AllocationView view = crowded();
     view.quotas = {{"a", "nvme", gib(4)}};
     EXPECT_EQ(granted(settle(view).plan, "fast"), gib(4));
@@ -92,7 +92,7 @@ TEST(WhatIf, RefusesUnknownNamesAndListsKnownOnes) {
     EXPECT_THAT(complaint(SetNominal{"b", "nvme", gib(1)}), HasSubstr("there are: a in nvme"));
 }
 
-TEST(WhatIf, ComesToRestInAlmostEveryRandomWorld) {
+TEST(WhatIf, SettlesInAlmostEveryRandomCluster) {
     const std::uint64_t seed = test_seed();
     constexpr int kRounds = 300;
     int resting = 0;

@@ -7,7 +7,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(ActiveTime, BeginsWithTheJobOrWithTheEndOfASuspension) {
+TEST(ActiveTime, StartsWithTheJobOrTheEndOfASuspension) {
     TrainingJobStatus status;
     Job job;
     job.start_time = wall(100);
@@ -24,13 +24,13 @@ TEST(ActiveTime, BeginsWithTheJobOrWithTheEndOfASuspension) {
     EXPECT_EQ(observe_active_time(status, &job, wall(150)), (ActiveTime{0, wall(130)}));
 }
 
-TEST(ActiveTime, DoesNotBeginWithAJobThatWasBornSuspended) {
+TEST(ActiveTime, DoesNotStartWithAJobCreatedSuspended) {
     Job job;
     job.suspend = true;
     EXPECT_EQ(observe_active_time({}, &job, wall(150)), ActiveTime{});
 }
 
-TEST(ActiveTime, AClockThatGoesBackTakesNothingAway) {
+TEST(ActiveTime, IgnoresAClockThatJumpsBack) {
     EXPECT_EQ(stop({7, wall(100)}, wall(50)), (ActiveTime{7, std::nullopt}));
 }
 

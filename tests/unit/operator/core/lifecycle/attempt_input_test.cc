@@ -9,7 +9,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(AttemptInput, PrefersNodesWithItsBytesAndFollowsTheAdmission) {
+TEST(AttemptInput, SetsPreferredNodesAndKueuePlacement) {
     TrainingJobView view = make_admitted_view();
     Holding holding;
     holding.dataset_uid = "uid-imagenet";

@@ -32,7 +32,7 @@ TEST(FindAttempts, IgnoresJobsOfOthers) {
     EXPECT_EQ(find_attempts(view).current, nullptr);
 }
 
-TEST(OlderAttemptsAreGone, OnlyWhenNoPodAndNoJobIsLeft) {
+TEST(OlderAttemptsAreGone, RequiresThatNoPodAndNoJobExists) {
     TrainingJobView view = make_view();
     view.job.status.attempt = 2;
     EXPECT_TRUE(pods_are_gone(view, find_attempts(view), wall(0)));
@@ -137,7 +137,7 @@ TEST(WhatPodsWaitFor, QuotesSchedulerAndKubelet) {
         "Pod resnet-a1-0-xyzab waits for a node: 0/2 nodes are available");
 }
 
-TEST(WhatPodsWaitFor, SaysNothingAboutAnOrdinaryStart) {
+TEST(WhatPodsWaitFor, IsEmptyDuringANormalStart) {
     TrainingJobView view = make_running_view();
     view.pods[0].trainer.waiting_reason = "PodInitializing";
     view.pods[1].sidecar.waiting_reason = "ContainerCreating";

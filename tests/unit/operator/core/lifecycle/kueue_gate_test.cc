@@ -1,4 +1,4 @@
-// A queued TrainingJob from its entry into the queue to its end.
+// Tests a queued TrainingJob from entering the queue to its end.
 
 #include "operator/core/lifecycle/kueue_gate.h"
 
@@ -75,7 +75,7 @@ TEST(KueueGate, StartsOnTheFlavorsNodesOnceAdmitted) {
     EXPECT_EQ(created->job.pod.tolerations.size(), 1U);
 }
 
-TEST(KueueGate, AddsWhatAdmissionChecksWant) {
+TEST(KueueGate, AddsPodChangesOfAdmissionChecks) {
     TrainingJobView view = make_admitted_view();
     remove_attempt(view);
     view.kueue.workload->check_placement.annotations["autoscaler/consume"] = "request-1";
@@ -109,7 +109,7 @@ TEST(KueueGate, WaitsForAClassThatCannotBeRead) {
     EXPECT_TRUE(lifecycle.actions.empty());
 }
 
-TEST(KueueGate, WithoutKueueANewJobWaitsAndARunningOneGoesOn) {
+TEST(KueueGate, WithoutKueueNewJobsWaitAndRunningJobsContinue) {
     TrainingJobView view = make_queued_view();
     view.kueue.installed = false;
     const Lifecycle waiting = decide_lifecycle(view, moment(10));
@@ -124,7 +124,7 @@ TEST(KueueGate, WithoutKueueANewJobWaitsAndARunningOneGoesOn) {
     EXPECT_TRUE(running.actions.empty());
 }
 
-TEST(KueueGate, LeavesAStrangersWorkloadAlone) {
+TEST(KueueGate, LeavesForeignWorkloadsAlone) {
     TrainingJobView view = make_admitted_view();
     remove_attempt(view);
     view.kueue.workload->meta.owners[0].uid = "another";
@@ -134,7 +134,7 @@ TEST(KueueGate, LeavesAStrangersWorkloadAlone) {
     EXPECT_TRUE(lifecycle.actions.empty());
 }
 
-TEST(KueueGate, TellsKueueOnceThatAllPodsAreReady) {
+TEST(KueueGate, ReportsPodsReadyToKueueOnce) {
     TrainingJobView view = make_admitted_view();
     std::erase_if(view.kueue.workload->conditions, [](const Condition& condition) {
         return condition.type == "PodsReady";
@@ -151,7 +151,7 @@ TEST(KueueGate, TellsKueueOnceThatAllPodsAreReady) {
     EXPECT_TRUE(decide_lifecycle(view, moment(12)).actions.empty()) << "it stays, as in Kueue";
 }
 
-TEST(KueueGate, AnEvictionStopsThePodsAndThenGivesTheQuotaBack) {
+TEST(KueueGate, EvictionStopsPodsThenReleasesQuota) {
     TrainingJobView view = make_admitted_view();
     evict(view.kueue, "Preempted", 40);
     const Lifecycle stopping = decide_lifecycle(view, moment(41));
@@ -179,8 +179,8 @@ TEST(KueueGate, AnEvictionStopsThePodsAndThenGivesTheQuotaBack) {
     EXPECT_EQ(released->workload.past_execution_seconds, 43);
 }
 
-// Or a user keeps preempted quota by an edit, or by a Service in the place of the job's own.
-TEST(KueueGate, AnEvictionStopsThePodsOfAJobThatIsRefused) {
+// Otherwise an invalid edit, or another Service with the job's name, would keep preempted quota.
+TEST(KueueGate, EvictionStopsPodsOfAnInvalidJob) {
     TrainingJobView invalid = make_admitted_view();
     invalid.job.spec.trainer.node_count = 0;
     TrainingJobView clashing = make_admitted_view();
@@ -196,7 +196,7 @@ TEST(KueueGate, AnEvictionStopsThePodsOfAJobThatIsRefused) {
     }
 }
 
-TEST(KueueGate, OnlyWhatWasPreemptedIsQueuedAgainAtOnce) {
+TEST(KueueGate, OnlyPreemptedJobsQueueAgainAtOnce) {
     TrainingJobView view = make_admitted_view();
     remove_attempt(view);
     view.kueue.workload->has_checks = true;
@@ -210,7 +210,7 @@ TEST(KueueGate, OnlyWhatWasPreemptedIsQueuedAgainAtOnce) {
         "NoReservationUnsatisfiedChecks");
 }
 
-TEST(KueueGate, ATrainerThatDiesOfAnEvictionHasNotFailed) {
+TEST(KueueGate, TrainerExitDuringEvictionIsNotAFailure) {
     TrainingJobView view = make_admitted_view();
     view.job.spec.run_policy.backoff_limit = 0;
     evict(view.kueue, "Preempted", 40);
@@ -226,7 +226,7 @@ TEST(KueueGate, ATrainerThatDiesOfAnEvictionHasNotFailed) {
     EXPECT_EQ(lifecycle.restarts, 0);
 }
 
-TEST(KueueGate, AFailureBeforeTheEvictionCounts) {
+TEST(KueueGate, FailureBeforeEvictionCounts) {
     TrainingJobView view = make_admitted_view();
     view.job.spec.run_policy.backoff_limit = 0;
     evict(view.kueue, "Preempted", 60);
@@ -234,14 +234,14 @@ TEST(KueueGate, AFailureBeforeTheEvictionCounts) {
     EXPECT_EQ(decide_lifecycle(view, moment(61)).state, JobState::kFailed);
 }
 
-TEST(KueueGate, ASuccessDuringAnEvictionStands) {
+TEST(KueueGate, SuccessDuringEvictionCounts) {
     TrainingJobView view = make_admitted_view();
     evict(view.kueue, "Preempted", 40);
     view.jobs[0].end = JobEnd{true, "", "", wall(41)};
     EXPECT_EQ(decide_lifecycle(view, moment(42)).state, JobState::kComplete);
 }
 
-TEST(KueueGate, ReadmittedTheSameAttemptGoesOn) {
+TEST(KueueGate, ContinuesTheSameAttemptAfterReadmission) {
     TrainingJobView view = make_admitted_view(2);
     remove_attempt(view);
     evict(view.kueue, "Preempted", 40);
@@ -266,7 +266,7 @@ TEST(KueueGate, ReadmittedTheSameAttemptGoesOn) {
     EXPECT_EQ(created->job.meta.name, "resnet-a2");
 }
 
-TEST(KueueGate, ARestartKeepsTheReservation) {
+TEST(KueueGate, RestartKeepsTheReservation) {
     TrainingJobView view = make_admitted_view();
     view.jobs[0].end = {false, "PodFailurePolicy", "exit code 1", wall(50)};
     const Lifecycle restarting = decide_lifecycle(view, moment(51));
@@ -282,7 +282,7 @@ TEST(KueueGate, ARestartKeepsTheReservation) {
     EXPECT_EQ(created->job.meta.name, "resnet-a2");
 }
 
-TEST(KueueGate, QueuesAgainWhenItsPodsNeedSomethingElse) {
+TEST(KueueGate, QueuesAgainWhenPodRequirementsChange) {
     TrainingJobView view = make_admitted_view();
     view.job.spec.trainer.resources.limits["nvidia.com/gpu"] = "8";
     EXPECT_TRUE(decide_lifecycle(view, moment(10)).actions.empty()) << "an attempt runs on";
@@ -296,7 +296,7 @@ TEST(KueueGate, QueuesAgainWhenItsPodsNeedSomethingElse) {
     EXPECT_NE(only<CreateWorkload>(decide_lifecycle(view, moment(11))), nullptr);
 }
 
-TEST(KueueGate, ASuspendedJobLeavesTheQueueOnceItsPodsAreGone) {
+TEST(KueueGate, SuspendedJobLeavesTheQueueOnceItsPodsAreGone) {
     TrainingJobView view = make_admitted_view();
     view.job.spec.suspend = true;
     const Lifecycle stopping = decide_lifecycle(view, moment(10));
@@ -311,7 +311,7 @@ TEST(KueueGate, ASuspendedJobLeavesTheQueueOnceItsPodsAreGone) {
     EXPECT_NE(only<DeleteWorkload>(decide_lifecycle(view, moment(12))), nullptr);
 }
 
-TEST(KueueGate, AJobThatWaitsForItsDatasetHoldsNoQuota) {
+TEST(KueueGate, JobWaitingForADatasetHoldsNoQuota) {
     TrainingJobView view = make_admitted_view();
     view.datasets = resolve_datasets(view.job, {});
     EXPECT_EQ(decide_lifecycle(view, moment(10)).state, JobState::kRunning);
@@ -321,7 +321,7 @@ TEST(KueueGate, AJobThatWaitsForItsDatasetHoldsNoQuota) {
     EXPECT_NE(only<DeleteWorkload>(lifecycle), nullptr);
 }
 
-TEST(KueueGate, TheEndIsToldWhenThePodsAreGone) {
+TEST(KueueGate, ReportsTheEndAfterThePodsAreGone) {
     TrainingJobView view = make_admitted_view();
     view.job.spec.run_policy.active_deadline_seconds = 100;
     const Lifecycle failed = decide_lifecycle(view, moment(100));
@@ -338,7 +338,7 @@ TEST(KueueGate, TheEndIsToldWhenThePodsAreGone) {
     EXPECT_TRUE(decide_lifecycle(view, moment(131)).actions.empty());
 }
 
-TEST(KueueGate, ASuccessEndsTheWorkload) {
+TEST(KueueGate, SuccessFinishesTheWorkload) {
     TrainingJobView view = make_admitted_view();
     view.jobs[0].end = JobEnd{true, "", "", wall(100)};
     for (Pod& pod : view.pods) {
@@ -360,7 +360,7 @@ TEST(KueueGate, StopsAtOnceWhenItsWorkloadIsDeleted) {
     EXPECT_NE(only<DeleteJob>(lifecycle), nullptr);
 }
 
-TEST(KueueGate, WithoutItsLabelAJobRunsOnAndLeavesTheQueue) {
+TEST(KueueGate, JobWithoutItsLabelKeepsRunningAndLeavesTheQueue) {
     TrainingJobView view = make_admitted_view();
     view.job.meta.labels[std::string{kQueueLabel}] = "";
     EXPECT_NE(only<DeleteWorkload>(decide_lifecycle(view, moment(10))), nullptr);
@@ -380,7 +380,7 @@ TEST(KueueGate, ReplacesAJobThatKueueSuspendedTooEarly) {
     EXPECT_EQ(only<CreateJob>(again)->job.meta.name, "resnet-a1");
 }
 
-TEST(KueueGate, PodsOnALostNodeDoNotHoldTheQuota) {
+TEST(KueueGate, PodsOnALostNodeHoldNoQuota) {
     TrainingJobView view = make_admitted_view();
     evict(view.kueue, "Preempted", 40);
     view.jobs[0].meta.deleting_since = wall(41);

@@ -23,7 +23,7 @@ TEST(LifecycleEdits, DeletesAJobOnceAndByItsUid) {
     EXPECT_EQ(lifecycle.actions.size(), 1U);
 }
 
-TEST(LifecycleEdits, LooksAgainAtTheEarliestTimeWithinADay) {
+TEST(LifecycleEdits, WakesAtTheEarliestTimeWithinADay) {
     Lifecycle lifecycle;
     wake_at(lifecycle, wall(1'000'000), wall(0));
     EXPECT_EQ(lifecycle.wake_after, hours{24});
@@ -35,7 +35,7 @@ TEST(LifecycleEdits, LooksAgainAtTheEarliestTimeWithinADay) {
     EXPECT_EQ(lifecycle.wake_after, seconds{0}) << "what is overdue is looked at now";
 }
 
-TEST(LifecycleEdits, TimeRunsBetweenAttemptsAndStopsWhereAJobWaits) {
+TEST(LifecycleEdits, ActiveTimeRunsBetweenAttemptsAndStopsWhileWaiting) {
     for (const JobState state : {JobState::kStarting, JobState::kRunning, JobState::kRestarting}) {
         Lifecycle lifecycle;
         lifecycle.state = state;
@@ -52,7 +52,7 @@ TEST(LifecycleEdits, TimeRunsBetweenAttemptsAndStopsWhereAJobWaits) {
     }
 }
 
-TEST(LifecycleEdits, ARefusedJobSaysWhyAndIsInvalidIfRepeatingDoesNotHelp) {
+TEST(LifecycleEdits, RefusedJobReportsWhyAndIsInvalidIfRetryingCannotHelp) {
     TrainingJobView view = make_view();
     view.diagnosis = {"no such field", true};
     Lifecycle lifecycle;

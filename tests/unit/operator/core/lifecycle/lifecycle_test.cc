@@ -48,7 +48,7 @@ TEST(Lifecycle, RunsWhenEveryRankIsReady) {
     EXPECT_EQ(decide_lifecycle(view, moment(10)).state, JobState::kRunning);
 }
 
-TEST(Lifecycle, StillRunsWhileATrainerThatEndedWellWaitsForItsSidecar) {
+TEST(Lifecycle, RunsWhileASucceededTrainerWaitsForItsSidecar) {
     TrainingJobView view = make_running_view();
     view.jobs[0].ready = 1;
     view.pods[1].ready = false;
@@ -58,7 +58,7 @@ TEST(Lifecycle, StillRunsWhileATrainerThatEndedWellWaitsForItsSidecar) {
     EXPECT_EQ(decide_lifecycle(view, moment(10)).state, JobState::kStarting);
 }
 
-TEST(Lifecycle, WaitsForADatasetAndSaysWhich) {
+TEST(Lifecycle, WaitsForADatasetAndNamesIt) {
     TrainingJobView view = make_view();
     view.datasets = resolve_datasets(view.job, {});
     const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
@@ -68,13 +68,13 @@ TEST(Lifecycle, WaitsForADatasetAndSaysWhich) {
     EXPECT_EQ(lifecycle.attempt, 0);
 }
 
-TEST(Lifecycle, GoesOnWhenTheDatasetOfARunningJobIsDeleted) {
+TEST(Lifecycle, ContinuesWhenItsDatasetIsDeleted) {
     TrainingJobView view = make_running_view();
     view.datasets = resolve_datasets(view.job, {});
     EXPECT_EQ(decide_lifecycle(view, moment(10)).state, JobState::kRunning);
 }
 
-// The view's job names a Dataset of another namespace.
+// The job of the view names a Dataset of another namespace.
 TrainingJobView naming_a_foreign_dataset(TrainingJobView view) {
     view.job.spec.datasets[0].dataset_ref_namespace = "data";
     Dataset dataset = make_dataset();
@@ -83,7 +83,7 @@ TrainingJobView naming_a_foreign_dataset(TrainingJobView view) {
     return view;
 }
 
-TEST(Lifecycle, WaitsUntilADatasetIsSharedAndLetsARunningAttemptGoOn) {
+TEST(Lifecycle, WaitsForSharingButContinuesARunningAttempt) {
     const Lifecycle waiting = decide_lifecycle(naming_a_foreign_dataset(make_view()), moment(10));
     EXPECT_EQ(waiting.state, JobState::kWaiting);
     EXPECT_NE(waiting.message.find("is not shared with namespace team"), std::string::npos);
@@ -103,7 +103,7 @@ TEST(Lifecycle, WaitsForAPoolOnlyIfTheJobNamesIt) {
     EXPECT_EQ(decide_lifecycle(view, moment(10)).state, JobState::kWaiting);
 }
 
-TEST(Lifecycle, TellsAnInvalidSpecAndDoesNothing) {
+TEST(Lifecycle, ReportsAnInvalidSpecAndTakesNoAction) {
     TrainingJobView view = make_view();
     view.job.spec.trainer.node_count = 0;
     const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
@@ -112,7 +112,7 @@ TEST(Lifecycle, TellsAnInvalidSpecAndDoesNothing) {
     EXPECT_TRUE(lifecycle.actions.empty());
 }
 
-TEST(Lifecycle, SuspendsAJobWhoseSpecHasBecomeInvalid) {
+TEST(Lifecycle, SuspendsAJobWithAnInvalidSpec) {
     TrainingJobView view = make_running_view();
     view.job.spec.trainer.node_count = 0;
     EXPECT_TRUE(decide_lifecycle(view, moment(10)).actions.empty()) << "what runs goes on";
@@ -122,7 +122,7 @@ TEST(Lifecycle, SuspendsAJobWhoseSpecHasBecomeInvalid) {
     EXPECT_TRUE(decide_lifecycle(view, moment(12)).actions.empty()) << "its end is judged later";
 }
 
-TEST(Lifecycle, LeavesNamesOfOthersAlone) {
+TEST(Lifecycle, LeavesObjectsOfOtherOwnersAlone) {
     TrainingJobView view = make_view();
     view.jobs = {make_job(view, 1)};
     view.jobs[0].meta.owners.clear();
@@ -180,7 +180,7 @@ TEST(Lifecycle, RestartsAllRanksTogetherAsTheNextAttempt) {
     EXPECT_EQ(only<CreateJob>(lifecycle)->job.meta.name, "resnet-a2");
 }
 
-TEST(Lifecycle, DeletesAnOlderJobAgainWhenThatWasLost) {
+TEST(Lifecycle, RepeatsALostDeletionOfAnOlderJob) {
     TrainingJobView view = make_running_view();
     view.job.status.attempt = 2;
     const Lifecycle lifecycle = decide_lifecycle(view, moment(60));
@@ -242,13 +242,13 @@ TEST(Lifecycle, RestartsWhenANodeIsLostWithoutWaitingForItsPod) {
     EXPECT_EQ(lifecycle.restarts, 0);
     write_down(lifecycle, view);
     view.jobs[0].meta.deleting_since = wall(150);
-    view.pods.erase(view.pods.begin());  // the pod on the node that is well has ended
+    view.pods.erase(view.pods.begin());  // the pod on the healthy node has ended
     lifecycle = decide_lifecycle(view, moment(151));
     ASSERT_NE(only<CreateJob>(lifecycle), nullptr);
     EXPECT_EQ(only<CreateJob>(lifecycle)->job.meta.name, "resnet-a2");
 }
 
-TEST(Lifecycle, KeepsTheDeadlineOverAllAttempts) {
+TEST(Lifecycle, AppliesTheDeadlineOverAllAttempts) {
     TrainingJobView view = make_running_view();
     view.job.spec.run_policy.active_deadline_seconds = 100;
     const Lifecycle before = decide_lifecycle(view, moment(99));
@@ -268,7 +268,7 @@ TEST(Lifecycle, KeepsTheDeadlineOverAllAttempts) {
     EXPECT_EQ(only<CreateJob>(second)->job.active_deadline_seconds, 30);
 }
 
-TEST(Lifecycle, BelievesTheJobsOwnDeadline) {
+TEST(Lifecycle, AcceptsTheJobControllersDeadlineFailure) {
     TrainingJobView view = make_running_view();
     view.jobs[0].end = JobEnd{false, "DeadlineExceeded", "too long", wall(5)};
     EXPECT_EQ(decide_lifecycle(view, moment(6)).failure, "DeadlineExceeded");
@@ -283,7 +283,7 @@ TEST(Lifecycle, RemembersWhenItFirstRan) {
     EXPECT_EQ(decide_lifecycle(view, moment(50)).start_time, wall(7));
 }
 
-TEST(Lifecycle, StandsStillWhileSuspendedAndGoesOnWithTheSameAttempt) {
+TEST(Lifecycle, StopsWhileSuspendedAndResumesTheSameAttempt) {
     TrainingJobView view = make_running_view(2);
     view.job.spec.suspend = true;
     view.jobs[0].meta.resource_version = "7";
@@ -304,7 +304,7 @@ TEST(Lifecycle, StandsStillWhileSuspendedAndGoesOnWithTheSameAttempt) {
     EXPECT_EQ(only<CreateJob>(again)->job.pod.trainer.image, "train:2");
 }
 
-TEST(Lifecycle, ATrainerThatDiesOfASuspensionHasNotFailed) {
+TEST(Lifecycle, TrainerExitDuringSuspensionIsNotAFailure) {
     TrainingJobView view = make_running_view();
     view.job.spec.run_policy.backoff_limit = 0;
     view.job.spec.suspend = true;
@@ -318,7 +318,7 @@ TEST(Lifecycle, ATrainerThatDiesOfASuspensionHasNotFailed) {
     EXPECT_EQ(decide_lifecycle(view, moment(12)).state, JobState::kRestarting);
 }
 
-TEST(Lifecycle, AFailureBeforeTheSuspensionCounts) {
+TEST(Lifecycle, FailureBeforeSuspensionCounts) {
     TrainingJobView view = make_running_view();
     view.job.spec.run_policy.backoff_limit = 0;
     view.job.spec.suspend = true;
@@ -326,7 +326,7 @@ TEST(Lifecycle, AFailureBeforeTheSuspensionCounts) {
     EXPECT_EQ(decide_lifecycle(view, moment(10)).state, JobState::kFailed);
 }
 
-TEST(Lifecycle, ResumedTooEarlyItWaitsUntilTheOldPodsAreGone) {
+TEST(Lifecycle, ResumeWaitsUntilTheOldPodsAreGone) {
     TrainingJobView view = make_running_view();
     view.jobs[0].meta.deleting_since = wall(10);
     const Lifecycle waiting = decide_lifecycle(view, moment(12));
@@ -345,7 +345,7 @@ TEST(Lifecycle, ResumedTooEarlyItWaitsUntilTheOldPodsAreGone) {
     EXPECT_NE(only<CreateJob>(again), nullptr);
 }
 
-TEST(Lifecycle, ASuspensionStopsAlsoWhatIsLeftOfOlderAttempts) {
+TEST(Lifecycle, SuspensionStopsJobsOfOlderAttempts) {
     TrainingJobView view = make_running_view(2);
     view.jobs = {make_job(view, 1)};
     view.job.spec.suspend = true;
@@ -355,7 +355,7 @@ TEST(Lifecycle, ASuspensionStopsAlsoWhatIsLeftOfOlderAttempts) {
     EXPECT_EQ(only<DeleteJob>(lifecycle)->name, "resnet-a1");
 }
 
-TEST(Lifecycle, ReplacesAJobThatSomebodyElseSuspendedAfterAPause) {
+TEST(Lifecycle, ReplacesAJobSuspendedByAnotherClientAfterADelay) {
     TrainingJobView view = make_running_view();
     view.jobs[0].suspend = true;
     view.jobs[0].meta.created_at = wall(100);
@@ -370,7 +370,7 @@ TEST(Lifecycle, ReplacesAJobThatSomebodyElseSuspendedAfterAPause) {
     EXPECT_EQ(only<DeleteJob>(replacing)->name, "resnet-a1");
 }
 
-TEST(Lifecycle, DoesNotEvenStartASuspendedJob) {
+TEST(Lifecycle, DoesNotStartASuspendedJob) {
     TrainingJobView view = make_view();
     view.job.spec.suspend = true;
     const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
@@ -378,7 +378,7 @@ TEST(Lifecycle, DoesNotEvenStartASuspendedJob) {
     EXPECT_TRUE(lifecycle.actions.empty());
 }
 
-TEST(Lifecycle, RemovesItselfWhenItsTimeAfterTheEndIsOver) {
+TEST(Lifecycle, DeletesItselfAfterItsTtl) {
     TrainingJobView view = make_running_view();
     view.job.spec.run_policy.ttl_seconds_after_finished = 30;
     view.jobs[0].end = JobEnd{true, "", "", wall(100)};
@@ -391,7 +391,7 @@ TEST(Lifecycle, RemovesItselfWhenItsTimeAfterTheEndIsOver) {
     EXPECT_EQ(only<DeleteTrainingJob>(over)->uid, "uid-resnet");
 }
 
-TEST(Lifecycle, CreatesItsJobAgainWhenSomebodyDeletedIt) {
+TEST(Lifecycle, RecreatesADeletedJob) {
     TrainingJobView view = make_running_view();
     view.jobs.clear();
     view.pods.clear();
@@ -409,14 +409,14 @@ TEST(Lifecycle, PrefersNodesThatHoldTheData) {
     EXPECT_EQ(job.pod.preferred_nodes, (std::vector<PreferredNode>{{"n2", 100}}));
 }
 
-TEST(Lifecycle, EndsWhenTheNamesOfAttemptsAreUsedUp) {
+TEST(Lifecycle, FailsWhenAttemptNumbersRunOut) {
     TrainingJobView view = make_running_view(kAttemptMax);
     view.job.status.restarts = 0;
     view.jobs[0].end = failure();
     EXPECT_EQ(decide_lifecycle(view, moment(10)).failure, "AttemptsExhausted");
 }
 
-TEST(Lifecycle, CallsWhatTheApiServerDoesNotKnowInvalidAndTriesAgain) {
+TEST(Lifecycle, ReportsFieldsUnknownToTheApiServerAndRetries) {
     TrainingJobView view = make_view();
     view.diagnosis = {"spec.podTemplate.spec.affinity.x: unknown field", true};
     const Lifecycle lifecycle = decide_lifecycle(view, moment(10));

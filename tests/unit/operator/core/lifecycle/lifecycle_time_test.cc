@@ -1,4 +1,4 @@
-// Deadlines and times after the end of a TrainingJob.
+// Deadlines of a TrainingJob, and its ttlSecondsAfterFinished.
 
 #include <limits>
 #include <utility>
@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::seconds;
 
-TEST(LifecycleTime, TimesBeyondADurationAreForEver) {
+TEST(LifecycleTime, HandlesTimesLongerThanADuration) {
     for (const std::int64_t limit : {9'999'999'999, std::int64_t{1} << 53U, INT64_MAX}) {
         TrainingJobView view = make_running_view();
         view.job.spec.run_policy.active_deadline_seconds = limit;
@@ -31,7 +31,7 @@ TEST(LifecycleTime, TimesBeyondADurationAreForEver) {
     }
 }
 
-TEST(LifecycleTime, GivesTheJobADeadlineThatItsControllerCanCount) {
+TEST(LifecycleTime, ClampsTheJobsDeadline) {
     TrainingJobView view = make_view();
     view.job.spec.run_policy.active_deadline_seconds = INT64_MAX;
     const Lifecycle lifecycle = decide_lifecycle(view, moment(10));
@@ -48,7 +48,7 @@ TrainingJobView view_with_deadline() {
     return view;
 }
 
-TEST(LifecycleTime, TimeInAQueueDoesNotCountAgainstTheDeadline) {
+TEST(LifecycleTime, QueuedTimeDoesNotCount) {
     TrainingJobView view = make_admitted_view();
     view.job.spec.run_policy.active_deadline_seconds = 100;
     write_down(decide_lifecycle(view, moment(60)), view);
@@ -69,12 +69,12 @@ TEST(LifecycleTime, TimeInAQueueDoesNotCountAgainstTheDeadline) {
     EXPECT_EQ(decide_lifecycle(view, moment(6030)).state, JobState::kFailed);
 }
 
-TEST(LifecycleTime, TimeInWhichAJobIsSuspendedDoesNotCount) {
+TEST(LifecycleTime, SuspendedTimeDoesNotCount) {
     TrainingJobView view = view_with_deadline();
     write_down(decide_lifecycle(view, moment(50)), view);
     view.job.spec.suspend = true;
     view.job.status = plan_training_job(view, moment(50)).status;
-    // Its pods take their time, or the deletion was lost.
+    // The pods terminate slowly, or the deletion was lost.
     for (const bool leaves : {false, true}) {
         view.jobs[0].meta.deleting_since = leaves ? std::optional(wall(50)) : std::nullopt;
         const TrainingJobStatus status = plan_training_job(view, moment(9999)).status;
@@ -99,7 +99,7 @@ TEST(LifecycleTime, TimeInWhichAJobIsSuspendedDoesNotCount) {
     EXPECT_EQ(decide_lifecycle(view, moment(10051)).failure, "DeadlineExceeded");
 }
 
-TEST(LifecycleTime, AJobOlderThanItsSuspensionCountsFromItsEnd) {
+TEST(LifecycleTime, JobOlderThanASuspensionCountsFromTheSuspensionsEnd) {
     TrainingJobView view = view_with_deadline();
     write_down(decide_lifecycle(view, moment(50)), view);
     view.job.spec.suspend = true;
@@ -111,7 +111,7 @@ TEST(LifecycleTime, AJobOlderThanItsSuspensionCountsFromItsEnd) {
     EXPECT_EQ(decide_lifecycle(view, moment(120)).failure, "DeadlineExceeded");
 }
 
-TEST(LifecycleTime, TimeOfAllAttemptsCountsTogether) {
+TEST(LifecycleTime, SumsTimeOfAllAttempts) {
     TrainingJobView view = view_with_deadline();
     view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 1", wall(50)};
     write_down(decide_lifecycle(view, moment(60)), view);
@@ -125,7 +125,7 @@ TEST(LifecycleTime, TimeOfAllAttemptsCountsTogether) {
     EXPECT_EQ(decide_lifecycle(view, moment(100)).failure, "DeadlineExceeded");
 }
 
-TEST(LifecycleTime, TheTimeOfAJobThatFailedStandsStill) {
+TEST(LifecycleTime, ActiveTimeOfAFailedJobStops) {
     TrainingJobView view = view_with_deadline();
     write_down(decide_lifecycle(view, moment(100)), view);
     EXPECT_EQ(view.job.status.active_seconds, 100);

@@ -15,7 +15,7 @@ using ::testing::HasSubstr;
 constexpr const char* kOld = "00000000000000aa";
 constexpr const char* kNew = "00000000000000bb";
 
-// Ranks that report these revisions at second 100.
+// A view whose ranks reported these revisions at second 100.
 TrainingJobView view_of(const std::vector<std::string>& revisions, std::int64_t attempt = 1) {
     TrainingJobView view = make_running_view(attempt);
     for (std::size_t rank = 0; rank < revisions.size(); ++rank) {
@@ -39,7 +39,7 @@ std::string message(const TrainingJobStatus& status) {
     return find_condition(status.conditions, "OriginUnchanged")->message;
 }
 
-TEST(PinRevisions, PinsTheRevisionOfTheLowestRankThatHasListed) {
+TEST(PinRevisions, PinsTheLowestListedRanksRevision) {
     TrainingJobView view = view_of({"", kNew});
     EXPECT_EQ(plan(view).status.datasets[0].revision, kNew);
     view = view_of({kOld, kNew});
@@ -50,14 +50,14 @@ TEST(PinRevisions, PinsTheRevisionOfTheLowestRankThatHasListed) {
     EXPECT_EQ(condition(made.status), "True Unchanged");
 }
 
-TEST(PinRevisions, APinLastsForItsAttempt) {
+TEST(PinRevisions, KeepsThePinDuringTheAttempt) {
     TrainingJobView view = view_of({"", kNew});
     view.job.status = plan(view).status;
     view.reports[0].datasets[0].read_revision = kOld;
     EXPECT_EQ(plan(view).status.datasets[0].revision, kNew);
 }
 
-TEST(PinRevisions, TheNextAttemptTakesTheNewRevision) {
+TEST(PinRevisions, NextAttemptTakesTheNewRevision) {
     TrainingJobView view = view_of({kNew, kNew}, 2);
     JobDatasetStatus before;
     before.name = "train";
@@ -71,7 +71,7 @@ TEST(PinRevisions, TheNextAttemptTakesTheNewRevision) {
     EXPECT_EQ(status.datasets[0].changed_key, "");
 }
 
-TEST(PinRevisions, AResumedAttemptTakesTheNewRevision) {
+TEST(PinRevisions, ResumedAttemptTakesTheNewRevision) {
     TrainingJobView view = view_of({kOld, kOld});
     view.job.status = plan(view).status;
     ASSERT_EQ(view.job.status.datasets[0].revision, kOld);
@@ -96,7 +96,7 @@ TEST(PinRevisions, AResumedAttemptTakesTheNewRevision) {
     EXPECT_EQ(domain::to_string(made.pins.pins[0].revision), kNew);
 }
 
-TEST(PinRevisions, AJobThatIsAdmittedAgainTakesTheNewRevision) {
+TEST(PinRevisions, ReadmittedJobTakesTheNewRevision) {
     TrainingJobView view = make_admitted_view();
     view.jobs.clear();
     view.pods.clear();
@@ -111,7 +111,7 @@ TEST(PinRevisions, AJobThatIsAdmittedAgainTakesTheNewRevision) {
     EXPECT_EQ(admitted.status.datasets[0].revision_attempt, 0);
 }
 
-TEST(PinRevisions, OnlyFreshReportsOfTheAttemptCount) {
+TEST(PinRevisions, UsesOnlyFreshReportsOfTheAttempt) {
     TrainingJobView view = view_of({kOld});
     EXPECT_EQ(plan(view, 161).status.datasets[0].revision, "");
     view.reports[0].pod = make_pod(view, 7, 0).meta.name;
@@ -119,7 +119,7 @@ TEST(PinRevisions, OnlyFreshReportsOfTheAttemptCount) {
     EXPECT_EQ(condition(plan(view).status), "Unknown NotListed");
 }
 
-TEST(PinRevisions, PinsForTheAttemptsSidecars) {
+TEST(PinRevisions, SendsPinsToTheAttemptsSidecars) {
     TrainingJobView view = view_of({kOld, kNew});
     view.reports[0].datasets[0].marks = {1000, {1, 2, 3}};
     view.reports[1].datasets[0].marks = {1001, {4, 5, 6}};
@@ -131,7 +131,7 @@ TEST(PinRevisions, PinsForTheAttemptsSidecars) {
         pins.pins[0], (RevisionPin{"uid-imagenet", domain::RevisionId{0xAA}, {1000, {1, 2, 3}}}));
 }
 
-TEST(PinRevisions, ANewOperatorPinsFromTheStatus) {
+TEST(PinRevisions, NewOperatorPinsFromTheStatus) {
     TrainingJobView view = view_of({kOld, ""});
     view.job.status = plan(view).status;
     view.reports.clear();
@@ -139,7 +139,7 @@ TEST(PinRevisions, ANewOperatorPinsFromTheStatus) {
     EXPECT_EQ(plan(view, 500).pins.pins[0].revision, domain::RevisionId{0xAA});
 }
 
-TEST(PinRevisions, OneRankAndDirectoriesAreNotPinned) {
+TEST(PinRevisions, DoesNotPinSingleRanksAndDirectories) {
     TrainingJobView view = view_of({kOld});
     view.job.spec.trainer.node_count = 1;
     EXPECT_TRUE(plan(view).pins.pins.empty());
@@ -169,7 +169,7 @@ TEST(OriginChange, EndsTheAttemptAndNamesTheKey) {
         find_condition(made.status.conditions, "Finished")->message, HasSubstr("OriginChanged"));
 }
 
-TEST(OriginChange, TellsAPieceOfALargeListing) {
+TEST(OriginChange, NamesTheChangedPartOfALargeListing) {
     TrainingJobView view = view_of({kOld, kNew});
     view.reports[1].datasets[0].origin_change = OriginChange{"cat/7.png", 3907};
     EXPECT_THAT(message(plan(view).status), HasSubstr("among the 3907 keys from 'cat/7.png' on"));
@@ -177,7 +177,7 @@ TEST(OriginChange, TellsAPieceOfALargeListing) {
     EXPECT_THAT(message(plan(view).status), HasSubstr("not known"));
 }
 
-TEST(OriginChange, StandsUntilTheNextAttemptHasListed) {
+TEST(OriginChange, IsReportedUntilTheNextAttemptHasListed) {
     TrainingJobView view = view_of({kOld, kNew});
     view.reports[1].datasets[0].origin_change = OriginChange{"cat/7.png", 1};
     const TrainingJobStatus ended = plan(view).status;
@@ -209,7 +209,7 @@ TEST(OriginChange, IgnoresReportsOfAnOlderAttempt) {
     EXPECT_EQ(plan(view, 200).status.attempt, 2) << "nor stale ones";
 }
 
-TEST(SampleChanged, IsTheConditionWithTheKeyAndTheAttemptGoesOn) {
+TEST(SampleChanged, ConditionNamesTheKeyAndTheAttemptContinues) {
     TrainingJobView view = view_of({kOld, kOld});
     view.job.status = plan(view).status;
     view.reports[0].datasets[0].changed_key = "dog/1.png";

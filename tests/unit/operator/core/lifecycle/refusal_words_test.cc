@@ -14,7 +14,7 @@ TEST(RefusalWords, NamesUnknownFieldsByTheirTrainingJobPath) {
         "spec.podTemplate.spec.containers[0].ports[0].portt: unknown field");
 }
 
-TEST(RefusalWords, QuotesOtherMessagesBounded) {
+TEST(RefusalWords, QuotesOtherMessagesUpToALimit) {
     EXPECT_EQ(refusal_words("quota exceeded"), "The API server refuses it: quota exceeded");
     EXPECT_EQ(refusal_words("unknown field \""), ": unknown field");
     EXPECT_LE(refusal_words(std::string(5000, 'x')).size(), 1100U);

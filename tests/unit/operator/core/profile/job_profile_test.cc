@@ -24,7 +24,7 @@ JobValue value(const JobProfile& profile, Bytes dataset, Bytes cached, std::uint
 
 constexpr double kMib = 1024.0 * 1024;
 
-TEST(JobValue, FollowsTheClosedForm) {
+TEST(JobValue, MatchesTheFormula) {
     // 100 GiB at 400 MiB/s computing, 100 MiB/s from the origin: 256 s at best, 1024 s without.
     const JobValue half = value(make_profile(400 * kMib, 100 * kMib), gib(100), gib(50), 8);
     EXPECT_DOUBLE_EQ(half.epoch_seconds_best, 256);
@@ -38,14 +38,14 @@ TEST(JobValue, FollowsTheClosedForm) {
     EXPECT_NEAR(half.gpu_seconds_saved_per_gib_hour, 10.24 * 8 * 3600 / 512, 1e-9);
 }
 
-TEST(JobValue, AByteIsWorthNothingPastThePointWhereTheJobNoLongerWaits) {
+TEST(JobValue, BytesHaveNoValueOnceTheJobNoLongerWaits) {
     const JobProfile profile = make_profile(400 * kMib, 100 * kMib);
     EXPECT_GT(value(profile, gib(100), gib(74)).marginal_seconds_per_gib, 10);
     EXPECT_EQ(value(profile, gib(100), gib(75)).marginal_seconds_per_gib, 0);
     EXPECT_EQ(value(profile, gib(100), gib(100)).epoch_seconds_with, 256);
 }
 
-TEST(JobValue, ACacheIsWorthNothingToAJobThatTheOriginKeepsUpWith) {
+TEST(JobValue, CacheHasNoValueIfTheOriginIsFastEnough) {
     const JobValue none = value(make_profile(100 * kMib, 400 * kMib), gib(100), gib(50));
     EXPECT_DOUBLE_EQ(none.benefit, 1);
     EXPECT_DOUBLE_EQ(none.potential, 1);
@@ -53,13 +53,13 @@ TEST(JobValue, ACacheIsWorthNothingToAJobThatTheOriginKeepsUpWith) {
     EXPECT_EQ(none.marginal_seconds_per_gib, 0);
 }
 
-TEST(JobValue, WhatIsNotKnownIsNotValued) {
+TEST(JobValue, UnknownRatesGiveNoValue) {
     EXPECT_EQ(value(make_profile(0, 100), gib(1), gib(1)), JobValue{});
     EXPECT_EQ(value(make_profile(100, 0), gib(1), gib(1)), JobValue{});
     EXPECT_EQ(value(make_profile(100, 100), Bytes{}, gib(1)), JobValue{});
 }
 
-TEST(JobValue, AMeasuredBenefitReplacesThePredictedOne) {
+TEST(JobValue, MeasuredBenefitReplacesThePredictedOne) {
     JobProfile profile = make_profile(400 * kMib, 100 * kMib);
     profile.method = ProfileMethod::kMeasured;
     profile.measured_benefit = 1.5;
@@ -68,7 +68,7 @@ TEST(JobValue, AMeasuredBenefitReplacesThePredictedOne) {
     EXPECT_DOUBLE_EQ(half.epoch_seconds_without, 768);
 }
 
-TEST(JobValue, EmptyDatasetsAndTooLargeCachesAreHarmless) {
+TEST(JobValue, AcceptsEmptyDatasetsAndOversizedCaches) {
     const JobProfile profile = make_profile(400 * kMib, 100 * kMib);
     for (const Bytes everything : {Bytes::zero(), Bytes{1}, gib(10)}) {
         for (const Bytes cached : {Bytes::zero(), gib(50), Bytes::unlimited()}) {

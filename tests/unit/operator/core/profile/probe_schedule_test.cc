@@ -22,7 +22,7 @@ struct Bench {
     }
 };
 
-TEST(ProbeSchedule, AsksOnceAndTakesTheAnswerOfAllRanks) {
+TEST(ProbeSchedule, AsksOnceAndWaitsForAllRanks) {
     Bench bench;
     const ProbeStep first = bench.step();
     ASSERT_TRUE(first.ask);
@@ -50,7 +50,7 @@ TEST(ProbeSchedule, AsksOnlyIfWantedAndProfiled) {
     EXPECT_FALSE(bench.step().ask);
 }
 
-TEST(ProbeSchedule, GivesUpAndTriesAgainLater) {
+TEST(ProbeSchedule, GivesUpAndRetriesLater) {
     Bench bench;
     ASSERT_TRUE(bench.step().ask);
     bench.now += seconds{121};
@@ -61,7 +61,7 @@ TEST(ProbeSchedule, GivesUpAndTriesAgainLater) {
     EXPECT_EQ(bench.step().ask->id, 101U);
 }
 
-TEST(ProbeSchedule, IgnoresAnswersToAnotherOrToHalfAQuestion) {
+TEST(ProbeSchedule, IgnoresAnswersToOtherOrIncompleteProbes) {
     Bench bench;
     ASSERT_TRUE(bench.step().ask);
     bench.answer(0, 99, seconds{30}, seconds{10});
@@ -77,7 +77,7 @@ TEST(ProbeSchedule, IgnoresAnswersToAnotherOrToHalfAQuestion) {
     EXPECT_FALSE(bench.step().benefit) << "nor can no bytes";
 }
 
-TEST(ProbeSchedule, AChangeVoidsTheOpenQuestion) {
+TEST(ProbeSchedule, RegimeChangeCancelsTheOpenProbe) {
     Bench bench;
     ASSERT_TRUE(bench.step().ask);
     bench.answer(0, 100, seconds{30}, seconds{10});

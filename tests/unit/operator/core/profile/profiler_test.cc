@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kWindow = 10;
 
-// The number of times that the profile changed.
+// Returns how often the profile changed.
 int observe(JobProfiler& profiler, TrainingWorld& world, int windows) {
     int changes = 0;
     for (int i = 0; i < windows; ++i) {
@@ -24,7 +24,7 @@ int observe(JobProfiler& profiler, TrainingWorld& world, int windows) {
     return changes;
 }
 
-TEST(JobProfiler, SaysNothingBeforeThreeWindowsAgree) {
+TEST(JobProfiler, PublishesNothingBeforeThreeWindowsAgree) {
     JobProfiler profiler;
     TrainingWorld world;
     EXPECT_EQ(observe(profiler, world, 3), 0) << "the first report only begins a window";
@@ -72,7 +72,7 @@ TEST(JobProfiler, FindsTheRatesOfTheSimulatedJob) {
     }
 }
 
-TEST(JobProfiler, DoesNotCallAJobComputeBoundBecauseItsBytesAreCached) {
+TEST(JobProfiler, CachedBytesDoNotMakeAJobComputeBound) {
     JobProfiler profiler;
     TrainingWorld world;
     observe(profiler, world, 6);
@@ -85,8 +85,8 @@ TEST(JobProfiler, DoesNotCallAJobComputeBoundBecauseItsBytesAreCached) {
     EXPECT_NEAR(profiler.profile().origin_rate, 100e6, 1e6) << "as it was before";
 }
 
-// Decoding, for example: the trainer waits, but no cache makes it wait less.
-TEST(JobProfiler, DoesNotTakeAWaitForSomethingElseForAWaitForTheOrigin) {
+// The wait has another cause, for example decoding: no cache makes the trainer wait less.
+TEST(JobProfiler, OtherWaitsDoNotCountAsWaitsForTheOrigin) {
     JobProfiler profiler;
     TrainingWorld world;
     world.miss = 0;
@@ -101,7 +101,7 @@ TEST(JobProfiler, DoesNotTakeAWaitForSomethingElseForAWaitForTheOrigin) {
     EXPECT_NEAR(profiler.profile().ingest_rate, profiler.profile().read_rate, 1);
 }
 
-TEST(JobProfiler, DoesNotJudgeAJobThatStartedWarm) {
+TEST(JobProfiler, GivesNoVerdictOnAWarmStart) {
     JobProfiler profiler;
     TrainingWorld world;
     world.miss = 0;
@@ -109,14 +109,14 @@ TEST(JobProfiler, DoesNotJudgeAJobThatStartedWarm) {
     EXPECT_EQ(profiler.profile().verdict, ProfileVerdict::kUnknown);
     EXPECT_GT(profiler.profile().ingest_rate, 0);
     EXPECT_EQ(profiler.profile().origin_rate, 0);
-    // A trickle from the origin proves nothing about what it could give.
+    // A low read rate does not show how much the origin could give.
     world.miss = 0.01;
     observe(profiler, world, 12);
     EXPECT_TRUE(profiler.profile().origin_rate_is_bound);
     EXPECT_EQ(profiler.profile().verdict, ProfileVerdict::kUnknown);
 }
 
-TEST(JobProfiler, FollowsAnOriginThatBecomesSlower) {
+TEST(JobProfiler, FollowsASlowerOrigin) {
     JobProfiler profiler;
     TrainingWorld world;
     world.ingest = 100e6;
@@ -129,7 +129,7 @@ TEST(JobProfiler, FollowsAnOriginThatBecomesSlower) {
     EXPECT_NEAR(profiler.profile().origin_rate, 50e6, 1e6);
 }
 
-TEST(JobProfiler, FollowsATrainerThatBecomesFaster) {
+TEST(JobProfiler, FollowsAFasterTrainer) {
     JobProfiler profiler;
     TrainingWorld world;
     observe(profiler, world, 12);
@@ -138,7 +138,7 @@ TEST(JobProfiler, FollowsATrainerThatBecomesFaster) {
     EXPECT_NEAR(profiler.profile().ingest_rate, 800e6, 8e6) << "without nine windows' delay";
 }
 
-TEST(JobProfiler, BeginsAnewWhenRanksOrTheGrantChange) {
+TEST(JobProfiler, ResetsWhenRanksOrTheGrantChange) {
     JobProfiler profiler;
     TrainingWorld world;
     observe(profiler, world, 12);
@@ -155,8 +155,8 @@ TEST(JobProfiler, BeginsAnewWhenRanksOrTheGrantChange) {
     EXPECT_NE(profiler.profile(), JobProfile{}) << "the last word stands until there is a new one";
 }
 
-// f* does not depend on it; less trust after each grant would move bytes for ever.
-TEST(JobProfiler, TrustsItselfNoLessWhenTheGrantChanges) {
+// f* does not depend on the grant; if each grant lowered the confidence, bytes would move forever.
+TEST(JobProfiler, GrantChangeKeepsTheConfidence) {
     JobProfiler profiler;
     TrainingWorld world;
     observe(profiler, world, 12);
@@ -184,7 +184,7 @@ TEST(JobProfiler, WaitsForEveryRank) {
     EXPECT_EQ(profiler.profile(), before);
 }
 
-TEST(JobProfiler, ASidecarThatBeganAnewCountsFromZero) {
+TEST(JobProfiler, HandlesASidecarThatCountsFromZero) {
     JobProfiler profiler;
     TrainingWorld world;
     observe(profiler, world, 12);
@@ -194,7 +194,7 @@ TEST(JobProfiler, ASidecarThatBeganAnewCountsFromZero) {
     EXPECT_EQ(profiler.profile().ingest_rate, before.ingest_rate);
 }
 
-TEST(JobProfiler, RefusesRatesThatCannotBe) {
+TEST(JobProfiler, RefusesOutOfRangeRates) {
     JobProfiler profiler;
     TrainingWorld world;
     world.ingest = world.origin = 1e14;
@@ -211,13 +211,13 @@ TEST(JobProfiler, RefusesRatesThatCannotBe) {
     EXPECT_EQ(other.profile(), JobProfile{});
 }
 
-TEST(JobProfiler, PausesSayNothing) {
+TEST(JobProfiler, IgnoresWindowsWithoutReads) {
     JobProfiler profiler;
     TrainingWorld world;
     observe(profiler, world, 6);
     const JobProfile before = profiler.profile();
     for (int i = 0; i < 20; ++i) {
-        world.seconds += kWindow;  // validation: nothing is read, nothing is counted
+        world.seconds += kWindow;  // validation: no reads, no counts
         for (SidecarReport& report : world.ranks) {
             report.received_at += std::chrono::seconds{10};
         }
@@ -226,7 +226,7 @@ TEST(JobProfiler, PausesSayNothing) {
     EXPECT_EQ(profiler.profile(), before);
 }
 
-TEST(JobProfiler, TakesAMeasurementAndKeepsItUntilThingsChange) {
+TEST(JobProfiler, KeepsAMeasurementUntilTheRegimeChanges) {
     JobProfiler profiler;
     TrainingWorld world;
     EXPECT_FALSE(profiler.take_measured(3)) << "of a job of which nothing is known";
@@ -249,7 +249,7 @@ TEST(JobProfiler, TakesAMeasurementAndKeepsItUntilThingsChange) {
     EXPECT_EQ(profiler.profile().method, ProfileMethod::kPredicted);
 }
 
-TEST(JobProfiler, PublishesAgainWithAllWindows) {
+TEST(JobProfiler, PublishesAgainOnceAllWindowsExist) {
     JobProfiler profiler;
     TrainingWorld world;
     world.ingest = 112e6;
@@ -266,15 +266,15 @@ TEST(JobProfiler, PublishesAgainWithAllWindows) {
     EXPECT_NEAR(profiler.profile().ingest_rate, 104e6, 1e6);
 }
 
-// A window holds whole steps. With steps of 1.4 s it is seven or eight, 12 % apart.
-TEST(JobProfiler, LongStepsMakeNoJobFaster) {
+// A window of 10 s holds seven or eight whole steps of 1.4 s: their rates differ by 12 %.
+TEST(JobProfiler, LongStepsDoNotRaiseTheRate) {
     for (const double step : {0.3, 0.9, 1.4, 1.7, 2.4}) {
         SCOPED_TRACE(step);
         JobProfiler profiler;
         TrainingWorld world;
         world.miss = 0;
         world.ingest = 10e6;
-        double ended = 0;  // the last step
+        double ended = 0;  // end of the last step
         const auto run = [&](double until) {
             const double now = std::floor(until / step) * step;
             world.run(now - ended);
@@ -293,8 +293,8 @@ TEST(JobProfiler, LongStepsMakeNoJobFaster) {
     }
 }
 
-// Workers fill their queues before the first step: here with as much as is read in three seconds.
-TEST(JobProfiler, WhatIsReadAheadBeforeTheFirstStepIsNoPace) {
+// Workers fill their queues before the first step: here with three seconds' worth of reads.
+TEST(JobProfiler, IgnoresPrefetchBeforeTheFirstStep) {
     JobProfiler profiler;
     TrainingWorld world;
     world.miss = 0;
@@ -312,7 +312,7 @@ TEST(JobProfiler, WhatIsReadAheadBeforeTheFirstStepIsNoPace) {
     EXPECT_NEAR(profiler.profile().ingest_rate, 400e6, 1e6);
 }
 
-TEST(JobProfiler, AWindowThatAValidationCutSaysNothingOfThePace) {
+TEST(JobProfiler, IgnoresWindowsCutByAValidation) {
     JobProfiler profiler;
     TrainingWorld world;
     world.miss = 0;
@@ -325,7 +325,7 @@ TEST(JobProfiler, AWindowThatAValidationCutSaysNothingOfThePace) {
     EXPECT_NEAR(profiler.profile().ingest_rate, 400e6, 4e6);
 }
 
-TEST(JobProfiler, AGrantTakesNoWindowAwayFromThePace) {
+TEST(JobProfiler, GrantChangeKeepsTheIngestRate) {
     JobProfiler profiler;
     TrainingWorld world;
     observe(profiler, world, 7);
@@ -333,7 +333,7 @@ TEST(JobProfiler, AGrantTakesNoWindowAwayFromThePace) {
     world.miss = 0.5;
     world.ingest = 430e6;
     observe(profiler, world, 4);
-    // A window counts as much as it computed: six of 100e6 bytes, then three of 200e6.
+    // A window counts in proportion to its computing time: six of 100e6 bytes, then three of 200e6.
     const double computed = 6 * 100.0 / 400 + 3 * 200.0 / 430;
     EXPECT_NEAR(profiler.profile().ingest_rate, 1200e6 / computed, 1e6);
 }
@@ -343,7 +343,8 @@ TEST(JobProfilerProperty, NoiseDoesNotChangeAPublishedProfile) {
     for (int round = 0; round < 200; ++round) {
         TrainingWorld world;
         world.ingest = 1e8 * (1 + prng.unit() * 9);
-        // Away from the threshold: what is on it may go either way once.
+        // Keeps the rates away from the verdict's threshold, where noise may change the verdict
+        // once.
         world.origin = world.ingest * (round % 2 == 0 ? 0.2 + prng.unit() * 0.5 : 1.4);
         JobProfiler profiler;
         int changes = 0;
@@ -362,7 +363,7 @@ TEST(JobProfilerProperty, NoiseDoesNotChangeAPublishedProfile) {
     }
 }
 
-TEST(JobProfilerProperty, ReportsOfAnyKindLeaveAProfileThatIsANumber) {
+TEST(JobProfilerProperty, NoReportMakesTheProfileNaN) {
     Prng prng(test_seed());
     for (int round = 0; round < 300; ++round) {
         JobProfiler profiler;

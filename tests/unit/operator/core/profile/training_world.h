@@ -8,9 +8,9 @@
 
 namespace stoker::control {
 
-// A job as its sidecars would report it: `ranks` trainers that could read `ingest` bytes/s together
-// from an origin that gives `origin`, with a share `miss` of the bytes not on the nodes. Time is
-// advanced by hand.
+// A simulated job and its sidecars' reports: `ranks` trainers that together could read `ingest`
+// bytes/s, an origin that gives `origin` bytes/s, and a share `miss` of the bytes that is not on
+// the nodes. The test advances the time.
 struct TrainingWorld {
     double ingest = 400e6;
     double origin = 100e6;
@@ -21,7 +21,8 @@ struct TrainingWorld {
     double seconds = 0;
     std::vector<SidecarReport> ranks{};
 
-    // Computing and fetching overlap. The noises are factors on what each could do in this time.
+    // The trainers compute and fetch at the same time. The noises are factors on the trainers' and
+    // the origin's rates.
     void run(double for_seconds, double ingest_noise = 1, double origin_noise = 1) {
         ranks.resize(rank_count);
         seconds += for_seconds;
@@ -34,7 +35,7 @@ struct TrainingWorld {
         }
     }
 
-    // The reports are of this time, whatever has been done by then.
+    // Makes the reports for time `at`.
     void report_at(double at) {
         seconds = at;
         for (SidecarReport& report : ranks) {

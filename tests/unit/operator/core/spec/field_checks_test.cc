@@ -20,7 +20,7 @@ TEST(IsDnsLabel, FollowsRfc1123) {
     }
 }
 
-TEST(HasDotPart, LooksAtWholePartsOnly) {
+TEST(HasDotPart, ComparesWholeComponents) {
     for (const std::string path : {".", "..", "a/..", "../a", "a/./b", "/..", "/../"}) {
         EXPECT_TRUE(has_dot_part(path)) << path;
     }
@@ -29,7 +29,7 @@ TEST(HasDotPart, LooksAtWholePartsOnly) {
     }
 }
 
-TEST(Complaints, KeepTheirOrderAndOnlyTheBrokenRules) {
+TEST(Complaints, KeepOrderAndOnlyBrokenRules) {
     Complaints complaints;
     complaints.unless(true, "a", "x");
     complaints.unless(false, "b", "y");

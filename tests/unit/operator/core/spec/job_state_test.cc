@@ -7,7 +7,7 @@
 namespace stoker::control {
 namespace {
 
-TEST(JobState, HasAWordOfItsOwnForEachState) {
+TEST(JobState, HasADistinctTextForEachState) {
     std::set<std::string_view> words;
     for (int state = 0; state <= static_cast<int>(JobState::kFailed); ++state) {
         EXPECT_TRUE(words.insert(to_string(static_cast<JobState>(state))).second);

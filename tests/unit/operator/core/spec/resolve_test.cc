@@ -20,7 +20,7 @@ TEST(ResolveDatasets, FindsTheDatasetByNameAndTakesItsSize) {
     EXPECT_EQ(resolved.datasets[0].total, Bytes{77});
 }
 
-TEST(ResolveDatasets, SaysWhichDatasetIsMissing) {
+TEST(ResolveDatasets, NamesTheMissingDataset) {
     const ResolvedDatasets resolved = resolve_datasets(make_training_job(), {});
     EXPECT_EQ(resolved.blocker.reason, "DatasetNotFound");
     EXPECT_EQ(
@@ -34,7 +34,7 @@ TEST(ResolveDatasets, DoesNotUseAnInvalidDataset) {
     EXPECT_EQ(resolve_datasets(make_training_job(), {dataset}).blocker.reason, "DatasetInvalid");
 }
 
-TEST(ResolveDatasets, GivesInlineOriginsOneDirectoryInANamespace) {
+TEST(ResolveDatasets, SharesInlineOriginDirectoriesWithinANamespace) {
     TrainingJob job = make_training_job();
     job.spec.datasets[0].dataset_ref.reset();
     job.spec.datasets[0].storage_uri = "s3://bucket/a";
@@ -68,7 +68,7 @@ TEST(InlineDatasetUid, DependsOnNamespaceOriginEndpointAndSecret) {
     EXPECT_EQ(inline_dataset_uid("team", another), uid);
 }
 
-TEST(ResolveDatasets, AsksForOneSecretForAll) {
+TEST(ResolveDatasets, RequiresOneSecretForAllDatasets) {
     TrainingJob job = make_training_job();
     job.spec.datasets.push_back(job.spec.datasets[0]);
     job.spec.datasets[1].name = "val";
@@ -83,14 +83,15 @@ TEST(ResolveDatasets, AsksForOneSecretForAll) {
     const Blocker blocker = resolve_datasets(job, {first, second}).blocker;
     EXPECT_EQ(blocker.reason, "SecretsDiffer");
     EXPECT_NE(blocker.message.find("keys, more-keys"), std::string::npos);
-    // The Secret of another namespace's Dataset is not the job's.
+    // The Secret of another namespace's Dataset does not count for the job.
     job.spec.datasets[1].dataset_ref_namespace = "data";
     second.meta.ns = "data";
     second.spec.shared_with = LabelSelector{};
     EXPECT_TRUE(resolve_datasets(job, {first, second}, TextMap{}).blocker.empty());
 }
 
-// Dataset imagenet of namespace "data", shared with team vision, and a job of namespace "team".
+// Dataset imagenet of namespace "data", shared with namespaces labelled team: vision, and a job of
+// namespace "team".
 struct Shared {
     Shared() {
         dataset.meta.ns = "data";
@@ -118,7 +119,7 @@ TEST(ResolveDatasets, FindsASharedDatasetAndItsNamespace) {
     EXPECT_EQ(resolve_datasets(make_training_job(), {make_dataset()}).datasets.at(0).ns, "team");
 }
 
-TEST(ResolveDatasets, TellsNothingOfADatasetThatIsNotShared) {
+TEST(ResolveDatasets, HidesWhetherAnUnsharedDatasetExists) {
     Shared shared;
     const Blocker refused = shared.resolve(TextMap{{"team", "nlp"}}).blocker;
     EXPECT_EQ(refused.reason, kNotShared);
@@ -136,7 +137,7 @@ TEST(ResolveDatasets, TellsNothingOfADatasetThatIsNotShared) {
     EXPECT_FALSE(has_dataset(shared.resolve(shared.vision), "uid-imagenet"));
 }
 
-TEST(ResolveDatasets, TakesADatasetOfTheJobsOwnNamespaceWhateverItsSharing) {
+TEST(ResolveDatasets, OwnNamespacesDatasetNeedsNoSharing) {
     Shared shared;
     shared.dataset.meta.ns = "team";
     shared.job.spec.datasets[0].dataset_ref_namespace = "team";
@@ -144,7 +145,7 @@ TEST(ResolveDatasets, TakesADatasetOfTheJobsOwnNamespaceWhateverItsSharing) {
     EXPECT_EQ(resolve_datasets(shared.job, {}).blocker.reason, "DatasetNotFound");
 }
 
-TEST(ResolveDatasets, DoesNotMistakeADatasetOfTheSameNameForTheSharedOne) {
+TEST(ResolveDatasets, DistinguishesDatasetsOfTheSameName) {
     const Shared shared;
     Dataset own = make_dataset();
     own.meta.uid = "uid-own";
@@ -153,7 +154,7 @@ TEST(ResolveDatasets, DoesNotMistakeADatasetOfTheSameNameForTheSharedOne) {
         "uid-imagenet");
 }
 
-TEST(ResolveDatasets, LetsAnAttemptGoOnThatBeganWithTheDataset) {
+TEST(ResolveDatasets, ContinuesAnAttemptThatStartedWithTheDataset) {
     Shared shared;
     shared.job.status.datasets = {{"train", "uid-imagenet"}};
     const ResolvedDatasets resolved = shared.resolve(TextMap{});
@@ -165,7 +166,7 @@ TEST(ResolveDatasets, LetsAnAttemptGoOnThatBeganWithTheDataset) {
     EXPECT_TRUE(shared.resolve(TextMap{}).datasets.empty());
 }
 
-TEST(ResolveDatasets, GoesOnOnlyWhereNothingElseIsMissing) {
+TEST(ResolveDatasets, ContinuesOnlyIfNothingElseIsMissing) {
     Shared shared;
     shared.job.status.datasets = {{"train", "uid-imagenet"}};
     shared.job.spec.datasets.push_back(shared.job.spec.datasets[0]);
@@ -186,7 +187,7 @@ struct PoolCase {
     bool waits = false;
 };
 
-TEST(ResolvePool, ChoosesByNameByQuotaAndByBeingAlone) {
+TEST(ResolvePool, ChoosesByNameByQuotaOrTheOnlyPool) {
     CachePool leaving = make_pool("leaving");
     leaving.meta.deleting_since = wall(1);
     CachePool broken = make_pool("broken");
@@ -227,7 +228,7 @@ TEST(ResolvePool, TakesPathAndReserveFromThePool) {
     EXPECT_EQ(resolved.reserved_free_percent, 20);
 }
 
-TEST(ResolvePool, GivesNoneToAJobThatWantsNone) {
+TEST(ResolvePool, GivesNoPoolInModeOff) {
     TrainingJob job = make_training_job();
     job.spec.cache.mode = CacheMode::kOff;
     EXPECT_EQ(resolve_pool(job, {make_pool()}, {}).blocker.reason, "Off");
@@ -249,7 +250,7 @@ TEST(ResolveDatasets, TakesEndpointAndCertificatesOfAnInlineOrigin) {
     EXPECT_EQ(source.ca_bundle, dataset.ca_bundle);
 }
 
-// A job whose second attempt runs and was given `pool`; empty: none.
+// A job whose second attempt runs with pool `pool`; empty: without one.
 TrainingJob given(const std::string& pool) {
     TrainingJob job = make_training_job();
     job.status.attempt = 2;
@@ -260,7 +261,7 @@ TrainingJob given(const std::string& pool) {
     return job;
 }
 
-TEST(ResolvePool, AnAttemptKeepsItsPoolWhateverElseComes) {
+TEST(ResolvePool, AttemptKeepsItsPool) {
     const TrainingJob job = given("a");
     EXPECT_EQ(resolve_pool(job, {make_pool("a"), make_pool("b")}, {}).name, "a");
     EXPECT_EQ(resolve_pool(job, {make_pool("a"), make_pool("default")}, {}).name, "a");
@@ -271,28 +272,28 @@ TEST(ResolvePool, AnAttemptKeepsItsPoolWhateverElseComes) {
     EXPECT_EQ(resolve_pool(changed, {make_pool("a"), make_pool("b")}, {}).name, "a");
 }
 
-TEST(ResolvePool, AnAttemptKeepsItsPoolUnderNewerRules) {
+TEST(ResolvePool, AttemptKeepsItsPoolUnderNewerRules) {
     CachePool pool = make_pool("a");
     pool.spec.host_path = "/usr/stoker";
     EXPECT_EQ(resolve_pool(given("a"), {pool}, {}).name, "a");
     EXPECT_EQ(resolve_pool(make_training_job(), {pool}, {}).blocker.reason, "PoolInvalid");
 }
 
-TEST(ResolvePool, AnAttemptWithoutItsPoolGetsNoOther) {
+TEST(ResolvePool, AttemptGetsNoOtherPoolIfItsPoolIsDeleted) {
     const ResolvedPool pool = resolve_pool(given("a"), {make_pool("b")}, {});
     EXPECT_EQ(pool.name, "");
     EXPECT_EQ(pool.blocker.reason, "PoolNotFound");
     EXPECT_FALSE(pool.waits);
 }
 
-TEST(ResolvePool, AnAttemptThatBeganWithoutAPoolGoesOnWithout) {
+TEST(ResolvePool, AttemptWithoutAPoolContinuesWithoutOne) {
     const ResolvedPool pool = resolve_pool(given(""), {make_pool("b")}, {});
     EXPECT_EQ(pool.name, "");
     EXPECT_EQ(pool.blocker.reason, "NoPool");
     EXPECT_NE(pool.blocker.message.find("the next one gets CachePool b"), std::string::npos);
 }
 
-TEST(ResolvePool, TheNextAttemptAndASuspendedOneChooseAgain) {
+TEST(ResolvePool, NextAndSuspendedAttemptsChooseAgain) {
     const std::vector<CachePool> pools = {make_pool("a"), make_pool("b")};
     TrainingJob next = given("a");
     next.status.attempt = 3;

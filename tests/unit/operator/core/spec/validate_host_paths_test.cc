@@ -15,7 +15,7 @@ bool is_refused(const std::string& path, const std::string& pool = "/mnt/nvme/st
     return !errors.empty();
 }
 
-TEST(ValidateHostPaths, RefusesThePoolWhatIsInItAndWhatIsAboveIt) {
+TEST(ValidateHostPaths, RefusesThePoolItsChildrenAndItsParents) {
     for (const char* path :
          {"/mnt/nvme/stoker",
           "/mnt/nvme/stoker/",
@@ -28,7 +28,7 @@ TEST(ValidateHostPaths, RefusesThePoolWhatIsInItAndWhatIsAboveIt) {
     }
 }
 
-TEST(ValidateHostPaths, TakesWhatIsBesideThePool) {
+TEST(ValidateHostPaths, AcceptsPathsBesideThePool) {
     for (const char* path : {"/mnt/nvme/stoker2", "/mnt/nvme/data", "/var/lib/data", "/dev/shm"}) {
         EXPECT_FALSE(is_refused(path)) << path;
     }

@@ -62,7 +62,7 @@ TEST(ValidateDataset, RefusesPathsThatLeadOutOfTheOrigin) {
     }
 }
 
-TEST(ValidateDataset, RefusesFieldsThatDoNotBelongTogether) {
+TEST(ValidateDataset, RefusesIncompatibleFields) {
     struct Case {
         std::function<void(Dataset&)> spoil;
         std::string path;
@@ -139,7 +139,7 @@ TEST(ValidateDataset, RefusesFieldsThatDoNotBelongTogether) {
     }
 }
 
-TEST(ValidateDataset, MayBeSharedWhereEveryNamespaceCanReachItsOrigin) {
+TEST(ValidateDataset, AcceptsSharingOfOriginsThatAllNamespacesCanReach) {
     Dataset dataset = make_dataset();
     dataset.spec.shared_with = LabelSelector{
         {{"team", "vision"}},

@@ -275,7 +275,7 @@ const std::vector<Case>& wrong_jobs() {
     return kCases;
 }
 
-TEST(ValidateTrainingJob, NamesTheOneWrongFieldAndSaysWhatWorks) {
+TEST(ValidateTrainingJob, NamesTheWrongFieldAndTheFix) {
     for (const Case& c : wrong_jobs()) {
         SCOPED_TRACE(c.name);
         TrainingJob job = make_training_job();
@@ -296,7 +296,7 @@ std::string parameter_errors(Contract contract, Contract member, ContractParamet
     return to_string(validate(job));
 }
 
-TEST(ValidateTrainingJob, TakesEveryContractAndEveryPolicy) {
+TEST(ValidateTrainingJob, AcceptsEveryContractAndPolicy) {
     TrainingJob job = make_training_job();
     for (const Contract contract :
          {Contract::kExact, Contract::kWindowed, Contract::kImportance, Contract::kReplicate}) {
@@ -313,7 +313,7 @@ TEST(ValidateTrainingJob, TakesEveryContractAndEveryPolicy) {
     }
 }
 
-TEST(ValidateTrainingJob, TakesTheParametersOfItsContract) {
+TEST(ValidateTrainingJob, AcceptsTheParametersOfItsContract) {
     const Contract importance = Contract::kImportance;
     EXPECT_EQ(
         parameter_errors(importance, importance, {{{"beta", 0.33}, {"warmupEpochs", 5}}, {}}), "");
@@ -346,7 +346,7 @@ TEST(ValidateTrainingJob, KeepsFamilyIowaOnOneNode) {
     EXPECT_EQ(to_string(validate(job)), "");
 }
 
-TEST(ValidateTrainingJob, RefusesParametersThatCannotBe) {
+TEST(ValidateTrainingJob, RefusesOutOfRangeParameters) {
     const Contract importance = Contract::kImportance;
     const double nan = std::numeric_limits<double>::quiet_NaN();
     for (const double beta : {-0.1, 16.1, nan, std::numeric_limits<double>::infinity()}) {
@@ -380,7 +380,7 @@ TEST(ValidateTrainingJob, RefusesParametersThatCannotBe) {
         "that contract");
 }
 
-TEST(ValidateTrainingJob, TellsEveryMistakeAtOnce) {
+TEST(ValidateTrainingJob, ReportsAllErrorsTogether) {
     TrainingJob job = make_training_job();
     job.spec.trainer.image = "";
     job.spec.trainer.node_count = 0;

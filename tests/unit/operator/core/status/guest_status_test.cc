@@ -33,7 +33,7 @@ void expect_data_ready(const TrainingJobStatus& status, const std::string& reaso
     EXPECT_EQ(found->reason, reason) << found->message;
 }
 
-TEST(GuestStatus, AGuestSaysForWhomItWaits) {
+TEST(GuestStatus, ReportsWhichSidecarTheGuestWaitsFor) {
     Reader reader;
     reader.view.reports = {make_report(reader.view, 0, 20)};
     DatasetReport& told = reader.view.reports[0].datasets[0];
@@ -55,7 +55,7 @@ TEST(GuestStatus, AGuestSaysForWhomItWaits) {
     expect_data_ready(status_at(reader.view, 20), "OriginFailed");
 }
 
-TEST(GuestStatus, AGuestsBytesAreThoseThatTheOwnerToldThePlanner) {
+TEST(GuestStatus, TakesGuestBytesFromTheOwnersReports) {
     Reader reader;
     reader.view.reports = {make_report(reader.view, 0, 20)};
     reader.view.reports[0].datasets[0].resident_bytes = gib(9);

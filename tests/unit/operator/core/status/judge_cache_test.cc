@@ -8,13 +8,13 @@
 namespace stoker::control {
 namespace {
 
-// The reason of CacheAllocated, where it is Unknown.
+// Reason of CacheAllocated if its status is Unknown; else empty.
 std::string why_no_bytes(const TrainingJobView& view) {
     const Condition judged = judge_cache(view, decide_lifecycle(view, moment(2)), {}, moment(2));
     return judged.status == ConditionStatus::kUnknown ? judged.reason : "";
 }
 
-TEST(JudgeCache, SaysWhyAJobThatDoesNotRunHasNoBytes) {
+TEST(JudgeCache, ReportsWhyAnInactiveJobHasNoBytes) {
     TrainingJobView view = make_running_view();
     view.pods.clear();
     view.jobs.clear();
@@ -29,7 +29,7 @@ TEST(JudgeCache, SaysWhyAJobThatDoesNotRunHasNoBytes) {
     EXPECT_EQ(why_no_bytes(view), "Queued");
 }
 
-TEST(JudgeCache, WaitsForPodsOfAJobThatStarts) {
+TEST(JudgeCache, WaitsForPodsOfAStartingJob) {
     EXPECT_EQ(why_no_bytes(make_view()), "WaitingForPods");
     TrainingJobView restarting = make_running_view();
     restarting.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 1", wall(1)};

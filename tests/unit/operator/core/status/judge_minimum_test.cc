@@ -14,14 +14,14 @@ JobAllocation allocation_of(Bytes minimum, Bytes guaranteed) {
     return result;
 }
 
-TEST(JudgeMinimum, HoldsWhereQuotaAndNodesCoverIt) {
+TEST(JudgeMinimum, IsTrueIfQuotaAndNodesCoverIt) {
     const Condition judgement = judge_minimum(allocation_of(gib(2), gib(2)));
     EXPECT_EQ(judgement.status, ConditionStatus::kTrue);
     EXPECT_EQ(judgement.reason, "Guaranteed");
     EXPECT_EQ(judgement.message, "2Gi are guaranteed in pool nvme.");
 }
 
-TEST(JudgeMinimum, SaysHowMuchIsCovered) {
+TEST(JudgeMinimum, ReportsHowMuchIsCovered) {
     const Condition judgement = judge_minimum(allocation_of(gib(2), gib(1)));
     EXPECT_EQ(judgement.status, ConditionStatus::kFalse);
     EXPECT_EQ(judgement.reason, "NotCovered");

@@ -51,7 +51,7 @@ void expect_ready(const DatasetStatus& status, ConditionStatus value, const std:
     EXPECT_EQ(ready->reason, reason) << ready->message;
 }
 
-TEST(SummarizeDataset, SaysThatNobodyHasListedItYet) {
+TEST(SummarizeDataset, ReportsThatItIsNotListedYet) {
     DatasetView view = make_dataset_view();
     view.users.clear();
     const DatasetStatus status = summarize_dataset(view, moment(10));
@@ -60,7 +60,7 @@ TEST(SummarizeDataset, SaysThatNobodyHasListedItYet) {
     EXPECT_EQ(find_condition(status.conditions, "Indexed")->status, ConditionStatus::kFalse);
 }
 
-TEST(SummarizeDataset, CountsWhatIsOnTheNodes) {
+TEST(SummarizeDataset, CountsBytesOnTheNodes) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, gib(1)), report_of(1, 101, gib(2))};
     view.reports[0].datasets[0].cache_bytes_read = mib(3);
@@ -86,7 +86,7 @@ TEST(SummarizeDataset, CountsWhatIsOnTheNodes) {
     EXPECT_EQ(status.columns.hit, "75%");
 }
 
-TEST(SummarizeDataset, RemembersBytesAndReadinessWhenTheLastJobIsGone) {
+TEST(SummarizeDataset, KeepsBytesAndReadinessWithoutJobs) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, gib(1))};
     view.dataset.status = summarize_dataset(view, moment(100));
@@ -100,8 +100,8 @@ TEST(SummarizeDataset, RemembersBytesAndReadinessWhenTheLastJobIsGone) {
     EXPECT_EQ(summarize_dataset(view, moment(100'000)).cached_bytes, 0) << "the node is gone";
 }
 
-// It tells of no bytes until its directory is open, however long the origin takes.
-TEST(SummarizeDataset, RemembersBytesThatALeaderHasNotCountedYet) {
+// A leader reports no bytes until its directory is open, which may take as long as the listing.
+TEST(SummarizeDataset, KeepsBytesUntilTheLeaderHasCountedThem) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, gib(1))};
     view.dataset.status = summarize_dataset(view, moment(100));
@@ -112,7 +112,7 @@ TEST(SummarizeDataset, RemembersBytesThatALeaderHasNotCountedYet) {
     EXPECT_EQ(summarize_dataset(view, moment(112)).cached_bytes, 0);
 }
 
-TEST(SummarizeDataset, BecomesUnknownWhenItsUsersAreSilent) {
+TEST(SummarizeDataset, BecomesUnknownWithoutReportsOfItsUsers) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, gib(1))};
     view.dataset.status = summarize_dataset(view, moment(100));
@@ -127,7 +127,7 @@ TEST(SummarizeDataset, BecomesUnknownWhenItsUsersAreSilent) {
     expect_ready(summarize_dataset(view, moment(1000)), ConditionStatus::kTrue, "Listed");
 }
 
-TEST(SummarizeDataset, QuotesTheOriginAndFollowsTheListing) {
+TEST(SummarizeDataset, QuotesOriginErrorsAndReportsListingProgress) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, {})};
     DatasetReport& report = view.reports[0].datasets[0];
@@ -145,7 +145,7 @@ TEST(SummarizeDataset, QuotesTheOriginAndFollowsTheListing) {
     expect_ready(summarize_dataset(view, moment(200)), ConditionStatus::kUnknown, "NotListed");
 }
 
-TEST(SummarizeDataset, SaysWhatIsWrongOnItsNodes) {
+TEST(SummarizeDataset, ReportsErrorsOnItsNodes) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, {})};
     view.reports[0].datasets[0].admitting = false;
@@ -157,7 +157,7 @@ TEST(SummarizeDataset, SaysWhatIsWrongOnItsNodes) {
         "1000 samples, 4Gi. Node n1 keeps nothing new: disk full.");
 }
 
-TEST(SummarizeDataset, ListensToItsUsersOnlyAndToNothingButItself) {
+TEST(SummarizeDataset, UsesOnlyReportsOfItsUsersOnThisDataset) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, gib(1)), report_of(1, 100, gib(2))};
     view.reports[0].training_job_uid = "a stranger";
@@ -168,7 +168,7 @@ TEST(SummarizeDataset, ListensToItsUsersOnlyAndToNothingButItself) {
     EXPECT_EQ(status.cached_bytes, 0);
 }
 
-TEST(SummarizeDataset, ForgetsBytesThatWereSwept) {
+TEST(SummarizeDataset, DropsSweptBytes) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, gib(1)), report_of(1, 101, gib(2))};
     view.dataset.status = summarize_dataset(view, moment(102));
@@ -188,14 +188,14 @@ TEST(SummarizeDataset, RefusesAnInvalidSpec) {
     expect_ready(summarize_dataset(view, moment(1)), ConditionStatus::kFalse, "Invalid");
 }
 
-TEST(SummarizeDataset, ChangesNothingTheSecondTime) {
+TEST(SummarizeDataset, SecondCallChangesNothing) {
     DatasetView view = make_dataset_view();
     view.reports = {report_of(0, 100, gib(1)), report_of(1, 101, gib(2))};
     view.dataset.status = summarize_dataset(view, moment(102));
     EXPECT_EQ(summarize_dataset(view, moment(103)), view.dataset.status);
 }
 
-TEST(SummarizeDataset, BelievesAFillerAndDoesNotCountItAsAJob) {
+TEST(SummarizeDataset, UsesFillerReportsAndDoesNotCountFillersAsJobs) {
     DatasetView view = make_dataset_view();
     view.users.push_back(make_user("filler/imagenet/ssd", "uid-imagenet", "ssd"));
     view.users.back().filler = true;
@@ -209,7 +209,7 @@ TEST(SummarizeDataset, BelievesAFillerAndDoesNotCountItAsAJob) {
     EXPECT_EQ(status.placements[0].pool, "ssd");
 }
 
-TEST(SummarizeDataset, TellsOfFillersWhileGuestsAreThere) {
+TEST(SummarizeDataset, ReportsFillersWhileGuestsRead) {
     DatasetView view = make_dataset_view();
     view.fillers = {{{"nvme", "n1"}, false, true, "The API server refuses it: exceeded quota"}};
     view.dataset.status = summarize_dataset(view, moment(100));

@@ -1,4 +1,4 @@
-// The pool of an attempt, and what the status says of grants that are no longer.
+// The pool of an attempt in the status, and grants that have ended.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ TrainingJobStatus status_at(const TrainingJobView& view, std::int64_t second) {
     return summarize_training_job(view, lifecycle, moment(second));
 }
 
-TEST(SummarizePoolOfAttempt, RemembersThePoolOfTheAttemptThatIsStarted) {
+TEST(SummarizePoolOfAttempt, RecordsThePoolOfAStartedAttempt) {
     TrainingJobView view = make_view();
     view.job.status = status_at(view, 1);
     EXPECT_EQ(view.job.status.attempt_pool, (AttemptPool{1, "nvme"}));
@@ -25,7 +25,7 @@ TEST(SummarizePoolOfAttempt, RemembersThePoolOfTheAttemptThatIsStarted) {
     EXPECT_EQ(status_at(view, 4).attempt_pool, (AttemptPool{1, "nvme"}));
 }
 
-TEST(SummarizePoolOfAttempt, AnAttemptThatIsResumedMayChooseThoughItsOldJobStillLeaves) {
+TEST(SummarizePoolOfAttempt, ResumedAttemptMayChooseWhileItsOldJobIsDeleted) {
     TrainingJobView view = make_running_view();
     view.job.status = status_at(view, 1);
     view.job.spec.suspend = true;
@@ -41,14 +41,14 @@ TEST(SummarizePoolOfAttempt, AnAttemptThatIsResumedMayChooseThoughItsOldJobStill
     EXPECT_EQ(status_at(view, 4).attempt_pool, (AttemptPool{1, "other"}));
 }
 
-TEST(SummarizePoolOfAttempt, ForgetsThePoolOfAnAttemptThatCannotStart) {
+TEST(SummarizePoolOfAttempt, ClearsThePoolOfAnAttemptThatCannotStart) {
     TrainingJobView view = make_view();
     view.job.status = status_at(view, 1);
     view.diagnosis.words = "The API server refuses it: no.";
     EXPECT_EQ(status_at(view, 2).attempt_pool, std::nullopt);
 }
 
-TEST(SummarizePoolOfAttempt, ForgetsThePoolWhenAllRanksStartAgain) {
+TEST(SummarizePoolOfAttempt, ClearsThePoolOnRestart) {
     TrainingJobView view = make_running_view();
     view.job.status = status_at(view, 1);
     EXPECT_EQ(view.job.status.attempt_pool, (AttemptPool{1, "nvme"}));
@@ -58,7 +58,7 @@ TEST(SummarizePoolOfAttempt, ForgetsThePoolWhenAllRanksStartAgain) {
     EXPECT_EQ(after.attempt_pool, std::nullopt) << "the second attempt may choose";
 }
 
-// A job of which status says that it was granted 3 GiB.
+// A job whose status reports a grant of 3 GiB.
 TrainingJobView granted_view() {
     TrainingJobView view = make_running_view();
     JobAllocation allocation;
@@ -79,7 +79,7 @@ TEST(SummarizePoolOfAttempt, ShowsNoGrantWithoutAPool) {
     EXPECT_EQ(status_at(view, 2).columns.cache, "0B/4Gi");
 }
 
-TEST(SummarizePoolOfAttempt, ShowsNoGrantOnceThePodsOfASuspendedJobAreGone) {
+TEST(SummarizePoolOfAttempt, ShowsNoGrantOnceASuspendedJobHasNoPods) {
     TrainingJobView view = granted_view();
     view.job.spec.suspend = true;
     view.jobs[0].meta.deleting_since = wall(2);

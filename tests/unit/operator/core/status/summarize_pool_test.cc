@@ -29,7 +29,7 @@ CachePoolView make_pool_view() {
     return view;
 }
 
-// Nodes n1 to n4, all of the pool, each with that word of its program.
+// Pool nodes n1 to n4, each with the given report of its node program.
 CachePoolView make_pool_view(const std::vector<PoolState>& states) {
     CachePoolView view;
     view.pool = make_pool();
@@ -54,7 +54,7 @@ TEST(SummarizeCachePool, CountsItsNodesAndBytes) {
     report.received_wall = wall(6);
     view.programs.reports = {make_known(std::move(report))};
     view.holdings = {
-        {"nvme", "n1", "a", gib(50), {}},  // a sidecar's word where the disk was measured
+        {"nvme", "n1", "a", gib(50), {}},  // ignored: the node program measured this disk
         {"nvme", "n2", "b", gib(4), {}},
         {"ssd", "n1", "c", gib(99), {}}};
     view.granted = gib(10);
@@ -72,7 +72,7 @@ TEST(SummarizeCachePool, CountsItsNodesAndBytes) {
     EXPECT_EQ(summarize_cache_pool(view, moment(9)), status);
 }
 
-TEST(IsTooEarly, WhileAnotherLeadersWordStandsAndANodeHasNotSpoken) {
+TEST(IsTooEarly, IsTrueUntilAllNodesHaveReportedToANewLeader) {
     CachePoolView view = make_pool_view({make_pool_state("/mnt/nvme")});
     const auto at = [](std::int64_t second) { return moment(second).steady; };
     view.programs.reports.clear();
@@ -86,21 +86,21 @@ TEST(IsTooEarly, WhileAnotherLeadersWordStandsAndANodeHasNotSpoken) {
     EXPECT_FALSE(is_too_early(view, at(1))) << "its spec has changed";
 }
 
-TEST(IsTooEarly, NotWhenAllNodesHaveSpoken) {
+TEST(IsTooEarly, IsFalseOnceAllNodesHaveReported) {
     CachePoolView view = make_pool_view({make_pool_state("/mnt/nvme")});
     view.pool.status.conditions = {{"Ready", ConditionStatus::kTrue, 0, {}, "Ready", ""}};
     view.pool.meta.generation = 0;
     EXPECT_FALSE(is_too_early(view, moment(1).steady));
 }
 
-TEST(SummarizeCachePool, TakesTheSidecarsWordsWhereTheDiskCannotBeMeasured) {
+TEST(SummarizeCachePool, UsesSidecarReportsIfTheDiskWasNotMeasured) {
     CachePoolView view =
         make_pool_view({make_pool_state("/mnt/nvme", PoolVerdict::kFailed, "I/O error")});
     view.holdings = {{"nvme", "n1", "a", gib(3), {}}};
     EXPECT_EQ(summarize_cache_pool(view, moment(1)).used_bytes, count_of(gib(3)));
 }
 
-TEST(SummarizeCachePool, IsSampledByTheNewestReport) {
+TEST(SummarizeCachePool, SampledAtIsTheNewestReport) {
     CachePoolView view = make_pool_view();
     view.sampled_at = wall(7);
     NodeReport report = make_node_report("n1", make_pool_state("/mnt/nvme"));
@@ -109,7 +109,7 @@ TEST(SummarizeCachePool, IsSampledByTheNewestReport) {
     EXPECT_EQ(summarize_cache_pool(view, moment(10)).sampled_at, wall(9));
 }
 
-TEST(SummarizeCachePool, SaysWhichDirectoryIsNotEmptyAndWhatToDo) {
+TEST(SummarizeCachePool, NamesANonEmptyDirectoryAndTheFix) {
     const Condition ready = ready_of(make_pool_view(
         {make_pool_state("/mnt/nvme", PoolVerdict::kFailed, "I/O error"),
          make_pool_state("/mnt/nvme", PoolVerdict::kNotEmpty, "/mnt/nvme is not empty: photos"),
@@ -122,7 +122,7 @@ TEST(SummarizeCachePool, SaysWhichDirectoryIsNotEmptyAndWhatToDo) {
         "directory for spec.volume.hostPath.path, or move the files away. The same on 1 more.");
 }
 
-TEST(SummarizeCachePool, SaysWhatElseIsWrongWithADirectory) {
+TEST(SummarizeCachePool, ReportsOtherDirectoryErrors) {
     const std::pair<PoolVerdict, const char*> cases[] = {
         {PoolVerdict::kOtherPool, "OtherPool"},
         {PoolVerdict::kRefused, "PathRefused"},
@@ -136,7 +136,7 @@ TEST(SummarizeCachePool, SaysWhatElseIsWrongWithADirectory) {
     }
 }
 
-TEST(SummarizeCachePool, NamesThreeNodesWithoutAProgram) {
+TEST(SummarizeCachePool, NamesUpToThreeNodesWithoutAProgram) {
     const PoolState silent = make_pool_state("/mnt/nvme");
     CachePoolView view = make_pool_view({silent, silent, silent, silent, silent});
     view.programs.nodes_with_pod = {"n2"};
@@ -150,7 +150,7 @@ TEST(SummarizeCachePool, NamesThreeNodesWithoutAProgram) {
     EXPECT_EQ(summarize_cache_pool(view, moment(61)).columns.nodes, "0/5");
 }
 
-TEST(SummarizeCachePool, IsReadyWithSomeNodesAndNamesTheWorst) {
+TEST(SummarizeCachePool, IsReadyWithSomeNodesAndNamesTheWorstNodes) {
     CachePoolView view = make_pool_view(
         {make_pool_state("/mnt/nvme"),
          make_pool_state("/mnt/nvme"),
@@ -170,7 +170,7 @@ TEST(SummarizeCachePool, IsUnknownUntilNodesHaveReported) {
     EXPECT_EQ(ready.reason, "NodesNotHeard");
 }
 
-TEST(SummarizeCachePool, SaysWhyNoBytesAreGiven) {
+TEST(SummarizeCachePool, ReportsWhyNoBytesAreGranted) {
     CachePoolView view = make_pool_view();
     view.nodes[0].ready = false;
     EXPECT_EQ(reason(summarize_cache_pool(view, moment(1)).conditions, "Ready"), "NoNodeReady");
@@ -192,7 +192,7 @@ CacheQuotaView make_quota_view() {
     return view;
 }
 
-TEST(SummarizeCacheQuota, AddsUpWhatItsJobsAreCharged) {
+TEST(SummarizeCacheQuota, SumsTheChargesOfItsJobs) {
     CacheQuotaView view = make_quota_view();
     view.charges = {
         {{"team", "small"}, "nvme", gib(1)},
@@ -203,7 +203,7 @@ TEST(SummarizeCacheQuota, AddsUpWhatItsJobsAreCharged) {
     view.uses = {
         {"other", "nvme", gib(9), gib(2), Bytes::zero()},
         {"team", "ssd", gib(9), Bytes::zero(), gib(4)},
-        // With 1Gi of a dataset that nobody uses now.
+        // Includes 1Gi of a dataset that no job uses now.
         {"team", "nvme", gib(7), gib(1), gib(2)}};
     view.marginals = {{{"team", "large"}, "2.7"}, {{"other", "small"}, "9"}};
     const CacheQuotaStatus status = summarize_cache_quota(view, moment(1));
@@ -219,7 +219,7 @@ TEST(SummarizeCacheQuota, AddsUpWhatItsJobsAreCharged) {
     EXPECT_TRUE(is_true(status.conditions, "Active"));
 }
 
-TEST(SummarizeCacheQuota, SaysWhyItIsNotInForce) {
+TEST(SummarizeCacheQuota, ReportsWhyItIsNotInForce) {
     CacheQuotaView view = make_quota_view();
     view.pool_exists = false;
     EXPECT_EQ(reason(summarize_cache_quota(view, moment(1)).conditions, "Active"), "PoolNotFound");
@@ -244,7 +244,7 @@ TEST(SummarizeCacheQuota, ShareOfAZeroQuotaIsZero) {
     EXPECT_EQ(summarize_cache_quota(view, moment(1)).columns.share, "0%");
 }
 
-TEST(SummarizeCacheQuota, AShareBeyondAllBoundsFitsIntoItsField) {
+TEST(SummarizeCacheQuota, ClampsAnOversizedShare) {
     CacheQuotaView view = make_quota_view();
     view.quota.spec.nominal_quota = Bytes{1};
     view.uses = {{"team", "nvme", Bytes::unlimited(), Bytes::unlimited(), Bytes::zero()}};

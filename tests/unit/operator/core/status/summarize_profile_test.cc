@@ -29,7 +29,7 @@ TrainingJobStatus status_of(const TrainingJobView& view) {
     return summarize_training_job(view, decide_lifecycle(view, moment(100)), moment(100));
 }
 
-TEST(SummarizeProfile, PutsTheNumbersIntoTheStatus) {
+TEST(SummarizeProfile, WritesTheNumbersIntoTheStatus) {
     TrainingJobView view = make_profiled_view();
     view.reports = {make_report(view, 0, 99), make_report(view, 1, 99)};
     for (SidecarReport& report : view.reports) {
@@ -40,13 +40,14 @@ TEST(SummarizeProfile, PutsTheNumbersIntoTheStatus) {
     EXPECT_EQ(
         *status.profile,
         (ProfileStatus{4096, 1024, 16, count_of(gib(4)), "DataBound", "0.35", "0.8"}));
-    // 64 s without, 32 s with half, 16 s at best; 4 GiB are resident over both nodes.
+    // Epoch times: 64 s without cache, 32 s with half, 16 s at best; 4 GiB are resident over both
+    // nodes.
     EXPECT_EQ(*status.cache->benefit, (BenefitStatus{"32", "8", "8", "Predicted", "900", "2"}))
         << "8 s a GiB in epochs of 32 s, for a job that counts as one GPU";
     EXPECT_EQ(status.columns.benefit, "8s");
 }
 
-TEST(SummarizeProfile, PrintsNumbersThatPeopleCanRead) {
+TEST(SummarizeProfile, PrintsReadableNumbers) {
     TrainingJobView view = make_profiled_view();
     view.reports = {make_report(view, 0, 99), make_report(view, 1, 99)};
     for (SidecarReport& report : view.reports) {
@@ -59,7 +60,7 @@ TEST(SummarizeProfile, PrintsNumbersThatPeopleCanRead) {
         *status_of(view).cache->benefit, (BenefitStatus{"0", "0", "0", "Predicted", "0", "1"}));
 }
 
-TEST(SummarizeProfile, SaysInOneSentenceWhatTheJobNeeds) {
+TEST(SummarizeProfile, DescribesTheJobsNeedsInOneSentence) {
     TrainingJobView view = make_profiled_view();
     Condition judged = judge_profile(view);
     EXPECT_EQ(judged.status, ConditionStatus::kTrue);
@@ -79,7 +80,7 @@ TEST(SummarizeProfile, SaysInOneSentenceWhatTheJobNeeds) {
     EXPECT_EQ(judge_profile(view).reason, "Profiling");
 }
 
-TEST(SummarizeProfile, KeepsTheLastWordWhileANewOperatorLearns) {
+TEST(SummarizeProfile, KeepsTheLastProfileUntilANewOperatorHasOne) {
     TrainingJobView view = make_profiled_view();
     view.reports = {make_report(view, 0, 99)};
     view.job.status = status_of(view);
@@ -89,7 +90,7 @@ TEST(SummarizeProfile, KeepsTheLastWordWhileANewOperatorLearns) {
     EXPECT_EQ(find_condition(later.conditions, "Profiled")->reason, "DataBound");
 }
 
-TEST(SummarizeProfile, ValuesNothingWhileTheSizeIsNotKnown) {
+TEST(SummarizeProfile, WritesNoValueWhileTheSizeIsUnknown) {
     TrainingJobView view = make_profiled_view();
     view.datasets.datasets[0].total.reset();
     EXPECT_FALSE(value_of_job(view, gib(1)));

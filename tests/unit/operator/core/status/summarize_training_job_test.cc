@@ -52,7 +52,7 @@ TEST(SummarizeTrainingJob, SetsEveryConditionForThisGeneration) {
     expect(status, "CacheAllocated", ConditionStatus::kUnknown, "WaitingForPods");
 }
 
-TEST(SummarizeTrainingJob, TellsWhatTheSidecarsCounted) {
+TEST(SummarizeTrainingJob, SumsTheSidecarsCounters) {
     TrainingJobView view = make_running_view();
     for (std::int64_t rank = 0; rank < 2; ++rank) {
         SidecarReport report = make_report(view, rank, 100);
@@ -90,7 +90,7 @@ TEST(SummarizeTrainingJob, TellsWhatTheSidecarsCounted) {
     EXPECT_EQ(status.columns.hit, "62%");
 }
 
-TEST(SummarizeTrainingJob, DerivesRatesFromTheStatusBefore) {
+TEST(SummarizeTrainingJob, DerivesRatesFromThePreviousStatus) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100), make_report(view, 1, 100)};
     view.reports[0].trainer = {3, 0, {}, 0, {}, {}, 0, 1000, 100};
@@ -110,7 +110,7 @@ TEST(SummarizeTrainingJob, DerivesRatesFromTheStatusBefore) {
     EXPECT_EQ(status.progress->estimated_remaining_seconds, 80);
 }
 
-TEST(SummarizeTrainingJob, BecomesUnknownWhenTheNodesAreSilentAndKeepsTheNumbers) {
+TEST(SummarizeTrainingJob, WithoutReportsBecomesUnknownAndKeepsTheNumbers) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     view.reports[0].datasets[0].resident_bytes = gib(2);
@@ -126,18 +126,18 @@ TEST(SummarizeTrainingJob, BecomesUnknownWhenTheNodesAreSilentAndKeepsTheNumbers
     EXPECT_EQ(status.cache->sampled_at, wall(100));
 }
 
-TEST(SummarizeTrainingJob, GivesANewOperatorAMinuteToHearFromTheNodes) {
+TEST(SummarizeTrainingJob, WaitsAMinuteForReportsToANewOperator) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     view.job.status = status_at(view, 100);
-    view.reports.clear();  // as if a new operator had started
+    view.reports.clear();  // as after the start of a new operator
     expect(status_at(view, 150), "DataReady", ConditionStatus::kUnknown, "NotListed");
     view.datasets.datasets[0].total = gib(4);
     expect(status_at(view, 150), "DataReady", ConditionStatus::kTrue, "Listed");
     expect(status_at(view, 161), "DataReady", ConditionStatus::kUnknown, "NodesSilent");
 }
 
-TEST(SummarizeTrainingJob, QuotesTheOrigin) {
+TEST(SummarizeTrainingJob, QuotesTheOriginsError) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     DatasetReport& report = view.reports[0].datasets[0];
@@ -156,7 +156,7 @@ TEST(SummarizeTrainingJob, QuotesTheOrigin) {
         "Dataset train is being listed: 12 objects so far.");
 }
 
-TEST(SummarizeTrainingJob, SaysWhenANodeKeepsNothingNew) {
+TEST(SummarizeTrainingJob, ReportsANodeThatKeepsNoNewBytes) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     view.reports[0].datasets[0].admitting = false;
@@ -169,7 +169,7 @@ TEST(SummarizeTrainingJob, SaysWhenANodeKeepsNothingNew) {
         "one sentence. Node n1 keeps nothing new: disk full.");
 }
 
-TEST(SummarizeTrainingJob, SaysWhenADiskHasLessRoomThanTheGrantAndWhatToDo) {
+TEST(SummarizeTrainingJob, ReportsADiskSmallerThanTheGrantAndTheFix) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     DatasetReport& report = view.reports[0].datasets[0];
@@ -191,8 +191,8 @@ TEST(SummarizeTrainingJob, SaysWhenADiskHasLessRoomThanTheGrantAndWhatToDo) {
     EXPECT_EQ(condition(status_at(view, 101), "CacheAllocated").message, "one sentence.");
 }
 
-// In the first second, a grant of 0 bytes means Unknown.
-TEST(SummarizeTrainingJob, WaitsForTheListingBeforeItJudgesTheGrant) {
+// In the first second, a grant of 0 bytes is Unknown.
+TEST(SummarizeTrainingJob, CacheAllocatedIsUnknownBeforeTheListing) {
     TrainingJobView view = make_running_view();
     view.allocation = allocation({}, {}, AllocationReason::kProfiling);
     expect(status_at(view, 1), "CacheAllocated", ConditionStatus::kUnknown, "Profiling");
@@ -200,7 +200,7 @@ TEST(SummarizeTrainingJob, WaitsForTheListingBeforeItJudgesTheGrant) {
     expect(status_at(view, 1), "CacheAllocated", ConditionStatus::kFalse, "QuotaExhausted");
 }
 
-TEST(SummarizeTrainingJob, TellsTheLastFailureOfAnOriginThatWasListed) {
+TEST(SummarizeTrainingJob, ReportsTheLastFailureOfAListedOrigin) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     view.reports[0].datasets[0].error = "503 SlowDown";
@@ -211,7 +211,7 @@ TEST(SummarizeTrainingJob, TellsTheLastFailureOfAnOriginThatWasListed) {
         "Dataset train is listed; the last fetch failed: 503 SlowDown");
 }
 
-// No sidecar lists any more, but the job had its data: from the origin, or in the last second.
+// No sidecar lists any more, but the job had its data: from the origin, or at the last moment.
 TEST(SummarizeTrainingJob, DataReadyIsNotFalseAfterSuccess) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
@@ -233,7 +233,7 @@ TEST(SummarizeTrainingJob, DataReadyIsNotFalseAfterSuccess) {
     expect(status_at(view, 108), "DataReady", ConditionStatus::kTrue, "Listed");
 }
 
-TEST(SummarizeTrainingJob, AJobThatFailedKeepsTheReason) {
+TEST(SummarizeTrainingJob, FailedJobKeepsTheReason) {
     TrainingJobView view = make_running_view();
     view.job.spec.run_policy.backoff_limit = 0;
     view.reports = {make_report(view, 0, 100)};
@@ -243,7 +243,7 @@ TEST(SummarizeTrainingJob, AJobThatFailedKeepsTheReason) {
     expect(status_at(view, 106), "DataReady", ConditionStatus::kFalse, "OriginFailed");
 }
 
-TEST(SummarizeTrainingJob, AnEndedJobWaitsForNothing) {
+TEST(SummarizeTrainingJob, EndedJobWaitsForNothing) {
     TrainingJobView view = make_running_view();
     view.job.status = status_at(view, 1);
     expect(view.job.status, "Profiled", ConditionStatus::kUnknown, "Profiling");
@@ -256,7 +256,7 @@ TEST(SummarizeTrainingJob, AnEndedJobWaitsForNothing) {
     EXPECT_EQ(status_at(view, 7), view.job.status);
 }
 
-TEST(SummarizeTrainingJob, TellsAMissingDatasetAndAMissingPool) {
+TEST(SummarizeTrainingJob, ReportsAMissingDatasetAndAMissingPool) {
     TrainingJobView view = make_view();
     view.datasets = resolve_datasets(view.job, {});
     view.pool = resolve_pool(view.job, {}, {});
@@ -268,8 +268,8 @@ TEST(SummarizeTrainingJob, TellsAMissingDatasetAndAMissingPool) {
     EXPECT_EQ(status.columns.cache, "");
 }
 
-// The attempt reads a Dataset of namespace "data", which was shared with all namespaces when it
-// began.
+// A view whose attempt reads a Dataset of namespace "data", which was shared with all namespaces
+// when the attempt started.
 struct Reader {
     Reader() {
         view.job.spec.datasets[0].dataset_ref_namespace = "data";
@@ -285,7 +285,7 @@ struct Reader {
     TrainingJobView view = make_running_view();
 };
 
-TEST(SummarizeTrainingJob, TellsARunningAttemptThatSharingEnded) {
+TEST(SummarizeTrainingJob, ReportsToARunningAttemptThatSharingEnded) {
     Reader reader;
     reader.view.job.status = status_at(reader.view, 10);
     EXPECT_EQ(reader.view.job.status.datasets.at(0).uid, "uid-imagenet");
@@ -311,7 +311,7 @@ TEST(SummarizeTrainingJob, ClearsUidsWhileNoAttemptReads) {
     expect(status_at(reader.view, 17), "DataReady", ConditionStatus::kFalse, "NotShared");
 }
 
-TEST(SummarizeTrainingJob, SaysWhoseKeyTheOriginRefusesAndSuggestsASecret) {
+TEST(SummarizeTrainingJob, NamesTheRefusedKeyAndSuggestsASecret) {
     Reader reader;
     reader.view.reports = {make_report(reader.view, 0, 20)};
     reader.view.reports[0].datasets[0].manifest_state = ManifestState::kFailed;
@@ -342,7 +342,7 @@ TEST(SummarizeTrainingJob, KeepsTheLastCacheConditionsAtTheEnd) {
     EXPECT_EQ(later.cache->allocated_bytes, count_of(gib(1)));
 }
 
-TEST(SummarizeTrainingJob, NamesTheReasonOfAFailure) {
+TEST(SummarizeTrainingJob, ReportsTheReasonOfAFailure) {
     TrainingJobView view = make_running_view();
     view.job.spec.run_policy.backoff_limit = 0;
     view.jobs[0].end = JobEnd{false, "PodFailurePolicy", "exit code 1", wall(5)};
@@ -374,8 +374,8 @@ TEST(SummarizeTrainingJob, EveryConditionMessageIsASentence) {
     }
 }
 
-// A sidecar's last report may come after the Job's end.
-TEST(SummarizeTrainingJob, TakesALastReportAfterTheEnd) {
+// A sidecar's last report may arrive after the Job's end.
+TEST(SummarizeTrainingJob, UsesALastReportAfterTheEnd) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100)};
     view.reports[0].datasets[0].resident_bytes = mib(1);
@@ -397,7 +397,7 @@ TEST(SummarizeTrainingJob, TakesALastReportAfterTheEnd) {
     EXPECT_EQ(status.conditions, view.job.status.conditions);
 }
 
-TEST(SummarizeTrainingJob, ForgetsTheCountersOfAnAttemptBefore) {
+TEST(SummarizeTrainingJob, ResetsCountersForANewAttempt) {
     TrainingJobView view = make_running_view(1);
     view.reports = {make_report(view, 0, 100)};
     view.reports[0].datasets[0].miss_bytes_read = gib(9);
@@ -425,7 +425,7 @@ TEST(SummarizeTrainingJob, ListsItsJobs) {
     EXPECT_EQ(status.jobs[1].ready, 2);
 }
 
-TEST(SummarizeTrainingJob, ChangesNothingTheSecondTime) {
+TEST(SummarizeTrainingJob, SecondCallChangesNothing) {
     TrainingJobView view = make_running_view();
     view.reports = {make_report(view, 0, 100), make_report(view, 1, 90)};
     view.allocation = allocation(gib(1), gib(4), AllocationReason::kPoolFull);

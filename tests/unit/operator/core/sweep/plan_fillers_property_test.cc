@@ -1,5 +1,5 @@
-// Fillers of one Dataset in a toy cluster where guests come and go, fillers crash, writes are lost
-// and the operator restarts.
+// Fillers of one Dataset in a simulated cluster where guests come and go, fillers crash, writes are
+// lost and the operator restarts.
 
 #include <algorithm>
 #include <map>
@@ -71,7 +71,7 @@ public:
         }
     }
 
-    // No two at one place, and after a quiet while one exactly where it is needed.
+    // No place has two fillers; after a quiet period, exactly the needed places have one.
     void check_settled() {
         std::set<FillerPlace> there;
         for (const Job& job : view_.jobs) {
@@ -115,8 +115,8 @@ private:
         return found == view_.jobs.end() ? nullptr : &*found;
     }
 
-    // One that works goes only when it was marked as idle, and is needed again or was not for the
-    // whole grace.
+    // A working filler is removed only if it was marked idle, and is needed again or was idle for
+    // the whole grace period.
     void check_removal(const Job& job) {
         if (job.end) {
             return;
@@ -134,7 +134,7 @@ private:
     FillerView view_;
 };
 
-TEST(PlanFillersProperty, OneFillerWhereGuestsAreAndNoneLongAfter) {
+TEST(PlanFillersProperty, OneFillerPerPlaceWithGuestsAndNoneAfterTheGrace) {
     Prng seeds(test_seed());
     for (int round = 0; round < kRounds && !::testing::Test::HasFailure(); ++round) {
         World world(seeds());

@@ -20,7 +20,7 @@ using ::testing::IsEmpty;
 const FillerPlace kFirst{"nvme", "n1"};
 const FillerPlace kSecond{"nvme", "n2"};
 
-// One filler on n1, which is needed.
+// A view with one filler on n1, which is needed.
 FillerView make_filler_view() {
     FillerView view;
     view.dataset = make_shared_dataset();
@@ -38,7 +38,7 @@ void mark(Job& job, std::int64_t second) {
     job.meta.annotations[std::string{kIdleSinceAnnotation}] = format_time(wall(second));
 }
 
-TEST(GuestPlaces, AreWherePodsOfOtherNamespacesLive) {
+TEST(GuestPlaces, AreNodesWithPodsOfOtherNamespaces) {
     JobUse guest = make_guest();
     JobUse own = make_guest();
     own.job.meta.ns = "data";
@@ -54,7 +54,7 @@ TEST(GuestPlaces, AreWherePodsOfOtherNamespacesLive) {
     EXPECT_THAT(guest_places(dataset, {make_filler_use(dataset)}), IsEmpty());
 }
 
-TEST(PlanFillers, MakesOneWhereAGuestIs) {
+TEST(PlanFillers, CreatesAFillerForAGuest) {
     FillerView view = make_filler_view();
     view.jobs.clear();
     EXPECT_THAT(plan_fillers(view, wall(10)).create, ElementsAre(kFirst));
@@ -62,11 +62,11 @@ TEST(PlanFillers, MakesOneWhereAGuestIs) {
     EXPECT_EQ(quiet(plan_fillers(view, wall(10))), FillerPlan{});
 }
 
-TEST(PlanFillers, LeavesAGoodOneAlone) {
+TEST(PlanFillers, LeavesAWorkingFillerAlone) {
     EXPECT_EQ(quiet(plan_fillers(make_filler_view(), wall(10))), FillerPlan{});
 }
 
-TEST(PlanFillers, RemovesAnIdleOneAfterTheGrace) {
+TEST(PlanFillers, RemovesAnIdleFillerAfterTheGrace) {
     FillerView view = make_filler_view();
     view.needed.clear();
     const FillerJob job{view.jobs[0].meta.name, view.jobs[0].meta.uid};
@@ -81,7 +81,7 @@ TEST(PlanFillers, RemovesAnIdleOneAfterTheGrace) {
     EXPECT_THAT(plan_fillers(view, wall(160)).remove, ElementsAre(job));
 }
 
-TEST(PlanFillers, AGuestThatComesBackGetsANewOne) {
+TEST(PlanFillers, ReturningGuestGetsANewFiller) {
     FillerView view = make_filler_view();
     mark(view.jobs[0], 100);
     const FillerPlan plan = plan_fillers(view, wall(110));
@@ -89,7 +89,7 @@ TEST(PlanFillers, AGuestThatComesBackGetsANewOne) {
     EXPECT_THAT(plan.mark, IsEmpty());
 }
 
-TEST(PlanFillers, AMarkThatCannotBeIsWrittenAnew) {
+TEST(PlanFillers, RewritesAnInvalidIdleMark) {
     FillerView view = make_filler_view();
     view.needed.clear();
     for (const char* text : {"soon", "2199-01-01T00:00:00Z"}) {
@@ -100,7 +100,7 @@ TEST(PlanFillers, AMarkThatCannotBeIsWrittenAnew) {
     }
 }
 
-TEST(PlanFillers, MakesAnEndedOneAnew) {
+TEST(PlanFillers, RecreatesAnEndedFiller) {
     for (const bool succeeded : {true, false}) {
         FillerView view = make_filler_view();
         view.jobs[0].end = JobEnd{succeeded, "", "", wall(5)};
@@ -114,7 +114,7 @@ TEST(PlanFillers, MakesAnEndedOneAnew) {
     }
 }
 
-TEST(PlanFillers, ReplacesOneOfAnotherSpec) {
+TEST(PlanFillers, ReplacesAFillerOfAnotherSpec) {
     FillerView view = make_filler_view();
     view.needed[kFirst] = "another";
     const FillerPlan plan = plan_fillers(view, wall(10));
@@ -122,7 +122,7 @@ TEST(PlanFillers, ReplacesOneOfAnotherSpec) {
     EXPECT_THAT(plan.create, IsEmpty());
 }
 
-TEST(PlanFillers, LeavesJobsOfOthersAlone) {
+TEST(PlanFillers, LeavesJobsOfOtherOwnersAlone) {
     FillerView view = make_filler_view();
     view.needed.clear();
     view.jobs[0].meta.owners[0].uid = "another";
@@ -144,15 +144,15 @@ TEST(PlanFillers, RenewsTheLeaseAtHalfTime) {
     EXPECT_THAT(plan_fillers(view, wall(half * 3)).renew, IsEmpty());
 }
 
-// The Dataset's owner may write any deadline into its Job.
-TEST(PlanFillers, ALeaseWithoutEndIsNotRenewedWhenTheClockJumpsBack) {
+// The Dataset's owner may write any deadline into the filler's Job.
+TEST(PlanFillers, DoesNotRenewAnEndlessLeaseWhenTheClockJumpsBack) {
     FillerView view = make_filler_view();
     view.jobs[0].active_deadline_seconds = std::numeric_limits<std::int64_t>::max();
     view.jobs[0].start_time = wall(1000);
     EXPECT_THAT(plan_fillers(view, wall(0)).renew, IsEmpty());
 }
 
-TEST(FillerStates, SayWhatIsAwaited) {
+TEST(FillerStates, ReportWhatEachFillerWaitsFor) {
     FillerView view = make_filler_view();
     Pod pod = make_filler_pod(view.jobs[0]);
     const auto state = [&](const std::vector<Pod>& pods,
@@ -183,14 +183,14 @@ TEST(FillerStates, SayWhatIsAwaited) {
     EXPECT_THAT(refused.words, HasSubstr("refuses it: no"));
 }
 
-TEST(FillerStates, BelongToPodsThatHaveNotEnded) {
+TEST(FillerStates, IgnoreEndedPods) {
     const FillerView view = make_filler_view();
     Pod pod = make_filler_pod(view.jobs[0]);
     pod.phase = PodPhase::kFailed;
     EXPECT_FALSE(find_filler_states(view, {pod}, {}, {}).at(0).ready);
 }
 
-TEST(JudgeFillers, TellsThreeNodes) {
+TEST(JudgeFillers, NamesUpToThreeNodes) {
     EXPECT_FALSE(judge_fillers({}));
     std::vector<FillerState> states = {{kFirst, true, false, ""}};
     EXPECT_EQ(judge_fillers(states)->reason, "Serving");

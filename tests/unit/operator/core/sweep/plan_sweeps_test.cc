@@ -50,17 +50,17 @@ SweepPlan plan(const SweepView& view) {
     return plan_sweeps(view, kNow, {});
 }
 
-TEST(PlanSweeps, DoesNothingWhereNothingIsDue) {
+TEST(PlanSweeps, PlansNothingIfNothingIsDue) {
     EXPECT_EQ(plan(make_view()), SweepPlan{});
 }
 
-TEST(PlanSweeps, SweepsWhereADatasetWasDeletedAndSaysWhatStays) {
+TEST(PlanSweeps, SweepsPlacesOfDeletedDatasetsAndListsTheRest) {
     SweepView view = make_view();
     view.deleted[place("n1")] = {"gone"};
     EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n1"), {"ml/a", "ml/b"}, {"gone"}}));
 }
 
-TEST(PlanSweeps, WhatExistsIsNotTakenForDeleted) {
+TEST(PlanSweeps, ExistingDatasetIsNotDeleted) {
     SweepView view = make_view();
     view.deleted[place("n1")] = {"a", "*"};
     EXPECT_THAT(plan(view).start, IsEmpty());
@@ -68,7 +68,7 @@ TEST(PlanSweeps, WhatExistsIsNotTakenForDeleted) {
     EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n1"), {"ml/a", "ml/b"}, {"gone"}}));
 }
 
-TEST(PlanSweeps, SweepsEverythingFromTimeToTime) {
+TEST(PlanSweeps, SweepsEveryPlaceRegularly) {
     SweepView view = make_view();
     view.watching_since = kNow - hours{6};
     EXPECT_THAT(plan(view).start, SizeIs(2));
@@ -76,14 +76,14 @@ TEST(PlanSweeps, SweepsEverythingFromTimeToTime) {
     EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n2"), {"ml/a", "ml/b"}, {}}));
 }
 
-TEST(PlanSweeps, TakesBytesWhoseRetentionIsOver) {
+TEST(PlanSweeps, RemovesBytesAfterTheirRetention) {
     SweepView view = make_view();
     view.datasets[0].retention_seconds = 3600;
     view.datasets[1].retention_seconds = 3601;
     EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n1"), {"ml/b"}, {"a"}}));
 }
 
-TEST(PlanSweeps, NeverTakesADatasetInUse) {
+TEST(PlanSweeps, NeverRemovesADatasetInUse) {
     SweepView view = make_view();
     for (SweepDataset& each : view.datasets) {
         each.retention_seconds = 0;
@@ -93,7 +93,7 @@ TEST(PlanSweeps, NeverTakesADatasetInUse) {
     EXPECT_THAT(plan(view).start, IsEmpty());
 }
 
-TEST(PlanSweeps, NeverTakesADirectoryWithASidecar) {
+TEST(PlanSweeps, NeverRemovesADirectoryWithASidecar) {
     SweepView view = make_view();
     view.datasets.resize(1);
     view.datasets[0].retention_seconds = 0;
@@ -108,7 +108,7 @@ TEST(PlanSweeps, NeverTakesADirectoryWithASidecar) {
     EXPECT_THAT(plan(view).start, ElementsAre(NodeSweep{place("n1"), {"ml/a"}, {"deleted"}}));
 }
 
-TEST(PlanSweeps, MakesRoomWithWhatThePlanOfGrantsNames) {
+TEST(PlanSweeps, RemovesDatasetsNamedByTheAllocationPlan) {
     SweepView view = make_view();
     view.datasets = {dataset("young", gib(4), minutes{5}), dataset("old", gib(2), hours{50})};
     view.needs = {{"nvme", "n1", "old"}, {"nvme", "n2", "young"}, {"other", "n1", "young"}};
@@ -117,7 +117,7 @@ TEST(PlanSweeps, MakesRoomWithWhatThePlanOfGrantsNames) {
     EXPECT_THAT(plan(view).start, IsEmpty()) << "not there";
 }
 
-TEST(PlanSweeps, OneRunForEachPlaceAndSomeAtATime) {
+TEST(PlanSweeps, StartsOneRunPerPlaceUpToALimit) {
     SweepLimits limits;
     limits.runs_at_once = 4;
     SweepView view = make_view();
@@ -138,7 +138,7 @@ TEST(PlanSweeps, OneRunForEachPlaceAndSomeAtATime) {
     EXPECT_THAT(next.finished, ElementsAre(view.runs[0]));
 }
 
-TEST(PlanSweeps, NeverTwoRunsOnOneNode) {
+TEST(PlanSweeps, NeverStartsTwoRunsOnOneNode) {
     SweepView view = make_view();
     const SweepPlace other{"ssd", "n1", "/mnt/ssd"};
     view.places = {place("n1"), other};
@@ -152,7 +152,7 @@ TEST(PlanSweeps, NeverTwoRunsOnOneNode) {
     EXPECT_EQ(plan(view).start[0].place, other) << "a failed run holds up its own place only";
 }
 
-TEST(PlanSweeps, ARunThatFailsIsTriedAgainAfterAWhile) {
+TEST(PlanSweeps, RetriesAFailedRunLater) {
     SweepView view = make_view();
     view.deleted[place("n1")] = {"gone"};
     const NodeSweep sweep = plan(view).start.at(0);
@@ -164,7 +164,7 @@ TEST(PlanSweeps, ARunThatFailsIsTriedAgainAfterAWhile) {
     EXPECT_THAT(plan(view).start, SizeIs(1));
 }
 
-TEST(PlanSweeps, ARunThatNobodyEndsIsGivenUp) {
+TEST(PlanSweeps, GivesUpARunThatDoesNotEnd) {
     SweepView view = make_view();
     view.deleted[place("n1")] = {"gone"};
     const NodeSweep sweep = plan(view).start.at(0);
@@ -176,7 +176,7 @@ TEST(PlanSweeps, ARunThatNobodyEndsIsGivenUp) {
     EXPECT_THAT(plan(view).start, SizeIs(1));
 }
 
-TEST(PlanSweeps, SweepsNothingRatherThanTheWrongThing) {
+TEST(PlanSweeps, SweepsNothingIfAnOrderCannotListAllDatasets) {
     SweepView view = make_view();
     view.deleted[place("n1")] = {"gone"};
     view.datasets[0].uid = "*";
@@ -200,7 +200,7 @@ TEST(PlanSweeps, SweepsNothingRatherThanTheWrongThing) {
     EXPECT_THAT(plan_sweeps(view, kNow, limits).start, SizeIs(1));
 }
 
-TEST(PlanSweeps, GuardsOfOneNodeDoNotFillTheOrdersOfAnother) {
+TEST(PlanSweeps, GuardsCountOnlyForTheirOwnNode) {
     SweepView view = make_view();
     view.deleted = {{place("n1"), {"gone"}}, {place("n2"), {"gone"}}};
     view.guards = {{"n1", "ml", "x"}, {"n1", "ml", "y"}};
@@ -211,7 +211,7 @@ TEST(PlanSweeps, GuardsOfOneNodeDoNotFillTheOrdersOfAnother) {
     EXPECT_EQ(made.start[0].place, place("n2"));
 }
 
-TEST(SweepGuard, IsReadFromPathsOfNodeDirectoriesOnly) {
+TEST(SweepGuard, AcceptsOnlyPathsOfNodeDirectories) {
     EXPECT_EQ(guard_of("n1", "ml/d1"), (SweepGuard{"n1", "ml", "d1"}));
     for (const char* text :
          {"", "/", "ml", "ml/", "/d1", "ml/..", "../d1", "ml/a/b", "ml/*", "ml/A"}) {
@@ -220,14 +220,14 @@ TEST(SweepGuard, IsReadFromPathsOfNodeDirectoriesOnly) {
     EXPECT_FALSE(guard_of("n1", "ml/" + std::string(64, 'd')));
 }
 
-// A node program takes orders of at most 16 MiB.
+// A node program accepts orders of at most 16 MiB.
 TEST(SweepLimits, LetAnOrderFitIntoAMessage) {
     constexpr std::size_t kEntryBytesMax = 63 + 1 + 63 + 3;
     EXPECT_LT(SweepLimits{}.kept_max * kEntryBytesMax, mib(16).count());
 }
 
-// Whatever the view: what is in use, has a sidecar or is not due is on the list of what stays.
-TEST(PlanSweepsProperty, WhatMayBeWantedStays) {
+// In any view, datasets that are in use, have a sidecar or are not due are on the list to keep.
+TEST(PlanSweepsProperty, KeepsEveryDatasetInUseOrNotDue) {
     Prng prng(test_seed());
     for (int round = 0; round < 2000; ++round) {
         SweepView view;
@@ -254,7 +254,7 @@ TEST(PlanSweepsProperty, WhatMayBeWantedStays) {
             view.needs = {
                 {"nvme", "n" + std::to_string(prng.below(4)), "d" + std::to_string(prng.below(8))}};
         }
-        if (prng.below(2) == 0) {  // wrongly, as far as it exists
+        if (prng.below(2) == 0) {  // wrong if the dataset exists
             view.deleted[place("n" + std::to_string(prng.below(4)))] = {
                 "d" + std::to_string(prng.below(8))};
         }
@@ -278,7 +278,7 @@ TEST(PlanSweepsProperty, WhatMayBeWantedStays) {
     }
 }
 
-TEST(PlanSweeps, KeepsWhatIsRetainedForLongerThanADuration) {
+TEST(PlanSweeps, HandlesRetentionLongerThanADuration) {
     for (const std::int64_t limit : {9'999'999'999, std::int64_t{1} << 53U, INT64_MAX}) {
         SweepView view = make_view();
         view.datasets[0].retention_seconds = limit;

@@ -9,14 +9,14 @@
 namespace stoker::control {
 namespace {
 
-TEST(Matches, AsksForEveryLabel) {
+TEST(Matches, RequiresEveryLabel) {
     EXPECT_TRUE(matches({}, {}));
     EXPECT_TRUE(matches({{"a", "1"}}, {{"a", "1"}, {"b", "2"}}));
     EXPECT_FALSE(matches({{"a", "1"}}, {{"a", "2"}}));
     EXPECT_FALSE(matches({{"a", ""}}, {}));
 }
 
-TEST(PoolNodes, AreAllThatTheSelectorMatches) {
+TEST(PoolNodes, AreAllNodesThatTheSelectorMatches) {
     CachePool picky = make_pool("picky");
     picky.spec.node_selector = {{"gpu", "yes"}};
     Node gpu = make_node("n2");
@@ -28,7 +28,7 @@ TEST(PoolNodes, AreAllThatTheSelectorMatches) {
             {"nvme", "n1", gib(100)}, {"nvme", "n2", gib(100)}, {"picky", "n2", gib(100)}}));
 }
 
-// Long after the operator began to listen.
+// Planned nodes; the default time is long after the operator started to listen.
 std::vector<std::string> planned(ClusterView cluster, std::int64_t second = 1000) {
     cluster.programs.listening_since = moment(0).steady;
     std::vector<std::string> names;
@@ -38,7 +38,7 @@ std::vector<std::string> planned(ClusterView cluster, std::int64_t second = 1000
     return names;
 }
 
-TEST(PlannedNodes, AreThoseWhoseProgramCalledTheDirectoryReady) {
+TEST(PlannedNodes, AreNodesWithAReadyDirectory) {
     ClusterView cluster = make_cluster();
     cluster.jobs.clear();
     EXPECT_EQ(planned(cluster), std::vector<std::string>{});
@@ -49,7 +49,7 @@ TEST(PlannedNodes, AreThoseWhoseProgramCalledTheDirectoryReady) {
     EXPECT_EQ(planned(cluster), std::vector<std::string>{});
 }
 
-TEST(PlannedNodes, ANewOperatorGivesProgramsTimeToSpeak) {
+TEST(PlannedNodes, NewOperatorWaitsForNodeReports) {
     ClusterView cluster = make_cluster();
     cluster.jobs.clear();
     cluster.programs.reports = {
@@ -58,7 +58,7 @@ TEST(PlannedNodes, ANewOperatorGivesProgramsTimeToSpeak) {
     EXPECT_EQ(planned(cluster, 61), std::vector<std::string>{});
 }
 
-TEST(PlannedNodes, ARunningPodIsProofWhereNoProgramHasSpoken) {
+TEST(PlannedNodes, RunningPodCountsWithoutANodeReport) {
     ClusterView cluster = make_cluster();
     EXPECT_EQ(planned(cluster), (std::vector<std::string>{"n1", "n2"}));
     cluster.jobs[0].pods[0].phase = PodPhase::kPending;
@@ -70,7 +70,7 @@ TEST(PlannedNodes, ARunningPodIsProofWhereNoProgramHasSpoken) {
     EXPECT_EQ(planned(cluster), std::vector<std::string>{});
 }
 
-TEST(PlannedNodes, ARunningPodOutweighsAFailureButNoRefusal) {
+TEST(PlannedNodes, RunningPodOverridesFailureButNotRefusal) {
     ClusterView cluster = make_cluster();
     const std::pair<PoolVerdict, std::size_t> cases[] = {
         {PoolVerdict::kFailed, 2},
@@ -100,7 +100,7 @@ TEST(QuotasInForce, AreTheOldestOnes) {
     EXPECT_EQ(quotas_in_force({young, old}).at(0).nominal, gib(2));
 }
 
-TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
+TEST(ViewAllocation, AddsDemandsOfRunningJobs) {
     ClusterView cluster = make_cluster();
     cluster.jobs[0].job.spec.cache.max_bytes = gib(6);
     cluster.reports = {make_report(make_running_view(), 0, 100)};
@@ -120,7 +120,7 @@ TEST(ViewAllocation, AsksForWhatRunningJobsNeed) {
     EXPECT_EQ(plan.granted_in_pool.at("nvme"), gib(6));
 }
 
-TEST(JobUse, IsActiveWhileAnAttemptGoesOnThatMayNotStartAgain) {
+TEST(JobUse, IsActiveWhileABlockedJobsAttemptContinues) {
     JobUse use = make_cluster().jobs[0];
     EXPECT_TRUE(use.is_active());
     use.datasets.blocker = {"NotShared", "no"};
@@ -145,7 +145,7 @@ TEST(ViewAllocation, TakesTheProfileOnceItHasAVerdict) {
     EXPECT_TRUE(view_allocation(cluster, moment(1)).demands.at(0).rates->compute_bound);
 }
 
-TEST(QuotasInForce, ALimitThatIsLeftOutIsNone) {
+TEST(QuotasInForce, OmittedLimitIsUnlimited) {
     CacheQuota quota;
     quota.meta.ns = "team";
     quota.meta.name = "q";
@@ -167,7 +167,7 @@ TEST(QuotasInForce, ALimitThatIsLeftOutIsNone) {
     EXPECT_EQ(view.reclaim, ReclaimPolicy::kNever);
 }
 
-TEST(ViewAllocation, TellsWhatNamespacesWithoutAQuotaHave) {
+TEST(ViewAllocation, PassesOnTheDefaultQuota) {
     ClusterView cluster = make_cluster();
     EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).default_quota, DefaultQuota{});
     cluster.pools[0].spec.default_quota = {gib(2), gib(3), std::nullopt};
@@ -176,7 +176,7 @@ TEST(ViewAllocation, TellsWhatNamespacesWithoutAQuotaHave) {
         (DefaultQuota{gib(2), gib(3), Bytes::unlimited()}));
 }
 
-TEST(ViewAllocation, TellsWhatAJobWeighsAndWhoPaysForItsDatasets) {
+TEST(ViewAllocation, PassesOnJobWeightsAndDatasetOwners) {
     ClusterView cluster = make_cluster();
     EXPECT_EQ(view_allocation(cluster, moment(1)).demands.at(0).weight, 1);
     cluster.jobs[0].job.spec.cache.weight = 7;
@@ -186,7 +186,7 @@ TEST(ViewAllocation, TellsWhatAJobWeighsAndWhoPaysForItsDatasets) {
     EXPECT_EQ(demand.datasets.at(0).ns, "data");
 }
 
-TEST(QuotasInForce, HoldANamespaceWhoseQuotaIsNotValid) {
+TEST(QuotasInForce, InvalidQuotaStillLimitsItsNamespace) {
     CacheQuota quota = make_quota("q", "nvme", gib(4));
     quota.spec.borrowing_limit = gib(3);
     quota.spec.lending_limit = gib(9);
@@ -196,7 +196,7 @@ TEST(QuotasInForce, HoldANamespaceWhoseQuotaIsNotValid) {
     EXPECT_EQ(view.lending, Bytes::zero());
 }
 
-TEST(ViewAllocation, TellsWhatAPoolIsGivenOutForAndWhatItsOriginsGive) {
+TEST(ViewAllocation, PassesOnObjectiveAndOriginRates) {
     ClusterView cluster = make_cluster();
     EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).objective, Objective::kThroughput);
     EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).origin_bytes_per_second, 0);
@@ -206,7 +206,7 @@ TEST(ViewAllocation, TellsWhatAPoolIsGivenOutForAndWhatItsOriginsGive) {
     EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).origin_bytes_per_second, 2e6);
 }
 
-TEST(ViewAllocation, TellsWhatTheOriginAsksForAndHowLargeSamplesAre) {
+TEST(ViewAllocation, PassesOnPricesAndSampleSizes) {
     ClusterView cluster = make_cluster();
     EXPECT_EQ(view_allocation(cluster, moment(1)).pools.at(0).price_per_gib, 0);
     cluster.pools[0].spec.price_per_gib = "0.09";
@@ -219,7 +219,7 @@ TEST(ViewAllocation, TellsWhatTheOriginAsksForAndHowLargeSamplesAre) {
         view.demands.at(0).datasets.at(0).sample_bytes, static_cast<double>(gib(4).count()) / 1000);
 }
 
-TEST(ViewAllocation, TakesTheExponentOfImportanceFromTheJob) {
+TEST(ViewAllocation, TakesBetaFromTheJob) {
     ClusterView cluster = make_cluster();
     JobDataset& dataset = cluster.jobs[0].job.spec.datasets.at(0);
     dataset.contract = Contract::kImportance;
@@ -231,14 +231,14 @@ TEST(ViewAllocation, TakesTheExponentOfImportanceFromTheJob) {
     EXPECT_EQ(beta(), 2);
 }
 
-TEST(ViewAllocation, ForgetsPodsThatHaveEnded) {
+TEST(ViewAllocation, IgnoresEndedPods) {
     ClusterView cluster = make_cluster();
     cluster.jobs[0].pods[0].phase = PodPhase::kSucceeded;
     EXPECT_EQ(
         view_allocation(cluster, moment(1)).demands.at(0).nodes, std::vector<std::string>{"n2"});
 }
 
-TEST(JobUse, IsActiveUntilItEndsOrStandsStill) {
+TEST(JobUse, IsActiveUntilItEndsOrIsSuspended) {
     const JobUse use = make_cluster().jobs[0];
     EXPECT_TRUE(use.is_active());
     JobUse other = use;

@@ -18,7 +18,7 @@ ObservedResidency place(const ClusterView& cluster, const std::string& node, std
     return found == places.end() ? ObservedResidency{} : *found;
 }
 
-TEST(FindPlaces, AreWhereJobsHavePods) {
+TEST(FindPlaces, AreNodesWithPodsOfJobs) {
     ClusterView cluster = make_cluster();
     const std::vector<ObservedResidency> places = find_places(cluster, moment(1));
     ASSERT_EQ(places.size(), 2U);
@@ -44,7 +44,7 @@ TEST(FindPlaces, BelongToTheNamespaceOfTheirDataset) {
     EXPECT_EQ(place(cluster, "n1", 1).ns, "data") << "what the job knows of it";
 }
 
-TEST(FindPlaces, UseFreshReportsElseTheStatus) {
+TEST(FindPlaces, UseFreshReportsBeforeTheStatus) {
     ClusterView cluster = make_cluster();
     cluster.reports = {make_report(make_running_view(), 0, 100)};
     cluster.reports[0].datasets[0].resident_bytes = gib(2);
@@ -89,7 +89,7 @@ TEST(FindPlaces, PromiseAllocatedBytesThatNoReportCovers) {
     EXPECT_EQ(place(cluster, "n2", 101).promised, gib(5));
 }
 
-// Two jobs read the dataset, each on its own node: one job's report must not count for the other.
+// Two jobs read the dataset, each on its own node: each job's reports count only for itself.
 TEST(FindPlaces, PromiseAllocatedBytesPerJob) {
     ClusterView cluster = make_cluster();
     const auto status_of = [](Bytes bytes) {
@@ -125,7 +125,7 @@ TEST(FindPlaces, IgnoreAnUnlimitedGrantInPromises) {
     EXPECT_EQ(place(cluster, "n2", 101).promised, gib(8));
 }
 
-// While the leader lists the origin, its directory is not open and it reports no bytes.
+// While the leader lists the origin, its directory is not open, and it reports no bytes.
 TEST(FindPlaces, KeepTheStatusUntilTheLeaderHasCounted) {
     ClusterView cluster = make_cluster();
     cluster.reports = {make_report(make_running_view(), 0, 100)};

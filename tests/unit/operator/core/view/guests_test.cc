@@ -44,7 +44,7 @@ ObservedResidency place(const ClusterView& cluster, const std::string& node) {
     return {};
 }
 
-TEST(Guests, SayNothingOfTheDirectory) {
+TEST(Guests, ReportsOnTheDirectoryAreIgnored) {
     SidecarReport report = liar();
     drop_directory_claims(make_guest(), report);
     const DatasetReport& told = report.datasets[0];
@@ -63,7 +63,7 @@ TEST(Guests, SayNothingOfTheDirectory) {
     EXPECT_EQ(own, liar());
 }
 
-TEST(Guests, SayNothingOfTheOrigin) {
+TEST(Guests, ReportsOnTheOriginAreIgnored) {
     SidecarReport report = liar();
     drop_listing_claims(make_guest(), report);
     const DatasetReport& told = report.datasets[0];
@@ -106,7 +106,7 @@ TEST(Guests, AreServedByAFillerThatHoldsTheGrant) {
     EXPECT_FALSE(place(cluster, "n2").live) << "no filler there";
 }
 
-TEST(Guests, FillersOfSeveralPoolsAreToldApart) {
+TEST(Guests, FillersOfSeveralPoolsAreDistinct) {
     ClusterView cluster = make_shared_cluster();
     cluster.pools.push_back(make_pool("ssd"));
     JobUse other = make_filler_use(cluster.datasets[0]);
@@ -121,7 +121,7 @@ TEST(Guests, FillersOfSeveralPoolsAreToldApart) {
     }
 }
 
-TEST(Guests, FillersWantNothingThemselves) {
+TEST(Guests, FillersHaveNoDemand) {
     const ClusterView cluster = make_shared_cluster();
     EXPECT_FALSE(cluster.jobs[1].is_active());
     const AllocationView view = view_allocation(cluster, moment(100));
@@ -129,7 +129,7 @@ TEST(Guests, FillersWantNothingThemselves) {
     EXPECT_EQ(view.demands[0].job, (ObjectKey{"team", "resnet"}));
 }
 
-TEST(Guests, AFillerOnANodeLetsItBePlannedFor) {
+TEST(Guests, NodeWithAFillerIsPlanned) {
     ClusterView cluster = make_shared_cluster();
     cluster.jobs[0].pods.clear();
     cluster.programs.listening_since = TimePoint{};
@@ -138,7 +138,7 @@ TEST(Guests, AFillerOnANodeLetsItBePlannedFor) {
     EXPECT_EQ(nodes[0].node, "n1");
 }
 
-TEST(Guests, WeighUnderTheirNamespace) {
+TEST(Guests, WeightsIncludeTheirNamespace) {
     ClusterView cluster = make_shared_cluster();
     JobUse own = use_of(make_running_view());
     own.job.meta.ns = "data";
@@ -159,7 +159,7 @@ TEST(Guests, WeighUnderTheirNamespace) {
     EXPECT_EQ(grants[0].weights[1].job_uid, "uid-own");
 }
 
-TEST(Guests, AreMeasuredByTheLeadersUnderTheirNamespace) {
+TEST(Guests, SketchesIncludeTheirNamespace) {
     const JobUse guest = make_guest();
     SidecarReport leader = make_filler_report(make_shared_dataset(), 100);
     leader.datasets[0].sketches = {{"team/uid-resnet", 1, {3, 1}, 1}};

@@ -10,7 +10,7 @@
 namespace stoker::control {
 namespace {
 
-// What the leader of that rank's node says of the only job.
+// Report of the leader on that rank's node with a rank sketch for the only job.
 SidecarReport sketching(std::int64_t rank, std::vector<float> masses, std::int64_t second = 100) {
     const TrainingJobView view = make_running_view();
     SidecarReport report = make_report(view, rank, second);
@@ -39,7 +39,7 @@ double mass(const std::vector<float>& sketch, double from, double to) {
            std::accumulate(sketch.begin(), sketch.end(), 0.0);
 }
 
-TEST(MeasuredSketch, IsTheMeanOfTheNodesWhateverTheirScales) {
+TEST(MeasuredSketch, IsTheMeanOfNormalizedSketches) {
     const std::vector<float> sketch = sketch_of({sketching(0, {3, 1}), sketching(1, {500, 500})});
     ASSERT_EQ(sketch.size(), kRankSketchSizeMax);
     EXPECT_NEAR(mass(sketch, 0, 0.5), (0.75 + 0.5) / 2, 1e-6);
@@ -47,13 +47,13 @@ TEST(MeasuredSketch, IsTheMeanOfTheNodesWhateverTheirScales) {
     EXPECT_EQ(sketch, other) << "the order of the reports does not matter";
 }
 
-TEST(MeasuredSketch, SpreadsPartsThatDoNotDivideTheSketch) {
+TEST(MeasuredSketch, ResamplesSketchesOfAnyLength) {
     const std::vector<float> sketch = sketch_of({sketching(0, {2, 1, 1})});
     EXPECT_NEAR(mass(sketch, 0, 1.0 / 3), 0.5, 0.002);
     EXPECT_NEAR(mass(sketch, 2.0 / 3, 1), 0.25, 0.002);
 }
 
-TEST(MeasuredSketch, IsTheNewestWhereTwoSayThatTheyLead) {
+TEST(MeasuredSketch, UsesTheNewerOfTwoLeadersSketches) {
     SidecarReport newer = sketching(0, {1, 0});
     newer.datasets[0].sketches[0].revision = 2;
     newer.pod += "-other";
@@ -89,7 +89,7 @@ TEST(LastEpochProgress, IsThatOfTheSlowestRank) {
         << "the spec does not say how many epochs there are";
 }
 
-TEST(ViewAllocation, TakesWhatWasMeasuredForTheFormulaOfAContract) {
+TEST(ViewAllocation, MeasuredSketchReplacesTheFormula) {
     ClusterView cluster = make_cluster();
     cluster.reports = {sketching(0, {3, 1}), sketching(1, {3, 1})};
     const auto access = [&] {
@@ -118,7 +118,7 @@ Grant grant_of(const std::string& node, const std::string& uid) {
     return grant;
 }
 
-TEST(WeighJobs, SaysWhatTheCacheIsWorthToEachReader) {
+TEST(WeighJobs, WeighsEachReader) {
     ClusterView cluster = make_cluster();
     cluster.jobs.push_back(other_use());
     const ObjectKey resnet = cluster.jobs[0].job.meta.key();
@@ -144,7 +144,7 @@ TEST(WeighJobs, SaysWhatTheCacheIsWorthToEachReader) {
     }
 }
 
-TEST(WeighJobs, SaysNothingToALoneReader) {
+TEST(WeighJobs, AddsNoWeightForASingleReader) {
     ClusterView cluster = make_cluster();
     JobProfile profile;
     profile.ingest_rate = 600;

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The pool's only node, last report at second 100.
+// The pool's only node; its last report is from second 100.
 struct NodeFitnessTest : ::testing::Test {
     NodeFitnessTest() {
         pool.spec.node_selector = {{"gpu", "yes"}};
@@ -51,13 +51,13 @@ TEST_F(NodeFitnessTest, FollowsTheProgramsVerdict) {
     }
 }
 
-TEST_F(NodeFitnessTest, ASilentProgramIsMissing) {
+TEST_F(NodeFitnessTest, SilentProgramIsMissing) {
     say(make_pool_state("/mnt/nvme"));
     EXPECT_EQ(judge(160).fitness, NodeFitness::kReady);
     EXPECT_EQ(judge(161).fitness, NodeFitness::kProgramMissing);
 }
 
-TEST_F(NodeFitnessTest, AProgramWithoutAReportIsMissingAfterAMinute) {
+TEST_F(NodeFitnessTest, ProgramWithoutAReportIsMissingAfterAMinute) {
     EXPECT_EQ(judge(60).fitness, NodeFitness::kWaiting);
     EXPECT_EQ(judge(61).fitness, NodeFitness::kProgramMissing);
     programs.listening_since.reset();

@@ -9,14 +9,14 @@ namespace {
 
 const Reclaim kReclaim{"nvme", "n1", "uid-imagenet", gib(5), gib(2), 30, "data"};
 
-TEST(FindOverQuotaHolders, NameThePodWhoseSidecarLeads) {
+TEST(FindOverQuotaHolders, NamesTheLeadersPod) {
     ClusterView cluster = make_cluster();
     const std::vector<OverQuotaHolder> holders = find_over_quota_holders(cluster, {kReclaim});
     ASSERT_EQ(holders.size(), 1U);
     EXPECT_EQ(holders[0].pod, (ObjectKey{"team", "resnet-a1-0-xyzab"}));
     EXPECT_EQ(holders[0].job, (ObjectKey{"team", "resnet"}));
     EXPECT_EQ(holders[0].dataset, "train");
-    // Two pods on the node: the one that leads.
+    // With two pods on the node, the result names the leader's pod.
     cluster.jobs[0].pods[1].node_name = "n1";
     SidecarReport leader = make_report(make_running_view(), 1, 1);
     leader.node = "n1";
@@ -24,7 +24,7 @@ TEST(FindOverQuotaHolders, NameThePodWhoseSidecarLeads) {
     EXPECT_EQ(find_over_quota_holders(cluster, {kReclaim}).at(0).pod.name, "resnet-a1-1-xyzab");
 }
 
-TEST(FindOverQuotaHolders, AreNobodyWhereNoPodIsLeft) {
+TEST(FindOverQuotaHolders, FindsNoHolderWithoutAPod) {
     ClusterView cluster = make_cluster();
     cluster.jobs[0].pods[0].phase = PodPhase::kFailed;
     EXPECT_TRUE(find_over_quota_holders(cluster, {kReclaim}).empty());
@@ -32,7 +32,7 @@ TEST(FindOverQuotaHolders, AreNobodyWhereNoPodIsLeft) {
                     .empty());
 }
 
-TEST(HoldBack, TheNamespaceThatPaysForBytesThatAreNotGivenBack) {
+TEST(HoldBack, HoldsBackTheNamespaceChargedForLateBytes) {
     const std::vector<OverQuotaHolder> late =
         find_over_quota_holders(make_cluster(), {kReclaim, kReclaim});
     const std::vector<HeldBack> held = hold_back(late);

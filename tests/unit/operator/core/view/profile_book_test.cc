@@ -7,10 +7,10 @@
 namespace stoker::control {
 namespace {
 
-constexpr std::int64_t kStep = 10;  // seconds, a window of the profiler
+constexpr std::int64_t kStep = 10;  // seconds, one window of the profiler
 const ObjectKey kJob{"team", "resnet"};
 
-// A job of two ranks on two nodes; it reads 40 MB/s, a quarter of its time it computes.
+// A job of two ranks on two nodes; it reads 40 MB/s and computes for a quarter of its time.
 struct Bench {
     TrainingJobView view = make_running_view();
     ClusterView cluster;
@@ -60,9 +60,9 @@ TEST(ProfileBook, ProfilesARunningJobFromItsReports) {
     EXPECT_EQ(profile.verdict, ProfileVerdict::kDataBound);
 }
 
-// Its share is what the origin gives it: were that not so, a job that is held back from its first
-// batch on would never be known to wait.
-TEST(ProfileBook, KnowsThatAJobWaitsThatMayFetchNoFaster) {
+// The job's bandwidth limit counts as the origin's rate; otherwise waiting would never be detected
+// in a job that is limited from its first batch on.
+TEST(ProfileBook, DetectsWaitingUnderABandwidthLimit) {
     Bench bench;
     AllocationPlan plan;
     for (const Pod& pod : bench.cluster.jobs[0].pods) {
@@ -79,7 +79,7 @@ TEST(ProfileBook, KnowsThatAJobWaitsThatMayFetchNoFaster) {
     EXPECT_NEAR(bench.book.profiles().at(kJob).origin_rate, 40e6, 1);
 }
 
-TEST(ProfileBook, ForgetsAJobThatEndsAndBeginsAnAttemptAnew) {
+TEST(ProfileBook, DropsEndedJobsAndResetsNewAttempts) {
     Bench bench;
     bench.run(6);
     ASSERT_TRUE(bench.book.profiles().contains(kJob));
@@ -96,7 +96,7 @@ TEST(ProfileBook, ForgetsAJobThatEndsAndBeginsAnAttemptAnew) {
     EXPECT_TRUE(bench.book.profiles().empty());
 }
 
-TEST(ProfileBook, TakesTheLeaderOfAnotherJobForTheOrigin) {
+TEST(ProfileBook, UsesFetchRatesOfAnotherJobsLeader) {
     Bench bench;
     for (int i = 0; i < 8; ++i) {
         bench.second += kStep;
@@ -117,7 +117,7 @@ TEST(ProfileBook, TakesTheLeaderOfAnotherJobForTheOrigin) {
     EXPECT_NEAR(bench.book.profiles().at(kJob).origin_rate, 40e6, 1);
 }
 
-TEST(ProfileBook, DoesNotUseWhatIsOld) {
+TEST(ProfileBook, IgnoresOldReports) {
     Bench bench;
     bench.run(2);
     for (int i = 0; i < 12; ++i) {
@@ -127,7 +127,7 @@ TEST(ProfileBook, DoesNotUseWhatIsOld) {
     EXPECT_TRUE(bench.book.profiles().empty());
 }
 
-TEST(ProfileBook, AsksForAMeasurementWhereTheSpecWantsOne) {
+TEST(ProfileBook, RequestsAProbeIfTheSpecAsksForIt) {
     Bench bench;
     bench.run(6);
     EXPECT_TRUE(bench.book.probes().empty());
@@ -150,7 +150,7 @@ TEST(ProfileBook, AsksForAMeasurementWhereTheSpecWantsOne) {
     EXPECT_DOUBLE_EQ(bench.book.profiles().at(kJob).measured_benefit, 3);
 }
 
-TEST(ProfileBook, CountsReportsThatCannotBe) {
+TEST(ProfileBook, CountsOutOfRangeReports) {
     Bench bench;
     bench.run(2);
     bench.second += kStep;

@@ -18,7 +18,7 @@ TEST(Totals, SumsCountersAndTakesBytesOnNodesFromLeaders) {
     SidecarReport follower = make_report(view, 1, 101);
     follower.node = "n1";
     follower.datasets[0].leader = false;
-    follower.datasets[0].resident_bytes = gib(99);  // not its to know
+    follower.datasets[0].resident_bytes = gib(99);  // ignored: it does not lead
     follower.datasets[0].miss_bytes_read = gib(2);
     const Totals sum = total_of({leader, follower}, moment(110));
     EXPECT_EQ(sum.fresh_reports, 2U);
@@ -32,7 +32,7 @@ TEST(Totals, SumsCountersAndTakesBytesOnNodesFromLeaders) {
     EXPECT_EQ(dataset.state, ManifestState::kReady);
 }
 
-TEST(Totals, BelievesOldReportsTheirCountersOnly) {
+TEST(Totals, UsesOnlyCountersOfOldReports) {
     const TrainingJobView view = make_running_view();
     SidecarReport old = make_report(view, 0, 100);
     old.datasets[0].resident_bytes = gib(3);
@@ -47,7 +47,7 @@ TEST(Totals, BelievesOldReportsTheirCountersOnly) {
     EXPECT_EQ(sum.newest, wall(100));
 }
 
-TEST(Totals, TakesTheStateThatSaysMost) {
+TEST(Totals, TakesTheStateOfHighestRank) {
     const TrainingJobView view = make_running_view();
     SidecarReport listing = make_report(view, 0, 100);
     listing.datasets[0].manifest_state = ManifestState::kListing;
@@ -64,7 +64,7 @@ TEST(Totals, TakesTheStateThatSaysMost) {
     EXPECT_EQ(sum.datasets.at("uid-imagenet").error, "");
 }
 
-TEST(Totals, FollowsTheNewestEpochOfAllRanks) {
+TEST(Totals, ReportsTheNewestEpochOfAllRanks) {
     const TrainingJobView view = make_running_view();
     SidecarReport ahead = make_report(view, 0, 100);
     ahead.trainer.epoch = 3;
@@ -118,7 +118,7 @@ TEST(Totals, NamesTheNodesThatKeepLessThanTheyAreGranted) {
         "nothing new: disk full. The same on 1 more.");
 }
 
-TEST(HitPercent, RoundsDownAndKnowsNoAnswerBeforeTheFirstRead) {
+TEST(HitPercent, RoundsDownAndIsEmptyBeforeTheFirstRead) {
     EXPECT_EQ(hit_percent({}, {}), std::nullopt);
     EXPECT_EQ(hit_percent({}, Bytes{5}), 0);
     EXPECT_EQ(hit_percent(Bytes{2}, Bytes{1}), 66);

@@ -39,7 +39,7 @@ std::string env(const ContainerManifest& container, const std::string& name) {
     return found == container.env.end() ? "" : found->value;
 }
 
-TEST(BuildFiller, BelongsToTheDataset) {
+TEST(BuildFiller, IsOwnedByTheDataset) {
     const JobManifest job = filler_of(make_shared_dataset());
     EXPECT_EQ(job.meta.ns, "data");
     ASSERT_EQ(job.meta.owners.size(), 1U);
@@ -57,7 +57,7 @@ TEST(BuildFiller, ListsTheOriginAgainInEachJob) {
         HasSubstr("batch.kubernetes.io/controller-uid"));
 }
 
-TEST(BuildFiller, EndsItselfWhenIdle) {
+TEST(BuildFiller, StopsItselfWhenIdle) {
     EXPECT_THAT(
         env(filler_of(make_shared_dataset()).pod.trainer, "STOKER_SIDECAR_CONFIG"),
         HasSubstr(R"("endWhenIdle":"600s")"));
@@ -96,7 +96,7 @@ TEST(BuildFiller, RunsOnItsNodeOnlyForOneLease) {
     EXPECT_EQ(read->active_deadline_seconds, kFillerLeaseSeconds);
 }
 
-TEST(BuildFiller, IsTheSidecarAloneWithTheOwnersView) {
+TEST(BuildFiller, ContainsOnlyTheSidecarWithTheWholeDirectory) {
     const JobManifest job = filler_of(make_shared_dataset());
     EXPECT_TRUE(job.pod.init_containers.empty());
     EXPECT_EQ(job.pod.trainer.name, kSidecarContainer);
@@ -128,7 +128,7 @@ TEST(BuildFiller, MountsEveryVolumeAndHasEveryMountsVolume) {
     EXPECT_FALSE(volumes_of<BundleVolume>(job)[0].optional);
 }
 
-TEST(BuildFiller, MountsADirectoryThatIsTheOrigin) {
+TEST(BuildFiller, MountsADirectoryOrigin) {
     Dataset dataset = make_shared_dataset();
     dataset.spec.sources[0] = {"file:///d", "", "", {}, {}, SourceVolume{{}, "/mnt/nfs"}};
     EXPECT_EQ(volumes_of<HostPathVolume>(filler_of(dataset)).size(), 1U);
@@ -162,7 +162,7 @@ TEST(BuildFiller, NamesAreShortAndUnique) {
     }
 }
 
-TEST(BuildFiller, TheDigestIsTheSameForAllNodesOfThePool) {
+TEST(BuildFiller, DigestIsTheSameForAllNodesOfThePool) {
     const Dataset dataset = make_shared_dataset();
     ResolvedPool pool;
     pool.name = "nvme";
@@ -173,7 +173,7 @@ TEST(BuildFiller, TheDigestIsTheSameForAllNodesOfThePool) {
     EXPECT_NE(filler_digest({dataset, pool, settings, "n1"}), digest);
 }
 
-TEST(BuildFiller, TheDigestChangesWithTheSpecButNotWithTheCa) {
+TEST(BuildFiller, DigestChangesWithTheSpecButNotWithTheCa) {
     const Dataset dataset = make_shared_dataset();
     const auto digest = [](const JobManifest& job) {
         return job.meta.annotations.at(std::string{kDigestAnnotation});

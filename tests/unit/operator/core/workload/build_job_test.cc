@@ -52,7 +52,7 @@ TEST(BuildJob, FollowsThePlacementUnlessTheTemplateOverridesIt) {
     EXPECT_EQ(pod.tolerations.size(), 2U);
 }
 
-TEST(ProcessesPerNode, CountsWhatTheResourcesHave) {
+TEST(ProcessesPerNode, CountsGpusOrCpusOfTheResources) {
     struct Case {
         std::string wanted;
         Resources resources;

@@ -66,7 +66,7 @@ TEST(BuildPod, PutsTheSidecarFirstAndRestrictsIt) {
     EXPECT_EQ(pod.subdomain, "resnet-ranks");
 }
 
-// The node directory that a container sees at `path`: what its volume asks the node program for.
+// Attributes of the volume for the node directory that a container mounts at `path`.
 CsiVolume view_at(
     const PodManifest& pod, const ContainerManifest& container, const std::string& path) {
     const MountManifest* mount = find_mount(container, path);
@@ -124,7 +124,7 @@ TEST(BuildPod, MountsOnlyVolumesThatThePodHas) {
     EXPECT_EQ(mounted, names) << "a volume that nobody mounts";
 }
 
-TEST(BuildPod, GivesCredentialsToBothFromTheUsersSecretAndNeverInText) {
+TEST(BuildPod, PassesCredentialsBySecretReferenceOnly) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].source.secret_ref = "keys";
     const PodManifest pod = pod_of(view);
@@ -140,7 +140,7 @@ TEST(BuildPod, GivesCredentialsToBothFromTheUsersSecretAndNeverInText) {
     EXPECT_EQ(env(pod.trainer, "STOKER_DATASETS").find("credentials"), std::string::npos);
 }
 
-TEST(BuildPod, MountsTheDirectoryOfAnotherNamespacesDatasetAndTakesTheSecretOfItsOwn) {
+TEST(BuildPod, ForeignDatasetUsesItsDirectoryAndTheJobsSecret) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].ns = "data";
     view.datasets.datasets[0].source.secret_ref = "keys";
@@ -169,7 +169,7 @@ TEST(BuildPod, MountsTheDirectoryOfAnotherNamespacesDatasetAndTakesTheSecretOfIt
     EXPECT_EQ(credentials(pod_of(view)), (SecretVolume{"keys", false}));
 }
 
-TEST(BuildPod, AGuestSeesSamplesAndItsOwnFolderAndNoMore) {
+TEST(BuildPod, GuestMountsOnlySamplesAndItsFolder) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].ns = "data";
     const PodManifest pod = pod_of(view);
@@ -191,7 +191,7 @@ TEST(BuildPod, AGuestSeesSamplesAndItsOwnFolderAndNoMore) {
     }
 }
 
-TEST(BuildPod, TakesNoSecretOfOthersWhereSeveralAreMeant) {
+TEST(BuildPod, UsesNoForeignSecretIfSeveralAreNamed) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].ns = "data";
     view.datasets.datasets[0].source.secret_ref = "keys";
@@ -203,7 +203,7 @@ TEST(BuildPod, TakesNoSecretOfOthersWhereSeveralAreMeant) {
     EXPECT_NE(env(pod_of(view).trainer, "AWS_ACCESS_KEY_ID").find("more-keys"), std::string::npos);
 }
 
-TEST(BuildPod, AsksForTheSecretThatADatasetOfItsOwnNamespaceNames) {
+TEST(BuildPod, RequiresTheSecretOfAnOwnDataset) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].ns = "data";
     view.datasets.datasets[0].source.secret_ref = "keys";
@@ -213,7 +213,7 @@ TEST(BuildPod, AsksForTheSecretThatADatasetOfItsOwnNamespaceNames) {
     EXPECT_EQ(env(pod_of(view).trainer, "AWS_ACCESS_KEY_ID").find("optional"), std::string::npos);
 }
 
-TEST(BuildPod, LetsTheUsersCredentialsStand) {
+TEST(BuildPod, KeepsTheUsersCredentials) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].source.secret_ref = "keys";
     view.job.spec.trainer.env = {{"AWS_ACCESS_KEY_ID", "mine", {}}};
@@ -227,7 +227,7 @@ TEST(BuildPod, LetsTheUsersCredentialsStand) {
         1);
 }
 
-TEST(BuildPod, TellsSidecarAndTrainerOfTheDatasets) {
+TEST(BuildPod, PassesTheDatasetsToSidecarAndTrainer) {
     TrainingJobView view = make_view();
     view.settings.control_address = "stoker.system.svc:9443";
     view.settings.control_ca_pem = "PEM";
@@ -258,7 +258,7 @@ TEST(BuildPod, TellsSidecarAndTrainerOfTheDatasets) {
     EXPECT_EQ(env(pod.trainer, "STOKER_JOB"), "uid-resnet");
 }
 
-TEST(BuildPod, TellsTheTrainerHowManyEpochsThereAreWhereTheJobSaysIt) {
+TEST(BuildPod, PassesTheNumberOfEpochsToTheTrainer) {
     TrainingJobView view = make_view();
     EXPECT_FALSE(find_env(pod_of(view).trainer, "STOKER_EPOCHS").has_value());
     view.job.spec.trainer.epochs = 90;
@@ -280,7 +280,7 @@ TEST(BuildPod, MountsADirectoryOriginReadOnlyForBoth) {
         std::string::npos);
 }
 
-TEST(BuildPod, KeepsTheKubeletFromReadingVariablesIntoKeys) {
+TEST(BuildPod, EscapesKubeletVariablesInKeys) {
     TrainingJobView view = make_view();
     view.datasets.datasets[0].source.storage_uri = "s3://b/$(HOME)/$$";
     const PodManifest pod = pod_of(view);
@@ -290,7 +290,7 @@ TEST(BuildPod, KeepsTheKubeletFromReadingVariablesIntoKeys) {
         env(pod.init_containers[0], "STOKER_SIDECAR_CONFIG").find(escaped), std::string::npos);
 }
 
-TEST(BuildPod, LeavesSidecarAndNodeDirectoryOutWithoutAPool) {
+TEST(BuildPod, OmitsSidecarAndNodeDirectoryWithoutAPool) {
     TrainingJobView view = make_view();
     view.pool = ResolvedPool{};
     const PodManifest pod = pod_of(view);
@@ -302,7 +302,7 @@ TEST(BuildPod, LeavesSidecarAndNodeDirectoryOutWithoutAPool) {
         R"({"train":{"contract":"exact","uri":"s3://imagenet"}})");
 }
 
-TEST(BuildPod, KeepsTheServiceAccountsTokenFromTheSidecar) {
+TEST(BuildPod, HidesTheServiceAccountTokenFromTheSidecar) {
     TrainingJob job = make_training_job();
     job.spec.pod_template.automount_service_account_token = true;
     const PodManifest pod = pod_of(make_view(job));
@@ -312,7 +312,7 @@ TEST(BuildPod, KeepsTheServiceAccountsTokenFromTheSidecar) {
     EXPECT_EQ(find_mount(pod.trainer, path), nullptr);
 }
 
-TEST(BuildPod, GivesDataLoadersSharedMemoryUnlessTheUserDid) {
+TEST(BuildPod, AddsSharedMemoryUnlessTheUserDid) {
     EXPECT_NE(find_mount(pod_of(make_view()).trainer, "/dev/shm"), nullptr);
     TrainingJob job = make_training_job();
     job.spec.pod_template.trainer.volume_mount_paths = {"/dev/shm"};
@@ -349,7 +349,7 @@ TEST(BuildPod, MergesTheUsersTemplate) {
     EXPECT_TRUE(pod.host_ipc);
 }
 
-TEST(RendezvousEnv, SpeaksBothFamilies) {
+TEST(RendezvousEnv, SetsBothFamiliesOfVariables) {
     TrainingJobView view = make_view();
     const ContainerManifest trainer = pod_of(view).trainer;
     const std::string index =
@@ -366,7 +366,7 @@ TEST(RendezvousEnv, SpeaksBothFamilies) {
     EXPECT_EQ(env(trainer, "PYTHONUNBUFFERED"), "1");
 }
 
-TEST(RendezvousEnv, LeavesRanksOfProcessesToTorchrun) {
+TEST(RendezvousEnv, LeavesProcessRanksToTorchrun) {
     TrainingJobView view = make_view();
     view.job.spec.trainer.processes_per_node = "8";
     const ContainerManifest trainer = pod_of(view).trainer;
@@ -375,7 +375,7 @@ TEST(RendezvousEnv, LeavesRanksOfProcessesToTorchrun) {
     EXPECT_EQ(env(trainer, "WORLD_SIZE"), "(absent)");
 }
 
-TEST(RendezvousEnv, LetsTheUsersVariablesStand) {
+TEST(RendezvousEnv, KeepsTheUsersVariables) {
     TrainingJobView view = make_view();
     view.job.spec.trainer.env = {{"MASTER_PORT", "1234", {}}, {"MINE", "1", {}}};
     const ContainerManifest trainer = pod_of(view).trainer;
@@ -404,7 +404,7 @@ TEST(BuildPod, MountsTheCertificatesOfAnOriginIntoBothContainers) {
     EXPECT_NE(env(pod.trainer, "STOKER_DATASETS").find(file), std::string::npos);
 }
 
-TEST(BuildPod, GivesTheSidecarTheProxiesOfTheTrainerAndNothingElse) {
+TEST(BuildPod, CopiesOnlyProxyVariablesToTheSidecar) {
     TrainingJob job = make_training_job();
     job.spec.trainer.env = {
         {"HTTPS_PROXY", "http://proxy:3128", {}},
@@ -419,7 +419,7 @@ TEST(BuildPod, GivesTheSidecarTheProxiesOfTheTrainerAndNothingElse) {
     EXPECT_EQ(env(sidecar, "TOKEN"), "(absent)");
 }
 
-TEST(BuildPod, TheTrainersProxyComesBeforeTheOperators) {
+TEST(BuildPod, TrainersProxyOverridesTheOperators) {
     TrainingJob job = make_training_job();
     job.spec.trainer.env = {{"HTTPS_PROXY", "http://users:3128", {}}};
     TrainingJobView view = make_view(job);

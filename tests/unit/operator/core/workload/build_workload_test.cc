@@ -11,7 +11,7 @@ JobInput input_of(const TrainingJobView& view) {
     return {view.job, view.datasets.datasets, view.pool, view.settings, 1, {}, {}};
 }
 
-TEST(BuildWorkload, AsksForThePodsOfTheAttempt) {
+TEST(BuildWorkload, RequestsThePodsOfTheAttempt) {
     const TrainingJobView view = make_queued_view();
     const WorkloadManifest workload = build_workload(input_of(view), {});
     EXPECT_EQ(workload.meta.owners.at(0).uid, "uid-resnet");
@@ -23,7 +23,7 @@ TEST(BuildWorkload, AsksForThePodsOfTheAttempt) {
     EXPECT_EQ(workload.max_execution_seconds, std::nullopt);
 }
 
-TEST(BuildWorkload, PassesOnWhatIsKueues) {
+TEST(BuildWorkload, PassesOnKueuesLabelsAndAnnotations) {
     TrainingJobView view = make_queued_view();
     view.job.meta.labels[std::string{kMaxExecutionLabel}] = "3600";
     view.job.meta.annotations = {
@@ -39,7 +39,7 @@ TEST(BuildWorkload, PassesOnWhatIsKueues) {
     }
 }
 
-TEST(WorkloadDigest, ChangesWithWhatKueueLooksAt) {
+TEST(WorkloadDigest, ChangesWithTheFieldsThatKueueReads) {
     const TrainingJobView view = make_queued_view();
     const std::string digest = workload_digest(input_of(view));
     const auto changes = [&digest](auto change) {
