@@ -16,7 +16,7 @@
 namespace stoker::control {
 
 struct RestClientOptions {
-    std::string field_manager;  // "stoker-operator"; the owner of what we apply
+    std::string field_manager;  // "stoker-operator"; owner of the fields that we apply
     Duration time_limit = std::chrono::seconds{30};  // of one try
     RetryLimits retry{};
     // A limit against our own bugs: the server's fairness rules do the real limiting.

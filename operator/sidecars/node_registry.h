@@ -20,7 +20,7 @@ namespace stoker::control {
 // The relevant changes in a report. Changed bytes alone are not reported.
 struct NodeNews {
     bool verdicts = false;  // of its pools
-    bool mounts = false;    // what is mounted into pods
+    bool mounts = false;    // the set of mounted directories
     bool sweeps = false;    // a sweep has ended
 
     [[nodiscard]] bool any() const { return verdicts || mounts || sweeps; }
@@ -56,8 +56,8 @@ public:
     // nullopt: node programs cannot call yet.
     [[nodiscard]] std::optional<TimePoint> listening_since();
 
-    // Handles a report from a sender that may speak for the node; returns the response. Its
-    // received_at and received_wall are set. A sweep's result ends the order with the same id and
+    // Handles a report from a sender that may speak for the node; returns the response. The
+    // caller has set received_at and received_wall. A sweep's result ends the order with the same id and
     // is confirmed; unexpected results are confirmed, too. kInvalidArgument:
     // validate_node_report(). kResourceExhausted: too many nodes.
     Result<NodeOrders> report(NodeReport report);

@@ -38,8 +38,8 @@ std::string directory_namespace(
     return report.namespace_name;
 }
 
-// A pod cannot keep a Dataset of another namespace that its job may not read. A deleted one was
-// readable when the pod started.
+// A pod cannot keep a Dataset of another namespace that its job may not read. A deleted Dataset
+// was readable when the pod started.
 bool may_keep(const Pod& pod, const SweepGuard& guard, ClusterCache& cache) {
     if (guard.ns == pod.meta.ns) {
         return true;
